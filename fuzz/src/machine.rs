@@ -65,7 +65,7 @@ fn one(kind: &Kind, text: &str, captured: &mut Captured) -> bool {
 
 fn shown(captured: &Captured) {
     let topology = Topology::of(&captured.machine, &[]);
-    is_shown(&gpuio_machine::topo::format::text(&topology));
+    is_shown(&gpuio_machine::topo::format::document(&topology).unbroken());
     let machine = &captured.machine;
     assert!(gpuio_machine::topo::format::svg(machine, &topology).ends_with("</svg>\n"));
     let page = gpuio_machine::topo::format::html(machine, &topology);
@@ -75,7 +75,7 @@ fn shown(captured: &Captured) {
     let rules: Vec<_> = gpuio_machine::check::RULES.iter().collect();
     let findings = gpuio_machine::check::check(&captured.machine, &rules);
     for all in [false, true] {
-        is_shown(&gpuio_machine::check::text::render(&findings, 100, all));
+        is_shown(&gpuio_machine::check::text::document(&findings, all).terminal(100));
     }
 }
 

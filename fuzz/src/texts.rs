@@ -88,7 +88,7 @@ pub(crate) fn system(data: &[u8]) {
             let finite =
                 |rate: Option<f64>| rate.is_none_or(|rate| rate.is_finite() && rate >= 0.0);
             assert!(finite(answer.total.bytes_per_s), "{:?}", answer.total);
-            assert!(!gpuio_machine::flow::paper::text(&answer).is_empty());
+            assert!(!gpuio_machine::flow::paper::document(&answer).unbroken().is_empty());
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -13,6 +13,7 @@ mod driver;
 mod failure;
 mod figures;
 mod fio_logs;
+mod formats;
 mod hosts;
 mod interrupt;
 mod journal;
@@ -123,7 +124,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Exec(exec) => verb::exec::run(&exec),
         Verb::Explain(args) => verb::explain::run(&args),
         Verb::Generate(args) => verb::generate::run(&args),
-        Verb::List => verb::list::run(),
+        Verb::List(list) => verb::list::run(&list),
         Verb::Network(network) => verb::network::run(&network),
         Verb::Replay(replay) => verb::replay::run(&replay),
         Verb::Report(report) => verb::report::run(&report),

@@ -101,12 +101,8 @@ fn same(a: &str, b: &str) -> bool {
 
 /// The axes that runs can be split by: those of their sweep, and aspects with more than one value.
 fn keys(runs: &[Run]) -> String {
-    let mut keys: Vec<&str> = Vec::new();
-    for (key, _) in runs.iter().flat_map(|run| &run.at) {
-        if !keys.contains(&key.as_str()) {
-            keys.push(key);
-        }
-    }
+    let keys = runs.iter().flat_map(|run| &run.at).map(|(key, _)| key.as_str());
+    let mut keys = gpuio_document::unique(keys);
     for aspect in ASPECTS {
         let mut values: Vec<&String> =
             runs.iter().filter_map(|run| run.properties.get(aspect.key)).collect();

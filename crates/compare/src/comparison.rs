@@ -1,6 +1,7 @@
 //! All pairs of all sides.
 
 use gpuio_base::stat::Percentile;
+use gpuio_document::unique;
 use gpuio_record::Metric;
 use gpuio_record::metric::List;
 use serde::Serialize;
@@ -142,13 +143,8 @@ pub fn compare(sides: &[Side], options: &Options) -> Comparison {
 /// threshold.
 fn metrics(sides: &[Side], options: &Options) -> Vec<Metric> {
     let asked = sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.percentiles);
-    let mut all = List::Compared.metrics(&Percentile::joined(asked));
-    for metric in options.threshold.iter().flat_map(|threshold| &threshold.metrics) {
-        if !all.contains(metric) {
-            all.push(*metric);
-        }
-    }
-    all
+    let all = List::Compared.metrics(&Percentile::joined(asked)).into_iter();
+    unique(all.chain(options.threshold.iter().flat_map(|threshold| threshold.metrics.clone())))
 }
 
 fn one_side(
@@ -167,15 +163,11 @@ fn one_side(
         let row =
             |metric| evaluate::row(metric, a, b, options.in_turns, options.threshold.as_ref());
         let names = [0, side].map(|side| comparison.sides[side].name.as_str());
-        let mut notes: Vec<String> = Vec::new();
-        for (name, cell) in names.iter().zip([a, b]) {
-            for note in cell.runs.iter().flat_map(|run| &run.notes) {
-                let line = format!("{name}: {note}");
-                if !notes.contains(&line) {
-                    notes.push(line);
-                }
-            }
-        }
+        let notes = names.iter().zip([a, b]).flat_map(|(name, cell)| {
+            let notes = cell.runs.iter().flat_map(|run| &run.notes);
+            notes.map(move |note| format!("{name}: {note}"))
+        });
+        let notes = unique(notes);
         comparison.pairs.push(Pair {
             side,
             baseline: a.label(),
@@ -197,11 +189,6 @@ fn one_side(
 }
 
 fn side_line(side: &Side) -> SideLine {
-    let mut files: Vec<String> = Vec::new();
-    for run in &side.runs {
-        if !files.contains(&run.from) {
-            files.push(run.from.clone());
-        }
-    }
+    let files = unique(side.runs.iter().map(|run| run.from.clone()));
     SideLine { name: side.name.clone(), files, notes: side.notes.clone() }
 }

@@ -2,7 +2,7 @@
 //! and lists the differences that make two results no fair pair.
 //!
 //! Pure: [`of_record::runs`] and [`of_reading::run`] make [`Run`]s, [`compare`] makes a
-//! [`Comparison`] of them, and [`text`], [`markdown`], [`html`] and [`json`] print it. The reasons
+//! [`Comparison`] of them, and [`render`] prints it. The reasons
 //! are in `docs/compare.md`.
 //!
 //! - A `Run` holds facts by the keys of `ASPECTS` and figures by the names of
@@ -25,18 +25,14 @@ mod difference;
 mod evaluate;
 mod facts;
 mod figure;
-pub mod html;
 mod job;
-pub mod json;
-pub mod markdown;
 pub mod of_reading;
 pub mod of_record;
 mod pair;
 mod run;
+mod shown;
 mod storage;
 pub mod sweep;
-mod table;
-pub mod text;
 mod threshold;
 
 pub use aspect::{ASPECTS, Aspect, Kind, is_flag};
@@ -44,6 +40,7 @@ pub use comparison::{Alone, Comparison, Options, Pair, SideLine, compare};
 pub use difference::Difference;
 pub use figure::{Basis, Row, Verdict};
 pub use run::{Figure, Run, Side};
+pub use shown::render;
 pub use threshold::Threshold;
 
 /// The level of every interval: it holds the true ratio in 95 of 100 comparisons.

@@ -4,14 +4,16 @@
 //! Nothing here measures, reads the system, prints, or looks at anything but its argument. Every
 //! function may be called from any thread and gives the same text for the same record.
 //!
+//! - Whatever people read is a `gpuio_document::Document`: sections here, markup and columns there.
 //! - `format/` prints one record. `format/text/table.rs` has the columns of the table of results
-//!   (`columns`) and the fields of the record behind them (`job_line`); the other tables have a
-//!   file each beside it.
+//!   and the fields of the record behind them (`job_line`); the other sections have a file each
+//!   beside it. `ranks` is what text and page say of several ranks.
 //! - [`set`] shows several records: `rows` (job and direction), `axes` (in what rows differ),
 //!   `series`. Each is a table, as `gpuio_record::metric` is (what was measured), and every format
 //!   walks the tables.
 //! - `set/conclusion` and `set/plot` make the first screen: two sentences, and one plot that needs
 //!   no script, which is also the format `svg`.
+//! - `set/document` has the sections of Markdown and of the page.
 //! - `set/html` writes one page: text that needs no script, blocks of JSON in columns, and the
 //!   scripts of `assets/`, in the order in which `set/html/mod.rs` lists them. Distributions and
 //!   series are parsed only when their plot is shown; records are packed (gzip, base64) until the
@@ -49,10 +51,10 @@ mod expected;
 pub mod format;
 mod number;
 mod printable;
+mod ranks;
 pub mod set;
 pub mod verification;
 mod workload;
-mod wrap;
 
 pub use format::gdsio;
 pub use format::plan::plan_text;

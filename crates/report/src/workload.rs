@@ -1,6 +1,7 @@
 //! Descriptions of a job's load, shared by several formats.
 
 use gpuio_base::units::format_bytes;
+use gpuio_document::unique;
 use gpuio_record::{BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
 
 use crate::number::{bytes, many};
@@ -110,12 +111,7 @@ pub(crate) fn blocks_short(blocks: &[BlockShare]) -> String {
 
 /// The engine that ran; several joined by `+` if workers used different ones.
 pub(crate) fn actual_engine(plan: &JobPlan, job: &JobResult) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for engine in &job.engine {
-        if !names.contains(&engine.actual.as_str()) {
-            names.push(&engine.actual);
-        }
-    }
+    let names = unique(job.engine.iter().map(|engine| engine.actual.as_str()));
     if names.is_empty() {
         return plan.engine.actual.clone();
     }

@@ -17,7 +17,6 @@ mod error;
 mod hosts;
 mod human;
 mod list;
-mod markdown;
 mod paragraph;
 mod pcie;
 mod percent;
@@ -34,7 +33,6 @@ pub use human::{
     print_in,
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
-pub use markdown::MarkdownPage;
 pub use paragraph::paragraph;
 pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;

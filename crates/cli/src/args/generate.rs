@@ -1,14 +1,25 @@
-//! Arguments of `explain` and `generate`.
+//! Arguments of `explain`, `list` and `generate`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+
+use crate::formats;
 
 /// What to explain.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The warning or rule
     pub(crate) name: Option<String>,
+    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    pub(crate) format: Option<String>,
+}
+
+/// How to list what is built in.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    pub(crate) format: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{FigureFlags, Save};
+use crate::formats;
 
 /// Which machine, and which part of it.
 #[derive(Debug, Args)]
@@ -17,9 +18,11 @@ pub(crate) struct Topo {
     /// ibdev2netdev, mount and others [this machine]
     #[arg(long, value_name = "DIR|TAR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
-    /// Output format: text, json, svg (a picture), html (a page that highlights routes) or
-    /// hwloc-xml (for lstopo -i) [text; with -o by the file's extension]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats::help(
+        &[("svg", "a picture"), ("html", "a page that highlights routes"),
+            ("hwloc-xml", "for lstopo -i")],
+        "[text; with -o by the file's extension]"
+    ))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
@@ -72,8 +75,7 @@ pub(crate) struct Check {
     /// between them first, then findings, equal ones once
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "mount"])]
     pub(crate) hosts: Option<PathBuf>,
-    /// Output format: text or json [text]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
@@ -105,8 +107,9 @@ pub(crate) struct Plan {
     /// by mpirun or srun
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     pub(crate) hosts: Option<PathBuf>,
-    /// Output format: text, json, job (the job file) or gdsio (a gdsio config file) [text]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats::help(
+        &[("job", "the job file"), ("gdsio", "a gdsio config file")], "[text]"
+    ))]
     pub(crate) format: Option<String>,
     /// Also write the job file here; its directory is made if needed
     #[arg(long, short, value_name = "FILE", visible_alias = "write")]

@@ -32,7 +32,7 @@ use clap::{
 };
 
 pub(crate) use exec::Exec;
-pub(crate) use generate::{Explain, Generate, What};
+pub(crate) use generate::{Explain, Generate, List, What};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, value_apart};
@@ -116,7 +116,7 @@ pub(crate) enum Verb {
     Generate(Generate),
     /// List the built-in paths, engines and formats, and which of them can run here.
     #[command(after_help = examples::LIST)]
-    List,
+    List(List),
     /// Measure the network between two machines: the most that storage over it can reach.
     ///
     /// One machine serves (--serve), the other measures: bytes per second of TCP connections from
@@ -264,8 +264,8 @@ impl OwnFlags for LoadFlags {
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct Ab {
     /// Run two job files alternately (A B, B A, …; an even seed starts with B) and print a
-    /// comparison (docs/compare.md). -o names a directory for the records; --format is text, json
-    /// or markdown
+    /// comparison (docs/compare.md). -o names a directory for the records; --format is one of gpuio
+    /// compare's
     #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2,
           conflicts_with_all = ["job_file", "serve"])]
     pub(crate) ab: Vec<PathBuf>,

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::Save;
 use crate::failure::Failure;
+use crate::formats;
 
 /// Connections of one client at most: each is a thread on both ends.
 const MOST_STREAMS: u32 = 256;
@@ -37,9 +38,10 @@ pub(crate) struct Network {
     /// Connect from this address of this machine [chosen by the routes]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) bind: Option<IpAddr>,
-    /// Output format: text, json, or spec (figures for --spec) [text; with -o FILE.json json, with
-    /// -o FILE.ini spec]
-    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json", "spec"])]
+    #[arg(long, value_name = "FORMAT", help = formats::help(
+        &[("spec", "figures for --spec")],
+        "[text; with -o by the file's extension, of spec .ini]"
+    ))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,

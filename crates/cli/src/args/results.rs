@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Save;
+use crate::formats;
 
 /// What to print.
 #[derive(Debug, Args)]
@@ -54,8 +55,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold",
         help = metric())]
     pub(crate) metric: Vec<String>,
-    /// Output format: text, json, markdown or html [text]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Save;
+use crate::formats;
 
 /// Lines behind the flags.
 pub(super) const EXAMPLES: &str = "Examples:
@@ -29,8 +30,7 @@ pub(crate) struct Why {
     /// Describe another machine, as for gpuio check --from [this machine]
     #[arg(long, value_name = "TAR|DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
-    /// Output format: text or json [text]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,

@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use gpuio_base::units::format_cpu_list;
+use gpuio_document::Columns;
 use gpuio_host::Root;
 use gpuio_job::spec::RankPlace;
 use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};
 use gpuio_record::merge::{rank_list, target_of};
 use gpuio_record::{JobPlan, Plan, Stripe, TargetKind};
-use gpuio_table::{Grid, figures, words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -513,37 +513,23 @@ fn words_of(a: usize, b: usize, file: &Used, writes: bool) -> String {
 }
 
 pub(super) fn table(all: &[Placed], width: u16) -> String {
-    let mut columns = vec![
-        figures("rank"),
-        words("host"),
-        figures("local"),
-        words("GPU"),
-        words("NUMA"),
-        words("CPUs"),
-        words("files"),
-        words("device"),
-    ];
     let by_network = all.iter().any(|one| !one.nics.is_empty());
-    if by_network {
-        columns.push(words("NIC"));
-    }
-    let dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    let row = |(rank, one): (usize, &Placed)| {
-        let gpus: Vec<&str> = one.gpus.iter().map(|(name, _)| name.as_str()).collect();
-        let mut row = vec![
-            rank.to_string(),
-            one.host.clone(),
-            one.local_rank.to_string(),
-            dash(gpus.join(", ")),
-            dash(format_cpu_list(&one.numa_nodes)),
-            dash(format_cpu_list(&one.cpus)),
-            dash(one.target.clone()),
-            dash(one.devices.join(", ")),
-        ];
-        row.extend(by_network.then(|| dash(one.nics.join(", "))));
-        row
-    };
-    Grid { columns, rows: all.iter().enumerate().map(row).collect() }.at_any_width(width)
+    let some = |text: String| (!text.is_empty()).then_some(text);
+    Columns::<(usize, &Placed)>::new()
+        .figures("rank", |(rank, _)| *rank)
+        .words("host", |(_, one)| one.host.clone())
+        .figures("local", |(_, one)| one.local_rank)
+        .words("GPU", move |(_, one)| {
+            let names: Vec<&str> = one.gpus.iter().map(|(name, _)| name.as_str()).collect();
+            some(names.join(", "))
+        })
+        .words("NUMA", move |(_, one)| some(format_cpu_list(&one.numa_nodes)))
+        .words("CPUs", move |(_, one)| some(format_cpu_list(&one.cpus)))
+        .words("files", move |(_, one)| some(one.target.clone()))
+        .words("device", move |(_, one)| some(one.devices.join(", ")))
+        .when(by_network, |columns| columns.words("NIC", move |(_, one)| some(one.nics.join(", "))))
+        .table("ranks", all.iter().enumerate())
+        .terminal(width)
 }
 
 /// Ranks in words, for messages.

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
 
-use gpuio_compare::{Options, Side, compare, of_record};
+use gpuio_compare::{Options, Side, compare, of_record, render};
+use gpuio_document::Format;
 use gpuio_job::spec::Spec;
 use gpuio_record::{EndedHow, Record};
 use gpuio_report::format::json;
@@ -24,6 +25,7 @@ use crate::outcome;
 use crate::output;
 use crate::ranks::{Children, Wanted};
 use crate::records;
+use crate::ui::terminal_width;
 use crate::unused;
 use crate::verb::sweep::{self, ChildOf};
 use crate::verb::{bench, compare as page};
@@ -51,7 +53,7 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
     }
     // A wrong text is reported now, not in the first round.
     figures::read(&bench.figures)?;
-    let format = page::find(bench.out.format.as_deref().unwrap_or("text"))?;
+    let format = page::find(bench.out.format.as_deref())?;
     let mut jobs = ['a', 'b']
         .into_iter()
         .zip(&bench.ab.ab)
@@ -196,7 +198,7 @@ fn one(
 }
 
 /// Prints the comparison of the rounds that both finished; `all` says whether those are all rounds.
-fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<u8, Failure> {
+fn finish(jobs: &[Job], format: &Format, all: bool) -> Result<u8, Failure> {
     let whole = |job: &Job| {
         job.records.iter().filter(|(_, record)| record.ended == EndedHow::Complete).count()
     };
@@ -216,7 +218,7 @@ fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<u8, Failure> 
     let sides: Vec<Side> = jobs.iter().map(side).collect();
     // Differences are intended here: they are shown, not refused.
     let options = Options { despite: vec!["all".to_owned()], in_turns: true, ..Options::default() };
-    output::put(&format(&compare(&sides, &options)))?;
+    output::put(&render(&compare(&sides, &options), format, terminal_width()))?;
     Ok(u8::from(!(fine && all)))
 }
 

@@ -1,8 +1,8 @@
 //! `gpuio list`: what is built in, and which of it can run here.
 
-use std::fmt::Write;
 use std::process::ExitCode;
 
+use gpuio_document::{Document, Item, Layout, List, Section};
 use gpuio_drivers::cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
@@ -13,6 +13,7 @@ use gpuio_report::format::FORMATS;
 
 use crate::args::CufileFlags;
 use crate::failure::Failure;
+use crate::formats;
 use crate::output;
 
 /// Whether something is available, or why not.
@@ -81,73 +82,68 @@ impl Needs {
     }
 }
 
-/// The lines, one below the other.
-#[derive(Default)]
-struct Lines(String);
-
-impl Lines {
-    fn line(&mut self, name: &str, summary: &str) {
-        // Writing to a String can't fail.
-        let _ = writeln!(self.0, "  {name:<9} {summary}");
-    }
-
-    fn row(&mut self, name: &str, summary: &str, state: &State) {
-        self.line(name, summary);
-        if let Err(why) = state {
-            let _ = writeln!(self.0, "            not available: {why}");
-        }
-    }
+fn entry(name: &str, summary: &str, state: &State) -> Item {
+    Item::new(name, summary).and("not available", state.as_ref().err().map(String::as_str))
 }
 
-pub(crate) fn run() -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &crate::args::List) -> Result<ExitCode, Failure> {
+    let format = formats::document(args.format.as_deref())?;
     let needs = Needs::look();
-    let mut page = Lines::default();
-    paths(&mut page, &needs);
-    page.line("ENGINES", "I/O engines between files and host memory");
+    let mut items = paths(&needs);
+    items.push(Item::new("ENGINES", "I/O engines between files and host memory"));
     for row in ENGINES {
-        page.row(row.info.name, row.info.summary, &(row.available)());
+        items.push(entry(row.info.name, row.info.summary, &(row.available)()));
     }
-    page.line("GPUS", "CUDA drivers");
-    page.row("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ()));
+    items.push(Item::new("GPUS", "CUDA drivers"));
+    items.push(entry("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ())));
     let software = "gpuio's software GPU, for trying job files: --gpu software";
-    page.row("software", software, &needs.software.clone().map(|_| ()));
-    page.line("CUFILE", "requirements of NVIDIA's cuFile paths");
+    items.push(entry("software", software, &needs.software.clone().map(|_| ())));
+    items.push(Item::new("CUFILE", "requirements of NVIDIA's cuFile paths"));
     let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
     let vendor = match needs.cufile.as_ref().map(Library::vendor) {
         Ok(Vendor::Gpuio) => "gpuio's own libcufile.so.0, which is found first",
         _ => "libcufile.so.0 of this machine",
     };
-    page.row("libcufile", vendor, &cufile);
+    items.push(entry("libcufile", vendor, &cufile));
     let module = "kernel module; without it cuFile copies through host memory or uses \
         peer-to-peer DMA";
-    page.row("nvidia-fs", module, &needs.nvidia_fs);
-    page.line("FORMATS", "output formats");
+    items.push(entry("nvidia-fs", module, &needs.nvidia_fs));
+    items.push(Item::new("FORMATS", "output formats"));
     for row in FORMATS {
-        page.line(row.name, row.summary);
+        items.push(Item::new(row.name, row.summary));
     }
-    output::put(&page.0)?;
+    let mut section = Section::default();
+    section.list(List::new(Layout::columns(9, 1), items));
+    let mut page = Document::new("Paths, engines and formats");
+    page.push(section);
+    output::put(&formats::print_at(format, "list", &page, u16::MAX))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn paths(page: &mut Lines, needs: &Needs) {
-    page.line("PATHS", "data paths between a file and the destination (host or GPU memory)");
+fn paths(needs: &Needs) -> Vec<Item> {
+    let mut page = Vec::new();
+    page.push(Item::new(
+        "PATHS",
+        "data paths between a file and the destination (host or GPU memory)",
+    ));
     for row in PATHS {
         let number = match row.info.gdsio {
             Some(number) => format!("gdsio -x {number}"),
             None => "no gdsio equivalent".to_owned(),
         };
-        page.row(row.info.name, &format!("{} ({number})", row.info.summary), &needs.lacks(row));
+        page.push(entry(
+            row.info.name,
+            &format!("{} ({number})", row.info.summary),
+            &needs.lacks(row),
+        ));
     }
     let here = match needs.gpus {
         Ok(_) => auto_in_words(),
         Err(_) => "host, because there is no GPU".to_owned(),
     };
-    page.line(
-        "auto",
-        &format!(
-            "chooses one of these by block size and what works, and says why; here: \
-            {here}"
-        ),
-    );
-    page.line("all", "runs each path that works on this machine, cuFile's last");
+    let auto =
+        format!("chooses one of these by block size and what works, and says why; here: {here}");
+    page.push(Item::new("auto", auto));
+    page.push(Item::new("all", "runs each path that works on this machine, cuFile's last"));
+    page
 }

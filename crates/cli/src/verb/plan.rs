@@ -1,40 +1,34 @@
 //! `gpuio plan`: recommends the storage for each GPU, and writes the job file.
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted, format, pair};
+use gpuio_document::{Document, json_of};
+use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted as Paired, format, pair};
 use gpuio_machine::topo::Topology;
 
 use super::{plan_expect, plan_hosts};
 use crate::args::Plan;
 use crate::failure::Failure;
 use crate::figures;
+use crate::formats::{self, Wanted};
 use crate::output::{self, Output, Replace};
 use crate::source::{cells, problems, read};
 use crate::unused;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Text,
-    Json,
-    Job,
-    Gdsio,
-}
+/// A job file, and the same as a configuration of gdsio.
+const OWN: &[&str] = &["job", "gdsio"];
 
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
-    let form = form(plan)?;
-    unused::figures(&plan.figures, matches!(form, Form::Text | Form::Json))?;
+    let form = formats::find(plan.format.as_deref(), OWN)?;
+    unused::figures(&plan.figures, matches!(form, Wanted::Document(_)))?;
     let figures = figures::read(&plan.figures)?;
     if let Some(path) = &plan.system {
         let answer = plan_expect::on_paper(path, figures)?;
-        let text = match form {
-            Form::Text => gpuio_machine::flow::paper::text(&answer),
-            Form::Json => format::json(&answer).map_err(unprintable)?,
-            Form::Job | Form::Gdsio => {
-                return Err(Failure::Usage("--system: formats are text, json".to_owned()));
-            }
+        let name = formats::document(plan.format.as_deref())?;
+        let text = match name {
+            "json" => json_of(&answer),
+            name => shown(name, &gpuio_machine::flow::paper::document(&answer)),
         };
         output::put(&text)?;
         return Ok(ExitCode::SUCCESS);
@@ -59,7 +53,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         None => None,
     };
     output::put(&render(&pairing, form)?)?;
-    if let (Some(path), Form::Text) = (written, form) {
+    if let (Some(path), Wanted::Document("text")) = (written, form) {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
     }
     let anything = pairing.pairs.iter().any(|pair| !pair.stores.is_empty());
@@ -67,19 +61,12 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     Ok(if anything { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-fn form(plan: &Plan) -> Result<Form, Failure> {
-    match plan.format.as_deref().unwrap_or("text") {
-        "text" => Ok(Form::Text),
-        "json" => Ok(Form::Json),
-        "job" => Ok(Form::Job),
-        "gdsio" => Ok(Form::Gdsio),
-        other => {
-            Err(Failure::Usage(format!("--format {other}: formats are text, json, job, gdsio")))
-        }
-    }
+/// In lines as long as they are.
+pub(super) fn shown(name: &str, page: &Document) -> String {
+    formats::print_at(name, "plan", page, u16::MAX)
 }
 
-fn wanted(plan: &Plan) -> Result<Wanted, Failure> {
+fn wanted(plan: &Plan) -> Result<Paired, Failure> {
     let block = plan.bs.as_deref().map(|text| {
         let bytes = gpuio_base::units::parse_bytes(text);
         let bytes = bytes.map_err(|error| Failure::Usage(format!("--bs {text}: {error}")))?;
@@ -92,7 +79,7 @@ fn wanted(plan: &Plan) -> Result<Wanted, Failure> {
         Failure::Usage(format!("--rw {rw}: {known}"))
     })?;
     let (gpus, mounts, drives) = (plan.gpu.clone(), plan.mount.clone(), plan.drive.clone());
-    Ok(Wanted { gpus, mounts, drives, load })
+    Ok(Paired { gpus, mounts, drives, load })
 }
 
 /// A GPU that is missing is an error of the machine; a wrong name of a mount or drive is a usage
@@ -116,20 +103,16 @@ fn nothing_to_open(pairing: &Pairing) -> Failure {
     Failure::Unavailable(format!("no file or device was found that a job could open ({why})"))
 }
 
-fn render(pairing: &Pairing, form: Form) -> Result<String, Failure> {
+fn render(pairing: &Pairing, form: Wanted) -> Result<String, Failure> {
     match form {
-        Form::Text => Ok(format::text(pairing)),
-        Form::Json => format::json(pairing).map_err(unprintable),
-        Form::Job => format::job_file(pairing).ok_or_else(|| nothing_to_open(pairing)),
-        Form::Gdsio if pairing.pairs.iter().all(|pair| pair.gpu.is_none()) => {
+        Wanted::Document("json") => Ok(json_of(pairing)),
+        Wanted::Document(name) => Ok(shown(name, &format::document(pairing))),
+        Wanted::Own("job") => format::job_file(pairing).ok_or_else(|| nothing_to_open(pairing)),
+        Wanted::Own(_) if pairing.pairs.iter().all(|pair| pair.gpu.is_none()) => {
             Err(Failure::Unavailable("--format gdsio: no NVIDIA GPU was found".to_owned()))
         }
-        Form::Gdsio => format::gdsio(pairing).ok_or_else(|| nothing_to_open(pairing)),
+        Wanted::Own(_) => format::gdsio(pairing).ok_or_else(|| nothing_to_open(pairing)),
     }
-}
-
-pub(super) fn unprintable(error: impl Display) -> Failure {
-    Failure::Ran(format!("the plan can't be printed: {error}"))
 }
 
 /// Never replaces an existing file. Returns the final path.

@@ -3,17 +3,19 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_document::json_of;
 use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
-    HostsPlan, NoJobFile, Pairing, Wanted, format, hosts_job_file, hosts_text, pair,
+    HostsPlan, NoJobFile, Pairing, Wanted as Paired, hosts_document, hosts_job_file, pair,
 };
 use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
-use super::plan::{Form, not_here, unprintable, write};
+use super::plan::{not_here, shown, write};
 use super::plan_expect;
 use crate::args::Plan as Args;
 use crate::failure::Failure;
+use crate::formats::Wanted;
 use crate::hosts::{self, Host};
 use crate::output;
 use crate::source::{cells, problems};
@@ -21,11 +23,11 @@ use crate::source::{cells, problems};
 /// Reads the captures, pairs each host, and prints and writes what was requested.
 pub(super) fn run(
     dir: &Path,
-    wanted: &Wanted,
+    wanted: &Paired,
     figures: &Figures,
-    (form, args): (Form, &Args),
+    (form, args): (Wanted, &Args),
 ) -> Result<ExitCode, Failure> {
-    if form == Form::Gdsio {
+    if form == Wanted::Own("gdsio") {
         let why = "a config file of gdsio is for one host; formats are text, json, job";
         return Err(Failure::Usage(format!("--format gdsio: {why}")));
     }
@@ -33,7 +35,7 @@ pub(super) fn run(
     let hosts = hosts::read(dir)?;
     let plan = plan(&hosts, wanted, figures)?;
     let job_file = match (file, form) {
-        (None, Form::Text | Form::Json | Form::Gdsio) => None,
+        (None, Wanted::Document(_)) => None,
         _ => Some(hosts_job_file(&plan).map_err(|why| no_job_file(&why))?),
     };
     let written = file
@@ -41,17 +43,17 @@ pub(super) fn run(
         .map(|(path, text)| write(path, text, args.force))
         .transpose()?;
     output::put(&match form {
-        Form::Json => format::json(&plan).map_err(unprintable)?,
-        Form::Job => job_file.unwrap_or_default(),
-        Form::Text | Form::Gdsio => hosts_text(&plan),
+        Wanted::Document("json") => json_of(&plan),
+        Wanted::Document(name) => shown(name, &hosts_document(&plan)),
+        Wanted::Own(_) => job_file.unwrap_or_default(),
     })?;
-    if let (Some(path), Form::Text) = (written, form) {
+    if let (Some(path), Wanted::Document("text")) = (written, form) {
         output::put(&format!("\nJob file: {}\n", path.display()))?;
     }
     Ok(if plan.ranks() > 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-fn plan(hosts: &[Host], wanted: &Wanted, figures: &Figures) -> Result<HostsPlan, Failure> {
+fn plan(hosts: &[Host], wanted: &Paired, figures: &Figures) -> Result<HostsPlan, Failure> {
     let each = hosts.iter().map(|host| {
         let machine = &host.captured.machine;
         let printed = cells(&host.captured.matrices);

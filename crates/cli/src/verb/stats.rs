@@ -86,7 +86,7 @@ fn listed(args: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
                 .to_owned(),
         );
     }
-    Ok(text::list(shown))
+    Ok(text::list(shown).unbroken())
 }
 
 /// The earlier sample of the same process.
@@ -126,7 +126,7 @@ fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCod
         let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
         output::put(&match args.is_json() {
             true => printed(&json::value(&shown, level), pause.is_some())?,
-            false => text::page(&shown, level),
+            false => text::page(&shown, level).unbroken(),
         })?;
         left = left.map(|left| left.saturating_sub(1));
         let more = found.owner != Owner::Gone && left != Some(0) && !output::is_closed();

@@ -1,15 +1,16 @@
 //! `gpuio topo`: shows how GPUs, drives, arrays, network cards and mounts are connected.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use gpuio_document::{Document, json_of};
 use gpuio_host::Root;
 use gpuio_machine::topo::{Topology, explain, format};
 
 use crate::args::Topo;
 use crate::captured;
 use crate::failure::Failure;
+use crate::formats::{self, Wanted};
 use crate::output::{self, Delivery};
 use crate::source::{cells, problems, read};
 
@@ -25,22 +26,20 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let printed = cells(&captured.matrices);
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
-    let text = match pair.as_slice() {
-        [] => match wanted {
-            Format::Text => format::text(&topology),
-            Format::Json => format::json(&topology).map_err(unprintable)?,
-            Format::Svg => format::svg(&captured.machine, &topology),
-            Format::Html => format::html(&captured.machine, &topology),
-            Format::Hwloc => format::hwloc_xml(&captured.machine),
-        },
-        [a, b] => {
+    let page = |name, page: &Document| formats::print_at(name, "topo", page, u16::MAX);
+    let text = match (pair.as_slice(), wanted) {
+        ([], Wanted::Document("json")) => json_of(&topology),
+        ([], Wanted::Document(name)) => page(name, &format::document(&topology)),
+        ([], Wanted::Own("svg")) => format::svg(&captured.machine, &topology),
+        ([], Wanted::Own("html")) => format::html(&captured.machine, &topology),
+        ([], Wanted::Own(_)) => format::hwloc_xml(&captured.machine),
+        ([a, b], Wanted::Document(name) | Wanted::Own(name)) => {
             let (one, two) = (find(&topology, a)?, find(&topology, b)?);
             let explanation = explain(&captured.machine, &topology, one, two)
                 .ok_or_else(|| Failure::Usage(format!("{a} and {b} are the same device")))?;
-            if wanted == Format::Json {
-                format::json(&explanation).map_err(unprintable)?
-            } else {
-                format::pair(&explanation)
+            match name {
+                "json" => json_of(&explanation),
+                name => page(name, &format::pair(&explanation)),
             }
         }
         _ => return Err(Failure::Usage("name two devices, or none".to_owned())),
@@ -65,44 +64,27 @@ fn devices_behind_files(topo: &Topo) -> (&[PathBuf], Vec<String>) {
     (from, topo.pair.clone())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Text,
-    Json,
-    Svg,
-    Html,
-    Hwloc,
-}
-
-fn wanted(topo: &Topo, pair: &[String]) -> Result<Format, Failure> {
+fn wanted(topo: &Topo, pair: &[String]) -> Result<Wanted, Failure> {
     let extension = topo.save.output.as_ref().and_then(|path| path.extension()?.to_str());
     let by_name = match extension {
         Some("svg") => Some("svg"),
-        Some("json") => Some("json"),
-        Some("html") => Some("html"),
         Some("xml") => Some("hwloc-xml"),
         Some(other @ ("png" | "pdf" | "jpg" | "jpeg")) if topo.format.is_none() => {
             let words = "pictures are svg, and pages html: name the file so";
             return Err(Failure::Usage(format!("-o with the ending {other}: {words}")));
         }
-        _ => None,
+        Some(other) => gpuio_document::by_extension(other).map(|format| format.name),
+        None => None,
     };
-    let format = match topo.format.as_deref().or(by_name) {
-        None | Some("text") => Format::Text,
-        Some("json") => Format::Json,
-        Some("svg") => Format::Svg,
-        Some("html") => Format::Html,
-        Some("hwloc-xml") => Format::Hwloc,
-        Some(other) => {
-            let words = "formats are text, json, svg, html, hwloc-xml";
-            return Err(Failure::Usage(format!("--format {other}: {words}")));
-        }
-    };
-    if !pair.is_empty() && !matches!(format, Format::Text | Format::Json) {
-        let words = "for two devices the formats are text, json";
-        return Err(Failure::Usage(format!("--format svg, html and hwloc-xml: {words}")));
+    let wanted = formats::find(topo.format.as_deref().or(by_name), &["svg", "html", "hwloc-xml"])?;
+    match wanted {
+        // A pair has no picture of its own.
+        Wanted::Own("html") if !pair.is_empty() => Ok(Wanted::Document("html")),
+        Wanted::Own(name) if !pair.is_empty() => Err(Failure::Usage(format!(
+            "--format {name}: for two devices the formats are text, json, html, markdown, csv"
+        ))),
+        wanted => Ok(wanted),
     }
-    Ok(format)
 }
 
 /// The machine to capture: a capture is made from kernel files.
@@ -115,10 +97,6 @@ fn root_of(topo: &Topo) -> Result<Root, Failure> {
             Err(Failure::Usage(format!("--capture: {words}")))
         }
     }
-}
-
-fn unprintable(error: impl Display) -> Failure {
-    Failure::Ran(format!("the topology can't be printed: {error}"))
 }
 
 fn find(topology: &Topology, name: &str) -> Result<usize, Failure> {

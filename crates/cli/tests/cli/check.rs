@@ -41,6 +41,38 @@ fn a_failure_is_exit_code_1_in_text_and_json() {
     finish(command(dir.path()).args(words(line))).exits(0);
 }
 
+/// One list of formats for all verbs: each is printed, is what its name says, and ends with the
+/// same code as text.
+#[test]
+fn what_verbs_say_has_every_format() {
+    let dir = scratch();
+    gpu_without_udev(dir.path());
+    for verb in [
+        "check --from tree --only udev",
+        "why",
+        "topo --from tree",
+        "plan --from tree",
+        "explain udev",
+        "list",
+    ] {
+        let run = |format: &str| {
+            let line = format!("{verb} --format {format}");
+            finish(command(dir.path()).args(words(&line)))
+        };
+        let code = run("text").code;
+        let starts = |format: &str, start: &str| {
+            let ran = run(format).exits(code);
+            assert!(ran.out.starts_with(start), "{verb} {format}: {}", ran.out);
+        };
+        starts("json", "{\n");
+        starts("html", "<!doctype html>\n");
+        starts("csv", "");
+        let markdown = run("markdown").exits(code).out;
+        assert!(markdown.contains("\n- ") || markdown.contains("| --- |"), "{verb}: {markdown}");
+        run("yaml").exits(2).prints(&["formats are text, json, "]);
+    }
+}
+
 #[test]
 fn this_machine_has_an_answer_from_each_rule() {
     let dir = scratch();

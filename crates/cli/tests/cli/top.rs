@@ -107,12 +107,13 @@ fn a_load_of_processes_that_grows_does_not_end_it() {
     );
 }
 
-/// A library that stands in for DCGM, where the loader finds it: crate `dcgm` has the source.
+/// A library that stands in for DCGM, where the loader finds it: crate `drivers` has the source.
 #[test]
 fn profiling_fields_are_those_of_a_host_engine() {
     let dir = scratch();
     let library = dir.path().join("libdcgm.so.4");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../dcgm/tests/stand_in/dcgm.rs");
+    let source =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/drivers/dcgm/stand_in/dcgm.rs");
     let rustc = std::path::PathBuf::from(env!("CARGO")).with_file_name("rustc");
     let made = crate::tool::plain(rustc)
         .args(["--edition=2024", "--crate-name=dcgm", "--crate-type=cdylib", "-o"])

@@ -50,7 +50,7 @@ fn what_can_not_be_answered_is_refused() {
     let dir = scratch();
     gpuio(dir.path(), "why 0").exits(2);
     gpuio(dir.path(), "why 1 --mount /").exits(2);
-    gpuio(dir.path(), "why --format csv").exits(2).prints(&["text, json"]);
+    gpuio(dir.path(), "why --format yaml").exits(2).prints(&["text, json"]);
     gpuio(dir.path(), "why --mount gone").exits(2).prints(&["--mount gone"]);
     gpuio(dir.path(), "why --mount /proc").exits(2).prints(&["holds no data"]);
     // Beyond the largest number that the kernel gives.

@@ -11,8 +11,8 @@ mod made;
 
 use gpuio_compare::axis::{Axis, split};
 use gpuio_compare::{
-    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, html, json,
-    markdown, of_reading, of_record, text,
+    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, of_reading,
+    of_record, render,
 };
 use serde_json::Value;
 
@@ -28,6 +28,15 @@ fn with_threshold(percent: f64, metrics: &[&str]) -> Options {
     let metrics: Vec<String> = metrics.iter().map(|metric| (*metric).to_owned()).collect();
     let threshold = Some(Threshold::new(percent, &metrics).unwrap());
     Options { threshold, ..Options::default() }
+}
+
+/// In a format, for a terminal of so many columns.
+fn shown_at(name: &str, comparison: &Comparison, width: u16) -> String {
+    render(comparison, gpuio_document::find(name).unwrap(), width)
+}
+
+fn shown(name: &str, comparison: &Comparison) -> String {
+    shown_at(name, comparison, 100)
 }
 
 #[track_caller]
@@ -71,7 +80,7 @@ fn a_regression_of_one_run_each_is_marked_as_one_run() {
     let found = compare(&sides, &with_threshold(5.0, &["throughput", "mean"]));
     let bases: Vec<Basis> = found.beyond().map(|(_, row)| row.basis).collect();
     assert_eq!(bases, [Basis::WithinRuns, Basis::Rounding]);
-    let page = text::render(&found, 1000);
+    let page = shown_at("text", &found, 1000);
     assert!(page.contains("one run each: repeat them to be sure"), "{page}");
     assert!(page.contains("the noise is unknown: repeat them"), "{page}");
 }
@@ -426,10 +435,13 @@ fn page() -> Comparison {
 
 #[test]
 fn pages() {
-    insta::assert_snapshot!("text", text::render(&page(), 100));
-    insta::assert_snapshot!("narrow", text::render(&page(), 60));
-    insta::assert_snapshot!("markdown", markdown::render(&page()));
-    let json: Value = serde_json::from_str(&json::render(&page())).unwrap();
+    insta::assert_snapshot!("text", shown("text", &page()));
+    insta::assert_snapshot!("narrow", shown_at("text", &page(), 60));
+    let csv = shown("csv", &page());
+    assert!(csv.starts_with("load,runs,metric,baseline,other,ratio,interval,verdict\n"), "{csv}");
+    assert!(csv.lines().skip(1).all(|line| line.starts_with("read-64K ")), "{csv}");
+    insta::assert_snapshot!("markdown", shown("markdown", &page()));
+    let json: Value = serde_json::from_str(&shown("json", &page())).unwrap();
     assert_eq!(json["schema"], "gpuio-compare-v1");
     assert_eq!(json["pairs"][0]["rows"][0]["basis"]["from"], "repeats");
     insta::assert_snapshot!("json", format!("{:#}", json["pairs"][1]));
@@ -440,7 +452,7 @@ fn pages() {
 fn the_page_begins_with_what_got_worse() {
     let hostile = "<img src=x>&\"after";
     let sides = [repeats("before", &NEAR), repeats(hostile, &times(0.9))];
-    let page = html::render(&compare(&sides, &with_threshold(5.0, &[])));
+    let page = shown("html", &compare(&sides, &with_threshold(5.0, &[])));
     assert!(!page.contains("<img") && !page.contains("<script"), "{page}");
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
     let (loss, alarm, differs) =
@@ -454,19 +466,19 @@ fn the_page_begins_with_what_got_worse() {
     let bar = page.split("class=\"bar worse\" x1=\"").nth(1).unwrap();
     let left: f64 = bar.split('"').next().unwrap().parse().unwrap();
     assert!(left > 0.0, "{left}");
-    let better = html::render(&compare(
-        &[repeats("a", &NEAR), repeats("b", &times(1.2))],
-        &Options::default(),
-    ));
+    let better = shown(
+        "html",
+        &compare(&[repeats("a", &NEAR), repeats("b", &times(1.2))], &Options::default()),
+    );
     assert!(better.contains("Nothing is certainly worse. The largest gain is "), "{better}");
     let noise =
-        html::render(&compare(&[repeats("a", &NEAR), repeats("b", &NEAR)], &Options::default()));
+        shown("html", &compare(&[repeats("a", &NEAR), repeats("b", &NEAR)], &Options::default()));
     assert!(
         noise.contains("not distinguishable at 1")
             && noise.contains("<details open><summary>No difference"),
         "{noise}"
     );
     let one =
-        html::render(&compare(&[repeats("a", &[1.0]), repeats("b", &[0.5])], &Options::default()));
+        shown("html", &compare(&[repeats("a", &[1.0]), repeats("b", &[0.5])], &Options::default()));
     assert!(one.contains("<details open><summary>One run each"), "{one}");
 }

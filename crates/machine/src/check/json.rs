@@ -25,10 +25,7 @@ pub fn render(
     proof: Option<&Proof>,
 ) -> String {
     let output = Output { schema: "gpuio-check-v2", findings, coherent, verdict, proof };
-    // Strings and enums only: there is nothing that could fail.
-    let mut text = serde_json::to_string_pretty(&output).unwrap_or_default();
-    text.push('\n');
-    text
+    gpuio_document::json_of(&output)
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 //!
 //! The I/O itself is done elsewhere. Functions here are pure.
 
-use std::fmt::Write as _;
-
 use gpuio_base::units::human_rate;
+use gpuio_document::{Layout, List, Section};
 use gpuio_record::{Route, Verdict as PathVerdict};
 use serde::Serialize;
 
-use crate::check::text::wrap;
-use crate::check::verdict::{Answer, Verdict};
+use crate::check::verdict::{Answer, Verdict, answer};
 use crate::check::{Finding, Severity};
 
 /// What was tried in the directory.
@@ -163,25 +161,22 @@ fn finding(location: &str, observed: String, fix: &str) -> Finding {
     }
 }
 
-/// What was tried, as text of lines of at most `width` characters, where words allow it.
+/// What was tried.
 #[must_use]
-pub fn render(proof: &Proof, width: usize) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "PROVEN by real I/O");
-    let works = proof.direct.works.word();
-    wrap(&mut out, &format!("  {:<10} {works:<8} ", "O_DIRECT"), &proof.direct.words, width);
-    for run in &proof.runs {
-        let (works, words) = match &run.outcome {
-            Outcome::NotTried(why) => ("not run", why.clone()),
-            Outcome::Failed(why) => ("no", why.clone()),
-            Outcome::Ran(measured) => {
-                let (rate, bytes) = (human_rate(measured.bytes_per_s), measured.words());
-                ("yes", format!("{rate}, {bytes}; {}", measured.sentence))
-            }
-        };
-        wrap(&mut out, &format!("  {:<10} {works:<8} ", run.path), &words, width);
-    }
-    out
+pub fn section(proof: &Proof) -> Section {
+    let mut section = Section::new("proof", "PROVEN by real I/O");
+    let direct = answer("O_DIRECT", proof.direct.works.word(), &proof.direct.words);
+    let run = |run: &Run| match &run.outcome {
+        Outcome::NotTried(why) => answer(run.path, "not run", why),
+        Outcome::Failed(why) => answer(run.path, "no", why),
+        Outcome::Ran(measured) => {
+            let (rate, bytes) = (human_rate(measured.bytes_per_s), measured.words());
+            answer(run.path, "yes", &format!("{rate}, {bytes}; {}", measured.sentence))
+        }
+    };
+    let items = [direct].into_iter().chain(proof.runs.iter().map(run));
+    section.list(List::new(Layout::columns(0, 1), items));
+    section
 }
 
 #[cfg(test)]
@@ -190,6 +185,10 @@ mod tests {
 
     use super::*;
     use crate::check::ModeVerdict;
+
+    fn text(proof: &Proof) -> String {
+        gpuio_document::Document::default().push(section(proof)).terminal(80)
+    }
 
     type Answers = &'static [(&'static str, Answer)];
 
@@ -279,6 +278,6 @@ mod tests {
         let proof = Proof { direct, runs: Vec::new() };
         let found = compare(&verdict(&[("nvidia-fs", Answer::Yes)]), &proof);
         assert_eq!(found[0].observed, "a direct mode was predicted, and open failed with EINVAL");
-        assert!(render(&proof, 80).contains("O_DIRECT   no       open failed with EINVAL"));
+        assert!(text(&proof).contains("O_DIRECT   no       open failed with EINVAL"));
     }
 }

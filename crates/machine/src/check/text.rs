@@ -1,93 +1,80 @@
-//! Findings as text: gravest first, the reason and the fix below each that needs one.
+//! Findings as a document: gravest first, the reason and the fix below each that needs one.
 
-use std::fmt::Write as _;
+use gpuio_document::{Document, Item, Layout, List, Section, grouped};
 
-use gpuio_base::units::paragraph;
-
-pub use crate::check::verdict::render as verdict;
+pub use crate::check::verdict::section as verdict;
 use crate::check::{Finding, Rule, Severity};
 
 /// Longer lists of locations are cut, and the number of the rest is printed.
 const LOCATIONS: usize = 8;
+/// A rule, or a blank, and what was found.
+pub(crate) const RULE: usize = 16;
 
-/// The findings grouped by severity in lines of at most `width` characters, where words allow it.
-/// Passes and unknowns have one line each: there is nothing to fix. Rules that do not apply have
-/// one line together for each reason, or with `all` one each.
+/// The findings by severity. Passes and unknowns have one line each: there is nothing to fix. Rules
+/// that do not apply have one line together for each reason, or with `all` one each.
 #[must_use]
-pub fn render(findings: &[Finding], width: usize, all: bool) -> String {
-    let mut out = String::new();
+pub fn document(findings: &[Finding], all: bool) -> Document {
+    let mut page = Document::new("Check");
     for severity in Severity::ALL {
         let group: Vec<_> = findings.iter().filter(|found| found.severity == severity).collect();
-        if group.is_empty() {
-            continue;
-        }
-        let _ = writeln!(out, "{} ({})", severity.word().to_uppercase(), group.len());
+        let mut section = section(severity, group.len());
         if severity == Severity::NotApplicable && !all {
-            by_reason(&mut out, &group, width);
+            let reasons = grouped(group.iter().map(|one| (one.observed.as_str(), one.rule)));
+            section.list(by_reason(reasons));
         } else {
-            group.iter().for_each(|finding| one(&mut out, finding, width));
+            let items = group.iter().map(|finding| item(finding));
+            section.list(List::new(Layout::columns(RULE, 1), items));
         }
-        out.push('\n');
+        page.push(section);
     }
-    let counts = Severity::ALL.map(|severity| {
-        let count = findings.iter().filter(|found| found.severity == severity).count();
-        format!("{count} {}", severity.word())
-    });
-    let _ = writeln!(out, "{}", counts.join(", "));
-    out
+    page.begin("", "").paragraph(counts(|severity| {
+        findings.iter().filter(|found| found.severity == severity).count()
+    }));
+    page
+}
+
+/// The section of a severity with so many findings.
+pub(crate) fn section(severity: Severity, count: usize) -> Section {
+    Section::new("", format!("{} ({count})", severity.word().to_uppercase()))
+}
+
+pub(crate) fn counts(of: impl Fn(Severity) -> usize) -> String {
+    Severity::ALL.map(|severity| format!("{} {}", of(severity), severity.word())).join(", ")
 }
 
 /// Names of rules behind the reason that they share.
-fn by_reason(out: &mut String, findings: &[&Finding], width: usize) {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for finding in findings {
-        match reasons.iter_mut().find(|(reason, _)| *reason == finding.observed) {
-            Some((_, rules)) => rules.push(finding.rule),
-            None => reasons.push((&finding.observed, vec![finding.rule])),
-        }
-    }
-    for (reason, rules) in reasons {
-        wrap(out, "  ", &format!("{reason}: {}", rules.join(", ")), width);
-    }
+pub(crate) fn by_reason<R: std::fmt::Display>(reasons: Vec<(R, Vec<&str>)>) -> List {
+    let lines =
+        reasons.into_iter().map(|(reason, rules)| format!("{reason}: {}", rules.join(", ")));
+    List::of(2, lines)
 }
 
-pub(crate) fn one(out: &mut String, finding: &Finding, width: usize) {
-    wrap(out, &format!("  {:<16} ", finding.rule), &finding.observed, width);
-    let indent = format!("  {:<16} ", "");
-    if !finding.locations.is_empty() {
-        let more = finding.locations.len().saturating_sub(LOCATIONS);
-        let mut locations = finding.locations[..finding.locations.len().min(LOCATIONS)].join(", ");
-        if more > 0 {
-            let _ = write!(locations, " and {more} more");
-        }
-        wrap(out, &format!("{indent}at: "), &locations, width);
-    }
-    if matches!(finding.severity, Severity::Fail | Severity::Warn) {
-        wrap(out, &format!("{indent}why: "), finding.why, width);
-    }
-    if let Some(fix) = &finding.fix {
-        wrap(out, &format!("{indent}fix: "), fix, width);
-    }
-    if matches!(finding.severity, Severity::Fail | Severity::Warn) {
-        wrap(out, &format!("{indent}source: "), finding.source, width);
-    }
-}
-
-/// `text`, which may be from outside, behind `head`, with the lines after the first indented as
-/// far.
-pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
-    out.push_str(&paragraph(head, head.chars().count(), text, width));
+pub(crate) fn item(finding: &Finding) -> Item {
+    let grave = matches!(finding.severity, Severity::Fail | Severity::Warn);
+    let shown = finding.locations.len().min(LOCATIONS);
+    let more = match finding.locations.len() - shown {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let locations = finding.locations[..shown].join(", ") + &more;
+    Item::new(finding.rule, finding.observed.as_str())
+        .and("at", (shown > 0).then_some(locations))
+        .and("why", grave.then_some(finding.why))
+        .and("fix", finding.fix.as_deref())
+        .and("source", grave.then_some(finding.source))
 }
 
 /// What a rule is about, for `--explain`.
 #[must_use]
-pub fn explain(rule: &Rule, width: usize) -> String {
-    let mut out = String::new();
-    wrap(&mut out, &format!("{}: ", rule.name), rule.question, width);
-    wrap(&mut out, "  why:    ", rule.why, width);
-    wrap(&mut out, "  fix:    ", rule.fix, width);
-    wrap(&mut out, "  source: ", rule.source, width);
-    out
+pub fn explain(rule: &Rule) -> Document {
+    let mut section = Section::default();
+    section.item(Layout::labels(0), Item::new(rule.name, rule.question));
+    let facts = [("why", rule.why), ("fix", rule.fix), ("source", rule.source)];
+    let items = facts.map(|(what, text)| Item::new(what, text));
+    section.list(List::new(Layout { indent: 2, ..Layout::labels(7) }, items));
+    let mut page = Document::new(rule.name);
+    page.push(section);
+    page
 }
 
 #[cfg(test)]
@@ -103,7 +90,7 @@ mod tests {
             Finding::of(rule, Found::pass("good")),
             Finding::of(rule, Found::fail("bad", "turn it off").at(locations)),
         ];
-        let text = render(&findings, 80, false);
+        let text = document(&findings, false).terminal(80);
         assert!(text.find("FAIL").unwrap() < text.find("PASS").unwrap(), "{text}");
         assert!(text.contains("p7 and 4 more"), "{text}");
         assert!(text.contains("fix: turn it off"), "{text}");
@@ -118,17 +105,10 @@ mod tests {
         let names = [RULES[0].name, RULES[1].name, RULES[2].name];
         let together =
             format!("N/A (3)\n  no GPU: {}, {}\n  no NFS: {}\n", names[0], names[2], names[1]);
-        let text = render(&findings, 80, false);
+        let text = document(&findings, false).terminal(80);
         assert!(text.starts_with(&together), "{text}");
         assert!(text.ends_with("0 pass, 3 n/a\n"), "{text}");
-        let each = render(&findings, 80, true);
+        let each = document(&findings, true).terminal(80);
         assert_eq!(each.lines().filter(|line| line.ends_with("no GPU")).count(), 2, "{each}");
-    }
-
-    #[test]
-    fn a_word_longer_than_the_line_stands_alone() {
-        let mut out = String::new();
-        wrap(&mut out, "  ", "a bbbbbbbbbbbb c", 8);
-        assert_eq!(out, "  a\n  bbbbbbbbbbbb\n  c\n");
     }
 }

@@ -1,5 +1,6 @@
 //! The answer.
 
+use gpuio_document::{grouped, unique};
 use gpuio_record::Expected;
 use serde::Serialize;
 
@@ -172,13 +173,9 @@ fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -
         Limit::Own => laid.flow.own_limit.as_ref().map(|(_, why)| why.clone()),
         Limit::Nothing => None,
     };
-    let mut because: Vec<String> = Vec::new();
-    for one in &laid.flow.uses {
-        let line = format!("{}: {}.", network.get(one.part).name, one.figure);
-        if !because.contains(&line) {
-            because.push(line);
-        }
-    }
+    let because = laid.flow.uses.iter();
+    let mut because =
+        unique(because.map(|one| format!("{}: {}.", network.get(one.part).name, one.figure)));
     because.extend(laid.notes.iter().cloned());
     let nothing = rate.is_none().then(|| "no part of the data path has a figure".to_owned());
     let missing = laid.missing.first().cloned().or(nothing);
@@ -197,24 +194,10 @@ fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -
 
 /// Names of the parts that saturate with their figures, those of the same figures together.
 fn parts_text(network: &Network, flow: &Flow, full: &[usize]) -> String {
-    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
-    for one in full.iter().filter_map(|index| flow.uses.get(*index)) {
-        let name = network.get(one.part).name.as_str();
-        let figure = one.figure.as_str();
-        match parts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, figures)) if figures.contains(&figure) => {}
-            Some((_, figures)) => figures.push(figure),
-            None => parts.push((name, vec![figure])),
-        }
-    }
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for (name, figures) in parts {
-        let figures = figures.join(" and ");
-        match groups.iter_mut().find(|(known, _)| *known == figures) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((figures, vec![name])),
-        }
-    }
+    let uses = full.iter().filter_map(|index| flow.uses.get(*index));
+    let parts = uses.map(|one| (network.get(one.part).name.as_str(), one.figure.as_str()));
+    let parts = grouped(parts).into_iter();
+    let groups = grouped(parts.map(|(name, figures)| (unique(figures).join(" and "), name)));
     let words = groups.iter().map(|(figures, names)| match names.len() {
         1..=4 => format!("{}: {figures}", names.join(", ")),
         more => format!("{} and {} more: {figures}", names[..3].join(", "), more - 3),
@@ -247,12 +230,7 @@ fn total(laid: &[Laid], streams: &[StreamExpected]) -> Expected {
     let bytes_per_s = bytes_per_s.filter(|_| !streams.is_empty());
     let bounded: Option<f64> = all().map(|one| one.bytes_per_s.or(one.at_most)).sum();
     let one_size = laid.windows(2).all(|pair| pair[0].block_bytes == pair[1].block_bytes);
-    let mut bottlenecks: Vec<&str> = Vec::new();
-    for name in all().filter_map(|one| one.bottleneck.as_deref()) {
-        if !bottlenecks.contains(&name) {
-            bottlenecks.push(name);
-        }
-    }
+    let bottlenecks = unique(all().filter_map(|one| one.bottleneck.as_deref()));
     Expected {
         bytes_per_s,
         iops: all()

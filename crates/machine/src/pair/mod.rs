@@ -35,7 +35,7 @@ mod store;
 mod wanted;
 
 pub use ends::{Ends, ends};
-pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_job_file, hosts_text};
+pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_document, hosts_job_file};
 pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
 pub use nics::{NearNic, Unused};

@@ -110,7 +110,7 @@ fn lanes_text(lanes: Lanes) -> Option<String> {
 
 /// `15.8 GB/s`, in powers of ten as links are counted.
 pub(crate) fn rate_text(bytes_per_second: u64) -> String {
-    let tenths = (bytes_per_second + 50_000_000) / 100_000_000;
+    let tenths = bytes_per_second.saturating_add(50_000_000) / 100_000_000;
     format!("{}.{} GB/s", tenths / 10, tenths % 10)
 }
 

@@ -34,5 +34,6 @@ pub use coherent::{Coherent, coherent};
 pub use device::{Device, DeviceKind};
 pub use explain::{Explanation, Hop, explain};
 pub use link::Link;
+pub(crate) use link::rate_text;
 pub use route::{Evidence, Route};
 pub use topology::{Printed, Topology};

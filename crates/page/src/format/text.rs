@@ -1,10 +1,8 @@
 //! Pages as text for people.
 
-use std::fmt::Write as _;
-
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate, printable_short};
-use gpuio_table::in_columns;
+use gpuio_base::units::human_ns;
+use gpuio_document::{Cell, Columns, Document, Look, Table};
 
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::bucket::SIZES;
@@ -16,136 +14,117 @@ const NONE: &str = "-";
 
 /// One page at this level: 1 totals, 2 also sizes, 3 also GPUs and paths.
 #[must_use]
-pub fn page(shown: &Shown<'_>, level: u8) -> String {
+pub fn page(shown: &Shown<'_>, level: u8) -> Document {
     let snapshot = shown.snapshot;
-    let mut out = String::new();
-    // Writing to a string can't fail, here and below.
-    let _ = writeln!(
-        out,
+    let mut page = Document::new(format!("Process {}", snapshot.pid));
+    let first = page.begin("", "");
+    first.paragraph(format!(
         "process {} ({} {}) of {}, since {}: {}",
         snapshot.pid,
-        printable_short(&snapshot.program),
-        printable_short(&snapshot.release),
-        printable_short(shown.user),
+        snapshot.program,
+        snapshot.release,
+        shown.user,
         shown.since,
         shown.state()
-    );
+    ));
     if let Some(command) = shown.command {
-        let _ = writeln!(out, "command: {}", printable_short(command));
+        first.paragraph(format!("command: {command}"));
     }
     let total = snapshot.total();
-    let _ = writeln!(
-        out,
-        "threads {}, I/Os in flight {} of {}, files opened {}\n",
+    first.paragraph(format!(
+        "threads {}, I/Os in flight {} of {}, files opened {}",
         total.threads, total.in_flight, total.slots, total.files
-    );
-    out.push_str(&totals(shown, &total));
-    if level >= 2 {
-        out.push_str(&sizes(&total));
+    ));
+    for (least, table) in [(1, totals(shown, &total)), (2, sizes(&total)), (3, paths(snapshot))] {
+        if level >= least {
+            page.begin("", "").push(gpuio_document::Block::Table(table.look(Look::Indented(0))));
+        }
     }
-    if level >= 3 {
-        out.push_str(&paths(snapshot));
-    }
-    out
+    page
 }
 
-/// A column: its heading, counts, and the time that they took in seconds.
-type Column = (String, Counts, Option<f64>);
+/// Counts, and the time that they took in seconds.
+type Side = (Counts, Option<f64>);
 
-fn totals(shown: &Shown<'_>, total: &PathCounters) -> String {
+fn totals(shown: &Shown<'_>, total: &PathCounters) -> Table {
     let seconds = total.seconds();
-    let mut columns: Vec<Column> = vec![
-        ("read".to_owned(), total.read.clone(), seconds),
-        ("write".to_owned(), total.write.clone(), seconds),
+    let mut sides: Vec<(String, Side)> = vec![
+        ("read".to_owned(), (total.read.clone(), seconds)),
+        ("write".to_owned(), (total.write.clone(), seconds)),
     ];
     if let Some(earlier) = shown.earlier {
         let (then, took) = (earlier.snapshot.total(), earlier.seconds);
         let last = |name: &str| format!("{name}, last {took:.1} s");
-        columns.push((last("read"), total.read.since(&then.read), Some(took)));
-        columns.push((last("write"), total.write.since(&then.write), Some(took)));
+        sides.push((last("read"), (total.read.since(&then.read), Some(took))));
+        sides.push((last("write"), (total.write.since(&then.write), Some(took))));
     }
-    let mut rows = vec![row("", &columns, |(name, ..)| name.clone())];
-    let mut add = |name: &str, cell: &dyn Fn(&Column) -> String| {
-        rows.push(row(name, &columns, cell));
-    };
-    add("I/Os", &|(_, side, _)| side.ios().to_string());
-    add("bytes", &|(_, side, _)| bytes(side.bytes));
-    add("throughput", &|(_, side, took)| {
-        per_second(side.bytes, *took).filter(|_| side.ios() > 0).map_or(NONE.into(), human_rate)
-    });
-    add("IOPS", &|(_, side, took)| {
-        per_second(side.ios(), *took).filter(|_| side.ios() > 0).map_or(NONE.into(), human_count)
-    });
-    add("latency, mean", &|(_, side, _)| side.mean_ns().map_or(NONE.into(), human_ns));
-    for at in PERCENTILES {
-        add(&at.label(), &|(_, side, _)| percentile(side, *at));
-    }
-    add("unaligned", &|(_, side, _)| side.unaligned.to_string());
-    add("failed", &|(_, side, _)| side.failed.to_string());
-    in_columns(&rows, 1)
-}
-
-fn row(name: &str, columns: &[Column], cell: impl Fn(&Column) -> String) -> Vec<String> {
-    std::iter::once(name.to_owned()).chain(columns.iter().map(cell)).collect()
-}
-
-fn sizes(total: &PathCounters) -> String {
-    let mut rows = vec![vec!["size".to_owned(), "reads".to_owned(), "writes".to_owned()]];
-    for class in 0..SIZES {
-        let (reads, writes) = (total.read.sizes[class], total.write.sizes[class]);
-        if reads > 0 || writes > 0 {
-            rows.push(vec![class_name(class), reads.to_string(), writes.to_string()]);
-        }
-    }
-    format!("\n{}", in_columns(&rows, 1))
-}
-
-fn paths(snapshot: &Snapshot) -> String {
-    let [median, tail] = Percentile::SHORT.map(|at| at.label());
-    let head = [
-        "GPU",
-        "PCI",
-        "path",
-        "engine",
-        "",
-        "I/Os",
-        "bytes",
-        "throughput",
-        &median,
-        &tail,
-        "unaligned",
-        "failed",
-        "threads",
-        "ring",
-        "registered",
+    type Row = (String, Box<dyn Fn(&Side) -> Cell>);
+    let row = |name: &str, cell: fn(&Side) -> Cell| -> Row { (name.to_owned(), Box::new(cell)) };
+    let mut rows = vec![
+        row("I/Os", |(side, _)| side.ios().into()),
+        row("bytes", |(side, _)| Cell::bytes(side.bytes)),
+        row("throughput", |(side, took)| {
+            per_second(side.bytes, *took).filter(|_| side.ios() > 0).map(Cell::rate).into()
+        }),
+        row("IOPS", |(side, took)| {
+            per_second(side.ios(), *took).filter(|_| side.ios() > 0).map(Cell::count).into()
+        }),
+        row("latency, mean", |(side, _)| {
+            side.mean_ns().map(|ns| Cell::shown(human_ns(ns), ns)).into()
+        }),
     ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for counters in &snapshot.paths {
+    rows.extend(PERCENTILES.iter().map(|at| -> Row {
+        (at.label(), Box::new(move |(side, _)| percentile(side, *at).into()))
+    }));
+    rows.push(row("unaligned", |(side, _)| side.unaligned.into()));
+    rows.push(row("failed", |(side, _)| side.failed.into()));
+    let columns = Columns::<Row>::new().words("", |(name, _)| name.clone()).key("counter");
+    let columns = sides
+        .into_iter()
+        .fold(columns, |columns, (name, side)| columns.figures(name, move |(_, cell)| cell(&side)));
+    columns.table("totals", rows)
+}
+
+fn sizes(total: &PathCounters) -> Table {
+    let (read, write) = (&total.read.sizes, &total.write.sizes);
+    Columns::<usize>::new()
+        .words("size", |class| class_name(*class))
+        .figures("reads", |class| read[*class])
+        .figures("writes", |class| write[*class])
+        .table("sizes", (0..SIZES).filter(|class| read[*class] > 0 || write[*class] > 0))
+}
+
+fn paths(snapshot: &Snapshot) -> Table {
+    let rows = snapshot.paths.iter().flat_map(|counters| {
         let sides = [("read", &counters.read), ("write", &counters.write)];
-        let counts = |side: &Counts| side.ios() > 0 || side.failed > 0;
-        for (name, side) in sides.into_iter().filter(|(_, side)| counts(side)) {
-            rows.push(vec![
-                counters.gpu.map_or(NONE.to_owned(), |gpu| gpu.to_string()),
-                if counters.pci.is_empty() { NONE.to_owned() } else { counters.pci.clone() },
-                path_shown(&counters.path).to_owned(),
-                engine_shown(&counters.engine).to_owned(),
-                name.to_owned(),
-                side.ios().to_string(),
-                bytes(side.bytes),
-                per_second(side.bytes, counters.seconds()).map_or(NONE.to_owned(), human_rate),
-                percentile(side, Percentile::MEDIAN),
-                percentile(side, Percentile::TAIL),
-                side.unaligned.to_string(),
-                side.failed.to_string(),
-                counters.threads.to_string(),
-                format!("{}/{}", counters.in_flight, counters.slots),
-                snapshot
-                    .registered_on(counters.gpu)
-                    .map_or("n/a".to_owned(), |count| count.to_string()),
-            ]);
-        }
-    }
-    format!("\n{}", in_columns(&rows, 5))
+        let counts = |(_, side): &(&str, &Counts)| side.ios() > 0 || side.failed > 0;
+        sides.into_iter().filter(counts).map(move |(name, side)| (counters, name, side))
+    });
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let columns = Columns::<(&PathCounters, &str, &Counts)>::new()
+        .words("GPU", |(way, ..)| way.gpu)
+        .words("PCI", move |(way, ..)| some(&way.pci))
+        .words("path", |(way, ..)| path_shown(&way.path).to_owned())
+        .words("engine", |(way, ..)| engine_shown(&way.engine).to_owned())
+        .words("", |(_, name, _)| *name)
+        .key("direction")
+        .figures("I/Os", |(.., side)| side.ios())
+        .figures("bytes", |(.., side)| Cell::bytes(side.bytes))
+        .figures("throughput", |(way, _, side)| {
+            per_second(side.bytes, way.seconds()).map(Cell::rate)
+        });
+    let columns = Percentile::SHORT.into_iter().fold(columns, |columns, at| {
+        columns.figures(at.label(), move |(.., side)| percentile(side, at))
+    });
+    columns
+        .figures("unaligned", |(.., side)| side.unaligned)
+        .figures("failed", |(.., side)| side.failed)
+        .figures("threads", |(way, ..)| way.threads)
+        .figures("ring", |(way, ..)| format!("{}/{}", way.in_flight, way.slots))
+        .figures("registered", |(way, ..)| {
+            snapshot.registered_on(way.gpu).map_or("n/a".into(), Cell::from)
+        })
+        .table("paths", rows)
 }
 
 /// A path as people read it: who moved the bytes, for a program on gpuio's libcufile.
@@ -170,46 +149,34 @@ fn engine_shown(engine: &str) -> &str {
 
 /// All processes, one line each.
 #[must_use]
-pub fn list(all: &[Shown<'_>]) -> String {
-    let head = ["PID", "user", "program", "since", "GPUs", "path", "now", "state", "command"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for shown in all {
-        let snapshot = shown.snapshot;
-        let gpus: Vec<String> = snapshot
-            .gpus()
-            .iter()
-            .filter_map(|counters| counters.gpu)
-            .map(|gpu| gpu.to_string())
-            .collect();
-        let mut paths: Vec<&str> = Vec::new();
-        for counters in &snapshot.paths {
-            let path = path_shown(&counters.path);
-            if counters.path != REGISTERED && !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        let or_none = |text: String| if text.is_empty() { NONE.to_owned() } else { text };
-        rows.push(vec![
-            snapshot.pid.to_string(),
-            shown.user.to_owned(),
-            snapshot.program.clone(),
-            shown.since.to_owned(),
-            or_none(gpus.join(",")),
-            or_none(paths.join(",")),
-            shown.rate_now().map_or(NONE.to_owned(), human_rate),
-            shown.state().to_owned(),
-            shown.command.unwrap_or(NONE).chars().take(60).collect(),
-        ]);
-    }
-    in_columns(&rows, rows.first().map_or(0, Vec::len))
+pub fn list(all: &[Shown<'_>]) -> Document {
+    let some = |words: Vec<String>| (!words.is_empty()).then(|| words.join(","));
+    let gpus = move |shown: &Shown<'_>| {
+        let gpus = shown.snapshot.gpus();
+        some(gpus.iter().filter_map(|one| one.gpu).map(|gpu| gpu.to_string()).collect())
+    };
+    let paths = move |shown: &Shown<'_>| {
+        let ways = shown.snapshot.paths.iter().filter(|one| one.path != REGISTERED);
+        some(gpuio_document::unique(ways.map(|one| path_shown(&one.path).to_owned())))
+    };
+    let table = Columns::<Shown<'_>>::new()
+        .words("PID", |shown| shown.snapshot.pid)
+        .words("user", |shown| shown.user.to_owned())
+        .words("program", |shown| shown.snapshot.program.clone())
+        .words("since", |shown| shown.since.to_owned())
+        .words("GPUs", gpus)
+        .words("path", paths)
+        .words("now", |shown| shown.rate_now().map(Cell::rate))
+        .words("state", |shown| shown.state())
+        .words("command", |shown| {
+            shown.command.unwrap_or(NONE).chars().take(60).collect::<String>()
+        })
+        .table("processes", all);
+    let mut page = Document::new("Processes");
+    page.begin("", "").table(table.look(Look::Indented(0)));
+    page
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounded for people")]
-fn bytes(bytes: u64) -> String {
-    human_bytes(bytes as f64)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "rounded for people")]
-fn percentile(side: &Counts, at: Percentile) -> String {
-    side.percentile_ns(at.quantile()).map_or(NONE.to_owned(), |ns| human_ns(ns as f64))
+fn percentile(side: &Counts, at: Percentile) -> Option<Cell> {
+    side.percentile_ns(at.quantile()).map(Cell::time)
 }

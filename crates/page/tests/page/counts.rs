@@ -60,14 +60,14 @@ fn text_names_what_moved_the_bytes_and_json_keeps_its_values() {
     let (snapshot, owner) = (&found.page.unwrap(), &found.owner);
     let since = "2026-01-01";
     let shown = Shown { snapshot, owner, user: "me", command: None, since, earlier: None };
-    let printed = text::page(&shown, 3);
+    let printed = text::page(&shown, 3).unbroken();
     for [path, engine] in
         [["GPU kernel", "page cache"], ["copy engine", "storage"], ["cached", "psync"]]
     {
         let line = printed.lines().find(|line| line.contains(&format!(" {path} ")));
         assert!(line.is_some_and(|line| line.contains(&format!(" {engine} "))), "{printed}");
     }
-    assert!(text::list(&[shown]).contains("GPU kernel,copy engine,cached"));
+    assert!(text::list(&[shown]).unbroken().contains("GPU kernel,copy engine,cached"));
     let kept = json::value(&shown, 3).to_string();
     assert!(kept.contains("\"kernel\"") && kept.contains("\"direct\""), "{kept}");
 }

@@ -26,8 +26,8 @@ fn show(snapshot: &Snapshot) -> usize {
     let shown =
         Shown { snapshot, owner: &owner, user: "root", command: None, since: "now", earlier: None };
     let all = [
-        text::page(&shown, 3),
-        text::list(&[shown]),
+        text::page(&shown, 3).unbroken(),
+        text::list(&[shown]).unbroken(),
         json::value(&shown, 3).to_string(),
         gds_stats::text(snapshot, 3, &[]),
     ];

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gpuio_base::stat::Percentile;
+use gpuio_document::{csv_of, unique};
 use gpuio_record::metric::{self, CsvColumn};
 use gpuio_record::{
     ComputationPlan, DirectMode, HostJobExpected, JobPlan, Metric, RankGroup, RankHost, RankJob,
@@ -90,12 +91,9 @@ fn tier(side: &Side<'_>) -> Option<TierResult> {
 #[must_use]
 pub fn render(record: &Record) -> String {
     let columns = columns(&record.percentiles());
-    let mut lines = Lines::new();
-    lines.push(columns.iter().map(|column| column.name.to_string()));
-    for side in sides(record) {
-        lines.push(columns.iter().map(|column| column.cell(&side)));
-    }
-    lines.text()
+    let heads: Vec<String> = columns.iter().map(|column| column.name.to_string()).collect();
+    let line = |side| columns.iter().map(|column| column.cell(&side)).collect();
+    csv_of([heads].into_iter().chain(sides(record).map(line)))
 }
 
 /// The same with a row for each job of each host with an expectation, then for each job of each
@@ -103,25 +101,22 @@ pub fn render(record: &Record) -> String {
 /// fields are empty, of a host that of the rank too. Without ranks it is [`render`].
 #[must_use]
 pub fn render_per_rank(record: &Record) -> String {
-    let mut text = render(record);
-    let columns = columns(&record.percentiles());
-    let mut lines = Lines::new();
-    for host in record.ranks.iter().flat_map(|all| &all.hosts) {
-        for job in &host.expected {
-            let plan = record.plan.jobs.iter().find(|plan| plan.name == job.job);
-            let cell = |column: &Column| host_cell(&column.name, record, plan, (host, job));
-            lines.push(columns.iter().map(cell));
-        }
-    }
-    for row in record.ranks.iter().flat_map(|all| &all.rows) {
-        for job in &row.jobs {
-            let plan = record.plan.jobs.iter().find(|plan| plan.name == job.job);
-            let cell = |column: &Column| rank_cell(column, record, plan, (row, job));
-            lines.push(columns.iter().map(cell));
-        }
-    }
-    text.push_str(&lines.text());
-    text
+    let columns = &columns(&record.percentiles());
+    let plan = |job: &str| record.plan.jobs.iter().find(|plan| plan.name == *job);
+    let of_hosts = record.ranks.iter().flat_map(|all| &all.hosts).flat_map(|host| {
+        host.expected.iter().map(move |job| -> Vec<String> {
+            let cell =
+                |column: &Column| host_cell(&column.name, record, plan(&job.job), (host, job));
+            columns.iter().map(cell).collect()
+        })
+    });
+    let of_ranks = record.ranks.iter().flat_map(|all| &all.rows).flat_map(|row| {
+        row.jobs.iter().map(move |job| -> Vec<String> {
+            let cell = |column: &Column| rank_cell(column, record, plan(&job.job), (row, job));
+            columns.iter().map(cell).collect()
+        })
+    });
+    render(record) + &csv_of(of_hosts.chain(of_ranks))
 }
 
 /// The field of a host in the column of this name.
@@ -198,28 +193,6 @@ fn part_cell(column: &str, record: &Record, plan: Option<&JobPlan>) -> String {
     }
 }
 
-/// Lines of CSV in memory.
-pub(crate) struct Lines(csv::Writer<Vec<u8>>);
-
-impl Lines {
-    pub(crate) fn new() -> Lines {
-        let mut builder = csv::WriterBuilder::new();
-        builder.terminator(csv::Terminator::Any(b'\n')).flexible(true);
-        Lines(builder.from_writer(Vec::new()))
-    }
-
-    pub(crate) fn push(&mut self, fields: impl Iterator<Item = String>) {
-        let fields = fields.map(|field| gpuio_base::units::csv_text(&field).into_owned());
-        // A Vec takes every byte, and lines may differ in length.
-        let _ = self.0.write_record(fields.map(String::into_bytes));
-    }
-
-    pub(crate) fn text(self) -> String {
-        let bytes = self.0.into_inner().unwrap_or_default();
-        String::from_utf8(bytes).unwrap_or_default()
-    }
-}
-
 fn maybe<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
@@ -234,15 +207,9 @@ pub(crate) fn word(value: impl Serialize) -> String {
 
 /// Names of the warnings about this job or about all jobs, as in the record.
 fn warnings(line: &Side<'_>) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for warning in &line.record.warnings {
-        let about = warning.job.as_ref().is_none_or(|job| *job == line.plan.name);
-        let id = warning.kind.id();
-        if about && !names.contains(&id) {
-            names.push(id);
-        }
-    }
-    names.join(" ")
+    let about = |job: &Option<String>| job.as_ref().is_none_or(|job| *job == line.plan.name);
+    let warnings = line.record.warnings.iter().filter(|warning| about(&warning.job));
+    unique(warnings.map(|warning| warning.kind.id())).join(" ")
 }
 
 /// `NAME, MEANING, CELL;` for each column.
@@ -372,21 +339,3 @@ const OWN: &[Column] = columns! {
     "stonewall_bytes_per_s", "bytes per second until then, both directions",
         |l| maybe(l.result.stonewall.map(|wall| wall.bytes_per_s));
 };
-
-#[cfg(test)]
-mod tests {
-    use super::Lines;
-
-    #[test]
-    fn another_reader_gets_the_fields_back() {
-        let mut lines = Lines::new();
-        lines.push(["job", "path"].into_iter().map(str::to_owned));
-        lines.push(["a,\"b\"\n", "=1+1", ""].into_iter().map(str::to_owned));
-        let text = lines.text();
-        assert_eq!(text, "job,path\n\"a,\"\"b\"\"\\n\",'=1+1,\n");
-        let mut reader = csv::ReaderBuilder::new();
-        let mut rows = reader.has_headers(false).flexible(true).from_reader(text.as_bytes());
-        let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
-        assert_eq!(rows[1], vec!["a,\"b\"\\n", "'=1+1", ""]);
-    }
-}

@@ -1,17 +1,13 @@
 //! A screen for people: a row per path, what it means, and what to do next.
 
-use std::fmt::Write as _;
-
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::printable_lines;
+use gpuio_document::{Cell, Columns, Document, Item, Layout, List, Section, grouped, unique};
 use gpuio_record::{EndedHow, LeftOut, Record, Route, Side, Source, Towards};
-use gpuio_table::{Column, Grid, words};
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
-use crate::number::{NONE, iops, maybe_time, throughput};
+use crate::number::{iops, many, throughput};
 use crate::verification::{self, Checked};
 use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
-use crate::wrap::paragraph;
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -25,44 +21,44 @@ const NAMED: usize = 3;
 #[must_use]
 pub fn render(record: &Record, width: u16) -> String {
     let record = &crate::printable::record(record);
-    let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = head(record, width, wide);
-    out.push('\n');
-    out.push_str(&table(record, width));
-    out.push('\n');
-    out.push_str(&conclusion(record, wide));
-    out.push_str(&checked(record, wide));
-    out.push_str(&warned(record, wide));
-    printable_lines(&out).into_owned()
+    let mut last = Section::default();
+    last.list(List::of(0, conclusion(record)));
+    let checked = checked(record).into_iter().map(|text| Item::new("Verified", text));
+    last.list(List::new(Layout::labels(0), checked));
+    warned(&mut last, record);
+    let mut page = Document::default();
+    page.push(head(record)).push(table(record)).push(last);
+    page.terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }
 
 /// What, when and where.
-fn head(record: &Record, width: u16, wide: u16) -> String {
+fn head(record: &Record) -> Section {
+    let mut section = Section::default();
     let tool = &record.tool;
     let at = header::to_the_second(&record.started_at);
-    let first = format!("{} {}  {at}  ", tool.name, tool.version);
-    let mut out = paragraph(&first, &header::host(&record.host), width);
-    for storage in &record.storage {
-        out.push_str(&paragraph("storage: ", &header::storage(storage), wide));
-    }
+    let first =
+        Item::new(format!("{} {}  {at}", tool.name, tool.version), header::host(&record.host));
+    section.item(Layout { gap: 2, wide: true, ..Layout::default() }, first);
+    let labels = Layout::labels(8);
+    let storage = record.storage.iter().map(|one| Item::new("storage", header::storage(one)));
+    section.list(List::new(labels, storage));
     let mut gpus = header::gpus(record);
     if gpus.is_empty() {
         gpus.push("none in use; gpuio measures NVIDIA's GPUs".to_owned());
     }
-    for gpu in gpus {
-        out.push_str(&paragraph("GPU:     ", &gpu, wide));
-    }
+    section.list(List::new(labels, gpus.into_iter().map(|gpu| Item::new("GPU", gpu))));
     if record.plan.software_gpu {
         let text = "no GPU was measured: the figures are those of host memory and CPU threads";
-        out.push_str(&paragraph("SOFTWARE GPU: ", text, wide));
+        section.item(labels, Item::new("SOFTWARE GPU", text));
     }
-    match record.ended {
-        EndedHow::Complete => {}
-        EndedHow::Interrupted => out.push_str("PARTIAL: interrupted before its end\n"),
-        EndedHow::Failed => out.push_str("FAILED:  stopped by errors\n"),
-        EndedHow::Unfinished => out.push_str("UNFINISHED: saved before the run ended\n"),
-    }
-    out
+    let (label, text) = match record.ended {
+        EndedHow::Complete => return section,
+        EndedHow::Interrupted => ("PARTIAL", "interrupted before its end"),
+        EndedHow::Failed => ("FAILED", "stopped by errors"),
+        EndedHow::Unfinished => ("UNFINISHED", "saved before the run ended"),
+    };
+    section.item(labels, Item::new(label, text));
+    section
 }
 
 /// One direction of a job.
@@ -124,89 +120,67 @@ fn loads(record: &Record) -> Vec<Load<'_>> {
 }
 
 /// A row per path: its loads side by side; a further row where one repeats.
-fn table(record: &Record, width: u16) -> String {
+fn table(record: &Record) -> Section {
+    let mut section = Section::default();
     let all = loads(record);
-    let mut kinds: Vec<Load<'_>> = Vec::new();
     let mut rows: Vec<Vec<Load<'_>>> = Vec::new();
-    for load in all {
-        if !kinds.iter().any(|known| known.kind() == load.kind()) {
-            kinds.push(load);
-        }
+    for load in &all {
         let fits = |row: &&mut Vec<Load<'_>>| {
             row.iter().all(|other| other.path() == load.path() && other.kind() != load.kind())
         };
         match rows.iter_mut().find(fits) {
-            Some(row) => row.push(load),
-            None => rows.push(vec![load]),
+            Some(row) => row.push(*load),
+            None => rows.push(vec![*load]),
         }
     }
     if rows.is_empty() {
-        return "no job ran\n".to_owned();
+        section.paragraph("no job ran");
+        return section;
     }
     let tails = Percentile::shown(&record.percentiles(), &[Percentile::TAIL]);
-    let mut columns: Vec<Column> = vec![words("path")];
-    for kind in &kinds {
-        let (rw, size) = kind.kind();
-        columns.push(Column { name: format!("{rw} {size}").into(), left: false });
-        if kind.is_small() {
-            let heads = tails.iter().map(|at| Column { name: at.label().into(), left: false });
-            columns.extend(heads);
+    let mut columns = Columns::<Vec<Load<'_>>>::new().words("path", |row| row[0].path().to_owned());
+    for (kind, loads) in grouped(all.iter().map(|load| (load.kind(), load))) {
+        let (rw, size) = kind.clone();
+        let of_kind = kind.clone();
+        columns = columns
+            .figures(format!("{rw} {size}"), move |row| of(row, &of_kind).map(|load| load.rate()));
+        for at in tails.iter().filter(|_| loads[0].is_small()) {
+            let of_kind = kind.clone();
+            columns = columns.figures(at.label(), move |row| {
+                let latency = of(row, &of_kind)?.0.figures().latency.as_ref()?;
+                latency.total.percentile(*at).map(Cell::time)
+            });
         }
     }
-    columns.extend([words("path taken"), words("verified")]);
-    let cells = |row: &Vec<Load<'_>>| {
-        let mut cells = vec![row[0].path().to_owned()];
-        for kind in &kinds {
-            let load = row.iter().find(|load| load.kind() == kind.kind());
-            cells.push(load.map_or_else(|| NONE.to_owned(), Load::rate));
-            if kind.is_small() {
-                let latency = load.and_then(|load| load.0.figures().latency.as_ref());
-                let cell =
-                    |at: &Percentile| maybe_time(latency.and_then(|all| all.total.percentile(*at)));
-                cells.extend(tails.iter().map(cell));
-            }
-        }
-        cells.push(alike(row, |load| {
-            let proof = load.0.result.proof.as_ref();
-            proof.map_or_else(|| NONE.to_owned(), |proof| proof.verdict.words.clone())
-        }));
-        cells.push(alike(row, |load| verification::word(load.0.result.verify.as_ref())));
-        cells
+    let taken = |load: &Load<'_>| {
+        let proof = load.0.result.proof.as_ref();
+        proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
     };
-    let rows = rows.iter().map(cells).collect();
-    Grid { columns, rows }.at_any_width(width)
+    let verified = |load: &Load<'_>| verification::word(load.0.result.verify.as_ref());
+    let table = columns
+        .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
+        .words("verified", |row| unique(row.iter().map(verified)).join("; "))
+        .table("paths", rows);
+    section.table(table);
+    section
 }
 
-/// The words of all loads of a row, each once.
-fn alike(row: &[Load<'_>], words: impl Fn(&Load<'_>) -> String) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for load in row {
-        let word = words(load);
-        if !all.contains(&word) {
-            all.push(word);
-        }
-    }
-    all.join("; ")
+/// The load of a row that is of this kind.
+fn of<'l, 'a>(row: &'l [Load<'a>], kind: &(String, String)) -> Option<&'l Load<'a>> {
+    row.iter().find(|load| load.kind() == *kind)
 }
 
 /// What the figures say.
-fn conclusion(record: &Record, width: u16) -> String {
+fn conclusion(record: &Record) -> Vec<String> {
     let all = loads(record);
-    let mut out = String::new();
-    let mut say = |text: String| out.push_str(&paragraph("", &text, width));
-    if let Some(text) = storage(&all) {
-        say(text);
-    }
-    if let Some(text) = fastest(record, &all) {
-        say(text);
-    }
-    if let Some(text) = gds(record, &all) {
-        say(text);
-    }
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(storage(&all));
+    lines.extend(fastest(record, &all));
+    lines.extend(gds(record, &all));
     if all.iter().all(|load| load.0.plan.gpus.is_empty()) && !record.plan.left_out.is_empty() {
         let why = reasons(&record.plan.left_out);
         let first = why.first().map_or("", |(why, _)| *why);
-        say(format!("No path to a GPU ran: {}", clause(first)));
+        lines.push(format!("No path to a GPU ran: {}", clause(first)));
     } else {
         let uncovered = reasons(&record.plan.left_out);
         let others = uncovered.iter().filter(|(why, _)| !why.contains("runs only where"));
@@ -215,10 +189,10 @@ fn conclusion(record: &Record, width: u16) -> String {
             .map(|(why, paths)| format!("{} ({})", paths.join(", "), clause(why)))
             .collect();
         if !named.is_empty() {
-            say(format!("Not run: {}.", named.join("; ")));
+            lines.push(format!("Not run: {}.", named.join("; ")));
         }
     }
-    out
+    lines
 }
 
 /// What storage delivers and takes, of the loads whose bytes it moved.
@@ -254,12 +228,7 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
         to_gpu.filter(|load| load.0.direction == Towards::Read && load.0.result.failed == 0)
     };
-    let mut kinds: Vec<(String, String)> = Vec::new();
-    for load in reads() {
-        if !kinds.contains(&load.kind()) {
-            kinds.push(load.kind());
-        }
-    }
+    let kinds = unique(reads().map(Load::kind));
     let best = |kind: &(String, String)| {
         let same = reads().filter(|load| load.kind() == *kind);
         same.max_by(|a, b| a.bytes_per_s().total_cmp(&b.bytes_per_s())).copied()
@@ -312,14 +281,7 @@ fn gds(record: &Record, all: &[Load<'_>]) -> Option<String> {
 
 /// Reasons for paths that were left out, each once.
 fn reasons(left_out: &[LeftOut]) -> Vec<(&str, Vec<&str>)> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for out in left_out {
-        match reasons.iter_mut().find(|(why, _)| *why == out.why) {
-            Some((_, paths)) => paths.push(&out.path),
-            None => reasons.push((&out.why, vec![&out.path])),
-        }
-    }
-    reasons
+    grouped(left_out.iter().map(|out| (out.why.as_str(), out.path.as_str())))
 }
 
 /// The first clause of a reason that has details behind it.
@@ -330,31 +292,21 @@ fn clause(text: &str) -> &str {
 }
 
 /// How much of the data was verified.
-fn checked(record: &Record, width: u16) -> String {
+fn checked(record: &Record) -> Option<String> {
     let outcomes: Vec<_> = jobs(record).filter_map(|(_, job)| job.verify.as_ref()).collect();
-    if outcomes.is_empty() {
-        return String::new();
-    }
-    let text = outcomes.into_iter().collect::<Checked>().sentence();
-    paragraph("Verified: ", &text, width)
+    (!outcomes.is_empty()).then(|| outcomes.into_iter().collect::<Checked>().sentence())
 }
 
 /// The most severe warnings by their first sentence, and how many more there are.
-fn warned(record: &Record, width: u16) -> String {
+fn warned(section: &mut Section, record: &Record) {
     let all = warnings::first_sentences(record);
-    let mut out = String::new();
-    for text in all.iter().take(NAMED) {
-        out.push_str(&paragraph("warning: ", text, width));
-    }
-    if !all.is_empty() {
-        out.push_str(warnings::EXPLAIN);
-        out.push('\n');
-    }
     let more = all.len().saturating_sub(NAMED);
-    if more > 0 {
-        let plural = if more == 1 { "" } else { "s" };
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{more} more warning{plural} in the details");
+    let named = all.iter().take(NAMED).map(|text| Item::new("warning", text.as_str()));
+    section.list(List::new(Layout::labels(0), named));
+    if !all.is_empty() {
+        section.paragraph(warnings::EXPLAIN);
     }
-    out
+    if more > 0 {
+        section.paragraph(format!("{} in the details", many(more as u64, "more warning")));
+    }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
+use gpuio_document::unique;
 use gpuio_record::{EndedHow, Metric};
 
 use super::Set;
@@ -134,15 +135,10 @@ fn compared(points: &[Point<'_>]) -> Option<String> {
     if contests.is_empty() {
         return None;
     }
-    let mut paths: Vec<&str> = Vec::new();
+    let mut paths = unique(contests.iter().flatten().map(|point| point.path()));
     let mut wins: Vec<(&str, usize)> = Vec::new();
     let (mut unclear, mut without) = (0, false);
     for contest in &contests {
-        for path in contest.iter().map(|point| point.path()) {
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
         let (first, next) = (contest.first()?, contest.get(1)?);
         let clear = first.beats(next);
         without |= clear.is_none();
@@ -252,13 +248,8 @@ fn caution(rows: &[Row<'_>]) -> Option<String> {
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
     let other = |row: &Row<'_>| row.result.proof.as_ref().is_some_and(|one| !one.as_requested);
     if let Some(first) = rows.iter().find(|row| other(row)) {
-        let mut paths: Vec<&str> = Vec::new();
-        for row in rows.iter().filter(|row| other(row)) {
-            let path = row.plan.path.choice.actual.as_str();
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
+        let others = rows.iter().filter(|row| other(row));
+        let paths = unique(others.map(|row| row.plan.path.choice.actual.as_str()));
         let verdict = first.result.proof.as_ref().map_or("", |one| one.verdict.words.as_str());
         let number = of(jobs(&other));
         parts.push(format!(

@@ -1,7 +1,9 @@
 //! The rows of all records, with the axes of sweeps.
 
+use gpuio_document::{csv_of, unique};
+
 use super::Set;
-use crate::format::csv::{Lines, columns};
+use crate::format::csv::columns;
 use crate::workload::sides;
 
 /// How the header line begins.
@@ -10,27 +12,22 @@ pub(super) const MARK: &str = "job,group,path,gpu_software,";
 /// The columns of `csv` for one record, then `record` (its name) and `axis_KEY` for each axis of
 /// the records' sweeps; empty if a record is of another sweep.
 pub(super) fn render(set: &Set) -> String {
-    let mut axes: Vec<&str> = Vec::new();
-    for (key, _) in set.members.iter().flat_map(|member| &member.at) {
-        if !axes.contains(&key.as_str()) {
-            axes.push(key);
-        }
-    }
-    let mut lines = Lines::new();
+    let keys = set.members.iter().flat_map(|member| &member.at);
+    let axes = unique(keys.map(|(key, _)| key.as_str()));
     let columns = columns(&set.percentiles());
     let names = columns.iter().map(|column| column.name.to_string());
-    let own = std::iter::once("record".to_owned());
-    lines.push(names.chain(own).chain(axes.iter().map(|key| format!("axis_{key}"))));
-    for member in &set.members {
+    let heads = names.chain(["record".to_owned()]);
+    let heads: Vec<String> = heads.chain(axes.iter().map(|key| format!("axis_{key}"))).collect();
+    let of_member = |member: &super::Member| {
         let place = |key: &&str| {
             let at = member.at.iter().find(|(name, _)| name == key);
             at.map(|(_, value)| value.clone()).unwrap_or_default()
         };
-        for side in sides(&member.record) {
+        let line = |side| {
             let row = columns.iter().map(|column| column.cell(&side));
-            let own = std::iter::once(member.name.clone());
-            lines.push(row.chain(own).chain(axes.iter().map(place)));
-        }
-    }
-    lines.text()
+            row.chain([member.name.clone()]).chain(axes.iter().map(place)).collect()
+        };
+        sides(&member.record).map(line).collect::<Vec<Vec<String>>>()
+    };
+    csv_of([heads].into_iter().chain(set.members.iter().flat_map(of_member)))
 }

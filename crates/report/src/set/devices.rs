@@ -4,11 +4,12 @@
 //! without an entry in [`CHOSEN`], all of its figures are shown.
 
 use gpuio_base::units::{format_duration_ns, human_ns};
+use gpuio_document::{Cell, Columns, Section, Table, Text, Tone, grouped, unique};
 use gpuio_record::metric::Unit;
 use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
 
 use super::{Set, series};
-use crate::number::{NONE, count, float};
+use crate::number::{self, count, float};
 
 /// The figures of a probe that get a column and a line, in this order. Others are only in the
 /// record.
@@ -135,55 +136,75 @@ pub(super) fn group(record: &Record, group: u32) -> Option<&WatchedGroup> {
     record.watched.as_ref()?.groups.iter().find(|known| known.group == group)
 }
 
-/// The devices of one kind over whole groups.
-pub(super) struct Table {
-    /// The kind, by the probe's name.
-    pub(super) kind: String,
-    /// Heads of all columns.
-    pub(super) heads: Vec<String>,
-    /// A row per group and device; the first two cells are text.
-    pub(super) rows: Vec<Vec<String>>,
-    /// Groups and devices without a row, since the device was idle.
-    idle: usize,
-}
-
-impl Table {
-    /// Describes what has no row; `None` if all have.
-    pub(super) fn left_out(&self) -> Option<String> {
-        match self.idle {
-            0 => None,
-            1 => Some("One idle device is not shown.".to_owned()),
-            many => Some(format!("{} rows of idle devices are not shown.", count(many as u64))),
-        }
-    }
-}
-
 /// Whether some figure of a device is known and all are 0.
 fn idle(shown: &[Shown<'_>]) -> bool {
     let mut known = shown.iter().filter_map(|one| one.series.whole).peekable();
     known.peek().is_some() && known.all(|value| value == 0.0)
 }
 
-/// A table for each kind of device, in the order in which kinds come.
-pub(super) fn tables(set: &Set) -> Vec<Table> {
+/// A device over a whole group.
+struct Whole<'a> {
+    during: String,
+    device: &'a str,
+    shown: Vec<Shown<'a>>,
+}
+
+/// How often devices were sampled, and a table for each kind of them with at most so many rows, in
+/// the order in which kinds come.
+pub(super) fn section(set: &Set, most: usize) -> Section {
+    let mut section = Section::new("devices", "Devices").fold(false);
+    let Some(sampler) = sampler(set) else { return section };
+    section.paragraph(Text::from(sampler + " ").and(Tone::Quiet, MEANING));
     let several = set.members.len() > 1;
-    let mut tables: Vec<Table> = Vec::new();
+    let mut all: Vec<(&str, Whole<'_>)> = Vec::new();
     for member in &set.members {
         let groups = member.record.watched.iter().flat_map(|watched| &watched.groups);
         for group in groups {
             let jobs = jobs(&member.record, group.group);
             let during = if several { format!("{} · {jobs}", member.name) } else { jobs };
-            for device in &group.devices {
-                add(&mut tables, &during, device);
+            all.extend(group.devices.iter().map(|device| {
+                let (during, shown) = (during.clone(), shown(device));
+                (device.probe.as_str(), Whole { during, device: &device.device, shown })
+            }));
+        }
+    }
+    for (kind, devices) in grouped(all) {
+        let all = devices.len();
+        let busy: Vec<Whole<'_>> = devices.into_iter().filter(|one| !idle(&one.shown)).collect();
+        let idle = all - busy.len();
+        let title = title(kind);
+        section.paragraph(format!("{title}:"));
+        let mut table = table(title, &busy);
+        let more = table.cut(most);
+        section.table(table);
+        for (count, one, many) in [
+            (more, "One more is in the records.", "more are in the records."),
+            (idle, "One idle device is not shown.", "rows of idle devices are not shown."),
+        ] {
+            match count {
+                0 => {}
+                1 => drop(section.paragraph(one)),
+                rows => drop(section.paragraph(format!("{} {many}", number::count(rows as u64)))),
             }
         }
     }
-    // A figure that appeared after a row was made is unknown for that row.
-    for table in &mut tables {
-        let wide = table.heads.len();
-        table.rows.iter_mut().for_each(|row| row.resize(wide, NONE.to_owned()));
-    }
-    tables
+    section
+}
+
+/// A column for each figure that some of the devices have.
+fn table(title: String, devices: &[Whole<'_>]) -> Table {
+    let heads = unique(devices.iter().flat_map(|one| one.shown.iter().map(head)));
+    let columns = Columns::<Whole<'_>>::new()
+        .words("during", |one| one.during.clone())
+        .words("device", |one| one.device.to_owned());
+    let columns = heads.into_iter().fold(columns, |columns, known| {
+        columns.figures(known.clone(), move |one| {
+            let found = one.shown.iter().find(|one| head(one) == known)?;
+            let value = found.series.whole? * found.factor;
+            Some(Cell::shown(found.unit.print(value), value))
+        })
+    });
+    columns.table(title, devices)
 }
 
 /// The names of a group's jobs; of many, the first and their number.
@@ -197,37 +218,6 @@ fn jobs(record: &Record, group: u32) -> String {
     }
 }
 
-fn add(tables: &mut Vec<Table>, during: &str, device: &DeviceSeries) {
-    let shown = shown(device);
-    let at = match tables.iter().position(|table| table.kind == device.probe) {
-        Some(at) => at,
-        None => {
-            let heads = vec!["during".to_owned(), "device".to_owned()];
-            tables.push(Table { kind: device.probe.clone(), heads, rows: Vec::new(), idle: 0 });
-            tables.len() - 1
-        }
-    };
-    let table = &mut tables[at];
-    if idle(&shown) {
-        table.idle += 1;
-        return;
-    }
-    for one in &shown {
-        let head = head(one);
-        if !table.heads.contains(&head) {
-            table.heads.push(head);
-        }
-    }
-    let cells = table.heads[2..].iter().map(|known| {
-        let found = shown.iter().find(|one| head(one) == *known);
-        let value = found.and_then(|one| Some((one.unit, one.series.whole? * one.factor)));
-        value.map_or_else(|| NONE.to_owned(), |(unit, value)| unit.print(value))
-    });
-    let words = [during.to_owned(), device.device.clone()];
-    let row = words.into_iter().chain(cells).collect();
-    table.rows.push(row);
-}
-
 /// A label with its unit, if the cells do not show it.
 fn head(one: &Shown<'_>) -> String {
     match one.unit {
@@ -238,7 +228,7 @@ fn head(one: &Shown<'_>) -> String {
 }
 
 /// How often devices were sampled, and the cost; `None` if they were not.
-pub(super) fn sampler(set: &Set) -> Option<String> {
+fn sampler(set: &Set) -> Option<String> {
     let all: Vec<_> =
         set.members.iter().filter_map(|member| member.record.watched.as_ref()).collect();
     let first = all.first()?;
@@ -271,7 +261,7 @@ pub(super) fn sampler(set: &Set) -> Option<String> {
 }
 
 /// What the tables over whole groups mean.
-pub(super) const MEANING: &str = "Figures cover a whole group of jobs including the ramp, and all \
+const MEANING: &str = "Figures cover a whole group of jobs including the ramp, and all \
     programs that used the device during that time. GPU activity, memory and page cache are the \
     last value. A dash means unknown.";
 
@@ -305,7 +295,7 @@ pub(super) fn absent(set: &Set) -> Option<String> {
 }
 
 /// The title of a kind.
-pub(super) fn title(kind: &str) -> String {
+fn title(kind: &str) -> String {
     match kind {
         "block" => "Block devices".to_owned(),
         "gpu" => "GPUs".to_owned(),

@@ -1,5 +1,6 @@
 //! Findings and facts of a set in words, shared by the formats for people.
 
+use gpuio_document::{grouped, unique};
 use gpuio_record::{
     Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
 };
@@ -90,14 +91,7 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
         let words = finding.text.split(|c: char| c.is_ascii_digit()).next().unwrap_or("");
         (finding.weight, finding.kind, words.to_owned())
     };
-    let mut kinds: Vec<((Weight, Kind, String), Vec<Finding>)> = Vec::new();
-    for finding in all {
-        let key = alike(&finding);
-        match kinds.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, group)) => group.push(finding),
-            None => kinds.push((key, vec![finding])),
-        }
-    }
+    let kinds = grouped(all.into_iter().map(|finding| (alike(&finding), finding)));
     let merge = |mut group: Vec<Finding>| {
         if group.len() <= 3 {
             return group;
@@ -109,11 +103,8 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
             " (The first of {}; {more} more differ only in their figures.)",
             more + 1
         ));
-        for name in others.into_iter().flat_map(|other| other.about) {
-            if !first.about.contains(&name) {
-                first.about.push(name);
-            }
-        }
+        let about = std::mem::take(&mut first.about).into_iter();
+        first.about = unique(about.chain(others.into_iter().flat_map(|other| other.about)));
         group
     };
     kinds.into_iter().flat_map(|(_, group)| merge(group)).collect()
@@ -168,15 +159,7 @@ type Facts = Vec<(&'static str, String)>;
 
 /// The machines of a set: the facts, and the records from each.
 pub(super) fn machines(set: &Set) -> Vec<(Facts, Vec<String>)> {
-    let mut all: Vec<(Facts, Vec<String>)> = Vec::new();
-    for member in &set.members {
-        let facts = machine(&member.record);
-        match all.iter_mut().find(|(known, _)| *known == facts) {
-            Some((_, names)) => names.push(member.name.clone()),
-            None => all.push((facts, vec![member.name.clone()])),
-        }
-    }
-    all
+    grouped(set.members.iter().map(|member| (machine(&member.record), member.name.clone())))
 }
 
 fn machine(record: &Record) -> Facts {
@@ -200,13 +183,7 @@ fn machine(record: &Record) -> Facts {
 /// What a reader must know before any figure: machine, GPU, drive, and the state of the page cache.
 pub(super) fn where_and_how(set: &Set) -> Facts {
     let each = |of: &dyn Fn(&Record) -> Vec<String>| {
-        let mut found: Vec<String> = Vec::new();
-        for text in set.members.iter().flat_map(|member| of(&member.record)) {
-            if !found.contains(&text) {
-                found.push(text);
-            }
-        }
-        found
+        unique(set.members.iter().flat_map(|member| of(&member.record)))
     };
     let some = |what, found: Vec<String>, none: &str| match found.len() {
         0 => (what, none.to_owned()),

@@ -98,17 +98,14 @@ fn places(column: &Column, rows: &[usize]) -> Vec<usize> {
 /// points.
 pub(super) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
     let mut times = std::collections::BTreeMap::new();
-    let mut points: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     let telling = |one: &&Column| matches!(one.role, Role::Load | Role::CameAlong);
-    for (row, record) in records.iter().enumerate() {
+    let key = |(row, record): (usize, &usize)| {
         let mut key: Vec<usize> = columns.iter().filter(telling).map(|one| one.of[row]).collect();
         let nth = times.entry((key.clone(), *record)).or_insert(0_usize);
         key.push(*nth);
         *nth += 1;
-        match points.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, of)) => of.push(row),
-            None => points.push((key, vec![row])),
-        }
-    }
+        (key, row)
+    };
+    let points = gpuio_document::grouped(records.iter().enumerate().map(key));
     points.into_iter().map(|(_, rows)| rows).collect()
 }

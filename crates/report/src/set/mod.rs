@@ -9,11 +9,11 @@ mod colours;
 mod conclusion;
 mod csv;
 mod devices;
+mod document;
 mod findings_text;
 mod fio;
 mod fix;
 mod html;
-mod markdown;
 mod openmetrics;
 mod origin;
 mod plot;
@@ -156,7 +156,7 @@ pub const SET_FORMATS: &[SetFormat] = &[
         extension: "md",
         summary: "tables for an issue or a wiki",
         mark: "<!-- gpuio report -->",
-        render: markdown::render,
+        render: document::markdown,
     },
     SetFormat {
         name: "csv",

@@ -2,6 +2,7 @@
 //! are many points.
 
 use gpuio_base::stat::infer::{self, median};
+use gpuio_document::{grouped, unique};
 use gpuio_record::metric::{List, percent};
 use gpuio_record::{EndedHow, Metric};
 
@@ -168,17 +169,12 @@ fn notes(point: &[Row<'_>]) -> String {
     let percents: Vec<f64> =
         point.iter().flat_map(|row| &row.figures().of_ceiling).map(|of| of.percent).collect();
     if let Some(median) = median(&percents) {
-        let mut kinds: Vec<String> = Vec::new();
-        for (row, of) in
-            point.iter().filter_map(|row| Some((row, row.figures().of_ceiling.as_ref()?)))
-        {
+        let kinds = unique(point.iter().filter_map(|row| {
+            let of = row.figures().of_ceiling.as_ref()?;
             let rate = row.record.ceiling_rate(of).map(crate::number::throughput);
             let rate = rate.map(|rate| format!(" ({rate})")).unwrap_or_default();
-            let one = format!("{}{rate}", ceilings::word(of.kind));
-            if !kinds.contains(&one) {
-                kinds.push(one);
-            }
-        }
+            Some(format!("{}{rate}", ceilings::word(of.kind)))
+        }));
         let percent = percent(median);
         notes.push(format!("{percent} % of its lowest ceiling, {}.", kinds.join(" or ")));
     }
@@ -206,13 +202,8 @@ fn notes(point: &[Row<'_>]) -> String {
     if failed > 0 {
         notes.push(format!("{} I/Os failed.", count(failed)));
     }
-    let mut checks: Vec<String> = Vec::new();
-    for row in point.iter().filter(|row| row.result.verify.is_some()) {
-        let word = verification::word(row.result.verify.as_ref());
-        if !checks.contains(&word) {
-            checks.push(word);
-        }
-    }
+    let checks = point.iter().map(|row| row.result.verify.as_ref()).filter(Option::is_some);
+    let checks = unique(checks.map(verification::word));
     if !checks.is_empty() {
         notes.push(format!("Verified: {}.", checks.join(", ")));
     }
@@ -221,40 +212,24 @@ fn notes(point: &[Row<'_>]) -> String {
 
 /// Why there is no expected performance, each reason once.
 fn unexpected(points: &[Vec<Row<'_>>]) -> Vec<String> {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for point in points {
-        let why = match point.iter().find_map(|row| row.expected()) {
-            None => "the record has none (bench computes it; journals have none)".to_owned(),
-            Some(one) if one.expected.bytes_per_s.is_some() => continue,
-            Some(one) => expected::unknown(&one.expected),
-        };
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, times)) => *times += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
-    let all = points.len();
-    let line = |(why, times): (String, usize)| match times == all {
-        true => format!("Expected performance unknown: {why}."),
-        false => format!("Expected performance unknown for {times} of {all} loads: {why}."),
+    let why = |point: &Vec<Row<'_>>| match point.iter().find_map(|row| row.expected()) {
+        None => Some("the record has none (bench computes it; journals have none)".to_owned()),
+        Some(one) if one.expected.bytes_per_s.is_some() => None,
+        Some(one) => Some(expected::unknown(&one.expected)),
     };
-    reasons.into_iter().map(line).collect()
+    let all = points.len();
+    let line = |(why, times): (String, Vec<()>)| match times.len() {
+        times if times == all => format!("Expected performance unknown: {why}."),
+        times => format!("Expected performance unknown for {times} of {all} loads: {why}."),
+    };
+    let reasons = points.iter().filter_map(|point| Some((why(point)?, ())));
+    grouped(reasons).into_iter().map(line).collect()
 }
 
 fn by_path<'a>(rows: &[Row<'a>]) -> Vec<Vec<Row<'a>>> {
-    let mut groups: Vec<Vec<Row<'a>>> = Vec::new();
-    for row in rows {
-        let same = |group: &&mut Vec<Row<'_>>| {
-            let first = &group[0];
-            first.plan.path.choice.actual == row.plan.path.choice.actual
-                && first.direction == row.direction
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(*row),
-            None => groups.push(vec![*row]),
-        }
-    }
-    groups
+    let key = |row: &Row<'a>| (row.plan.path.choice.actual.clone(), row.direction);
+    let groups = grouped(rows.iter().map(|row| (key(row), *row)));
+    groups.into_iter().map(|(_, rows)| rows).collect()
 }
 
 fn of_path(group: &[Row<'_>]) -> Line {

@@ -52,6 +52,8 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("compare", "threshold", "compare::a_regression_is_exit_code_1"),
     ("compare", "metric", "compare::a_regression_is_exit_code_1"),
     ("compare", "format", "compare::two_runs_of_one_load_compare"),
+    ("explain", "format", "check::what_verbs_say_has_every_format"),
+    ("list", "format", "check::what_verbs_say_has_every_format"),
     ("exec", "env", "exec::what_it_does_is_reported_or_printed"),
     ("exec", "json", "exec::what_it_does_is_reported_or_printed"),
     ("exec", "verbose", "exec::what_it_does_is_reported_or_printed"),

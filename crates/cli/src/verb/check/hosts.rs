@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_machine::check::Rule;
-use gpuio_machine::check::hosts::{HostFacts, any_failed, differences, findings, json, render};
+use gpuio_machine::check::hosts::{HostFacts, any_failed, differences, document, findings, json};
 use gpuio_record::facts::Machine;
 
 use crate::args::Save;
 use crate::failure::Failure;
+use crate::formats;
 use crate::hosts;
 use crate::output::Delivery;
 use crate::ranks::Joined;
@@ -16,8 +17,7 @@ use crate::ranks::Joined;
 /// How to print.
 pub(super) struct Printed<'a> {
     pub(super) save: &'a Save,
-    pub(super) json: bool,
-    pub(super) width: usize,
+    pub(super) format: &'static str,
     pub(super) all: bool,
 }
 
@@ -46,9 +46,12 @@ fn of_facts(facts: &[HostFacts<'_>], rules: &[&Rule], how: &Printed<'_>) -> Resu
     let delivery = Delivery::open(how.save)?;
     let differences = differences(facts);
     let findings = findings(facts, rules);
-    delivery.put(&match how.json {
-        true => json(facts, &differences, &findings),
-        false => render(facts, &differences, &findings, how.width, how.all),
+    delivery.put(&match how.format {
+        "json" => json(facts, &differences, &findings),
+        format => {
+            let page = document(facts, &differences, &findings, how.all);
+            formats::print(format, "check", &page)
+        }
     })?;
     Ok(u8::from(any_failed(&findings)))
 }

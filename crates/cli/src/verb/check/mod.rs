@@ -7,6 +7,7 @@ mod prove;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use gpuio_document::{Document, Section};
 use gpuio_host::Root;
 use gpuio_machine::check::prove::Proof;
 use gpuio_machine::check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
@@ -15,6 +16,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
 use crate::failure::Failure;
+use crate::formats;
 use crate::output::{self, Delivery};
 use crate::ranks;
 use crate::source;
@@ -22,21 +24,14 @@ use crate::ui::terminal_width;
 use crate::unused;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
-    let width = usize::from(terminal_width());
     if let Some(name) = &check.explain {
-        output::put(&text::explain(find("--explain", name)?, width))?;
+        output::put(&text::explain(find("--explain", name)?).terminal(terminal_width()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let json = match check.format.as_deref().unwrap_or("text") {
-        "text" => false,
-        "json" => true,
-        other => {
-            return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
-        }
-    };
+    let format = formats::document(check.format.as_deref())?;
     let rules = rules(check)?;
     unused::check(check)?;
-    let printed = hosts::Printed { json, width, all: check.all, save: &check.save };
+    let printed = hosts::Printed { format, all: check.all, save: &check.save };
     if let Some(dir) = &check.hosts {
         return hosts::run(dir, &rules, &printed);
     }
@@ -72,12 +67,11 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let Output { findings, verdict, proof } = &page;
-    delivery.put(&if json {
+    delivery.put(&if format == "json" {
         let coherent = gpuio_machine::check::coherent_links(&machine);
         json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
     } else {
-        let notes = notes.iter().map(|note| gpuio_base::units::paragraph("", 0, note, width));
-        notes.chain([page.text(width, check.all)]).collect::<Vec<_>>().join("\n")
+        formats::print(format, "check", &page.document(&notes, check.all))
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -102,17 +96,17 @@ struct Output {
 
 impl Output {
     /// Findings first, so that the verdict is at the end of the screen.
-    fn text(&self, width: usize, all: bool) -> String {
-        let mut out = text::render(&self.findings, width, all);
-        if let Some(verdict) = &self.verdict {
-            out.push('\n');
-            out.push_str(&text::verdict(verdict, width));
-        }
-        if let Some(proof) = &self.proof {
-            out.push('\n');
-            out.push_str(&gpuio_machine::check::prove::render(proof, width));
-        }
-        out
+    fn document(&self, notes: &[String], all: bool) -> Document {
+        let mut page = text::document(&self.findings, all);
+        let notes = notes.iter().map(|note| {
+            let mut section = Section::default();
+            section.paragraph(note.as_str());
+            section
+        });
+        page.sections.splice(0..0, notes);
+        page.sections.extend(self.verdict.iter().map(text::verdict));
+        page.sections.extend(self.proof.iter().map(gpuio_machine::check::prove::section));
+        page
     }
 }
 

@@ -5,23 +5,24 @@ mod read;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag};
-use gpuio_compare::{html, json, markdown, text};
+use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag, render};
+use gpuio_document::Format;
 use gpuio_record::metric;
 
 use crate::args::{Compare, Save};
 use crate::failure::Failure;
+use crate::formats;
 use crate::output::Delivery;
 use crate::ui::terminal_width;
 
 pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
-    let format = find(args.format.as_deref().unwrap_or("text"))?;
+    let format = find(args.format.as_deref())?;
     let options = options(args)?;
     let delivery = Delivery::open(&args.save)?;
     let sides = sides(args, &options)?;
     let comparison = compare(&sides, &options);
     refuse(&comparison)?;
-    delivery.put(&format(&comparison))?;
+    delivery.put(&render(&comparison, format, terminal_width()))?;
     let beyond = comparison.beyond().next().is_some();
     Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
@@ -57,21 +58,10 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
     None
 }
 
-/// A comparison in one format.
-pub(crate) type Format = fn(&Comparison) -> String;
-
 /// The format of this name.
-pub(crate) fn find(name: &str) -> Result<Format, Failure> {
-    Ok(match name {
-        "text" => |comparison| text::render(comparison, usize::from(terminal_width())),
-        "json" => json::render,
-        "markdown" => markdown::render,
-        "html" => html::render,
-        other => {
-            let known = "formats are text, json, markdown, html";
-            return Err(Failure::Usage(format!("--format {other}: {known}")));
-        }
-    })
+pub(crate) fn find(name: Option<&str>) -> Result<&'static Format, Failure> {
+    let name = formats::document(name)?;
+    Ok(gpuio_document::find(name).unwrap_or(&gpuio_document::FORMATS[0]))
 }
 
 fn options(args: &Compare) -> Result<Options, Failure> {

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use crate::args::Network;
 use crate::failure::Failure;
+use crate::formats::{self, Wanted};
 use crate::output::Delivery;
 use crate::serve;
 
@@ -41,22 +42,20 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     let delivery = Delivery::open(&args.save)?;
     let measured = client::measure(args)?;
     delivery.put(&match format {
-        "json" => serde_json::to_string_pretty(&measured)
-            .map_err(|error| Failure::Ran(format!("the result can't be printed: {error}")))?,
-        "spec" => measured.spec()?,
-        _ => measured.text(),
+        Wanted::Document("json") => gpuio_document::json_of(&measured),
+        Wanted::Document(name) => formats::print_at(name, "network", &measured.document(), 100),
+        Wanted::Own(_) => measured.spec()?,
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// By the flag or the file's name; a file holds what its name says.
-fn format(args: &Network) -> Result<&str, Failure> {
+fn format(args: &Network) -> Result<Wanted, Failure> {
     let path = args.save.output.as_deref();
     let by_name = match path.and_then(|path| path.extension()?.to_str()) {
-        Some("json") => Some("json"),
         Some("ini") => Some("spec"),
-        Some("txt") => Some("text"),
-        _ => None,
+        Some(other) => gpuio_document::by_extension(other).map(|format| format.name),
+        None => None,
     };
     match (args.format.as_deref(), by_name, path) {
         (Some(format), Some(name), Some(path)) if format != name => Err(Failure::Usage(format!(
@@ -64,6 +63,6 @@ fn format(args: &Network) -> Result<&str, Failure> {
              leave --format out",
             path.display()
         ))),
-        (format, name, _) => Ok(format.or(name).unwrap_or("text")),
+        (format, name, _) => formats::find(format.or(name), &["spec"]),
     }
 }

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use gpuio_base::stat::infer::median;
-use gpuio_base::units::human_decimal_rate;
-use gpuio_table::{Grid, figures, words};
+use gpuio_document::{Cell, Columns, Document, Item, Layout, List};
 use serde::Serialize;
 
 use super::transfer::Counted;
@@ -105,20 +104,10 @@ impl Rate {
         })
     }
 
-    fn cells(&self, name: &str) -> Vec<String> {
-        let percent = |value: f64| format!("{value:.3} %");
+    fn sent_again(&self) -> String {
         #[expect(clippy::cast_precision_loss, reason = "counts of segments of an hour")]
         let again = 100.0 * self.retransmitted_segments as f64 / self.data_segments.max(1) as f64;
-        vec![
-            name.to_owned(),
-            human_decimal_rate(self.bytes_per_s),
-            human_decimal_rate(self.lowest_bytes_per_s),
-            human_decimal_rate(self.highest_bytes_per_s),
-            self.link_percent.map_or("-".to_owned(), |percent| format!("{percent:.1} %")),
-            format!("{} ({})", self.retransmitted_segments, percent(again)),
-            format!("{:.2}", self.client_cpu_s_per_gb),
-            format!("{:.2}", self.server_cpu_s_per_gb),
-        ]
+        format!("{} ({again:.3} %)", self.retransmitted_segments)
     }
 }
 
@@ -203,44 +192,42 @@ impl Measured {
         format!("measured by TCP with {} {streams} on {day}", self.streams)
     }
 
-    pub(super) fn text(&self) -> String {
-        let mut out = format!(
-            "gpuio {}  {}  network to {} by TCP, {} streams, {} s after {} s of ramp\n",
+    pub(super) fn document(&self) -> Document {
+        let mut page = Document::new(format!("Network to {}", self.server));
+        let first = page.begin("", "");
+        first.paragraph(format!(
+            "gpuio {}  {}  network to {} by TCP, {} streams, {} s after {} s of ramp",
             self.gpuio, self.time, self.server, self.streams, self.runtime_s, self.ramp_s
-        );
+        ));
         for (name, port) in [("client", &self.client), ("server", &self.server_port)] {
-            let _ = writeln!(out, "{name}: {}", port_text(port));
+            first.item(Layout::labels(0), Item::new(name, port_text(port)));
         }
-        out.push('\n');
-        let columns = vec![
-            words("direction"),
-            figures("median"),
-            figures("lowest"),
-            figures("highest"),
-            figures("of link"),
-            figures("sent again"),
-            figures("client CPU s/GB"),
-            figures("server CPU s/GB"),
-        ];
-        let rows = self.directions().map(|(name, rate)| rate.cells(name)).collect();
-        out.push_str(&Grid { columns, rows }.at_any_width(100));
-        out.push('\n');
+        let cost = |seconds: f64| Cell::shown(format!("{seconds:.2}"), seconds);
+        let table = Columns::<(&str, &Rate)>::new()
+            .words("direction", |(name, _)| *name)
+            .figures("median", |(_, one)| Cell::decimal_rate(one.bytes_per_s))
+            .figures("lowest", |(_, one)| Cell::decimal_rate(one.lowest_bytes_per_s))
+            .figures("highest", |(_, one)| Cell::decimal_rate(one.highest_bytes_per_s))
+            .figures("of link", |(_, one)| one.link_percent.map(|part| Cell::percent(part, 1)))
+            .figures("sent again", |(_, one)| one.sent_again())
+            .figures("client CPU s/GB", move |(_, one)| cost(one.client_cpu_s_per_gb))
+            .figures("server CPU s/GB", move |(_, one)| cost(one.server_cpu_s_per_gb));
+        page.begin("", "").table(table.table("rates", self.directions()));
+        let last = page.begin("", "");
         for (name, rate) in self.directions() {
             let way = if name == "read" { "server to client" } else { "client to server" };
-            let _ = writeln!(
-                out,
+            last.paragraph(format!(
                 "{name} ({way}): {} bytes sent, as many received; median of {} intervals.",
                 rate.sent_bytes,
                 rate.intervals_bytes_per_s.len()
-            );
+            ));
         }
-        for note in &self.notes {
-            let _ = writeln!(out, "note: {note}");
-        }
-        out.push_str(
-            "From memory to memory: no storage and no GPU took part. RDMA is not measured.\n",
+        let notes = self.notes.iter().map(|note| Item::new("note", note.as_str()));
+        last.list(List::new(Layout::labels(0), notes));
+        last.paragraph(
+            "From memory to memory: no storage and no GPU took part. RDMA is not measured.",
         );
-        out
+        page
     }
 
     /// A section of a file for `--spec`.

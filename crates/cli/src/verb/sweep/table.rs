@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use gpuio_base::stat::{Percentile, infer};
-use gpuio_base::units::{human_count, human_ns, human_rate};
+use gpuio_base::units::human_ns;
+use gpuio_document::{Cell, Columns, Look, Table};
 use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
-use gpuio_table::in_columns;
 
 use super::Why;
 use super::directory::{Feed, Run, SweepDirectory, axes};
@@ -90,26 +90,16 @@ pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
 /// The table of results, and the next steps.
 pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> String {
     let sweep = &directory.sweep;
-    let ceilings = directory.runs.iter().flatten().any(|run| run.of_ceiling.is_some());
-    let feeds = directory.runs.iter().flatten().any(|run| run.feed.is_some());
-    let mut rows = vec![head(&sweep.axes, ceilings, feeds)];
-    let best = directory
-        .runs
-        .iter()
-        .filter_map(|runs| median_of(runs, |run| run.bytes_per_s))
-        .fold(0.0, f64::max);
     let mut notes = String::new();
-    for (point, runs) in sweep.points.iter().zip(&directory.runs) {
-        if let Some(row) = row(&point.at, runs, resolved, best, (ceilings, feeds)) {
-            rows.push(row);
-        }
+    for point in &sweep.points {
         let converged = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
         if !converged {
             let ended = point.ended.as_deref().unwrap_or("runs are missing");
             let _ = writeln!(notes, "{}: {ended}", point_text(&sweep.axes, &point.at));
         }
     }
-    let mut text = if rows.len() > 1 { in_columns(&rows, sweep.axes.len()) } else { String::new() };
+    let table = points(resolved, directory);
+    let mut text = if table.is_empty() { String::new() } else { table.terminal(u16::MAX) };
     if let Some(answer) = answer(resolved, directory, why) {
         let _ = write!(text, "\n{answer}");
     }
@@ -156,11 +146,6 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     text
 }
 
-/// A percentile, or `-` where too few I/Os completed for it.
-fn latency(ns: f64) -> String {
-    if ns.is_nan() { "-".to_owned() } else { human_ns(ns) }
-}
-
 /// The comparison of paths, if the sweep varies them; else of the first axis. It is tried first, so
 /// that the printed command works.
 fn suggestion(directory: &SweepDirectory) -> String {
@@ -176,59 +161,65 @@ fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
     infer::mean_share(&values, resolved.rule.level())
 }
 
-/// Names of the columns.
-fn head(axes: &[SweepAxis], ceilings: bool, feeds: bool) -> Vec<String> {
-    let mut head: Vec<String> = axes.iter().map(|axis| axis.key.clone()).collect();
-    let tail = Percentile::TAIL.label();
-    let figures = ["throughput", "IOPS", &tail, "CPUs", "95 %", "n", "of best"];
-    head.extend(figures.map(String::from));
-    if ceilings {
-        head.push("of ceiling".to_owned());
-    }
-    if feeds {
-        head.extend(["samples/s", "stalled", "utilisation"].map(String::from));
-    }
-    head
-}
+/// A point and its runs, at least one.
+type Point<'s> = (&'s [String], &'s Vec<Run>);
 
-fn row(
-    at: &[String],
-    runs: &[Run],
-    resolved: &ResolvedSweep,
-    best: f64,
-    (ceilings, feeds): (bool, bool),
-) -> Option<Vec<String>> {
-    let rate = median_of(runs, |run| run.bytes_per_s)?;
-    let middle = |of: fn(&Run) -> f64| median_of(runs, of).unwrap_or(f64::NAN);
-    let mut row: Vec<String> = at.to_vec();
-    row.extend([
-        human_rate(rate),
-        human_count(middle(|run| run.iops)),
-        latency(middle(|run| run.tail_ns)),
-        format!("{:.2}", middle(|run| run.cores)),
-        spread(runs, resolved).map_or("-".to_owned(), |share| format!("±{:.1} %", share * 100.0)),
-        runs.len().to_string(),
-        if best > 0.0 { format!("{:.0} %", rate / best * 100.0) } else { "-".to_owned() },
-    ]);
-    if ceilings {
-        let known: Vec<Run> = runs.iter().filter(|run| run.of_ceiling.is_some()).copied().collect();
-        let percent = median_of(&known, |run| run.of_ceiling.unwrap_or(f64::NAN));
-        row.push(percent.map_or("-".to_owned(), |percent| format!("{percent:.0} %")));
-    }
-    if feeds {
-        let known: Vec<Run> = runs.iter().filter(|run| run.feed.is_some()).copied().collect();
-        let middle = |of: fn(&Feed) -> f64| {
-            let value = median_of(&known, |run| run.feed.as_ref().map_or(f64::NAN, of));
-            value.filter(|value| !value.is_nan())
-        };
-        let percent = |of| middle(of).map_or("-".to_owned(), |percent| format!("{percent:.1} %"));
-        row.extend([
-            middle(|feed| feed.samples_per_s).map_or("-".to_owned(), human_count),
-            percent(|feed| feed.stalled),
-            percent(|feed| feed.utilisation),
-        ]);
-    }
-    Some(row)
+/// A row for each point: medians of its runs.
+fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
+    let runs = || directory.runs.iter().flatten();
+    let sweep = &directory.sweep;
+    let rate = |runs: &[Run]| median_of(runs, |run| run.bytes_per_s);
+    let best = directory.runs.iter().filter_map(|runs| rate(runs)).fold(0.0, f64::max);
+    let middle = |of: fn(&Run) -> f64| move |runs: &[Run]| median_of(runs, of);
+    let of_feed = |of: fn(&Feed) -> f64| {
+        move |(_, runs): &Point<'_>| {
+            let known: Vec<f64> = runs.iter().filter_map(|run| run.feed.as_ref()).map(of).collect();
+            infer::median(&known).filter(|value| !value.is_nan())
+        }
+    };
+    let percent = |of: fn(&Feed) -> f64| {
+        let of = of_feed(of);
+        move |point: &Point<'_>| of(point).map(|percent| Cell::percent(percent, 1))
+    };
+    let axes = sweep.axes.iter().enumerate();
+    let columns = axes.fold(Columns::<Point<'_>>::new(), |columns, (nth, axis)| {
+        columns.words(axis.key.clone(), move |(at, _)| at.get(nth).cloned().unwrap_or_default())
+    });
+    let table = columns
+        .figures("throughput", move |(_, runs)| rate(runs).map(Cell::rate))
+        .figures("IOPS", move |(_, runs)| middle(|run| run.iops)(runs).map(Cell::count))
+        // Absent where too few I/Os completed for it.
+        .figures(Percentile::TAIL.label(), move |(_, runs)| {
+            let ns = middle(|run| run.tail_ns)(runs).filter(|ns| !ns.is_nan());
+            ns.map(|ns| Cell::shown(human_ns(ns), ns))
+        })
+        .figures("CPUs", move |(_, runs)| {
+            middle(|run| run.cores)(runs).map(|cores| Cell::shown(format!("{cores:.2}"), cores))
+        })
+        .figures("95 %", |(_, runs)| {
+            spread(runs, resolved).map(|share| format!("±{:.1} %", share * 100.0))
+        })
+        .figures("n", |(_, runs)| runs.len())
+        .figures("of best", move |(_, runs)| {
+            let rate = rate(runs).filter(|_| best > 0.0)?;
+            Some(Cell::percent(rate / best * 100.0, 0))
+        })
+        .when(runs().any(|run| run.of_ceiling.is_some()), |columns| {
+            columns.figures("of ceiling", |(_, runs)| {
+                let known: Vec<f64> = runs.iter().filter_map(|run| run.of_ceiling).collect();
+                infer::median(&known).map(|percent| Cell::percent(percent, 0))
+            })
+        })
+        .when(runs().any(|run| run.feed.is_some()), |columns| {
+            let samples = of_feed(|feed| feed.samples_per_s);
+            columns
+                .figures("samples/s", move |point| samples(point).map(Cell::count))
+                .figures("stalled", percent(|feed| feed.stalled))
+                .figures("utilisation", percent(|feed| feed.utilisation))
+        });
+    let points = sweep.points.iter().map(|point| point.at.as_slice()).zip(&directory.runs);
+    let points = points.filter(|(_, runs)| !runs.is_empty());
+    table.table("points", points).look(Look::Indented(0))
 }
 
 /// The result of a search.

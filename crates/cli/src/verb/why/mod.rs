@@ -7,16 +7,17 @@ mod process;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_machine::check::why::{Overview, Why as Answer, render};
+use gpuio_document::json_of;
+use gpuio_machine::check::why::{Overview, Why as Answer, document};
 use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
 use serde_json::json;
 
 use crate::args::Why;
 use crate::failure::Failure;
+use crate::formats;
 use crate::output::Delivery;
 use crate::source;
-use crate::ui::terminal_width;
 use crate::verb::check::{own_machine, pair};
 
 /// Name of the JSON's layout.
@@ -27,20 +28,14 @@ const IMAGES: [&str; 3] = ["squashfs", "iso9660", "erofs"];
 const MOUNTS: usize = 12;
 
 pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
-    let json = match args.format.as_deref().unwrap_or("text") {
-        "text" => false,
-        "json" => true,
-        other => {
-            return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
-        }
-    };
+    let format = formats::document(args.format.as_deref())?;
     match args.pid {
-        Some(pid) => process::run(pid, json, Delivery::open(&args.save)?),
-        None => of_machine(args, json),
+        Some(pid) => process::run(pid, format, Delivery::open(&args.save)?),
+        None => of_machine(args, format),
     }
 }
 
-fn of_machine(args: &Why, json: bool) -> Result<ExitCode, Failure> {
+fn of_machine(args: &Why, format: &str) -> Result<ExitCode, Failure> {
     let live = args.from.is_empty();
     let delivery = Delivery::open(&args.save)?;
     let mut machine = if live { own_machine() } else { source::read(&args.from)?.machine };
@@ -62,33 +57,20 @@ fn of_machine(args: &Why, json: bool) -> Result<ExitCode, Failure> {
     let answer = of_pair(&pair, &path);
     let whole = args.mount.is_none() && args.gpu.is_none();
     let overview = whole.then(|| overview(&machine, &mounts));
-    delivery.put(&if json {
-        let page = json!({ "schema": SCHEMA, "answer": answer, "overview": overview });
-        printed(&page)?
+    delivery.put(&if format == "json" {
+        json_of(&json!({ "schema": SCHEMA, "answer": answer, "overview": overview }))
     } else {
-        let mut out = String::new();
+        let mut page = document(&answer, &next(&pair, &path, live));
         if let Some(overview) = overview.filter(|table| table.rows.len() > 1) {
-            out.push_str(&overview.text());
-            let more = mounts.len().saturating_sub(MOUNTS);
-            if more > 0 {
-                out.push_str(&format!("  and {more} more mounts: name one with --mount\n"));
-            }
-            out.push('\n');
+            page.sections.insert(0, overview.section(mounts.len().saturating_sub(MOUNTS)));
         }
-        let next = next(&pair, &path, live);
-        out.push_str(&render(&answer, &next, usize::from(terminal_width())));
-        out
+        formats::print(format, "why", &page)
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn of_pair(pair: &Pair<'_>, path: &str) -> Answer {
     gpuio_machine::check::why::of(&gpuio_machine::check::verdict(pair, path))
-}
-
-fn printed(value: &serde_json::Value) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::Ran(format!("the answer can't be printed: {error}")))
 }
 
 /// Mounts of storage, each file system once, by the shortest of its mount points.

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use gpuio_document::json_of;
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
 use gpuio_machine::check::why::{
-    IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, render_process,
+    IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, process_document,
 };
 use gpuio_machine::check::{Gpu, Pair, mount_of};
 use gpuio_page::LivePageRoot;
@@ -18,16 +19,16 @@ use gpuio_record::facts::{
 };
 use serde_json::json;
 
-use super::{SCHEMA, of_pair, printed};
+use super::{SCHEMA, of_pair};
 use crate::failure::Failure;
+use crate::formats;
 use crate::output::Delivery;
-use crate::ui::terminal_width;
 use crate::verb::check::own_machine;
 
 /// How long counters are watched.
 const WATCH: Duration = Duration::from_secs(1);
 
-pub(super) fn run(pid: u32, as_json: bool, delivery: Delivery) -> Result<ExitCode, Failure> {
+pub(super) fn run(pid: u32, format: &str, delivery: Delivery) -> Result<ExitCode, Failure> {
     let root = Root::live();
     let gone = || {
         Failure::Unavailable(format!(
@@ -51,9 +52,9 @@ pub(super) fn run(pid: u32, as_json: bool, delivery: Delivery) -> Result<ExitCod
         mounts,
         unjudged,
     });
-    delivery.put(&match as_json {
-        true => printed(&json!({ "schema": SCHEMA, "process": why }))?,
-        false => render_process(&why, &next(&why), usize::from(terminal_width())),
+    delivery.put(&match format {
+        "json" => json_of(&json!({ "schema": SCHEMA, "process": why })),
+        format => formats::print(format, "why", &process_document(&why, &next(&why))),
     })?;
     Ok(if why.is_answered() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }

@@ -1,7 +1,7 @@
 //! Several hosts: what differs between them, and findings that many have in common.
 //!
 //! [`differences`] compares the facts in [`ASPECTS`]; [`findings`] runs the rules on each host and
-//! puts equal findings together. Both are pure. [`render`] and [`json`] print them: differences
+//! puts equal findings together. Both are pure. [`document`] and [`json`] print them: differences
 //! first, and nothing once for each host.
 //!
 //! To add an aspect: a row in [`ASPECTS`].
@@ -15,7 +15,7 @@ use gpuio_record::facts::Machine;
 use serde::Serialize;
 
 pub use aspect::{ASPECTS, Aspect};
-pub use text::render;
+pub use text::document;
 
 use crate::check::{Finding, Rule, Severity, check};
 
@@ -158,10 +158,7 @@ pub fn json(
         differences,
         findings,
     };
-    // Strings and enums only: there is nothing that could fail.
-    let mut text = serde_json::to_string_pretty(&output).unwrap_or_default();
-    text.push('\n');
-    text
+    gpuio_document::json_of(&output)
 }
 
 #[cfg(test)]
@@ -188,9 +185,9 @@ mod tests {
         assert!(findings.iter().all(|one| one.hosts.len() == 64));
         let alone = check(&hosts[0].1, &rules);
         assert_eq!(findings.len(), alone.len());
-        let text = render(&facts, &[], &findings, 100, false);
+        let text = document(&facts, &[], &findings, false).terminal(100);
         assert!(!text.contains("n07") && text.contains("all 64 hosts"), "{text}");
-        let alone = crate::check::text::render(&alone, 100, false).lines().count();
+        let alone = crate::check::text::document(&alone, false).terminal(100).lines().count();
         assert!(text.lines().count() <= alone + 4 + findings.len(), "{text}");
     }
 
@@ -218,7 +215,7 @@ mod tests {
         assert_eq!(one.values[1].hosts, ["n07"]);
         let rules = [crate::check::find("pcie-link").unwrap()];
         let findings = findings(&facts, &rules);
-        let text = render(&facts, &differences, &findings, 100, false);
+        let text = document(&facts, &differences, &findings, false).terminal(100);
         let first = text.find("63 hosts: x16; n07: x8").unwrap_or(usize::MAX);
         let fail = text.find("\nFAIL (1)").unwrap_or(usize::MAX);
         assert!(first < fail && fail < usize::MAX, "{text}");
@@ -263,7 +260,7 @@ mod tests {
         let rules = [crate::check::find("governor").unwrap()];
         let findings = findings(&facts, &rules);
         assert_eq!(findings.len(), 64);
-        let text = render(&facts, &differences(&facts), &findings, 100, false);
+        let text = document(&facts, &differences(&facts), &findings, false).terminal(100);
         assert!(text.lines().count() < 30, "{text}");
         assert!(text.contains("and 61 more"), "{text}");
     }

@@ -15,7 +15,8 @@ use serde::Serialize;
 pub use mode::{MODES, Mode};
 pub use narrow::narrow;
 pub use need::{About, Answer, Need};
-pub use text::render;
+pub(crate) use text::answer;
+pub use text::section;
 
 /// A mount and a GPU of one machine.
 #[derive(Debug, Clone, Copy)]
@@ -84,12 +85,8 @@ pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
         ModeVerdict { mode: mode.name, is: mode.is, works, needs, source: mode.source }
     });
     let mount = &pair.mount.mount;
-    let mut options: Vec<&str> = Vec::new();
-    for option in mount.options.iter().chain(&mount.super_options) {
-        if !options.contains(&option.as_str()) {
-            options.push(option);
-        }
-    }
+    let options = mount.options.iter().chain(&mount.super_options);
+    let options = gpuio_document::unique(options.map(String::as_str));
     Verdict {
         path: path.to_owned(),
         mount_point: pair.mount.mount.mount_point.clone(),

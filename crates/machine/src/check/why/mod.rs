@@ -17,8 +17,8 @@ use crate::check::verdict::{About, Answer, ModeVerdict, Need, Verdict};
 
 pub use overview::{Overview, Row};
 pub use process::{CUFILE_PAGE, IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, of_process};
-pub use process_text::render_process;
-pub use text::render;
+pub use process_text::process_document;
+pub use text::document;
 
 /// Modes in which NVIDIA's libcufile moves bytes without a copy in host memory, best first.
 const DIRECT: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];

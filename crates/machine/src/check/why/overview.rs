@@ -1,6 +1,6 @@
 //! All mounts and GPUs of a machine: one row each, equal GPUs together.
 
-use gpuio_table::indented_columns;
+use gpuio_document::{Columns, Look, Section};
 use serde::Serialize;
 
 use super::Why;
@@ -54,33 +54,37 @@ impl Overview {
         Overview { rows }
     }
 
-    /// A table with headings.
+    /// A table; `more` mounts are not in it.
     #[must_use]
-    pub fn text(&self) -> String {
-        let head = ["mount", "type", "GPUs", "GDS", "NVIDIA's libcufile", "gpuio's libcufile"];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
+    pub fn section(&self, more: usize) -> Section {
         let way = |mode: Option<&str>, none: &str| match mode {
             Some("compat" | "gpuio") => "host memory".to_owned(),
             Some(direct) => format!("direct ({direct})"),
             None => none.to_owned(),
         };
-        for row in &self.rows {
-            let gds = match row.gds {
+        const NONE: &str = "not at all, or unknown";
+        let table = Columns::<Row>::new()
+            .words("mount", |row| row.mount_point.clone())
+            .words("type", |row| match row.fs_type.as_str() {
+                "" => "unknown".to_owned(),
+                known => known.to_owned(),
+            })
+            .words("GPUs", |row| row.gpus.join(","))
+            .words("GDS", |row| match row.gds {
                 Answer::Yes => "can be on",
                 Answer::No => "off",
                 Answer::Unknown => "unknown",
-            };
-            let none =
-                if row.gds == Answer::Unknown { "unknown" } else { "not at all, or unknown" };
-            rows.push(vec![
-                row.mount_point.clone(),
-                if row.fs_type.is_empty() { "unknown".to_owned() } else { row.fs_type.clone() },
-                row.gpus.join(","),
-                gds.to_owned(),
-                way(row.nvidia, none),
-                way(row.gpuio, "not at all, or unknown"),
-            ]);
+            })
+            .words("NVIDIA's libcufile", |row| {
+                way(row.nvidia, if row.gds == Answer::Unknown { "unknown" } else { NONE })
+            })
+            .words("gpuio's libcufile", |row| way(row.gpuio, NONE));
+        let mut section = Section::new("overview", "GDS, by the facts of this machine");
+        section.table(table.table("mounts and GPUs", &self.rows).look(Look::Indented(2)));
+        if more > 0 {
+            let text = format!("and {more} more mounts: name one with --mount");
+            section.list(gpuio_document::List::of(2, [text]));
         }
-        format!("GDS, by the facts of this machine\n{}", indented_columns(&rows))
+        section
     }
 }

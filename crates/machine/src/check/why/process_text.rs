@@ -1,66 +1,62 @@
-//! The answer for a process as text.
+//! The answer for a process as a document.
 
 use gpuio_base::units::human_rate;
+use gpuio_document::{Document, Item, first};
 use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile};
 
 use super::process::{is_cufile, size};
-use super::text::{changes, line};
+use super::text::{changes, list, next};
 use super::{NvidiaFs, ProcessWhy};
-use crate::check::text::wrap;
 
 /// More files than this are cut, and the number of the rest is printed.
 const FILES: usize = 6;
 
-/// The conclusion, each fact, and the next command, in lines of at most `width` characters, where
-/// words allow it. `next` are commands to run.
+/// The conclusion, each fact, and the next commands to run.
 #[must_use]
-pub fn render_process(why: &ProcessWhy, next: &[String], width: usize) -> String {
-    let mut out = String::new();
+pub fn process_document(why: &ProcessWhy, commands: &[String]) -> Document {
+    let mut page = Document::new(format!("Process {}", why.pid));
     let command = why.command.as_deref().unwrap_or("its command line is not known");
-    wrap(&mut out, "", &format!("Process {} ({command})", why.pid), width);
-    wrap(&mut out, "", &format!("{}.", why.conclusion.trim_end_matches('.')), width);
-    out.push_str("\nEvidence\n");
-    libraries(&mut out, why, width);
-    page(&mut out, why, width);
-    devices(&mut out, why, width);
-    files(&mut out, why, width);
-    counters(&mut out, why, width);
-    settings(&mut out, why, width);
-    for mount in &why.mounts {
-        line(&mut out, &format!("mount {}", mount.mount_point), &mount.conclusion, width);
-    }
-    for reason in &why.unjudged {
-        line(&mut out, "mount", reason, width);
-    }
+    let head = page.begin("", "");
+    head.paragraph(format!("Process {} ({command})", why.pid));
+    head.paragraph(format!("{}.", why.conclusion.trim_end_matches('.')));
+    let evidence = page.begin("evidence", "Evidence");
+    let of_mounts = why
+        .mounts
+        .iter()
+        .map(|mount| Item::new(format!("mount {}", mount.mount_point), mount.conclusion.as_str()));
+    let unjudged = why.unjudged.iter().map(|reason| Item::new("mount", reason.as_str()));
+    let facts = [libraries, live_page, devices, files, counters, settings];
+    let facts = facts.into_iter().flat_map(|facts| facts(why));
+    evidence.list(list(facts.chain(of_mounts).chain(unjudged)));
     if let Some(mount) = why.mounts.first() {
-        changes(&mut out, &mount.changes, width);
+        changes(&mut page, &mount.changes);
     }
-    for (at, command) in next.iter().enumerate() {
-        wrap(&mut out, if at == 0 { "\nNext: " } else { "      " }, command, width);
-    }
-    out
+    next(&mut page, commands);
+    page
 }
 
-fn unknown(out: &mut String, head: &str, why: &str, width: usize) {
-    line(out, head, &format!("unknown: {why}"), width);
+fn unknown(head: &str, why: &str) -> Vec<Item> {
+    vec![Item::new(head, format!("unknown: {why}"))]
 }
 
-fn libraries(out: &mut String, why: &ProcessWhy, width: usize) {
+/// Lines behind a label that stands once.
+fn behind<T: Into<String>>(label: &str, lines: impl IntoIterator<Item = T>) -> Vec<Item> {
+    let label = |nth: usize| if nth == 0 { label } else { "" };
+    let lines = lines.into_iter().enumerate();
+    lines.map(|(nth, line)| Item::new(label(nth), line.into())).collect()
+}
+
+fn libraries(why: &ProcessWhy) -> Vec<Item> {
     let all = match &why.process.libraries {
         Fact::Known(all) => all,
-        Fact::Unknown(why) => return unknown(out, "libcufile", why, width),
+        Fact::Unknown(why) => return unknown("libcufile", why),
     };
-    if !all.iter().any(is_cufile) {
-        line(out, "libcufile", "none is mapped", width);
-    }
-    for library in all {
-        line(
-            out,
-            if is_cufile(library) { "libcufile" } else { "library" },
-            &of_library(why, library),
-            width,
-        );
-    }
+    let none = (!all.iter().any(is_cufile)).then(|| Item::new("libcufile", "none is mapped"));
+    let of = |library: &MappedLibrary| {
+        let label = if is_cufile(library) { "libcufile" } else { "library" };
+        Item::new(label, of_library(why, library))
+    };
+    none.into_iter().chain(all.iter().map(of)).collect()
 }
 
 fn of_library(why: &ProcessWhy, library: &MappedLibrary) -> String {
@@ -79,55 +75,46 @@ fn of_library(why: &ProcessWhy, library: &MappedLibrary) -> String {
     format!("{}{made_by}{}{deleted}", library.path, version.unwrap_or_default())
 }
 
-fn page(out: &mut String, why: &ProcessWhy, width: usize) {
+fn live_page(why: &ProcessWhy) -> Vec<Item> {
     let page = match &why.page {
         Fact::Known(page) => page,
-        Fact::Unknown(why) => return unknown(out, "live page", why, width),
+        Fact::Unknown(why) => return unknown("live page", why),
     };
-    let moved: Vec<_> =
-        page.moved.iter().filter(|moved| moved.read_bytes > 0 || moved.written_bytes > 0).collect();
-    if moved.is_empty() {
-        line(out, "live page", "no bytes yet", width);
+    let moved = page.moved.iter().filter(|moved| moved.read_bytes > 0 || moved.written_bytes > 0);
+    let mut lines: Vec<String> = moved.map(|moved| moved.words()).collect();
+    if lines.is_empty() {
+        lines.push("no bytes yet".to_owned());
     }
-    for (at, moved) in moved.into_iter().enumerate() {
-        line(out, if at == 0 { "live page" } else { "" }, &moved.words(), width);
-    }
+    behind("live page", lines)
 }
 
-fn devices(out: &mut String, why: &ProcessWhy, width: usize) {
+fn devices(why: &ProcessWhy) -> Vec<Item> {
     let nodes = match &why.process.devices {
         Fact::Known(nodes) => nodes,
-        Fact::Unknown(why) => return unknown(out, "device nodes", why, width),
+        Fact::Unknown(why) => return unknown("device nodes", why),
     };
-    let nvidia_fs = nodes.iter().filter(|node| node.starts_with("/dev/nvidia-fs")).count();
-    let others: Vec<&str> = nodes
-        .iter()
-        .filter(|node| !node.starts_with("/dev/nvidia-fs"))
-        .map(String::as_str)
-        .collect();
+    let is_nvidia_fs = |node: &&String| node.starts_with("/dev/nvidia-fs");
+    let (nvidia_fs, others): (Vec<&String>, Vec<&String>) = nodes.iter().partition(is_nvidia_fs);
+    let others: Vec<&str> = others.into_iter().map(String::as_str).collect();
     let others =
         if others.is_empty() { "none of NVIDIA's driver".to_owned() } else { others.join(", ") };
-    let nvidia_fs = match nvidia_fs {
+    let nvidia_fs = match nvidia_fs.len() {
         0 => "none of nvidia-fs".to_owned(),
         count => format!("{count} of nvidia-fs"),
     };
-    line(out, "device nodes", &format!("{others}; {nvidia_fs}"), width);
+    behind("device nodes", [format!("{others}; {nvidia_fs}")])
 }
 
-fn files(out: &mut String, why: &ProcessWhy, width: usize) {
+fn files(why: &ProcessWhy) -> Vec<Item> {
     let files = match &why.process.files {
         Fact::Known(files) => files,
-        Fact::Unknown(why) => return unknown(out, "open files", why, width),
+        Fact::Unknown(why) => return unknown("open files", why),
     };
+    let mut lines = first(files.iter().map(of_file), FILES);
     if files.is_empty() {
-        line(out, "open files", "none on storage", width);
+        lines.push("none on storage".to_owned());
     }
-    for (at, file) in files.iter().take(FILES).enumerate() {
-        line(out, if at == 0 { "open files" } else { "" }, &of_file(file), width);
-    }
-    if files.len() > FILES {
-        line(out, "", &format!("and {} more", files.len() - FILES), width);
-    }
+    behind("open files", lines)
 }
 
 fn of_file(file: &OpenFile) -> String {
@@ -149,14 +136,14 @@ fn of_file(file: &OpenFile) -> String {
     format!("{} ({mount}): {direct}, {access}{descriptors}", file.path)
 }
 
-fn counters(out: &mut String, why: &ProcessWhy, width: usize) {
-    match &why.io_now {
-        Fact::Unknown(why) => unknown(out, "I/O now", why, width),
+fn counters(why: &ProcessWhy) -> Vec<Item> {
+    let mut items = match &why.io_now {
+        Fact::Unknown(why) => unknown("I/O now", why),
         Fact::Known(now) => {
             #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
             let rate = |bytes: u64| human_rate(bytes as f64 / now.seconds.max(1e-9));
             let moved = &now.moved;
-            let words = format!(
+            let mut lines = vec![format!(
                 "read calls returned {}, storage delivered {}; write calls took {}, storage got {} \
                  (/proc/PID/io in {:.1} s; io_uring, libaio, mapped files and nvidia-fs are in the \
                  figures of storage alone)",
@@ -165,19 +152,18 @@ fn counters(out: &mut String, why: &ProcessWhy, width: usize) {
                 rate(moved.write_call_bytes),
                 rate(moved.storage_write_bytes),
                 now.seconds
-            );
-            line(out, "I/O now", &words, width);
+            )];
             let cached = moved.read_call_bytes.saturating_sub(moved.storage_read_bytes);
             if cached > moved.read_call_bytes / 2 && cached > 0 {
-                let words = format!(
+                lines.push(format!(
                     "at least {} of the read calls' bytes did not come from storage now: page \
                      cache, pipes or sockets",
                     rate(cached)
-                );
-                line(out, "", &words, width);
+                ));
             }
+            behind("I/O now", lines)
         }
-    }
+    };
     let words = match &why.nvidia_fs {
         NvidiaFs::NotLoaded => "not loaded".to_owned(),
         NvidiaFs::Unknown(why) => format!("loaded; what it moves is unknown: {why}"),
@@ -187,19 +173,21 @@ fn counters(out: &mut String, why: &ProcessWhy, width: usize) {
             size(*written_bytes)
         ),
     };
-    line(out, "nvidia-fs", &words, width);
+    items.push(Item::new("nvidia-fs", words));
+    items
 }
 
-fn settings(out: &mut String, why: &ProcessWhy, width: usize) {
-    match &why.process.environment {
-        Fact::Unknown(why) => unknown(out, "variables", why, width),
-        Fact::Known(all) if all.is_empty() => {
-            line(out, "variables", "none that choose the way, at its start", width);
-        }
-        Fact::Known(all) => {
-            let all: Vec<String> =
-                all.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            line(out, "variables", &format!("{} (at its start)", all.join(" ")), width);
-        }
-    }
+fn settings(why: &ProcessWhy) -> Vec<Item> {
+    let all = match &why.process.environment {
+        Fact::Known(all) => all,
+        Fact::Unknown(why) => return unknown("variables", why),
+    };
+    let all: Vec<String> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    behind(
+        "variables",
+        [match all.as_slice() {
+            [] => "none that choose the way, at its start".to_owned(),
+            all => format!("{} (at its start)", all.join(" ")),
+        }],
+    )
 }

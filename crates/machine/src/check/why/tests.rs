@@ -70,7 +70,7 @@ fn what_is_lacking_is_the_conclusion_and_its_fix_the_change() {
     let gpu: Vec<_> = why.evidence.iter().filter(|one| one.about == About::Gpu).collect();
     assert_eq!(gpu.len(), 1);
     assert_eq!(gpu[0].modes, ["nvidia-fs", "gpuio"]);
-    let text = render(&why, &["gpuio x".to_owned()], 80);
+    let text = document(&why, &["gpuio x".to_owned()]).terminal(80);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.lines().count() < 30, "{text}");
     assert!(text.ends_with("Next: gpuio x\n"), "{text}");
@@ -106,7 +106,7 @@ fn equal_gpus_share_a_row() {
     let table = Overview::of(all.into_iter());
     assert_eq!(table.rows.len(), 2);
     assert_eq!(table.rows[0].gpus, ["0", "1"]);
-    let text = table.text();
+    let text = gpuio_document::Document::default().push(table.section(0)).unbroken();
     assert!(text.contains("0,1") && text.contains("direct (nvidia-fs)"), "{text}");
 }
 
@@ -158,7 +158,7 @@ fn answers(change: impl FnOnce(&mut Seen), gds: Answer, words: &str) {
     let why = of_process(seen);
     assert_eq!(why.gds, gds, "{}", why.conclusion);
     assert!(why.conclusion.contains(words), "{}", why.conclusion);
-    let text = render_process(&why, &[], 80);
+    let text = process_document(&why, &[]).terminal(80);
     assert!(text.starts_with("Process 7 (python train.py)\n"), "{text}");
 }
 

@@ -1,7 +1,8 @@
-//! An answer as text, made to fit one screen.
+//! An answer as a document, made to fit one screen.
+
+use gpuio_document::{Document, Item, Layout, List, first};
 
 use super::{Change, Why};
-use crate::check::text::wrap;
 use crate::check::verdict::Answer;
 
 /// More layers of storage than this are cut, and the number of the rest is printed.
@@ -11,84 +12,75 @@ const LONGEST: usize = 200;
 /// Width of the words before a line.
 const HEAD: usize = 20;
 
-/// The conclusion, the ways, what would change it, the evidence, and the next command, in lines of
-/// at most `width` characters, where words allow it. `next` are commands to run.
+/// The conclusion, the ways, what would change it, the evidence, and the next commands to run.
 #[must_use]
-pub fn render(why: &Why, next: &[String], width: usize) -> String {
-    let mut out = String::new();
-    wrap(&mut out, "", &format!("{}.", why.conclusion), width);
-    out.push_str("\nBytes go\n");
-    for way in &why.ways {
-        line(&mut out, way.with, &way.words, width);
-    }
-    changes(&mut out, &why.changes, width);
-    evidence(&mut out, why, width);
-    for (at, command) in next.iter().enumerate() {
-        wrap(&mut out, if at == 0 { "\nNext: " } else { "      " }, command, width);
-    }
-    out
+pub fn document(why: &Why, next: &[String]) -> Document {
+    let mut page = Document::new("Is GDS on?");
+    page.begin("", "").paragraph(format!("{}.", why.conclusion));
+    page.begin("ways", "Bytes go")
+        .list(list(why.ways.iter().map(|way| Item::new(way.with, way.words.as_str()))));
+    changes(&mut page, &why.changes);
+    evidence(&mut page, why);
+    self::next(&mut page, next);
+    page
 }
 
-/// A line behind a word of its own column.
-pub(super) fn line(out: &mut String, head: &str, words: &str, width: usize) {
-    wrap(out, &format!("  {head:<HEAD$} "), words, width);
+/// Lines behind words of their own column.
+pub(super) fn list(items: impl IntoIterator<Item = Item>) -> List {
+    List::new(Layout::columns(HEAD, 1), items)
 }
 
-pub(super) fn changes(out: &mut String, changes: &[Change], width: usize) {
-    if changes.is_empty() {
-        return;
-    }
+pub(super) fn next(page: &mut Document, commands: &[String]) {
+    page.begin("", "").list(List::behind(
+        "Next",
+        Layout::labels(5),
+        commands.iter().map(String::as_str),
+    ));
+}
+
+pub(super) fn changes(page: &mut Document, changes: &[Change]) {
+    const TITLE: &str = "What would turn GDS on";
     let reasons: Vec<&String> = changes.iter().filter_map(|one| one.impossible.as_ref()).collect();
     if let (Some(first), true) = (reasons.first(), reasons.len() == changes.len())
         && reasons.iter().all(|reason| reason == first)
     {
-        wrap(out, "\nWhat would turn GDS on: ", &format!("nothing here, as {first}"), width);
+        page.begin("", "")
+            .item(Layout::labels(0), Item::new(TITLE, format!("nothing here, as {first}")));
         return;
     }
-    out.push_str("\nWhat would turn GDS on (one of)\n");
+    let section = page.begin("changes", format!("{TITLE} (one of)"));
     for change in changes {
-        if let Some(why) = &change.impossible {
-            line(out, change.mode, &format!("nothing here: {why}"), width);
-            continue;
-        }
-        for (at, step) in change.steps.iter().enumerate() {
-            let head = if at == 0 { change.mode } else { "" };
-            line(out, head, &format!("{}. {step}", at + 1), width);
-        }
+        let steps = match &change.impossible {
+            Some(why) => vec![format!("nothing here: {why}")],
+            None => {
+                let steps = change.steps.iter().enumerate();
+                steps.map(|(at, step)| format!("{}. {step}", at + 1)).collect()
+            }
+        };
+        section.list(List::behind(change.mode, Layout::columns(HEAD, 1), steps));
     }
 }
 
-fn evidence(out: &mut String, why: &Why, width: usize) {
-    out.push_str("\nEvidence\n");
-    let shown = why.storage.len().min(STORAGE);
-    for (at, layer) in why.storage[..shown].iter().enumerate() {
-        line(out, if at == 0 { "below the mount" } else { "" }, layer, width);
-    }
-    if why.storage.len() > shown {
-        line(out, "", &format!("and {} more", why.storage.len() - shown), width);
-    }
-    if !why.mount_options.is_empty() {
-        line(out, "mount options", &why.mount_options, width);
-    }
-    if let Some(link) = &why.coherent {
-        line(out, "GPU's own link", &crate::check::coherent::words(link), width);
-    }
+fn evidence(page: &mut Document, why: &Why) {
+    let section = page.begin("evidence", "Evidence");
+    let layers = first(why.storage.clone(), STORAGE);
+    section.list(List::behind("below the mount", Layout::columns(HEAD, 1), layers));
+    let options = (!why.mount_options.is_empty()).then_some(why.mount_options.as_str());
+    let options = options.map(|options| Item::new("mount options", options));
+    let link = why.coherent.as_ref();
+    let link = link.map(|link| Item::new("GPU's own link", crate::check::coherent::words(link)));
     // What is as it should be shares a line for each subject.
-    let mut rest = why.evidence.as_slice();
-    while let Some(first) = rest.first() {
-        let same = |one: &&super::Evidence| (one.about, one.met) == (first.about, first.met);
-        let count = rest.iter().take_while(same).count();
-        let (group, after) = rest.split_at(count);
-        rest = after;
-        let mark = match first.met {
+    let same = |a: &super::Evidence, b: &super::Evidence| (a.about, a.met) == (b.about, b.met);
+    let found = why.evidence.chunk_by(same).map(|group| {
+        let mark = match group[0].met {
             Answer::Yes => "ok",
             Answer::No => "no",
             Answer::Unknown => "unknown",
         };
-        let head = format!("{:<12} {mark}", first.about.word());
         let found: Vec<String> = group.iter().map(|one| shortened(&one.found)).collect();
-        line(out, &head, &found.join("; "), width);
-    }
+        Item::new(format!("{:<12} {mark}", group[0].about.word()), found.join("; "))
+    });
+    section.list(list(options.into_iter().chain(link).chain(found)));
 }
 
 /// The first clauses of a long finding. JSON has all of it.

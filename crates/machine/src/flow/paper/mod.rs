@@ -16,7 +16,7 @@ use crate::flow::processors::Processors;
 use crate::flow::{Figures, FileError, Network, Pattern};
 
 pub use lay::Port;
-pub use text::text;
+pub use text::document;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct System {

@@ -1,69 +1,54 @@
 //! The answer as text.
 
-use std::fmt::Write;
-
+use gpuio_base::units::{human_decimal_rate, human_ns};
+use gpuio_document::{Cell, Columns, Document, List, Look, Section};
 use gpuio_record::Expected;
-use gpuio_table::{Grid, figures, words};
 
 use super::{Answer, JobAnswer, Scaled, TierAnswer};
 
 /// The answer for people: the tiers of each job with what each allows and how much of it is used,
 /// what to expect and where the bottleneck is, and a table over numbers of storage nodes.
 #[must_use]
-pub fn text(answer: &Answer) -> String {
-    let mut out = String::new();
+pub fn document(answer: &Answer) -> Document {
+    let mut page = Document::new("Expected performance");
     for job in &answer.jobs {
-        job_text(&mut out, job);
+        page.push(of_job(job));
     }
+    let all = page.begin("", "");
     if answer.jobs.len() > 1 {
-        let _ = writeln!(out, "all jobs together: {}", rate_text(&answer.total));
+        all.paragraph(format!("all jobs together: {}", rate_text(&answer.total)));
     }
-    if !answer.scale.is_empty() {
-        let by_clients = answer.scale.iter().any(|one| one.clients.is_some());
-        let mut columns = vec![figures("nodes"), figures("expected"), words("bottleneck")];
-        if by_clients {
-            columns.insert(0, figures("clients"));
-        }
-        let row = |one: &Scaled| {
-            let total = &one.total;
-            let rate = match (total.bytes_per_s, total.at_most) {
-                (Some(rate), _) => gpuio_base::units::human_decimal_rate(rate),
-                (None, Some(most)) => format!("≤ {}", gpuio_base::units::human_decimal_rate(most)),
-                (None, None) => "unknown".to_owned(),
-            };
-            let clients = one.clients.map(|clients| clients.to_string());
-            let bottleneck = total.bottleneck.clone().unwrap_or_default();
-            clients.into_iter().chain([one.nodes.to_string(), rate, bottleneck]).collect()
-        };
-        let rows = answer.scale.iter().map(row).collect();
-        out.push_str(&Grid { columns, rows }.at_any_width(u16::MAX));
-    }
-    out
+    let rate = |one: &Scaled| match (one.total.bytes_per_s, one.total.at_most) {
+        (Some(rate), _) => Cell::decimal_rate(rate),
+        (None, Some(most)) => format!("≤ {}", human_decimal_rate(most)).into(),
+        (None, None) => "unknown".into(),
+    };
+    let by_clients = answer.scale.iter().any(|one| one.clients.is_some());
+    let table = Columns::<Scaled>::new()
+        .when(by_clients, |columns| columns.figures("clients", |one| one.clients))
+        .figures("nodes", |one| one.nodes)
+        .figures("expected", rate)
+        .words("bottleneck", |one| one.total.bottleneck.clone().unwrap_or_default());
+    all.table(table.table("storage nodes", &answer.scale).look(Look::RuledBy(0)));
+    page
 }
 
-fn job_text(out: &mut String, job: &JobAnswer) {
-    let _ = writeln!(out, "{}: {}", job.name, job.what);
-    let columns = vec![words("tier"), figures("allows"), figures("used"), words("figure")];
-    let row = |tier: &TierAnswer| {
-        let allows = gpuio_base::units::human_decimal_rate(tier.allows_bytes_per_s);
-        let used = format!("{:.0} %", tier.used * 100.0);
-        vec![tier.name.clone(), allows, used, tier.figure.clone()]
-    };
-    let rows = job.tiers.iter().map(row).collect();
-    for line in (Grid { columns, rows }).at_any_width(u16::MAX).lines() {
-        let _ = writeln!(out, "  {line}");
-    }
-    let _ = writeln!(out, "  {}", rate_text(&job.expected));
-    if let Some(bottleneck) = &job.expected.bottleneck {
-        let _ = writeln!(out, "  bottleneck: {bottleneck}");
-    }
-    if let Some(why) = &job.expected.unknown {
-        let _ = writeln!(out, "  unknown: {why}");
-    }
-    if let Some(floor) = job.expected.latency_floor_ns {
-        let _ = writeln!(out, "  latency: {} at least", gpuio_base::units::human_ns(floor));
-    }
-    out.push('\n');
+fn of_job(job: &JobAnswer) -> Section {
+    let mut section = Section::new("", format!("{}: {}", job.name, job.what));
+    let table = Columns::<TierAnswer>::new()
+        .words("tier", |tier| tier.name.clone())
+        .figures("allows", |tier| Cell::decimal_rate(tier.allows_bytes_per_s))
+        .figures("used", |tier| Cell::percent(tier.used * 100.0, 0))
+        .words("figure", |tier| tier.figure.clone());
+    section.table(table.table("tiers", &job.tiers).look(Look::RuledBy(2)));
+    let expected = &job.expected;
+    let bottleneck = expected.bottleneck.iter().map(|part| format!("bottleneck: {part}"));
+    let unknown = expected.unknown.iter().map(|why| format!("unknown: {why}"));
+    let floor = expected.latency_floor_ns;
+    let floor = floor.map(|floor| format!("latency: {} at least", human_ns(floor)));
+    let lines = [rate_text(expected)].into_iter().chain(bottleneck).chain(unknown).chain(floor);
+    section.list(List::of(2, lines));
+    section
 }
 
 /// `expected 57.4 GB/s (109 k I/Os per second)`.
@@ -73,11 +58,11 @@ fn rate_text(expected: &Expected) -> String {
             let ios = expected
                 .iops
                 .map(|iops| format!(" ({} I/Os per second)", gpuio_base::units::human_count(iops)));
-            let rate = gpuio_base::units::human_decimal_rate(rate);
+            let rate = human_decimal_rate(rate);
             format!("expected {rate}{}", ios.unwrap_or_default())
         }
         (None, Some(most)) => {
-            format!("at most {}", gpuio_base::units::human_decimal_rate(most))
+            format!("at most {}", human_decimal_rate(most))
         }
         (None, None) => "expected: unknown".to_owned(),
     }

@@ -1,52 +1,76 @@
 //! What pairs should reach.
 
 use gpuio_base::units::{human_count, human_decimal_rate, human_ns};
+use gpuio_document::{Columns, List, Look, Section};
 use gpuio_record::Expected;
-use gpuio_table::indented_columns;
 
 use super::text::alike;
 use super::together;
-use crate::pair::{By, Pairing};
+use crate::pair::{By, Pair, Pairing};
 
-/// A line for each pair or for several that are alike, the total, and what limits them; empty
-/// where nothing was computed.
-pub(super) fn text(pairing: &Pairing) -> String {
-    let Some(total) = &pairing.total else { return String::new() };
-    let groups = alike(&pairing.pairs, |pair| {
-        let Some(one) = &pair.expected else { return String::new() };
-        let by = match one.by {
-            By::Direct => "direct",
-            By::HostMemory if pair.gpu.is_none() => "to host memory",
-            By::HostMemory => "through host memory",
-        };
-        let floor = one.expected.latency_floor_ns.map_or("?".to_owned(), human_ns);
-        format!("{}\t{by}\t{floor}\n{}", rates(&one.expected), limit(&one.expected).join("\n"))
-    });
-    let heading = ["", "throughput", "IOPS", "basis", "latency at least"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    let mut limits: Vec<String> = Vec::new();
-    for (text, names) in groups {
-        let who = together(&names);
-        let each = if names.len() > 1 { format!("{who}, each") } else { who.clone() };
-        let mut lines = text.lines();
-        let cells = lines.next().unwrap_or_default().split('\t').map(str::to_owned);
-        rows.push(std::iter::once(each).chain(cells).collect());
-        limits.extend(lines.map(|line| format!("  {who}: {line}\n")));
-    }
-    let mut last = vec!["all".to_owned()];
-    last.extend(rates(total).split('\t').map(str::to_owned));
-    rows.push(last);
-    indented_columns(&rows) + &limits.concat()
+/// What pairs with the same figures have in common.
+#[derive(PartialEq)]
+struct Figures {
+    throughput: String,
+    iops: String,
+    by: &'static str,
+    floor: String,
+    limits: Vec<String>,
 }
 
-/// Throughput and IOPS as two cells.
-fn rates(expected: &Expected) -> String {
-    let iops = expected.iops.map_or("?".to_owned(), human_count);
-    match (expected.bytes_per_s, expected.at_most) {
-        (Some(rate), _) => format!("{}\t{iops}", human_decimal_rate(rate)),
-        (None, Some(most)) => format!("? (at most {})\t{iops}", human_decimal_rate(most)),
-        (None, None) => format!("?\t{iops}"),
+/// A line for each pair or for several that are alike, the total, and what limits them; nothing
+/// where nothing was computed.
+pub(super) fn section(pairing: &Pairing, section: &mut Section) {
+    let Some(total) = &pairing.total else { return };
+    let mut rows: Vec<(String, Option<Figures>)> = Vec::new();
+    let mut limits: Vec<String> = Vec::new();
+    for (found, names) in alike(&pairing.pairs, figures) {
+        let who = together(&names);
+        let lines = found.iter().flat_map(|one| &one.limits);
+        limits.extend(lines.map(|line| format!("{who}: {line}")));
+        rows.push((if names.len() > 1 { format!("{who}, each") } else { who }, found));
     }
+    let (by, floor, none) = ("", String::new(), Vec::new());
+    let (throughput, iops) = (throughput(total), iops(total));
+    rows.push(("all".to_owned(), Some(Figures { throughput, iops, by, floor, limits: none })));
+    let cell = |of: fn(&Figures) -> &str| {
+        move |(_, one): &(String, Option<Figures>)| {
+            one.as_ref().map_or_else(String::new, |one| of(one).to_owned())
+        }
+    };
+    let table = Columns::<(String, Option<Figures>)>::new()
+        .words("", |(who, _)| who.clone())
+        .key("pairs")
+        .words("throughput", cell(|one| &one.throughput))
+        .words("IOPS", cell(|one| &one.iops))
+        .words("basis", cell(|one| one.by))
+        .words("latency at least", cell(|one| &one.floor));
+    section.table(table.table("expected", rows).look(Look::Indented(2)));
+    section.list(List::of(2, limits));
+}
+
+fn figures(pair: &Pair) -> Option<Figures> {
+    let one = pair.expected.as_ref()?;
+    let by = match one.by {
+        By::Direct => "direct",
+        By::HostMemory if pair.gpu.is_none() => "to host memory",
+        By::HostMemory => "through host memory",
+    };
+    let floor = one.expected.latency_floor_ns.map_or("?".to_owned(), human_ns);
+    let (throughput, iops) = (throughput(&one.expected), iops(&one.expected));
+    Some(Figures { throughput, iops, by, floor, limits: limit(&one.expected) })
+}
+
+pub(crate) fn throughput(expected: &Expected) -> String {
+    match (expected.bytes_per_s, expected.at_most) {
+        (Some(rate), _) => human_decimal_rate(rate),
+        (None, Some(most)) => format!("? (at most {})", human_decimal_rate(most)),
+        (None, None) => "?".to_owned(),
+    }
+}
+
+pub(crate) fn iops(expected: &Expected) -> String {
+    expected.iops.map_or("?".to_owned(), human_count)
 }
 
 /// What limits it, or what is not known.

@@ -1,4 +1,4 @@
-//! A pairing as text, JSON and job file.
+//! A pairing as a document and as job files.
 
 mod expected;
 mod gdsio;
@@ -6,32 +6,14 @@ mod job;
 mod regroup;
 mod text;
 
+pub(crate) use crate::topo::format::short;
+pub(crate) use crate::topo::rate_text as rate;
+pub(crate) use expected::{iops, throughput};
 pub use gdsio::gdsio;
 pub use job::job_file;
 pub(crate) use job::{can_be_written, value};
-pub use text::text;
+pub use text::document;
 pub(crate) use text::{distance, list, store};
-
-use serde::Serialize;
-
-/// JSON with a line feed at its end.
-///
-/// # Errors
-/// None in practice: all keys are strings and all numbers are finite.
-pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
-}
-
-/// An address without domain 0000, as people write it.
-pub(crate) fn short(address: &str) -> &str {
-    address.strip_prefix("0000:").unwrap_or(address)
-}
-
-/// `15.8 GB/s`, in powers of ten as links are counted.
-fn rate(bytes_per_second: u64) -> String {
-    let tenths = bytes_per_second.saturating_add(50_000_000) / 100_000_000;
-    format!("{}.{} GB/s", tenths / 10, tenths % 10)
-}
 
 /// `GPU0–GPU3, GPU6`: names with numbers that follow each other are drawn together.
 pub(crate) fn together(names: &[String]) -> String {

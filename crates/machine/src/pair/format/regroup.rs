@@ -1,34 +1,30 @@
 //! Regrouping of arrays.
 
 use gpuio_base::units::human_decimal_rate;
-use gpuio_table::indented_columns;
+use gpuio_document::{Block, Columns, Look, Section};
 
 use super::together;
+use crate::pair::regroup::Group;
 use crate::pair::{By, PairExpected, Regroup};
 
 /// What to make of each array, and the commands as a suggestion.
-pub(super) fn text(all: &[Regroup]) -> String {
-    let mut out = String::new();
+pub(super) fn section(all: &[Regroup], section: &mut Section) {
     for regroup in all {
         let mount = regroup.mount.as_ref().map(|mount| format!(" ({mount})")).unwrap_or_default();
         let level = regroup.level.as_deref().unwrap_or("level unknown");
-        out.push_str(&format!(
+        section.push(Block::Lines(format!(
             "  {}{mount}, {level}, lies on drives near to different GPUs: part of every GPU's \
              bytes comes from afar.\n  One array for each group of GPUs keeps them near:\n\n",
             regroup.array
-        ));
-        let mut rows =
-            vec![["array", "mount", "GPUs", "drives", "distance"].map(str::to_owned).to_vec()];
-        for group in &regroup.groups {
-            rows.push(vec![
-                format!("/dev/{}", group.device),
-                group.mount.clone().unwrap_or_else(|| "-".to_owned()),
-                together(&group.gpus),
-                group.members.join(" "),
-                group.class.map_or("?", |class| class.name()).to_owned(),
-            ]);
-        }
-        out.push_str(&indented_columns(&rows));
+        )));
+        let table = Columns::<Group>::new()
+            .words("array", |group| format!("/dev/{}", group.device))
+            .words("mount", |group| group.mount.clone())
+            .words("GPUs", |group| together(&group.gpus))
+            .words("drives", |group| group.members.join(" "))
+            .words("distance", |group| group.class.map_or("?", |class| class.name()));
+        section.table(table.table("regrouped", &regroup.groups).look(Look::Indented(2)));
+        let mut out = String::new();
         if let Some(PairExpected { by, expected }) = &regroup.expected
             && let Some(rate) = expected.bytes_per_s
         {
@@ -41,6 +37,7 @@ pub(super) fn text(all: &[Regroup]) -> String {
         }
         if let Some(hindrance) = &regroup.hindrance {
             out.push_str(&format!("\n  But not possible now: {hindrance}.\n"));
+            section.push(Block::Lines(out));
             continue;
         }
         out.push_str(&format!(
@@ -49,6 +46,6 @@ pub(super) fn text(all: &[Regroup]) -> String {
             regroup.array
         ));
         regroup.commands.iter().for_each(|line| out.push_str(&format!("    {line}\n")));
+        section.push(Block::Lines(out));
     }
-    out
 }

@@ -1,84 +1,69 @@
 //! Text.
 
-use gpuio_base::units::{format_cpu_list, printable_short};
-use gpuio_table::indented_columns;
+use gpuio_base::units::format_cpu_list;
+use gpuio_document::{Block, Columns, Document, List, Look, Section, Table, grouped};
 
 use super::{expected, rate, regroup, short, together};
 use crate::pair::{Given, NearNic, Pair, Pairing, SharedLink, When};
 
 /// Pairs, network mounts, why, regrouping, shared links, what is not used, notes.
 #[must_use]
-pub fn text(pairing: &Pairing) -> String {
-    let mut out = format!("PAIRS ({})\n", pairing.load.text());
+pub fn document(pairing: &Pairing) -> Document {
+    let mut page = Document::new("Plan");
+    let first = page.begin("pairs", format!("PAIRS ({})", pairing.load.text()));
     if pairing.pairs.is_empty() {
-        out.push_str("  none\n");
+        first.list(List::of(2, ["none"]));
     }
-    out.push_str(&pairs(pairing));
-    let sections = [
-        ("WHY", why(&pairing.pairs)),
-        ("START VALUES", starts(&pairing.pairs)),
-        (
-            "EXPECTED (from the data sheets of the parts, all pairs at once)",
-            expected::text(pairing),
-        ),
-        ("SECOND CHOICE (the first has no figure; --mount or --drive takes it)", second(pairing)),
-        ("NETWORK MOUNTS", network(pairing)),
-        ("REGROUP", regroup::text(&pairing.regroup)),
-        ("SHARED LINKS", links(&pairing.shared_links)),
-        ("NOT USED", indented_columns(&not_used(pairing))),
-    ];
-    for (title, body) in sections.iter().filter(|(_, body)| !body.is_empty()) {
-        out.push_str(&format!("\n{title}\n{body}"));
+    first.table(pairs(pairing));
+    page.begin("why", "WHY").table(why(&pairing.pairs));
+    starts(&pairing.pairs, page.begin("start", "START VALUES"));
+    let title = "EXPECTED (from the data sheets of the parts, all pairs at once)";
+    expected::section(pairing, page.begin("expected", title));
+    if let Some(second) = &pairing.second_choice {
+        let title = "SECOND CHOICE (the first has no figure; --mount or --drive takes it)";
+        page.begin("second", title).table(pairs(second));
+        expected::section(second, page.begin("", ""));
     }
-    if !pairing.notes.is_empty() {
-        out.push_str("\nNOTES\n");
-        for note in &pairing.notes {
-            out.push_str(&format!("  {}\n", printable_short(note)));
-        }
-    }
-    out
+    network(pairing, page.begin("network", "NETWORK MOUNTS"));
+    regroup::section(&pairing.regroup, page.begin("regroup", "REGROUP"));
+    page.begin("links", "SHARED LINKS").table(links(&pairing.shared_links));
+    let not_used = pairing.not_used.iter().map(|one| (one.name.as_str(), one.why.as_str()));
+    page.begin("unused", "NOT USED").table(two("name", "why", &not_used.collect::<Vec<_>>()));
+    page.begin("notes", "NOTES").list(List::of(2, pairing.notes.iter().map(String::as_str)));
+    page
 }
 
-/// The pairs of the second choice, and what they should reach.
-fn second(pairing: &Pairing) -> String {
-    let Some(second) = &pairing.second_choice else { return String::new() };
-    format!("{}\n{}", pairs(second), expected::text(second))
+/// Two columns without heads.
+fn two(one: &'static str, other: &'static str, rows: &[(&str, &str)]) -> Table {
+    Columns::<(&str, &str)>::new()
+        .words("", |row| row.0)
+        .key(one)
+        .words("", |row| row.1)
+        .key(other)
+        .table(one, rows)
+        .look(Look::Indented(2))
 }
 
-fn pairs(pairing: &Pairing) -> String {
-    let Some(first) = pairing.pairs.first() else { return String::new() };
-    let to_gpu = first.gpu.is_some();
-    let heading: &[&str] = if to_gpu {
-        &["GPU", "PCIe", "storage", "distance", "NICs", "node", "CPUs"]
-    } else {
-        &["to", "storage", "on", "node", "CPUs"]
-    };
-    let mut rows = vec![words(heading)];
-    for pair in &pairing.pairs {
-        let node = pair.node_text();
-        let cpus = pair.cpus.as_ref().map_or("?".to_owned(), |cpus| format_cpu_list(cpus));
-        let mut row = match &pair.gpu {
-            Some(gpu) => vec![
-                gpu.clone(),
-                pair.pci.as_deref().map_or("?", short).to_owned(),
-                list(&pair.stores, store),
-                list(&pair.stores, distance),
-                nics(&pair.nics),
-            ],
-            None => vec![
-                "host memory".to_owned(),
-                list(&pair.stores, store),
-                list(&pair.stores, devices),
-            ],
-        };
-        row.extend([node, cpus]);
-        rows.push(row);
-    }
-    indented_columns(&rows)
-}
-
-fn words(heading: &[&str]) -> Vec<String> {
-    heading.iter().map(|word| (*word).to_owned()).collect()
+fn pairs(pairing: &Pairing) -> Table {
+    let to_gpu = pairing.pairs.first().is_some_and(|first| first.gpu.is_some());
+    Columns::<Pair>::new()
+        .when(to_gpu, |columns| {
+            columns
+                .words("GPU", |pair| pair.gpu.clone().unwrap_or_else(|| "host memory".to_owned()))
+                .words("PCIe", |pair| pair.pci.as_deref().map_or("?", short).to_owned())
+        })
+        .when(!to_gpu, |columns| columns.words("to", |_| "host memory"))
+        .words("storage", |pair| list(&pair.stores, store))
+        .when(to_gpu, |columns| {
+            columns
+                .words("distance", |pair| list(&pair.stores, distance))
+                .words("NICs", |pair| nics(&pair.nics))
+        })
+        .when(!to_gpu, |columns| columns.words("on", |pair| list(&pair.stores, devices)))
+        .words("node", Pair::node_text)
+        .words("CPUs", |pair| pair.cpus.as_ref().map_or("?".into(), |cpus| format_cpu_list(cpus)))
+        .table("pairs", &pairing.pairs)
+        .look(Look::Indented(2))
 }
 
 pub(crate) fn list(stores: &[Given], word: impl Fn(&Given) -> String) -> String {
@@ -121,92 +106,77 @@ fn nics(all: &[NearNic]) -> String {
     if words.is_empty() { "-".to_owned() } else { words.join(" ") }
 }
 
-/// Pairs with the same text, with that text.
-pub(super) fn alike(pairs: &[Pair], word: impl Fn(&Pair) -> String) -> Vec<(String, Vec<String>)> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for pair in pairs {
-        let name = pair.gpu.clone().or_else(|| Some(pair.stores.first()?.name.clone()));
-        let (name, text) = (name.unwrap_or_default(), word(pair));
-        match groups.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((text, vec![name])),
-        }
-    }
-    groups
+/// Names of pairs that have the same, with that.
+pub(super) fn alike<K: PartialEq>(
+    pairs: &[Pair],
+    what: impl Fn(&Pair) -> K,
+) -> Vec<(K, Vec<String>)> {
+    let name = |pair: &Pair| pair.gpu.clone().or_else(|| Some(pair.stores.first()?.name.clone()));
+    grouped(pairs.iter().map(|pair| (what(pair), name(pair).unwrap_or_default())))
 }
 
-fn why(pairs: &[Pair]) -> String {
+fn why(pairs: &[Pair]) -> Table {
     let groups = alike(pairs, |pair| pair.why.clone());
-    let rows: Vec<Vec<String>> =
-        groups.into_iter().map(|(why, names)| vec![together(&names), why]).collect();
-    indented_columns(&rows)
+    let names: Vec<String> = groups.iter().map(|(_, names)| together(names)).collect();
+    let rows = names.iter().zip(&groups).map(|(names, (why, _))| (names.as_str(), why.as_str()));
+    two("pairs", "why", &rows.collect::<Vec<_>>())
 }
 
-fn starts(pairs: &[Pair]) -> String {
+fn starts(pairs: &[Pair], section: &mut Section) {
     let used: Vec<Pair> = pairs.iter().filter(|pair| !pair.stores.is_empty()).cloned().collect();
-    if used.is_empty() {
-        return String::new();
-    }
     let groups = alike(&used, |pair| {
         let start = &pair.start;
-        format!("{}\t{}\t{}", start.threads, start.depth, start.why)
+        (start.threads, start.depth, start.why.clone())
     });
-    let mut rows = vec![words(&["", "threads", "depth", "reason"])];
-    for (text, names) in groups {
-        let cells = text.split('\t').map(str::to_owned);
-        rows.push(std::iter::once(together(&names)).chain(cells).collect());
-    }
-    let mut out = indented_columns(&rows);
+    let table = Columns::<((u32, u32, String), Vec<String>)>::new()
+        .words("", |(_, names)| together(names))
+        .key("pairs")
+        .words("threads", |((threads, ..), _)| *threads)
+        .words("depth", |((_, depth, _), _)| *depth)
+        .words("reason", |((.., why), _)| why.clone());
+    section.table(table.table("start values", groups).look(Look::Indented(2)));
     let deeper = |pair: &Pair| {
         let start = &pair.start;
         u64::from(start.threads) * u64::from(start.depth) > start.in_flight
     };
     if used.iter().any(deeper) {
-        out.push_str(
+        section.push(Block::Lines(
             "  Depth is 4 or more, so that a thread reads a block while others are copied: \
-             threads x\n  depth may exceed the I/Os in flight that the storage needs.\n",
-        );
+             threads x\n  depth may exceed the I/Os in flight that the storage needs.\n"
+                .to_owned(),
+        ));
     }
-    out
 }
 
-fn network(pairing: &Pairing) -> String {
+fn network(pairing: &Pairing, section: &mut Section) {
     let mut rows = Vec::new();
     for pair in pairing.pairs.iter().filter(|pair| !pair.network.is_empty()) {
         let word = |given: &Given| {
             let nic = given.nic.as_deref().unwrap_or("?");
             format!("{} over {nic} ({})", given.name, distance(given))
         };
-        rows.push(vec![pair.gpu.clone().unwrap_or_default(), list(&pair.network, word)]);
+        rows.push((pair.gpu.as_deref().unwrap_or_default(), list(&pair.network, word)));
     }
-    let mut out = indented_columns(&rows);
-    for unused in &pairing.unused_nics {
+    let rows: Vec<(&str, &str)> = rows.iter().map(|(gpu, text)| (*gpu, text.as_str())).collect();
+    section.table(two("gpu", "mounts", &rows));
+    let nearer = pairing.unused_nics.iter().map(|unused| {
         let names = match unused.interfaces.as_slice() {
             [] => unused.nic.clone(),
             interfaces => format!("{} ({})", unused.nic, interfaces.join(" ")),
         };
-        out.push_str(&format!(
-            "  {names} is up and nearer to {}: mount an export over it for {}\n",
+        format!(
+            "{names} is up and nearer to {}: mount an export over it for {}",
             together(&unused.gpus),
             if unused.gpus.len() == 1 { "it" } else { "them" }
-        ));
-    }
-    out
+        )
+    });
+    section.list(List::of(2, nearer));
 }
 
-fn links(all: &[SharedLink]) -> String {
-    if all.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![words(&["link above", "", "of", "when", "enough"])];
-    for link in all {
-        let text = link.link.as_ref().map_or("unknown".to_owned(), crate::topo::Link::text);
-        let when = match link.when {
-            When::Always => "always",
-            When::ByHostMemory => "only through host memory",
-        };
+fn links(all: &[SharedLink]) -> Table {
+    let enough = |link: &SharedLink| {
         let carries = link.link.as_ref().and_then(|link| link.bytes_per_second);
-        let enough = match (link.enough, link.need_bytes_per_second, carries) {
+        match (link.enough, link.need_bytes_per_second, carries) {
             (Some(true), Some(need), Some(most)) => {
                 format!("yes: at most {} of {}", rate(need), rate(most))
             }
@@ -214,13 +184,18 @@ fn links(all: &[SharedLink]) -> String {
                 format!("! no: up to {}, carries {}", rate(need), rate(most))
             }
             _ => "not known".to_owned(),
-        };
-        let gpus = together(&link.gpus);
-        rows.push(vec![short(&link.above).to_owned(), text, gpus, when.to_owned(), enough]);
-    }
-    indented_columns(&rows)
-}
-
-fn not_used(pairing: &Pairing) -> Vec<Vec<String>> {
-    pairing.not_used.iter().map(|one| vec![one.name.clone(), one.why.clone()]).collect()
+        }
+    };
+    Columns::<SharedLink>::new()
+        .words("link above", |link| short(&link.above).to_owned())
+        .words("", |link| link.link.as_ref().map_or("unknown".to_owned(), crate::topo::Link::text))
+        .key("link")
+        .words("of", |link| together(&link.gpus))
+        .words("when", |link| match link.when {
+            When::Always => "always",
+            When::ByHostMemory => "only through host memory",
+        })
+        .words("enough", enough)
+        .table("shared links", all)
+        .look(Look::Indented(2))
 }

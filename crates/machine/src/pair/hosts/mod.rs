@@ -12,7 +12,7 @@ use gpuio_record::facts::Machine;
 use serde::Serialize;
 
 pub use job::{NoJobFile, hosts_job_file};
-pub use text::hosts_text;
+pub use text::document as hosts_document;
 
 use crate::pair::{Given, Load, Pair, Pairing};
 

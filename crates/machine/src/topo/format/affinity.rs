@@ -1,31 +1,23 @@
 //! The affinity table.
 
 use gpuio_base::units::format_cpu_list;
+use gpuio_document::{Columns, Look, Table};
 
 use super::short;
-use crate::topo::{Near, NearStorage, Topology};
-use gpuio_table::indented_columns;
+use crate::topo::{Affinity, Near, NearStorage, Topology};
 
-/// A row for each GPU; empty without GPUs.
-#[must_use]
-pub fn affinity(topology: &Topology) -> String {
-    if topology.affinity.is_empty() {
-        return String::new();
-    }
-    let heading = ["GPU", "PCIe", "drives", "arrays and mounts", "NICs", "node", "CPUs"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for row in &topology.affinity {
-        rows.push(vec![
-            row.gpu.clone(),
-            row.pci.as_deref().map_or("?", short).to_owned(),
-            near(&row.drives),
-            storage(&row.storage),
-            near(&row.nics),
-            row.node_text(),
-            row.cpus.as_ref().map_or("?".to_owned(), |cpus| format_cpu_list(cpus)),
-        ]);
-    }
-    indented_columns(&rows)
+/// A row for each GPU.
+pub(super) fn affinity(topology: &Topology) -> Table {
+    Columns::<Affinity>::new()
+        .words("GPU", |row| row.gpu.clone())
+        .words("PCIe", |row| row.pci.as_deref().map_or("?", short).to_owned())
+        .words("drives", |row| near(&row.drives))
+        .words("arrays and mounts", |row| storage(&row.storage))
+        .words("NICs", |row| near(&row.nics))
+        .words("node", Affinity::node_text)
+        .words("CPUs", |row| row.cpus.as_ref().map_or("?".into(), |cpus| format_cpu_list(cpus)))
+        .table("affinity", &topology.affinity)
+        .look(Look::Indented(2))
 }
 
 /// `nvme2n1 nvme3n1 (PXB)`: all have one class.

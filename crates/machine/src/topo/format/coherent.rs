@@ -1,26 +1,20 @@
 //! Coherent links of GPUs.
 
-use gpuio_table::indented_columns;
+use gpuio_document::{Columns, Look, Table};
 
-use crate::topo::Topology;
 use crate::topo::link::rate_text;
+use crate::topo::{Coherent, Topology};
 
-/// A row for each GPU that has one; empty where none is known.
-#[must_use]
-pub fn coherent(topology: &Topology) -> String {
-    if topology.coherent.is_empty() {
-        return String::new();
-    }
-    let heading = ["GPU", "link", "to", "each direction", "source"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for one in &topology.coherent {
-        rows.push(vec![
-            one.gpu.clone(),
-            one.link.clone(),
-            one.node.map_or("its processor".to_owned(), |node| format!("NUMA node {node}")),
-            one.bytes_per_second.map_or("unknown".to_owned(), rate_text),
-            one.source.to_owned(),
-        ]);
-    }
-    indented_columns(&rows)
+/// A row for each GPU that has one.
+pub(super) fn coherent(topology: &Topology) -> Table {
+    Columns::<Coherent>::new()
+        .words("GPU", |one| one.gpu.clone())
+        .words("link", |one| one.link.clone())
+        .words("to", |one| {
+            one.node.map_or("its processor".to_owned(), |node| format!("NUMA node {node}"))
+        })
+        .words("each direction", |one| one.bytes_per_second.map_or("unknown".into(), rate_text))
+        .words("source", |one| one.source)
+        .table("coherent links", &topology.coherent)
+        .look(Look::Indented(2))
 }

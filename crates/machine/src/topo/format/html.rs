@@ -2,15 +2,12 @@
 //! loaded; without scripts it is the picture.
 
 use gpuio_base::units::markup;
+use gpuio_document::Page;
 use gpuio_record::facts::Machine;
 use serde_json::{Map, Value};
 
 use super::svg::{self, distance};
 use crate::topo::Topology;
-
-/// Nothing is fetched, framed or sent.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      form-action 'none'; base-uri 'none'";
 
 #[must_use]
 pub fn html(machine: &Machine, topology: &Topology) -> String {
@@ -21,23 +18,24 @@ pub fn html(machine: &Machine, topology: &Topology) -> String {
         .collect();
     // `<` occurs only in strings, where it is escaped: the data can't end its element.
     let distances = Value::from(distances).to_string().replace('<', "\\u003c");
-    let title = markup(&svg::summary(topology)).into_owned();
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"generator\" content=\"gpuio topo\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Topology</title>\n<style>\n{}</style>\n</head>\n<body>\n<h1>Topology</h1>\n\
-         <p class=\"quiet\">{title}. Click two devices, or a cell.</p>\n\
+    let body = format!(
+        "<h1>Topology</h1>\n<p class=\"quiet\">{}. Click two devices, or a cell.</p>\n\
          <div class=\"choose\" hidden><label>from <select id=\"first\"></select></label>\
          <label>to <select id=\"second\"></select></label>\
          <button type=\"button\" id=\"none\">Clear</button>\
          <p id=\"answer\" role=\"status\" aria-live=\"polite\"></p></div>\n\
          <div class=\"picture\" tabindex=\"0\" role=\"group\" aria-label=\"picture\">\n{}</div>\n\
-         <script>window.distances = {distances};</script>\n<script>\n{}</script>\n\
-         </body>\n</html>\n",
-        include_str!("../../../assets/topology.css"),
+         <script>window.distances = {distances};</script>\n<script>\n{}</script>\n",
+        markup(&svg::summary(topology)),
         svg::svg(machine, topology),
         include_str!("../../../assets/topology.js"),
-    )
+    );
+    Page {
+        generator: "gpuio topo",
+        title: "Topology",
+        allows: "script-src 'unsafe-inline'",
+        styles: &[include_str!("../../../assets/topology.css")],
+        body: &body,
+    }
+    .html()
 }

@@ -1,59 +1,67 @@
 //! One pair in words.
 
+use gpuio_document::{Columns, Document, Look, Section};
+
 use super::short;
 use crate::topo::link::rate_text;
 use crate::topo::{Class, Evidence, Explanation, Link, Route, slot};
-use gpuio_table::indented_columns;
 
 /// The pair's class, its stations with the links between them, and what it shares.
 #[must_use]
-pub fn pair(explanation: &Explanation) -> String {
+pub fn pair(explanation: &Explanation) -> Document {
     let route = &explanation.route;
-    let mut out = format!("{} to {}: {}\n", route.a, route.b, class(route));
+    let mut page = Document::new(format!("{} to {}", route.a, route.b));
+    let mut first = Section::default();
+    first.paragraph(format!("{} to {}: {}", route.a, route.b, class(route)));
     if let Some(count) = bridges(route) {
-        out.push_str(&format!("{count}\n"));
+        first.paragraph(count);
     }
     match (route.nvlinks.known(), route.nvlinks.why()) {
-        (Some(links), _) if *links > 0 => out.push_str(&format!(
-            "In addition to PCIe: {links} \
-             NVLinks.\n"
-        )),
-        (_, Some(why)) => out.push_str(&format!("NVLinks: unknown, {why}.\n")),
+        (Some(links), _) if *links > 0 => {
+            first.paragraph(format!("In addition to PCIe: {links} NVLinks."));
+        }
+        (_, Some(why)) => drop(first.paragraph(format!("NVLinks: unknown, {why}."))),
         _ => {}
     }
     if explanation.hops.is_empty() {
-        out.push_str("No path to show: a PCI function is not known.\n");
-        return out;
+        first.paragraph("No path to show: a PCI function is not known.");
+        page.push(first);
+        return page;
     }
-    out.push('\n');
-    let mut rows: Vec<Vec<String>> = Vec::new();
+    page.push(first);
+    let mut rows: Vec<(String, String)> = Vec::new();
     for hop in &explanation.hops {
         let address = hop.address.as_deref().unwrap_or_default();
-        rows.push(vec![short(address).to_owned(), hop.what.clone()]);
+        rows.push((short(address).to_owned(), hop.what.clone()));
         if hop.leads_on {
-            rows.push(vec!["  |".to_owned(), link_text(hop.link.as_ref())]);
+            rows.push(("  |".to_owned(), link_text(hop.link.as_ref())));
         }
     }
-    out.push_str(&indented_columns(&rows));
-    out.push('\n');
-    match &explanation.narrowest {
-        Some(link) => out.push_str(&format!(
-            "Narrowest link: above {}, {}{}, without packets' headers.\n",
+    let table = Columns::<(String, String)>::new()
+        .words("", |(address, _)| address.clone())
+        .key("address")
+        .words("", |(_, what)| what.clone())
+        .key("what");
+    page.begin("", "").table(table.table("stations", rows).look(Look::Indented(2)));
+    let last = page.begin("", "");
+    last.paragraph(match &explanation.narrowest {
+        Some(link) => format!(
+            "Narrowest link: above {}, {}{}, without packets' headers.",
             short(&link.address),
             link.text(),
             link.bytes_per_second.map(|rate| format!(", {}", rate_text(rate))).unwrap_or_default()
-        )),
-        None => out.push_str("Narrowest link: unknown, as not every link is known.\n"),
-    }
-    match &route.shared_above {
-        Some(address) => out.push_str(&format!(
-            "Both use the link above {} to reach processor and memory{}.\n",
+        ),
+        None => "Narrowest link: unknown, as not every link is known.".to_owned(),
+    });
+    last.paragraph(match &route.shared_above {
+        Some(address) => format!(
+            "Both use the link above {} to reach processor and memory{}.",
             short(address),
             route.shared_link.as_ref().map(|link| format!(": {}", link.text())).unwrap_or_default()
-        )),
-        None => out.push_str(&apart(explanation)),
-    }
-    out
+        ),
+        None => apart(explanation),
+    });
+    page
 }
 
 /// What is known where no shared link is: the class shows whether there is one.
@@ -63,17 +71,17 @@ fn apart(explanation: &Explanation) -> String {
     let [one, other] = ends.map(|hop| hop.and_then(|hop| hop.address.as_deref()).map(slot));
     match route.class.known() {
         Some(class) if *class >= Class::Phb => {
-            "They share no link to reach processor and memory.\n".to_owned()
+            "They share no link to reach processor and memory.".to_owned()
         }
         Some(_) => "They share a link to reach processor and memory; which one is not \
-                    reported.\n"
+                    reported."
             .to_owned(),
         None if one.is_some() && one == other => {
-            "They are functions of one device, and share its link.\n".to_owned()
+            "They are functions of one device, and share its link.".to_owned()
         }
         None => {
             let why = route.class.why().unwrap_or("no reason is known");
-            format!("Whether they share a link is unknown: {why}.\n")
+            format!("Whether they share a link is unknown: {why}.")
         }
     }
 }

@@ -1,16 +1,59 @@
 //! The tree.
 
-use gpuio_base::units::{format_cpu_list, human_bytes, printable_short};
+use gpuio_base::units::{format_cpu_list, human_bytes};
+use gpuio_document::{Columns, Look, Table};
 
 use super::short;
 use crate::topo::{Knot, KnotKind, Topology};
-use gpuio_table::indented_columns;
+
+/// A line of the tree.
+enum Line<'t> {
+    /// A node or host bridge.
+    Over(String),
+    /// A function, so deep.
+    Knot(usize, &'t Knot),
+}
 
 /// NUMA nodes, host bridges, switches, devices: name, address, port, link, marks, mounts.
-#[must_use]
-pub fn tree(topology: &Topology) -> String {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let heading = ["", "function", "on port", "link above", "", "mounts"];
+pub(super) fn tree(topology: &Topology) -> Table {
+    let knot = |of: fn(&Knot) -> String| {
+        move |line: &Line<'_>| match line {
+            Line::Over(_) => String::new(),
+            Line::Knot(_, knot) => of(knot),
+        }
+    };
+    Columns::<Line<'_>>::new()
+        .over(|line| match line {
+            Line::Over(text) => Some(text.clone()),
+            Line::Knot(..) => None,
+        })
+        .words("", |line| match line {
+            Line::Over(_) => String::new(),
+            Line::Knot(depth, knot) => format!("{}{}", "  ".repeat(*depth), name(knot)),
+        })
+        .key("name")
+        .words("function", knot(|knot| short(&knot.address).to_owned()))
+        .words(
+            "on port",
+            knot(|knot| match (&knot.port, knot.gap) {
+                (Some(port), _) => short(port).to_owned(),
+                (None, true) => "unknown".to_owned(),
+                (None, false) => String::new(),
+            }),
+        )
+        .words(
+            "link above",
+            knot(|knot| knot.link.as_ref().map_or("unknown".to_owned(), crate::topo::Link::text)),
+        )
+        .words("", knot(|knot| knot.link.as_ref().map(crate::topo::Link::mark).unwrap_or_default()))
+        .key("mark")
+        .words("mounts", knot(|knot| knot.mounts.join(", ")))
+        .table("tree", lines(topology))
+        .look(Look::Indented(2))
+}
+
+fn lines(topology: &Topology) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
     for branch in &topology.tree {
         let node = branch.node.map_or("NUMA node unknown".to_owned(), |n| format!("NUMA node {n}"));
         let cpus = branch.cpus.as_ref().map(|cpus| match cpus.is_empty() {
@@ -21,32 +64,18 @@ pub fn tree(topology: &Topology) -> String {
         #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
         let memory = branch.memory_bytes.map(|bytes| human_bytes(bytes as f64));
         let words: Vec<String> = [Some(node), cpus, memory].into_iter().flatten().collect();
-        rows.push(vec![words.join(", ")]);
+        lines.push(Line::Over(words.join(", ")));
         let memory_only = branch.cpus.as_ref().is_some_and(Vec::is_empty);
         if branch.host_bridges.is_empty() && !memory_only {
-            rows.push(vec![format!("  {}", nothing_here(topology))]);
+            lines.push(Line::Over(format!("  {}", nothing_here(topology))));
         }
         for bridge in &branch.host_bridges {
             let name = bridge.name.as_deref().unwrap_or("unknown");
-            rows.push(vec![format!("  host bridge {name}")]);
-            bridge.below.iter().for_each(|knot| put(knot, 2, &mut rows));
+            lines.push(Line::Over(format!("  host bridge {name}")));
+            bridge.below.iter().for_each(|knot| put(knot, 2, &mut lines));
         }
     }
-    if !rows.is_empty() {
-        rows.insert(0, heading.map(str::to_owned).to_vec());
-    }
-    // Headings of nodes are longer than names and must not push the columns away.
-    let (long, _): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| row.len() == 1);
-    let tabled: Vec<Vec<String>> =
-        rows.iter().map(|row| if row.len() == 1 { Vec::new() } else { row.clone() }).collect();
-    let mut long = long.into_iter().map(|row| format!("  {}", printable_short(&row.concat())));
-    let mut out = String::new();
-    for line in indented_columns(&tabled).lines() {
-        let line = if line.is_empty() { long.next().unwrap_or_default() } else { line.to_owned() };
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    lines
 }
 
 /// What is said of a node below which nothing hangs: devices whose place is unknown may be on it.
@@ -58,26 +87,16 @@ pub(super) fn nothing_here(topology: &Topology) -> &'static str {
     }
 }
 
-fn put(knot: &Knot, depth: usize, rows: &mut Vec<Vec<String>>) {
-    let name = match knot.kind {
+fn name(knot: &Knot) -> String {
+    match knot.kind {
         KnotKind::Switch => "switch".to_owned(),
         KnotKind::Bridge => "bridge".to_owned(),
         KnotKind::RootDevice => "root device".to_owned(),
         KnotKind::Device => knot.names.join(" "),
-    };
-    let port = match (&knot.port, knot.gap) {
-        (Some(port), _) => short(port).to_owned(),
-        (None, true) => "unknown".to_owned(),
-        (None, false) => String::new(),
-    };
-    let link = knot.link.as_ref();
-    rows.push(vec![
-        format!("{}{name}", "  ".repeat(depth)),
-        short(&knot.address).to_owned(),
-        port,
-        link.map_or_else(|| "unknown".to_owned(), crate::topo::Link::text),
-        link.map(crate::topo::Link::mark).unwrap_or_default(),
-        knot.mounts.join(", "),
-    ]);
-    knot.below.iter().for_each(|below| put(below, depth + 1, rows));
+    }
+}
+
+fn put<'t>(knot: &'t Knot, depth: usize, lines: &mut Vec<Line<'t>>) {
+    lines.push(Line::Knot(depth, knot));
+    knot.below.iter().for_each(|below| put(below, depth + 1, lines));
 }

@@ -17,12 +17,12 @@ fn of<'f>(findings: &'f [Finding], rule: &str, severity: Severity) -> Vec<&'f Fi
 
 #[test]
 fn dgx_2() {
-    insta::assert_snapshot!("dgx-2", text::render(&all(&read(DGX_2)), 100, false));
+    insta::assert_snapshot!("dgx-2", text::document(&all(&read(DGX_2)), false).terminal(100));
 }
 
 #[test]
 fn dgx_a100() {
-    insta::assert_snapshot!("dgx-a100", text::render(&all(&read(DGX_A100)), 100, false));
+    insta::assert_snapshot!("dgx-a100", text::document(&all(&read(DGX_A100)), false).terminal(100));
 }
 
 #[test]
@@ -34,12 +34,16 @@ fn dgx_station() {
     let narrow = of(&findings, "pcie-link", Severity::Fail);
     assert_eq!(narrow.len(), 1);
     assert_eq!(narrow[0].locations, ["0000:08:00.0"]);
-    insta::assert_snapshot!("dgx-station", text::render(&findings, 100, false));
+    insta::assert_snapshot!("dgx-station", text::document(&findings, false).terminal(100));
 }
 
 #[test]
 fn virtual_machine() {
-    insta::assert_snapshot!("virtual", text::render(&all(&read(VIRTUAL)), 100, false));
+    insta::assert_snapshot!("virtual", text::document(&all(&read(VIRTUAL)), false).terminal(100));
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    gpuio_document::Document::default().push(text::verdict(verdict)).terminal(100)
 }
 
 /// A mount and a GPU of a table.
@@ -58,7 +62,7 @@ fn a_verdict_on_nfs_over_rdma() {
     let machine = read(DGX_2);
     let at = machine.mounts.iter().find(|mount| mount.nfs.is_some()).unwrap();
     let verdict = of_pair(&machine, &at.mount.mount_point, "0");
-    insta::assert_snapshot!("verdict-dgx-2", text::verdict(&verdict, 100));
+    insta::assert_snapshot!("verdict-dgx-2", verdict_text(&verdict));
     let page = json::render(&[], &[], Some(&verdict), None);
     insta::assert_snapshot!("verdict-dgx-2-json", page);
 }
@@ -72,7 +76,7 @@ fn a_verdict_on_an_array() {
     };
     let at = machine.mounts.iter().find(array).unwrap();
     let verdict = of_pair(&machine, &at.mount.mount_point, "0");
-    insta::assert_snapshot!("verdict-dgx-a100", text::verdict(&verdict, 100));
+    insta::assert_snapshot!("verdict-dgx-a100", verdict_text(&verdict));
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn why_bytes_go_the_way_they_go() {
         let gpu = machine.gpus.first().map_or(Gpu::None, Gpu::Real);
         let at = mount.mount.mount_point.as_str();
         let why = why::of(&verdict(&Pair { machine: &machine, mount, gpu }, at));
-        let text = why::render(&why, &[], 100);
+        let text = why::document(&why, &[]).terminal(100);
         assert!(text.lines().count() <= 50, "it is to fit a screen:\n{text}");
         insta::assert_snapshot!(format!("why-{name}"), text);
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::flow::link::{Transport, ethernet, infiniband, pcie, sas, sata};
-use gpuio_machine::flow::paper::{System, text};
+use gpuio_machine::flow::paper::{System, document};
 use gpuio_machine::flow::{Figures, Io, Level, Load, Pattern, ServerFigures};
 
 fn close(found: f64, wanted: f64) {
@@ -142,7 +142,7 @@ fn arrays_need_of_their_members_what_the_level_costs() {
 fn a_cluster_on_paper_reads_well() {
     let described = include_str!("fixtures/seeds/powerscale.ini");
     let system = System::read("powerscale.ini", described, Figures::built_in()).unwrap();
-    insta::assert_snapshot!(text(&system.answer()));
+    insta::assert_snapshot!(document(&system.answer()).unbroken());
 }
 
 #[test]

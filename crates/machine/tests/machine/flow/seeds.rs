@@ -259,7 +259,7 @@ fn a_table_of_clients_and_nodes_has_every_pair() {
     assert!((12.0..12.5).contains(&alone) && bottleneck.starts_with("worker: ports"), "{alone}");
     let (seven, _) = rate(7, 252);
     assert!((seven / alone - 7.0).abs() < 1e-9, "{seven}");
-    let table = gpuio_machine::flow::paper::text(&answer);
+    let table = gpuio_machine::flow::paper::document(&answer).unbroken();
     assert!(table.contains("clients  nodes   expected  bottleneck"), "{table}");
     assert!(table.contains("2.07 TB/s"), "{table}");
 }

@@ -301,7 +301,7 @@ fn what_is_not_known_is_said() {
     assert_eq!(topology.unplaced, ["GPU0"]);
     assert_eq!(row(&topology, "GPU0").drives, []);
     let (a, b) = (topology.find("GPU0").unwrap(), topology.find("nvme2n1").unwrap());
-    let pair = format::pair(&explain(&machine, &topology, a, b).unwrap());
+    let pair = format::pair(&explain(&machine, &topology, a, b).unwrap()).unbroken();
     assert!(pair.contains("unknown, no PCI function of GPU0 is known"), "{pair}");
     assert_eq!(explain(&machine, &topology, a, a), None);
 }
@@ -314,7 +314,7 @@ fn a_link_below_its_maximum_has_a_mark() {
         1,
     );
     let topology = topology(&text);
-    let tree = format::tree(&topology);
+    let tree = format::document(&topology).unbroken();
     let line = tree.lines().find(|line| line.contains(" 34:00.0")).unwrap();
     // The port can do 8 GT/s: more is not to be had there.
     assert!(line.contains("2.5 GT/s x8  ! below 8 GT/s x16"), "{line}");
@@ -329,11 +329,11 @@ fn every_machine_prints() {
         ("dgx_station", DGX_STATION),
         ("virtual", VIRTUAL),
     ] {
-        insta::assert_snapshot!(name, format::text(&topology(text)));
+        insta::assert_snapshot!(name, format::document(&topology(text)).unbroken());
     }
     let empty = topology("");
     assert_eq!(empty.of_kind(DeviceKind::Drive).count(), 0);
-    insta::assert_snapshot!("empty", format::text(&empty));
+    insta::assert_snapshot!("empty", format::document(&empty).unbroken());
 }
 
 #[test]
@@ -349,10 +349,13 @@ fn captures_print() {
     let matrix = all.matrices[0].clone();
     insta::assert_snapshot!(
         "dgx_2_texts",
-        format::text(&Topology::of(&all.machine, &printed(&matrix)))
+        format::document(&Topology::of(&all.machine, &printed(&matrix))).unbroken()
     );
     let hwloc = captured(&[text!("dgx-a100.lstopo.xml")]);
-    insta::assert_snapshot!("dgx_a100_hwloc", format::text(&Topology::of(&hwloc.machine, &[])));
+    insta::assert_snapshot!(
+        "dgx_a100_hwloc",
+        format::document(&Topology::of(&hwloc.machine, &[])).unbroken()
+    );
 }
 
 #[test]
@@ -361,7 +364,7 @@ fn pairs_print_hop_by_hop() {
         let machine = read(text);
         let topology = Topology::of(&machine, &[]);
         let (a, b) = (topology.find(a).unwrap(), topology.find(b).unwrap());
-        format::pair(&explain(&machine, &topology, a, b).unwrap())
+        format::pair(&explain(&machine, &topology, a, b).unwrap()).unbroken()
     };
     insta::assert_snapshot!("pair_pxb", pair(DGX_2, "GPU0", "nvme3n1"));
     insta::assert_snapshot!("pair_sys", pair(DGX_2, "GPU0", "nvme9n1"));
@@ -378,7 +381,7 @@ fn without_ways_up_nobody_says_that_no_link_is_shared() {
     let topology = Topology::of(&machine, &[]);
     let pair = |a: &str, b: &str| {
         let (a, b) = (topology.find(a).unwrap(), topology.find(b).unwrap());
-        format::pair(&explain(&machine, &topology, a, b).unwrap())
+        format::pair(&explain(&machine, &topology, a, b).unwrap()).unbroken()
     };
     let card = pair("mlx5_4", "mlx5_5");
     assert!(card.contains("functions of one device, and share its link"), "{card}");
@@ -414,7 +417,7 @@ fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
         let start = on_cpu();
         let topology = Topology::of(&machine, &[]);
         assert_eq!(topology.of_kind(DeviceKind::Drive).count(), 64);
-        assert!(format::text(&topology).contains("nvme63n1"));
+        assert!(format::document(&topology).unbroken().contains("nvme63n1"));
         on_cpu() - start
     });
     let best = best.min().unwrap();
@@ -425,7 +428,8 @@ fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
 #[test]
 fn json_holds_all_of_it() {
     let topology = topology(DGX_2);
-    let json: serde_json::Value = serde_json::from_str(&format::json(&topology).unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&gpuio_document::json_of(&topology)).unwrap();
     assert_eq!(json["gpuio_topo"], 1);
     let count = topology.devices.len();
     assert_eq!(json["routes"].as_array().unwrap().len(), count * (count - 1) / 2);

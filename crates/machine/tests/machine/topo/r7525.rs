@@ -75,7 +75,7 @@ fn what_the_listing_leaves_open_is_said() {
     let notes = topology.notes.join("\n");
     assert!(notes.contains("no PCI function is known: GPU0, GPU1, mlx5_0, mlx5_1"), "{notes}");
     assert!(notes.contains("the class that nvidia-smi printed"), "{notes}");
-    let text = format::text(&topology);
+    let text = format::document(&topology).unbroken();
     assert!(text.contains("mlx5_0 mlx5_1 (NODE)"), "{text}");
     assert!(format::svg(&captured.machine, &topology).contains("position unknown"));
 }

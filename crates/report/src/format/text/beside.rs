@@ -2,32 +2,32 @@
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::human_rate;
+use gpuio_document::Section;
 use gpuio_record::{
     ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobPlan, JobResult, Record,
     Towards,
 };
 
-use super::detail::{line, mark, name_width};
+use super::of_jobs;
 use crate::number::{NONE, maybe_time};
 use crate::verification::trouble;
 use crate::workload::jobs;
 
 /// Two or more lines per job: each computation, and the job's own loss.
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let name = name_width(record);
-    let mut lines = String::new();
-    for (plan, job) in jobs(record) {
-        let (Some(requested), Some(found)) = (&plan.beside, &job.beside) else { continue };
-        let first = format!("  {:name$}  {}", plan.name, mark(record));
-        for gpu in &found.gpus {
-            lines.push_str(&line(&first, &computation(requested, gpu), width));
-        }
-        lines.push_str(&line(&first, &load(plan, job, found), width));
-        for wrong in wrong(found) {
-            lines.push_str(&line(&first, &wrong, width));
-        }
-    }
-    if lines.is_empty() { lines } else { format!("with a GPU computation running:\n{lines}") }
+pub(super) fn section(record: &Record) -> Section {
+    let of_job = |(plan, job)| {
+        let (plan, job): (&JobPlan, &JobResult) = (plan, job);
+        let both = plan.beside.as_ref().zip(job.beside.as_ref());
+        let lines = both.map(|(requested, found)| {
+            let mut lines: Vec<String> =
+                found.gpus.iter().map(|gpu| computation(requested, gpu)).collect();
+            lines.push(load(plan, job, found));
+            lines.extend(wrong(found));
+            lines
+        });
+        lines.into_iter().flatten().map(|line| (plan.name.as_str(), line))
+    };
+    of_jobs(record, "with a GPU computation running:", jobs(record).flat_map(of_job))
 }
 
 fn computation(requested: &ComputationPlan, gpu: &GpuComputation) -> String {

@@ -1,85 +1,74 @@
 //! Page cache and storage traffic during the job.
 
+use gpuio_document::{Cell, Columns, Item, Layout, List, Section, grouped, unique};
 use gpuio_record::{JobPlan, JobResult, Record, StorageReading};
 
-use super::PARAGRAPH_WIDTH;
-use crate::number::{NONE, bytes, float, iops};
+use crate::number::{bytes, float, iops};
 use crate::workload::jobs;
-use crate::wrap::paragraph;
-use gpuio_table::{Column, Grid, figures, words};
+
+/// A job's first row, or one for a further device.
+struct Row<'r> {
+    job: Option<(&'r JobPlan, &'r JobResult)>,
+    reading: Option<&'r StorageReading>,
+}
 
 /// A row per job with known figures, and one more for each further device; below them why figures
 /// are missing, each reason once.
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let mut devices: Vec<&str> = Vec::new();
-    for reading in jobs(record).flat_map(|(_, job)| &job.cache.storage) {
-        if !devices.contains(&reading.device.as_str()) {
-            devices.push(&reading.device);
-        }
-    }
+pub(super) fn section(record: &Record) -> Section {
+    let readings = jobs(record).flat_map(|(_, job)| &job.cache.storage);
+    let devices = unique(readings.map(|reading| reading.device.as_str()));
     // A single device is named in the headings, so it needs no column.
     let named = devices.len() > 1;
-    let mut rows = Vec::new();
-    for (plan, job) in jobs(record) {
-        rows.extend(job_rows(plan, job, named));
-    }
-    let reasons = reasons(record, width);
-    if rows.is_empty() {
-        return reasons;
-    }
+    let rows: Vec<Row<'_>> = jobs(record).flat_map(|(plan, job)| rows(plan, job)).collect();
     let device = devices.first().filter(|_| !named).unwrap_or(&"device");
-    let of_device = |what: &str| Column { name: format!("{device} {what}").into(), left: false };
-    let mut columns = vec![
-        words("job"),
-        figures("cached"),
-        figures("from storage"),
-        figures("to storage"),
-        of_device("reads"),
-        of_device("writes"),
-    ];
-    if named {
-        columns.insert(4, words("device"));
-    }
-    let table = Grid { columns, rows }.at_any_width(width);
-    format!("page cache before and after, storage traffic during the run:\n{table}{reasons}")
+    type Of = fn(&JobResult) -> Option<Cell>;
+    let of_job =
+        |of: Of| move |row: &Row<'_>| row.job.map_or_else(Cell::default, |(_, job)| of(job).into());
+    let table = Columns::<Row<'_>>::new()
+        .words("job", |row| {
+            row.job.map_or_else(Cell::default, |(plan, _)| plan.name.clone().into())
+        })
+        .figures("cached", of_job(cached))
+        .figures("from storage", of_job(|job| job.cache.process_read_bytes.map(Cell::bytes)))
+        .figures("to storage", of_job(|job| job.cache.process_write_bytes.map(Cell::bytes)))
+        .when(named, |columns| {
+            let device = |row: &Row<'_>| row.reading.map(|reading| reading.device.clone());
+            columns.words("device", move |row| device(row).unwrap_or_default())
+        })
+        .figures(format!("{device} reads"), |row| {
+            row.reading.and_then(|it| requests(it.reads, it.read_bytes))
+        })
+        .figures(format!("{device} writes"), |row| {
+            row.reading.and_then(|it| requests(it.writes, it.write_bytes))
+        })
+        .table("page cache and storage", rows);
+    let title = "page cache before and after, storage traffic during the run:";
+    let mut section = Section::new("", if table.is_empty() { "" } else { title });
+    section.table(table).list(List::new(Layout::labels(0), reasons(record)));
+    section
 }
 
-fn job_rows(plan: &JobPlan, job: &JobResult, named: bool) -> Vec<Vec<String>> {
+fn rows<'r>(plan: &'r JobPlan, job: &'r JobResult) -> Vec<Row<'r>> {
     let cache = &job.cache;
-    let cached = match (cache.resident_before, cache.resident_after) {
-        (Some(before), Some(after)) => format!("{} → {} %", share(before), share(after)),
-        _ => NONE.to_owned(),
-    };
-    let moved = |figure: Option<u64>| figure.map_or_else(|| NONE.to_owned(), bytes);
-    let (read, written) = (moved(cache.process_read_bytes), moved(cache.process_write_bytes));
-    if [&cached, &read, &written].iter().all(|cell| *cell == NONE) && cache.storage.is_empty() {
+    let moved = cache.process_read_bytes.or(cache.process_write_bytes);
+    if cached(job).is_none() && moved.is_none() && cache.storage.is_empty() {
         return Vec::new();
     }
-    let mut first = [plan.name.clone(), cached, read, written];
-    let mut rows = Vec::new();
-    let absent = StorageReading::default();
-    let readings = match cache.storage.as_slice() {
-        [] => std::slice::from_ref(&absent),
-        readings => readings,
-    };
-    for reading in readings {
-        let mut row = std::mem::take(&mut first).to_vec();
-        if named {
-            row.push(reading.device.clone());
-        }
-        row.push(requests(reading.reads, reading.read_bytes));
-        row.push(requests(reading.writes, reading.write_bytes));
-        rows.push(row);
-    }
+    let mut rows = vec![Row { job: Some((plan, job)), reading: cache.storage.first() }];
+    let more = cache.storage.iter().skip(1);
+    rows.extend(more.map(|reading| Row { job: None, reading: Some(reading) }));
     rows
 }
 
+fn cached(job: &JobResult) -> Option<Cell> {
+    let (before, after) = job.cache.resident_before.zip(job.cache.resident_after)?;
+    Some(format!("{} → {} %", share(before), share(after)).into())
+}
+
 /// Number of completed requests of the device, and their mean size.
-fn requests(number: u64, moved: u64) -> String {
-    match moved.checked_div(number) {
-        Some(mean) => format!("{} × {}", iops(float(number)), bytes(mean)),
-        None => NONE.to_owned(),
-    }
+fn requests(number: u64, moved: u64) -> Option<String> {
+    let mean = moved.checked_div(number)?;
+    Some(format!("{} × {}", iops(float(number)), bytes(mean)))
 }
 
 /// A whole per cent, but never 0 or 100 for other values.
@@ -94,25 +83,13 @@ fn share(share: f64) -> String {
     }
 }
 
-fn reasons(record: &Record, width: u16) -> String {
-    let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (plan, job) in jobs(record) {
-        for why in &job.cache.unknown {
-            match seen.iter_mut().find(|(other, _)| other == why) {
-                Some((_, names)) => names.push(&plan.name),
-                None => seen.push((why, vec![&plan.name])),
-            }
-        }
-    }
+fn reasons(record: &Record) -> Vec<Item> {
     let all = jobs(record).count();
-    let mut out = String::new();
-    for (why, names) in seen {
-        let text = if names.len() == all {
-            why.to_owned()
-        } else {
-            format!("{}: {why}", names.join(", "))
-        };
-        out.push_str(&paragraph("unknown: ", &text, width.min(PARAGRAPH_WIDTH)));
-    }
-    out
+    let each = jobs(record)
+        .flat_map(|(plan, job)| job.cache.unknown.iter().map(|why| (why, plan.name.as_str())));
+    let item = |(why, names): (&String, Vec<&str>)| match names.len() == all {
+        true => Item::new("unknown", why.as_str()),
+        false => Item::new("unknown", format!("{}: {why}", names.join(", "))),
+    };
+    grouped(each).into_iter().map(item).collect()
 }

@@ -1,40 +1,30 @@
 //! Expected performance by the hardware's figures, and how much of it was reached.
 
+use gpuio_document::{List, Section, grouped, unique};
 use gpuio_record::metric::percent;
 use gpuio_record::{JobExpected, Record};
 
-use super::PARAGRAPH_WIDTH;
 use crate::number::throughput;
-use crate::wrap::paragraph;
 
 /// A line per expectation; jobs with the same one share a line. Unknown ones are listed only with
 /// evidence, because most drives have no public figures.
-pub(super) fn render(record: &Record, width: u16, evidence: bool) -> String {
+pub(super) fn section(record: &Record, evidence: bool) -> Section {
     let shown = |one: &&JobExpected| one.expected.bytes_per_s.is_some() || evidence;
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for one in record.expected.iter().filter(shown) {
-        let words = words(one);
-        let name = reached(one, record.expected.len() > 1);
-        match groups.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((words, vec![name])),
-        }
+    let several = record.expected.len() > 1;
+    let each = record.expected.iter().filter(shown).map(|one| (words(one), reached(one, several)));
+    let line = |(words, names): (String, Vec<String>)| {
+        let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        if names.is_empty() { words } else { format!("{words}; {}", names.join(", ")) }
+    };
+    let lines: Vec<String> = grouped(each).into_iter().map(line).collect();
+    let mut section = Section::new("", "expected from the data sheets of the parts on the path:");
+    if !lines.is_empty() {
+        section.list(List::of(2, lines));
+        // The figures behind them, each once.
+        let figures = record.expected.iter().flat_map(|one| &one.expected.because);
+        section.list(List::of(4, unique(figures.filter(|_| evidence).map(String::as_str))));
     }
-    if groups.is_empty() {
-        return String::new();
-    }
-    let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = String::from("expected from the data sheets of the parts on the path:\n");
-    for (words, names) in groups {
-        let names: Vec<&str> =
-            names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let who = if names.is_empty() { words } else { format!("{words}; {}", names.join(", ")) };
-        out.push_str(&paragraph("  ", &who, wide));
-    }
-    if evidence {
-        out.push_str(&figures(record, wide));
-    }
-    out
+    section
 }
 
 fn words(one: &JobExpected) -> String {
@@ -61,15 +51,4 @@ fn reached(one: &JobExpected, several: bool) -> String {
         (None, true) => one.job.clone(),
         (None, false) => String::new(),
     }
-}
-
-/// The figures behind the expectations, each once.
-fn figures(record: &Record, width: u16) -> String {
-    let mut known: Vec<&str> = Vec::new();
-    for line in record.expected.iter().flat_map(|one| &one.expected.because) {
-        if !known.contains(&line.as_str()) {
-            known.push(line);
-        }
-    }
-    known.iter().map(|line| paragraph("    ", line, width)).collect()
 }

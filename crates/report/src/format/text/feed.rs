@@ -1,12 +1,13 @@
 //! Lines about training feeds.
 
 use gpuio_base::stat::{Percentile, Summary};
+use gpuio_document::Section;
 use gpuio_record::{
     AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
     JobResult, Record,
 };
 
-use super::detail::{line, mark, name_width};
+use super::of_jobs;
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, time};
 use crate::workload::jobs;
 
@@ -17,22 +18,22 @@ const LINES_MOST: usize = 8;
 
 /// Some lines per job that is a training feed: what it came to, its data set, its computation,
 /// its waits, each epoch, and which of MLPerf's rules it broke.
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let name = name_width(record);
-    let mut lines = String::new();
-    for (plan, job) in jobs(record) {
-        let (Some(plan_of), Some(found)) = (&plan.feed, &job.feed) else { continue };
-        let first = format!("  {:name$}  {}", plan.name, mark(record));
-        let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
-        all.push(waits(plan, plan_of, found, job));
-        all.extend(service_level(plan_of, found, job));
-        all.extend(tier(plan_of, found));
-        all.extend(accelerators(found));
-        all.extend(epochs(plan_of, found));
-        all.extend(rules(&found.rules));
-        all.iter().for_each(|one| lines.push_str(&line(&first, one, width)));
-    }
-    if lines.is_empty() { lines } else { format!("training feed:\n{lines}") }
+pub(super) fn section(record: &Record) -> Section {
+    let of_job = |(plan, job)| {
+        let (plan, job): (&JobPlan, &JobResult) = (plan, job);
+        let lines = plan.feed.as_ref().zip(job.feed.as_ref()).map(|(of, found)| {
+            let mut lines = vec![outcome(of, found), data_set(of), computation(of, found)];
+            lines.push(waits(plan, of, found, job));
+            lines.extend(service_level(of, found, job));
+            lines.extend(tier(of, found));
+            lines.extend(accelerators(found));
+            lines.extend(epochs(of, found));
+            lines.extend(rules(&found.rules));
+            lines
+        });
+        lines.into_iter().flatten().map(|line| (plan.name.as_str(), line))
+    };
+    of_jobs(record, "training feed:", jobs(record).flat_map(of_job))
 }
 
 fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {

@@ -1,13 +1,14 @@
 //! Lines about jobs with several GPUs: what each moved, and what went through another.
 
+use gpuio_document::Section;
 use gpuio_record::{FanOutResult, GpuResult, JobResult, Record, SegmentBytes, ViaResult};
 
-use super::detail::{line, mark, name_width};
+use super::of_jobs;
 use crate::number::{bytes, throughput};
 use crate::workload::jobs;
 
 /// A line per job whose threads used several GPUs.
-pub(super) fn parts(record: &Record, width: u16) -> String {
+pub(super) fn parts(record: &Record) -> Section {
     let part =
         |gpu: &GpuResult| format!("GPU {} {} in {} I/Os", gpu.index, bytes(gpu.bytes), gpu.ios);
     let many = jobs(record).filter(|(_, job)| job.gpus.len() > 1);
@@ -15,16 +16,16 @@ pub(super) fn parts(record: &Record, width: u16) -> String {
         let parts: Vec<String> = job.gpus.iter().map(part).collect();
         (plan.name.as_str(), parts.join(", "))
     });
-    headed(record, "by GPU:", rows, width)
+    of_jobs(record, "by GPU:", rows)
 }
 
 /// A line per job whose bytes went through another GPU.
-pub(super) fn intermediate(record: &Record, width: u16) -> String {
+pub(super) fn intermediate(record: &Record) -> Section {
     let rows = jobs(record).filter_map(|(plan, job)| {
         let via = job.via.as_ref()?;
         Some((plan.name.as_str(), segments(via)))
     });
-    headed(record, "through another GPU, ramp included:", rows, width)
+    of_jobs(record, "through another GPU, ramp included:", rows)
 }
 
 fn segments(via: &ViaResult) -> String {
@@ -54,12 +55,12 @@ fn segments(via: &ViaResult) -> String {
 }
 
 /// A line per job that read blocks once and placed them in several GPUs.
-pub(super) fn fanned_out(record: &Record, width: u16) -> String {
+pub(super) fn fanned_out(record: &Record) -> Section {
     let rows = jobs(record).filter_map(|(plan, job)| {
         let fan_out = job.fan_out.as_ref()?;
         Some((plan.name.as_str(), placed(job, fan_out)))
     });
-    headed(record, "read once, placed in several GPUs:", rows, width)
+    of_jobs(record, "read once, placed in several GPUs:", rows)
 }
 
 fn placed(job: &JobResult, fan_out: &FanOutResult) -> String {
@@ -78,17 +79,4 @@ fn placed(job: &JobResult, fan_out: &FanOutResult) -> String {
         words.push_str("; copies between the GPUs went through host memory");
     }
     words
-}
-
-fn headed<'a>(
-    record: &Record,
-    head: &str,
-    rows: impl Iterator<Item = (&'a str, String)>,
-    width: u16,
-) -> String {
-    let name = name_width(record);
-    let lines: String = rows
-        .map(|(job, words)| line(&format!("  {job:name$}  {}", mark(record)), &words, width))
-        .collect();
-    if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
 }

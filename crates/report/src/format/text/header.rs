@@ -1,45 +1,58 @@
 //! The lines above the table: what, when, where.
 
+use gpuio_document::{Item, Layout, List, Section, grouped};
 use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
 use gpuio_record::{DirectMode, EndedHow, Record};
 
-use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
+use super::SOFTWARE_GPU;
 use crate::number::bytes;
+use crate::ranks;
 use crate::workload::jobs;
-use crate::wrap::paragraph;
 
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = String::new();
+pub(super) fn section(record: &Record) -> Section {
+    let mut section = Section::default();
+    let labels = Layout::labels(8);
     if record.plan.software_gpu {
         let text = "no hardware GPU was used. The figures below are those of host memory and CPU \
             threads; never compare them with those of a GPU.";
-        out.push_str(&paragraph("SOFTWARE GPU: ", text, wide));
+        section.item(labels, Item::new("SOFTWARE GPU", text));
     }
     let tool = &record.tool;
     let first = format!("{} {}  {}", tool.name, tool.version, to_the_second(&record.started_at));
-    out.push_str(&paragraph(&format!("{first}  "), &host(&record.host), width));
-    if let Some(name) = &record.plan.name {
-        out.push_str(&paragraph("run:     ", name, wide));
+    section.item(
+        Layout { gap: 2, wide: true, ..Layout::default() },
+        Item::new(first, host(&record.host)),
+    );
+    let name = record.plan.name.iter().map(|name| Item::new("run", name.as_str()));
+    let ranks = headline(record).map(|text| Item::new("ranks", text));
+    let command =
+        (!record.command.is_empty()).then(|| Item::new("command", record.command.join(" ")));
+    let storage = record.storage.iter().map(|one| Item::new("storage", storage(one)));
+    let opened = direct_modes(record).map(|modes| Item::new("opened", modes));
+    let gpus = gpus(record).into_iter().map(|gpu| Item::new("GPU", gpu));
+    let items = name.chain(ranks).chain(command).chain(storage).chain(opened);
+    let items = items.chain(chosen_paths(record)).chain(gpus).chain(ended(record));
+    section.list(List::new(labels, items));
+    section
+}
+
+/// How many ranks on how many hosts, or which of them the record is of.
+fn headline(record: &Record) -> Option<String> {
+    if let Some(of) = &record.rank {
+        return Some(format!(
+            "this is the record of rank {} of {} alone (host {}, process {})",
+            of.rank, of.ranks, of.host, of.pid
+        ));
     }
-    if let Some(ranks) = super::ranks::headline(record) {
-        out.push_str(&paragraph("ranks:   ", &ranks, wide));
-    }
-    if !record.command.is_empty() {
-        out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
-    }
-    for target_storage in &record.storage {
-        out.push_str(&paragraph("storage: ", &storage(target_storage), wide));
-    }
-    if let Some(modes) = direct_modes(record) {
-        out.push_str(&paragraph("opened:  ", &modes, wide));
-    }
-    out.push_str(&chosen_paths(record, wide));
-    for gpu in gpus(record) {
-        out.push_str(&paragraph("GPU:     ", &gpu, wide));
-    }
-    out.push_str(&ended(record, wide));
-    out
+    let all = record.ranks.as_ref()?;
+    Some(format!(
+        "{} on {}, started by {}, {}; plan, storage and machine below are those of rank 0, \
+         results are of all ranks",
+        all.ranks,
+        ranks::on(all),
+        all.launcher,
+        all.library
+    ))
 }
 
 /// The time without fractions of a second.
@@ -182,7 +195,7 @@ fn gpu_lines(record: &Record, driver: &str) -> Vec<String> {
 }
 
 /// The known part of an unfinished run: the jobs before its end, and the next one.
-fn unfinished(record: &Record, width: u16) -> String {
+fn unfinished(record: &Record) -> String {
     let next = record.plan.jobs.get(record.jobs.len());
     let partial = record.jobs.iter().any(|job| job.ended != EndedHow::Complete);
     let next = match next {
@@ -196,51 +209,41 @@ fn unfinished(record: &Record, width: u16) -> String {
         true => "their figures are those until then; those of other jobs are complete.",
         false => "the figures of the jobs below are complete.",
     };
-    let text = format!(
+    format!(
         "the run was not finished when this was saved. If its process has ended, it ended {next}; \
          {figures}"
-    );
-    paragraph("UNFINISHED: ", &text, width)
+    )
 }
 
 /// Paths that `auto` chose, each with its reason once.
-fn chosen_paths(record: &Record, width: u16) -> String {
-    let mut chosen: Vec<(String, Vec<&str>)> = Vec::new();
-    for job in record.plan.jobs.iter().filter(|job| job.path.choice.requested == "auto") {
+fn chosen_paths(record: &Record) -> Vec<Item> {
+    let chosen = record.plan.jobs.iter().filter(|job| job.path.choice.requested == "auto");
+    let chosen = grouped(chosen.map(|job| {
         let why = job.path.choice.why.as_deref().unwrap_or("no reason was recorded");
-        let line = format!("auto → {}: {why}", job.path.choice.actual);
-        match chosen.iter_mut().find(|(same, _)| *same == line) {
-            Some((_, names)) => names.push(&job.name),
-            None => chosen.push((line, vec![&job.name])),
-        }
-    }
+        (format!("auto → {}: {why}", job.path.choice.actual), job.name.as_str())
+    }));
     let one = chosen.len() == 1;
-    let line = |(line, names): (String, Vec<&str>)| match one {
-        true => paragraph("path:    ", &line, width),
-        false => paragraph("path:    ", &format!("{}: {line}", names.join(", ")), width),
+    let item = |(line, names): (String, Vec<&str>)| match one {
+        true => Item::new("path", line),
+        false => Item::new("path", format!("{}: {line}", names.join(", "))),
     };
-    chosen.into_iter().map(line).collect()
+    chosen.into_iter().map(item).collect()
 }
 
 /// Whether the run is complete; prominent if not.
-fn ended(record: &Record, width: u16) -> String {
-    let text = match record.ended {
-        EndedHow::Complete => String::new(),
-        EndedHow::Interrupted => {
-            let text = "interrupted before its end; every figure covers only the completed part.";
-            paragraph("PARTIAL: ", text, width)
-        }
-        EndedHow::Failed => {
-            let text = "stopped by errors; figures cover only the completed part. See the \
-                failures.";
-            paragraph("FAILED:  ", text, width)
-        }
-        EndedHow::Unfinished => unfinished(record, width),
+fn ended(record: &Record) -> Vec<Item> {
+    let partial = "interrupted before its end; every figure covers only the completed part.";
+    let failed = "stopped by errors; figures cover only the completed part. See the failures.";
+    let mut items = match record.ended {
+        EndedHow::Complete => Vec::new(),
+        EndedHow::Interrupted => vec![Item::new("PARTIAL", partial)],
+        EndedHow::Failed => vec![Item::new("FAILED", failed)],
+        EndedHow::Unfinished => vec![Item::new("UNFINISHED", unfinished(record))],
     };
     let missing: Vec<&str> =
         record.plan.jobs.iter().skip(record.jobs.len()).map(|job| job.name.as_str()).collect();
-    if missing.is_empty() {
-        return text;
+    if !missing.is_empty() {
+        items.push(Item::new("NOT RUN", missing.join(", ")));
     }
-    text + &paragraph("NOT RUN: ", &missing.join(", "), width)
+    items
 }

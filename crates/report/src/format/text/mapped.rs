@@ -1,23 +1,19 @@
 //! Lines about files that a GPU reads in the page cache by itself.
 
+use gpuio_document::Section;
 use gpuio_record::{BreakEven, MappedResult, Record};
 
-use super::detail::{line, mark, name_width};
+use super::of_jobs;
 use crate::number::{bytes, time};
 use crate::workload::jobs;
 
 /// Two lines per job that mapped files: what that cost, and after how many reads it has paid.
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let name = name_width(record);
-    let mut lines = String::new();
-    for (plan, job) in jobs(record) {
-        let Some(mapped) = &job.mapped else { continue };
-        let first = format!("  {:name$}  {}", plan.name, mark(record));
-        lines.push_str(&line(&first, &cost(mapped), width));
-        lines.push_str(&line(&first, &pays(mapped), width));
-    }
-    let head = "page cache pinned for the GPU to read, cost outside the measured time:";
-    if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
+pub(super) fn section(record: &Record) -> Section {
+    let lines = jobs(record).filter_map(|(plan, job)| Some((plan, job.mapped.as_ref()?)));
+    let lines = lines.flat_map(|(plan, mapped)| {
+        [cost(mapped), pays(mapped)].map(|words| (plan.name.as_str(), words))
+    });
+    of_jobs(record, "page cache pinned for the GPU to read, cost outside the measured time:", lines)
 }
 
 fn cost(mapped: &MappedResult) -> String {

@@ -6,27 +6,22 @@ mod ceilings;
 mod detail;
 mod expected;
 mod feed;
-mod flushes;
 mod gpus;
 pub(crate) mod header;
+mod loads;
 mod mapped;
 mod proof;
-mod ranges;
-mod ranks;
-mod repeat;
-mod replay;
-mod steady;
-mod stonewall;
 mod table;
 mod trouble;
 mod verification;
 pub(crate) mod warnings;
 mod watched;
 
-use gpuio_base::units::printable_lines;
+use gpuio_document::{Document, Item, Layout, List, Section};
 use gpuio_record::Record;
 
-use crate::printable;
+use crate::workload::jobs;
+use crate::{printable, ranks};
 
 /// Marks results that no hardware produced.
 pub(crate) const SOFTWARE_GPU: &str = "software GPU";
@@ -36,18 +31,8 @@ pub(super) const PARAGRAPH_WIDTH: u16 = 100;
 
 /// The record for people, `width` columns wide (below 80 the tables may be wider).
 ///
-/// Order: what ran, when and where; whether the run is complete; one table with a row per job and
-/// direction, a total per group of several jobs and a row per path that can't run here (latencies
-/// in a table of their own if one does not fit), and its legend; several ranks; failures and
-/// verification; ceilings, if requested; steady state and flushes, if requested; rates at a
-/// stonewall; what a job and a GPU computation cost each other; files that were read whole, parts
-/// of larger loads, jobs that ran several times, training feeds; expected performance, if known;
-/// evidence of jobs whose actual path differs from the requested one; the legs of paths that have
-/// more than one, the bytes of each GPU and through an intermediate GPU, what was mapped for a GPU
-/// to read by itself, when workers finished; page cache and storage;
-/// device activity during the run; times that are not measured; warnings, the most severe first.
-/// Reads only the record; ends in a line feed. No colours and no control characters but the line
-/// feed.
+/// `document` has the order of its sections. Reads only the record; ends in a line feed. No colours
+/// and no control characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, Show::default())
@@ -75,44 +60,70 @@ pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
 }
 
 fn render(record: &Record, width: u16, show: Show) -> String {
-    let Show { evidence, per_rank } = show;
     // Names come from users, devices and other people's files.
-    let record = &printable::record(record);
-    let mut out = header::render(record, width);
-    out.push('\n');
-    out.push_str(&table::render(record, width));
-    for part in [
-        table::legend(record, width),
-        ranks::render(record, width, per_rank),
-        trouble::failures(record, width),
-        verification::render(record, width),
-        ceilings::render(record, width),
-        steady::render(record, width),
-        stonewall::render(record, width),
-        flushes::render(record),
-        beside::render(record, width),
-        ranges::render(record, width),
-        replay::render(record, width),
-        repeat::parts(record, width),
-        repeat::times(record, width),
-        feed::render(record, width),
-        expected::render(record, width, evidence),
-        proof::render(record, width, evidence),
-        detail::legs(record, width),
-        gpus::parts(record, width),
-        gpus::intermediate(record, width),
-        gpus::fanned_out(record, width),
-        mapped::render(record, width),
-        detail::workers(record, width),
-        cache::render(record, width),
-        watched::render(record, width),
-        detail::outside_the_clock(record, width),
-        warnings::render(record, width),
-    ] {
-        if !part.is_empty() {
-            out.push('\n');
-            out.push_str(&part);
-        }
+    document(&printable::record(record), show).terminal_with(width, width.min(PARAGRAPH_WIDTH))
+}
+
+fn document(record: &Record, show: Show) -> Document {
+    let Show { evidence, per_rank } = show;
+    let mut page = Document::default();
+    page.push(header::section(record));
+    page.push(table::section(record));
+    page.push(table::legend(record));
+    for part in record.ranks.iter().flat_map(|all| ranks::sections(all, None, per_rank)) {
+        page.push(part);
     }
-    printable_lines(&out).into_owned()
+    for part in [
+        trouble::failures(record),
+        verification::section(record),
+        ceilings::section(record),
+        loads::steady(record),
+        loads::stonewall(record),
+        loads::flushes(record),
+        beside::section(record),
+        loads::ranges(record),
+        loads::replay(record),
+        loads::parts(record),
+        loads::times(record),
+        feed::section(record),
+        expected::section(record, evidence),
+        proof::section(record, evidence),
+        detail::legs(record),
+        gpus::parts(record),
+        gpus::intermediate(record),
+        gpus::fanned_out(record),
+        mapped::section(record),
+        detail::workers(record),
+        cache::section(record),
+        watched::section(record),
+        detail::outside_the_clock(record),
+        warnings::section(record),
+    ] {
+        page.push(part);
+    }
+    page
+}
+
+/// Prefix of a line of results after its job: each line of a job says so.
+fn mark(record: &Record) -> String {
+    if record.plan.software_gpu { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
+}
+
+/// Characters of the longest name of a job.
+fn name_width(record: &Record) -> usize {
+    jobs(record).map(|(plan, _)| plan.name.chars().count()).max().unwrap_or(0)
+}
+
+/// Lines of jobs, each behind its job's name.
+fn of_jobs<'r>(
+    record: &Record,
+    title: &str,
+    lines: impl IntoIterator<Item = (&'r str, String)>,
+) -> Section {
+    let (name, mark) = (name_width(record), mark(record));
+    let item = |(job, words): (&str, String)| Item::new(format!("{job:name$}  {mark}"), words);
+    let mut section = Section::new("", title);
+    let layout = Layout { indent: 2, wide: true, ..Layout::default() };
+    section.list(List::new(layout, lines.into_iter().map(item)));
+    section
 }

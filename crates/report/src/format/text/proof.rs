@@ -1,20 +1,15 @@
 //! The actual data path, and its evidence.
 
+use gpuio_document::{Cell, Item, Layout, List, Section};
 use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
-use super::PARAGRAPH_WIDTH;
-use super::table::Words;
 use crate::number::{NONE, bytes};
 use crate::workload::jobs;
-use crate::wrap::paragraph;
 
 /// The verdict as in the table of results.
-pub(super) fn cell(proof: Option<&Proof>, words: Words) -> String {
-    match (proof, words) {
-        (None, _) => NONE.to_owned(),
-        (Some(proof), Words::Full) => proof.verdict.words.clone(),
-        (Some(proof), Words::Short) => short(&proof.verdict),
-    }
+pub(super) fn cell(proof: Option<&Proof>) -> Cell {
+    let of = |proof: &Proof| Cell::from(proof.verdict.words.as_str()).short(short(&proof.verdict));
+    proof.map(of).into()
 }
 
 fn short(verdict: &Verdict) -> String {
@@ -43,46 +38,46 @@ fn short(verdict: &Verdict) -> String {
 
 /// Sentence and evidence of each job whose actual path differs from the requested one; of `all`
 /// jobs if requested.
-pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
-    let wide = if all { width } else { width.min(PARAGRAPH_WIDTH) };
-    let mut out = String::new();
+pub(super) fn section(record: &Record, all: bool) -> Section {
+    let mut section = Section::new("", "path taken, with evidence:");
     for (plan, job) in jobs(record) {
         if let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_requested) {
-            out.push_str(&of_job(plan, proof, wide, all));
+            of_job(&mut section, plan, proof, all);
         }
     }
-    if out.is_empty() { out } else { format!("path taken, with evidence:\n{out}") }
+    section
 }
 
 /// Heading of the bytes that a source counted, and of those that it should have counted.
 const COUNTED: &str = "counted of expected";
 
-fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
-    let mut out = paragraph("  ", &format!("{}: {}", plan.name, proof.sentence), width);
-    out.push_str(&paragraph("    requested  ", &proof.requested, width));
-    out.push_str(&paragraph("    actual     ", &proof.actual, width));
+fn of_job(section: &mut Section, plan: &JobPlan, proof: &Proof, readings: bool) {
+    let at = |indent: usize| Layout { indent, gap: 2, wide: readings, ..Layout::default() };
+    let sentence = format!("{}: {}", plan.name, proof.sentence);
+    section.item(at(2), Item::new("", sentence));
+    let facts = [("requested", &proof.requested), ("actual", &proof.actual)];
+    let facts = facts.map(|(what, text)| Item::new(what, text.as_str()));
+    section.list(List::new(Layout { column: 9, ..at(4) }, facts));
     let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
     let name = longest(|item| item.name.chars().count()).max("source".len());
     let moved = longest(|item| amounts(item).chars().count()).max(COUNTED.len());
-    let [source, flow, result] = ["source", "I/O", "result"];
-    let heading =
-        format!("    {source:name$}  {flow:5}  {result:12}  {:>moved$}  reason\n", COUNTED);
-    out.push_str(&heading);
-    for item in &proof.evidence {
+    let line = |who: &str, flow: &str, result: &str, amount: &str| {
+        format!("{who:name$}  {flow:5}  {result:12}  {amount:>moved$}")
+    };
+    let heading = Item::new(line("source", "I/O", "result", COUNTED), "reason");
+    let evidence = proof.evidence.iter().map(|item| {
         let assessment = match item.assessment {
             Assessment::Supports => "supports",
             Assessment::Contradicts => "contradicts",
             Assessment::Inconclusive => "inconclusive",
         };
-        let (who, flow, figure) = (&item.name, &item.direction, amounts(item));
-        let first = format!("    {who:name$}  {flow:5}  {assessment:12}  {figure:>moved$}  ");
         let mut text = item.why.clone();
         if readings && let (Some(before), Some(after)) = (&item.before, &item.after) {
             text.push_str(&format!("; {before} before, {after} after ({})", item.source));
         }
-        out.push_str(&paragraph(&first, &text, width));
-    }
-    out
+        Item::new(line(&item.name, &item.direction, assessment, &amounts(item)), text)
+    });
+    section.list(List::new(at(4), [heading].into_iter().chain(evidence)));
 }
 
 fn amounts(item: &Evidence) -> String {

@@ -3,23 +3,22 @@
 use std::collections::BTreeMap;
 
 use gpuio_base::stat::Percentile;
+use gpuio_document::{Cell, Columns, Item, Layout, List, Part, Section, grouped, unique};
 use gpuio_record::{
     CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
     TimeSpan, Towards,
 };
 
 use super::detail::TOGETHER_PERCENT;
-use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
+use super::{SOFTWARE_GPU, proof};
 use crate::ceilings;
-use crate::number::{NONE, iops, maybe_time, throughput, time};
+use crate::number::time;
 use crate::verification;
 use crate::workload::{blocks_short, is_mix, jobs, load_word, rw_of, rw_short};
-use crate::wrap::paragraph;
-use gpuio_table::{Column, Grid, figures, words};
 
-/// A cell of a line.
+/// What a cell of a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Cell {
+enum Of {
     Job,
     Path,
     Taken,
@@ -29,7 +28,7 @@ enum Cell {
     Threads,
     Throughput,
     Iops,
-    OfCeiling,
+    Ceiling,
     Percentile(Percentile),
     Max,
     Cpus,
@@ -39,220 +38,125 @@ enum Cell {
 }
 
 /// One line of the table; a cell that it does not have is empty.
-type Line = BTreeMap<Cell, String>;
+type Line = BTreeMap<Of, Cell>;
 
-/// A column.
-#[derive(Clone)]
-struct Shown {
-    cell: Cell,
-    head: Column,
-    /// Its head if words are abbreviated: that of a column whose cells are much narrower.
-    short: Option<&'static str>,
-    /// Whether its figures can do without the blank before their unit.
-    tight: bool,
-    /// The two tables in which it is, if one does not fit.
-    tables: Tables,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tables {
-    Both,
-    Rates,
-    Latencies,
-}
-
-const fn shown(cell: Cell, head: Column, tables: Tables) -> Shown {
-    Shown { cell, head, short: None, tight: false, tables }
-}
-
-/// The columns that the record has something for, in order.
-fn columns(record: &Record, percentiles: &[Percentile]) -> Vec<Shown> {
-    use Tables::{Both, Latencies, Rates};
-    let any = |has: fn(&JobResult) -> bool| jobs(record).any(|(_, job)| has(job));
-    let mut all = vec![
-        shown(Cell::Job, words("job"), Both),
-        shown(Cell::Path, words("path"), Both),
-        Shown { short: Some("taken"), ..shown(Cell::Taken, words("path taken"), Rates) },
-        shown(Cell::Engine, words("engine"), Rates),
-        shown(Cell::Bs, figures("bs"), Rates),
-        shown(Cell::Rw, words("rw"), Both),
-        shown(Cell::Threads, figures("T×D"), Rates),
-        shown(Cell::Throughput, figures("throughput"), Rates),
-        Shown { tight: true, ..shown(Cell::Iops, figures("IOPS"), Rates) },
-        shown(Cell::OfCeiling, words("% of"), Rates),
-    ];
-    all.extend(percentiles.iter().map(|at| {
-        let head = Column { name: at.label().into(), left: false };
-        Shown { tight: true, ..shown(Cell::Percentile(*at), head, Latencies) }
-    }));
-    all.extend([
-        Shown { tight: true, ..shown(Cell::Max, figures("max"), Latencies) },
-        shown(Cell::Cpus, figures("CPUs"), Latencies),
-        shown(Cell::Cost, figures("µs/MiB"), Latencies),
-        shown(Cell::Failed, figures("failed"), Rates),
-        Shown { short: Some("verif."), ..shown(Cell::Verified, words("verified"), Rates) },
-    ]);
-    all.retain(|column| match column.cell {
-        // Old records have no verdicts.
-        Cell::Taken => any(|job| job.proof.is_some()),
-        Cell::OfCeiling => {
-            any(|job| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some())
-        }
-        Cell::Failed => any(|job| job.read.failed + job.write.failed > 0),
-        _ => true,
-    });
-    all
-}
-
-/// Whether words are written in full or abbreviated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
-    Full,
-    Short,
-}
-
-/// One table, or two if one does not fit.
-pub(super) fn render(record: &Record, width: u16) -> String {
+/// One table, or two if one does not fit, with the columns that the record has something for.
+pub(super) fn section(record: &Record) -> Section {
+    let mut section = Section::default();
     if jobs(record).next().is_none() {
-        return "no job ran\n".to_owned();
+        section.paragraph("no job ran");
+        return section;
     }
+    let any = |has: fn(&JobResult) -> bool| jobs(record).any(|(_, job)| has(job));
+    let of = |of: Of| move |line: &Line| line.get(&of).cloned().unwrap_or_default();
     let percentiles = Percentile::shown(&record.percentiles(), &Percentile::TABLE);
-    let all = columns(record, &percentiles);
-    let ran = [Words::Full, Words::Short].map(|words| (words, lines(record, &percentiles, words)));
+    let columns = Columns::<Line>::new()
+        .words("job", of(Of::Job))
+        .words("path", of(Of::Path))
+        // Old records have no verdicts.
+        .when(any(|job| job.proof.is_some()), |columns| {
+            columns.words("path taken", of(Of::Taken)).short("taken").part(Part::First)
+        })
+        .words("engine", of(Of::Engine))
+        .part(Part::First)
+        .figures("bs", of(Of::Bs))
+        .part(Part::First)
+        .words("rw", of(Of::Rw))
+        .figures("T×D", of(Of::Threads))
+        .part(Part::First)
+        .figures("throughput", of(Of::Throughput))
+        .part(Part::First)
+        .figures("IOPS", of(Of::Iops))
+        .tight()
+        .part(Part::First)
+        .when(
+            any(|job| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some()),
+            |columns| columns.words("% of", of(Of::Ceiling)).part(Part::First),
+        );
+    let columns = percentiles.iter().fold(columns, |columns, at| {
+        columns.figures(at.label(), of(Of::Percentile(*at))).tight().part(Part::Second)
+    });
+    let columns = columns
+        .figures("max", of(Of::Max))
+        .tight()
+        .part(Part::Second)
+        .figures("CPUs", of(Of::Cpus))
+        .part(Part::Second)
+        .figures("µs/MiB", of(Of::Cost))
+        .part(Part::Second)
+        .when(any(|job| job.read.failed + job.write.failed > 0), |columns| {
+            columns.figures("failed", of(Of::Failed)).part(Part::First)
+        })
+        .words("verified", of(Of::Verified))
+        .short("verif.")
+        .part(Part::First);
     // A path that can do one job of several and not another is no path that is absent.
     let runs =
         |out: &&LeftOut| !record.plan.jobs.iter().any(|job| job.path.choice.actual == out.path);
-    let absent = record.plan.left_out.iter().filter(runs);
-    let mut with_absent = ran.clone();
-    for (_, lines) in &mut with_absent {
-        lines.extend(absent.clone().map(|out| absent_line(&out.path)));
-    }
-    if let Some(text) = fitted(&with_absent, &all, width) {
-        return text;
-    }
-    let table = |lines: &[(Words, Vec<Line>); 2], columns: &[Shown]| {
-        fitted(lines, columns, width).unwrap_or_else(|| {
-            let [_, (words, lines)] = lines;
-            grid(*words, lines, columns).at_any_width(width)
-        })
-    };
-    let part =
-        |not: Tables| all.iter().filter(|column| column.tables != not).cloned().collect::<Vec<_>>();
-    let upper = table(&with_absent, &part(Tables::Latencies));
-    // The total of a mix has no latency.
-    let with_latency = ran.map(|(words, lines)| {
-        (words, lines.into_iter().filter(|line| line.contains_key(&Cell::Max)).collect())
-    });
-    let lower = table(&with_latency, &part(Tables::Rates));
-    format!("{upper}\n{lower}")
-}
-
-/// The first form that fits: words in full, abbreviated, units without the blank before them, and
-/// that with split job names.
-fn fitted(forms: &[(Words, Vec<Line>)], columns: &[Shown], width: u16) -> Option<String> {
-    let grids = || forms.iter().map(|(words, lines)| grid(*words, lines, columns));
-    let tight = || grids().next_back().map(|grid| tight(grid, columns));
-    let whole = grids().chain(tight()).find_map(|grid| grid.whole(width));
-    whole.or_else(|| tight()?.cut(width))
-}
-
-fn tight(mut grid: Grid, columns: &[Shown]) -> Grid {
-    for row in &mut grid.rows {
-        for (cell, _) in row.iter_mut().zip(columns).filter(|(_, column)| column.tight) {
-            *cell = cell.replace(' ', "");
-        }
-    }
-    grid
-}
-
-fn grid(form: Words, lines: &[Line], columns: &[Shown]) -> Grid {
-    let heading = |column: &Shown| match (column.short, form) {
-        (Some(short), Words::Short) => words(short),
-        _ => column.head.clone(),
-    };
-    let cell = |line: &Line, column: &Shown| line.get(&column.cell).cloned().unwrap_or_default();
-    let cells = |line: &Line| columns.iter().map(|column| cell(line, column)).collect();
-    let rows = lines.iter().map(cells).collect();
-    Grid { columns: columns.iter().map(heading).collect(), rows }
+    let absent = record.plan.left_out.iter().filter(runs).map(|out| absent_line(&out.path));
+    let lines = lines(record, &percentiles).into_iter().chain(absent);
+    section.table(columns.table("results", lines));
+    section
 }
 
 /// The legend: full engine names, marks, and why paths did not run.
-pub(super) fn legend(record: &Record, width: u16) -> String {
-    let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = engines(record, wide);
-    out.push_str(&totals(record, wide));
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for absent in &record.plan.left_out {
-        match reasons.iter_mut().find(|(why, _)| *why == absent.why) {
-            Some((_, paths)) => paths.push(&absent.path),
-            None => reasons.push((&absent.why, vec![&absent.path])),
-        }
+pub(super) fn legend(record: &Record) -> Section {
+    let mut section = Section::default();
+    let left_out = record.plan.left_out.iter().map(|out| (out.why.as_str(), out.path.as_str()));
+    let absent = grouped(left_out).into_iter();
+    let absent =
+        absent.map(|(why, paths)| Item::new("not here", format!("{}: {why}", paths.join(", "))));
+    let labels = Layout::labels(8);
+    section.list(List::new(labels, engines(record)));
+    if jobs(record).any(|(_, job)| stepped_down(job)) {
+        let text = "not everything that was requested of the engine was available; the warnings \
+            have the details";
+        section.item(Layout { colon: false, ..labels }, Item::new("*", text));
     }
-    for (why, paths) in reasons {
-        let text = format!("{}: {why}", paths.join(", "));
-        out.push_str(&paragraph("not here: ", &text, wide));
-    }
-    out
+    section.list(List::new(labels, totals(record).into_iter().chain(absent)));
+    section
 }
 
 /// The time span of the rates of totals, if it is not the time of all jobs.
-fn totals(record: &Record, width: u16) -> String {
-    let mut out = String::new();
+fn totals(record: &Record) -> Vec<Item> {
+    let mut lines = Vec::new();
     for total in &record.totals {
         if jobs(record).filter(|(plan, _)| plan.group == total.group).count() < 2 {
             continue;
         }
         let group = total.group;
         if let Some(why) = &total.why_no_rate {
-            let text = format!("group {group} has no rate: {why}");
-            out.push_str(&paragraph("totals:  ", &text, width));
+            lines.push(format!("group {group} has no rate: {why}"));
         }
         let part = |span: &TimeSpan| span.length_ns() < total.last_done_ns / 100 * TOGETHER_PERCENT;
         if let Some(span) = total.common.filter(part) {
             let (part, all) = (time(span.length_ns()), time(total.last_done_ns));
-            let text = format!(
+            lines.push(format!(
                 "rates of group {group} are over the {part} in which all its jobs ran, of {all}"
-            );
-            out.push_str(&paragraph("totals:  ", &text, width));
+            ));
         }
     }
-    out
+    lines.into_iter().map(|line| Item::new("totals", line)).collect()
 }
 
 /// Each engine with its set-up, if the table only shows its name; with jobs if one name had several
 /// set-ups.
-fn engines(record: &Record, width: u16) -> String {
-    let mut setups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (plan, job) in jobs(record) {
-        for engine in &job.engine {
-            match setups.iter_mut().find(|(actual, _)| *actual == engine.actual) {
-                Some((_, names)) if names.contains(&plan.name.as_str()) => {}
-                Some((_, names)) => names.push(&plan.name),
-                None => setups.push((&engine.actual, vec![&plan.name])),
-            }
-        }
-    }
-    let mut out = String::new();
-    if setups.iter().any(|(actual, _)| short_name(actual) != *actual) {
-        let several = |actual: &str| {
-            let alike = setups.iter().filter(|(other, _)| short_name(other) == short_name(actual));
-            alike.count() > 1
-        };
-        let words: Vec<String> = setups
-            .iter()
-            .map(|(actual, names)| match several(actual) {
-                true => format!("{actual}: {}", names.join(", ")),
-                false => (*actual).to_owned(),
-            })
-            .collect();
-        out.push_str(&paragraph("engines: ", &words.join("; "), width));
-    }
-    if jobs(record).any(|(_, job)| stepped_down(job)) {
-        let text = "not everything that was requested of the engine was available; the warnings \
-            have the details";
-        out.push_str(&paragraph("*        ", text, width));
-    }
-    out
+fn engines(record: &Record) -> Option<Item> {
+    let of_job = |(plan, job)| {
+        let (plan, job): (&JobPlan, &JobResult) = (plan, job);
+        job.engine.iter().map(|engine| (engine.actual.as_str(), plan.name.as_str()))
+    };
+    let setups = grouped(jobs(record).flat_map(of_job));
+    setups.iter().find(|(actual, _)| short_name(actual) != *actual)?;
+    let several = |actual: &str| {
+        let alike = setups.iter().filter(|(other, _)| short_name(other) == short_name(actual));
+        alike.count() > 1
+    };
+    let words = setups.iter().map(|(actual, names)| match several(actual) {
+        true => format!("{actual}: {}", unique(names.iter().copied()).join(", ")),
+        false => (*actual).to_owned(),
+    });
+    Some(Item::new("engines", words.collect::<Vec<String>>().join("; ")))
 }
 
 /// `io_uring` of `io_uring (fixed buffers, fixed files)`.
@@ -266,13 +170,7 @@ fn stepped_down(job: &JobResult) -> bool {
 
 /// Names of the engines that ran, with a mark if one provided less than requested.
 fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for engine in &job.engine {
-        let name = short_name(&engine.actual);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = unique(job.engine.iter().map(|engine| short_name(&engine.actual)));
     if names.is_empty() {
         names.push(short_name(&plan.engine.actual));
     }
@@ -282,34 +180,34 @@ fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
 
 /// A path that can't run on this machine.
 fn absent_line(path: &str) -> Line {
-    let cells = [(Cell::Job, NONE), (Cell::Path, path), (Cell::Engine, "not here")];
-    cells.map(|(cell, text)| (cell, text.to_owned())).into()
+    let cells = [(Of::Job, "-"), (Of::Path, path), (Of::Engine, "not here")];
+    cells.map(|(cell, text)| (cell, text.into())).into()
 }
 
-fn lines(record: &Record, percentiles: &[Percentile], words: Words) -> Vec<Line> {
-    let mark = record.plan.software_gpu.then_some(words);
+fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
+    let software = record.plan.software_gpu;
     let mut lines = Vec::new();
     let mut in_group = 0;
     let mut jobs = jobs(record).peekable();
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
         for (nth, direction) in plan.directions().iter().enumerate() {
-            let mut line = job_line((plan, job, *direction), percentiles, nth == 0, (words, mark));
+            let mut line = job_line((plan, job, *direction), percentiles, nth == 0, software);
             if let Some(all) = &record.ranks {
                 // Ranks × threads of each × depth.
-                line.entry(Cell::Threads)
-                    .and_modify(|text| *text = format!("{}×{text}", all.ranks));
+                let text = format!("{}×{}×{}", all.ranks, plan.threads, plan.depth);
+                line.insert(Of::Threads, text.into());
             }
             lines.push(line);
         }
-        lines.extend(mix_line(plan, job, (words, mark)));
+        lines.extend(mix_line(plan, job, software));
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
         }
         if in_group > 1
             && let Some(totals) = record.totals.iter().find(|total| total.group == plan.group)
         {
-            lines.extend(total_lines(record, totals, percentiles, mark));
+            lines.extend(total_lines(record, totals, percentiles));
         }
         in_group = 0;
     }
@@ -317,13 +215,11 @@ fn lines(record: &Record, percentiles: &[Percentile], words: Words) -> Vec<Line>
 }
 
 /// The path, marked if no hardware was used.
-pub(super) fn path_cell(path: &str, software: Option<Words>) -> String {
+pub(super) fn path_cell(path: &str, software: bool) -> Cell {
     match (path, software) {
-        (path, None) => path.to_owned(),
-        ("", Some(Words::Full)) => SOFTWARE_GPU.to_owned(),
-        (path, Some(Words::Full)) => format!("{path}, {SOFTWARE_GPU}"),
-        ("", Some(Words::Short)) => "soft GPU".to_owned(),
-        (path, Some(Words::Short)) => format!("soft:{path}"),
+        (path, false) => path.into(),
+        ("", true) => Cell::from(SOFTWARE_GPU).short("soft GPU"),
+        (path, true) => Cell::from(format!("{path}, {SOFTWARE_GPU}")).short(format!("soft:{path}")),
     }
 }
 
@@ -332,31 +228,28 @@ fn job_line(
     (plan, job, direction): (&JobPlan, &JobResult, Towards),
     percentiles: &[Percentile],
     first: bool,
-    (words, software): (Words, Option<Words>),
+    software: bool,
 ) -> Line {
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
-    let rw = match words {
-        Words::Full => rw_of(plan, direction),
-        Words::Short => rw_short(plan, Some(direction)),
-    };
+    let rw = Cell::from(rw_of(plan, direction)).short(rw_short(plan, Some(direction)));
     let mut line = Line::from([
-        (Cell::Job, format!("{}{partial}", plan.name)),
-        (Cell::Path, path_cell(&plan.path.choice.actual, software)),
-        (Cell::Taken, proof::cell(job.proof.as_ref(), words)),
-        (Cell::Engine, engine_cell(plan, job)),
-        (Cell::Bs, blocks_short(&plan.blocks)),
-        (Cell::Rw, rw),
-        (Cell::Threads, format!("{}×{}", plan.threads, plan.depth)),
-        (Cell::Throughput, throughput(result.bytes_per_s)),
-        (Cell::Iops, iops(result.iops)),
-        (Cell::OfCeiling, ceilings::cell(result.of_ceiling.as_ref())),
-        (Cell::Failed, result.failed.to_string()),
+        (Of::Job, format!("{}{partial}", plan.name).into()),
+        (Of::Path, path_cell(&plan.path.choice.actual, software)),
+        (Of::Taken, proof::cell(job.proof.as_ref())),
+        (Of::Engine, engine_cell(plan, job).into()),
+        (Of::Bs, blocks_short(&plan.blocks).into()),
+        (Of::Rw, rw),
+        (Of::Threads, format!("{}×{}", plan.threads, plan.depth).into()),
+        (Of::Throughput, Cell::rate(result.bytes_per_s)),
+        (Of::Iops, Cell::count(result.iops)),
+        (Of::Ceiling, ceilings::cell(result.of_ceiling.as_ref()).into()),
+        (Of::Failed, result.failed.into()),
     ]);
     line.extend(latencies(result.latency.as_ref(), percentiles, missing(plan, job)));
     if first {
         line.extend(cpu_cells(&job.cpu));
-        line.insert(Cell::Verified, verification::word(job.verify.as_ref()));
+        line.insert(Of::Verified, verification::word(job.verify.as_ref()).into());
     }
     line
 }
@@ -366,10 +259,11 @@ fn cost(us_per_mib: f64) -> String {
     if us_per_mib < 100.0 { format!("{us_per_mib:.1}") } else { format!("{us_per_mib:.0}") }
 }
 
-fn cpu_cells(cpu: &CpuCost) -> [(Cell, String); 2] {
+fn cpu_cells(cpu: &CpuCost) -> [(Of, Cell); 2] {
     let sign = cpu.scope.sign();
-    let cost = cpu.us_per_mib.map_or_else(|| NONE.to_owned(), |us| format!("{sign}{}", cost(us)));
-    [(Cell::Cpus, format!("{sign}{:.2}", cpu.cores_busy)), (Cell::Cost, cost)]
+    let cost = cpu.us_per_mib.map(|us| Cell::shown(format!("{sign}{}", cost(us)), us));
+    let busy = Cell::shown(format!("{sign}{:.2}", cpu.cores_busy), cpu.cores_busy);
+    [(Of::Cpus, busy), (Of::Cost, cost.into())]
 }
 
 /// I/Os of a job that were due and never started, where there are so many that they count.
@@ -383,51 +277,39 @@ fn latencies(
     latency: Option<&Latency>,
     percentiles: &[Percentile],
     missing: NeverStarted,
-) -> Vec<(Cell, String)> {
+) -> Vec<(Of, Cell)> {
     let total = latency.map(|latency| &latency.total);
     let text = |quantile: f64, ns: Option<u64>| match (ns, total) {
         (Some(ns), Some(total)) if total.could_be_higher(quantile, missing.ios) => {
-            format!("≥{}", time(ns))
+            Cell::shown(format!("≥{}", time(ns)), ns)
         }
-        (ns, _) => maybe_time(ns),
+        (ns, _) => ns.map(Cell::time).into(),
     };
     let percentile = |at: &Percentile| {
-        (Cell::Percentile(*at), text(at.quantile(), total.and_then(|all| all.percentile(*at))))
+        (Of::Percentile(*at), text(at.quantile(), total.and_then(|all| all.percentile(*at))))
     };
     let max = text(1.0, total.map(|total| total.max_ns.max(missing.longest_wait_ns)));
-    percentiles.iter().map(percentile).chain([(Cell::Max, max)]).collect()
+    percentiles.iter().map(percentile).chain([(Of::Max, max)]).collect()
 }
 
 /// Both directions of a mix together: the job's own figures.
-fn mix_line(
-    plan: &JobPlan,
-    job: &JobResult,
-    (words, software): (Words, Option<Words>),
-) -> Option<Line> {
+fn mix_line(plan: &JobPlan, job: &JobResult, software: bool) -> Option<Line> {
     if !is_mix(plan) {
         return None;
     }
-    let rw = match words {
-        Words::Full => format!("{} total", load_word(plan)),
-        Words::Short => rw_short(plan, None),
-    };
+    let rw = Cell::from(format!("{} total", load_word(plan))).short(rw_short(plan, None));
     Some(Line::from([
-        (Cell::Job, plan.name.clone()),
-        (Cell::Path, path_cell(&plan.path.choice.actual, software)),
-        (Cell::Rw, rw),
-        (Cell::Throughput, throughput(job.read.bytes_per_s + job.write.bytes_per_s)),
-        (Cell::Iops, iops(job.read.iops + job.write.iops)),
-        (Cell::Failed, (job.read.failed + job.write.failed).to_string()),
+        (Of::Job, plan.name.as_str().into()),
+        (Of::Path, path_cell(&plan.path.choice.actual, software)),
+        (Of::Rw, rw),
+        (Of::Throughput, Cell::rate(job.read.bytes_per_s + job.write.bytes_per_s)),
+        (Of::Iops, Cell::count(job.read.iops + job.write.iops)),
+        (Of::Failed, (job.read.failed + job.write.failed).into()),
     ]))
 }
 
 /// A row per direction that a job of the group was to do.
-fn total_lines(
-    record: &Record,
-    totals: &RunTotals,
-    percentiles: &[Percentile],
-    software: Option<Words>,
-) -> Vec<Line> {
+fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) -> Vec<Line> {
     let group = || jobs(record).filter(|(plan, _)| plan.group == totals.group);
     let threads: u64 = group().map(|(plan, _)| u64::from(plan.threads)).sum();
     let mut lines: Vec<Line> = Vec::new();
@@ -440,17 +322,14 @@ fn total_lines(
             ios: all.ios.saturating_add(one.ios),
             longest_wait_ns: all.longest_wait_ns.max(one.longest_wait_ns),
         });
-        let rate = |rate: Option<f64>, print: fn(f64) -> String| {
-            rate.map_or_else(|| NONE.to_owned(), print)
-        };
         let mut line = Line::from([
-            (Cell::Job, format!("total, group {}", totals.group)),
-            (Cell::Path, path_cell("", software)),
-            (Cell::Rw, direction.name().to_owned()),
-            (Cell::Threads, threads.to_string()),
-            (Cell::Throughput, rate(result.bytes_per_s, throughput)),
-            (Cell::Iops, rate(result.iops, iops)),
-            (Cell::Failed, result.failed.to_string()),
+            (Of::Job, format!("total, group {}", totals.group).into()),
+            (Of::Path, path_cell("", record.plan.software_gpu)),
+            (Of::Rw, direction.name().into()),
+            (Of::Threads, threads.into()),
+            (Of::Throughput, result.bytes_per_s.map(Cell::rate).into()),
+            (Of::Iops, result.iops.map(Cell::count).into()),
+            (Of::Failed, result.failed.into()),
         ]);
         line.extend(latencies(result.latency.as_ref(), percentiles, never));
         if lines.is_empty() {

@@ -1,41 +1,34 @@
 //! Failed I/Os, and the error that ended the run.
 
+use gpuio_document::{Item, Layout, List, Section};
 use gpuio_record::{IoFailure, Record};
 
-use super::PARAGRAPH_WIDTH;
 use crate::number::{count, times};
 use crate::workload::jobs;
-use crate::wrap::paragraph;
 
 /// The failed I/Os of all jobs: how many, and the first of each kind; then the error that ended the
 /// run, if any.
-pub(super) fn failures(record: &Record, width: u16) -> String {
-    let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = String::new();
+pub(super) fn failures(record: &Record) -> Section {
+    let mut section = Section::default();
+    let points = Layout { indent: 2, gap: 1, ..Layout::default() };
     for (plan, job) in jobs(record) {
         if job.failed == 0 && job.failures.is_empty() {
             continue;
         }
         let done = job.read.ios + job.write.ios;
         let failed = job.failed;
-        out.push_str(&format!(
-            "{}: {} I/Os failed, {} completed\n",
-            plan.name,
-            count(failed),
-            count(done)
-        ));
-        for failure in &job.failures {
-            out.push_str(&paragraph("  - ", &failure_words(failure), wide));
-        }
+        let text =
+            format!("{}: {} I/Os failed, {} completed", plan.name, count(failed), count(done));
+        section.item(Layout::default().wide(), Item::new("", text));
         let listed: u64 = job.failures.iter().map(|failure| failure.times).sum();
-        if listed < failed {
-            out.push_str(&format!("  - {} more of other kinds\n", count(failed - listed)));
-        }
+        let more = failed.saturating_sub(listed);
+        let more = (more > 0).then(|| format!("{} more of other kinds", count(more)));
+        let lines = job.failures.iter().map(failure_words).chain(more);
+        section.list(List::new(points, lines.map(|line| Item::new("-", line))));
     }
-    if let Some(error) = &record.error {
-        out.push_str(&paragraph("stopped by an error: ", error, wide));
-    }
-    out
+    let error = record.error.iter().map(|error| Item::new("stopped by an error", error.as_str()));
+    section.list(List::new(Layout::labels(0), error));
+    section
 }
 
 fn failure_words(failure: &IoFailure) -> String {

@@ -1,34 +1,37 @@
 //! What verification checked and found.
 
+use gpuio_document::{Item, Layout, List, Section};
 use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
-use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
+use super::SOFTWARE_GPU;
 use crate::number::{bytes, count};
 use crate::verification::{Checked, trouble as trouble_of};
 use crate::workload::jobs;
-use crate::wrap::paragraph;
 
 /// One line for everything that is right, per place where it was checked; details of the rest.
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let wide = width.min(PARAGRAPH_WIDTH);
+pub(super) fn section(record: &Record) -> Section {
     let mark = if record.plan.software_gpu { format!(" [{SOFTWARE_GPU}]") } else { String::new() };
     let mut right: Vec<VerifyOutcome> = Vec::new();
-    let mut wrong = String::new();
+    let mut section = Section::new("", "verification:");
     for (plan, job) in jobs(record) {
         let Some(outcome) = &job.verify else { continue };
         if is_right(outcome) {
             add(&mut right, outcome);
         } else {
-            wrong.push_str(&trouble(&plan.name, outcome, &mark, wide));
+            trouble(&mut section, &plan.name, outcome, &mark);
         }
     }
-    let others = if wrong.is_empty() { "all right" } else { "the others all right" };
+    let none_wrong = section.is_empty();
+    let others = if none_wrong { "all right" } else { "the others all right" };
     let right = right.iter().map(|sum| format!("{}{others}: {}{mark}", subject(sum), checked(sum)));
-    if wrong.is_empty() {
-        return right.map(|text| paragraph("verification: ", &text, width)).collect();
+    if none_wrong {
+        section.title = "".into();
+        let items = right.map(|text| Item::new("verification", text));
+        section.list(List::new(Layout::labels(0).wide(), items));
+    } else {
+        section.list(List::of(2, right));
     }
-    let right: String = right.map(|text| paragraph("  ", &text, wide)).collect();
-    format!("verification:\n{wrong}{right}")
+    section
 }
 
 /// Whether something was checked, and all of it is right.
@@ -106,7 +109,7 @@ fn checked(outcome: &VerifyOutcome) -> String {
     format!("{}, checked in {memory}{filled}", parts.join(" and "))
 }
 
-fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String {
+fn trouble(section: &mut Section, job: &str, outcome: &VerifyOutcome, mark: &str) {
     let sum: Checked = [outcome].into_iter().collect();
     let mut text = format!("{job}: {}{}; ", subject(outcome), sum.faults().join("; "));
     text.push_str(&checked(outcome));
@@ -114,11 +117,9 @@ fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String
         text.push_str("; none of these is wrong");
     }
     text.push_str(mark);
-    let mut out = paragraph("  ", &text, width);
-    for mismatch in &outcome.mismatches {
-        out.push_str(&paragraph("  - ", &mismatch_words(mismatch), width));
-    }
-    out
+    section.list(List::of(2, [text]));
+    let mismatches = outcome.mismatches.iter().map(|one| Item::new("-", mismatch_words(one)));
+    section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, mismatches));
 }
 
 /// What a header of fio's begins with, as a word of the record.

@@ -1,10 +1,9 @@
 //! Device activity during the run, and the cost of sampling it.
 
+use gpuio_document::{Item, Layout, List, Section};
 use gpuio_record::{DeviceSeries, Record, Watched};
 
-use super::PARAGRAPH_WIDTH;
 use crate::number::{bytes, float, throughput, time};
-use crate::wrap::paragraph;
 
 /// More lines than this would be less clear than the record.
 const MOST_LINES: usize = 8;
@@ -24,18 +23,17 @@ const RATES: [(&str, &str, &str); 6] = [
 
 /// A line per device that moved bytes, if one group of jobs ran (for several, see the record), and
 /// one line for the sampling itself.
-pub(super) fn render(record: &Record, width: u16) -> String {
-    let Some(watched) = &record.watched else { return String::new() };
-    let width = width.min(PARAGRAPH_WIDTH);
-    let mut out = String::new();
+pub(super) fn section(record: &Record) -> Section {
+    let mut section = Section::default();
+    let Some(watched) = &record.watched else { return section };
     if let [group] = watched.groups.as_slice() {
-        out.push_str(&lines(&group.devices, width));
+        section = lines(&group.devices);
     }
-    out.push_str(&paragraph("device sampling: ", &cost(watched), width));
-    out
+    section.item(Layout::labels(0), Item::new("device sampling", cost(watched)));
+    section
 }
 
-fn lines(all: &[DeviceSeries], width: u16) -> String {
+fn lines(all: &[DeviceSeries]) -> Section {
     let of_kind = |kind: &&str| {
         let devices = all.iter().filter(|device| device.probe == *kind);
         let mut busy: Vec<(&DeviceSeries, f64)> =
@@ -46,20 +44,14 @@ fn lines(all: &[DeviceSeries], width: u16) -> String {
     };
     let devices: Vec<&DeviceSeries> = KINDS.iter().flat_map(of_kind).collect();
     let name = devices.iter().take(MOST_LINES).map(|one| one.device.chars().count()).max();
-    let name = name.unwrap_or(0);
-    let mut out = String::new();
-    for device in devices.iter().take(MOST_LINES) {
-        let head = format!("  {:name$}  ", device.device);
-        out.push_str(&paragraph(&head, &words(device), width));
-    }
-    if let Some(more) = devices.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
-        out.push_str(&paragraph("  ", &format!("and {more} more, in the record"), width));
-    }
-    if out.is_empty() {
-        out
-    } else {
-        format!("devices during the run, all processes together:\n{out}")
-    }
+    let items = devices.iter().take(MOST_LINES);
+    let items = items.map(|device| Item::new(device.device.as_str(), words(device)));
+    let title = "devices during the run, all processes together:";
+    let mut section = Section::new("", if devices.is_empty() { "" } else { title });
+    section.list(List::new(Layout::columns(name.unwrap_or(0), 2), items));
+    let more = devices.len().saturating_sub(MOST_LINES);
+    section.list(List::of(2, (more > 0).then(|| format!("and {more} more, in the record"))));
+    section
 }
 
 /// Bytes per second in both directions.
@@ -116,9 +108,15 @@ fn rounded(size: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_document::Document;
     use gpuio_record::{FigureSeries, WatchedGroup};
 
     use super::*;
+
+    fn text(devices: &[DeviceSeries]) -> String {
+        let mut page = Document::default();
+        page.push(lines(devices)).terminal(100)
+    }
 
     fn device(probe: &str, device: &str, figures: &[(&str, f64)]) -> DeviceSeries {
         let figure = |&(key, value): &(&str, f64)| FigureSeries {
@@ -146,15 +144,15 @@ mod tests {
         let idle = device("block", "sda", &[("read_bytes_per_second", 4096.0), ("queue", 0.0)]);
         let words = "read 519 MiB/s (256 KiB per request), 1.8 requests in flight, 100 % busy";
         let head = "devices during the run, all processes together:";
-        assert_eq!(lines(&[idle.clone(), disk], 100), format!("{head}\n  sdb  {words}\n"));
-        assert!(lines(&[idle], 100).contains("sda"), "alone, it is the busiest");
+        assert_eq!(text(&[idle.clone(), disk]), format!("{head}\n  sdb  {words}\n"));
+        assert!(text(&[idle]).contains("sda"), "alone, it is the busiest");
     }
 
     #[test]
     fn what_the_driver_sampled_is_no_figure_of_the_whole() {
         let rate = ("pcie_received_bytes_per_second", 1e9);
-        assert_eq!(lines(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 1.0)])], 100), "");
-        let counted = lines(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 0.0)])], 100);
+        assert_eq!(text(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 1.0)])]), "");
+        let counted = text(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 0.0)])]);
         assert!(counted.ends_with("GPU0  received 954 MiB/s\n"), "{counted}");
     }
 
@@ -163,7 +161,7 @@ mod tests {
         let all: Vec<DeviceSeries> = (0..10)
             .map(|nth| device("block", &format!("sd{nth}"), &[("read_bytes_per_second", 1e6)]))
             .collect();
-        assert!(lines(&all, 100).ends_with("  and 2 more, in the record\n"));
+        assert!(text(&all).ends_with("  and 2 more, in the record\n"));
     }
 
     #[test]

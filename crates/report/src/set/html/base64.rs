@@ -1,7 +1,7 @@
 //! Bytes inside HTML.
 
 /// Bytes in base64 (RFC 4648, section 4), with padding.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(in crate::set) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {

@@ -5,15 +5,16 @@
 //! filters, from the blocks of `data`. Everything from a record passes `markup` or `data` on
 //! its way into the page; the scripts set text, never markup.
 
-mod base64;
+pub(super) mod base64;
+mod body;
 mod data;
 mod pack;
-mod sections;
+
+use gpuio_document::Page;
 
 use super::Set;
 use super::rows::rows;
 pub(super) use data::four_digits;
-use gpuio_base::units::markup;
 
 const STYLE: &[&str] = &[
     include_str!("../../../assets/uplot.min.css"),
@@ -38,26 +39,13 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../../assets/page.js"),
 ];
 
-/// Nothing is fetched, framed, sent or loaded: pictures only from the page itself.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      img-src data:; form-action 'none'; base-uri 'none'";
+/// Beyond its own style: its scripts, and pictures in the page itself.
+const ALLOWS: &str = "script-src 'unsafe-inline'; img-src data:";
 
 pub(super) fn render(set: &Set) -> String {
     let rows = rows(set);
-    let title = markup(&set.title);
-    let version = env!("CARGO_PKG_VERSION");
     let mut out = String::with_capacity(1 << 20);
-    out.push_str(&format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"generator\" content=\"gpuio report {version}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}</title>\n<style>\n"
-    ));
-    STYLE.iter().for_each(|style| out.push_str(style));
-    out.push_str("</style>\n</head>\n<body>\n");
-    sections::body(&mut out, set, &rows);
+    body::body(&mut out, set, &rows);
     for (id, text) in data::blocks(set, &rows) {
         out.push_str(&format!("<script type=\"application/json\" id=\"{id}\">{text}</script>\n"));
     }
@@ -68,6 +56,6 @@ pub(super) fn render(set: &Set) -> String {
         out.push_str(script);
         out.push_str("</script>\n");
     }
-    out.push_str("</body>\n</html>\n");
-    out
+    let generator = concat!("gpuio report ", env!("CARGO_PKG_VERSION"));
+    Page { generator, title: &set.title, allows: ALLOWS, styles: STYLE, body: &out }.html()
 }

@@ -132,18 +132,14 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     let choice = fix::fix(columns, records, &all, &shown, &[]);
     let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
     let directions = drawn.iter().any(|row| row.direction != drawn[0].direction);
-    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-    for row in &choice.rows {
-        let path = &rows[*row].plan.path.choice.actual;
-        let label = match directions {
-            true => format!("{path}, {}", rows[*row].direction.name()),
+    let label = |row: usize| {
+        let path = &rows[row].plan.path.choice.actual;
+        match directions {
+            true => format!("{path}, {}", rows[row].direction.name()),
             false => path.clone(),
-        };
-        match groups.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, of)) => of.push(*row),
-            None => groups.push((label, vec![*row])),
         }
-    }
+    };
+    let groups = gpuio_document::grouped(choice.rows.iter().map(|row| (label(*row), *row)));
     let known = colours::of_paths(rows);
     let single = groups.len() <= known.len();
     let line = |(nth, (label, of)): (usize, (String, Vec<usize>))| {

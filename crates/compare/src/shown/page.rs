@@ -1,60 +1,40 @@
 //! A comparison as a page: what got worse comes first, then what got better, then the rest. Each
-//! ratio is drawn with its interval. One file without scripts that loads nothing.
+//! ratio is drawn with its interval.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use gpuio_base::units::markup;
+use gpuio_document::{Cell, Document, Item, List, Section, Tone, grouped, unique};
 
+use super::words::{alone, interval, legend, ratio, threshold};
+use super::{Entry, Heads, columns, entries, load};
 use crate::comparison::{Comparison, Pair};
 use crate::figure::{Row, Verdict};
-use crate::table::{cells, legend, ratio, runs, threshold};
-
-/// Nothing is fetched, framed, sent or run.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; \
-                      base-uri 'none'";
 
 /// Width of the picture of a ratio.
 const WIDTH: f64 = 140.0;
 /// The scale of the pictures reaches at least and at most this factor to either side of 1.
 const REACH: (f64, f64) = (1.1, 100.0);
+/// Values of one property that are listed at most.
+const VALUES: usize = 5;
+const HEADS: Heads = ["figure", "baseline", "other", "ratio", "95 % interval", "result"];
 
-/// A row with its pair.
-type Entry<'a> = (&'a Pair, &'a Row);
-
-/// The page.
-#[must_use]
-pub fn render(comparison: &Comparison) -> String {
+pub(super) fn page(comparison: &Comparison) -> Document {
     let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
     let (baseline, others) = names.split_first().map_or(("", &[][..]), |(a, b)| (*a, b));
-    let title = format!("{} against {baseline}", others.join(", "));
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"generator\" content=\"gpuio compare\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
-        markup(&title),
-        include_str!("../assets/compare.css")
-    );
-    let entries: Vec<Entry<'_>> = comparison
-        .pairs
-        .iter()
-        .flat_map(|pair| pair.rows.iter().map(move |row| (pair, row)))
-        .collect();
+    let mut page = Document::new(format!("{} against {baseline}", others.join(", ")));
+    let entries = entries(comparison);
+    let mut first = Section::default();
     for line in conclusion(&entries) {
-        let _ = writeln!(out, "<p class=\"conclusion\">{}</p>", markup(&line));
+        first.emphasized("conclusion", line);
     }
     for line in threshold(comparison) {
-        let alarm = if line.starts_with("regression") { "alarm" } else { "quiet" };
-        let _ = writeln!(out, "<p class=\"{alarm}\">{}</p>", markup(&line));
+        let class = if line.starts_with("regression") { "alarm" } else { "quiet" };
+        first.emphasized(class, line);
     }
-    differing(&mut out, comparison);
-    groups(&mut out, comparison, &entries);
-    rest(&mut out, comparison);
-    out.push_str("<footer><p>Written by gpuio compare. This file needs no network.</p></footer>\n");
-    out.push_str("</body>\n</html>\n");
-    out
+    page.push(first).push(differing(comparison));
+    groups(&mut page, comparison, &entries);
+    rest(&mut page, comparison);
+    page
 }
 
 /// Above 1 if the other side is better.
@@ -95,7 +75,8 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     let worst = entries.iter().filter(|entry| is(entry, Verdict::Worse));
     let worst = worst.min_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
     let of = |(pair, row): &Entry<'_>| {
-        let [name, before, after, ratio, interval, _] = cells(row);
+        let [before, after] = [row.baseline, row.other].map(|value| row.metric.print(value));
+        let (name, ratio, interval) = (row.metric.name(), ratio(row.ratio), interval(row));
         format!("{}, {name}: {before} to {after}, ratio {ratio} ({interval})", pair.baseline)
     };
     let best = entries.iter().filter(|entry| is(entry, Verdict::Better));
@@ -113,52 +94,45 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     lines
 }
 
-/// Values of one property that are listed at most.
-const VALUES: usize = 5;
-
 /// What differs between the sides, each property once, those that matter first.
-fn differing(out: &mut String, comparison: &Comparison) {
-    let mut found: BTreeMap<(bool, &str), (Vec<String>, usize)> = BTreeMap::new();
-    for pair in &comparison.pairs {
-        for difference in &pair.differences {
-            let values = format!("{} | {}", difference.baseline, difference.other);
-            let key = (difference.despite.is_none(), difference.what.as_ref());
-            let (known, times) = found.entry(key).or_default();
-            *times += 1;
-            if !known.contains(&values) {
-                known.push(values);
-            }
-        }
-        for what in &pair.unknown_properties {
-            let (known, times) = found.entry((true, what)).or_default();
-            *times += 1;
-            known.push("unknown for one side".to_owned());
-            known.dedup();
-        }
-    }
-    out.push_str("<h2>What differs besides the figures</h2>\n");
+fn differing(comparison: &Comparison) -> Section {
+    let mut section = Section::new("", "What differs besides the figures");
+    let of_pair = |pair: &'_ Pair| {
+        let values = pair.differences.iter().map(|one| {
+            let values = format!("{} | {}", one.baseline, one.other);
+            ((one.despite.is_none(), one.what.to_string()), values)
+        });
+        let unknown = pair.unknown_properties.iter();
+        let unknown =
+            unknown.map(|what| ((true, (*what).to_owned()), "unknown for one side".into()));
+        values.chain(unknown).collect::<Vec<((bool, String), String)>>()
+    };
+    let mut found = grouped(comparison.pairs.iter().flat_map(of_pair));
     if found.is_empty() {
-        out.push_str("<p>Nothing that is recorded.</p>\n");
-        return;
+        section.paragraph("Nothing that is recorded.");
+        return section;
     }
-    out.push_str("<ul>\n");
-    for ((minor, what), (values, times)) in found {
-        let mut text = values.iter().take(VALUES).cloned().collect::<Vec<String>>().join("; ");
-        if values.len() > VALUES {
-            let _ = write!(text, "; and {} more", values.len() - VALUES);
+    found.sort();
+    let all = comparison.pairs.len();
+    let items = found.into_iter().map(|((minor, what), values)| {
+        let times = values.len();
+        let mut values = unique(values);
+        let more = values.len().saturating_sub(VALUES);
+        values.truncate(VALUES);
+        if more > 0 {
+            values.push(format!("and {more} more"));
         }
-        let matters = if minor { "" } else { " <strong>matters</strong>" };
-        let of = match times == comparison.pairs.len() {
-            true => String::new(),
-            false => format!(", {} of {}", loads(times), comparison.pairs.len()),
-        };
-        let (what, text) = (markup(what), markup(&text));
-        let _ = writeln!(out, "<li>{what}: {text}<span class=\"quiet\">{of}{matters}</span></li>");
-    }
-    out.push_str("</ul>\n");
+        let of = if times == all { String::new() } else { format!(", {} of {all}", loads(times)) };
+        let matters = if minor { "" } else { " matters" };
+        let mut item = Item::new(what, values.join("; "));
+        item.text = item.text.and(Tone::Quiet, of).and(Tone::Strong, matters);
+        item
+    });
+    section.list(List::new(Default::default(), items));
+    section
 }
 
-fn groups(out: &mut String, comparison: &Comparison, entries: &[Entry<'_>]) {
+fn groups(page: &mut Document, comparison: &Comparison, entries: &[Entry<'_>]) {
     let reach = reach(entries);
     let of = |fits: &dyn Fn(&Row) -> bool| -> Vec<Entry<'_>> {
         entries.iter().filter(|(_, row)| fits(row)).copied().collect()
@@ -171,60 +145,29 @@ fn groups(out: &mut String, comparison: &Comparison, entries: &[Entry<'_>]) {
     single.sort_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
     let undecided = [Verdict::Noise, Verdict::NotEnoughRuns];
     let rest = of(&|row| undecided.contains(&row.verdict) && !row.is_of_single_runs());
-    let alone = worse.is_empty() && better.is_empty() && single.is_empty();
+    let open = worse.is_empty() && better.is_empty() && single.is_empty();
     for (title, rows, open) in [
         ("Worse", worse, true),
         ("Better", better, true),
         ("One run each: only repeats show whether it is a difference", single, true),
-        ("No difference, or not enough runs", rest, alone),
+        ("No difference, or not enough runs", rest, open),
     ] {
-        if rows.is_empty() {
-            continue;
-        }
-        let open = if open { " open" } else { "" };
-        let _ = writeln!(out, "<details{open}><summary>{title}: {}</summary>", rows.len());
-        table(out, comparison, &rows, reach);
-        out.push_str("</details>\n");
+        let scale = format!("÷{0} … 1 … ×{0}", ratio(reach));
+        let table = columns(HEADS, |table| {
+            table
+                .words("load", |(pair, _)| load(comparison, pair))
+                .words("runs", |(pair, _)| super::words::runs(pair))
+        })
+        .words(scale, |(_, row)| Cell::picture(picture(row, reach, class(row))))
+        .table(title, &rows);
+        let mut section = Section::new("", format!("{title}: {}", rows.len())).fold(open);
+        section.table(table);
+        page.push(section);
     }
 }
 
-fn table(out: &mut String, comparison: &Comparison, rows: &[Entry<'_>], reach: f64) {
-    out.push_str(
-        "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">load</th>\
-         <th scope=\"col\">figure</th><th scope=\"col\">runs</th>\
-         <th scope=\"col\" class=\"n\">baseline</th><th scope=\"col\" class=\"n\">other</th>\
-         <th scope=\"col\" class=\"n\">ratio</th><th scope=\"col\" class=\"n\">95 % interval</th>",
-    );
-    let _ = writeln!(
-        out,
-        "<th scope=\"col\">÷{0} … 1 … ×{0}</th><th scope=\"col\">result</th></tr></thead><tbody>",
-        ratio(reach)
-    );
-    for (pair, row) in rows {
-        let [name, before, after, ratio, interval, result] = cells(row);
-        let mut label = markup(&pair.baseline).into_owned();
-        if pair.other != pair.baseline {
-            let _ = write!(label, "<br>{}", markup(&pair.other));
-        }
-        if comparison.sides.len() > 2 {
-            let side = markup(&comparison.sides[pair.side].name);
-            let _ = write!(label, "<br><span class=\"quiet\">against {side}</span>");
-        }
-        let class = class(row);
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\">{label}</th><td>{name}</td><td>{}</td><td class=\"n\">{before}\
-             </td><td class=\"n\">{after}</td><td class=\"n\">{ratio}</td><td class=\"n\">\
-             {interval}</td><td>{}</td><td class=\"{class}\">{}</td></tr>",
-            runs(pair),
-            picture(row, reach, class),
-            markup(&result)
-        );
-    }
-    out.push_str("</tbody></table></div>\n");
-}
-
-fn class(row: &Row) -> &'static str {
+/// How a verdict is emphasized.
+pub(super) fn class(row: &Row) -> &'static str {
     match row.verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
@@ -282,19 +225,9 @@ fn picture(row: &Row, reach: f64, class: &str) -> String {
 }
 
 /// Results without a partner, notes, sides, and what the intervals are based on; folded.
-fn rest(out: &mut String, comparison: &Comparison) {
-    let name = |side: usize| comparison.sides[side].name.as_str();
-    let alone: Vec<String> = comparison
-        .alone
-        .iter()
-        .map(|one| format!("{}: in {}, not in {}", one.what, name(one.side), name(one.not_in)))
-        .collect();
-    let mut notes: Vec<String> = Vec::new();
-    for note in comparison.pairs.iter().flat_map(|pair| &pair.notes) {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
+fn rest(page: &mut Document, comparison: &Comparison) {
+    let alone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
+    let mut notes = unique(comparison.pairs.iter().flat_map(|pair| pair.notes.clone()));
     let lacking = comparison.metrics.iter().filter(|metric| {
         let lacks = |pair: &Pair| pair.rows.iter().all(|row| row.metric != **metric);
         comparison.pairs.iter().any(lacks)
@@ -314,13 +247,8 @@ fn rest(out: &mut String, comparison: &Comparison) {
         ("Sides and files", sides),
         ("What the intervals rest on", legend(comparison)),
     ] {
-        if lines.is_empty() {
-            continue;
-        }
-        let _ = writeln!(out, "<details><summary>{title}: {}</summary><ul>", lines.len());
-        for line in lines {
-            let _ = writeln!(out, "<li>{}</li>", markup(&line));
-        }
-        out.push_str("</ul></details>\n");
+        let mut section = Section::new("", format!("{title}: {}", lines.len())).fold(false);
+        section.list(List::of(0, lines));
+        page.push(section);
     }
 }

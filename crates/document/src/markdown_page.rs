@@ -1,34 +1,29 @@
 //! Pages of Markdown: markup that the program's source has, and texts that are never markup.
 
-use crate::units::printable::printable_short;
+use gpuio_base::units::{printable, printable_short};
 
 /// A page in the making. Markup comes from the source alone ([`MarkdownPage::markup`] takes a
 /// `&'static str`); any other text is escaped, so that nothing of it is markup, HTML, a link, a
 /// mention or a reference (CommonMark 0.31, sections 2.4, 4 to 6; GitHub's tables, autolinks and
 /// mentions). Hidden characters are escapes, and long texts are cut, as [`printable_short`] does.
-///
-/// ```
-/// let mut page = gpuio_base::units::MarkdownPage::default();
-/// page.markup("## ").text("a|b <img>").markup("\n");
-/// assert_eq!(page.finish(), "## a\\|b &lt;img>\n");
-/// ```
 #[derive(Debug, Default)]
-pub struct MarkdownPage {
+pub(crate) struct MarkdownPage {
     out: String,
 }
 
 impl MarkdownPage {
     /// Markup, which is printed as it is.
-    pub fn markup(&mut self, markup: &'static str) -> &mut MarkdownPage {
+    pub(crate) fn markup(&mut self, markup: &'static str) -> &mut MarkdownPage {
         self.out.push_str(markup);
         self
     }
 
     /// A text inside a paragraph, a list or a cell of a table.
-    pub fn text(&mut self, text: &str) -> &mut MarkdownPage {
+    pub(crate) fn text(&mut self, text: &str) -> &mut MarkdownPage {
         let shown = printable_short(text);
         // Where a block begins, some characters make it another block: a list, a quote, a line.
-        let begun = matches!(self.out.rsplit('\n').next(), Some("" | "- " | "# " | "## "));
+        let line = self.out.rsplit('\n').next().map(str::trim_start);
+        let begun = matches!(line, Some("" | "- " | "# " | "## " | "### "));
         let blank = if begun { shown.len() - shown.trim_start().len() } else { 0 };
         let shown = &shown[blank..];
         let numbered = shown.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -60,7 +55,7 @@ impl MarkdownPage {
 
     /// A text as a code span, outside a table: its fence is longer than every run of backquotes in
     /// it (CommonMark 0.31, section 6.1).
-    pub fn code(&mut self, text: &str) -> &mut MarkdownPage {
+    pub(crate) fn code(&mut self, text: &str) -> &mut MarkdownPage {
         let text = printable_short(text);
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
         let fence = "`".repeat(longest + 1);
@@ -71,28 +66,27 @@ impl MarkdownPage {
         self
     }
 
-    pub fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) -> &mut MarkdownPage {
-        self.out.push('|');
-        for cell in cells {
-            self.markup(" ").text(cell.as_ref()).markup(" |");
+    /// Lines as they are, behind a fence that none of them closes (section 4.5).
+    pub(crate) fn lines(&mut self, text: &str) -> &mut MarkdownPage {
+        let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        let fence = "`".repeat(longest.max(2) + 1);
+        self.out.push_str(&format!("{fence}\n"));
+        for line in text.trim_end().lines() {
+            self.out.push_str(&printable(line));
+            self.out.push('\n');
         }
-        self.markup("\n")
-    }
-
-    /// Another page behind this one.
-    pub fn append(&mut self, other: &MarkdownPage) -> &mut MarkdownPage {
-        self.out.push_str(&other.out);
+        self.out.push_str(&format!("{fence}\n"));
         self
     }
 
     /// Whether there is nothing on it.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
     #[must_use]
-    pub fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.out
     }
 }
@@ -104,10 +98,10 @@ fn ends_with_www(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_base::units::is_hidden;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::units::is_hidden;
 
     fn shown(text: &str) -> String {
         let mut page = MarkdownPage::default();
@@ -143,8 +137,8 @@ mod tests {
             assert_eq!(shown(text), page);
         }
         let mut page = MarkdownPage::default();
-        page.markup("- ").text("- a").markup("\n").row(["-", "1. a", "a|b"]);
-        assert_eq!(page.finish(), "- \\- a\n| - | 1. a | a\\|b |\n");
+        page.markup("- ").text("- a").markup("\n  - ").text("1. a").markup("\n| ").text("- a|b");
+        assert_eq!(page.finish(), "- \\- a\n  - 1\\. a\n| - a\\|b");
     }
 
     #[test]
@@ -153,6 +147,9 @@ mod tests {
         page.code("a `` b");
         page.code("`").code(" ");
         assert_eq!(page.finish(), "```a `` b````` ` ```   `");
+        let mut page = MarkdownPage::default();
+        page.lines("a\n````\n<b>\n");
+        assert_eq!(page.finish(), "`````\na\n````\n<b>\n`````\n");
     }
 
     proptest! {

@@ -1,27 +1,15 @@
-//! Table rows as text, for text and Markdown alike.
+//! What formats say of a comparison, in words.
 
 use gpuio_record::Metric;
 use gpuio_record::metric::Unit;
 
-use crate::comparison::{Comparison, Pair};
+use crate::comparison::{Alone, Comparison, Pair};
 use crate::evaluate::ranks_disagree;
 use crate::figure::{Basis, Row, Verdict};
 
-/// The cells of a row: metric, both values, ratio, interval, verdict.
-pub(crate) fn cells(row: &Row) -> [String; 6] {
-    [
-        row.metric.name(),
-        row.metric.print(row.baseline),
-        row.metric.print(row.other),
-        ratio(row.ratio),
-        interval(row),
-        verdict(row),
-    ]
-}
-
 /// Both ends; none if they mean nothing, or if they only cover rounding, which would look like
 /// certainty.
-fn interval(row: &Row) -> String {
+pub(super) fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
     // With two runs, its ends would be 0 and a number of twenty digits.
@@ -35,7 +23,7 @@ fn interval(row: &Row) -> String {
 }
 
 /// A ratio with three figures; with three decimals around 1, where small differences count.
-pub(crate) fn ratio(value: f64) -> String {
+pub(super) fn ratio(value: f64) -> String {
     match value {
         _ if value >= 100.0 => format!("{value:.0}"),
         _ if value >= 10.0 => format!("{value:.1}"),
@@ -46,7 +34,7 @@ pub(crate) fn ratio(value: f64) -> String {
 }
 
 /// The verdict in a word or two.
-pub(crate) fn verdict(row: &Row) -> String {
+pub(super) fn verdict(row: &Row) -> String {
     let (better, worse) = match row.metric.unit() {
         Unit::MicrosecondsPerMib => ("less CPU", "more CPU"),
         Unit::BytesPerSecond | Unit::PerSecond | Unit::Nanoseconds => ("faster", "slower"),
@@ -73,7 +61,7 @@ fn not_enough(row: &Row) -> String {
 }
 
 /// Runs of a pair, in words.
-pub(crate) fn runs(pair: &Pair) -> String {
+pub(super) fn runs(pair: &Pair) -> String {
     match pair.runs {
         [1, 1] => "one run each".to_owned(),
         [a, b] if a == b => format!("{a} runs each"),
@@ -81,14 +69,20 @@ pub(crate) fn runs(pair: &Pair) -> String {
     }
 }
 
+/// Where a result without a partner is, behind its name and `between`.
+pub(super) fn alone(comparison: &Comparison, alone: &Alone, between: &str) -> String {
+    let name = |side: usize| comparison.sides[side].name.as_str();
+    format!("{}{between}in {}, not in {}", alone.what, name(alone.side), name(alone.not_in))
+}
+
 /// Metrics that only one of the pair has can't be compared; they are listed.
-pub(crate) fn absent(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
+fn absent(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
     let there = |metric: &&Metric| pair.rows.iter().any(|row| row.metric == **metric);
     metrics.iter().filter(|metric| !there(metric)).map(Metric::name).collect()
 }
 
 /// A difference or an unknown property, one line each.
-pub(crate) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
+pub(super) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for difference in &pair.differences {
         let end = match difference.despite {
@@ -114,7 +108,7 @@ pub(crate) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
 }
 
 /// The basis of the page's intervals, and caveats, one line each.
-pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
+pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let all = [
         Basis::Repeats,
@@ -151,13 +145,12 @@ pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
 
 /// Results of the threshold: one line for each entry beyond it, and one for metrics that could not
 /// be checked.
-pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
+pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     let Some(threshold) = &comparison.threshold else {
         return Vec::new();
     };
     let mut lines = Vec::new();
     for (pair, row) in comparison.beyond() {
-        let cells = cells(row);
         let once = match row.basis {
             Basis::WithinRuns => "; one run each: repeat them to be sure",
             Basis::Rounding => "; one run each, and the noise is unknown: repeat them",
@@ -167,7 +160,13 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
         lines.push(format!(
             "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: entirely worse by \
              more than {} %{once}",
-            pair.baseline, cells[0], cells[1], cells[2], cells[3], cells[4], threshold.percent,
+            pair.baseline,
+            row.metric.name(),
+            row.metric.print(row.baseline),
+            row.metric.print(row.other),
+            ratio(row.ratio),
+            interval(row),
+            threshold.percent,
         ));
     }
     for metric in &threshold.metrics {

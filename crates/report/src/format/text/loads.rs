@@ -1,0 +1,204 @@
+//! Lines about jobs of special loads: with a steady state, a stonewall or flushes, files that were
+//! read whole, recorded calls, parts of larger loads, and jobs that ran several times.
+
+use gpuio_base::units::{human_count, human_ns, human_rate};
+use gpuio_document::{Item, Layout, List, Section, unique};
+use gpuio_record::{
+    EndedHow, JobPlan, JobResult, RangeKind, Record, ReplayPace, Steady, SteadyFigure, SteadyPlan,
+};
+
+use super::{mark, name_width, of_jobs};
+use crate::number::{bytes, count, float, many, throughput, time};
+use crate::workload::{self, jobs};
+
+/// A line per job with a criterion.
+pub(super) fn steady(record: &Record) -> Section {
+    let lines = jobs(record).filter_map(|(plan, job)| {
+        Some((plan.name.as_str(), steady_words(plan.steady.as_ref()?, job.steady.as_ref()?)))
+    });
+    of_jobs(record, "steady state:", lines)
+}
+
+fn steady_words(requested: &SteadyPlan, measured: &Steady) -> String {
+    let head = match measured.attained_at_ns {
+        Some(at) => format!("{} attained after {}", requested.requested, time(at)),
+        None => format!("{} NOT attained", requested.requested),
+    };
+    let Some(mean) = measured.mean else {
+        return format!("{head}; no window of {} was complete", time(requested.window_ns));
+    };
+    let amount = |value: f64| match requested.of {
+        SteadyFigure::Iops => format!("{} IOPS", human_count(value)),
+        SteadyFigure::Bandwidth => human_rate(value),
+        SteadyFigure::Latency => human_ns(value),
+    };
+    let window = time(requested.window_ns);
+    let seen = match measured.observed {
+        None => "unknown".to_owned(),
+        Some(seen) if requested.percent => format!("{seen:.3} %"),
+        // The formats are for amounts, which have no sign.
+        Some(seen) if seen < 0.0 => format!("-{}", amount(-seen)),
+        Some(seen) => amount(seen),
+    };
+    let what = if requested.slope { "slope" } else { "largest deviation" };
+    let each = if requested.slope { " a check" } else { "" };
+    format!("{head}; last window of {window}: mean {}, {what} {seen}{each}", amount(mean))
+}
+
+/// A line per job that came to a stonewall: the rate until then, and the rate until all were done.
+pub(super) fn stonewall(record: &Record) -> Section {
+    let lines = jobs(record).filter_map(|(plan, job)| {
+        let wall = job.stonewall?;
+        let rate = job.read.bytes_per_s + job.write.bytes_per_s;
+        let words = format!(
+            "{} in {} until the stonewall; then each thread went on to {}, what the fastest had \
+             begun by then: {} in {}",
+            throughput(wall.bytes_per_s),
+            time(wall.time_ns),
+            bytes(wall.bytes_per_thread),
+            throughput(rate),
+            time(job.last_done_ns)
+        );
+        Some((plan.name.as_str(), words))
+    });
+    of_jobs(record, "stonewall and wear-out:", lines)
+}
+
+/// A line per job that was to flush: how many calls, and how long one took on average.
+pub(super) fn flushes(record: &Record) -> Section {
+    let item = |(plan, job): (&JobPlan, &JobResult)| {
+        let (flush, done) = (plan.flush?, job.flushes?);
+        let call = if flush.data_only { "fdatasync" } else { "fsync" };
+        let mean = done
+            .ns
+            .checked_div(done.calls)
+            .map_or_else(String::new, |mean| format!(", {} each on average", time(mean)));
+        let text = format!(
+            "{}: {} calls of {call}{mean}; in the measured time, outside latencies",
+            plan.name,
+            count(done.calls)
+        );
+        Some(Item::new("flushes", text))
+    };
+    let mut section = Section::default();
+    section.list(List::new(Layout::labels(0).wide(), jobs(record).filter_map(item)));
+    section
+}
+
+/// A line per job that read whole files: what was read, and after what time all of it was in
+/// memory.
+pub(super) fn ranges(record: &Record) -> Section {
+    let lines = jobs(record).filter_map(|(plan, job)| {
+        let ranges = plan.ranges?;
+        let files = many(plan.targets.len() as u64, "file");
+        let what = match ranges.kind {
+            RangeKind::Files => format!("{files} whole"),
+            RangeKind::Tensors => format!("{} of {files}", many(ranges.count, "tensor")),
+        };
+        let passes = match ranges.passes {
+            1 => String::new(),
+            passes => format!(", {passes} times"),
+        };
+        let whole = ranges.bytes.saturating_mul(ranges.passes);
+        let is_ready = job.ended == EndedHow::Complete && job.read.bytes == whole;
+        let end = match is_ready {
+            true => format!("in memory after {}", time(job.last_done_ns)),
+            false => format!("NOT READY: {} were read", bytes(job.read.bytes)),
+        };
+        let words = format!(
+            "{what}, {}{passes}, by {}: {end}",
+            bytes(ranges.bytes),
+            many(u64::from(plan.threads), "thread")
+        );
+        Some((plan.name.as_str(), words))
+    });
+    of_jobs(record, "ready:", lines)
+}
+
+/// Lines per job that repeated recorded calls: what was repeated, what came of it, and what the
+/// trace does not have.
+pub(super) fn replay(record: &Record) -> Section {
+    let name = name_width(record);
+    let of_job = |(plan, job)| {
+        let (plan, job): (&JobPlan, &JobResult) = (plan, job);
+        let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
+        let whole = done.calls == of.calls;
+        let took = time(job.last_done_ns);
+        let made = match whole {
+            true => format!("made all {} in {took}", many(of.calls, "call")),
+            false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
+        };
+        let moved = (job.read.bytes + job.write.bytes, job.last_done_ns);
+        let recorded = match of.recorded_ns {
+            None => "the trace has no durations".to_owned(),
+            Some(recorded) => format!(
+                "recorded in {} ({}; now {})",
+                time(recorded),
+                throughput(per_second((of.read_bytes + of.written_bytes, recorded))),
+                throughput(per_second(moved))
+            ),
+        };
+        let waited = format!("threads waited {} for one another", time(done.waited_ns));
+        let mut lines = vec![format!("{made}, {recorded}; {waited}")];
+        if of.pace == ReplayPace::Recorded && whole {
+            let words =
+                "with the recorded pauses, a rate says little of the path; compare latencies";
+            lines.push(words.to_owned());
+        }
+        lines.extend(of.missing.as_ref().map(|missing| format!("the trace: {missing}")));
+        let first = format!("{:name$}  {}", plan.name, mark(record));
+        let below = lines.into_iter().map(|line| Item::new(" ".repeat(name + 2), line));
+        Some([Item::new(first, workload::replay(of))].into_iter().chain(below).collect::<Vec<_>>())
+    };
+    let mut section = Section::new("", "replay:");
+    let items = jobs(record).filter_map(of_job).flatten();
+    section.list(List::new(Layout { indent: 2, wide: true, ..Layout::default() }, items));
+    section
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn per_second((bytes, ns): (u64, u64)) -> f64 {
+    if ns == 0 { 0.0 } else { bytes as f64 / (ns as f64 / 1e9) }
+}
+
+/// A line per job that is a part of a larger load; one for all times of a job.
+pub(super) fn parts(record: &Record) -> Section {
+    let is_first = |plan: &JobPlan| plan.repeat.as_ref().is_none_or(|repeat| repeat.nth == 1);
+    let lines = jobs(record)
+        .filter(|(plan, _)| is_first(plan))
+        .filter_map(|(plan, _)| Some((plan.name.as_str(), plan.part?.words(plan))));
+    of_jobs(record, "part of a larger load:", lines)
+}
+
+/// A line per job that ran several times: how long each took, flushes included.
+pub(super) fn times(record: &Record) -> Section {
+    let names = jobs(record).filter_map(|(plan, _)| Some(plan.repeat.as_ref()?.of.as_str()));
+    let lines = unique(names).into_iter().filter_map(|of| {
+        let is_one = |plan: &JobPlan| plan.repeat.as_ref().is_some_and(|one| one.of == of);
+        let all: Vec<(&JobPlan, &JobResult)> =
+            jobs(record).filter(|(plan, _)| is_one(plan)).collect();
+        let wanted = all.first()?.0.repeat.as_ref()?.times;
+        Some((of, times_words(&all, wanted)))
+    });
+    of_jobs(record, "repeated jobs:", lines)
+}
+
+fn times_words(all: &[(&JobPlan, &JobResult)], wanted: u32) -> String {
+    let count = all.len() as u64;
+    let took = || all.iter().map(|(_, job)| job.last_done_ns);
+    let whole: u64 = took().sum();
+    let bytes: u64 = all.iter().map(|(_, job)| job.read.bytes + job.write.bytes).sum();
+    let mean = whole.checked_div(count).unwrap_or(0);
+    let rate = if whole > 0 { float(bytes) * 1e9 / float(whole) } else { 0.0 };
+    let cut = match count < u64::from(wanted) {
+        true => format!(" of {wanted}"),
+        false => String::new(),
+    };
+    format!(
+        "{count}{cut} times: {} each ({} to {}), {}",
+        time(mean),
+        time(took().min().unwrap_or(0)),
+        time(took().max().unwrap_or(0)),
+        throughput(rate)
+    )
+}
