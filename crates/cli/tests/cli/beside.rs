@@ -39,8 +39,8 @@ fn what_copies_take_from_a_computation_is_what_it_loses() {
         assert!(off.abs() < 1e-3, "{when}: {gpu:#}");
     }
     let taken = number(&job["read"]["iops"]) * 1e-3;
-    // On a busy machine the thread that enqueues launches is late, and what is taken in the meantime
-    // is taken from the next one: from a shorter time.
+    // On a busy machine the thread that enqueues launches is late, and what is taken in the
+    // meantime is taken from the next one: from a shorter time.
     let most = taken / (number(&gpu["busy_percent"]) / 100.0);
     let ratio = number(&gpu["ratio"]);
     let left = 1.0 - most - 0.02..1.0 - taken + 0.02;

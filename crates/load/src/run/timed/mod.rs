@@ -600,8 +600,8 @@ impl Loop<'_> {
         if self.checks { self.check(request) } else { Ok(()) }
     }
 
-    /// Tells those who wait for the block. It is counted by then: an accelerator that takes the last
-    /// batch of an epoch takes down what was moved until its end.
+    /// Tells those who wait for the block. It is counted by then: an accelerator that takes the
+    /// last batch of an epoch takes down what was moved until its end.
     #[inline]
     fn pass_on(&mut self, completed: &Completion) {
         match &mut self.blocks {
