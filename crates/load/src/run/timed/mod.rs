@@ -571,13 +571,26 @@ impl Loop<'_> {
             self.back_early(bytes);
         }
         let counted = Counted { write: request.op == Op::Write, ramp: !counts };
+        if completed.result.is_err() {
+            self.live().fail(counted);
+        } else if !from_tier {
+            let latency_ns = completed.ended.saturating_sub(request.due);
+            self.live().complete(counted, bytes, latency_ns);
+        }
+        // Counted first: an accelerator that takes the last batch of an epoch takes down what was
+        // moved until its end.
+        match &mut self.blocks {
+            Blocks::Sequence(_) => {}
+            Blocks::Feed(reader) => {
+                reader.completed(request, completed.ended, completed.result.is_ok());
+            }
+            Blocks::Replay(lane) => lane.completed(request.slot, completed.ended),
+        }
         if let Err(fault) = completed.result {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
             self.note_write(request, target, ReachedMap::failed);
-            self.live().fail(counted);
-            self.pass_on(completed);
             if self.out.failures.total >= FAILURES_MOST {
                 self.stopping = true;
                 self.out.gave_up = true;
@@ -585,12 +598,8 @@ impl Loop<'_> {
             return Ok(());
         }
         if from_tier {
-            self.pass_on(completed);
             return if self.checks { self.check(request) } else { Ok(()) };
         }
-        let latency_ns = completed.ended.saturating_sub(request.due);
-        self.live().complete(counted, bytes, latency_ns);
-        self.pass_on(completed);
         if request.op == Op::Write && self.flushes.as_mut().is_some_and(Flushes::wrote) {
             self.flush(counts)?;
         }
@@ -598,19 +607,6 @@ impl Loop<'_> {
             self.count_legs(completed, at);
         }
         if self.checks { self.check(request) } else { Ok(()) }
-    }
-
-    /// Tells those who wait for the block. It is counted by then: an accelerator that takes the
-    /// last batch of an epoch takes down what was moved until its end.
-    #[inline]
-    fn pass_on(&mut self, completed: &Completion) {
-        match &mut self.blocks {
-            Blocks::Sequence(_) => {}
-            Blocks::Feed(reader) => {
-                reader.completed(&completed.request, completed.ended, completed.result.is_ok());
-            }
-            Blocks::Replay(lane) => lane.completed(completed.request.slot, completed.ended),
-        }
     }
 
     /// An I/O that was back before the ramp ended is none of the requested bytes, even
