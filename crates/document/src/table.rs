@@ -16,7 +16,7 @@ pub enum Part {
 /// A column of a [`Table`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Its name for programs: the head in small letters, unless another is given.
+    /// Its name for programs: the head in lower case, unless another is given.
     pub(crate) key: Cow<'static, str>,
     pub(crate) head: Cow<'static, str>,
     /// The head where words are abbreviated.
@@ -28,6 +28,8 @@ pub struct Column {
     /// Whether its figures can do without the blank before their unit.
     pub(crate) tight: bool,
     pub(crate) part: Part,
+    /// Whether it goes where no row has a value for it.
+    pub(crate) if_any: bool,
 }
 
 /// How a terminal shows a table.
@@ -129,8 +131,6 @@ type Says<'a, T, V = Cell> = Box<dyn Fn(&T) -> V + 'a>;
 /// ```
 pub struct Columns<'a, T> {
     all: Vec<(Column, Says<'a, T>)>,
-    /// Whether a column goes where no row has a value for it.
-    if_any: Vec<bool>,
     mark: Option<Says<'a, T, String>>,
     over: Option<Says<'a, T, Option<String>>>,
 }
@@ -143,7 +143,7 @@ impl<T> std::fmt::Debug for Columns<'_, T> {
 
 impl<T> Default for Columns<'_, T> {
     fn default() -> Self {
-        Columns { all: Vec::new(), if_any: Vec::new(), mark: None, over: None }
+        Columns { all: Vec::new(), mark: None, over: None }
     }
 }
 
@@ -176,9 +176,8 @@ impl<'a, T> Columns<'a, T> {
     fn column(mut self, head: Cow<'static, str>, figures: bool, says: Says<'a, T>) -> Self {
         let key = head.to_lowercase().replace([' ', '.'], "_").into();
         let title = String::new();
-        let (short, tight, part) = (None, false, Part::Both);
-        self.all.push((Column { key, head, short, title, figures, tight, part }, says));
-        self.if_any.push(false);
+        let (short, tight, part, if_any) = (None, false, Part::Both, false);
+        self.all.push((Column { key, head, short, title, figures, tight, part, if_any }, says));
         self
     }
 
@@ -241,11 +240,8 @@ impl<'a, T> Columns<'a, T> {
 
     /// Leaves the last column out where no row has a value in it.
     #[must_use]
-    pub fn if_any(mut self) -> Self {
-        if let Some(last) = self.if_any.last_mut() {
-            *last = true;
-        }
-        self
+    pub fn if_any(self) -> Self {
+        self.last(|column| column.if_any = true)
     }
 
     /// The table of these rows.
@@ -265,14 +261,9 @@ impl<'a, T> Columns<'a, T> {
             Row { cells: cells.collect(), mark: self.mark.as_ref().map(|mark| mark(row)), over }
         };
         let rows = rows.into_iter().map(row).collect();
-        let if_any = self.if_any;
         let columns = self.all.into_iter().map(|(column, _)| column).collect();
         let (name, look) = (name.into(), Look::Ruled);
         let table = Table { name, columns, rows, look, id: "", class: "" };
-        let mut at = 0;
-        table.only(|_, cells| {
-            at += 1;
-            !if_any[at - 1] || cells.iter().any(|cell| !cell.is_absent())
-        })
+        table.only(|column, cells| !column.if_any || cells.iter().any(|cell| !cell.is_absent()))
     }
 }

@@ -1,4 +1,4 @@
-//! Engines and paths from outside, on the software GPU and, where told, on hardware.
+//! Engines and paths from outside, on the software GPU or, by `GPUIO_TEST_GPU=system`, on hardware.
 
 mod engine_fault;
 mod engine_reference;
