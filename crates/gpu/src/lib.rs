@@ -58,7 +58,7 @@ pub use gpuio_base::pattern::Mismatch;
 pub use kernels::{Checker, PatternKernels, REPORT_LEN};
 pub use locked::{Leaked, Locked, PageSize};
 pub use managed::{Managed, Side};
-pub use mapped_file::{FilePages, MapError, MappedFile, RetiredFile};
+pub use mapped_file::{COPIED_BY_DEVICE, FilePages, MapError, MappedFile, RetiredFile};
 pub use memory::DeviceBuf;
 pub use module::{Arg, Kernel, Module};
 pub use pinned::{Pinned, Registered};

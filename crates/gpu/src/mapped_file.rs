@@ -39,6 +39,12 @@ pub enum MapError {
     Gpu(#[from] GpuError),
 }
 
+/// Shorter copies of the driver's may be made by the processor, inside the call that enqueues them
+/// (CUDA 13.0, driver 580.159 on an H100: up to 24 KiB). Where another process has made a mapped
+/// file shorter, that is a SIGBUS. Longer ones are read by the device, out of the pages that it has
+/// pinned.
+pub const COPIED_BY_DEVICE: usize = 64 << 10;
+
 /// Bytes that are brought into the page cache between two looks at whether to go on.
 const STEP: usize = 256 << 20;
 

@@ -8,8 +8,9 @@
 //! device to write.
 //!
 //! **Groups.** Requests wait until they are [`GpuSide::batch`], or until nothing is in flight; then
-//! they go into a stream with one event behind them. A lone short block is a copy by the driver,
-//! which is over sooner than a launch.
+//! they go into a stream with one event behind them. A lone block of [`COPIED_BY_DEVICE`] and more
+//! is a copy by the driver, which is over sooner than a launch. A shorter one is a launch too: the
+//! driver may have the processor read it, which ends the process where the file became shorter.
 //!
 //! **Waiting.** The thread sleeps until the oldest group is done, where the GPU then still has
 //! [`SLEEP_BYTES`] to read: the interrupt takes less time than these. With less it looks at the
@@ -27,7 +28,7 @@ use std::sync::atomic::AtomicU64;
 
 use gpuio_base::catalog::MAPPED_COPY_BYTES;
 use gpuio_base::stat::add_single_writer;
-use gpuio_gpu::{DevPtr, GpuError, MappedFile, PieceList, Stream, Wait};
+use gpuio_gpu::{COPIED_BY_DEVICE, DevPtr, GpuError, MappedFile, PieceList, Stream, Wait};
 
 use super::destination::Destination;
 use super::launcher::Launcher;
@@ -125,15 +126,15 @@ struct Group {
     first: Option<Block>,
     /// Blocks that get a copy by the driver each.
     copies: Vec<Block>,
-    /// The other blocks, written as they come. None: all blocks are copies.
-    list: Option<PieceList>,
+    /// The other blocks, written as they come.
+    list: PieceList,
     bytes: u64,
     /// Those of them in `copies`.
     copied: u64,
 }
 
 impl Group {
-    fn with_room(full: u32, list: Option<PieceList>) -> Group {
+    fn with_room(full: u32, list: PieceList) -> Group {
         let (slots, copies) = (Vec::with_capacity(full as usize), Vec::new());
         Group { slots, first: None, copies, list, bytes: 0, copied: 0 }
     }
@@ -144,21 +145,21 @@ impl Group {
         self.first.get_or_insert(block);
         let len = u64::from(block.len);
         self.bytes += len;
-        match self.list.as_mut().filter(|_| !block.is_copied()) {
-            Some(list) => list.push(block.seen, block.to, len, piece_max),
-            None => {
-                self.copied += len;
-                self.copies.push(block);
-            }
+        if block.is_copied() {
+            self.copied += len;
+            self.copies.push(block);
+        } else {
+            self.list.push(block.seen, block.to, len, piece_max);
         }
     }
 
-    /// Makes a copy of a block that stayed alone: it is over sooner than a launch.
+    /// Makes a copy of a block that stayed alone, if the device reads it.
     fn copy_if_alone(&mut self) {
-        if let (1, Some(block), Some(list)) = (self.slots.len(), self.first, &mut self.list)
+        if let (1, Some(block)) = (self.slots.len(), self.first)
             && self.copies.is_empty()
+            && block.len as usize >= COPIED_BY_DEVICE
         {
-            list.clear();
+            self.list.clear();
             self.copies.push(block);
             self.copied = self.bytes;
         }
@@ -168,9 +169,7 @@ impl Group {
         self.slots.clear();
         self.copies.clear();
         self.first = None;
-        if let Some(list) = &mut self.list {
-            list.clear();
-        }
+        self.list.clear();
         (self.bytes, self.copied) = (0, 0);
     }
 
@@ -185,7 +184,7 @@ impl Group {
     unsafe fn put(
         &self,
         stream: &Stream,
-        launcher: Option<&Launcher>,
+        launcher: &Launcher,
         longest: u64,
     ) -> Result<(), GpuError> {
         for block in &self.copies {
@@ -193,20 +192,19 @@ impl Group {
             // read of it may meet as well.
             unsafe { stream.h2d(block.to, block.host, block.len as usize) }?;
         }
-        let list = self.list.as_ref().filter(|list| list.count() > 0);
-        let (Some(launcher), Some(list)) = (launcher, list) else {
+        if self.list.count() == 0 {
             return Ok(());
-        };
+        }
         // SAFETY: the caller's promise. Mappings are whole pages, so that the rest of a word in
         // which a block begins or ends is live too.
-        unsafe { launcher.launch_list(stream, list, longest) }
+        unsafe { launcher.launch_list(stream, &self.list, longest) }
     }
 }
 
 struct Mapped {
     // Drop order: the streams are waited for before anything goes that the GPU reads or writes.
     queues: StreamQueues,
-    launcher: Option<Launcher>,
+    launcher: Launcher,
     /// Blocks in lists are cut into pieces of at most so many bytes.
     piece_max: u64,
     /// The longest piece that there can be.
@@ -258,19 +256,13 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     // before it was full, which happens only while no other is in flight.
     let count = config.slots / full + 2;
     let longest = u64::from(config.block_max).min(MAPPED_COPY_BYTES);
-    let launcher = match full {
-        1 => None,
-        _ => Some(Launcher::new(&gpu.context, (count, full), longest).map_err(driver)?),
-    };
+    let launcher = Launcher::new(&gpu.context, (count, full), longest).map_err(driver)?;
     let queues = StreamQueues::waited_for(&gpu.context, gpu.streams, count, Wait::Block);
     let (host, device_bytes) = destination.bytes();
-    let host_bytes = host + launcher.as_ref().map_or(0, Launcher::bytes);
-    let piece_max = launcher.as_ref().map_or(longest, |launcher| {
-        // A group that goes before it is full is cut as coarsely as a full one.
-        launcher.piece_max(longest * u64::from(full))
-    });
-    let list = |number| launcher.as_ref().map(|launcher| launcher.list(number));
-    let groups = (0..count).map(|number| Group::with_room(full, list(number))).collect();
+    let host_bytes = host + launcher.bytes();
+    // A group that goes before it is full is cut as coarsely as a full one.
+    let piece_max = launcher.piece_max(longest * u64::from(full));
+    let groups = (0..count).map(|nth| Group::with_room(full, launcher.list(nth))).collect();
     let path = Mapped {
         queues: queues.map_err(driver)?,
         groups,
@@ -328,11 +320,10 @@ impl Mapped {
         self.next = (at + 1) % self.queues.count();
         let group = &mut self.groups[number as usize];
         group.copy_if_alone();
-        let (launcher, longest) = (self.launcher.as_ref(), self.longest);
         // SAFETY: destinations are their requests' alone until these come back, the list is the
         // group's until its event is reached, nothing in this process writes the mappings, and
         // all of it is dropped after the streams were waited for.
-        let put = unsafe { group.put(self.queues.stream(at), launcher, longest) };
+        let put = unsafe { group.put(self.queues.stream(at), &self.launcher, self.longest) };
         let (bytes, before) = (group.bytes, self.ended.len());
         self.order.push_back((at, bytes));
         self.in_flight += bytes;

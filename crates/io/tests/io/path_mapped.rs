@@ -199,8 +199,11 @@ fn short_blocks_together_are_a_launch_and_others_are_copies() {
     };
     let many = [(0, 4096), (12_288, 4096), (4096, 4096), (8192, 4096)];
     assert_eq!(counted(SMALL, &many), (4 * 4096, 0));
-    assert_eq!(counted(SMALL, &many[..1]), (0, 4096), "a lone block");
-    assert_eq!(counted(Shape { batch: 1, ..SMALL }, &many), (0, 4 * 4096));
+    assert_eq!(counted(SMALL, &many[..1]), (4096, 0), "a lone block that the processor might read");
+    assert_eq!(counted(SMALL, &[(0, 65_536)]), (0, 65_536), "a lone block that the device reads");
+    let alone = Shape { batch: 1, ..SMALL };
+    assert_eq!(counted(alone, &many), (4 * 4096, 0));
+    assert_eq!(counted(alone, &[(0, 65_536), (7, 65_535)]), (65_535, 65_536));
     let large = Shape { block_max: 1 << 20, ..SMALL };
     let mixed = [(0, 1 << 20), (1 << 20, 4096), (7, 1 << 20), (5, (1 << 20) - 1)];
     assert_eq!(counted(large, &mixed), (4096 + (1 << 20) - 1, 2 << 20));
@@ -315,6 +318,32 @@ fn what_write_puts_into_the_file_is_seen() {
     }
 }
 
+/// The pages are pinned: what the file has lost is still there, and no read ends the process.
+#[test]
+fn a_file_that_becomes_shorter_ends_no_process() {
+    let context = context();
+    for held in places() {
+        let blocks = [1_u32, 4096, 24 << 10, (24 << 10) + 1, 65_535, 65_536];
+        for shape in [SMALL, Shape { batch: 1, ..SMALL }] {
+            held.file.set_len(0).unwrap();
+            let mut bytes = vec![0; usize::try_from(LEN).unwrap()];
+            pattern::fill(&mut bytes, KEY, 0);
+            held.file.write_all_at(&bytes, 0).unwrap();
+            let config = config(shape, &context, &held, &[held.map(&context, 0..LEN)]);
+            let mut path = opened(config).unwrap();
+            let clock = Clock::start();
+            for len in [LEN - 4096, LEN / 2, 4096, 1, 0] {
+                held.file.set_len(len).unwrap();
+                for block in blocks {
+                    let at = LEN - u64::from(block);
+                    let done = go(path.as_mut(), &clock, &[read(0, at, block, &clock)]);
+                    assert_eq!(done[0].result, Ok(()), "{block} bytes, file of {len}");
+                }
+            }
+        }
+    }
+}
+
 /// One registration, many workers.
 #[test]
 fn workers_share_a_mapping() {
@@ -405,15 +434,17 @@ fn child_corrupt() {
     let mut path = opened(config(Shape { batch: 1, ..SMALL }, &context, held, &mapped)).unwrap();
     let clock = Clock::start();
     let blocks: Vec<Request> =
-        (0..3).map(|slot| read(slot, u64::from(slot) * 4096, 4096, &clock)).collect();
+        (0..3).map(|slot| read(slot, u64::from(slot) * 65_536, 65_536, &clock)).collect();
     go(path.as_mut(), &clock, &blocks);
     let found: Vec<_> = (0..3)
-        .map(|slot| path.check(PatternBlock::new(slot, KEY, u64::from(slot) * 4096, 4096)).unwrap())
+        .map(|slot| {
+            path.check(PatternBlock::new(slot, KEY, u64::from(slot) * 65_536, 65_536)).unwrap()
+        })
         .collect();
     let bad = found[1].unwrap();
     assert_eq!((found[0], found[2]), (None, None));
     // Where it went wrong can't be told: there is no second copy.
-    assert_eq!((bad.offset, bad.bad_words, bad.leg), (4096 + 2048, 1, None));
+    assert_eq!((bad.offset, bad.bad_words, bad.leg), (65_536 + 32_768, 1, None));
 }
 
 #[test]

@@ -7,14 +7,14 @@
 use std::cell::RefCell;
 
 use gpuio_gpu::resident_copy::{self, Outcome};
-use gpuio_gpu::{DevPtr, GpuError};
+use gpuio_gpu::{COPIED_BY_DEVICE, DevPtr, GpuError};
 
 use crate::Op;
 use crate::device::staging::StagingRing;
 use crate::device::{Device, SMALL_SLOT};
 use crate::fault::Fault;
 use crate::file::{OpenFile, ReadBuffer};
-use crate::mapped::{BY_DEVICE, MappedRange};
+use crate::mapped::MappedRange;
 use crate::memory::MemoryLocation;
 use crate::transferred::Transferred;
 
@@ -174,7 +174,7 @@ impl SmallState {
             for part in range.parts().filter(|part| part.before >= copied) {
                 let address = request.address + part.before as u64;
                 // Short parts are the first and the last alone.
-                let at = if part.before == 0 { 0 } else { BY_DEVICE };
+                let at = if part.before == 0 { 0 } else { COPIED_BY_DEVICE };
                 // SAFETY: as above, until the wait below.
                 unsafe { ring.copy_mapped(slot, at, part.at, location, address, part.len) }?;
             }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
-use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
+use gpuio_gpu::{
+    COPIED_BY_DEVICE, Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream,
+    Wait,
+};
 
 use crate::Op;
 use crate::clock::{Clock, Nanos};
 use crate::device::pace::{CopyPace, PacedCopy};
-use crate::mapped::{BY_DEVICE, copy_pages};
+use crate::mapped::copy_pages;
 use crate::memory::MemoryLocation;
 
 /// Slots of a ring for large calls: one is filled while others are copied.
@@ -407,7 +410,7 @@ impl StagingRing {
     }
 
     /// Copies bytes of a mapped file by the driver. Does not wait: the slot is free when the copy
-    /// has ended. Only a copy below [`BY_DEVICE`] uses it, from `slot_offset` on.
+    /// has ended. Only a copy below [`COPIED_BY_DEVICE`] uses it, from `slot_offset` on.
     ///
     /// # Safety
     ///
@@ -422,7 +425,7 @@ impl StagingRing {
         len: usize,
     ) -> Result<(), GpuError> {
         let mut from = from.cast_mut();
-        if len < BY_DEVICE && slot_offset + len <= self.slot_len {
+        if len < COPIED_BY_DEVICE && slot_offset + len <= self.slot_len {
             let to = slot.memory.at.wrapping_add(slot_offset);
             // SAFETY: bytes of the slot, which is this thread's until the copy below has ended.
             if unsafe { copy_pages(to, from, len) } {

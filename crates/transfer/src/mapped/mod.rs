@@ -53,7 +53,7 @@ pub(crate) use inode::MappedInode;
 use lease::Watcher;
 use mapper::Mapper;
 pub use mapping::{FileMapping, MappingError, MappingState};
-pub(crate) use pages::{BY_DEVICE, copy_pages};
+pub(crate) use pages::copy_pages;
 use queued::QueuedCopies;
 
 /// Shorter files are not mapped, bytes.

@@ -2,11 +2,6 @@
 
 use std::ffi::c_void;
 
-/// Shorter copies of the driver's may be made by the processor, inside the call that enqueues them
-/// (CUDA 13.0, driver 580.159 on an H100: up to 24 KiB). Where another process has made the file
-/// shorter, that is a SIGBUS. Longer ones are read by the GPU, out of the pages that it has pinned.
-pub(crate) const BY_DEVICE: usize = 64 << 10;
-
 /// Copies `len` bytes of a mapped file; true if that was done. What the file has lost meanwhile is
 /// zeros, as for the GPU. The kernel reads them (process_vm_readv(2), of this process), since it
 /// answers with an errno; false where a filter of system calls refuses that.
