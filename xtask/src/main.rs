@@ -38,6 +38,7 @@ const TASKS: &[(&str, &str, Task)] = &[
     ),
     ("model", "lock-free parts in every order of threads (--only WORDS)", task_model::run),
     ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
+    ("rounds", "all tests so often, each time in another order (N [SEED])", task_ci::rounds),
     ("site", "documentation as a site, below target/site (--check: links only)", task_site::run),
     ("tidy", "rules no compiler checks", task_tidy::run),
 ];

@@ -1,10 +1,9 @@
 //! `cargo xtask ci`: every check a change must pass, in order, stopping at the first that fails.
 //!
-//! Standard output ends with one plain line, `N passed, N failed`, the sum over all test
-//! binaries.
+//! Standard output ends with one plain line, `N passed, N failed, N skipped`, the sum over all test
+//! programs. Tests that left something out because the machine lacks it are skipped, and passed.
 
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -14,6 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 use crate::{task_lab, task_model, task_site, task_tidy};
 
 pub(crate) mod packages;
+mod programs;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     if let Err(error) = &result {
         println!("\nci: stopped: {error:#}");
     }
-    println!("{} passed, {} failed", counts.passed, counts.failed);
+    println!("{counts}");
     result
 }
 
@@ -98,11 +98,23 @@ fn step_with_outcome(
     work: impl FnOnce() -> anyhow::Result<&'static str>,
 ) -> anyhow::Result<()> {
     println!("== {name}");
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor_seconds());
     let result = work().with_context(|| format!("step \"{name}\" failed"));
     let outcome = *result.as_ref().unwrap_or(&"FAILED");
-    println!("== {name}: {outcome}, {:.1} s\n", start.elapsed().as_secs_f64());
+    let (wall, busy) = (start.elapsed().as_secs_f64(), processor_seconds() - before);
+    println!("== {name}: {outcome}, {wall:.1} s, {busy:.0} s of processors\n");
     result.map(drop)
+}
+
+/// What this process and those of its children that are over have taken (proc_pid_stat(5), fields
+/// 14 to 17); 0 where that can't be read.
+fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        after_name.split(' ').skip(12).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+    #[expect(clippy::cast_precision_loss, reason = "it is shown in seconds")]
+    return ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
 }
 
 /// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
@@ -148,12 +160,20 @@ fn document(root: &Path) -> anyhow::Result<()> {
 struct Counts {
     passed: u64,
     failed: u64,
+    skipped: u64,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
 }
 
 impl Counts {
-    /// Adds one line of test output, if it is the result line of a test binary:
-    /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`.
+    /// Adds one line of test output, if it is the result line of a test program,
+    /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`, or says what was left out.
     fn add(&mut self, line: &str) {
+        self.skipped += u64::from(programs::is_skipped(line));
         let Some(result) = line.strip_prefix("test result:") else {
             return;
         };
@@ -167,13 +187,6 @@ impl Counts {
     }
 }
 
-/// How many tests run at once unless the environment says it: more than processors, since many
-/// tests wait most of the time.
-fn test_threads() -> String {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (processors + 1).to_string())
-}
-
 /// Where trees of thousands of small files are made quickly: in memory, if there is a GiB of it.
 fn trees_in_memory() -> Option<&'static str> {
     const AT: &str = "/dev/shm";
@@ -181,27 +194,69 @@ fn trees_in_memory() -> Option<&'static str> {
     (space.f_bavail.saturating_mul(space.f_frsize) >= 1 << 30).then_some(AT)
 }
 
-/// Runs all tests, showing their output as it comes.
+/// What test programs find in their environment.
+fn test_envs(python: Option<&Path>) -> Vec<(&'static str, OsString)> {
+    let mut envs = Vec::new();
+    envs.extend(python.map(|python| (packages::PYTHON, python.as_os_str().to_owned())));
+    envs.extend(trees_in_memory().map(|at| ("GPUIO_TEST_TREES", OsString::from(at))));
+    envs
+}
+
+/// Tests at once in each program unless the environment says it; programs run beside each other.
+const THREADS: usize = 2;
+
+/// Runs all tests, showing what each program printed when it has ended. As many programs at a time
+/// as there are processors, and one more, since many tests wait most of the time.
 fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Result<()> {
-    let mut command = Command::new(cargo_path());
-    command.current_dir(root).args(["test", "--workspace", "--no-fail-fast"]);
-    command.env("RUST_TEST_THREADS", test_threads());
-    command.envs(python.map(|python| (packages::PYTHON, python)));
-    command.envs(trees_in_memory().map(|at| ("GPUIO_TEST_TREES", at)));
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {command:?}"))?;
-    let output = child.stdout.take().context("the child's standard output is missing")?;
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.context("cannot read the output of the tests")?;
-        let line = String::from_utf8_lossy(&line);
+    let envs = test_envs(python);
+    let given = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (at_a_time, threads) = (processors + 1, given.unwrap_or(THREADS));
+    let mut line = |line: &str| {
         println!("{line}");
-        counts.add(&line);
-    }
-    let status = child.wait().context("cannot wait for the tests")?;
-    ensure!(status.success(), "{command:?} ended with {status}");
+        counts.add(line);
+    };
+    let how = programs::How { at_a_time, threads, seed: None, envs: &envs };
+    let failed = programs::Programs::build(root)?.run(&how, &mut line)?;
+    programs::examples(root, &envs, &mut line)?;
+    ensure!(failed.is_empty(), "tests failed in {}", failed.join(", "));
     ensure!(counts.passed > 0, "no test ran: has the form of the result lines changed?");
+    Ok(())
+}
+
+/// `cargo xtask rounds N [SEED]`: all tests N times, in an order drawn anew, with 3 and 12 at once
+/// in turn. Tests that depend on each other, or on a quiet machine, fail here.
+pub(crate) fn rounds(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let numbers: Vec<u64> = arguments.iter().filter_map(|text| text.parse().ok()).collect();
+    let (count, first) = match numbers[..] {
+        [count] if arguments.len() == 1 => (count, 1),
+        [count, first] if arguments.len() == 2 => (count, first),
+        _ => bail!("rounds takes how many, and the first one's seed if it is not 1"),
+    };
+    let python = packages_step(root, true)?;
+    let (envs, programs) = (test_envs(python.as_deref()), programs::Programs::build(root)?);
+    let mut wrong = 0;
+    for seed in first..first + count {
+        let (begin, mut counts) = (Instant::now(), Counts::default());
+        let threads = if seed % 2 == 1 { 3 } else { 12 };
+        let how = programs::How { at_a_time: 1, threads, seed: Some(seed), envs: &envs };
+        let failed = programs.run(&how, |line| {
+            if !line.ends_with("... ok") {
+                println!("{line}");
+            }
+            counts.add(line);
+        })?;
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
+        println!(
+            "== round {seed}: {threads} at once, {:.0} s, load {load}: {counts}{}{}",
+            begin.elapsed().as_secs_f64(),
+            if failed.is_empty() { "" } else { ", in " },
+            failed.join(", "),
+        );
+        wrong += counts.failed.max(failed.len() as u64);
+    }
+    ensure!(wrong == 0, "{wrong} tests failed in {count} rounds");
     Ok(())
 }
 

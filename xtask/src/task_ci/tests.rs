@@ -12,10 +12,13 @@ fn result_lines_add_up_and_other_lines_do_not_count() {
         "test result: nonsense",
         "it said test result: ok. 7 passed; 0 failed;",
         "7 passed; 7 failed;",
+        "SKIPPED: no Chromium here (page::opens)",
+        "skipped: no AIO here (engines)",
+        "it was skipped",
     ] {
         counts.add(line);
     }
-    assert_eq!(counts, Counts { passed: 18, failed: 2 });
+    assert_eq!(counts, Counts { passed: 18, failed: 2, skipped: 2 });
 }
 
 #[test]
