@@ -1,9 +1,12 @@
-//! As much XML as hwloc writes: tags with attributes, no text between them.
-//!
-//! People send fragments, with tags cut out and lines of dots between: whether tags are closed is
-//! not checked, and what stands between tags is passed over.
+//! Tags of XML, by quick-xml, where people send fragments: with tags cut out and lines of dots
+//! between. Whether tags are closed is not checked, and what stands between tags is passed over.
 
 use std::borrow::Cow;
+
+use quick_xml::XmlVersion;
+use quick_xml::events::Event;
+use quick_xml::events::attributes::Attributes;
+use quick_xml::reader::Reader;
 
 use crate::{CaptureError, Captured};
 
@@ -12,7 +15,7 @@ pub(crate) struct Tag<'t> {
     /// Its name; that of a closing tag without the slash.
     pub(crate) name: &'t str,
     /// Attributes in their order, entities undone.
-    pub(crate) attributes: Vec<(&'t str, Cow<'t, str>)>,
+    attributes: Vec<(&'t str, Cow<'t, str>)>,
     /// Whether it opens an element that is closed later.
     pub(crate) opens: bool,
     pub(crate) closes: bool,
@@ -30,7 +33,7 @@ impl Tag<'_> {
 /// More mistakes than a text has that is worth reading: each costs a look at all lines before.
 const MOST_MISTAKES: usize = 100;
 
-/// More attributes than any tag of hwloc's has.
+/// More attributes than any tag of hwloc's has; others are passed over.
 const MOST_ATTRIBUTES: usize = 100;
 
 /// The tags of a text, one after the other.
@@ -79,96 +82,48 @@ impl<'t> Tags<'t> {
     }
 
     /// The next tag; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Tag<'t>>, CaptureError> {
-        loop {
-            let Some(start) = self.text[self.at..].find('<').map(|at| self.at + at) else {
-                return Ok(None);
-            };
+    fn next(&mut self) -> Result<Option<Tag<'t>>, CaptureError> {
+        while let Some(start) = self.text[self.at..].find('<').map(|at| self.at + at) {
+            let rest = &self.text[start..];
+            // No tag has a `<` in it: one that was cut ends before the next, which a reader of the
+            // whole text would take for its attributes. Comments and declarations may have one.
+            let any = rest[1..].starts_with(['!', '?']);
+            let next = rest[1..].find('<').filter(|_| !any);
+            let piece = &rest[..next.map_or(rest.len(), |at| at + 1)];
+            let mut reader = Reader::from_str(piece);
+            reader.config_mut().allow_unmatched_ends = true;
+            let torn = |at| error(self.text, start + at, "a whole tag, with values in quotes");
             self.at = start + 1;
-            let rest = &self.text[self.at..];
-            // Declarations, comments and the document's type.
-            let skipped = [("?", "?>"), ("!--", "-->"), ("!", ">")];
-            let skipped = skipped.iter().find(|(begin, _)| rest.starts_with(begin));
-            let Some((_, end)) = skipped else { return self.tag(start).map(Some) };
-            let length = rest.find(end).ok_or_else(|| error(self.text, start, "an end of it"))?;
-            self.at += length + end.len();
-        }
-    }
-
-    fn tag(&mut self, start: usize) -> Result<Tag<'t>, CaptureError> {
-        let closes = self.eat('/');
-        let name = self.word();
-        if name.is_empty() {
-            return Err(error(self.text, self.at, "a tag's name"));
-        }
-        let mut attributes = Vec::new();
-        loop {
-            self.blanks();
-            if self.eat('>') {
-                return Ok(Tag { name, attributes, opens: !closes, closes, at: start });
+            // A value without an end begins behind the last quote.
+            let quote = piece.rfind(['"', '\'']).filter(|_| !any);
+            let event =
+                reader.read_event().map_err(|_| torn(quote.map_or(0, |quote| quote + 1)))?;
+            let length = usize::try_from(reader.buffer_position()).unwrap_or(piece.len());
+            self.at = start + length;
+            // Lengths of the marks before and behind name and attributes.
+            let (name, before, behind) = match &event {
+                Event::Start(tag) => (tag.name(), 1, 1),
+                Event::Empty(tag) => (tag.name(), 1, 2),
+                Event::End(tag) => (tag.name(), 2, 1),
+                _ => continue,
+            };
+            let (closes, opens) = (before == 2, before == behind);
+            let inside = &piece[before..length - behind];
+            let name = &inside[..name.0.len()];
+            let mut all = Attributes::new(if closes { "" } else { inside }, name.len());
+            let all = all.with_checks(false).take(MOST_ATTRIBUTES).map(|found| {
+                let found = found.map_err(|_| torn(0))?;
+                let value = found.normalized_value(XmlVersion::Implicit1_0);
+                Ok((found.key.0, value.unwrap_or(found.value)))
+            });
+            let attributes = all.collect::<Result<Vec<_>, _>>()?;
+            if name.is_empty() {
+                return Err(torn(0));
             }
-            if self.eat('/') {
-                if self.eat('>') {
-                    return Ok(Tag { name, attributes, opens: false, closes, at: start });
-                }
-                return Err(error(self.text, self.at, "`>`"));
-            }
-            if attributes.len() == MOST_ATTRIBUTES {
-                return Err(error(self.text, self.at, "fewer attributes"));
-            }
-            attributes.push(self.attribute()?);
+            return Ok(Some(Tag { name, attributes, opens, closes, at: start }));
         }
+        Ok(None)
     }
-
-    fn attribute(&mut self) -> Result<(&'t str, Cow<'t, str>), CaptureError> {
-        let key = self.word();
-        if key.is_empty() {
-            return Err(error(self.text, self.at, "an attribute, `>` or `/>`"));
-        }
-        self.blanks();
-        if !self.eat('=') {
-            return Err(error(self.text, self.at, "`=` and the attribute's value"));
-        }
-        self.blanks();
-        let quote = if self.eat('"') { '"' } else { '\'' };
-        if quote == '\'' && !self.eat('\'') {
-            return Err(error(self.text, self.at, "a value in quotes"));
-        }
-        let rest = &self.text[self.at..];
-        let length = rest.find(quote).filter(|end| !rest[..*end].contains('<'));
-        let length =
-            length.ok_or_else(|| error(self.text, self.at, "a value that ends in a quote"))?;
-        self.at += length + 1;
-        Ok((key, unescape(&rest[..length])))
-    }
-
-    fn eat(&mut self, mark: char) -> bool {
-        let there = self.text[self.at..].starts_with(mark);
-        self.at += if there { mark.len_utf8() } else { 0 };
-        there
-    }
-
-    fn blanks(&mut self) {
-        let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
-    }
-
-    fn word(&mut self) -> &'t str {
-        let rest = &self.text[self.at..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-:.".contains(c)));
-        let word = &rest[..end.unwrap_or(rest.len())];
-        self.at += word.len();
-        word
-    }
-}
-
-/// The entities that XML has of itself; others stay as they are.
-fn unescape(text: &str) -> Cow<'_, str> {
-    if !text.contains('&') {
-        return Cow::Borrowed(text);
-    }
-    let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
-    Cow::Owned(plain.replace("&apos;", "'").replace("&amp;", "&"))
 }
 
 /// An error at a byte of the whole text.

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
+use gpuio_testkit::child;
 use support::{
     DRIVER, HANG, Mapped, SURE, WANTED, cuda, dir, file, gpuio, on_system, random_bytes, writer,
 };
@@ -254,21 +254,18 @@ fn null_is_refused() {
 
 /// Runs a test again in a process of its own, since a library reads its environment once. False in
 /// that process.
-fn in_own_process(test: &str, variable: &str, value: &str) -> bool {
+fn in_own_process(test: impl Fn(), variable: &str, value: &str) -> bool {
     if std::env::var_os(variable).is_some_and(|now| now == value) {
         return false;
     }
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args([test, "--exact", "--nocapture"]).env(variable, value);
-    let output = child.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    child::passes(test, &[(variable, value)]);
     true
 }
 
 #[test]
 fn without_a_driver_the_reason_is_given() {
     const NONE: &str = "/nonexistent/libcuda.so";
-    if in_own_process("without_a_driver_the_reason_is_given", DRIVER, NONE) {
+    if in_own_process(without_a_driver_the_reason_is_given, DRIVER, NONE) {
         return;
     }
     let (dir, gpuio) = (dir(), gpuio());
@@ -279,9 +276,9 @@ fn without_a_driver_the_reason_is_given() {
 
 #[test]
 fn a_gpu_that_can_not_register_such_memory_is_refused() {
-    const TEST: &str = "a_gpu_that_can_not_register_such_memory_is_refused";
     // Only the software GPU can be made so.
-    if on_system() || in_own_process(TEST, "GPUIO_SOFT_READ_ONLY_REGISTER", "0") {
+    let test = a_gpu_that_can_not_register_such_memory_is_refused;
+    if on_system() || in_own_process(test, "GPUIO_SOFT_READ_ONLY_REGISTER", "0") {
         return;
     }
     let (dir, gpuio) = (dir(), gpuio());

@@ -81,7 +81,8 @@ pub(crate) const NOTHING: &str = "nothing";
 /// Other tools do not report it.
 const NOT_REPORTED: OfReading = |_| None;
 
-/// Every aspect, in the order in which differences are shown.
+/// Every aspect, in the order in which differences are shown. They are of results and not of keys
+/// of job files; which key is in one is tested where the keys are (`told_apart` in `job`).
 pub const ASPECTS: &[Aspect] = &[
     Aspect {
         key: "ended",

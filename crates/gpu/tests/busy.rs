@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 use gpuio_gpu::{Busy, BusyWith, Context, Driver, Event, Wait};
-use gpuio_testkit::gpu::{child_passes, on_system, which};
+use gpuio_testkit::child;
+use gpuio_testkit::gpu::{on_system, which};
 
 fn context() -> Context {
     let driver = Driver::load(&which()).unwrap();
@@ -48,7 +49,7 @@ fn twice_the_work_takes_twice_the_time() {
 
 #[test]
 fn each_block_has_a_multiprocessor_of_its_own() {
-    child_passes("blocks_and_multiprocessors", &[("GPUIO_SOFT_SMS", "132")]);
+    child::passes_on_software(blocks_and_multiprocessors, &[("GPUIO_SOFT_SMS", "132")]);
     if on_system() {
         blocks_and_multiprocessors();
     }

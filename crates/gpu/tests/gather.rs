@@ -9,7 +9,8 @@ use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemoryKind, PIECE_LEN, Piece,
     Pinned, Shape, Stream, most_pieces, pattern, pieces,
 };
-use gpuio_testkit::gpu::{passes, skipped, which};
+use gpuio_testkit::child;
+use gpuio_testkit::gpu::{skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -264,9 +265,8 @@ fn a_piece_that_leaves_its_memory_loses_the_device() {
     if skipped("it would lose the device") {
         return;
     }
-    for child in ["child_past_the_end", "child_in_plain_memory"] {
-        passes(child, &[]);
-    }
+    child::passes(child_past_the_end, &[]);
+    child::passes(child_in_plain_memory, &[]);
 }
 
 /// A gather of `len` bytes must end with CUDA_ERROR_ILLEGAL_ADDRESS, for good.

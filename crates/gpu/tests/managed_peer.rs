@@ -8,7 +8,7 @@
 use gpuio_gpu::{
     Checker, Context, DeviceBuf, Driver, Managed, MemoryKind, PatternKernels, Side, Stream, Which,
 };
-use gpuio_testkit::gpu::passes;
+use gpuio_testkit::child;
 
 const LEN: usize = 64 << 10;
 const KEY: u64 = 0x5EED;
@@ -38,7 +38,7 @@ fn software() -> Driver {
 
 #[test]
 fn pages_are_where_the_last_hint_put_them() {
-    passes("child_hints", &[("GPUIO_SOFT_DELAY_US", "2000")]);
+    child::passes(child_hints, &[("GPUIO_SOFT_DELAY_US", "2000")]);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn read_into(file: &std::fs::File, managed: &Managed) -> Result<usize, i32> {
 
 #[test]
 fn a_kernel_needs_its_pages_there() {
-    passes("child_no_hint", &[]);
+    child::passes(child_no_hint, &[]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn child_no_hint() {
 
 #[test]
 fn a_gpu_that_takes_no_hints_is_reported() {
-    passes("child_no_managed_access", &[("GPUIO_SOFT_MANAGED", "0")]);
+    child::passes(child_no_managed_access, &[("GPUIO_SOFT_MANAGED", "0")]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn child_no_managed_access() {
 
 #[test]
 fn a_copy_goes_from_one_gpu_to_the_other() {
-    passes("child_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_DELAY_US", "500")]);
+    child::passes(child_peer, &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_DELAY_US", "500")]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn child_peer() {
 
 #[test]
 fn gpus_that_are_no_peers_are_reported() {
-    passes("child_no_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_PEER", "0")]);
+    child::passes(child_no_peer, &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_PEER", "0")]);
 }
 
 #[test]

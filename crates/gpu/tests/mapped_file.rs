@@ -11,7 +11,8 @@ use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, MapError, MappedFile, MemoryKind, Pinned,
     Registered, Shape, Stream,
 };
-use gpuio_testkit::gpu::{child_passes, skipped, which};
+use gpuio_testkit::child;
+use gpuio_testkit::gpu::{skipped, which};
 
 fn context() -> Context {
     Context::new(&Driver::load(&which()).unwrap(), 0).unwrap()
@@ -107,7 +108,7 @@ fn child_without_the_attribute() {
 #[test]
 fn a_device_that_can_not_register_it_refuses() {
     let off = [("GPUIO_SOFT_READ_ONLY_REGISTER", "0")];
-    child_passes("child_without_the_attribute", &off);
+    child::passes_on_software(child_without_the_attribute, &off);
 }
 
 #[test]
@@ -135,7 +136,10 @@ fn child_unregister_fails() {
 
 #[test]
 fn what_can_not_be_unregistered_stays_mapped() {
-    child_passes("child_unregister_fails", &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")]);
+    child::passes_on_software(
+        child_unregister_fails,
+        &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")],
+    );
 }
 
 /// As hardware has it: memory that may only be read is registered as that, or not at all.

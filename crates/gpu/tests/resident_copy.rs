@@ -16,7 +16,8 @@ use gpuio_gpu::{
     Busy, BusyWith, Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemoryKind, PageSize,
     Stream, pattern,
 };
-use gpuio_testkit::gpu::{child_passes, passes, which};
+use gpuio_testkit::child;
+use gpuio_testkit::gpu::which;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -423,7 +424,7 @@ fn the_kernel_stays_away_now_and_then_to_look_and_every_command_ends() {
 /// In a process of its own: it leaves no room to the tests beside it.
 #[test]
 fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
-    passes("child_filled", &[]);
+    child::passes(child_filled, &[]);
 }
 
 #[test]
@@ -477,7 +478,7 @@ fn child_filled() {
 #[test]
 fn a_kernel_that_finds_no_room_leaves_the_command_to_the_caller() {
     // Each launch begins so late.
-    child_passes("child_no_room", &[("GPUIO_SOFT_DELAY_US", "500000")]);
+    child::passes_on_software(child_no_room, &[("GPUIO_SOFT_DELAY_US", "500000")]);
 }
 
 #[test]
@@ -503,7 +504,7 @@ fn child_no_room() {
 fn a_probe_that_begins_late_has_found_no_room() {
     // Three quarters of the software GPU's start timeout: each launch begins so late, as behind a
     // kernel.
-    child_passes("child_late", &[("GPUIO_SOFT_DELAY_US", "15000")]);
+    child::passes_on_software(child_late, &[("GPUIO_SOFT_DELAY_US", "15000")]);
 }
 
 #[test]
@@ -532,8 +533,8 @@ fn child_late() {
 
 #[test]
 fn a_lost_device_is_an_error_in_every_slot() {
-    child_passes("child_lost", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:719:3:1")]);
-    child_passes("child_lost", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:700")]);
+    child::passes_on_software(child_lost, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:719:3:1")]);
+    child::passes_on_software(child_lost, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:700")]);
 }
 
 #[test]
@@ -570,7 +571,7 @@ fn child_lost() {
 
 #[test]
 fn a_launch_that_fails_is_an_error_once() {
-    child_passes("child_failed_once", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
+    child::passes_on_software(child_failed_once, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
 }
 
 #[test]
@@ -589,7 +590,7 @@ fn child_failed_once() {
 
 #[test]
 fn a_queue_with_a_short_timeout_survives_a_launch_that_failed() {
-    child_passes("child_failed_unseen", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
+    child::passes_on_software(child_failed_unseen, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
 }
 
 #[test]
@@ -614,7 +615,7 @@ fn child_failed_unseen() {
 
 #[test]
 fn an_address_that_is_not_there_ends_all_slots_and_no_thread_waits() {
-    child_passes("child_illegal", &[]);
+    child::passes_on_software(child_illegal, &[]);
 }
 
 #[test]
@@ -633,7 +634,7 @@ fn child_illegal() {
 #[test]
 fn a_context_that_is_reset_under_us_is_an_error_and_no_crash() {
     // On the system's driver too: in a process of its own, since all others lose the context.
-    passes("child_reset", &[]);
+    child::passes(child_reset, &[]);
 }
 
 #[test]

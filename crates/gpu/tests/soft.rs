@@ -15,7 +15,8 @@ use gpuio_gpu::{
     PatternKernels, Pinned, REPORT_LEN, Registered, Stream, Wait, Which, pattern,
     software_candidates,
 };
-use gpuio_testkit::gpu::{child, child_passes, on_system, skipped, which};
+use gpuio_testkit::child;
+use gpuio_testkit::gpu::{on_system, skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -115,7 +116,7 @@ fn the_software_gpu_is_found_beside_this_program() {
 
 #[test]
 fn a_driver_that_does_not_start_is_distinguished() {
-    child_passes("child_init_fails", &[("GPUIO_SOFT_FAIL", "cuInit:100")]);
+    child::passes_on_software(child_init_fails, &[("GPUIO_SOFT_FAIL", "cuInit:100")]);
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn child_init_fails() {
 
 #[test]
 fn a_driver_without_devices_is_distinguished() {
-    child_passes("child_no_device", &[("GPUIO_SOFT_GPUS", "0")]);
+    child::passes_on_software(child_no_device, &[("GPUIO_SOFT_GPUS", "0")]);
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn a_device_that_is_not_there_is_refused() {
 
 #[test]
 fn several_devices_are_apart() {
-    child_passes("child_three_devices", &[("GPUIO_SOFT_GPUS", "3")]);
+    child::passes_on_software(child_three_devices, &[("GPUIO_SOFT_GPUS", "3")]);
 }
 
 #[test]
@@ -265,7 +266,7 @@ fn memory_comes_back_when_it_is_dropped() {
     if skipped("memory_comes_back_when_it_is_dropped: others use the GPU too") {
         return;
     }
-    child_passes("child_memory_comes_back", &[("GPUIO_SOFT_MEM", "33554432")]);
+    child::passes_on_software(child_memory_comes_back, &[("GPUIO_SOFT_MEM", "33554432")]);
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn the_cpu_cannot_touch_device_memory() {
         return;
     }
     use std::os::unix::process::ExitStatusExt;
-    let output = child("child_touches_device_memory", &[]);
+    let output = child::output(child_touches_device_memory, &[]);
     assert_eq!(output.status.signal(), Some(11), "{output:?}");
 }
 
@@ -365,7 +366,7 @@ fn a_thread_without_a_context_is_reported_so() {
 
 #[test]
 fn without_a_wait_the_bytes_are_not_there() {
-    child_passes("child_order", &[("GPUIO_SOFT_DELAY_US", "300000")]);
+    child::passes_on_software(child_order, &[("GPUIO_SOFT_DELAY_US", "300000")]);
 }
 
 #[test]
@@ -396,7 +397,7 @@ fn child_order() {
 
 #[test]
 fn a_context_is_waited_for_over_all_streams() {
-    child_passes("child_context", &[("GPUIO_SOFT_DELAY_US", "20000")]);
+    child::passes_on_software(child_context, &[("GPUIO_SOFT_DELAY_US", "20000")]);
 }
 
 #[test]
@@ -585,7 +586,7 @@ fn reports_of_several_launches_add_up_in_pinned_memory_too() {
 
 #[test]
 fn a_failure_that_lasts_answers_everything() {
-    child_passes("child_lasting", &[("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:700:2")]);
+    child::passes_on_software(child_lasting, &[("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:700:2")]);
 }
 
 #[test]
@@ -610,7 +611,7 @@ fn child_lasting() {
 
 #[test]
 fn a_failure_that_passes_is_reported_once() {
-    child_passes("child_passing", &[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")]);
+    child::passes_on_software(child_passing, &[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")]);
 }
 
 #[test]
@@ -634,7 +635,7 @@ fn child_passing() {
 
 #[test]
 fn a_kernel_that_leaves_its_memory_loses_the_device() {
-    child_passes("child_illegal_address", &[]);
+    child::passes_on_software(child_illegal_address, &[]);
 }
 
 #[test]
@@ -654,7 +655,7 @@ fn a_wrong_setting_fails_and_says_why() {
     if skipped("a_wrong_setting_fails_and_says_why") {
         return;
     }
-    let output = child("child_wrong_setting", &[("GPUIO_SOFT_GPUS", "many")]);
+    let output = child::output(child_wrong_setting, &[("GPUIO_SOFT_GPUS", "many")]);
     assert!(output.status.success(), "{output:?}");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("GPUIO_SOFT_GPUS=many: give a whole number"), "{errors}");

@@ -5,13 +5,13 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, MemoryKind, Pinned, RawStream, Stream, UserStream, Which,
 };
+use gpuio_testkit::child;
 use libloading::Library;
 
 struct Bench {
@@ -62,10 +62,8 @@ impl Bench {
 }
 
 /// Runs a test of this program's that must end by SIGABRT, after these words.
-fn dies(child: &str, words: &str) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", child, "--ignored", "--nocapture"]);
-    let output = command.output().unwrap();
+fn dies(test: impl Fn(), words: &str) {
+    let output = child::output(test, &[]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
     assert!(said.contains("gpuio software GPU: ") && said.contains(words), "{said}");
@@ -73,7 +71,7 @@ fn dies(child: &str, words: &str) {
 
 #[test]
 fn a_context_that_was_destroyed_is_not_to_be_entered() {
-    dies("child_context", "context 0x60000000000 is used after it was destroyed");
+    dies(child_context, "context 0x60000000000 is used after it was destroyed");
 }
 
 #[test]
@@ -88,7 +86,7 @@ fn child_context() {
 
 #[test]
 fn a_stream_that_was_destroyed_is_not_to_be_used() {
-    dies("child_stream", "is used after it was destroyed");
+    dies(child_stream, "is used after it was destroyed");
 }
 
 #[test]
@@ -102,7 +100,7 @@ fn child_stream() {
 
 #[test]
 fn the_driver_is_not_to_guess_what_memory_was_that_is_gone() {
-    dies("child_memory", "there is none any more");
+    dies(child_memory, "there is none any more");
 }
 
 #[test]

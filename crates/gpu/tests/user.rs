@@ -4,7 +4,6 @@
 #![expect(unsafe_code, reason = "the program whose streams are used calls the driver itself")]
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, Locked, MemoryKind, PageSize, Piece, Pinned,
     RawStream, Stream, UserStream,
 };
+use gpuio_testkit::child;
 use libloading::Library;
 
 struct Bench {
@@ -263,12 +263,7 @@ fn a_stream_that_is_captured_says_so() {
 #[test]
 fn a_capture_of_the_programs_is_not_spoiled_by_calls_of_ours() {
     // In a process of its own: the other tests call the driver as a program does.
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child_capture", "--ignored", "--nocapture"]);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{errors}");
+    child::passes(child_capture, &[]);
 }
 
 #[test]

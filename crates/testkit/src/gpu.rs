@@ -1,7 +1,6 @@
 //! Which driver tests use: gpuio's software GPU, or with `GPUIO_TEST_GPU=system` the system's.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
 
 /// Whether the tests run on the system's driver.
 pub fn on_system() -> bool {
@@ -44,26 +43,4 @@ pub fn built(name: &str) -> PathBuf {
     let path = program.parent().unwrap().join(name);
     assert!(path.exists(), "cargo has not built {}", path.display());
     path
-}
-
-/// Runs the ignored test `name` of this program in a process of its own.
-pub fn child(name: &str, environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture"]);
-    command.envs(environment.iter().copied()).output().unwrap()
-}
-
-/// As [`child`], which must run exactly that test and succeed.
-pub fn passes(name: &str, environment: &[(&str, &str)]) {
-    let output = child(name, environment);
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
-}
-
-/// As [`passes`], of a test that needs the software GPU.
-pub fn child_passes(name: &str, environment: &[(&str, &str)]) {
-    if !skipped(name) {
-        passes(name, environment);
-    }
 }

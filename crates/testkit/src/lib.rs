@@ -3,12 +3,14 @@
 //! [`tree`] writes small copies of `/sys` and `/proc`, whole machines among them, of which
 //! [`machines`] has the tables. `jobs` plans jobs on a made-up machine. [`chromium`] opens pages
 //! in a browser. [`programs`] has Python and the C compiler, `gpu` says which GPU tests run on.
+//! [`child`] runs a test in a process of its own.
 //! [`docs`] compares tables of pages with code. A test that lacks something calls [`skip`] and
 //! passes.
 #![allow(clippy::new_without_default, reason = "an empty tree is made on purpose")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it leaves out")]
 
+pub mod child;
 pub mod chromium;
 pub mod docs;
 pub mod gpu;

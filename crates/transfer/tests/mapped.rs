@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemoryKind;
+use gpuio_testkit::child;
 use gpuio_transfer::{Batch, Entry, Op};
 use support::hot::{EXTENT, FILE, HANG, Hot, content, leased_dir, transfer};
 use support::{Memory, dir, random_bytes};
@@ -389,16 +390,14 @@ fn readers_beside_a_writer_never_see_what_was_there_before() {
 
 #[test]
 fn a_child_that_outlives_its_parent_keeps_no_lease() {
-    const NAME: &str = "a_child_that_outlives_its_parent_keeps_no_lease";
     if let Some(path) = std::env::var_os("GPUIO_TEST_HOT") {
         return parent_of_a_survivor(Path::new(&path));
     }
     let dir = leased_dir();
     let path = dir.path().join("hot");
     std::fs::write(&path, content()).unwrap();
-    let mut parent = std::process::Command::new(std::env::current_exe().unwrap());
-    parent.args(["--exact", NAME, "--nocapture"]).env("GPUIO_TEST_HOT", &path);
-    let parent = parent.output().unwrap();
+    let hot = [("GPUIO_TEST_HOT", path.to_str().unwrap())];
+    let parent = child::output(a_child_that_outlives_its_parent_keeps_no_lease, &hot);
     let text = String::from_utf8_lossy(&parent.stdout);
     let number = text.lines().find_map(|line| line.strip_prefix("survivor ")).expect(&text);
     let survivor: i32 = number.trim().parse().unwrap();
@@ -413,14 +412,10 @@ fn a_child_that_outlives_its_parent_keeps_no_lease() {
 
 #[test]
 fn mapped_files_give_their_descriptors_back_where_few_are_left() {
-    const NAME: &str = "mapped_files_give_their_descriptors_back_where_few_are_left";
     const CHILD: &str = "GPUIO_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_none() {
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        alone.args(["--exact", NAME, "--nocapture"]).env(CHILD, "1");
-        let output = alone.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
+        let test = mapped_files_give_their_descriptors_back_where_few_are_left;
+        return child::passes(test, &[(CHILD, "1")]);
     }
     let limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
     // SAFETY: a valid structure.

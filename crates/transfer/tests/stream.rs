@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use gpuio_gpu::{Managed, MemoryKind};
+use gpuio_testkit::child;
 use gpuio_transfer::{Fault, Op, Param, Params, ResolvedParams, Transfer};
 use program::{Completion, Gate, Made, alloc, alone, capture, make, on};
 use proptest::prelude::*;
@@ -511,12 +512,12 @@ fn the_model_matches_direct_files_and_locked_memory() {
 #[test]
 fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
     let _alone = alone();
-    const NAME: &str = "a_transfer_that_fails_half_way_leaves_nothing_in_the_stream";
     if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
         if gpu().context.driver().is_software() {
             for after in [0, 1, 3] {
                 let fail = format!("cuLaunchHostFunc:1:{after}:1");
-                again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", &fail)]);
+                let test = a_transfer_that_fails_half_way_leaves_nothing_in_the_stream;
+                child::passes(test, &[("GPUIO_SOFT_FAIL", &fail)]);
             }
         } else {
             eprintln!("skipped: only the software GPU fails when it shall");
@@ -548,10 +549,10 @@ fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
 #[test]
 fn calls_end_where_no_memory_can_be_page_locked() {
     let _alone = alone();
-    const NAME: &str = "calls_end_where_no_memory_can_be_page_locked";
     if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
         if gpu().context.driver().is_software() {
-            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")]);
+            let test = calls_end_where_no_memory_can_be_page_locked;
+            child::passes(test, &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")]);
         } else {
             eprintln!("skipped: only the software GPU fails when it shall");
         }
@@ -581,14 +582,6 @@ fn calls_end_where_no_memory_can_be_page_locked() {
     end.recv_timeout(std::time::Duration::from_secs(120)).expect("all calls end");
 }
 
-/// Runs this program once more.
-fn again(words: &[&str], variables: &[(&str, &str)]) {
-    let own = std::env::current_exe().unwrap();
-    let variables = variables.iter().copied();
-    let status = std::process::Command::new(own).args(words).envs(variables).status();
-    assert!(status.unwrap().success());
-}
-
 /// The same again in a process whose streams can't wait for semaphore values.
 #[test]
 fn all_tests_without_waits_for_semaphore_values() {
@@ -596,6 +589,8 @@ fn all_tests_without_waits_for_semaphore_values() {
         eprintln!("skipped: only the software GPU can do without");
         return;
     }
-    let skipped = ["--skip", "all_tests_without_waits", "--skip", "half_way"];
-    again(&skipped, &[("GPUIO_SOFT_STREAM_WORDS", "0"), ("GPUIO_SOFT_DELAY_US", "100")]);
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--skip", "all_tests_without_waits", "--skip", "half_way"]);
+    again.envs([("GPUIO_SOFT_STREAM_WORDS", "0"), ("GPUIO_SOFT_DELAY_US", "100")]);
+    assert!(again.status().unwrap().success());
 }

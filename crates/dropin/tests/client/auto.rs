@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use crate::client::{
-    Cufile, GOOD, alone, child, cuda, cufile, errno, is_child, on_system, random_bytes,
+    Cufile, GOOD, alone, child, cuda, cufile, errno, is_child, name, on_system, random_bytes,
 };
 use crate::filesystem::{say_skips, skip};
 use crate::nvidia::stand_in;
@@ -86,9 +86,9 @@ fn counted(cufile: &Cufile) -> [[u64; 2]; 2] {
 
 #[test]
 fn files_with_a_direct_path_are_handed_on_and_named() {
-    const TEST: &str = "auto::files_with_a_direct_path_are_handed_on_and_named";
+    let test = name(files_with_a_direct_path_are_handed_on_and_named);
     // A third read would fail there.
-    let output = with_stand_in(TEST, &[("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5010:2")], || {
+    let output = with_stand_in(test, &[("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5010:2")], || {
         let Some(made) = Made::new() else { return };
         let (cuda, cufile) = (cuda(), cufile());
         let direct = cufile.register(&made.direct()).unwrap();
@@ -115,7 +115,7 @@ fn files_with_a_direct_path_are_handed_on_and_named() {
         assert_eq!(counted(&cufile)[1], [1, 1]);
         [direct, plain].into_iter().for_each(|handle| cufile.deregister(handle));
     });
-    if !is_child(TEST) && !output.contains("SKIPPED") {
+    if !is_child(test) && !output.contains("SKIPPED") {
         assert!(output.contains("/data: moved by NVIDIA's library"), "{output}");
         assert!(
             output.contains("/data: moved by gpuio: the file is open without O_DIRECT"),
@@ -127,11 +127,11 @@ fn files_with_a_direct_path_are_handed_on_and_named() {
 
 #[test]
 fn what_fails_there_is_done_here() {
-    const TEST: &str = "auto::what_fails_there_is_done_here";
+    let test = name(what_fails_there_is_done_here);
     // A code, an errno, and half of the bytes without an error.
     for how in ["5010", "5", "short"] {
         let faults = format!("cuFileRead:{how}:1:1,cuFileWrite:{how}:0:1");
-        let output = with_stand_in(TEST, &[("GPUIO_SOFT_CUFILE_FAIL", &faults)], || {
+        let output = with_stand_in(test, &[("GPUIO_SOFT_CUFILE_FAIL", &faults)], || {
             let Some(made) = Made::new() else { return };
             let (cuda, cufile) = (cuda(), cufile());
             let handles = [made.direct(), made.direct()].map(|file| cufile.register(&file));
@@ -152,7 +152,7 @@ fn what_fails_there_is_done_here() {
             assert!(std::fs::read(&made.path).unwrap() == bytes);
             assert_eq!(counted(&cufile)[1], [0, 2]);
         });
-        if is_child(TEST) {
+        if is_child(test) {
             return;
         }
         if !output.contains("SKIPPED") {
@@ -165,7 +165,7 @@ fn what_fails_there_is_done_here() {
 
 #[test]
 fn an_error_of_both_libraries_is_returned_and_the_file_stays() {
-    let name = "auto::an_error_of_both_libraries_is_returned_and_the_file_stays";
+    let name = name(an_error_of_both_libraries_is_returned_and_the_file_stays);
     with_stand_in(name, &[], || {
         let Some(made) = Made::new() else { return };
         let (cuda, cufile) = (cuda(), cufile());
@@ -182,7 +182,7 @@ fn an_error_of_both_libraries_is_returned_and_the_file_stays() {
 
 #[test]
 fn without_a_direct_path_no_file_is() {
-    const TEST: &str = "auto::without_a_direct_path_no_file_is";
+    let test = name(without_a_direct_path_no_file_is);
     let fails = "GPUIO_SOFT_CUFILE_FAIL";
     for (variable, value) in [
         ("GPUIO_SOFT_CUFILE_NVFS", ""),
@@ -195,7 +195,7 @@ fn without_a_direct_path_no_file_is() {
         (fails, "cuFileDriverGetProperties:5001"),
         (fails, "cuFileHandleRegister:5008"),
     ] {
-        with_stand_in(TEST, &[(variable, value)], || {
+        with_stand_in(test, &[(variable, value)], || {
             let Some(made) = Made::new() else { return };
             let (cuda, cufile) = (cuda(), cufile());
             let handle = cufile.register(&made.direct()).unwrap();
@@ -204,7 +204,7 @@ fn without_a_direct_path_no_file_is() {
             assert!(cuda.get(device, LEN) == made.bytes);
             assert_eq!(counted(&cufile), [[0, 1], [0, 0]]);
         });
-        if is_child(TEST) {
+        if is_child(test) {
             return;
         }
     }
@@ -212,7 +212,7 @@ fn without_a_direct_path_no_file_is() {
 
 #[test]
 fn a_number_that_the_kernel_gave_again_is_another_file() {
-    let name = "auto::a_number_that_the_kernel_gave_again_is_another_file";
+    let name = name(a_number_that_the_kernel_gave_again_is_another_file);
     with_stand_in(name, &[], || {
         let (Some(one), Some(other)) = (Made::new(), Made::new()) else { return };
         let bytes = random_bytes(4, LEN);
@@ -240,7 +240,7 @@ fn a_forked_child_calls_nothing_of_that_library() {
     // The stand-in would end it.
     let faults =
         "cuFileHandleRegister:crash:1,cuFileHandleDeregister:crash,cuFileBufRegister:crash";
-    let name = "auto::a_forked_child_calls_nothing_of_that_library";
+    let name = name(a_forked_child_calls_nothing_of_that_library);
     with_stand_in(name, &[("GPUIO_SOFT_CUFILE_FAIL", faults)], || {
         let Some(made) = Made::new() else { return };
         let (cuda, cufile) = (cuda(), cufile());
@@ -263,7 +263,7 @@ fn a_forked_child_calls_nothing_of_that_library() {
 
 #[test]
 fn buffers_of_a_gpu_are_registered_there_too_and_given_back() {
-    const TEST: &str = "auto::buffers_of_a_gpu_are_registered_there_too_and_given_back";
+    let test = name(buffers_of_a_gpu_are_registered_there_too_and_given_back);
     let body = || {
         let (cuda, cufile) = (cuda(), cufile());
         let (device, mut managed, host) = (cuda.room(8192), 0, [0_u8; 8192]);
@@ -281,7 +281,7 @@ fn buffers_of_a_gpu_are_registered_there_too_and_given_back() {
         assert_eq!(register(device), GOOD);
         println!("one is again");
     };
-    if is_child(TEST) {
+    if is_child(test) {
         return body();
     }
     if on_system() {
@@ -296,7 +296,7 @@ fn buffers_of_a_gpu_are_registered_there_too_and_given_back() {
         ("cuFileBufRegister:crash:1", "none is any more", "one is again"),
     ] {
         let variables = variables(&library, &[("GPUIO_SOFT_CUFILE_FAIL", fault)]);
-        let (status, output) = child(TEST, &variables, &[]);
+        let (status, output) = child(test, &variables);
         assert_eq!(status.signal(), (!fault.is_empty()).then_some(libc::SIGABRT), "{output}");
         assert!(output.contains(last) && !output.contains(missing), "{fault}: {output}");
     }

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::client::{Answer, Cufile, Entry, Event, GOOD, alone, code, cuda, cufile, random_bytes};
+use crate::client::{
+    Answer, Cufile, Entry, Event, GOOD, alone, code, cuda, cufile, name, random_bytes,
+};
 
 const COMPLETE: i32 = 0x10;
 const FAILED: i32 = 0x40;
@@ -53,7 +55,7 @@ fn read(handle: usize, base: u64, len: usize, at: usize, cookie: u64) -> Entry {
 
 #[test]
 fn each_entry_ends_once_and_batches_are_used_again() {
-    alone("batch::each_entry_ends_once_and_batches_are_used_again", &[], || {
+    alone(name(each_entry_ends_once_and_batches_are_used_again), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let bytes = random_bytes(1, 4 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -101,7 +103,7 @@ fn each_entry_ends_once_and_batches_are_used_again() {
 
 #[test]
 fn everything_may_be_mixed_and_what_fails_ends_too() {
-    alone("batch::everything_may_be_mixed_and_what_fails_ends_too", &[], || {
+    alone(name(everything_may_be_mixed_and_what_fails_ends_too), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let bytes = random_bytes(2, 1 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -158,7 +160,7 @@ fn everything_may_be_mixed_and_what_fails_ends_too() {
 #[test]
 fn batches_are_cancelled_and_destroyed_with_work_in_them() {
     let slow = [("GPUIO_SOFT_DELAY_US", "2000")];
-    alone("batch::batches_are_cancelled_and_destroyed_with_work_in_them", &slow, || {
+    alone(name(batches_are_cancelled_and_destroyed_with_work_in_them), &slow, || {
         let (cuda, cufile) = (cuda(), cufile());
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&random_bytes(3, 8 << 20)).unwrap();
@@ -192,7 +194,7 @@ fn batches_are_cancelled_and_destroyed_with_work_in_them() {
 #[test]
 fn closing_a_handle_waits_for_its_entries() {
     let slow = [("GPUIO_SOFT_DELAY_US", "3000")];
-    alone("batch::closing_a_handle_waits_for_its_entries", &slow, || {
+    alone(name(closing_a_handle_waits_for_its_entries), &slow, || {
         let (cuda, cufile) = (cuda(), cufile());
         let bytes = random_bytes(4, 1 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -218,7 +220,7 @@ fn closing_a_handle_waits_for_its_entries() {
 
 #[test]
 fn a_handle_may_be_closed_before_its_events_are_fetched() {
-    alone("batch::a_handle_may_be_closed_before_its_events_are_fetched", &[], || {
+    alone(name(a_handle_may_be_closed_before_its_events_are_fetched), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let bytes = random_bytes(5, 1 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -251,7 +253,7 @@ fn more_entries_than_any_pool_has_room_for() {
     // NVIDIA's library waits for ever with fewer buffers in its pool than entries (reported of
     // 1.15 by ai-dynamo/nixl#2070).
     let small = [("GPUIO_CUFILE_RING_MB", "1"), ("GPUIO_CUFILE_WORKERS", "2")];
-    alone("batch::more_entries_than_any_pool_has_room_for", &small, || {
+    alone(name(more_entries_than_any_pool_has_room_for), &small, || {
         let (cuda, cufile) = (cuda(), cufile());
         // SAFETY: numbers only.
         assert_eq!(unsafe { (cufile.cuFileSetParameterSizeT)(9, 256) }, GOOD);

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::client::{Answer, Cuda, Cufile, alone, cuda, cufile, random_bytes};
+use crate::client::{Answer, Cuda, Cufile, alone, cuda, cufile, name, random_bytes};
 
 const LEN: usize = 4 << 20;
 
@@ -101,7 +101,7 @@ extern "C-unwind" fn one_call(argument: *mut c_void) -> *mut c_void {
 
 #[test]
 fn a_thread_that_was_cancelled_ends_where_it_enters_a_call() {
-    let name = "cancel::a_thread_that_was_cancelled_ends_where_it_enters_a_call";
+    let name = name(a_thread_that_was_cancelled_ends_where_it_enters_a_call);
     alone(name, &[], || {
         let client = &client();
         for case in CALLS {
@@ -130,7 +130,7 @@ extern "C-unwind" fn reads(argument: *mut c_void) -> *mut c_void {
 
 #[test]
 fn a_thread_that_is_cancelled_inside_a_call_ends_after_it() {
-    alone("cancel::a_thread_that_is_cancelled_inside_a_call_ends_after_it", &[], || {
+    alone(name(a_thread_that_is_cancelled_inside_a_call_ends_after_it), &[], || {
         let client = &client();
         for round in 0..40 {
             client.ended.store(0, Ordering::SeqCst);

@@ -3,9 +3,8 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
+pub(crate) use gpuio_testkit::child::name;
 pub(crate) use gpuio_testkit::gpu::{built, on_system};
 pub(crate) use gpuio_testkit::random_bytes;
 use libloading::os::unix::Library;
@@ -20,7 +19,7 @@ pub(crate) fn alone(test: &str, variables: &[(&str, &str)], body: impl FnOnce())
         body();
         return String::new();
     }
-    let (status, output) = child(test, variables, &[]);
+    let (status, output) = child(test, variables);
     assert!(status.success(), "{test} in its own process: {status}\n{output}");
     output
 }
@@ -31,16 +30,10 @@ pub(crate) fn is_child(test: &str) -> bool {
 }
 
 /// Runs one test of this program again, as a child, and returns its status and output.
-pub(crate) fn child(
-    test: &str,
-    variables: &[(&str, &str)],
-    unset: &[&str],
-) -> (std::process::ExitStatus, String) {
+pub(crate) fn child(test: &str, variables: &[(&str, &str)]) -> (std::process::ExitStatus, String) {
     let directory = tempfile::tempdir().unwrap();
-    let output = directory.path().join("output");
-    let file = std::fs::File::create(&output).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    let mut command = gpuio_testkit::child::command(test);
+    command.arg("--test-threads=1");
     // Hides the machine's own configuration.
     let empty = directory.path().join("cufile.json");
     std::fs::write(&empty, "{}").unwrap();
@@ -51,23 +44,9 @@ pub(crate) fn child(
         command.env("GPUIO_CUFILE_DRIVER", software());
     }
     command.envs(variables.iter().copied());
-    unset.iter().for_each(|name| {
-        command.env_remove(name);
-    });
-    command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-    let mut child = command.spawn().unwrap();
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if began.elapsed() > Duration::from_secs(120) {
-            child.kill().unwrap();
-            panic!("{test} hangs:\n{}", std::fs::read_to_string(&output).unwrap());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    (status, std::fs::read_to_string(&output).unwrap_or_default())
+    let output = gpuio_testkit::child::run(&mut command);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status, String::from_utf8_lossy(&said).into_owned())
 }
 
 fn software() -> PathBuf {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::batch::{destroy, fetch, set_up, submit};
 use crate::client::{
-    Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, errno, on_system, random_bytes,
+    Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, errno, name, on_system, random_bytes,
 };
 use crate::stream::{Kept, stream, sync};
 
@@ -64,7 +64,7 @@ fn check(cuda: &Cuda, cufile: &Cufile, (handle, number): (usize, usize), memory:
 #[test]
 fn two_descriptors_of_450_files_leave_room_for_the_programs_own() {
     const FILES: usize = 450;
-    let name = "descriptors::two_descriptors_of_450_files_leave_room_for_the_programs_own";
+    let name = name(two_descriptors_of_450_files_leave_room_for_the_programs_own);
     alone(name, &[], || {
         let directory = tempfile::tempdir().unwrap();
         let paths = files(directory.path(), FILES);
@@ -100,7 +100,7 @@ fn two_descriptors_of_450_files_leave_room_for_the_programs_own() {
 #[test]
 fn files_that_were_closed_and_not_deregistered_take_one_descriptor_each() {
     const FILES: usize = 900;
-    let name = "descriptors::files_that_were_closed_and_not_deregistered_take_one_descriptor_each";
+    let name = name(files_that_were_closed_and_not_deregistered_take_one_descriptor_each);
     alone(name, &[], || {
         let directory = tempfile::tempdir().unwrap();
         let paths = files(directory.path(), 40);
@@ -258,7 +258,7 @@ fn replaced(flags: i32, by_closing: bool) {
 
 #[test]
 fn numbers_that_a_program_replaced_are_neither_used_nor_closed() {
-    let name = "descriptors::numbers_that_a_program_replaced_are_neither_used_nor_closed";
+    let name = name(numbers_that_a_program_replaced_are_neither_used_nor_closed);
     alone(name, &[], || {
         replaced(0, false);
         replaced(libc::O_DIRECT, false);
@@ -267,8 +267,7 @@ fn numbers_that_a_program_replaced_are_neither_used_nor_closed() {
 
 #[test]
 fn numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed() {
-    let name =
-        "descriptors::numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed";
+    let name = name(numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed);
     if !may_close_all() {
         return;
     }
@@ -281,7 +280,7 @@ fn numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed() {
 /// As daemons do.
 #[test]
 fn a_loop_over_the_first_numbers_takes_nothing_from_the_library() {
-    let name = "descriptors::a_loop_over_the_first_numbers_takes_nothing_from_the_library";
+    let name = name(a_loop_over_the_first_numbers_takes_nothing_from_the_library);
     if !may_close_all() {
         return;
     }

@@ -2,11 +2,11 @@
 
 use std::ffi::c_int;
 
-use crate::client::{GOOD, alone, child, code, cuda, cufile, is_child};
+use crate::client::{GOOD, alone, child, code, cuda, cufile, is_child, name};
 
 #[test]
 fn opens_are_counted_and_implicit_ones_count() {
-    alone("driver::opens_are_counted_and_implicit_ones_count", &[], || {
+    alone(name(opens_are_counted_and_implicit_ones_count), &[], || {
         let cufile = cufile();
         assert_eq!((cufile.uses(), cufile.close()), (0, code(5001)));
         assert_eq!((cufile.open(), cufile.open(), cufile.uses()), (GOOD, GOOD, 2));
@@ -26,7 +26,7 @@ fn opens_are_counted_and_implicit_ones_count() {
 
 #[test]
 fn properties_are_all_written_and_setters_may_come_after_the_open() {
-    alone("driver::properties_are_all_written_and_setters_may_come_after_the_open", &[], || {
+    alone(name(properties_are_all_written_and_setters_may_come_after_the_open), &[], || {
         let cufile = cufile();
         let properties = || {
             let mut found = [0xdead_beef_u32; 14];
@@ -67,7 +67,7 @@ fn version() -> c_int {
 
 #[test]
 fn the_version_is_that_of_the_small_statistics() {
-    alone("driver::the_version_is_that_of_the_small_statistics", &[], || {
+    alone(name(the_version_is_that_of_the_small_statistics), &[], || {
         assert_eq!(version(), 1150);
     });
 }
@@ -75,12 +75,12 @@ fn the_version_is_that_of_the_small_statistics() {
 #[test]
 fn the_version_may_be_set() {
     let variables = [("GPUIO_CUFILE_VERSION", "1200")];
-    alone("driver::the_version_may_be_set", &variables, || assert_eq!(version(), 1200));
+    alone(name(the_version_may_be_set), &variables, || assert_eq!(version(), 1200));
 }
 
 #[test]
 fn what_there_is_nothing_of_says_so() {
-    alone("driver::what_there_is_nothing_of_says_so", &[], || {
+    alone(name(what_there_is_nothing_of_says_so), &[], || {
         let cufile = cufile();
         let (mut size, mut flags) = (7, 7);
         // SAFETY: room for a number, here and below.
@@ -107,7 +107,7 @@ fn what_there_is_nothing_of_says_so() {
 #[test]
 fn without_a_driver_the_open_answers_at_once() {
     let variables = [("GPUIO_CUFILE_DRIVER", "/nowhere/libcuda.so.1")];
-    alone("driver::without_a_driver_the_open_answers_at_once", &variables, || {
+    alone(name(without_a_driver_the_open_answers_at_once), &variables, || {
         let cufile = cufile();
         let answer = cufile.open();
         assert_eq!((answer.code, answer.cuda, cufile.uses()), (5011, 3, 0));
@@ -118,9 +118,9 @@ fn without_a_driver_the_open_answers_at_once() {
 
 #[test]
 fn nothing_is_logged_unless_configured() {
-    const TEST: &str = "driver::nothing_is_logged_unless_configured";
+    let test = name(nothing_is_logged_unless_configured);
     let directory = tempfile::tempdir().unwrap();
-    if is_child(TEST) {
+    if is_child(test) {
         std::env::set_current_dir(directory.path()).unwrap();
         let _cuda = cuda();
         let cufile = cufile();
@@ -132,15 +132,15 @@ fn nothing_is_logged_unless_configured() {
         return;
     }
     let gone = ("CUFILE_ENV_PATH_JSON", "$PWD/local_cufile.json");
-    let (status, quiet) = child(TEST, &[gone], &[]);
+    let (status, quiet) = child(test, &[gone]);
     assert!(status.success() && !quiet.contains("gpuio cuFile"), "{quiet}");
-    let (status, with_level) = child(TEST, &[gone, ("CUFILE_LOGGING_LEVEL", "WARN")], &[]);
+    let (status, with_level) = child(test, &[gone, ("CUFILE_LOGGING_LEVEL", "WARN")]);
     assert!(status.success(), "{with_level}");
     let lines: Vec<&str> =
         with_level.lines().filter(|line| line.contains("gpuio cuFile")).collect();
     assert_eq!(lines.len(), 1, "{with_level}");
     assert!(lines[0].contains("WARN") && lines[0].contains("local_cufile.json"), "{with_level}");
     let variables = [gone, ("CUFILE_LOGFILE_PATH", "here.log"), ("CUFILE_LOGGING_LEVEL", "INFO")];
-    let (status, logged) = child(TEST, &variables, &[]);
+    let (status, logged) = child(test, &variables);
     assert!(status.success() && !logged.contains("gpuio cuFile"), "{logged}");
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::client::{Cuda, Cufile, GOOD, alone, code, cuda, cufile, errno, random_bytes};
+use crate::client::{Cuda, Cufile, GOOD, alone, code, cuda, cufile, errno, name, random_bytes};
 
 /// A file's length: no multiple of anything.
 pub(crate) const LEN: usize = (3 << 20) + 1234;
@@ -58,7 +58,7 @@ pub(crate) fn ranges(
 
 #[test]
 fn any_range_of_any_file_goes_to_any_memory() {
-    alone("file::any_range_of_any_file_goes_to_any_memory", &[], || {
+    alone(name(any_range_of_any_file_goes_to_any_memory), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let bytes = random_bytes(1, LEN);
         let room = LEN + 8192;
@@ -102,7 +102,7 @@ fn any_range_of_any_file_goes_to_any_memory() {
 
 #[test]
 fn any_range_is_written_and_nothing_outside_it() {
-    alone("file::any_range_is_written_and_nothing_outside_it", &[], || {
+    alone(name(any_range_is_written_and_nothing_outside_it), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let source = random_bytes(2, LEN + 8192);
         let device = cuda.with(&source);
@@ -132,7 +132,7 @@ fn any_range_is_written_and_nothing_outside_it() {
 
 #[test]
 fn several_ranges_in_one_call() {
-    alone("file::several_ranges_in_one_call", &[], || {
+    alone(name(several_ranges_in_one_call), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let bytes = random_bytes(4, 10_000);
@@ -157,7 +157,7 @@ fn several_ranges_in_one_call() {
 
 #[test]
 fn what_is_refused_and_how() {
-    alone("file::what_is_refused_and_how", &[], || {
+    alone(name(what_is_refused_and_how), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let path = made(directory.path(), &[1; 8192]);
@@ -202,7 +202,7 @@ fn what_is_refused_and_how() {
 
 #[test]
 fn buffers_are_bookkeeping() {
-    alone("file::buffers_are_bookkeeping", &[], || {
+    alone(name(buffers_are_bookkeeping), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let bytes = random_bytes(5, 8192);
@@ -232,7 +232,7 @@ fn buffers_are_bookkeeping() {
 
 #[test]
 fn the_callers_descriptor_stays_his() {
-    alone("file::the_callers_descriptor_stays_his", &[], || {
+    alone(name(the_callers_descriptor_stays_his), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let bytes = random_bytes(6, 100_000);
@@ -260,7 +260,7 @@ fn the_callers_descriptor_stays_his() {
 
 #[test]
 fn many_threads_without_a_context() {
-    alone("file::many_threads_without_a_context", &[], || {
+    alone(name(many_threads_without_a_context), &[], || {
         let (cuda, cufile): (&Cuda, &Cufile) = (&cuda(), &cufile());
         let directory = tempfile::tempdir().unwrap();
         let bytes = &random_bytes(7, 4 << 20);

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::client::{alone, cuda, cufile, random_bytes};
+use crate::client::{alone, cuda, cufile, name, random_bytes};
 use crate::file::{LEN, made, opened, ranges};
 
 /// Whether a program ran and was content.
@@ -75,7 +75,7 @@ pub(crate) fn say_skips(output: &str) {
 
 #[test]
 fn overlayfs() {
-    on("filesystem::overlayfs", |room, place| {
+    on(name(overlayfs), |room, place| {
         let part = |name: &str| {
             std::fs::create_dir(room.join(name)).unwrap();
             room.join(name).to_str().unwrap().to_owned()
@@ -95,7 +95,7 @@ fn image(room: &Path) -> String {
 
 #[test]
 fn ext4_on_a_loop_device() {
-    on("filesystem::ext4_on_a_loop_device", |room, place| {
+    on(name(ext4_on_a_loop_device), |room, place| {
         let image = image(room);
         let made = ran("mkfs.ext4", &["-q", "-F", &image]);
         made && ran("mount", &["-o", "loop", &image, place.to_str().unwrap()])
@@ -104,7 +104,7 @@ fn ext4_on_a_loop_device() {
 
 #[test]
 fn xfs_on_a_loop_device() {
-    on("filesystem::xfs_on_a_loop_device", |room, place| {
+    on(name(xfs_on_a_loop_device), |room, place| {
         let image = image(room);
         let made = ran("mkfs.xfs", &["-q", "-f", &image]);
         made && ran("mount", &["-o", "loop", &image, place.to_str().unwrap()])
@@ -113,7 +113,7 @@ fn xfs_on_a_loop_device() {
 
 #[test]
 fn a_file_system_in_user_space() {
-    on("filesystem::a_file_system_in_user_space", |room, place| {
+    on(name(a_file_system_in_user_space), |room, place| {
         let image = image(room);
         let made = ran("mkfs.ext4", &["-q", "-F", &image]);
         made && ran("fuse2fs", &[&image, place.to_str().unwrap(), "-o", "rw"])
@@ -122,8 +122,8 @@ fn a_file_system_in_user_space() {
 
 #[test]
 fn a_block_device() {
-    const TEST: &str = "filesystem::a_block_device";
-    let output = alone(TEST, &[], || {
+    let test = name(a_block_device);
+    let output = alone(test, &[], || {
         let room = tempfile::tempdir().unwrap();
         let bytes = random_bytes(3, 4 << 20);
         let path = made(room.path(), &bytes);
@@ -131,7 +131,7 @@ fn a_block_device() {
         losetup.args(["--find", "--show"]).arg(&path);
         let device = losetup.output().ok().filter(|output| output.status.success());
         let Some(device) = device else {
-            skip(TEST, "no loop device is to be had");
+            skip(test, "no loop device is to be had");
             return;
         };
         let device = String::from_utf8(device.stdout).unwrap().trim().to_owned();

@@ -1,6 +1,6 @@
 //! The shared object itself: its names, and what it needs.
 
-use crate::client::{alone, built};
+use crate::client::{alone, built, name};
 
 /// All public names of the interface, release 1.20 (both close symbols counted).
 const NAMES: &str = "
@@ -99,7 +99,7 @@ fn all_names_of_cufile_are_exported_and_no_other() {
 
 #[test]
 fn loading_and_closing_starts_nothing() {
-    alone("interface::loading_and_closing_starts_nothing", &[], || {
+    alone(name(loading_and_closing_starts_nothing), &[], || {
         let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
         let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
         let before = (threads(), descriptors());

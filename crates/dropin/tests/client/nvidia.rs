@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::client::{GOOD, alone, built, code, cuda, cufile, on_system, random_bytes};
+use crate::client::{GOOD, alone, built, code, cuda, cufile, name, on_system, random_bytes};
 
 pub(crate) fn stand_in() -> String {
     built("libgpuio_softcufile.so").into_os_string().into_string().unwrap()
@@ -17,7 +17,7 @@ fn every_call_is_forwarded_on_request() {
         ("GPUIO_CUFILE_LIB", library.as_str()),
         ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5016:1:1"),
     ];
-    alone("nvidia::every_call_is_forwarded_on_request", &variables, || {
+    alone(name(every_call_is_forwarded_on_request), &variables, || {
         if on_system() {
             return;
         }
@@ -48,7 +48,7 @@ fn a_library_that_is_not_there_is_no_other() {
     let ours = built("libcufile.so").into_os_string().into_string().unwrap();
     for library in ["/nowhere/libcufile.so.0", &ours] {
         let variables = [("GPUIO_CUFILE", "nvidia"), ("GPUIO_CUFILE_LIB", library)];
-        alone("nvidia::a_library_that_is_not_there_is_no_other", &variables, || {
+        alone(name(a_library_that_is_not_there_is_no_other), &variables, || {
             let cufile = cufile();
             assert_eq!(cufile.open(), code(5001));
             assert_eq!(cufile.register(&tempfile::tempfile().unwrap()), Err(code(5001)));

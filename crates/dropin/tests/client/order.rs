@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, random_bytes};
+use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, name, random_bytes};
 use crate::stream::{Kept, stream, sync};
 
 /// How late the software GPU is, microseconds: longer than a transfer takes.
@@ -168,28 +168,28 @@ fn compare((cuda, cufile): (&Cuda, &Cufile), memory: Memory, calls: &[Call]) {
 
 #[test]
 fn after_operations_on_memory() {
-    alone("order::after_operations_on_memory", &LAG, || all(Memory::Plain));
+    alone(name(after_operations_on_memory), &LAG, || all(Memory::Plain));
 }
 
 #[test]
 fn after_operations_on_registered_memory() {
-    alone("order::after_operations_on_registered_memory", &LAG, || all(Memory::Registered));
+    alone(name(after_operations_on_registered_memory), &LAG, || all(Memory::Registered));
 }
 
 #[test]
 fn after_operations_on_memory_of_a_pool() {
-    alone("order::after_operations_on_memory_of_a_pool", &LAG, || all(Memory::Pool));
+    alone(name(after_operations_on_memory_of_a_pool), &LAG, || all(Memory::Pool));
 }
 
 #[test]
 fn after_operations_on_mapped_memory() {
-    alone("order::after_operations_on_mapped_memory", &LAG, || all(Memory::Mapped));
+    alone(name(after_operations_on_mapped_memory), &LAG, || all(Memory::Mapped));
 }
 
 /// A mapping makes the primary context synchronize as a whole, and no other context.
 #[test]
 fn after_operations_in_another_context_that_follow_use_of_a_mapping() {
-    let name = "order::after_operations_in_another_context_that_follow_use_of_a_mapping";
+    let name = name(after_operations_in_another_context_that_follow_use_of_a_mapping);
     alone(name, &LAG, || {
         let (cuda, cufile) = (cuda(), cufile());
         compare((&cuda, &cufile), Memory::Mapped, &[Call::Blocking]);
@@ -234,7 +234,7 @@ const FIRST_USED: usize = 4 * 65536;
 
 #[test]
 fn several_threads_are_the_first_to_use_memory() {
-    alone("order::several_threads_are_the_first_to_use_memory", &LONG_LAG, || {
+    alone(name(several_threads_are_the_first_to_use_memory), &LONG_LAG, || {
         let (cuda, cufile) = (&cuda(), &cufile());
         let mut context = 0;
         // SAFETY: room for one handle.
@@ -262,7 +262,7 @@ const SYNC_MEMOPS: i32 = 6;
 /// Another library registers the memory for its own use, and is not through with it yet.
 #[test]
 fn the_attribute_of_another_library_stands_for_no_wait() {
-    alone("order::the_attribute_of_another_library_stands_for_no_wait", &LONG_LAG, || {
+    alone(name(the_attribute_of_another_library_stands_for_no_wait), &LONG_LAG, || {
         let (cuda, cufile) = (&cuda(), &cufile());
         first_use((cuda, cufile), |call, handle, is_write, address| {
             let has_set = &AtomicBool::new(false);

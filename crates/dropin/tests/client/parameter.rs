@@ -1,13 +1,13 @@
 //! Settings: getters, setters, ranges, the file, the environment.
 
-use crate::client::{GOOD, alone, code, cufile};
+use crate::client::{GOOD, alone, code, cufile, name};
 
 const BATCH: i32 = 9;
 const FORCE_COMPAT: i32 = 2;
 
 #[test]
 fn setters_are_for_the_time_before_the_open() {
-    alone("parameter::setters_are_for_the_time_before_the_open", &[], || {
+    alone(name(setters_are_for_the_time_before_the_open), &[], || {
         let cufile = cufile();
         let size = |at| {
             let mut value = usize::MAX;
@@ -43,7 +43,7 @@ fn setters_are_for_the_time_before_the_open() {
 
 #[test]
 fn texts_and_pools() {
-    alone("parameter::texts_and_pools", &[], || {
+    alone(name(texts_and_pools), &[], || {
         let cufile = cufile();
         // SAFETY: a text that ends.
         let set = |text: &str| unsafe { (cufile.cuFileSetParameterString)(0, text.as_ptr()) };
@@ -81,7 +81,7 @@ fn the_program_goes_before_the_environment_before_the_file() {
     std::fs::write(file.path(), text).unwrap();
     let variables =
         [("CUFILE_ENV_PATH_JSON", file.path().to_str().unwrap()), ("CUFILE_STATS_LEVEL", "2")];
-    alone("parameter::the_program_goes_before_the_environment_before_the_file", &variables, || {
+    alone(name(the_program_goes_before_the_environment_before_the_file), &variables, || {
         let cufile = cufile();
         let size = |at| {
             let mut value = 0;

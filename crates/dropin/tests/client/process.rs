@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::client::{
-    Cuda, Cufile, GOOD, alone, child, cuda, cufile, is_child, on_system, random_bytes,
+    Cuda, Cufile, GOOD, alone, child, cuda, cufile, is_child, name, on_system, random_bytes,
 };
 
 /// A file of so many bytes.
@@ -45,7 +45,7 @@ pub(crate) fn fork(inside: impl FnOnce() -> i32) -> Option<i32> {
 
 #[test]
 fn a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere() {
-    alone("process::a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere", &[], || {
+    alone(name(a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere), &[], || {
         let (cuda, cufile): (&Cuda, &Cufile) = (&cuda(), &cufile());
         let (file, bytes) = (&file(4 << 20).0, &file(4 << 20).1);
         let handle = cufile.register(file.as_file()).unwrap();
@@ -103,8 +103,8 @@ fn a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere() {
 
 #[test]
 fn a_process_ends_while_transfers_are_under_way() {
-    const TEST: &str = "process::a_process_ends_while_transfers_are_under_way";
-    if is_child(TEST) {
+    let test = name(a_process_ends_while_transfers_are_under_way);
+    if is_child(test) {
         let cuda: &'static Cuda = Box::leak(Box::new(cuda()));
         let cufile: &'static Cufile = Box::leak(Box::new(cufile()));
         let (file, _) = file(8 << 20);
@@ -129,14 +129,14 @@ fn a_process_ends_while_transfers_are_under_way() {
         unsafe { libc::exit(0) }
     }
     for _ in 0..5 {
-        let (status, output) = child(TEST, &[], &[]);
+        let (status, output) = child(test, &[]);
         assert!(status.success(), "{status}\n{output}");
     }
 }
 
 #[test]
 fn an_object_that_was_closed_stays_and_works() {
-    alone("process::an_object_that_was_closed_stays_and_works", &[], || {
+    alone(name(an_object_that_was_closed_stays_and_works), &[], || {
         let cuda = cuda();
         let (file, bytes) = file(1 << 20);
         let path = crate::client::built("libcufile.so");
@@ -156,7 +156,7 @@ fn an_object_that_was_closed_stays_and_works() {
 
 #[test]
 fn a_context_that_is_destroyed_is_an_error_and_no_crash() {
-    alone("process::a_context_that_is_destroyed_is_an_error_and_no_crash", &[], || {
+    alone(name(a_context_that_is_destroyed_is_an_error_and_no_crash), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let (file, bytes) = file(1 << 20);
         let handle = cufile.register(file.as_file()).unwrap();
@@ -193,7 +193,7 @@ fn a_context_that_is_destroyed_is_an_error_and_no_crash() {
 fn a_driver_that_forks_while_it_is_initialised() {
     // As hardware's driver does where it runs nvidia-modprobe. The first call initialises it.
     let variables = [("GPUIO_SOFT_FORK", "1")];
-    alone("process::a_driver_that_forks_while_it_is_initialised", &variables, || {
+    alone(name(a_driver_that_forks_while_it_is_initialised), &variables, || {
         let cufile = cufile();
         assert_eq!(cufile.open(), GOOD);
         let (file, _) = file(4096);
@@ -204,7 +204,7 @@ fn a_driver_that_forks_while_it_is_initialised() {
 
 #[test]
 fn a_device_may_be_reset() {
-    alone("process::a_device_may_be_reset", &[], || {
+    alone(name(a_device_may_be_reset), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let (file, bytes) = file(1 << 20);
         let handle = cufile.register(file.as_file()).unwrap();
@@ -243,7 +243,7 @@ fn kernels_that_could_not_be_loaded_are_tried_again() {
     }
     // Two loads fail, as on a GPU whose memory is full for a moment.
     let variables = [("GPUIO_SOFT_FAIL", "cuModuleLoadData:2:0:2")];
-    alone("process::kernels_that_could_not_be_loaded_are_tried_again", &variables, || {
+    alone(name(kernels_that_could_not_be_loaded_are_tried_again), &variables, || {
         let (cuda, cufile) = (cuda(), cufile());
         let (file, bytes) = file(65536);
         let handle = cufile.register(file.as_file()).unwrap();
@@ -268,7 +268,7 @@ fn kernels_that_could_not_be_loaded_are_tried_again() {
 
 #[test]
 fn a_mapping_that_may_not_be_written_is_refused_and_the_context_lives() {
-    let name = "process::a_mapping_that_may_not_be_written_is_refused_and_the_context_lives";
+    let name = name(a_mapping_that_may_not_be_written_is_refused_and_the_context_lives);
     alone(name, &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let (file, bytes) = file(65536);

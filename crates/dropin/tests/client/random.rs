@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, code, cuda, cufile, random_bytes};
+use crate::client::{Cuda, Cufile, Entry, GOOD, alone, code, cuda, cufile, name, random_bytes};
 use crate::stream::{Kept, stream, sync};
 
 const THREADS: u64 = 4;
@@ -221,7 +221,7 @@ impl Program<'_> {
 #[test]
 fn calls_in_any_order_do_what_the_model_does() {
     let variables = [("GPUIO_SOFT_LAG_US", "150")];
-    alone("random::calls_in_any_order_do_what_the_model_does", &variables, || {
+    alone(name(calls_in_any_order_do_what_the_model_does), &variables, || {
         let (cuda, cufile) = (&cuda(), &cufile());
         let directory = &tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpuio_base::trace::{Call, End, Op, Trace, Within};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, random_bytes};
+use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, name, random_bytes};
 use crate::file::{made, opened};
 use crate::stream::Kept;
 
@@ -32,7 +32,7 @@ fn of(trace: &Trace, within: impl Fn(Within) -> bool) -> Vec<&Call> {
 
 #[test]
 fn all_calls_with_their_threads_batches_and_streams() {
-    let test = "recorded::all_calls_with_their_threads_batches_and_streams";
+    let test = name(all_calls_with_their_threads_batches_and_streams);
     let trace = trace_of(test, &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
@@ -107,7 +107,7 @@ fn all_calls_with_their_threads_batches_and_streams() {
 
 #[test]
 fn an_anonymous_trace_has_no_names() {
-    let test = "recorded::an_anonymous_trace_has_no_names";
+    let test = name(an_anonymous_trace_has_no_names);
     let trace = trace_of(test, &[("GPUIO_CUFILE_RECORD_ANONYMOUS", "1")], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn an_anonymous_trace_has_no_names() {
 
 #[test]
 fn a_killed_program_leaves_what_it_did() {
-    let test = "recorded::a_killed_program_leaves_what_it_did";
+    let test = name(a_killed_program_leaves_what_it_did);
     if is_child(test) {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_killed_program_leaves_what_it_did() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace");
     let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
-    let (status, output) = child(test, &variables, &[]);
+    let (status, output) = child(test, &variables);
     assert!(!status.success(), "{output}");
     let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?} {output}", trace.end);
@@ -150,7 +150,7 @@ fn a_killed_program_leaves_what_it_did() {
 /// Nobody waits for a trace that will not come.
 #[test]
 fn calls_that_are_passed_on_are_not_recorded_and_that_is_said() {
-    let test = "recorded::calls_that_are_passed_on_are_not_recorded_and_that_is_said";
+    let test = name(calls_that_are_passed_on_are_not_recorded_and_that_is_said);
     if is_child(test) {
         let _ = cufile().open();
         return;
@@ -162,7 +162,7 @@ fn calls_that_are_passed_on_are_not_recorded_and_that_is_said() {
         ("GPUIO_CUFILE", "nvidia"),
         ("GPUIO_CUFILE_LIB", "/nowhere/libcufile.so.0"),
     ];
-    let (_, output) = child(test, &variables, &[]);
+    let (_, output) = child(test, &variables);
     assert!(output.contains("no trace is recorded: GPUIO_CUFILE=nvidia"), "{output}");
     assert!(!path.exists());
 }
@@ -172,7 +172,7 @@ fn calls_that_are_passed_on_are_not_recorded_and_that_is_said() {
 #[test]
 fn a_full_disk_ends_the_trace_and_not_the_program() {
     use rustix::process::{Resource, Rlimit, setrlimit};
-    let test = "recorded::a_full_disk_ends_the_trace_and_not_the_program";
+    let test = name(a_full_disk_ends_the_trace_and_not_the_program);
     if is_child(test) {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace");
     let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
-    let (status, output) = child(test, &variables, &[]);
+    let (status, output) = child(test, &variables);
     assert!(status.success() && output.contains("the trace ends here"), "{output}");
     let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?}", trace.end);

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use gpuio_page::{LivePageRoot, read};
 
-use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, is_child, on_system, random_bytes};
+use crate::client::{
+    Cufile, GOOD, alone, code, cuda, cufile, is_child, name, on_system, random_bytes,
+};
 
 /// A reading of level 3, as words; the last was not written to.
 fn level3(cufile: &Cufile) -> Vec<u64> {
@@ -32,7 +34,7 @@ fn work(cufile: &Cufile) {
 
 #[test]
 fn levels_are_counted_as_release_1_15_lays_them_out() {
-    alone("stats::levels_are_counted_as_release_1_15_lays_them_out", &[], || {
+    alone(name(levels_are_counted_as_release_1_15_lays_them_out), &[], || {
         let cufile = cufile();
         // SAFETY: numbers only, here and below.
         assert_eq!(unsafe { (cufile.cuFileStatsStart)() }, code(5001));
@@ -73,7 +75,7 @@ fn levels_are_counted_as_release_1_15_lays_them_out() {
 #[test]
 fn programs_of_release_1_20_get_the_larger_ones() {
     let variables = [("GPUIO_CUFILE_VERSION", "1200"), ("CUFILE_STATS_LEVEL", "3")];
-    alone("stats::programs_of_release_1_20_get_the_larger_ones", &variables, || {
+    alone(name(programs_of_release_1_20_get_the_larger_ones), &variables, || {
         let cufile = cufile();
         work(&cufile);
         let words = level3(&cufile);
@@ -88,7 +90,7 @@ fn programs_of_release_1_20_get_the_larger_ones() {
 fn the_live_page_shows_the_program() {
     let pages = tempfile::tempdir().unwrap();
     let variables = [("GPUIO_PAGES", pages.path().to_str().unwrap())];
-    let output = alone("stats::the_live_page_shows_the_program", &variables, || {
+    let output = alone(name(the_live_page_shows_the_program), &variables, || {
         let cufile = cufile();
         work(&cufile);
         let pid = std::process::id();
@@ -109,7 +111,7 @@ fn the_live_page_shows_the_program() {
         assert!(on_system() || !pci.pci.is_empty());
     });
     let Some((_, rest)) = output.split_once("the child is ") else {
-        assert!(is_child("stats::the_live_page_shows_the_program"), "{output}");
+        assert!(is_child(name(the_live_page_shows_the_program)), "{output}");
         return;
     };
     let pid: u32 = rest.split('.').next().unwrap().parse().unwrap();
@@ -124,7 +126,7 @@ fn the_live_page_shows_the_program() {
 /// What gds_stats' sections and the page say of files and buffers is what is registered now.
 #[test]
 fn files_and_buffers_that_are_registered_are_counted() {
-    alone("stats::files_and_buffers_that_are_registered_are_counted", &[], || {
+    alone(name(files_and_buffers_that_are_registered_are_counted), &[], || {
         let (cufile, cuda) = (cufile(), cuda());
         let file = tempfile::NamedTempFile::new().unwrap();
         let (one, two) = (cufile.register(file.as_file()), cufile.register(file.as_file()));

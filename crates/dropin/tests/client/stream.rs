@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::client::{
-    Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, on_system, random_bytes,
+    Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, name, on_system, random_bytes,
 };
 
 /// The parameters of one I/O, where a program keeps them.
@@ -146,19 +146,19 @@ fn parameters_and_order() {
 
 #[test]
 fn parameters_are_read_when_the_stream_comes_there_unless_fixed() {
-    let name = "stream::parameters_are_read_when_the_stream_comes_there_unless_fixed";
+    let name = name(parameters_are_read_when_the_stream_comes_there_unless_fixed);
     alone(name, &[], parameters_and_order);
 }
 
 #[test]
 fn streams_that_shall_not_wait_for_words_are_served_as_well() {
-    let name = "stream::streams_that_shall_not_wait_for_words_are_served_as_well";
+    let name = name(streams_that_shall_not_wait_for_words_are_served_as_well);
     alone(name, &[("CUFILE_STREAM_MEMOPS_BYPASS", "1")], parameters_and_order);
 }
 
 #[test]
 fn all_flags_are_taken_and_no_others() {
-    alone("stream::all_flags_are_taken_and_no_others", &[], || {
+    alone(name(all_flags_are_taken_and_no_others), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let number = stream(&cuda);
         // SAFETY: any number is a stream's to the library, here and below.
@@ -177,7 +177,7 @@ fn all_flags_are_taken_and_no_others() {
 
 #[test]
 fn a_refused_registration_changes_no_flags() {
-    alone("stream::a_refused_registration_changes_no_flags", &[], || {
+    alone(name(a_refused_registration_changes_no_flags), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), 0);
@@ -203,7 +203,7 @@ fn a_refused_registration_changes_no_flags() {
 
 #[test]
 fn a_late_offset_may_lead_into_the_next_mapping() {
-    alone("stream::a_late_offset_may_lead_into_the_next_mapping", &[], || {
+    alone(name(a_late_offset_may_lead_into_the_next_mapping), &[], || {
         const PIECE: usize = 2 << 20;
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ fn a_late_offset_may_lead_into_the_next_mapping() {
 
 #[test]
 fn failures_are_returned_instead_of_bytes() {
-    alone("stream::failures_are_returned_instead_of_bytes", &[], || {
+    alone(name(failures_are_returned_instead_of_bytes), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), libc::O_DIRECT);
@@ -285,7 +285,7 @@ fn failures_are_returned_instead_of_bytes() {
 
 #[test]
 fn handles_may_end_while_streams_hold_their_io() {
-    alone("stream::handles_may_end_while_streams_hold_their_io", &[], || {
+    alone(name(handles_may_end_while_streams_hold_their_io), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), 0);
@@ -371,18 +371,18 @@ fn all_may_end() {
 
 #[test]
 fn all_but_the_memory_may_end_while_streams_hold_io() {
-    alone("stream::all_but_the_memory_may_end_while_streams_hold_io", &[], all_may_end);
+    alone(name(all_but_the_memory_may_end_while_streams_hold_io), &[], all_may_end);
 }
 
 #[test]
 fn the_same_where_streams_do_not_wait_for_words() {
-    let name = "stream::the_same_where_streams_do_not_wait_for_words";
+    let name = name(the_same_where_streams_do_not_wait_for_words);
     alone(name, &[("CUFILE_STREAM_MEMOPS_BYPASS", "1")], all_may_end);
 }
 
 #[test]
 fn a_process_may_end_with_io_in_its_streams() {
-    alone("stream::a_process_may_end_with_io_in_its_streams", &[], || {
+    alone(name(a_process_may_end_with_io_in_its_streams), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), 0);
@@ -407,7 +407,7 @@ fn a_process_may_end_with_io_in_its_streams() {
 
 #[test]
 fn a_context_may_be_destroyed_with_io_in_its_streams() {
-    alone("stream::a_context_may_be_destroyed_with_io_in_its_streams", &[], || {
+    alone(name(a_context_may_be_destroyed_with_io_in_its_streams), &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), 0);

@@ -367,10 +367,7 @@ fn break_a_foreign_mapping() {
 #[test]
 fn a_foreign_bus_error_kills() {
     use std::os::unix::process::ExitStatusExt;
-    let program = std::env::current_exe().unwrap();
-    let mut child = std::process::Command::new(program);
-    child.args(["--exact", "engine_fault::break_a_foreign_mapping", "--ignored", "--nocapture"]);
-    let output = child.output().unwrap();
+    let output = gpuio_testkit::child::output(break_a_foreign_mapping, &[]);
     assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
 }
 

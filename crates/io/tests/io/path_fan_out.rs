@@ -59,7 +59,7 @@ fn a_block_crosses_from_the_host_once_and_ends_in_all_gpus() {
     if skipped("a_block_crosses_from_the_host_once_and_ends_in_all_gpus") {
         return;
     }
-    child::passes("child_all", "", &[FOUR, ("GPUIO_SOFT_DELAY_US", "500")]);
+    child::passes(child_all, &[FOUR, ("GPUIO_SOFT_DELAY_US", "500")]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_block_that_is_wrong_in_one_gpu_is_found_and_the_gpu_named() {
         return;
     }
     // Each read copies to GPUs 0, 1 and 3: the fifth copy is the second read's to GPU 1.
-    child::passes("child_wrong", "", &[FOUR, ("GPUIO_SOFT_CORRUPT", "cuMemcpyPeerAsync:4")]);
+    child::passes(child_wrong, &[FOUR, ("GPUIO_SOFT_CORRUPT", "cuMemcpyPeerAsync:4")]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_copy_between_gpus_that_fails_is_its_requests_alone() {
     if skipped("a_copy_between_gpus_that_fails_is_its_requests_alone") {
         return;
     }
-    child::passes("child_fails", "", &[FOUR, ("GPUIO_SOFT_FAIL", "cuMemcpyPeerAsync:1:4:1")]);
+    child::passes(child_fails, &[FOUR, ("GPUIO_SOFT_FAIL", "cuMemcpyPeerAsync:1:4:1")]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn gpus_that_cannot_reach_one_another_are_refused_unless_any_route_will_do() {
     if skipped("gpus_that_cannot_reach_one_another_are_refused_unless_any_route_will_do") {
         return;
     }
-    child::passes("child_no_peer", "", &[FOUR, ("GPUIO_SOFT_PEER", "0")]);
+    child::passes(child_no_peer, &[FOUR, ("GPUIO_SOFT_PEER", "0")]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn child_no_peer() {
 
 #[test]
 fn it_needs_another_gpu() {
-    child::passes("child_alone", "", &[]);
+    child::passes(child_alone, &[]);
 }
 
 #[test]

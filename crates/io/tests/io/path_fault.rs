@@ -59,7 +59,7 @@ fn only(op: Op, mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 fn file_faults_reach_their_requests() {
-    child::passes("child_file_faults", "", &[]);
+    child::passes(child_file_faults, &[]);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn child_file_faults() {
 
 #[test]
 fn a_file_that_is_too_short_is_reported() {
-    child::passes("child_short_file", "", &[]);
+    child::passes(child_short_file, &[]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn child_short_file() {
 
 #[test]
 fn a_throttled_engine_holds_both_directions_back_and_loses_nothing() {
-    child::passes("child_throttled", "", &[]);
+    child::passes(child_throttled, &[]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn reported() -> Reported {
 
 /// Runs the child for each of the engines, all at once.
 fn gpu_fault(
-    name: &str,
+    test: impl Fn() + Copy + Send,
     memory: MemoryKind,
     call: &str,
     code: i32,
@@ -196,7 +196,7 @@ fn gpu_fault(
                 // Longer than any path asks before it waits.
                 let late = ("GPUIO_SOFT_DELAY_US", "2000");
                 let delay = if call == "cuEventSynchronize" { late } else { DELAY };
-                child::passes(name, &case, &[("GPUIO_SOFT_FAIL", fail), delay]);
+                child::passes_case(test, &case, &[("GPUIO_SOFT_FAIL", fail), delay]);
             });
         }
     });
@@ -211,7 +211,7 @@ fn a_copy_that_fails_is_its_requests_alone() {
         for op in [Op::Read, Op::Write] {
             for range in [(0, 1000), (5, 1), (11, 7)] {
                 let call = copy_call(memory, op);
-                gpu_fault("child_copy_faults", memory, call, ONCE, range);
+                gpu_fault(child_copy_faults, memory, call, ONCE, range);
             }
         }
     }
@@ -254,7 +254,7 @@ fn an_event_that_fails_hides_no_copy_that_failed_before_it() {
     let fail = "cuMemcpyHtoDAsync_v2:1:2:2,cuEventRecord:1:5:1";
     for engine in ["psync", "io_uring", "pool"] {
         let environment = [("GPUIO_SOFT_FAIL", fail), DELAY];
-        child::passes("child_two_faults", engine, &environment);
+        child::passes_case(child_two_faults, engine, &environment);
     }
 }
 
@@ -290,11 +290,11 @@ fn a_lost_device_fails_all_that_follows() {
         for op in [Op::Read, Op::Write] {
             for after in [0, 11] {
                 let call = copy_call(memory, op);
-                gpu_fault("child_lost", memory, call, LASTING, (after, 1));
+                gpu_fault(child_lost, memory, call, LASTING, (after, 1));
             }
         }
     }
-    gpu_fault("child_lost", MemoryKind::Device, "cuEventRecord", LASTING, (9, 1000));
+    gpu_fault(child_lost, MemoryKind::Device, "cuEventRecord", LASTING, (9, 1000));
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn an_event_that_fails_gives_no_slot_back_under_its_copy() {
                 continue;
             }
             for range in [(0, 1000), (7, 12)] {
-                gpu_fault("child_event_faults", memory, call, ONCE, range);
+                gpu_fault(child_event_faults, memory, call, ONCE, range);
             }
         }
     }
@@ -377,9 +377,9 @@ fn a_kernel_and_a_copy_do_not_take_each_others_failures() {
     }
     let slow = ("GPUIO_SOFT_DELAY_US", "20000");
     let kernel = ("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0");
-    child::passes("child_beside", "kernel", &[slow, kernel]);
+    child::passes_case(child_beside, "kernel", &[slow, kernel]);
     let copy = ("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:1:0");
-    child::passes("child_beside", "copy", &[slow, copy]);
+    child::passes_case(child_beside, "copy", &[slow, copy]);
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn a_path_that_is_dropped_waits_in_every_state() {
                 scope.spawn(move || {
                     let case = memory.to_string();
                     let environment = [("GPUIO_SOFT_DELAY_US", SLOW_US), ("GPUIO_SOFT_FAIL", fail)];
-                    child::passes("child_drop", &case, &environment);
+                    child::passes_case(child_drop, &case, &environment);
                 });
             }
         }
@@ -513,9 +513,9 @@ fn memory_that_cannot_be_had_is_reported_with_what_to_do() {
     if skipped("memory_that_cannot_be_had_is_reported_with_what_to_do") {
         return;
     }
-    child::passes("child_no_memory", "", &[("GPUIO_SOFT_MEM", "5000000")]);
+    child::passes(child_no_memory, &[("GPUIO_SOFT_MEM", "5000000")]);
     let pinned = ("GPUIO_SOFT_FAIL", "cuMemHostAlloc:2:0");
-    child::passes("child_no_pinned", "", &[pinned]);
+    child::passes(child_no_pinned, &[pinned]);
 }
 
 fn refused(setup: &Setup, rig: &Rig, context: &Context, words: &[&str]) {

@@ -33,7 +33,7 @@ fn reads(mut steps: Vec<Step>) -> Vec<Step> {
 fn any_ring_and_any_batch_move_every_byte() {
     std::thread::scope(|scope| {
         for engine in ENGINES {
-            scope.spawn(move || child::passes("child_sizes", engine, &[DELAY]));
+            scope.spawn(move || child::passes_case(child_sizes, engine, &[DELAY]));
         }
     });
 }
@@ -88,7 +88,7 @@ fn a_launch_that_fails_is_its_batchs_alone() {
         let fail = format!("cuLaunchKernel:1:{after}:{times}");
         let case = format!("{after} {times}");
         let environment = [("GPUIO_SOFT_FAIL", fail.as_str()), DELAY];
-        child::passes("child_launch_faults", &case, &environment);
+        child::passes_case(child_launch_faults, &case, &environment);
     }
 }
 
@@ -127,7 +127,7 @@ fn a_lost_device_fails_all_that_follows() {
     }
     for engine in ENGINES {
         let environment = [("GPUIO_SOFT_FAIL", "cuLaunchKernel:700:3"), DELAY];
-        child::passes("child_lost", engine, &environment);
+        child::passes_case(child_lost, engine, &environment);
     }
 }
 
@@ -162,7 +162,7 @@ fn an_event_that_fails_gives_no_slot_back_under_its_batch() {
         for (memory, range) in [("device", "0:1000"), ("malloc", "3:5"), ("pinned", "2:1")] {
             let fail = format!("{call}:1:{range}");
             let environment = [("GPUIO_SOFT_FAIL", fail.as_str()), DELAY];
-            child::passes("child_event_faults", memory, &environment);
+            child::passes_case(child_event_faults, memory, &environment);
         }
     }
 }
@@ -195,7 +195,7 @@ fn a_copy_that_fails_is_its_batchs_alone() {
     for (after, batches) in [(0, 1), (6, 1), (7, 1), (11, 1)] {
         let fail = format!("cuMemcpyAsync:1:{after}:1");
         let environment = [("GPUIO_SOFT_FAIL", fail.as_str()), DELAY];
-        child::passes("child_copy_faults", &batches.to_string(), &environment);
+        child::passes_case(child_copy_faults, &batches.to_string(), &environment);
     }
 }
 
@@ -265,10 +265,10 @@ fn whole_slots_side_by_side_are_one_plain_copy_and_others_a_launch() {
         return;
     }
     let fail = ("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0");
-    child::passes("child_runs", "", &[fail, DELAY]);
+    child::passes(child_runs, &[fail, DELAY]);
     // 128 blocks in batches of 4: with one copy each the 32nd is the last.
     let fail = ("GPUIO_SOFT_FAIL", "cuMemcpyAsync:1:31");
-    child::passes("child_last_run", "", &[fail, DELAY]);
+    child::passes(child_last_run, &[fail, DELAY]);
 }
 
 #[test]

@@ -18,9 +18,9 @@ fn setup() -> Setup {
 }
 
 /// Runs a child of this program with cuFile failing so, unless the system's GPU is tested.
-fn failing(name: &str, fail: &str) {
-    if !skipped(name) {
-        child::passes(name, fail, &[("GPUIO_SOFT_CUFILE_FAIL", fail)]);
+fn failing(test: impl Fn(), fail: &str) {
+    if !skipped(child::name(&test)) {
+        child::passes_case(test, fail, &[("GPUIO_SOFT_CUFILE_FAIL", fail)]);
     }
 }
 
@@ -50,7 +50,7 @@ fn child_codes() {
 
 #[test]
 fn codes_of_cufile_are_their_requests_alone() {
-    failing("child_codes", "cuFileRead:5011:2:3");
+    failing(child_codes, "cuFileRead:5011:2:3");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn child_errno() {
 
 #[test]
 fn an_errno_of_the_file_is_one() {
-    failing("child_errno", "cuFileWrite:5:4:1");
+    failing(child_errno, "cuFileWrite:5:4:1");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn child_short() {
 
 #[test]
 fn a_short_transfer_goes_on() {
-    failing("child_short", "cuFileRead:short,cuFileWrite:short");
+    failing(child_short, "cuFileRead:short,cuFileWrite:short");
 }
 
 fn read(path: &mut dyn Path, offset: u64, len: u32) -> Completion {
@@ -138,8 +138,8 @@ fn child_open() {
 
 #[test]
 fn a_refused_file_or_buffer_is_reported_at_open() {
-    failing("child_open", "cuFileHandleRegister:5027");
-    failing("child_open", "cuFileBufRegister:5016");
+    failing(child_open, "cuFileHandleRegister:5027");
+    failing(child_open, "cuFileBufRegister:5016");
 }
 
 #[test]

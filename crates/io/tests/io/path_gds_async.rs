@@ -24,13 +24,14 @@ fn setup(path: &str) -> Setup {
 
 /// Runs a child of this program for each case, as a rule a path, with cuFile failing so, unless the
 /// system's GPU is tested.
-fn failing(cases: &[&str], name: &str, fail: &str) {
-    if skipped(name) {
+fn failing(cases: &[&str], test: impl Fn() + Copy + Send, fail: &str) {
+    if skipped(child::name(test)) {
         return;
     }
     std::thread::scope(|scope| {
         for case in cases {
-            scope.spawn(move || child::passes(name, case, &[("GPUIO_SOFT_CUFILE_FAIL", fail)]));
+            scope
+                .spawn(move || child::passes_case(test, case, &[("GPUIO_SOFT_CUFILE_FAIL", fail)]));
         }
     });
 }
@@ -82,7 +83,7 @@ fn child_codes() {
 
 #[test]
 fn codes_are_those_of_their_own_requests() {
-    failing(&ALL, "child_codes", "cuFileRead:5011:5:3");
+    failing(&ALL, child_codes, "cuFileRead:5011:5:3");
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn child_errno() {
 
 #[test]
 fn an_errno_of_the_file_is_one() {
-    failing(&ALL, "child_errno", "cuFileWrite:28:4:2");
+    failing(&ALL, child_errno, "cuFileWrite:28:4:2");
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn child_short() {
 
 #[test]
 fn a_short_transfer_goes_on() {
-    failing(&ALL, "child_short", "cuFileRead:short,cuFileWrite:short");
+    failing(&ALL, child_short, "cuFileRead:short,cuFileWrite:short");
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn child_refused_call() {
 
 #[test]
 fn a_call_that_a_stream_does_not_take_fails_its_request_alone() {
-    failing(&STREAMED, "child_refused_call", "cuFileReadAsync:5038:3:4");
+    failing(&STREAMED, child_refused_call, "cuFileReadAsync:5038:3:4");
 }
 
 /// Of 60 requests in batches of at most 4, those of two submits fail and no other.
@@ -170,7 +171,7 @@ fn child_refused_submit() {
 
 #[test]
 fn a_submit_that_is_refused_fails_its_own_requests() {
-    failing(&["gds-batch"], "child_refused_submit", "cuFileBatchIOSubmit:5035:3:2");
+    failing(&["gds-batch"], child_refused_submit, "cuFileBatchIOSubmit:5035:3:2");
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn child_short_submit() {
 
 #[test]
 fn a_submit_that_took_a_part_fails_the_rest() {
-    failing(&["gds-batch"], "child_short_submit", "cuFileBatchIOSubmit:short:0:1");
+    failing(&["gds-batch"], child_short_submit, "cuFileBatchIOSubmit:short:0:1");
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn child_no_other_batch() {
 fn a_batch_that_can_not_be_set_up_again_ends_the_path() {
     // 9 slots in batches of 4 are 3 handles.
     let fail = "cuFileBatchIOSubmit:5035,cuFileBatchIOSetUp:5043:3";
-    failing(&["gds-batch"], "child_no_other_batch", fail);
+    failing(&["gds-batch"], child_no_other_batch, fail);
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn child_no_status() {
 
 #[test]
 fn a_status_that_can_not_be_had_ends_the_path() {
-    failing(&["gds-batch"], "child_no_status", "cuFileBatchIOGetStatus:5041");
+    failing(&["gds-batch"], child_no_status, "cuFileBatchIOGetStatus:5041");
 }
 
 /// An entry without an event, alone or beside other batches: the others complete, and then the path
@@ -256,7 +257,7 @@ fn child_lost() {
 #[test]
 fn a_batch_that_never_ends_is_not_waited_for_for_ever() {
     // One batch, and several.
-    failing(&["4", "9"], "child_lost", "cuFileRead:lost:2:1");
+    failing(&["4", "9"], child_lost, "cuFileRead:lost:2:1");
 }
 
 #[test]
@@ -277,10 +278,10 @@ fn child_open() {
 
 #[test]
 fn what_is_refused_at_open_is_reported_with_call_and_code() {
-    failing(&ALL, "child_open", "cuFileHandleRegister:5027");
-    failing(&ALL, "child_open", "cuFileBufRegister:5016");
-    failing(&["gds-batch"], "child_open", "cuFileBatchIOSetUp:5049");
-    failing(&STREAMED, "child_open", "cuFileStreamRegister:5030");
+    failing(&ALL, child_open, "cuFileHandleRegister:5027");
+    failing(&ALL, child_open, "cuFileBufRegister:5016");
+    failing(&["gds-batch"], child_open, "cuFileBatchIOSetUp:5049");
+    failing(&STREAMED, child_open, "cuFileStreamRegister:5030");
 }
 
 /// A path that is dropped with I/O in flight waits for it: what was written is whole.
@@ -290,7 +291,7 @@ fn a_path_that_is_dropped_waits_for_what_is_in_flight() {
         return;
     }
     for path in ALL {
-        child::passes("child_dropped", path, &[("GPUIO_SOFT_DELAY_US", "3000")]);
+        child::passes_case(child_dropped, path, &[("GPUIO_SOFT_DELAY_US", "3000")]);
     }
 }
 

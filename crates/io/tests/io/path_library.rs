@@ -111,7 +111,7 @@ fn child_leaves_nothing() {
 
 #[test]
 fn a_path_leaves_no_thread_and_no_descriptor() {
-    child::passes("child_leaves_nothing", "", &[]);
+    child::passes(child_leaves_nothing, &[]);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn copies_that_fail_reach_their_requests() {
     let fail = "cuLaunchKernel:700:2,cuMemcpyHtoDAsync_v2:700:2";
     for setup in setups() {
         let environment = [("GPUIO_SOFT_FAIL", fail)];
-        child::passes("child_lost_device", setup.path.info.name, &environment);
+        child::passes_case(child_lost_device, setup.path.info.name, &environment);
     }
 }
 

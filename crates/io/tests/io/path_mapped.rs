@@ -421,7 +421,7 @@ fn child_fault() {
 #[test]
 fn a_launch_that_fails_fails_its_group_alone() {
     if !skipped("a_launch_that_fails_fails_its_group_alone") {
-        child::passes("child_fault", "4096", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
+        child::passes_case(child_fault, "4096", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
     }
 }
 
@@ -450,6 +450,6 @@ fn child_corrupt() {
 #[test]
 fn a_copy_that_goes_wrong_is_found() {
     if !skipped("a_copy_that_goes_wrong_is_found") {
-        child::passes("child_corrupt", "", &[("GPUIO_SOFT_CORRUPT", "cuMemcpyHtoDAsync_v2:1")]);
+        child::passes(child_corrupt, &[("GPUIO_SOFT_CORRUPT", "cuMemcpyHtoDAsync_v2:1")]);
     }
 }

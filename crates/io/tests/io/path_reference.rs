@@ -93,7 +93,7 @@ fn every_engine(path: &str) {
         for engine in on_any_file() {
             scope.spawn(move || {
                 let case = format!("{path} {}", engine.info.name);
-                child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+                child::passes_case(child_twins, &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
             });
         }
     });
@@ -154,7 +154,7 @@ fn path_resident() {
 /// A library moves the bytes: which engine a setup names is all one.
 fn library(path: &str) {
     let case = format!("{path} psync");
-    child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+    child::passes_case(child_twins, &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
 }
 
 #[test]

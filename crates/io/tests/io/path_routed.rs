@@ -55,7 +55,7 @@ fn each_leg_of_a_route_counts_its_bytes() {
     if skipped("each_leg_of_a_route_counts_its_bytes") {
         return;
     }
-    child::passes("child_legs", "", &[("GPUIO_SOFT_DELAY_US", "500")]);
+    child::passes(child_legs, &[("GPUIO_SOFT_DELAY_US", "500")]);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_copy_between_gpus_that_fails_is_its_requests_alone() {
         return;
     }
     let fail = [("GPUIO_SOFT_FAIL", "cuMemcpyPeerAsync:1:1:1")];
-    child::passes("child_hop_fails", "", &fail);
+    child::passes(child_hop_fails, &fail);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_route_without_peer_access_is_refused_unless_any_route_will_do() {
     if skipped("a_route_without_peer_access_is_refused_unless_any_route_will_do") {
         return;
     }
-    child::passes("child_no_peer", "", &[("GPUIO_SOFT_PEER", "0")]);
+    child::passes(child_no_peer, &[("GPUIO_SOFT_PEER", "0")]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn child_no_peer() {
 
 #[test]
 fn a_route_needs_another_gpu() {
-    child::passes("child_no_route", "", &[]);
+    child::passes(child_no_route, &[]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn hints_belong_to_the_gpu_leg_on_both_sides_of_the_file() {
     if skipped("hints_belong_to_the_gpu_leg_on_both_sides_of_the_file") {
         return;
     }
-    child::passes("child_hints", "", &[("GPUIO_SOFT_DELAY_US", "3000")]);
+    child::passes(child_hints, &[("GPUIO_SOFT_DELAY_US", "3000")]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_gpu_that_takes_no_hints_is_refused_with_the_reason() {
     if skipped("a_gpu_that_takes_no_hints_is_refused_with_the_reason") {
         return;
     }
-    child::passes("child_no_hints", "", &[("GPUIO_SOFT_MANAGED", "0")]);
+    child::passes(child_no_hints, &[("GPUIO_SOFT_MANAGED", "0")]);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_hint_that_fails_is_its_requests_alone() {
     }
     // Each read takes two: the third fails, which is the first of the second read.
     let fail = [("GPUIO_SOFT_FAIL", "cuMemPrefetchAsync:1:2:1")];
-    child::passes("child_hint_fails", "", &fail);
+    child::passes(child_hint_fails, &fail);
 }
 
 #[test]

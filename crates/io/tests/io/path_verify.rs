@@ -238,7 +238,7 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
         for memory in kinds(row) {
             let bad = format!("{}:2", copy_call(memory, "cuMemcpyHtoDAsync_v2"));
             let case = format!("{} {memory}", row.info.name);
-            child::passes("child_bad_copy", &case, &[("GPUIO_SOFT_CORRUPT", &bad)]);
+            child::passes_case(child_bad_copy, &case, &[("GPUIO_SOFT_CORRUPT", &bad)]);
         }
     }
 }
@@ -267,6 +267,10 @@ fn a_copy_back_that_goes_wrong_is_found_in_the_file() {
     }
     for memory in kinds(gpuio_io::path::find("staged").unwrap()) {
         let bad = format!("{}:0", copy_call(memory, "cuMemcpyDtoHAsync_v2"));
-        child::passes("child_bad_copy_back", &memory.to_string(), &[("GPUIO_SOFT_CORRUPT", &bad)]);
+        child::passes_case(
+            child_bad_copy_back,
+            &memory.to_string(),
+            &[("GPUIO_SOFT_CORRUPT", &bad)],
+        );
     }
 }

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use gpuio_load::run::RunError;
 use gpuio_record::EndedHow;
+use gpuio_testkit::child;
 
-use crate::lab::{Lab, Stop, child_passes};
+use crate::lab::{Lab, Stop};
 
 #[test]
 fn an_interrupt_leaves_partial_results() {
@@ -71,7 +72,7 @@ fn a_target_that_has_gone_is_refused_before_anything_starts() {
 fn one_worker_that_can_not_open_ends_all_workers() {
     // Each worker's slots take 8 MiB of GPU memory: not all four fit.
     let environment = [("GPUIO_SOFT_MEM", "25165824")];
-    child_passes("ends::with_24_mib_of_gpu_memory", &environment);
+    child::passes(with_24_mib_of_gpu_memory, &environment);
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn with_24_mib_of_gpu_memory() {
 
 #[test]
 fn too_few_descriptors_end_all_workers() {
-    child_passes("ends::with_few_descriptors", &[]);
+    child::passes(with_few_descriptors, &[]);
 }
 
 #[test]

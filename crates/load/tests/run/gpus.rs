@@ -2,8 +2,9 @@
 //! through one to another.
 
 use gpuio_record::EndedHow;
+use gpuio_testkit::child;
 
-use crate::lab::{Lab, child_passes};
+use crate::lab::Lab;
 
 const TWO: (&str, &str) = ("GPUIO_SOFT_GPUS", "2");
 const THREE: (&str, &str) = ("GPUIO_SOFT_GPUS", "3");
@@ -12,7 +13,7 @@ const LATE: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
 
 #[test]
 fn threads_of_one_job_spread_over_its_gpus() {
-    child_passes("gpus::child_spread", &[TWO, LATE]);
+    child::passes(child_spread, &[TWO, LATE]);
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn child_spread() {
 
 #[test]
 fn bytes_go_through_one_gpu_to_others() {
-    child_passes("gpus::child_routed", &[THREE, LATE]);
+    child::passes(child_routed, &[THREE, LATE]);
 }
 
 #[test]
@@ -66,7 +67,7 @@ fn child_routed() {
 
 #[test]
 fn a_route_without_peer_access_ends_before_the_clock() {
-    child_passes("gpus::child_no_peer", &[TWO, ("GPUIO_SOFT_PEER", "0")]);
+    child::passes(child_no_peer, &[TWO, ("GPUIO_SOFT_PEER", "0")]);
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn child_no_peer() {
 
 #[test]
 fn a_block_is_read_once_and_placed_in_all_gpus() {
-    child_passes("gpus::child_fan_out", &[THREE, LATE]);
+    child::passes(child_fan_out, &[THREE, LATE]);
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn child_fan_out() {
 
 #[test]
 fn gpus_that_cannot_reach_one_another_end_it_before_the_clock() {
-    child_passes("gpus::child_fan_out_no_peer", &[TWO, ("GPUIO_SOFT_PEER", "0")]);
+    child::passes(child_fan_out_no_peer, &[TWO, ("GPUIO_SOFT_PEER", "0")]);
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn child_fan_out_no_peer() {
 #[test]
 fn a_wrong_block_in_one_of_the_gpus_is_found_and_the_gpu_named() {
     let bad = ("GPUIO_SOFT_CORRUPT", "cuMemcpyPeerAsync:3");
-    child_passes("gpus::child_fan_out_wrong", &[TWO, bad]);
+    child::passes(child_fan_out_wrong, &[TWO, bad]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A directory, a machine and a way to run job files on them.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -228,18 +227,6 @@ impl Lab {
         assert_eq!(ran.jobs.len(), 1);
         ran.jobs.remove(0)
     }
-}
-
-/// Runs the ignored test `name` in a process with this environment; it must run exactly that test
-/// and succeed.
-pub(crate) fn child_passes(name: &str, environment: &[(&str, &str)]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture"]);
-    let output = command.envs(environment.iter().copied()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let passed = output.status.success() && said.contains("1 passed");
-    assert!(passed, "{name}:\n{said}\n{errors}");
 }
 
 pub(crate) const MS: u64 = 1_000_000;

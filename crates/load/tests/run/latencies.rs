@@ -1,8 +1,9 @@
 //! Time shows up in the leg in which it went by, and none is hidden.
 
 use gpuio_record::{Latency, WarningKind};
+use gpuio_testkit::child;
 
-use crate::lab::{Lab, MS, child_passes};
+use crate::lab::{Lab, MS};
 
 fn p50(summary: &Option<gpuio_base::stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").p50_ns
@@ -41,7 +42,7 @@ fn a_slow_file_is_slow_in_the_file_leg() {
 #[test]
 fn a_slow_gpu_is_slow_in_the_gpu_leg() {
     let environment = [("GPUIO_SOFT_DELAY_US", "4000")];
-    child_passes("latencies::with_copies_of_4_ms", &environment);
+    child::passes(with_copies_of_4_ms, &environment);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Runs in which the GPU reads the page cache by itself.
 
 use gpuio_record::{EndedHow, JobResult, MappedResult, Route, Source, WarningKind};
+use gpuio_testkit::child;
 
-use crate::lab::{Lab, child_passes};
+use crate::lab::Lab;
 
 /// Copies that run late: what was not waited for is wrong.
 const LATE: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
@@ -13,7 +14,7 @@ fn mapped(job: &JobResult) -> &MappedResult {
 
 #[test]
 fn what_is_mapped_is_verified_counted_and_named() {
-    child_passes("mapped::child_of_each_size", &[LATE]);
+    child::passes(child_of_each_size, &[LATE]);
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn what_registering_costs_is_held_against_another_path() {
 
 #[test]
 fn what_the_driver_refuses_ends_the_run_with_file_and_call() {
-    child_passes("mapped::child_refused", &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")]);
+    child::passes(child_refused, &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")]);
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn child_refused() {
 
 #[test]
 fn what_can_not_be_unregistered_is_said() {
-    child_passes("mapped::child_kept", &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")]);
+    child::passes(child_kept, &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")]);
 }
 
 #[test]

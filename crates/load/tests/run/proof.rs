@@ -1,8 +1,9 @@
 //! The way that bytes took, proven on real files.
 
 use gpuio_record::{Assessment, DirectMode, Evidence, JobResult, Proof, Route, Source};
+use gpuio_testkit::child;
 
-use crate::lab::{Lab, child_passes};
+use crate::lab::Lab;
 
 fn proof(job: &JobResult) -> &Proof {
     job.proof.as_ref().unwrap()
@@ -21,7 +22,7 @@ fn storage_is_observed(proof: &Proof) -> bool {
 
 #[test]
 fn buffered_reads_over_and_over_come_from_the_page_cache() {
-    child_passes("proof::with_buffered_reads_alone", &[]);
+    child::passes(with_buffered_reads_alone, &[]);
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn an_engine_that_moves_nothing_proves_nothing() {
 
 #[test]
 fn a_ring_bounces_in_host_memory() {
-    child_passes("proof::with_a_ring_alone", &[]);
+    child::passes(with_a_ring_alone, &[]);
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn entry<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Evidence {
 
 #[test]
 fn a_library_that_bounces_is_found_out_by_its_own_counts() {
-    child_passes("proof::with_the_stand_in_for_cufile", &[]);
+    child::passes(with_the_stand_in_for_cufile, &[]);
 }
 
 /// The stand-in goes through host memory and reports it twice: by its counts and its properties.

@@ -15,9 +15,10 @@ use std::time::Duration;
 use gpuio_io::engine::ENGINES;
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{CpuScope, JobPlan, JobResult, Plan};
+use gpuio_testkit::child;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::lab::{Lab, child_passes};
+use crate::lab::Lab;
 
 /// CPU time of the process, or of the calling thread.
 fn used(clock: ClockId) -> f64 {
@@ -105,7 +106,7 @@ fn every_engines_cpu_time_is_the_kernels_figure() {
             eprintln!("skipped: {}: the file is buffered", row.info.name);
             continue;
         }
-        child_passes("cpu::of_an_engine", &[("GPUIO_TEST_ENGINE", row.info.name)]);
+        child::passes(of_an_engine, &[("GPUIO_TEST_ENGINE", row.info.name)]);
     }
 }
 
@@ -126,7 +127,7 @@ fn of_an_engine() {
 
 #[test]
 fn a_busy_thread_that_nobody_knows_is_in_the_figure_of_a_job_alone() {
-    child_passes("cpu::beside_a_busy_thread", &[]);
+    child::passes(beside_a_busy_thread, &[]);
 }
 
 #[test]

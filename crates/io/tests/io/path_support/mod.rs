@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stderr, reason = "whoever runs the tests on a GPU is to see what was not")]
 
-pub(crate) mod child;
 pub(crate) mod model;
 
 use std::fs::File;
@@ -20,6 +19,7 @@ use gpuio_io::path::{
     CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters, OpenedPath,
     PathConfig, PathEntry, PathError, Place, Request, RouteCounters, Via,
 };
+pub(crate) use gpuio_testkit::child;
 pub(crate) use gpuio_testkit::gpu::{on_system, skipped};
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::spec::{Key, Origin, Status, keys};
 
 /// Jobs of every kind, to which each key is added.
-const LOADS: &[&str] = &[
+pub(super) const LOADS: &[&str] = &[
     "rw=read",
     "rw=randwrite\nbs=4k",
     "rw=randrw\nrandom_distribution=pareto:0.3",
@@ -59,10 +59,10 @@ const LOADS: &[&str] = &[
 ];
 
 /// Keys with an effect on several ranks only: `layout` tests them.
-const OF_RANKS: &[&str] = &["read_shift"];
+pub(super) const OF_RANKS: &[&str] = &["read_shift"];
 
 /// Keys that are about other jobs, and a permission: tests of their own.
-const OF_OTHERS: &[&str] = &["wait_for", "allow_file_create"];
+pub(super) const OF_OTHERS: &[&str] = &["wait_for", "allow_file_create"];
 
 /// The plan, but for who requested it and for reasons. What is noted of a key is a difference.
 fn outcome(text: &str) -> Result<Plan, PlanError> {

@@ -26,6 +26,7 @@ mod parts;
 mod regions;
 mod round_trip;
 mod routes;
+mod told_apart;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
