@@ -1,6 +1,7 @@
 //! Formats of verbs: those of every document, and a verb's own.
 
 use gpuio_document::{Document, FORMATS, Format};
+use gpuio_report::format::FORMATS as RECORDS;
 
 use crate::failure::Failure;
 use crate::ui::terminal_width;
@@ -54,9 +55,17 @@ pub(crate) fn help(own: &[(&'static str, &'static str)], last: &str) -> String {
         Some((name, what)) => format!("{name} ({what})"),
         None => (*name).to_owned(),
     };
-    let mut words: Vec<String> = names(&keys).iter().map(word).collect();
-    let end = words.pop().unwrap_or_default();
-    format!("Output format: {} or {end} {last}", words.join(", "))
+    sentence(names(&keys).iter().map(word).collect(), last)
+}
+
+/// The same for a record.
+pub(crate) fn help_of_records(last: &str) -> String {
+    sentence(RECORDS.iter().map(|row| row.name.to_owned()).collect(), last)
+}
+
+fn sentence(mut names: Vec<String>, last: &str) -> String {
+    let end = names.pop().unwrap_or_default();
+    format!("Output format: {} or {end} {last}", names.join(", "))
 }
 
 /// A verb's document in this format, for the terminal.

@@ -8,6 +8,7 @@
 
 use clap::Arg;
 use gpuio_job::sweep::Bound;
+use gpuio_report::format;
 
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
@@ -110,25 +111,26 @@ pub(crate) fn rank_limits(limits: &RankLimits) -> Result<(), Failure> {
     ])
 }
 
-/// Evidence of a job's data path; `text` says whether text is printed.
-pub(crate) fn evidence(out: &Out, text: bool) -> Result<(), Failure> {
-    evidence_of(out.evidence, text)?;
-    refuse(&[("--details", out.details && !text, TEXT_ONLY)])
+/// Evidence of a job's data path; `on_demand` says whether what is printed or saved has it only
+/// then.
+pub(crate) fn evidence(out: &Out, on_demand: bool) -> Result<(), Failure> {
+    evidence_of(out.evidence, on_demand)?;
+    refuse(&[("--details", out.details && !on_demand, TEXT_ONLY)])
 }
 
-const TEXT_ONLY: &str =
-    "it applies to text only; other formats always include the evidence; leave it out";
+const TEXT_ONLY: &str = "it applies to text only, also as Markdown or HTML; other formats always \
+                         include the evidence; leave it out";
 
-fn evidence_of(requested: bool, text: bool) -> Result<(), Failure> {
-    refuse(&[("--evidence", requested && !text, TEXT_ONLY)])
+fn evidence_of(requested: bool, on_demand: bool) -> Result<(), Failure> {
+    refuse(&[("--evidence", requested && !on_demand, TEXT_ONLY)])
 }
 
-pub(crate) fn show(show: &Show) -> Result<(), Failure> {
-    let format = show.format.as_deref().unwrap_or("text");
-    let text = format == "text";
-    let why = "it applies to text and csv; JSON always has a row for each rank; leave it out";
-    refuse(&[("--per-rank", show.per_rank && !text && format != "csv", why)])?;
-    evidence_of(show.evidence, text)
+pub(crate) fn show(show: &Show, row: &format::Row) -> Result<(), Failure> {
+    let why = "it applies to text, also as Markdown or HTML, and to csv; JSON always has a row \
+               for each rank; leave it out";
+    let has_rows = row.on_demand || row.name == "csv";
+    refuse(&[("--per-rank", show.per_rank && !has_rows, why)])?;
+    evidence_of(show.evidence, row.on_demand)
 }
 
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
