@@ -182,8 +182,8 @@ pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(
     ])
 }
 
-pub(crate) fn stats(stats: &Stats) -> Result<(), Failure> {
-    let list = stats.pid.is_none() && !stats.is_json();
+pub(crate) fn stats(stats: &Stats, format: &str) -> Result<(), Failure> {
+    let list = stats.pid.is_none() && format != "json";
     let why = "the list of processes has one line each; name a process, or add --format json";
     refuse(&[("--level", stats.level.is_some() && list, why)])
 }
@@ -209,6 +209,11 @@ pub(crate) fn figures(figures: &FigureFlags, shown: bool) -> Result<(), Failure>
 pub(crate) fn sweep(vary: &Vary) -> Result<(), Failure> {
     let search = vary.latency_target.is_some();
     refuse(&[
+        (
+            "--format",
+            vary.dry_run && vary.format.is_some(),
+            "--dry-run prints the points; leave one out",
+        ),
         (
             "--over",
             vary.over.is_some() && !search,
