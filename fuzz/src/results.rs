@@ -6,7 +6,8 @@ use gpuio_compare::{Options, Side, compare, of_reading, of_record};
 use gpuio_page::format::{Shown, gds_stats, json as page_json, text as page_text};
 use gpuio_page::read::Owner;
 use gpuio_page::{Direction, Key, LivePage, LivePageRoot};
-use gpuio_report::format::{FORMATS, json};
+use gpuio_report::format::text::Show;
+use gpuio_report::format::{FORMATS, TEXT_WIDTH, json};
 use gpuio_report::set::{Member, SET_FORMATS, Set};
 
 use crate::is_shown;
@@ -18,7 +19,7 @@ pub(crate) fn record(data: &[u8]) {
     let back = json::parse(&json::render(&record));
     assert!(back.is_ok_and(|back| back == record), "what is saved reads back");
     for format in FORMATS {
-        let shown = (format.render)(&record);
+        let shown = (format.render)(&record, TEXT_WIDTH, Show { evidence: true, per_rank: true });
         if format.name != "json" {
             is_shown(&shown);
         }

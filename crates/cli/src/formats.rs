@@ -1,21 +1,22 @@
 //! Formats of verbs: those of every document, and a verb's own.
 
 use gpuio_document::{Document, FORMATS, Format};
+use gpuio_report::format::FORMATS as RECORDS;
 
 use crate::failure::Failure;
 use crate::ui::terminal_width;
 
 /// A format of a verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted {
-    /// Of this name, that every document has.
-    Document(&'static str),
+    /// That every document has.
+    Document(&'static Format),
     /// Of the verb's own.
     Own(&'static str),
 }
 
 /// Text and JSON, a verb's own formats, then what else every document has.
-fn names(own: &[&'static str]) -> Vec<&'static str> {
+pub(crate) fn names(own: &[&'static str]) -> Vec<&'static str> {
     let mut all = FORMATS.iter().map(|format| format.name).filter(|name| !own.contains(name));
     let mut names: Vec<&'static str> = all.by_ref().take(2).collect();
     names.extend(own);
@@ -26,16 +27,23 @@ fn names(own: &[&'static str]) -> Vec<&'static str> {
 /// The format of this name, text if there is none.
 pub(crate) fn find(name: Option<&str>, own: &[&'static str]) -> Result<Wanted, Failure> {
     let name = name.unwrap_or("text");
-    let names = names(own);
-    let Some(found) = names.iter().find(|known| **known == name) else {
-        return Err(Failure::Usage(format!("--format {name}: formats are {}", names.join(", "))));
-    };
-    Ok(if own.contains(found) { Wanted::Own(found) } else { Wanted::Document(found) })
+    match own.iter().find(|own| **own == name) {
+        Some(own) => Ok(Wanted::Own(own)),
+        None => gpuio_document::find(name)
+            .map(Wanted::Document)
+            .ok_or_else(|| unknown(name, &names(own))),
+    }
 }
 
 /// The same for a verb that has none of its own.
-pub(crate) fn document(name: Option<&str>) -> Result<&'static str, Failure> {
-    find(name, &[]).map(|(Wanted::Document(name) | Wanted::Own(name))| name)
+pub(crate) fn document(name: Option<&str>) -> Result<&'static Format, Failure> {
+    let name = name.unwrap_or("text");
+    gpuio_document::find(name).ok_or_else(|| unknown(name, &names(&[])))
+}
+
+/// No format has this name.
+pub(crate) fn unknown(name: &str, known: &[&str]) -> Failure {
+    Failure::Usage(format!("--format {name}: formats are {}", known.join(", ")))
 }
 
 /// Help on `--format` of a verb with these formats of its own, each with what it is; `last` is
@@ -47,18 +55,20 @@ pub(crate) fn help(own: &[(&'static str, &'static str)], last: &str) -> String {
         Some((name, what)) => format!("{name} ({what})"),
         None => (*name).to_owned(),
     };
-    let mut words: Vec<String> = names(&keys).iter().map(word).collect();
-    let end = words.pop().unwrap_or_default();
-    format!("Output format: {} or {end} {last}", words.join(", "))
+    sentence(names(&keys).iter().map(word).collect(), last)
+}
+
+/// The same for a record.
+pub(crate) fn help_of_records(last: &str) -> String {
+    sentence(RECORDS.iter().map(|row| row.name.to_owned()).collect(), last)
+}
+
+fn sentence(mut names: Vec<String>, last: &str) -> String {
+    let end = names.pop().unwrap_or_default();
+    format!("Output format: {} or {end} {last}", names.join(", "))
 }
 
 /// A verb's document in this format, for the terminal.
-pub(crate) fn print(name: &str, verb: &'static str, page: &Document) -> String {
-    print_at(name, verb, page, terminal_width())
-}
-
-/// The same with lines of text of at most so many characters.
-pub(crate) fn print_at(name: &str, verb: &'static str, page: &Document, width: u16) -> String {
-    let format: &Format = gpuio_document::find(name).unwrap_or(&FORMATS[0]);
-    (format.render)(page, verb, width)
+pub(crate) fn print(format: &Format, verb: &'static str, page: &Document) -> String {
+    (format.render)(page, verb, terminal_width())
 }

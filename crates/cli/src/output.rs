@@ -21,6 +21,7 @@ use gpuio_report::format::{self, Row};
 use crate::args::{Out, Save};
 use crate::colour;
 use crate::failure::Failure;
+use crate::formats;
 use crate::made;
 use crate::unused;
 
@@ -52,7 +53,7 @@ impl Sink {
         let screen = find(if quick && !evidence { "summary" } else { "text" })?;
         let Some(path) = &out.output else {
             let row = named.unwrap_or(screen);
-            unused::evidence(out, row.name == "text")?;
+            unused::evidence(out, row.on_demand)?;
             return Ok(Sink { stdout: Some(row), evidence, per_rank: false, file: None });
         };
         let row = match named {
@@ -60,7 +61,7 @@ impl Sink {
             None => find(by_extension(path).unwrap_or("json"))?,
         };
         let stdout = if out.quiet { None } else { Some(screen) };
-        unused::evidence(out, stdout.is_some() || row.name == "text")?;
+        unused::evidence(out, stdout.is_some() || row.on_demand)?;
         if let Some(name) = other_format(path, row) {
             return Err(Failure::Usage(format!(
                 "--format {} -o {}: the file's name says {name}; give it another ending, or leave \
@@ -108,11 +109,11 @@ impl Sink {
         let show = self.show();
         // First, so that nothing that happens to a terminal or a pipe can lose it.
         let saved = self.file.map(|(output, row)| {
-            let text = rendered(row, record, format::TEXT_WIDTH, show);
+            let text = (row.render)(record, format::TEXT_WIDTH, show);
             output.save_text("the record", &text).map(|path| (path, row))
         });
         if let Some(row) = self.stdout {
-            put(&rendered(row, record, width, show))?;
+            put(&(row.render)(record, width, show))?;
         }
         let Some((path, row)) = saved.transpose()? else { return Ok(None) };
         if self.stdout.is_some() {
@@ -125,11 +126,8 @@ impl Sink {
 /// The format that the ending of a file's name says.
 fn by_extension(path: &Path) -> Option<&'static str> {
     match path.extension()?.to_str()? {
-        "csv" => Some("csv"),
-        "txt" => Some("text"),
         "ini" => Some("plan"),
-        "json" => Some("json"),
-        _ => None,
+        other => gpuio_document::by_extension(other).map(|format| format.name),
     }
 }
 
@@ -155,16 +153,6 @@ impl Delivery {
         let path = output.save_text("the output", &format!("{text}{newline}"))?;
         message!("Written: {}", path.display());
         Ok(())
-    }
-}
-
-/// The record in this format; `width` concerns text alone, `show` also rows of ranks in CSV.
-pub(crate) fn rendered(row: &Row, record: &Record, width: u16, show: Show) -> String {
-    match row.name {
-        "text" => format::text::render_text_with(record, width, show),
-        "summary" => format::summary::render(record, width),
-        "csv" if show.per_rank => format::csv::render_per_rank(record),
-        _ => (row.render)(record),
     }
 }
 
@@ -258,7 +246,7 @@ fn message_lines(text: &str) -> String {
 pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
     format::find(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|row| row.name).collect();
-        Failure::Usage(format!("--format {name}: formats are {}", known.join(", ")))
+        formats::unknown(name, &known)
     })
 }
 

@@ -8,6 +8,7 @@
 
 use clap::Arg;
 use gpuio_job::sweep::Bound;
+use gpuio_report::format;
 
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
@@ -110,25 +111,26 @@ pub(crate) fn rank_limits(limits: &RankLimits) -> Result<(), Failure> {
     ])
 }
 
-/// Evidence of a job's data path; `text` says whether text is printed.
-pub(crate) fn evidence(out: &Out, text: bool) -> Result<(), Failure> {
-    evidence_of(out.evidence, text)?;
-    refuse(&[("--details", out.details && !text, TEXT_ONLY)])
+/// Evidence of a job's data path; `on_demand` says whether what is printed or saved has it only
+/// then.
+pub(crate) fn evidence(out: &Out, on_demand: bool) -> Result<(), Failure> {
+    evidence_of(out.evidence, on_demand)?;
+    refuse(&[("--details", out.details && !on_demand, TEXT_ONLY)])
 }
 
-const TEXT_ONLY: &str =
-    "it applies to text only; other formats always include the evidence; leave it out";
+const TEXT_ONLY: &str = "it applies to text only, also as Markdown or HTML; other formats always \
+                         include the evidence; leave it out";
 
-fn evidence_of(requested: bool, text: bool) -> Result<(), Failure> {
-    refuse(&[("--evidence", requested && !text, TEXT_ONLY)])
+fn evidence_of(requested: bool, on_demand: bool) -> Result<(), Failure> {
+    refuse(&[("--evidence", requested && !on_demand, TEXT_ONLY)])
 }
 
-pub(crate) fn show(show: &Show) -> Result<(), Failure> {
-    let format = show.format.as_deref().unwrap_or("text");
-    let text = format == "text";
-    let why = "it applies to text and csv; JSON always has a row for each rank; leave it out";
-    refuse(&[("--per-rank", show.per_rank && !text && format != "csv", why)])?;
-    evidence_of(show.evidence, text)
+pub(crate) fn show(show: &Show, row: &format::Row) -> Result<(), Failure> {
+    let why = "it applies to text, also as Markdown or HTML, and to csv; JSON always has a row \
+               for each rank; leave it out";
+    let has_rows = row.on_demand || row.name == "csv";
+    refuse(&[("--per-rank", show.per_rank && !has_rows, why)])?;
+    evidence_of(show.evidence, row.on_demand)
 }
 
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
@@ -180,8 +182,8 @@ pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(
     ])
 }
 
-pub(crate) fn stats(stats: &Stats) -> Result<(), Failure> {
-    let list = stats.pid.is_none() && !stats.is_json();
+pub(crate) fn stats(stats: &Stats, format: &str) -> Result<(), Failure> {
+    let list = stats.pid.is_none() && format != "json";
     let why = "the list of processes has one line each; name a process, or add --format json";
     refuse(&[("--level", stats.level.is_some() && list, why)])
 }
@@ -207,6 +209,11 @@ pub(crate) fn figures(figures: &FigureFlags, shown: bool) -> Result<(), Failure>
 pub(crate) fn sweep(vary: &Vary) -> Result<(), Failure> {
     let search = vary.latency_target.is_some();
     refuse(&[
+        (
+            "--format",
+            vary.dry_run && vary.format.is_some(),
+            "--dry-run prints the points; leave one out",
+        ),
         (
             "--over",
             vary.over.is_some() && !search,

@@ -31,6 +31,8 @@ use clap::{
     ArgAction, Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
 };
 
+use crate::formats;
+
 pub(crate) use exec::Exec;
 pub(crate) use generate::{Explain, Generate, List, What};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
@@ -307,9 +309,9 @@ pub(crate) struct CufileFlags {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Out {
-    /// Output format: text, summary, json, csv, gdsio or plan [text; summary without a load; with
-    /// -o by the file's extension]
-    #[arg(long, value_name = "FORMAT", alias = "output-format")]
+    #[arg(long, value_name = "FORMAT", alias = "output-format", help = formats::help_of_records(
+        "[text; summary without a load; with -o by the file's extension]"
+    ))]
     pub(crate) format: Option<String>,
     /// Also save the record in this file; its directory is made if needed
     #[arg(long, short, value_name = "FILE")]
@@ -322,7 +324,7 @@ pub(crate) struct Out {
     #[arg(long, short = 'v', visible_alias = "verbose")]
     pub(crate) details: bool,
     /// Show the evidence for every job's data path, not only where it differs from the requested
-    /// one (docs/proof.md; text format only)
+    /// one (docs/proof.md; text, markdown and html only)
     #[arg(long)]
     pub(crate) evidence: bool,
     /// Print the plan as a job file and exit

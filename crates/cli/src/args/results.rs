@@ -13,15 +13,14 @@ pub(crate) struct Show {
     /// A record saved with -o NAME.json, or a journal
     #[arg(value_name = "FILE")]
     pub(crate) record: PathBuf,
-    /// Output format: text, summary, json, csv, gdsio or plan [text]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats::help_of_records("[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
-    /// Show the evidence for every job's data path (docs/proof.md; text format only)
+    /// Show the evidence for every job's data path (docs/proof.md; text, markdown and html only)
     #[arg(long)]
     pub(crate) evidence: bool,
-    /// Add a table with a row for each rank (text format only)
+    /// Add a table with a row for each rank (text, csv, markdown and html only)
     #[arg(long)]
     pub(crate) per_rank: bool,
 }

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::formats;
+
 /// Which process, and how much detail.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
@@ -18,8 +20,9 @@ pub(crate) struct Stats {
     /// Exit after this many samples [never with --interval, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// Output format: text or json; json has a line per sample with --interval [text]
-    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
+    #[arg(long, value_name = "FORMAT", help = formats::help(
+        &[], "[text]; with --interval text, or json with a line per sample"
+    ))]
     pub(crate) format: Option<String>,
     /// Serve the counters of all processes to Prometheus at http://ADDR:PORT/metrics; without ADDR
     /// only to this machine. Programs on gpuio's libcufile are among them
@@ -39,8 +42,9 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn is_json(&self) -> bool {
-        self.json || self.format.as_deref() == Some("json")
+    /// The name of the format, if one was given.
+    pub(crate) fn format(&self) -> Option<&str> {
+        if self.json { Some("json") } else { self.format.as_deref() }
     }
 
     /// The interval as given, with its flag.

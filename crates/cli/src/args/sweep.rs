@@ -8,6 +8,7 @@ use gpuio_job::sweep::Bound;
 use gpuio_job::workload::preset::Preset;
 
 use super::{RankLimits, Work};
+use crate::formats;
 
 fn latency_target() -> String {
     format!(
@@ -87,6 +88,10 @@ pub(crate) struct Vary {
     /// with the preset's name appended]
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
+    #[arg(long, value_name = "FORMAT", help = formats::help(
+        &[], "[text]; records in the folder are always JSON"
+    ))]
+    pub(crate) format: Option<String>,
     /// Print the points, their order and the estimated time, and exit
     #[arg(long)]
     pub(crate) dry_run: bool,

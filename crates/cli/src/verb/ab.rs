@@ -20,6 +20,7 @@ use crate::args::Bench;
 use crate::cufile;
 use crate::failure::Failure;
 use crate::figures;
+use crate::formats;
 use crate::interrupt;
 use crate::outcome;
 use crate::output;
@@ -27,8 +28,8 @@ use crate::ranks::{Children, Wanted};
 use crate::records;
 use crate::ui::terminal_width;
 use crate::unused;
+use crate::verb::bench;
 use crate::verb::sweep::{self, ChildOf};
-use crate::verb::{bench, compare as page};
 
 /// Rounds by default: with five of each, a t interval is 2.8 standard errors wide to either side,
 /// and the rank test can get below 0.05.
@@ -53,7 +54,7 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
     }
     // A wrong text is reported now, not in the first round.
     figures::read(&bench.figures)?;
-    let format = page::find(bench.out.format.as_deref())?;
+    let format = formats::document(bench.out.format.as_deref())?;
     let mut jobs = ['a', 'b']
         .into_iter()
         .zip(&bench.ab.ab)

@@ -320,7 +320,7 @@ fn print(
     if let (Some(name), None) = (&extras.out.format, &extras.out.output) {
         let show = Show { evidence: false, per_rank: extras.ranks.per_rank };
         let width = gpuio_report::format::TEXT_WIDTH;
-        return output::put(&output::rendered(output::find(name)?, record, width, show));
+        return output::put(&(output::find(name)?.render)(record, width, show));
     }
     if command.per_job {
         output::put(&line::per_job(record).join("\n"))?;

@@ -116,7 +116,7 @@ pub(crate) fn run(args: &crate::args::List) -> Result<ExitCode, Failure> {
     section.list(List::new(Layout::columns(9, 1), items));
     let mut page = Document::new("Paths, engines and formats");
     page.push(section);
-    output::put(&formats::print_at(format, "list", &page, u16::MAX))?;
+    output::put(&(format.render)(&page, "list", u16::MAX))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_document::{Document, json_of};
+use gpuio_document::{Document, Format, json_of};
 use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted as Paired, format, pair};
 use gpuio_machine::topo::Topology;
 
@@ -25,10 +25,10 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let figures = figures::read(&plan.figures)?;
     if let Some(path) = &plan.system {
         let answer = plan_expect::on_paper(path, figures)?;
-        let name = formats::document(plan.format.as_deref())?;
-        let text = match name {
+        let format = formats::document(plan.format.as_deref())?;
+        let text = match format.name {
             "json" => json_of(&answer),
-            name => shown(name, &gpuio_machine::flow::paper::document(&answer)),
+            _ => shown(format, &gpuio_machine::flow::paper::document(&answer)),
         };
         output::put(&text)?;
         return Ok(ExitCode::SUCCESS);
@@ -53,7 +53,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         None => None,
     };
     output::put(&render(&pairing, form)?)?;
-    if let (Some(path), Wanted::Document("text")) = (written, form) {
+    if let (Some(path), Wanted::Document(Format { name: "text", .. })) = (written, form) {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
     }
     let anything = pairing.pairs.iter().any(|pair| !pair.stores.is_empty());
@@ -62,8 +62,8 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
 }
 
 /// In lines as long as they are.
-pub(super) fn shown(name: &str, page: &Document) -> String {
-    formats::print_at(name, "plan", page, u16::MAX)
+pub(super) fn shown(format: &Format, page: &Document) -> String {
+    (format.render)(page, "plan", u16::MAX)
 }
 
 fn wanted(plan: &Plan) -> Result<Paired, Failure> {
@@ -105,8 +105,8 @@ fn nothing_to_open(pairing: &Pairing) -> Failure {
 
 fn render(pairing: &Pairing, form: Wanted) -> Result<String, Failure> {
     match form {
-        Wanted::Document("json") => Ok(json_of(pairing)),
-        Wanted::Document(name) => Ok(shown(name, &format::document(pairing))),
+        Wanted::Document(Format { name: "json", .. }) => Ok(json_of(pairing)),
+        Wanted::Document(form) => Ok(shown(form, &format::document(pairing))),
         Wanted::Own("job") => format::job_file(pairing).ok_or_else(|| nothing_to_open(pairing)),
         Wanted::Own(_) if pairing.pairs.iter().all(|pair| pair.gpu.is_none()) => {
             Err(Failure::Unavailable("--format gdsio: no NVIDIA GPU was found".to_owned()))

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_document::json_of;
+use gpuio_document::{Format, json_of};
 use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
     HostsPlan, NoJobFile, Pairing, Wanted as Paired, hosts_document, hosts_job_file, pair,
@@ -15,7 +15,7 @@ use super::plan::{not_here, shown, write};
 use super::plan_expect;
 use crate::args::Plan as Args;
 use crate::failure::Failure;
-use crate::formats::Wanted;
+use crate::formats::{Wanted, names};
 use crate::hosts::{self, Host};
 use crate::output;
 use crate::source::{cells, problems};
@@ -27,8 +27,9 @@ pub(super) fn run(
     figures: &Figures,
     (form, args): (Wanted, &Args),
 ) -> Result<ExitCode, Failure> {
-    if form == Wanted::Own("gdsio") {
-        let why = "a config file of gdsio is for one host; formats are text, json, job";
+    if matches!(form, Wanted::Own("gdsio")) {
+        let known = names(&["job"]).join(", ");
+        let why = format!("a config file of gdsio is for one host; formats are {known}");
         return Err(Failure::Usage(format!("--format gdsio: {why}")));
     }
     let file = args.output.as_deref();
@@ -43,11 +44,11 @@ pub(super) fn run(
         .map(|(path, text)| write(path, text, args.force))
         .transpose()?;
     output::put(&match form {
-        Wanted::Document("json") => json_of(&plan),
-        Wanted::Document(name) => shown(name, &hosts_document(&plan)),
+        Wanted::Document(Format { name: "json", .. }) => json_of(&plan),
+        Wanted::Document(format) => shown(format, &hosts_document(&plan)),
         Wanted::Own(_) => job_file.unwrap_or_default(),
     })?;
-    if let (Some(path), Wanted::Document("text")) = (written, form) {
+    if let (Some(path), Wanted::Document(Format { name: "text", .. })) = (written, form) {
         output::put(&format!("\nJob file: {}\n", path.display()))?;
     }
     Ok(if plan.ranks() > 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })

@@ -9,8 +9,8 @@ use crate::ui::terminal_width;
 use crate::{records, unused};
 
 pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
-    unused::show(show)?;
     let row = output::find(show.format.as_deref().unwrap_or("text"))?;
+    unused::show(show, row)?;
     let delivery = Delivery::open(&show.save)?;
     let record = records::record(&show.record)?;
     if show.per_rank && record.ranks.is_none() {
@@ -19,6 +19,6 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     }
     let parts =
         gpuio_report::format::text::Show { evidence: show.evidence, per_rank: show.per_rank };
-    delivery.put(&output::rendered(row, &record, terminal_width(), parts))?;
+    delivery.put(&(row.render)(&record, terminal_width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }

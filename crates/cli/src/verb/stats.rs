@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use gpuio_document::Format;
 use gpuio_host::{Root, process};
 use gpuio_page::format::{Earlier, Shown, json, text};
 use gpuio_page::read::{self, Found, Listing, Owner};
@@ -11,7 +12,7 @@ use gpuio_page::{LivePageRoot, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;
-use crate::{live_metrics, output, serve, unused};
+use crate::{formats, live_metrics, output, serve, unused};
 
 /// Time between the two samples from which the rates of a list are computed.
 const LOOK: Duration = Duration::from_millis(250);
@@ -22,7 +23,8 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LEVEL: u8 = 1;
 
 pub(crate) fn run(args: &Stats) -> Result<ExitCode, Failure> {
-    unused::stats(args)?;
+    let format = formats::document(args.format())?;
+    unused::stats(args, format.name)?;
     if let Some(address) = args.serve.as_deref().map(serve::address).transpose()? {
         return serve::run(address, live_metrics::of_all);
     }
@@ -36,16 +38,24 @@ pub(crate) fn run(args: &Stats) -> Result<ExitCode, Failure> {
                 let what = format!("{flag} {text}: the shortest interval is 10ms");
                 return Err(Failure::Usage(what));
             }
+            if !["text", "json"].contains(&format.name) {
+                let name = format.name;
+                let what = format!(
+                    "--format {name}: it is for one sample; with {flag} use text, or json, which \
+                     has a line per sample"
+                );
+                return Err(Failure::Usage(what));
+            }
             Some(pause)
         }
     };
     match args.pid {
-        Some(pid) => process_of(args, pid, pause),
-        None => all(args, pause),
+        Some(pid) => process_of(args, format, (pid, pause)),
+        None => all(args, format, pause),
     }
 }
 
-fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
+fn all(args: &Stats, format: &Format, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     let (place, root) = (LivePageRoot::live(), Root::live());
     let mut before = (read::list(&place, &root), Instant::now());
     print_notes(&before.0);
@@ -64,7 +74,7 @@ fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
             .zip(&facts)
             .filter_map(|(found, facts)| facts.shown(found, earlier(&before.0, found, seconds)))
             .collect();
-        output::put(&listed(args, &shown)?)?;
+        output::put(&listed(args, format, &shown)?)?;
         left = left.map(|left| left.saturating_sub(1));
         if pause.is_none() || left == Some(0) || output::is_closed() {
             return Ok(ExitCode::SUCCESS);
@@ -73,20 +83,22 @@ fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     }
 }
 
-fn listed(args: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
-    if args.is_json() {
+fn listed(args: &Stats, format: &Format, shown: &[Shown<'_>]) -> Result<String, Failure> {
+    if format.name == "json" {
         let pages: Vec<_> =
             shown.iter().map(|one| json::value(one, args.level.unwrap_or(LEVEL))).collect();
         return printed(&serde_json::json!({ "processes": pages }), args.every().is_some());
     }
-    if shown.is_empty() {
-        return Ok(
-            "no gpuio process that publishes statistics is running; `gpuio bench` publishes \
-            them while it runs (docs/stats.md)\n"
-                .to_owned(),
+    let mut page = text::list(shown);
+    // A program that reads CSV finds its columns also where there is no row.
+    if shown.is_empty() && format.name != "csv" {
+        page.sections.clear();
+        page.begin("", "").paragraph(
+            "no gpuio process that publishes statistics is running; `gpuio bench` publishes them \
+             while it runs (docs/stats.md)",
         );
     }
-    Ok(text::list(shown).unbroken())
+    Ok((format.render)(&page, "stats", u16::MAX))
 }
 
 /// The earlier sample of the same process.
@@ -103,7 +115,11 @@ fn same(one: &Snapshot, two: &Snapshot) -> bool {
     key(one) == key(two)
 }
 
-fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCode, Failure> {
+fn process_of(
+    args: &Stats,
+    format: &Format,
+    (pid, pause): (u32, Option<Duration>),
+) -> Result<ExitCode, Failure> {
     let (place, root) = (LivePageRoot::live(), Root::live());
     let level = args.level.unwrap_or(LEVEL);
     let mut before: Option<(Snapshot, Instant)> = None;
@@ -124,16 +140,16 @@ fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCod
             seconds: at.duration_since(*then).as_secs_f64(),
         });
         let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
-        output::put(&match args.is_json() {
-            true => printed(&json::value(&shown, level), pause.is_some())?,
-            false => text::page(&shown, level).unbroken(),
+        output::put(&match format.name {
+            "json" => printed(&json::value(&shown, level), pause.is_some())?,
+            _ => (format.render)(&text::page(&shown, level), "stats", u16::MAX),
         })?;
         left = left.map(|left| left.saturating_sub(1));
         let more = found.owner != Owner::Gone && left != Some(0) && !output::is_closed();
         let Some(pause) = pause.filter(|_| more) else {
             return Ok(ExitCode::SUCCESS);
         };
-        if !args.is_json() {
+        if format.name == "text" {
             output::put("\n")?;
         }
         before = Some((shown.snapshot.clone(), at));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gpuio_document::{Document, json_of};
+use gpuio_document::{Document, Format, json_of};
 use gpuio_host::Root;
 use gpuio_machine::topo::{Topology, explain, format};
 
@@ -26,20 +26,20 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let printed = cells(&captured.matrices);
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
-    let page = |name, page: &Document| formats::print_at(name, "topo", page, u16::MAX);
+    let page = |form: &Format, page: &Document| (form.render)(page, "topo", u16::MAX);
     let text = match (pair.as_slice(), wanted) {
-        ([], Wanted::Document("json")) => json_of(&topology),
-        ([], Wanted::Document(name)) => page(name, &format::document(&topology)),
+        ([], Wanted::Document(Format { name: "json", .. })) => json_of(&topology),
+        ([], Wanted::Document(form)) => page(form, &format::document(&topology)),
         ([], Wanted::Own("svg")) => format::svg(&captured.machine, &topology),
         ([], Wanted::Own("html")) => format::html(&captured.machine, &topology),
         ([], Wanted::Own(_)) => format::hwloc_xml(&captured.machine),
-        ([a, b], Wanted::Document(name) | Wanted::Own(name)) => {
+        ([a, b], Wanted::Document(form)) => {
             let (one, two) = (find(&topology, a)?, find(&topology, b)?);
             let explanation = explain(&captured.machine, &topology, one, two)
                 .ok_or_else(|| Failure::Usage(format!("{a} and {b} are the same device")))?;
-            match name {
+            match form.name {
                 "json" => json_of(&explanation),
-                name => page(name, &format::pair(&explanation)),
+                _ => page(form, &format::pair(&explanation)),
             }
         }
         _ => return Err(Failure::Usage("name two devices, or none".to_owned())),
@@ -79,10 +79,13 @@ fn wanted(topo: &Topo, pair: &[String]) -> Result<Wanted, Failure> {
     let wanted = formats::find(topo.format.as_deref().or(by_name), &["svg", "html", "hwloc-xml"])?;
     match wanted {
         // A pair has no picture of its own.
-        Wanted::Own("html") if !pair.is_empty() => Ok(Wanted::Document("html")),
-        Wanted::Own(name) if !pair.is_empty() => Err(Failure::Usage(format!(
-            "--format {name}: for two devices the formats are text, json, html, markdown, csv"
-        ))),
+        Wanted::Own(name) if !pair.is_empty() => {
+            gpuio_document::find(name).map(Wanted::Document).ok_or_else(|| {
+                let known = formats::names(&[]).join(", ");
+                let what = format!("--format {name}: for two devices the formats are {known}");
+                Failure::Usage(what)
+            })
+        }
         wanted => Ok(wanted),
     }
 }

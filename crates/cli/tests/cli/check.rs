@@ -54,6 +54,8 @@ fn what_verbs_say_has_every_format() {
         "plan --from tree",
         "explain udev",
         "list",
+        // Finished after the first time: then only the table is printed.
+        "sweep --vary threads=1,2 --size 64k --bs 4k --runtime 20ms --repeats 1 -q",
     ] {
         let run = |format: &str| {
             let line = format!("{verb} --format {format}");

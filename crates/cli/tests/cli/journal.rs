@@ -153,7 +153,17 @@ fn a_saved_record_is_shown_as_it_was() {
     assert_eq!(show("r.json --format json").exits(0).out, saved);
     let text = show("r.json").exits(0).out;
     assert!(text.contains("randrw") && !text.contains("UNFINISHED"), "{text}");
-    assert!(show("r.json --evidence").exits(0).out.contains("process_io"));
+    for format in ["text", "markdown", "html"] {
+        let all = show(&format!("r.json --evidence --format {format}")).exits(0).out;
+        assert!(all.contains("randrw") && all.contains("process") && all.contains("io"), "{all}");
+        let some = show(&format!("r.json --format {format}")).exits(0).out;
+        assert!(some.contains("randrw") && some.len() < all.len(), "{some}");
+    }
+    for (name, begins) in [("r.md", "# Run of "), ("r.html", "<!doctype html>\n")] {
+        bench(dir.path(), &line.replace("r.json", name)).exits(0);
+        let page = std::fs::read_to_string(dir.path().join(name)).unwrap();
+        assert!(page.starts_with(begins), "{page}");
+    }
     show("none.json").exits(2).prints(&["none.json", "can't be read"]);
     show("r.json --format yaml").exits(2).prints(&["formats are"]);
     file(dir.path(), "other.json", "{\"name\": 1}");

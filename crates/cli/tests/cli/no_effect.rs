@@ -86,6 +86,10 @@ fn of_reports_and_looks() {
     ]);
     let dir = scratch();
     gpuio(dir.path(), "stats --watch=1ms").exits(2).prints(&["--watch 1ms", "10ms"]);
+    let csv = gpuio(dir.path(), "stats --interval 1s --format csv").exits(2);
+    csv.prints(&["--format csv: ", "--interval", "or json"]);
+    let html = gpuio(dir.path(), "stats 1 --count 2 --format html").exits(2);
+    html.prints(&["--format html: ", "--count", "or json"]);
     let both = gpuio(dir.path(), "gdscheck -v -f .");
     assert!(both.err.contains("note: -v has no effect here"), "{both:?}");
 }
@@ -94,6 +98,7 @@ fn of_reports_and_looks() {
 fn of_sweeps() {
     refused(&[
         ("sweep --vary threads=1,2 --over depth=1..8", &["--over:", "--latency-target"]),
+        ("sweep --vary threads=1,2 --dry-run --format csv", &["--format:", "--dry-run"]),
         ("sweep --latency-target p99=1ms --order-seed 3", &["--order-seed:", "search"]),
         ("sweep --vary threads=1 --order-seed 3", &["--order-seed:", "one point"]),
         ("sweep --vary threads=1,2 --one-at-a-time", &["--one-at-a-time:", "one axis"]),

@@ -106,6 +106,16 @@ fn two_runs_are_told_apart_and_every_level_says_more() {
     assert!(sizes.contains("4-8(KiB)") && !sizes.contains("registered"), "{sizes}");
     assert!(ways.contains("staged") && ways.contains("software"), "{ways}");
 
+    let csv = gpuio(dir, "stats --format csv").exits(0).out;
+    assert!(csv.starts_with("pid,user,program,since,gpus,path,throughput,"), "{csv}");
+    assert!(csv.lines().any(|line| line.starts_with(&format!("{},", second.pid()))), "{csv}");
+    let page = |format: &str| {
+        gpuio(dir, &format!("stats {} --format {format}", second.pid())).exits(0).out
+    };
+    assert!(page("csv").starts_with("counter,read,write\nI/Os,"), "{}", page("csv"));
+    assert!(page("markdown").contains("\n| throughput | "), "{}", page("markdown"));
+    assert!(page("html").contains("<th scope=\"row\">throughput</th>"), "{}", page("html"));
+
     let page = gpuio(dir, &format!("stats {} --json -l 3", second.pid())).json();
     assert_eq!(page["ways"][0]["gpu"], 0);
     assert_eq!(page["ways"][0]["path"], "staged");
@@ -182,6 +192,10 @@ fn what_makes_no_sense_is_refused() {
     let dir = scratch();
     gpuio(dir.path(), "stats 0").exits(2);
     gpuio(dir.path(), "stats 1 -l 4").exits(2);
+    let none = |format: &str| gpuio(dir.path(), &format!("stats --format {format}")).exits(0).out;
+    assert_eq!(none("json"), gpuio(dir.path(), "stats --json").exits(0).out);
+    assert_eq!(none("csv").lines().count(), 1, "heads alone");
+    assert!(none("text").starts_with("no gpuio process") && none("html").contains("no gpuio"));
     gpuio(dir.path(), "stats 1 --watch=soon").exits(2).prints(&["--watch soon"]);
     gpuio(dir.path(), "gds_stats -l 3").exits(2).prints(&["-p PID"]);
     let link = dir.path().join("gds_stats");

@@ -168,7 +168,10 @@ fn several_values_of_a_key_are_a_row_each() {
     let plan =
         run(dir.path(), &format!("{line} --path gather --path staged --dry-run")).exits(0).out;
     assert!(plan.contains("batch_samples=3 path=gather"), "{plan}");
-    run(dir.path(), &format!("{line} --format json")).exits(2).prints(&["--format", "no effect"]);
+    let csv = run(dir.path(), &format!("{line} --repeats 1 -o f --format csv")).exits(0).out;
+    assert!(csv.starts_with("batch_samples,throughput,") && csv.contains("\n3,"), "{csv}");
+    let plan = run(dir.path(), &format!("{line} -o f --format plan")).exits(2);
+    plan.prints(&["formats are text, json, markdown"]);
     run(dir.path(), "dali-inference --batch 3 --repeats 2").exits(2).prints(&["--repeats"]);
     run(dir.path(), "dali-inference --batch 4..1").exits(2).prints(&["4..1"]);
     run(dir.path(), "list --vary a=b").exits(2).prints(&["--vary", "no effect"]);

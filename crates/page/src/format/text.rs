@@ -2,7 +2,7 @@
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::human_ns;
-use gpuio_document::{Cell, Columns, Document, Look, Table};
+use gpuio_document::{Block, Cell, Columns, Document, Look, Table};
 
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::bucket::SIZES;
@@ -37,7 +37,7 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
     ));
     for (least, table) in [(1, totals(shown, &total)), (2, sizes(&total)), (3, paths(snapshot))] {
         if level >= least {
-            page.begin("", "").push(gpuio_document::Block::Table(table.look(Look::Indented(0))));
+            page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
         }
     }
     page
@@ -167,13 +167,14 @@ pub fn list(all: &[Shown<'_>]) -> Document {
         .words("GPUs", gpus)
         .words("path", paths)
         .words("now", |shown| shown.rate_now().map(Cell::rate))
+        .key("throughput")
         .words("state", |shown| shown.state())
         .words("command", |shown| {
-            shown.command.unwrap_or(NONE).chars().take(60).collect::<String>()
+            shown.command.map(|all| Cell::shown(all.chars().take(60).collect::<String>(), all))
         })
         .table("processes", all);
     let mut page = Document::new("Processes");
-    page.begin("", "").table(table.look(Look::Indented(0)));
+    page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
     page
 }
 

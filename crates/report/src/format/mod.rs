@@ -9,8 +9,9 @@ pub mod summary;
 pub mod text;
 
 use gpuio_record::Record;
+use text::Show;
 
-/// Columns that [`FORMATS`]' `text` fits into; [`text::render_text`] takes any width.
+/// Columns that text fits into where no terminal says how many it has.
 pub const TEXT_WIDTH: u16 = 120;
 
 /// One format.
@@ -20,8 +21,10 @@ pub struct Row {
     pub name: &'static str,
     /// Its purpose, in one line.
     pub summary: &'static str,
-    /// The record in this format, ending in a line feed.
-    pub render: fn(&Record) -> String,
+    /// Whether evidence of all jobs and rows of ranks are in it on demand ([`text::Show`]).
+    pub on_demand: bool,
+    /// The record in this format, ending in a line feed; text has so many columns.
+    pub render: fn(&Record, u16, Show) -> String,
 }
 
 /// Every format, in the order in which help lists them.
@@ -29,28 +32,53 @@ pub const FORMATS: &[Row] = &[
     Row {
         name: "text",
         summary: "tables and warnings for people; may change in any release",
-        render: |record| text::render_text(record, TEXT_WIDTH),
+        on_demand: true,
+        render: text::render_text_with,
     },
     Row {
         name: "summary",
         summary: "one screen: a row per path, what it means, how to go on; may change",
-        render: |record| summary::render(record, TEXT_WIDTH),
+        on_demand: false,
+        render: |record, width, _| summary::render(record, width),
     },
     Row {
         name: "json",
         summary: "the whole record, by docs/schema/record-v3.schema.json",
-        render: json::render,
+        on_demand: false,
+        render: |record, _, _| json::render(record),
     },
     Row {
         name: "csv",
         summary: "one row per job and direction; column names never change",
-        render: csv::render,
+        on_demand: false,
+        render: |record, _, show| match show.per_rank {
+            true => csv::render_per_rank(record),
+            false => csv::render(record),
+        },
     },
-    Row { name: "gdsio", summary: "gdsio's one line for all jobs together", render: gdsio::render },
+    Row {
+        name: "gdsio",
+        summary: "gdsio's one line for all jobs together",
+        on_demand: false,
+        render: |record, _, _| gdsio::render(record),
+    },
     Row {
         name: "plan",
         summary: "the resolved plan as a job file that repeats the run",
-        render: |record| plan::plan_text(&record.plan),
+        on_demand: false,
+        render: |record, _, _| plan::plan_text(&record.plan),
+    },
+    Row {
+        name: "markdown",
+        summary: "the text for an issue or a wiki; may change",
+        on_demand: true,
+        render: |record, _, show| text::document(record, show).markdown(),
+    },
+    Row {
+        name: "html",
+        summary: "the text as a page; may change (gpuio report draws plots)",
+        on_demand: true,
+        render: |record, _, show| text::document(record, show).page("bench"),
     },
 ];
 

@@ -3,7 +3,9 @@
 use crate::records;
 
 use gpuio_report::find;
+use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::csv::columns;
+use gpuio_report::format::text::Show;
 
 /// A reader of RFC 4180, for this test only.
 fn read(text: &str) -> Vec<Vec<String>> {
@@ -32,7 +34,7 @@ fn cell<'a>(rows: &'a [Vec<String>], row: usize, name: &str) -> &'a str {
 
 #[test]
 fn one_row_per_job_and_direction_and_every_row_is_whole() {
-    let render = find("csv").unwrap().render;
+    let render = |record| (find("csv").unwrap().render)(record, TEXT_WIDTH, Show::default());
     let rows = read(&render(&records::host_quick()));
     assert_eq!(rows.len(), 1 + 5, "four jobs, one of them mixed");
     assert!(rows.iter().all(|row| row.len() == columns(&[]).len()));
@@ -47,7 +49,7 @@ fn one_row_per_job_and_direction_and_every_row_is_whole() {
 
 #[test]
 fn quotes_and_commas_survive_and_line_feeds_are_shown() {
-    let render = find("csv").unwrap().render;
+    let render = |record| (find("csv").unwrap().render)(record, TEXT_WIDTH, Show::default());
     let mut record = records::staged_in_trouble();
     record.plan.jobs[0].name = "a \"b\",\nc".to_owned();
     let rows = read(&render(&record));

@@ -3,6 +3,8 @@
 use crate::records;
 
 use gpuio_record::{Record, Route, Source};
+use gpuio_report::format::TEXT_WIDTH;
+use gpuio_report::format::text::Show;
 use gpuio_report::{find, render_text, render_text_with_evidence};
 
 const HEAD: &str = "path taken, with evidence:";
@@ -44,7 +46,7 @@ fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
 #[test]
 fn the_verdict_is_in_every_format_with_figures() {
     let record = astray();
-    let of = |name: &str| (find(name).unwrap().render)(&record);
+    let of = |name: &str| (find(name).unwrap().render)(&record, TEXT_WIDTH, Show::default());
     let row =
         |text: &str| text.lines().find(|line| line.starts_with("seq-read")).unwrap().to_owned();
     let wide = render_text(&record, 200);

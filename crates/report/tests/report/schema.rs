@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use gpuio_record::Record;
 use gpuio_report::find;
+use gpuio_report::format::TEXT_WIDTH;
+use gpuio_report::format::text::Show;
 use serde_json::{Value, json};
 
 fn committed() -> PathBuf {
@@ -23,7 +25,8 @@ fn generated() -> Value {
 
 fn as_json(record: &Record) -> Value {
     let format = find("json").expect("a row of FORMATS");
-    serde_json::from_str(&(format.render)(record)).expect("what the format wrote is JSON")
+    serde_json::from_str(&(format.render)(record, TEXT_WIDTH, Show::default()))
+        .expect("what the format wrote is JSON")
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::process::Command;
 use gpuio_base::stat::Percentile;
 use gpuio_record::Record;
 use gpuio_report::find;
+use gpuio_report::format::TEXT_WIDTH;
+use gpuio_report::format::text::Show;
 use gpuio_report::set::{Member, SET_FORMATS, Set, find_set_format, fio_files};
 use gpuio_testkit::programs::python_with;
 use serde_json::Value;
@@ -62,7 +64,7 @@ fn percentiles_that_were_asked_for_are_in_every_format() {
     let mut record = records::host_quick();
     record.plan.jobs[1].percentiles =
         ["75", "99.5"].map(|text| Percentile::parse(text).unwrap()).to_vec();
-    let text = (find("text").unwrap().render)(&record);
+    let text = (find("text").unwrap().render)(&record, TEXT_WIDTH, Show::default());
     assert!(text.contains("p75") && text.contains("p99.5") && !text.contains("p99.9"), "{text}");
     let set = Set {
         members: vec![Member { name: "r".to_owned(), record, at: Vec::new() }],
@@ -271,7 +273,10 @@ fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
         .members
         .iter()
         .map(|member| {
-            (gpuio_report::find("csv").unwrap().render)(&member.record).lines().count() - 1
+            (gpuio_report::find("csv").unwrap().render)(&member.record, TEXT_WIDTH, Show::default())
+                .lines()
+                .count()
+                - 1
         })
         .sum();
     assert_eq!(rows, one);

@@ -2,6 +2,8 @@
 
 use crate::records;
 
+use gpuio_report::format::TEXT_WIDTH;
+use gpuio_report::format::text::Show;
 use gpuio_report::{FORMATS, find, render_text};
 
 #[test]
@@ -13,8 +15,11 @@ fn every_format_of_every_record() {
         ("ceilings", records::ceilings()),
     ];
     for (name, record) in &all {
-        for format in FORMATS.iter().filter(|format| format.name != "json") {
-            insta::assert_snapshot!(format!("{name}.{}", format.name), (format.render)(record));
+        for format in FORMATS.iter().filter(|format| !["json", "html"].contains(&format.name)) {
+            insta::assert_snapshot!(
+                format!("{name}.{}", format.name),
+                (format.render)(record, TEXT_WIDTH, Show::default())
+            );
         }
     }
     // One JSON record is enough to see the layout: the schema test covers the others.
@@ -29,7 +34,10 @@ fn every_format_of_every_record() {
         }
     }
     record.totals.clear();
-    insta::assert_snapshot!("host_one_job.json", (json.render)(&record));
+    insta::assert_snapshot!(
+        "host_one_job.json",
+        (json.render)(&record, TEXT_WIDTH, Show::default())
+    );
 }
 
 #[test]

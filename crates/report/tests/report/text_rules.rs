@@ -6,6 +6,8 @@ use gpuio_record::{
     EndedHow, Expected, FanOutResult, GpuResult, JobExpected, Record, SegmentBytes, Towards,
     VerifyOutcome, ViaResult, Warning, WarningKind,
 };
+use gpuio_report::format::TEXT_WIDTH;
+use gpuio_report::format::text::Show;
 use gpuio_report::{plan_text, render_text, render_text_with_evidence};
 
 /// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
@@ -301,7 +303,7 @@ fn empty_and_ended_records_say_so() {
     assert!(text.contains("NOT RUN: seq-read, seq-write, rand-read, rand-mixed"), "{text}");
     assert!(text.contains("no job ran"), "{text}");
     for format in gpuio_report::FORMATS {
-        let out = (format.render)(&record);
+        let out = (format.render)(&record, TEXT_WIDTH, Show::default());
         assert!(out.is_empty() || out.ends_with('\n'), "{}", format.name);
     }
 }

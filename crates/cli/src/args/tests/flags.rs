@@ -115,6 +115,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("stats", "watch", "stats::a_watch_ends_with_its_process"),
     ("stats", "json", "stats::two_runs_are_told_apart_and_every_level_says_more"),
     ("sweep", "vary", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),
+    ("sweep", "format", "check::what_verbs_say_has_every_format"),
     ("sweep", "preset", "sweep::the_preset_guide_is_the_guides"),
     ("sweep", "one-at-a-time", "no_effect::what_flags_change"),
     ("sweep", "where", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),

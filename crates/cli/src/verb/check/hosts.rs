@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_document::Format;
 use gpuio_machine::check::Rule;
 use gpuio_machine::check::hosts::{HostFacts, any_failed, differences, document, findings, json};
 use gpuio_record::facts::Machine;
@@ -17,7 +18,7 @@ use crate::ranks::Joined;
 /// How to print.
 pub(super) struct Printed<'a> {
     pub(super) save: &'a Save,
-    pub(super) format: &'static str,
+    pub(super) format: &'static Format,
     pub(super) all: bool,
 }
 
@@ -46,11 +47,11 @@ fn of_facts(facts: &[HostFacts<'_>], rules: &[&Rule], how: &Printed<'_>) -> Resu
     let delivery = Delivery::open(how.save)?;
     let differences = differences(facts);
     let findings = findings(facts, rules);
-    delivery.put(&match how.format {
+    delivery.put(&match how.format.name {
         "json" => json(facts, &differences, &findings),
-        format => {
+        _ => {
             let page = document(facts, &differences, &findings, how.all);
-            formats::print(format, "check", &page)
+            formats::print(how.format, "check", &page)
         }
     })?;
     Ok(u8::from(any_failed(&findings)))

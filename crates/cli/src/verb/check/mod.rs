@@ -67,7 +67,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let Output { findings, verdict, proof } = &page;
-    delivery.put(&if format == "json" {
+    delivery.put(&if format.name == "json" {
         let coherent = gpuio_machine::check::coherent_links(&machine);
         json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
     } else {

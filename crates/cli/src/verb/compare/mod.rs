@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag, render};
-use gpuio_document::Format;
 use gpuio_record::metric;
 
 use crate::args::{Compare, Save};
@@ -16,7 +15,7 @@ use crate::output::Delivery;
 use crate::ui::terminal_width;
 
 pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
-    let format = find(args.format.as_deref())?;
+    let format = formats::document(args.format.as_deref())?;
     let options = options(args)?;
     let delivery = Delivery::open(&args.save)?;
     let sides = sides(args, &options)?;
@@ -56,12 +55,6 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
             format!("{} --axis {axis} --despite {}", directory.display(), args.despite.join(","));
     }
     None
-}
-
-/// The format of this name.
-pub(crate) fn find(name: Option<&str>) -> Result<&'static Format, Failure> {
-    let name = formats::document(name)?;
-    Ok(gpuio_document::find(name).unwrap_or(&gpuio_document::FORMATS[0]))
 }
 
 fn options(args: &Compare) -> Result<Options, Failure> {

@@ -22,6 +22,8 @@ mod wire;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use gpuio_document::Format;
+
 use crate::args::Network;
 use crate::failure::Failure;
 use crate::formats::{self, Wanted};
@@ -42,8 +44,8 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     let delivery = Delivery::open(&args.save)?;
     let measured = client::measure(args)?;
     delivery.put(&match format {
-        Wanted::Document("json") => gpuio_document::json_of(&measured),
-        Wanted::Document(name) => formats::print_at(name, "network", &measured.document(), 100),
+        Wanted::Document(Format { name: "json", .. }) => gpuio_document::json_of(&measured),
+        Wanted::Document(format) => (format.render)(&measured.document(), "network", 100),
         Wanted::Own(_) => measured.spec()?,
     })?;
     Ok(ExitCode::SUCCESS)

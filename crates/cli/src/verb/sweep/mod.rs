@@ -23,6 +23,7 @@ use gpuio_job::sweep::{Progress, Step, next, step};
 
 use crate::args::Sweep;
 use crate::failure::Failure;
+use crate::formats;
 use crate::interrupt;
 use crate::output;
 use crate::ranks::{self, Children};
@@ -56,6 +57,7 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
     let quiet = sweep.vary.quiet;
     let dry_run = sweep.vary.dry_run;
     let keep = sweep.work.is_on("keep");
+    let format = formats::document(sweep.vary.format.as_deref())?;
     let resolved = request::resolve(sweep, children.ranks())?;
     if dry_run {
         output::put(&table::dry_run(&resolved))?;
@@ -75,7 +77,8 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
             children.remove_data_of(&resolved.directory);
         }
     }
-    output::put(&table::results(&resolved, &directory, ended))?;
+    let page = table::results(&resolved, &directory, ended);
+    output::put(&(format.render)(&page, "sweep", u16::MAX))?;
     if directory.is_unavailable() {
         return Ok(3);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::human_ns;
-use gpuio_document::{Cell, Columns, Look, Table};
+use gpuio_document::{Cell, Columns, Document, Look, Section, Table};
 use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
 
@@ -88,62 +88,58 @@ pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
 }
 
 /// The table of results, and the next steps.
-pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> String {
+pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Document {
     let sweep = &directory.sweep;
-    let mut notes = String::new();
-    for point in &sweep.points {
-        let converged = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
-        if !converged {
-            let ended = point.ended.as_deref().unwrap_or("runs are missing");
-            let _ = writeln!(notes, "{}: {ended}", point_text(&sweep.axes, &point.at));
-        }
-    }
-    let table = points(resolved, directory);
-    let mut text = if table.is_empty() { String::new() } else { table.terminal(u16::MAX) };
-    if let Some(answer) = answer(resolved, directory, why) {
-        let _ = write!(text, "\n{answer}");
-    }
-    if !notes.is_empty() {
-        let _ = write!(text, "\n{notes}");
-    }
-    let all = directory.runs.iter().flatten().count();
+    // What a run printed, and what a preset has to say, may have lines.
+    let paragraph = |text: String| {
+        let mut section = Section::default();
+        text.lines().for_each(|line| _ = section.paragraph(line));
+        section
+    };
+    let mut page = Document::new(format!("Sweep {}", directory.path.display()));
+    page.begin("", "").table(points(resolved, directory));
+    page.sections.extend(answer(resolved, directory, why).map(paragraph));
+    let ended = sweep.points.iter().filter_map(|point| {
+        let ended = point.ended.as_deref().unwrap_or("runs are missing");
+        let settled = ended.starts_with("settled");
+        (!settled).then(|| format!("{}: {ended}", point_text(&sweep.axes, &point.at)))
+    });
+    page.push(paragraph(ended.collect::<Vec<_>>().join("\n")));
+    let runs = || directory.runs.iter().flatten();
+    let all = runs().count();
     let unknown = |runs: &&Vec<Run>| runs.len() > 1 && spread(runs, resolved).is_none();
     let unknown = directory.runs.iter().filter(unknown).count();
-    if unknown > 0 {
-        let _ = writeln!(
-            text,
-            "\nNo interval for {}: not enough runs for their spread. Use more (--repeats 5).",
-            if unknown == 1 { "1 point".to_owned() } else { format!("{unknown} points") }
-        );
-    }
-    let warned = directory.runs.iter().flatten().filter(|run| run.warned).count();
-    if warned > 0 {
-        let _ = writeln!(text, "\nWarnings in {warned} of {all} runs; gpuio report lists them.");
-    }
-    let unsteady = directory.runs.iter().flatten().filter(|run| run.unsteady).count();
-    if unsteady > 0 {
-        let _ = writeln!(
-            text,
-            "\nNOT STEADY in {unsteady} of {all} runs: the load was still changing when its \
-             runtime ended."
-        );
-    }
-    if !resolved.note.is_empty() {
-        let _ = writeln!(text, "\n{}", resolved.note);
-    }
-    if directory.runs.iter().flatten().any(|run| run.software_gpu) {
-        let _ = writeln!(
-            text,
-            "\nThis sweep used gpuio's software GPU: its results say nothing \
-            about hardware."
-        );
-    }
+    let warned = runs().filter(|run| run.warned).count();
+    let unsteady = runs().filter(|run| run.unsteady).count();
+    let software = runs().any(|run| run.software_gpu);
     let name = directory.path.display();
-    if why != Why::Done {
-        let _ = writeln!(text, "\nNot finished: run the same command again to resume.");
-    }
-    let _ = writeln!(text, "\nSweep: {name} (gpuio report {name}{})", suggestion(directory));
-    text
+    let texts = [
+        (unknown > 0).then(|| {
+            let points = if unknown == 1 { "point" } else { "points" };
+            format!(
+                "No interval for {unknown} {points}: not enough runs for their spread. Use more \
+                 (--repeats 5)."
+            )
+        }),
+        (warned > 0)
+            .then(|| format!("Warnings in {warned} of {all} runs; gpuio report lists them.")),
+        (unsteady > 0).then(|| {
+            format!(
+                "NOT STEADY in {unsteady} of {all} runs: the load was still changing when its \
+                 runtime ended."
+            )
+        }),
+        Some(resolved.note.clone()).filter(|note| !note.is_empty()),
+        software.then(|| {
+            "This sweep used gpuio's software GPU: its results say nothing about hardware."
+                .to_owned()
+        }),
+        (why != Why::Done)
+            .then(|| "Not finished: run the same command again to resume.".to_owned()),
+        Some(format!("Sweep: {name} (gpuio report {name}{})", suggestion(directory))),
+    ];
+    page.sections.extend(texts.into_iter().flatten().map(paragraph));
+    page
 }
 
 /// The comparison of paths, if the sweep varies them; else of the first axis. It is tried first, so
@@ -197,8 +193,10 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
             middle(|run| run.cores)(runs).map(|cores| Cell::shown(format!("{cores:.2}"), cores))
         })
         .figures("95 %", |(_, runs)| {
-            spread(runs, resolved).map(|share| format!("±{:.1} %", share * 100.0))
+            let percent = spread(runs, resolved).map(|share| share * 100.0);
+            percent.map(|percent| Cell::shown(format!("±{percent:.1} %"), percent))
         })
+        .key("ci95")
         .figures("n", |(_, runs)| runs.len())
         .figures("of best", move |(_, runs)| {
             let rate = rate(runs).filter(|_| best > 0.0)?;
@@ -257,15 +255,15 @@ fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Opt
     };
     Some(match (under, over) {
         (Some(under), Some(over)) => {
-            format!("{}: reached at {}, not at {}\n", search.words, say(under), say(over))
+            format!("{}: reached at {}, not at {}", search.words, say(under), say(over))
         }
         (Some(under), None) => {
-            format!("{}: reached at {}, the highest load tried\n", search.words, say(under))
+            format!("{}: reached at {}, the highest load tried", search.words, say(under))
         }
         (None, Some(over)) => {
-            format!("{}: not reached even at {}\n", search.words, say(over))
+            format!("{}: not reached even at {}", search.words, say(over))
         }
-        (None, None) => format!("{}: no measurement\n", search.words),
+        (None, None) => format!("{}: no measurement", search.words),
     })
 }
 

@@ -7,7 +7,7 @@ mod process;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_document::json_of;
+use gpuio_document::{Format, json_of};
 use gpuio_machine::check::why::{Overview, Why as Answer, document};
 use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
     }
 }
 
-fn of_machine(args: &Why, format: &str) -> Result<ExitCode, Failure> {
+fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     let live = args.from.is_empty();
     let delivery = Delivery::open(&args.save)?;
     let mut machine = if live { own_machine() } else { source::read(&args.from)?.machine };
@@ -57,7 +57,7 @@ fn of_machine(args: &Why, format: &str) -> Result<ExitCode, Failure> {
     let answer = of_pair(&pair, &path);
     let whole = args.mount.is_none() && args.gpu.is_none();
     let overview = whole.then(|| overview(&machine, &mounts));
-    delivery.put(&if format == "json" {
+    delivery.put(&if format.name == "json" {
         json_of(&json!({ "schema": SCHEMA, "answer": answer, "overview": overview }))
     } else {
         let mut page = document(&answer, &next(&pair, &path, live));

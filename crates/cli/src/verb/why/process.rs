@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gpuio_document::json_of;
+use gpuio_document::{Format, json_of};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
 use gpuio_machine::check::why::{
@@ -28,7 +28,7 @@ use crate::verb::check::own_machine;
 /// How long counters are watched.
 const WATCH: Duration = Duration::from_secs(1);
 
-pub(super) fn run(pid: u32, format: &str, delivery: Delivery) -> Result<ExitCode, Failure> {
+pub(super) fn run(pid: u32, format: &Format, delivery: Delivery) -> Result<ExitCode, Failure> {
     let root = Root::live();
     let gone = || {
         Failure::Unavailable(format!(
@@ -52,9 +52,9 @@ pub(super) fn run(pid: u32, format: &str, delivery: Delivery) -> Result<ExitCode
         mounts,
         unjudged,
     });
-    delivery.put(&match format {
+    delivery.put(&match format.name {
         "json" => json_of(&json!({ "schema": SCHEMA, "process": why })),
-        format => formats::print(format, "why", &process_document(&why, &next(&why))),
+        _ => formats::print(format, "why", &process_document(&why, &next(&why))),
     })?;
     Ok(if why.is_answered() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }

@@ -48,6 +48,7 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
         add(flag, format!("path={paths}").into());
     }
     vary.iter().for_each(|axis| add("--vary", axis.into()));
+    workload.out.format.iter().for_each(|name| add("--format", name.into()));
     repeats.iter().for_each(|runs| add("--repeats", runs.into()));
     cufile.cufile_lib.iter().for_each(|file| add("--cufile-lib", file.into()));
     cufile.cufile_set.iter().for_each(|pair| add("--cufile-set", pair.into()));

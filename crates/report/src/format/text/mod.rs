@@ -35,7 +35,7 @@ pub(super) const PARAGRAPH_WIDTH: u16 = 100;
 /// and no control characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
-    render(record, width, Show::default())
+    render_text_with(record, width, Show::default())
 }
 
 /// What text shows on demand.
@@ -50,23 +50,24 @@ pub struct Show {
 /// As [`render_text`], with more on demand.
 #[must_use]
 pub fn render_text_with(record: &Record, width: u16, show: Show) -> String {
-    render(record, width, show)
+    document(record, show).terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }
 
 /// As [`render_text`], with the evidence for every job and its readings.
 #[must_use]
 pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
-    render(record, width, Show { evidence: true, per_rank: false })
+    render_text_with(record, width, Show { evidence: true, per_rank: false })
 }
 
-fn render(record: &Record, width: u16, show: Show) -> String {
+/// What text, Markdown and HTML say.
+pub(super) fn document(record: &Record, show: Show) -> Document {
     // Names come from users, devices and other people's files.
-    document(&printable::record(record), show).terminal_with(width, width.min(PARAGRAPH_WIDTH))
-}
-
-fn document(record: &Record, show: Show) -> Document {
+    let record = &printable::record(record);
     let Show { evidence, per_rank } = show;
-    let mut page = Document::default();
+    let mut page = Document::new(match &record.plan.name {
+        Some(name) => name.clone(),
+        None => format!("Run of {}", header::to_the_second(&record.started_at)),
+    });
     page.push(header::section(record));
     page.push(table::section(record));
     page.push(table::legend(record));
