@@ -15,7 +15,11 @@ const EXAMPLES: [(&str, &str, &str); 4] = [
         "A sweep of paths: block sizes by path, 84 runs in two and a half minutes",
         "report paths --topo none -o",
     ),
-    ("run.html", "A single run: path `gather`, 64 KiB random reads", "report run.json --topo none -o"),
+    (
+        "run.html",
+        "A single run: path `gather`, 64 KiB random reads",
+        "report run.json --topo none -o",
+    ),
     (
         "compare-gds-gather.html",
         "NVIDIA's library against path `gather`, point by point, as a page",

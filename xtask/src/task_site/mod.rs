@@ -133,10 +133,7 @@ fn copy_assets(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// The pages that the program makes of its tables.
-fn generate(
-    program: &dyn Fn() -> Command,
-    to: &Path,
-) -> anyhow::Result<Vec<(String, String)>> {
+fn generate(program: &dyn Fn() -> Command, to: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let status = program().args(["generate", "reference"]).arg(to).status()?;
     ensure!(status.success(), "gpuio generate reference ended with {status}");
     let mut pages = Vec::new();

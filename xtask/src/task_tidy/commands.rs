@@ -101,7 +101,7 @@ impl Program {
                     vec![format!("`--{name}` is a flag of no verb")]
                 }
                 Some(_) => Vec::new(),
-                None => text.split(['|', ';']).flat_map(|part| self.command(part)).collect(),
+                None => text.split('|').flat_map(|part| self.command(part)).collect(),
             };
             findings.extend(wrong.into_iter().map(|what| {
                 let what = format!("{what} in gpuio's committed help, correct it");
@@ -158,9 +158,10 @@ fn key_names(source: &str) -> impl Iterator<Item = String> {
     let named = source.split("key(").skip(1).filter_map(|rest| {
         rest.trim_start().starts_with('"').then(|| quoted(rest).next()).flatten()
     });
-    let spelled = source.split(".or(&[").skip(1).flat_map(|rest| {
-        quoted(rest.split(']').next().unwrap_or_default())
-    });
+    let spelled = source
+        .split(".or(&[")
+        .skip(1)
+        .flat_map(|rest| quoted(rest.split(']').next().unwrap_or_default()));
     named.chain(spelled).map(str::to_owned)
 }
 

@@ -363,7 +363,10 @@ fn findings_are_sorted_by_file_and_line() {
 fn commands_of(page: &str) -> Vec<(usize, String)> {
     let help = "crates/cli/tests/cli/snapshots/cli__help__";
     let files = [
-        file(&format!("{help}gpuio.snap"), "Measure:\n  bench  Run\n  top    Show\nOptions:\n  --units\n"),
+        file(
+            &format!("{help}gpuio.snap"),
+            "Measure:\n  bench  Run\n  top    Show\nOptions:\n  --units\n",
+        ),
         file(&format!("{help}bench.snap"), "  --gpu <N>\n      [alias: --gpus]\n"),
         file(&format!("{help}top.snap"), "  --serve\n"),
         file("crates/job/src/spec/keys/a.rs", "key(\n  \"block_size\", A).or(&[\"bs\"]),"),

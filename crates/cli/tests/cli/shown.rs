@@ -6,8 +6,10 @@ use gpuio_testkit::repository;
 use crate::tool::{gpuio, scratch};
 
 /// Words that stand for the size of a figure, which differs from run to run.
-const UNITS: [&str; 14] =
-    ["B", "B/s", "GiB", "GiB/s", "IOPS", "IOPS,", "KiB", "KiB/s", "MiB", "MiB/s", "k", "ms", "s", "µs"];
+const UNITS: [&str; 14] = [
+    "B", "B/s", "GiB", "GiB/s", "IOPS", "IOPS,", "KiB", "KiB/s", "MiB", "MiB/s", "k", "ms", "s",
+    "µs",
+];
 
 /// A line without its figures and without the width of its columns.
 fn shape(line: &str) -> String {
@@ -65,7 +67,8 @@ fn the_first_load_prints_what_the_page_shows() {
 
 #[test]
 fn shapes_have_no_figures() {
-    let rows = compared("path  rate\n----------\nhost  1.66 GiB/s  ok\n\nTook 3.5 s of 12 k IOPS.\n…\n");
+    let rows =
+        compared("path  rate\n----------\nhost  1.66 GiB/s  ok\n\nTook 3.5 s of 12 k IOPS.\n…\n");
     let shapes: Vec<&str> = rows.iter().map(|(_, shape)| shape.as_str()).collect();
     assert_eq!(shapes, ["path rate", "host", "Took of IOPS."]);
 }

@@ -26,7 +26,10 @@ fn each_key_has_one_row_in_the_tables() {
         }
     }
     let heads: Vec<&str> = tables.lines().filter(|line| line.starts_with("### ")).collect();
-    assert_eq!(heads, ["### Keys that work", "### Keys without effect", "### Keys that are refused"]);
+    assert_eq!(
+        heads,
+        ["### Keys that work", "### Keys without effect", "### Keys that are refused"]
+    );
 }
 
 fn set(key: &str, value: &str) -> Result<JobSpec, KeyError> {

@@ -119,11 +119,12 @@ pub(super) fn csv_columns() -> String {
 }
 
 pub(super) fn comparisons() -> String {
-    let mut page = "# What comparisons refuse\n\nA difference in one of these decides the figures, \
+    let mut page =
+        "# What comparisons refuse\n\nA difference in one of these decides the figures, \
                     and `gpuio compare` [refuses it](../compare.md#what-is-refused) unless a flag \
                     permits it; without a flag it is shown.\n\n\
                     | Key | What | Lets it differ |\n| --- | --- | --- |\n"
-        .to_owned();
+            .to_owned();
     for aspect in ASPECTS {
         let flag = match aspect.kind {
             Kind::Note => "-".to_owned(),
