@@ -50,7 +50,8 @@ pub(super) fn make(
     let folder = source.join("example");
     std::fs::create_dir_all(&folder)?;
     let mut page = "# Examples\n\nMade of records that an H100 wrote on 2026-11-22, by this \
-                    release: `docs/lab-book/records` has them.\n\n| Page | Command |\n| --- | --- |\n"
+                    release: `docs/lab-book/records` has them.\n\n\
+                    | Page | Command |\n| --- | --- |\n"
         .to_owned();
     for (file, about, words) in EXAMPLES {
         let mut command = program();

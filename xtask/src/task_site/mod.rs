@@ -1,10 +1,10 @@
 //! `cargo xtask site`: the documentation as a site, below `target/site`.
 //!
 //! The book's sources are the pages of `docs/`, those of the root, and what the program makes: the
-//! reference (commands, keys, columns, metrics, figures, variables, exit codes, checks and warnings,
-//! by `gpuio generate`) and example pages, out of records of the lab book. All links are checked, to
-//! pages and to headings, and every page must be in the table of contents. Then mdBook makes the
-//! site. `--check` ends before that, for CI.
+//! reference (commands, keys, columns, metrics, figures, variables, exit codes, checks, warnings,
+//! by `gpuio generate`) and example pages, out of records of the lab book. All links are checked,
+//! to pages and to headings, and every page must be in the table of contents. Then mdBook makes
+//! the site. `--check` ends before that, for CI.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

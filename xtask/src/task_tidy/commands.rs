@@ -1,9 +1,9 @@
 //! Verbs and flags of gpuio in README and docs that the program does not have.
 //!
 //! What it has is read from the committed help texts, which a test holds against the program, and
-//! from the tables of job-file keys, each of which is a flag of `bench` and `sweep`. A flag counts as
-//! gpuio's where the first word of its command is `gpuio`, or a launcher's whose program is; a flag
-//! alone must be one of any verb, or of a program that the pages speak of.
+//! from the tables of job-file keys, each of which is a flag of `bench` and `sweep`. A flag counts
+//! as gpuio's where the first word of its command is `gpuio`, or a launcher's whose program is; a
+//! flag alone must be one of any verb, or of a program that the pages speak of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
