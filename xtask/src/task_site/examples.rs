@@ -49,8 +49,8 @@ pub(super) fn make(
     ensure!(status.success(), "tar could not unpack {RECORDS} (it needs xz): {status}");
     let folder = source.join("example");
     std::fs::create_dir_all(&folder)?;
-    let mut page = "# Examples\n\nMade of records that an H100 wrote on 2026-11-22, by this \
-                    release: `docs/lab-book/records` has them.\n\n\
+    let mut page = "# Examples\n\nThis release made these pages of records that a machine with an H100 \
+                    wrote on 2026-11-22 (`docs/lab-book/records`).\n\n\
                     | Page | Command |\n| --- | --- |\n"
         .to_owned();
     for (file, about, words) in EXAMPLES {
