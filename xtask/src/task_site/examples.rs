@@ -49,10 +49,11 @@ pub(super) fn make(
     ensure!(status.success(), "tar could not unpack {RECORDS} (it needs xz): {status}");
     let folder = source.join("example");
     std::fs::create_dir_all(&folder)?;
-    let mut page = "# Examples\n\nThis release made these pages of records that a machine with an H100 \
+    let mut page =
+        "# Examples\n\nThis release made these pages of records that a machine with an H100 \
                     wrote on 2026-11-22 (`docs/lab-book/records`).\n\n\
                     | Page | Command |\n| --- | --- |\n"
-        .to_owned();
+            .to_owned();
     for (file, about, words) in EXAMPLES {
         let mut command = program();
         let out = folder.join(file);
