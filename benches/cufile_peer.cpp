@@ -1,6 +1,6 @@
 // The comparison partner of gpuio's GPU paths: moves blocks between a file and GPU memory through
 // NVIDIA's libcufile, whatever mode it picks on this machine, with one handle and one registered
-// buffer per thread. Needs the CUDA toolkit; see BENCHMARKS.md.
+// buffer per thread. Needs the CUDA toolkit; see docs/lab-book/staged.md.
 //
 //   g++ -O2 -std=c++17 cufile_peer.cpp -o cufile_peer -lcuda -lcufile -lpthread
 //   cufile_peer FILE THREADS BLOCK SECONDS [random 0|1] [O_DIRECT 0|1] [write 0|1]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpuio's libcufile.so.0 against NVIDIA's and against plain pread + copy, by the same program on the
-# same file: interleaved rounds, medians, ratios of each round's pairs; a table for BENCHMARKS.md.
+# same file: interleaved rounds, medians, ratios of each round's pairs; a table for docs/lab-book/library.md.
 #
 #   benches/dropin.sh GPUIO DIRECTORY [ROUNDS]
 #

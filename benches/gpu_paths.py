@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of BENCHMARKS.md, "Every path to GPU memory", and its plots.
+"""The table of docs/lab-book/paths.md, "Every path to GPU memory", and its plots.
 
   benches/gpu_paths.py GPUIO DIRECTORY [--rounds 5] [--seconds 1] [--only goals,growth,writes,direct]
                        [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]

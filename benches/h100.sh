@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The measurements of BENCHMARKS.md that need a GPU: gpuio's staged path against NVIDIA's libcufile
+# The measurements of docs/lab-book/staged.md: gpuio's staged path against NVIDIA's libcufile
 # on one warm file, staged against host under O_DIRECT, and the verify suite. Interleaved rounds,
 # medians at the end.
 #

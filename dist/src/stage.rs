@@ -25,8 +25,15 @@ const COPIED: [(&str, &str); 10] = [
 
 /// Folders with the pages that README.md links to, their pictures and schemas, and the programs
 /// that the pages name.
-const PAGES: [&str; 6] =
-    ["docs", "docs/example", "docs/plots", "docs/schema", "examples/c", "examples/gdsio"];
+const PAGES: [&str; 7] = [
+    "docs",
+    "docs/example",
+    "docs/lab-book",
+    "docs/plots",
+    "docs/schema",
+    "examples/c",
+    "examples/gdsio",
+];
 
 /// Makes the tree anew, and lists it by name.
 pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {

@@ -250,17 +250,4 @@ mod tests {
         }
         assert!(is_flag("all") && is_flag("bs") && !is_flag("disk") && !is_flag(""));
     }
-
-    #[test]
-    fn the_page_lists_them() {
-        let page = include_str!("../../../docs/compare.md");
-        for aspect in ASPECTS {
-            let flag = match aspect.kind {
-                Kind::Note => "-".to_owned(),
-                _ => format!("`--despite {}`", aspect.flag),
-            };
-            let row = format!("| `{}` | {} | {flag} |", aspect.key, aspect.what);
-            assert!(page.contains(&row), "docs/compare.md lacks: {row}");
-        }
-    }
 }

@@ -15,7 +15,7 @@
 //!   SciPy.
 //! - The verb reads files; `bench --ab` makes records alternately and calls the same functions.
 //!
-//! To add a reason against a comparison: a row of `ASPECTS`, and of the table in docs/compare.md.
+//! To add a reason against a comparison: a row of `ASPECTS`.
 
 mod aspect;
 pub mod axis;

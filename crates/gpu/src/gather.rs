@@ -226,7 +226,8 @@ impl GatherKernel {
 
     /// As [`GatherKernel::shape`], with few thread blocks: for launches beside a program's own
     /// kernels, and beside others of their kind. Sixteen of them then fill no device: batches of
-    /// 64 KiB whose launches did made the resident copy kernel stay away (`BENCHMARKS.md`).
+    /// 64 KiB whose launches did made the resident copy kernel stay away
+    /// (`docs/lab-book/library-compute.md`).
     #[must_use]
     pub fn modest_shape(&self, count: u32, longest: u64) -> Shape {
         let Shape { grid, block } = self.shape(count, longest);

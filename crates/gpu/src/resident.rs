@@ -10,7 +10,7 @@
 //! because programs compute and wait for their device. This one belongs to one worker, executes its
 //! commands in their order, has as many as the worker's depth, and stays beside other kernels, as
 //! `--beside` needs. It is also faster, since a command is one word: path `resident` with a command
-//! queue for each worker moved 0.93 to 0.97 as many blocks at depth 1 (`BENCHMARKS.md`).
+//! queue for each worker moved 0.93 to 0.97 as many blocks at depth 1 (`docs/lab-book/paths.md`).
 //!
 //! The kernel exits when no command came for `IDLE`, or after `LIFETIME`, and is launched again
 //! with the next command: whoever waits for the whole device (the driver's free of memory does)

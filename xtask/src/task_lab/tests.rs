@@ -221,16 +221,13 @@ fn sizes_and_rates() {
     assert!(throttle("a", &["speed=4"]).is_err());
 }
 
-/// All scenes are read, and the page lists them with what they prove.
+/// All scenes are read, and each says what it proves.
 #[test]
-fn the_page_lists_each_scene() {
+fn each_scene_says_what_it_proves() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root");
-    let page = std::fs::read_to_string(root.join("docs/lab.md")).expect("docs/lab.md");
     let scenes = scenes(&root.join("xtask/scenes")).expect("scenes");
+    assert!(scenes.len() >= 24, "{}", scenes.len());
     for scene in &scenes {
-        let row = format!("| `{}` | {} |", scene.name, scene.proves);
-        assert!(page.contains(&row), "docs/lab.md lacks the row\n{row}");
+        assert!(scene.proves.len() > 20, "{}: {}", scene.name, scene.proves);
     }
-    let rows = page.lines().filter(|line| line.starts_with("| `") && line.contains("-")).count();
-    assert!(rows >= scenes.len());
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask site`: the documentation as a site, below `target/site`.
 //!
-//! The book's sources are the pages of `docs/`, BENCHMARKS.md and CHANGELOG.md, and the reference
-//! that is generated: commands, keys, metrics, variables, exit codes, checks and
-//! warnings by `gpuio generate`. All links are checked, to pages and to headings,
-//! and every page must be in the table of contents. Then mdBook makes the site. `--check` ends
-//! before that, for CI.
+//! The book's sources are the pages of `docs/`, those of the root, and what the program makes: the
+//! reference (commands, keys, columns, metrics, figures, variables, exit codes, checks, warnings,
+//! by `gpuio generate`) and example pages, out of records of the lab book. All links are checked,
+//! to pages and to headings, and every page must be in the table of contents. Then mdBook makes
+//! the site. `--check` ends before that, for CI.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::task_ci::{cargo_path, target};
 
+mod examples;
 mod links;
 
 #[cfg(test)]
@@ -25,8 +26,15 @@ const MDBOOK: &str = "0.5.4";
 const REFERENCE: &str = "<!-- reference -->\n";
 const OUTSIDE: &str = "<!-- outside -->\n";
 /// Pages from the root: their names there and in the book.
-const FROM_ROOT: [(&str, &str, &str); 2] =
-    [("BENCHMARKS.md", "benchmarks.md", "Benchmarks"), ("CHANGELOG.md", "changelog.md", "Changes")];
+const FROM_ROOT: [(&str, &str, &str); 4] = [
+    ("BENCHMARKS.md", "benchmarks.md", "Benchmarks"),
+    ("CHANGELOG.md", "changelog.md", "Changes"),
+    ("CONTRIBUTING.md", "contributing.md", "Contributing"),
+    ("ARCHITECTURE.md", "architecture.md", "Architecture"),
+];
+/// The page of examples, and the folder of dated measurements.
+const EXAMPLES: &str = "examples.md";
+const LAB_BOOK: &str = "lab-book";
 
 /// Pages by their path in the book.
 type Pages = BTreeMap<String, String>;
@@ -54,9 +62,20 @@ fn make(root: &Path, program: Option<&Path>, check_only: bool) -> anyhow::Result
     std::fs::create_dir_all(source.join("reference"))?;
     copy_assets(&root.join("docs"), &source)?;
     let mut pages = own_pages(root)?;
-    let generated = generate(root, program, &source.join("reference"))?;
+    let program = || match program {
+        Some(program) => Command::new(program),
+        None => {
+            let mut command = Command::new(cargo_path());
+            command.args(["run", "--quiet", "--manifest-path"]).arg(root.join("Cargo.toml"));
+            command.args(["-p", "gpuio", "--"]);
+            command
+        }
+    };
+    let generated = generate(&program, &source.join("reference"))?;
     let generated = generated.into_iter();
     pages.extend(generated.map(|(name, text)| (format!("reference/{name}"), text)));
+    let examples = examples::make(root, &source, &site.join("records"), &program)?;
+    pages.insert(EXAMPLES.to_owned(), examples);
     let contents = pages.get("SUMMARY.md").context("docs/SUMMARY.md is missing")?;
     pages.insert("SUMMARY.md".to_owned(), contents_with(contents, &pages)?);
     let wrong = links::check(&pages, &|path| source.join(path).exists());
@@ -68,22 +87,34 @@ fn make(root: &Path, program: Option<&Path>, check_only: bool) -> anyhow::Result
     if check_only { Ok(()) } else { book(root, &site) }
 }
 
-/// Pages of `docs/` and of the root, with links between them as they are in the book.
+/// Pages of `docs/`, of its lab book and of the root, with links between them as they are in the
+/// book.
 fn own_pages(root: &Path) -> anyhow::Result<Pages> {
     let mut pages = Pages::new();
-    for entry in std::fs::read_dir(root.join("docs"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            let name = path.file_name().context("a page has a name")?.display().to_string();
-            let text = std::fs::read_to_string(&path)?;
-            pages.insert(name, text.replace("](../BENCHMARKS.md", "](benchmarks.md"));
+    for (folder, above) in [("", "../"), (LAB_BOOK, "../../")] {
+        for entry in std::fs::read_dir(root.join("docs").join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let name = path.file_name().context("a page has a name")?.display().to_string();
+                let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                let text = std::fs::read_to_string(&path)?;
+                pages.insert(name, linked(&text, above, &above["../".len()..]));
+            }
         }
     }
     for (from, name, _) in FROM_ROOT {
         let text = std::fs::read_to_string(root.join(from))?.replace("](docs/", "](");
-        pages.insert(name.to_owned(), text.replace("](BENCHMARKS.md", "](benchmarks.md"));
+        pages.insert(name.to_owned(), linked(&text, "", ""));
     }
     Ok(pages)
+}
+
+/// The page with its links to pages of the root, which lies at `above`, as links into the book,
+/// which begins at `book`.
+fn linked(page: &str, above: &str, book: &str) -> String {
+    FROM_ROOT.iter().fold(page.to_owned(), |page, (from, name, _)| {
+        page.replace(&format!("]({above}{from}"), &format!("]({book}{name}"))
+    })
 }
 
 /// Pictures and other files that pages show.
@@ -102,21 +133,8 @@ fn copy_assets(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// The pages that the program makes of its tables.
-fn generate(
-    root: &Path,
-    program: Option<&Path>,
-    to: &Path,
-) -> anyhow::Result<Vec<(String, String)>> {
-    let mut command = match program {
-        Some(program) => Command::new(program),
-        None => {
-            let mut command = Command::new(cargo_path());
-            command.args(["run", "--quiet", "-p", "gpuio", "--"]);
-            command
-        }
-    };
-    command.current_dir(root);
-    let status = command.args(["generate", "reference"]).arg(to).status()?;
+fn generate(program: &dyn Fn() -> Command, to: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let status = program().args(["generate", "reference"]).arg(to).status()?;
     ensure!(status.success(), "gpuio generate reference ended with {status}");
     let mut pages = Vec::new();
     for entry in std::fs::read_dir(to)? {
@@ -139,6 +157,10 @@ fn contents_with(contents: &str, pages: &Pages) -> anyhow::Result<String> {
     for (list, parts) in [
         ("commands", None),
         ("keys", None),
+        ("csv-columns", None),
+        ("comparisons", None),
+        ("cufile-keys", None),
+        ("figures", None),
         ("metrics", None),
         ("variables", None),
         ("exit-codes", None),
@@ -155,8 +177,16 @@ fn contents_with(contents: &str, pages: &Pages) -> anyhow::Result<String> {
             rows.push_str(&format!("  - [{}]({path})\n", title(page)));
         }
     }
-    let outside: String =
-        FROM_ROOT.iter().map(|(_, name, title)| format!("- [{title}]({name})\n")).collect();
+    rows.push_str(&format!("- [Examples]({EXAMPLES})\n"));
+    let mut outside = String::new();
+    for (_, name, name_of) in FROM_ROOT {
+        outside.push_str(&format!("- [{name_of}]({name})\n"));
+        // The measurements behind the figures.
+        let lab_book = pages.iter().filter(|(path, _)| path.starts_with(LAB_BOOK));
+        for (path, page) in lab_book.filter(|_| name == "benchmarks.md") {
+            outside.push_str(&format!("  - [{}]({path})\n", title(page)));
+        }
+    }
     ensure!(contents.contains(REFERENCE) && contents.contains(OUTSIDE), "no place in SUMMARY.md");
     Ok(contents.replace(REFERENCE, &rows).replace(OUTSIDE, &outside))
 }

@@ -33,12 +33,17 @@ fn generated_pages_get_their_place_in_the_contents() {
     let generated = pages(&[
         ("reference/commands.md", "# Commands\n"),
         ("reference/keys.md", "# Keys\n"),
+        ("reference/csv-columns.md", "# Columns of CSV\n"),
+        ("reference/comparisons.md", "# Comparisons\n"),
+        ("reference/cufile-keys.md", "# Keys of cuFile's configuration\n"),
+        ("reference/figures.md", "# Figures\n"),
         ("reference/metrics.md", "# Metrics\n"),
         ("reference/variables.md", "# Environment variables\n"),
         ("reference/exit-codes.md", "# Exit codes\n"),
         ("reference/checks.md", "# Checks\n"),
         ("reference/check-acs.md", "# Check `acs`\n"),
         ("reference/warnings.md", "# Warnings\n"),
+        ("lab-book/fio.md", "# Against fio\n"),
     ]);
     let contents = contents_with("<!-- reference -->\n<!-- outside -->\n", &generated).unwrap();
     assert!(
@@ -46,6 +51,22 @@ fn generated_pages_get_their_place_in_the_contents() {
             "- [Checks](reference/checks.md)\n  - [Check `acs`](reference/check-acs.md)\n"
         )
     );
-    assert!(contents.ends_with("- [Changes](changelog.md)\n"), "{contents}");
+    assert!(
+        contents.ends_with(
+            "- [Examples](examples.md)\n\
+             - [Benchmarks](benchmarks.md)\n  - [Against fio](lab-book/fio.md)\n\
+             - [Changes](changelog.md)\n- [Contributing](contributing.md)\n\
+             - [Architecture](architecture.md)\n"
+        ),
+        "{contents}"
+    );
     assert!(contents_with("", &generated).is_err());
+}
+
+#[test]
+fn links_to_pages_of_the_root_lead_into_the_book() {
+    let page = "[a](../BENCHMARKS.md#b) [c](../CONTRIBUTING.md)";
+    assert_eq!(linked(page, "../", ""), "[a](benchmarks.md#b) [c](contributing.md)");
+    let page = "[a](../../BENCHMARKS.md) [b](../paths.md)";
+    assert_eq!(linked(page, "../../", "../"), "[a](../benchmarks.md) [b](../paths.md)");
 }

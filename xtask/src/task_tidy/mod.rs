@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 mod architecture;
 mod arrows;
 mod calls;
+mod commands;
 mod examples;
 mod locks;
 mod rust;
@@ -75,6 +76,7 @@ fn check(
     let mut findings = arrows::check(&rules, packages);
     findings.extend(locks::check(files, packages));
     findings.extend(examples::check(files));
+    findings.extend(commands::check(files));
     for file in files {
         findings.extend(text::check(file, exists));
         if has_extension(&file.path, "rs") {

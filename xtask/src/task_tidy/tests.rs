@@ -358,3 +358,54 @@ fn findings_are_sorted_by_file_and_line() {
     let order: Vec<_> = found.iter().map(|f| (f.line, f.rule)).collect();
     assert_eq!(order, [(1, "files"), (2, "environment"), (3, "unsafe")]);
 }
+
+/// What is found in a page beside a help of two verbs and a table of keys.
+fn commands_of(page: &str) -> Vec<(usize, String)> {
+    let help = "crates/cli/tests/cli/snapshots/cli__help__";
+    let files = [
+        file(
+            &format!("{help}gpuio.snap"),
+            "Measure:\n  bench  Run\n  top    Show\nOptions:\n  --units\n",
+        ),
+        file(&format!("{help}bench.snap"), "  --gpu <N>\n      [alias: --gpus]\n"),
+        file(&format!("{help}top.snap"), "  --serve\n"),
+        file("crates/job/src/spec/keys/a.rs", "key(\n  \"block_size\", A).or(&[\"bs\"]),"),
+        file("docs/a.md", page),
+    ];
+    let found = super::commands::check(&files);
+    found.into_iter().map(|found| (found.line, found.what)).collect()
+}
+
+#[test]
+fn commands_of_pages_are_the_programs() {
+    for good in [
+        "`gpuio bench --gpu 0 --gpus 1 --units si --block-size=4k --bs 4k` and `gpuio top --serve`",
+        "```sh\ngpuio bench --gpu 0 # --none\ngpuio generate man\ngpuio top -- --none\n```\n",
+        "```\nmpirun --none 4 gpuio bench --gpu 0 | tool --none\nA=1 gpuio top\nfio --none\n```\n",
+        "`--gpu`, `--serve 1`, `--bs`, `--KEY=VALUE`, `--bind-to none`, `gpuio VERB --none`",
+        "gpuio 0.1.0\n\n`gpuio 0.1.0  host`, `fio --none`, `cargo xtask lab --none`\n",
+    ] {
+        assert_eq!(commands_of(good), [], "{good}");
+    }
+    let one = |page: &str, line: usize, part: &str| {
+        let found = commands_of(page);
+        let is_it = found.len() == 1 && found[0].0 == line && found[0].1.contains(part);
+        assert!(is_it, "{page}: {found:?}");
+    };
+    one("a\n`gpuio\ntour`", 2, "`gpuio tour`");
+    one("a `b` c\n\n`--none`\n", 3, "`--none` is a flag of no verb");
+    one("`gpuio top --gpu 0`", 1, "`--gpu` is no flag of `gpuio top`");
+    one("`gpuio top --bs 4k`", 1, "`--bs` is no flag of `gpuio top`");
+    one("```sh\ntop\ngpuio bench \\\n  --none\n```\n", 3, "`--none`");
+    one("```\n$ gpuio top && /usr/bin/gpuio bench --none\n```\n", 2, "`--none`");
+    one("```\nA=1 mpirun -n 4 gpuio bench --none\n```\n", 2, "`--none`");
+    let found = commands_of("`gpuio none`\n\n```\ngpuio none\n```\n");
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn the_lab_book_keeps_its_commands() {
+    let help = "crates/cli/tests/cli/snapshots/cli__help__gpuio.snap";
+    let old = file("docs/lab-book/a.md", "`gpuio none`");
+    assert_eq!(super::commands::check(&[file(help, "  top  Show\n"), old]), []);
+}

@@ -12,7 +12,8 @@
 //! "JSON Config Parameters" and "Dynamic Routing"; ranges as `cuFileGetParameterMinMaxValue` of
 //! 1.15 and 1.20 returns them.
 //!
-//! To add a key: a row of `KEYS` in `table.rs`, and of the table in docs/cufile-json.md.
+//! To add a key: a row of `KEYS` in `table.rs`. The reference has the table
+//! (`gpuio generate reference`).
 
 mod combination;
 mod problem;
@@ -24,7 +25,7 @@ mod value;
 pub use problem::{Problem, ProblemKind, problems};
 pub use read::{Config, Entry, SyntaxError, keys, read};
 pub use setting::{SettingError, setting};
-pub use table::{KEYS, Key, ValueType, find};
+pub use table::{KEYS, Key, ValueType, find, markdown_table};
 
 /// The variable that names the file.
 pub const VARIABLE: &str = "CUFILE_ENV_PATH_JSON";

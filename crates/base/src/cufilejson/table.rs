@@ -194,10 +194,51 @@ pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
+/// Every key as a Markdown table, for the reference.
+#[must_use]
+pub fn markdown_table() -> String {
+    let row = |key: &Key| {
+        let default = key.default.map(|value| format!("`{value}`")).unwrap_or_default();
+        let note = match (key.since, key.instead) {
+            (Some(release), _) => format!("since {release}"),
+            (None, Some(other)) => format!("replaced by `{other}`"),
+            (None, None) => String::new(),
+        };
+        format!("| `{}` | {} | {default} | {note} |\n", key.path, describe(key.value_type))
+    };
+    let rows: String = KEYS.iter().map(row).collect();
+    format!("| Key | Values | Default | Note |\n| --- | --- | --- | --- |\n{rows}")
+}
+
+fn describe(value_type: ValueType) -> String {
+    let range = |least: String, most: i64| {
+        if most > i64::from(u32::MAX / 2) {
+            format!("from {least}")
+        } else {
+            format!("{least} to {most}")
+        }
+    };
+    match value_type {
+        Switch => "true or false".to_owned(),
+        Number(least, most) => range(least.to_string(), most),
+        Kib(least, most) => {
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            format!("{} KiB, multiples of 4", range(least.to_string(), most))
+        }
+        Word(words) => words.join(", "),
+        Words(words) => format!("list of {}", words.join(", ")),
+        Text => "text".to_owned(),
+        Texts => "list of texts".to_owned(),
+        Addresses => "list of IPv4 addresses".to_owned(),
+        Sizes => "list of KiB, multiples of 4, ascending".to_owned(),
+        Counts => "list of numbers from 1".to_owned(),
+        Hex => "32 bits in hexadecimal, as text".to_owned(),
+        Mounts => "mount points, each with a list of IPv4 addresses".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use gpuio_testkit::docs::documented;
-
     use super::*;
 
     #[test]
@@ -209,49 +250,6 @@ mod tests {
             let known = |path: &str| KEYS.iter().any(|key| key.path.starts_with(path));
             assert!(key.instead.is_none_or(known), "{key:?}");
         }
-    }
-
-    fn describe(value_type: ValueType) -> String {
-        let range = |least: String, most: i64| {
-            if most > i64::from(u32::MAX / 2) {
-                format!("from {least}")
-            } else {
-                format!("{least} to {most}")
-            }
-        };
-        match value_type {
-            Switch => "true or false".to_owned(),
-            Number(least, most) => range(least.to_string(), most),
-            Kib(least, most) => {
-                let most = i64::try_from(most).unwrap_or(i64::MAX);
-                format!("{} KiB, multiples of 4", range(least.to_string(), most))
-            }
-            Word(words) => words.join(", "),
-            Words(words) => format!("list of {}", words.join(", ")),
-            Text => "text".to_owned(),
-            Texts => "list of texts".to_owned(),
-            Addresses => "list of IPv4 addresses".to_owned(),
-            Sizes => "list of KiB, multiples of 4, ascending".to_owned(),
-            Counts => "list of numbers from 1".to_owned(),
-            Hex => "32 bits in hexadecimal, as text".to_owned(),
-            Mounts => "mount points, each with a list of IPv4 addresses".to_owned(),
-        }
-    }
-
-    #[test]
-    fn the_docs_list_every_key() {
-        let row = |key: &Key| {
-            let default = key.default.map(|value| format!("`{value}`")).unwrap_or_default();
-            let note = match (key.since, key.instead) {
-                (Some(release), _) => format!("since {release}"),
-                (None, Some(other)) => format!("replaced by `{other}`"),
-                (None, None) => String::new(),
-            };
-            format!("| `{}` | {} | {default} | {note} |\n", key.path, describe(key.value_type))
-        };
-        let table: String = KEYS.iter().map(row).collect();
-        let head = "| Key | Values | Default | Note |\n| --- | --- | --- | --- |\n";
-        documented("cufile-json.md", "keys", &format!("{head}{table}"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Texts of machines as people posted them, in `posted/`: each with its source in the first line,
 //! and a file of what the right answer is, written down before gpuio read the text.
-//! docs/machines.md has the score.
+//! docs/lab-book/posted-texts.md has the score.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::collections::BTreeMap;
@@ -226,7 +226,7 @@ fn judge(posted: &Posted) -> (usize, usize, Vec<String>) {
     (right, of, wrong)
 }
 
-/// The score by text, as docs/machines.md prints it.
+/// The score by text, as docs/lab-book/posted-texts.md prints it.
 #[test]
 fn the_score_is_the_one_in_the_documentation() {
     let mut table = String::new();
@@ -252,11 +252,11 @@ fn the_score_is_the_one_in_the_documentation() {
         "**{whole} of {texts} texts are read right in every answer, {right_of_all} of {of_all} \
          answers are right.**"
     );
-    let page = include_str!("../../../../docs/machines.md");
+    let page = include_str!("../../../../docs/lab-book/posted-texts.md");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(page.contains(&score), "docs/machines.md lacks: {score}");
+    assert!(page.contains(&score), "docs/lab-book/posted-texts.md lacks: {score}");
     for line in table.lines() {
-        assert!(page.contains(line), "docs/machines.md lacks: {line}");
+        assert!(page.contains(line), "docs/lab-book/posted-texts.md lacks: {line}");
     }
 }
 

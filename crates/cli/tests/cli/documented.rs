@@ -44,7 +44,6 @@ const PLANNED: &[&str] = &[
     "gpuio bench --rw randwrite --steady ",
     "gpuio sweep --preset paths ",
     "gpuio sweep job.ini --vary numa=0,1 --repeats 5..20 ",
-    "gpuio sweep --vary bs=4k,64k --vary depth=1,8,32 --rw randread ",
 ];
 
 /// Exit codes other than 0 that are answers: a fault of this machine; no driver of NVIDIA's.

@@ -55,6 +55,7 @@ mod record;
 mod replay;
 mod report;
 mod secure;
+mod shown;
 mod silence;
 mod stats;
 mod stopped;

@@ -238,6 +238,6 @@ fn of_cufile() {
     nonsense
         .prints(&["no key 'properties.nonsense'; nearest: cufile.properties.", ", cufile.prop"]);
     set("properties.allow_compat").prints(&["nearest: cufile.properties.allow_compat_mode"]);
-    set("zebra.stripes").prints(&["docs/cufile-json.md lists them"]);
+    set("zebra.stripes").prints(&["see docs/cufile-json.md"]);
     assert!(tree(dir.path()).is_empty());
 }

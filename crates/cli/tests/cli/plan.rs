@@ -159,11 +159,11 @@ fn what_should_be_reached_stands_beside_each_pair() {
     assert!(text.contains("\nEXPECTED ") && text.contains("limited by "), "{text}");
 }
 
-/// The tour shows a real one.
+/// The page shows a real one.
 #[test]
-fn the_screen_of_the_tour_is_what_is_printed() {
-    let tour = include_str!("../../../../docs/tour.md");
-    let shown = tour.split("```").find(|part| part.contains("PAIRS (read, 1M)")).unwrap();
+fn the_screen_of_the_page_is_what_is_printed() {
+    let page = include_str!("../../../../docs/plan.md");
+    let shown = page.split("```").find(|part| part.contains("PAIRS (read, 1M)")).unwrap();
     let out = plan_of(DGX_2, scratch().path(), "").exits(0).out;
     let mut lines = out.lines();
     for line in shown.lines().filter(|line| !line.is_empty() && line.trim() != "…") {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::record::{check_clean, jobs};
+use crate::shown;
 use crate::tool::{GPUIO, finish, gpuio, is_root, other, plain, scratch, skip};
 
 /// In an empty directory of a small file system: everything runs, and only the record stays.
@@ -51,6 +52,7 @@ fn only_the_record_stays() {
     {
         assert!(parts[0].contains(part), "{part}: {}", parts[0]);
     }
+    shown::holds("gpuio bench --gpu software", parts[0]);
     let load = "bench --rw read --bs 64k --size 1m --loops 1 --details";
     let shown = gpuio(dir.path(), load).exits(0).out;
     assert!(shown.contains("evidence") && !shown.contains("Your storage"), "{shown}");

@@ -37,7 +37,8 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         backend: Backend::Cufile(Calls::Batch),
         batches: true,
         streams: false,
-        // On host memory, batches of release 1.15 fail or end the process (BENCHMARKS.md).
+        // On host memory, batches of release 1.15 fail or end the process
+        // (docs/lab-book/right-bytes.md).
         memory: &[MemoryKind::Device, MemoryKind::Vmm],
         has_tier: false,
     },

@@ -41,9 +41,9 @@ struct EngineRule {
 }
 
 /// Where blocks come one by one (a launch would carry a single one), smallest size first. Measured
-/// on an H100 at depth 1 (BENCHMARKS.md): a kernel that stays takes 6.0 µs for 4 KiB and 8.8 µs for
-/// 16 KiB where a copy by the driver takes 8.9 and 12.5. Blocks from 512 KiB on are never "one by
-/// one": copies are what `gather` does with them too.
+/// on an H100 at depth 1 (docs/lab-book/paths.md): a kernel that stays takes 6.0 µs for 4 KiB and
+/// 8.8 µs for 16 KiB where a copy by the driver takes 8.9 and 12.5. Blocks from 512 KiB on are
+/// never "one by one": copies are what `gather` does with them too.
 const ALONE: [EngineRule; 2] = [
     EngineRule {
         below: 32 << 10,

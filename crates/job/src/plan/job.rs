@@ -18,7 +18,7 @@ use crate::spec::{GpuWhich, JobSpec};
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
-/// times the rate at 4 KiB, where the driver's calls are the limit (BENCHMARKS.md).
+/// times the rate at 4 KiB, where the driver's calls are the limit (docs/lab-book/staged.md).
 fn default_streams(block_max: u64) -> u32 {
     if block_max < 64 << 10 { 2 } else { 1 }
 }

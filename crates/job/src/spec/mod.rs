@@ -11,7 +11,7 @@
 //! that obeys it (`plan`). The row says how the value is read, which flags of which verbs set
 //! it and their help, of which loads it is not, when it has no effect, how a plan prints it,
 //! and two values with which the tests that walk the tables try it. A key of another tool that
-//! sets nothing is a line of `keys/known.tsv`. docs/job-file.md has the printed tables.
+//! sets nothing is a line of `keys/known.tsv`. The reference has the printed tables.
 
 mod gdsio;
 mod ini;

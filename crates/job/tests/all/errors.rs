@@ -15,7 +15,7 @@ fn keys() {
                 bs\nbs 4k\nbs=\n=4k\ndirectory=${EMPTY}\nxfer_tpye=1\nStonewall\n";
     insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:1: unknown key 'iodeph'; nearest: iodepth
-    a.fio:3:1: unknown key 'banana'; no similar key; docs/job-file.md lists all keys
+    a.fio:3:1: unknown key 'banana'; no similar key; see docs/job-file.md
     a.fio:4:1: key 'thinkcycles' (fio) is not supported by gpuio: CPU work between I/Os is
         not simulated; use instead: rate_iops=
     a.fio:5:1: key 'write_hist_log' (fio) is not supported by gpuio: no log files are
@@ -233,7 +233,7 @@ fn control_signs_and_long_words_stay_on_one_line() {
     let text = format!("[a]\n{}=1\nbs=\u{1b}[31m\n", "k".repeat(5000));
     insta::assert_snapshot!(errors_of(text), @r"
     a.fio:2:1: unknown key 'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk…';
-        no similar key; docs/job-file.md lists all keys
+        no similar key; see docs/job-file.md
     a.fio:3:4: value '\u{1b}[31m' of 'bs': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     ");

@@ -1,5 +1,5 @@
-//! docs/fio-examples.md says of each of fio's example files whether it runs: held against the
-//! options of each file.
+//! docs/lab-book/fio-examples.md says of each of fio's example files whether it runs: held against
+//! the options of each file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use gpuio_job::spec::{JobSpec, Origin, Status, apply, find};
 
 /// Examples of the page: name, and the option that is refused, if one is.
 fn page() -> BTreeMap<String, Option<String>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fio-examples.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-book/fio-examples.md");
     let text = std::fs::read_to_string(page).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {

@@ -11,10 +11,25 @@ use gpuio_record::{Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode};
 
 const FLAG: Origin = Origin::Flag("--x");
 
-/// docs/job-file.md has the table.
+/// The reference has the tables (`gpuio generate reference`).
 #[test]
-fn the_documented_keys_are_the_keys() {
-    gpuio_testkit::docs::documented("job-file.md", "keys", &markdown_table());
+fn each_key_has_one_row_in_the_tables() {
+    let tables = markdown_table();
+    let rows = |name: &str| {
+        let spelled = format!("`{name}`");
+        let mut lines = tables.lines().filter(|line| line.starts_with("| `"));
+        lines.by_ref().filter(|line| line.split(" | ").next().unwrap().contains(&spelled)).count()
+    };
+    for key in keys() {
+        for name in std::iter::once(&key.name).chain(key.aliases) {
+            assert_eq!(rows(name), 1, "{name}");
+        }
+    }
+    let heads: Vec<&str> = tables.lines().filter(|line| line.starts_with("### ")).collect();
+    assert_eq!(
+        heads,
+        ["### Keys that work", "### Keys without effect", "### Keys that are refused"]
+    );
 }
 
 fn set(key: &str, value: &str) -> Result<JobSpec, KeyError> {

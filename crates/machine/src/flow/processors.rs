@@ -7,8 +7,8 @@ use crate::flow::expectation::{Laid, StreamExpected};
 /// I/Os smaller than this end at a rate of I/Os, each of which takes a processor's time.
 const SMALL: u64 = 64 << 10;
 /// I/Os a second of one processor below which its time is taken for enough: 10 µs for each. From
-/// the page cache, with no drive and no GPU on the path, one made 1.08 million (BENCHMARKS.md,
-/// "Against fio on a warm file"); file systems, interrupts and copies into GPU memory come on top.
+/// the page cache, with no drive and no GPU on the path, one made 1.08 million
+/// (docs/lab-book/fio.md); file systems, interrupts and copies into GPU memory come on top.
 const ENOUGH: f64 = 100e3;
 /// The same where the number of processors is not known: the rate that one of them reached.
 const SEEN: f64 = 1.08e6;

@@ -27,12 +27,13 @@ const FAST_CARD_MEGABITS: u64 = 200_000;
 const CARD_SMALL_BLOCKS: u64 = 64;
 /// Blocks smaller than this end at a rate of I/Os, not of bytes.
 const SMALL: u64 = 64 << 10;
-/// Fewer threads leave a GPU path idle between file and copy (BENCHMARKS.md).
+/// Fewer threads leave a GPU path idle between file and copy (docs/lab-book/paths.md).
 const THREADS_LEAST: u64 = 4;
-/// More gained nothing on any path (BENCHMARKS.md: 12 threads fill a link of PCIe 5.0 x16).
+/// More gained nothing on any path (docs/lab-book/paths.md: 12 threads fill a link of PCIe 5.0
+/// x16).
 const THREADS_MOST: u64 = 16;
-/// So that a thread reads one block while others are in flight (BENCHMARKS.md: with depth 1
-/// `staged` makes 0.6 of its rate).
+/// So that a thread reads one block while others are in flight (docs/lab-book/staged.md: with
+/// depth 1 `staged` makes 0.6 of its rate).
 const DEPTH_LEAST: u64 = 4;
 /// Depth of a thread that has no GPU to serve (gpuio's own default for large blocks).
 const DEPTH_HOST: u64 = 8;

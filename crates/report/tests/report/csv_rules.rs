@@ -1,4 +1,4 @@
-//! CSV: quoting, one row per job and direction, and a glossary that lists the columns there are.
+//! CSV: quoting, and one row per job and direction.
 
 use crate::records;
 
@@ -59,20 +59,6 @@ fn quotes_and_commas_survive_and_line_feeds_are_shown() {
     assert_eq!(cell(&rows, 1, "gpus"), "0 1");
     assert_eq!(cell(&rows, 2, "job"), "to storage, \"fast\"");
     assert_eq!(cell(&rows, 2, "ended"), "interrupted");
-}
-
-/// `docs/formats.md` holds this table between its two markers.
-#[test]
-fn the_glossary_lists_the_columns_there_are() {
-    let mut table = String::from("| Column | Meaning |\n| --- | --- |\n");
-    for column in columns(&[]) {
-        table.push_str(&format!("| `{}` | {} |\n", column.name, column.meaning));
-    }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    let (_, rest) = page.split_once("<!-- csv columns: begin -->\n").unwrap();
-    let (listed, _) = rest.split_once("<!-- csv columns: end -->").unwrap();
-    assert_eq!(listed, table, "put this table between the markers of docs/formats.md");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! the program itself uses. For packages and the documentation's site.
 
 mod reference;
+mod tables;
 mod variables;
 
 use std::ffi::OsStr;

@@ -1,5 +1,5 @@
 //! Pages of the reference: commands, keys of job files, metrics, variables, exit codes, checks,
-//! warnings.
+//! warnings, and the tables of `tables`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use gpuio_machine::check::RULES;
 use gpuio_record::{WarningAbout, warning_kinds};
 
 use super::variables::{DRIVER, LIBRARY, PROGRAM};
-use super::{Page, command};
+use super::{Page, command, tables};
 use crate::failure::EXIT_CODES;
 use crate::settings;
 
@@ -21,6 +21,10 @@ pub(super) fn pages() -> Vec<Page> {
         ("metrics.md".to_owned(), metrics().into_bytes()),
         ("variables.md".to_owned(), variables().into_bytes()),
         ("exit-codes.md".to_owned(), exit_codes().into_bytes()),
+        ("csv-columns.md".to_owned(), tables::csv_columns().into_bytes()),
+        ("comparisons.md".to_owned(), tables::comparisons().into_bytes()),
+        ("cufile-keys.md".to_owned(), tables::cufile_keys().into_bytes()),
+        ("figures.md".to_owned(), tables::figures().into_bytes()),
         ("checks.md".to_owned(), checks().into_bytes()),
     ];
     let rules = RULES.iter().map(|rule| {
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn each_rule_and_each_verb_has_its_place() {
         let pages = pages();
-        assert_eq!(pages.len(), RULES.len() + warning_kinds().len() + 7);
+        assert_eq!(pages.len(), RULES.len() + warning_kinds().len() + 11);
         let (_, holes) = pages.iter().find(|(name, _)| name == "warning-holes.md").unwrap();
         let holes = String::from_utf8_lossy(holes);
         assert!(holes.contains("| `hole_bytes` |") && holes.contains("--directory"), "{holes}");
@@ -210,6 +214,22 @@ mod tests {
         assert!(keys.contains("\n| `bs`"), "{keys}");
         let rows = keys.lines().filter(|line| line.starts_with("| `")).count();
         assert_eq!(rows, gpuio_job::spec::keys().count());
+    }
+
+    #[test]
+    fn each_variable_has_a_row() {
+        let page = variables();
+        for (variable, flag, _) in settings::variables() {
+            assert!(page.contains(&format!("| `{variable}` | `--{flag}` | ")), "{variable}");
+        }
+        for row in &PROGRAM {
+            let name = format!("`{}`", row.names[0]);
+            assert!(page.contains(&format!("| {} | {} |", row.read_by, row.effect)), "{name}");
+            assert!(page.contains(&name), "{name}");
+        }
+        for (name, effect) in LIBRARY.iter().chain([&DRIVER]) {
+            assert!(page.contains(&format!("| `{name}` | {effect} |")), "{name}");
+        }
     }
 
     #[test]

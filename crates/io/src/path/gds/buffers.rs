@@ -18,7 +18,8 @@ const GPU_PAGE: usize = 64 << 10;
 
 /// Each slot is a buffer of its own to the library. With one buffer for all, I/Os in flight at
 /// once in several streams get one another's bytes: seen with release 1.15 in compatibility mode
-/// (BENCHMARKS.md), where a base that is not registered must also be the place itself.
+/// (docs/lab-book/right-bytes.md), where a base that is not registered must also be the place
+/// itself.
 pub(in crate::path) struct GdsBuffers {
     // Drop order: handles and registrations go before the memory, which cuFile must not lose.
     handles: Vec<Handle>,

@@ -86,16 +86,18 @@ pub enum KeyError {
 fn advice(nearest: &Option<&'static str>) -> String {
     match nearest {
         Some(name) => format!("nearest: {name}"),
-        None => "no similar key; docs/job-file.md lists all keys".to_owned(),
+        None => "no similar key; see docs/job-file.md".to_owned(),
     }
 }
 
 fn cufile_advice(nearest: &[&'static str]) -> String {
     match nearest {
         [_, ..] => format!("nearest: cufile.{}", nearest.join(", cufile.")),
-        [] => "docs/cufile-json.md lists them; a key of another cuFile release can be set in the \
-            file that CUFILE_ENV_PATH_JSON names"
-            .to_owned(),
+        [] => {
+            "see docs/cufile-json.md; a key of another cuFile release can be set in the file that \
+            CUFILE_ENV_PATH_JSON names"
+                .to_owned()
+        }
     }
 }
 

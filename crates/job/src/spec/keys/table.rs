@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Key, Status, keys};
 
-/// Every key as three Markdown tables: supported, without effect, refused. `docs/job-file.md` has
-/// this text between two markers, and a test compares them.
+/// Every key as three Markdown tables, for the reference: supported, without effect, refused.
 #[must_use]
 pub fn markdown_table() -> String {
     let mut text = String::from("### Keys that work\n\n| Key | Of | What it sets |\n");
