@@ -15,7 +15,9 @@ mod arrows;
 mod calls;
 mod examples;
 mod locks;
+mod prose;
 mod rust;
+mod sentences;
 mod text;
 mod words;
 
@@ -36,7 +38,7 @@ struct Finding {
     /// From 1.
     line: usize,
     rule: &'static str,
-    /// What is wrong and what to do about it.
+    /// The error and its remedy.
     what: String,
 }
 
@@ -77,6 +79,7 @@ fn check(
     findings.extend(examples::check(files));
     for file in files {
         findings.extend(text::check(file, exists));
+        findings.extend(sentences::check(file));
         if has_extension(&file.path, "rs") {
             findings.extend(rust::check(&rules, file));
         }
