@@ -72,7 +72,7 @@ pub(crate) struct Entry {
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) mode: u32,
-    /// The target of a symbolic link. It has no bytes.
+    /// The target of a symbolic link. A link has no bytes.
     pub(crate) link: Option<String>,
 }
 

@@ -75,8 +75,8 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open,
 };
 
-/// The counts of one worker's reads by the GPU, by how. Its thread adds, any thread reads, with
-/// `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each other.
+/// The counts of one worker's reads by the GPU, by how. The worker's thread adds, any thread reads,
+/// with `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct MappedCounters {
