@@ -8,9 +8,9 @@ use crate::ui::terminal_width;
 /// A format of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Of this name, that every document has.
+    /// The format of this name, which every document has.
     Document(&'static str),
-    /// Of the verb's own.
+    /// The verb's own format of this name.
     Own(&'static str),
 }
 
