@@ -1,4 +1,4 @@
-//! What the linker has to be told of the shared object.
+//! The linker's flags for the shared object.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -29,7 +29,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
-/// What one run makes, and where.
+/// The files that one run makes, and where.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) root: PathBuf,
@@ -72,7 +72,7 @@ pub(crate) struct Entry {
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) mode: u32,
-    /// Of a symbolic link: where it leads. It has no bytes.
+    /// The target of a symbolic link. A link has no bytes.
     pub(crate) link: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::{Job, output, succeed};
 /// The release of Debian whose base the Containerfile names.
 const RELEASE: &str = "bookworm";
 
-/// What is missing for a fresh Debian; nothing where one can be made.
+/// The part that is missing for a fresh Debian; nothing where one can be made.
 pub(crate) fn lacks_debian() -> Option<&'static str> {
     if !is_root() {
         return Some("it needs root");
@@ -19,7 +19,7 @@ pub(crate) fn lacks_debian() -> Option<&'static str> {
     (!installed("debootstrap")).then_some("debootstrap is not installed")
 }
 
-/// What is missing for the image.
+/// The part that is missing for the image.
 pub(crate) fn lacks_image() -> Option<&'static str> {
     if !installed("buildah") {
         return Some("buildah is not installed");

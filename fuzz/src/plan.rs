@@ -14,7 +14,7 @@ use gpuio_report::format::plan::plan_text;
 /// workers, which a limit of the plan's own bounds.
 const MOST_WORKERS: usize = 256;
 
-/// What is printed of a job file's plan reads back as the same plan, and prints the same again.
+/// The printed plan of a job file reads back as the same plan, and prints the same again.
 pub(crate) fn printed(data: &[u8]) {
     let environment = |_: &str| None;
     let Ok(spec) = parse_job_file("f", data, &environment) else { return };

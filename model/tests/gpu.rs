@@ -1,5 +1,5 @@
-//! What the sources name of the crate `gpu`. Page-locked memory is addresses alone: its words are
-//! loom's, found by address, and its bytes are the tests' own.
+//! The names of the crate `gpu` that the sources use. Page-locked memory is addresses alone: its
+//! words are loom's, found by address, and its bytes are the tests' own.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};

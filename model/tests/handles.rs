@@ -22,7 +22,7 @@ pub const ROWS: &[Row] = &[
     holds("a handle that came to a thread in no order leads to the whole entry or to none", early),
 ];
 
-/// What a handle leads to: its number, and a place that is written when it is taken out.
+/// The entry that a handle leads to: its number, and a place that is written when it is taken out.
 type Entry = (u32, Guarded<bool>);
 
 fn table() -> (Arc<Table<Arc<Entry>>>, Free) {

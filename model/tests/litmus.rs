@@ -70,7 +70,7 @@ fn a_weaker_load_does_not_see() {
     store_then_load(Ordering::SeqCst, Ordering::Acquire);
 }
 
-/// What is behind a word that tells of it.
+/// The data behind a word that tells of it.
 fn reported(store: Ordering, load: Ordering) {
     loom::model(move || {
         let place = Arc::new((Guarded::new(0), AtomicU32::new(0)));

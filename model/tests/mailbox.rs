@@ -1,8 +1,9 @@
 //! Commands of the resident copy kernel: what `crates/gpu/src/resident_copy/mailbox.rs` and
 //! `submitter.rs` do with the words of a slot, while a thread does what a block of
 //! `crates/gpu/kernels/resident_copy.cu` does. A copy and not the sources: whoever changes the
-//! protocol there changes it entered. What decides when launches begin and exit is left out, since
-//! no command depends on it: the reason of an exit, the notice of one, the request for one.
+//! protocol there changes it entered. The code that decides when launches begin and exit is left
+//! out, since no command depends on it: the reason of an exit, the notice of one, the request for
+//! one.
 //!
 //! PTX's `ld.acquire.sys`, `st.release.sys` and `fence.sc.sys` are C11's acquire, release and
 //! sequentially consistent fence ("Memory Consistency Model" in the PTX ISA); what a block's
@@ -333,7 +334,7 @@ fn left() {
         while slot.exited.load(Ordering::Acquire) < 1 {
             yield_now();
         }
-        // What the block did before it exited is seen.
+        // The block's work before it exited is seen.
         if slot.completed() == 1 {
             assert_eq!(slot.copied(1), 7);
         } else {

@@ -1,9 +1,9 @@
 //! The lock-free parts of gpuio's `libcufile.so.0` in loom: `cargo xtask model`.
 //!
-//! The modules are the crates' own sources, included by their paths. What they take from `crate`
-//! and from other crates is here: loom's atomics, locks and threads in `sync`, and as little of the
-//! rest as they need to be compiled. What has a GPU on its other side is run against a thread that
-//! does what the kernel or the stream does, with the kernel's memory order.
+//! The modules are the crates' own sources, included by their paths. The items that they take from
+//! `crate` and from other crates are here: loom's atomics, locks and threads in `sync`, and as
+//! little of the rest as they need to be compiled. Code that has a GPU on its other side is run
+//! against a thread that does the kernel's or the stream's part, with the kernel's memory order.
 //!
 //! loom runs each test once for each order of its threads' steps, of the larger ones up to a number
 //! of times that a thread is interrupted (`LOOM_MAX_PREEMPTIONS` sets another), and each value that
@@ -137,7 +137,7 @@ const fn breaks(name: &'static str, words: &'static str, run: fn()) -> Row {
 }
 
 /// Runs it in every order in which a thread is interrupted three times at most, where it could go
-/// on: all orders would take hours. What goes wrong does so with two, nearly always.
+/// on: all orders would take hours. Errors show up with two, nearly always.
 fn often(run: impl Fn() + Send + Sync + 'static) {
     interrupted(3, run);
 }
@@ -192,8 +192,8 @@ fn main() -> ExitCode {
     if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What is wrong with a test, which runs in a process of its own: a panic may leave loom in the
-/// middle of a run.
+/// The error of a test, which runs in a process of its own: a panic may leave loom in the middle of
+/// a run.
 fn wrong(row: &Row) -> Option<String> {
     let program = std::env::current_exe().expect("the program has a file");
     let mut child = Command::new(program)

@@ -1,4 +1,4 @@
-//! What the sources name `crate::sync`, made of loom's.
+//! The module that the sources name `crate::sync`, made of loom's.
 
 use loom::sync::{Condvar as LoomCondvar, Mutex as LoomMutex};
 pub use loom::sync::{LockResult, MutexGuard};

@@ -39,7 +39,7 @@ fn reads(extent: &Extent) -> Option<u32> {
     Some(held)
 }
 
-/// What the mapper does: closes the extent, waits, and puts in something else.
+/// The steps of the mapper: closes the extent, waits, and puts in something else.
 fn replaces(extent: &Extent, holds: u32) {
     extent.users.close();
     while !extent.users.is_idle() {

@@ -32,7 +32,7 @@ struct Memory {
     holds: Guarded<u32>,
 }
 
-/// What the driver does when the attribute is set.
+/// The driver's steps when the attribute is set.
 fn sets(memory: &Memory) -> Result<bool, Infallible> {
     memory.attribute.store(true, Ordering::Release);
     let ended = memory.ended.lock().unwrap();

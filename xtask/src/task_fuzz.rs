@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: every reader of foreign bytes under libFuzzer, guided by coverage.
 //!
 //! `fuzz/` is a package of its own with one program; this builds it with the coverage passes of the
-//! compiler (which stable has) and no sanitizer, and runs its targets one after the other. What
-//! they learn stays in `target/fuzz/corpus`, what breaks them in `target/fuzz/finds`.
+//! compiler (which stable has) and no sanitizer, and runs its targets one after the other. Their
+//! corpus stays in `target/fuzz/corpus`, and inputs that break them in `target/fuzz/finds`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-/// What makes the compiler count edges and compare operands for libFuzzer (LLVM,
+/// Flags that make the compiler count edges and compare operands for libFuzzer (LLVM,
 /// SanitizerCoverage).
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -158,7 +158,7 @@ fn seeds(root: &Path, made: &Path, into: &Path, sources: &[String]) -> anyhow::R
     Ok(count)
 }
 
-/// What came of a target.
+/// The outcome of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     executions: u64,

@@ -15,7 +15,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
         _ => bail!("model takes --only WORDS, not {arguments:?}"),
     };
     let mut command = Command::new(super::task_ci::cargo_path());
-    // What it builds is its own: a crate of the workspace with other features would be built anew.
+    // Its build files are its own: a crate of the workspace with other features would be built
+    // anew.
     command.env("CARGO_TARGET_DIR", super::task_ci::target(root).join("model"));
     command.current_dir(root.join("model")).args(["run", "--locked", "--quiet", "--", only]);
     ensure!(command.status()?.success(), "a test of the model failed");

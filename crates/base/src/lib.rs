@@ -9,7 +9,7 @@
 //! - [`trace`]: recorded calls of programs, as bytes.
 //! - [`cufilejson`]: cuFile's configuration, with the position of every key.
 //!
-//! What may not live here: what a machine, a request or a result is (`gpuio_record`), and anything
+//! It must not hold the types of a machine, a request or a result (`gpuio_record`), or anything
 //! that does something.
 
 pub mod catalog;

@@ -7,7 +7,7 @@ fn main() {
     let (table, out) = (words.next().unwrap(), words.next().unwrap());
     let tree = gpuio_testkit::tree::build(&std::fs::read_to_string(table).unwrap());
     let (root, recorder) = tree.root().recording();
-    // What it says is not the question, but what was read for it.
+    // Its result is not wanted, but the files that it reads.
     let _ = gpuio_host::machine::read(&root);
     let redacted = gpuio_capture::pack::redact(&recorder.tree(), &[], 0);
     std::fs::write(out, gpuio_capture::pack::write(&redacted).unwrap()).unwrap();

@@ -11,7 +11,7 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-/// What is expected instead of a title.
+/// The expected content instead of a title.
 pub(crate) const NO_TITLE: &str = "JSON (`#` begins no comment there)";
 /// More lines above the JSON than a title has.
 const TITLE_LINES: usize = 5;
@@ -33,7 +33,7 @@ pub(crate) fn below_a_title(text: &str) -> Option<(String, Vec<CaptureError>)> {
     }
     let above: String = text.lines().take(first).map(|line| format!("{line}\n")).collect();
     let few = (1..=TITLE_LINES).contains(&titles.len());
-    // What is above may be another tool's output.
+    // The text above may be another tool's output.
     let title = few && crate::kind_of(&above).is_none();
     (title && (KIND.looks_like)(&below)).then_some((below, titles))
 }

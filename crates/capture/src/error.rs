@@ -1,4 +1,4 @@
-//! What can be wrong with a text.
+//! Errors in a text.
 
 use thiserror::Error;
 
@@ -13,12 +13,12 @@ pub struct CaptureError {
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// What stands there, cut to 60 characters.
+    /// The text there, cut to 60 characters.
     pub text: String,
     pub wanted: &'static str,
 }
 
-/// What is expected of a text's length.
+/// The limit on a text's length.
 const TOO_LONG: &str = "a text of 1 MiB at most (32 MiB of lspci -vv and of lstopo's XML)";
 
 impl CaptureError {

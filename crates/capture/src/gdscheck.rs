@@ -3,8 +3,8 @@
 //! `nvfs, compat`. gpuio's own face prints the last.
 //!
 //! Lines are recognised by their content, not by their section: users filter captures.
-//! What is no such line is kept as a note. In PDFs names lose their underscores and lines of GPUs
-//! break; both are put right, since nothing is guessed by it. A row whose name was lost is a note.
+//! Other lines are kept as notes. In PDFs names lose their underscores and lines of GPUs break;
+//! both are put right, since nothing is guessed by it. A row whose name was lost is a note.
 
 use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine, GdsNote};
 
@@ -61,7 +61,7 @@ const STORAGE: [&str; 19] = [
 const GROUPS: [&str; 8] =
     ["properties", "fs", "block", "profile", "miscellaneous", "execution", "logging", "denylist"];
 
-/// What gdscheck prints of a kind of storage.
+/// gdscheck's words for a kind of storage.
 const PATHS: [&str; 6] = ["Supported", "Unsupported", "nvfs", "compat", "p2pdma", "c2c"];
 
 /// Settings that gdscheck calls by other names than cuFile's file.
@@ -291,7 +291,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What stands on a line of its own where a document broke the line of a GPU.
+    /// The text on a line of its own where a document broke the line of a GPU.
     fn rest_of_gpu(&mut self, line: &str) -> bool {
         let Some(gpu) = self.out.gpus.last_mut() else { return false };
         if !line.contains("GDS") || line.contains("WARN") || gpu.support.known().is_some() {
@@ -323,7 +323,7 @@ fn verdict(text: &str) -> (Fact<String>, Fact<String>) {
     }
 }
 
-/// What stands before and behind the colon of a line whose name begins so.
+/// The parts before and behind the colon of a line whose name begins so.
 fn behind<'t>(line: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
     let (left, right) = line.split_once(':')?;
     let rest = left.trim().strip_prefix(name)?;

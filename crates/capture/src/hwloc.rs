@@ -52,7 +52,7 @@ struct Reader {
     names: Vec<Name>,
     /// Kinds of system devices are bits since hwloc 3.
     bits: bool,
-    /// What `info` tags belong to.
+    /// The object that `info` tags belong to.
     last: Last,
     links: Links,
 }

@@ -12,7 +12,7 @@ use crate::xml::{Tag, Tags};
 /// More GPUs and switches than any machine has.
 const MOST: usize = 256;
 
-/// What is read of the matrix.
+/// The parts of the matrix that were read.
 #[derive(Default)]
 pub(crate) struct Links {
     /// PCI functions of system devices by their number in the text.
@@ -31,7 +31,7 @@ impl Links {
                 self.inside = named && !tag.closes && self.values.is_empty();
             }
             "indexes" if self.inside && tag.opens => {
-                // Of objects of different kinds each has its kind before it: `OSDev:12`.
+                // Objects of different kinds have their kind before them: `OSDev:12`.
                 let words = tags.content().split_whitespace();
                 let numbers = words.filter_map(|word| word.rsplit(':').next()?.parse::<u64>().ok());
                 self.indexes.extend(numbers.take(MOST));

@@ -56,7 +56,7 @@ fn parse(index: usize, line: &str) -> Result<Link<'_>, CaptureError> {
     };
     let name = name.ok_or_else(|| wanted(device, device_words))?;
     let (interface, state) = right.trim().split_once(' ').unwrap_or((right.trim(), ""));
-    // What people note behind it is theirs.
+    // A note behind it is the user's.
     let state = state.split('#').next().unwrap_or_default();
     let state = match state.trim() {
         "(Up)" => Some("up"),

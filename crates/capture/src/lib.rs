@@ -87,7 +87,7 @@ pub struct Captured {
     pub matrices: Vec<Matrix>,
     /// The facts from `ip`; those about cards and mounts are in `machine` too.
     pub network: Network,
-    /// What was read, in the order in which it was added by [`read`].
+    /// The texts that were read, in the order in which they were added by [`read`].
     pub texts: Vec<TextRead>,
     /// Facts that two texts report differently, as sentences.
     pub contradictions: Vec<String>,

@@ -184,7 +184,7 @@ fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
     if !model.is_empty() {
         block.facts.model = Some(model);
     }
-    // Of NVMe it has `nvme`, which is no transport.
+    // For NVMe it has `nvme`, which is no transport.
     if ["usb", "pcie", "tcp", "rdma", "fc"].contains(&transport.as_str()) {
         block.facts.transport = Some(transport);
     }

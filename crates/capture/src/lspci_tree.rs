@@ -45,7 +45,7 @@ fn is_certain(line: &str) -> bool {
 
 const WHY: &str = "lspci -tv does not report it";
 
-/// What a column of the drawing stands for.
+/// The bus that a column of the drawing stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Bus {
     /// All root buses hang here.
@@ -227,13 +227,13 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Of a tree without columns: where all root buses hang; those that were opened are done.
+    /// In a tree without columns: where all root buses hang; those that were opened are done.
     fn top(self, tree: &mut Tree) -> Option<usize> {
         tree.open.retain(|_, open| open.bus == Bus::Top);
         tree.open.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Of a tree without columns: the last open bus that has as many bars before its lines and
+    /// In a tree without columns: the last open bus that has as many bars before its lines and
     /// holds the buses below the next device. The buses that were opened after it are done.
     fn holder(self, tree: &mut Tree, bars: usize) -> Option<usize> {
         let mut ahead = self;

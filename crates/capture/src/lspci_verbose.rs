@@ -52,7 +52,7 @@ fn is_numbered(line: &str) -> bool {
 const WHY: &str = "lspci -vv did not print it";
 const DENIED: &str = "lspci was not run as root";
 
-/// What is found of one function.
+/// The facts found on one function.
 struct Block {
     facts: PciFacts,
     is_gpu: bool,

@@ -271,7 +271,7 @@ impl Reader {
         for (pci, name, kind) in &self.names {
             let nvidia = name.starts_with("nvml") || name.starts_with("cuda");
             let function = self.functions.iter_mut().find(|one| one.address == *pci);
-            // Of NVIDIA's functions those with a display's device are GPUs too.
+            // NVIDIA's functions with a display's device are GPUs too.
             let is_gpu = |one: &&mut PciFacts| nvidia || one.vendor == Some(pci_names::NVIDIA);
             let function = function.filter(|_| *kind == Named::Gpu).filter(is_gpu);
             if let Some(function) = function {
@@ -300,7 +300,7 @@ impl Reader {
     }
 }
 
-/// What a system device is by its first word.
+/// The kind of a system device by its first word.
 fn named(word: &str) -> Option<Named> {
     let kinds = [
         ("Block", Named::Block),
@@ -352,7 +352,7 @@ fn gigabytes(body: &str) -> f64 {
 /// The memory of `NUMANode L#0 (P#0 7950MB)`, as rounded as it is printed.
 fn memory(body: &str) -> Option<u64> {
     let units = [("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)];
-    // Of `NUMANode L#0 (P#0 252GB) + L3 L#0 (16MB)` the first.
+    // From `NUMANode L#0 (P#0 252GB) + L3 L#0 (16MB)` it takes the first.
     let words = body.split(')').next()?.split([' ', '(']);
     words.into_iter().find_map(|word| {
         let (number, power) =

@@ -9,7 +9,7 @@ use gpuio_record::facts::{Fact, InterfaceFacts, Machine, MountKind};
 
 use crate::ip_route::SEVERAL;
 
-/// What `ip addr` and `ip route` printed.
+/// The output of `ip addr` and `ip route`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Network {
     /// Interfaces, `lo` and those of containers among them.

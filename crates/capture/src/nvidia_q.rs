@@ -28,7 +28,7 @@ fn bus_id(line: &str) -> Option<String> {
     (key.trim() == "Bus Id").then(|| normalize_pci(value))?
 }
 
-/// What is read of a GPU.
+/// The facts read of a GPU.
 #[derive(Default)]
 struct Block {
     facts: GpuFacts,

@@ -23,19 +23,19 @@ const WHY: &str = "nvidia-smi topo does not report it";
 const MOST: usize = 256;
 /// Characters from which on a list of processors may have been cut: the column's width.
 const LONGEST_CPUS: usize = 12;
-/// What stands in cells that the tool could not fill.
+/// The text in cells that the tool could not fill.
 const EMPTY: [&str; 5] = ["N/A", "ERR!", "ERR", "?", "-"];
 
-/// What `nvidia-smi topo -p2p` prints in its cells.
+/// The words that `nvidia-smi topo -p2p` prints in its cells.
 const PEER_STATES: [&str; 8] = ["OK", "NOK", "CNS", "GNS", "TNS", "NS", "DR", "U"];
 
 /// The matrix as printed. It may be cut: fewer columns than rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matrix {
-    /// What the columns stand for: `GPU0`, `mlx5_0`. `NIC0` and so on are spelled by the legend's
+    /// The devices of the columns: `GPU0`, `mlx5_0`. `NIC0` and so on are spelled by the legend's
     /// name where there is a legend; empty where it is not known.
     pub columns: Vec<String>,
-    /// What the rows stand for, spelled like `columns`.
+    /// The devices of the rows, spelled like `columns`.
     pub rows: Vec<String>,
     /// A row's cells, one per column: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `NV6`, or empty
     /// where it was cut.
@@ -71,7 +71,7 @@ impl Matrix {
 struct Row<'t> {
     name: &'t str,
     cells: Vec<String>,
-    /// What stands behind the cells.
+    /// The text behind the cells.
     rest: Vec<&'t str>,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! [`plain`] takes the decoration away and keeps the lines, so that positions of errors hold.
 //! [`read`] parts a text where a command stands, gives each part to the kind that it looks like,
-//! and the lines that this kind does not print to another. What is left over is noted.
+//! and the lines that this kind does not print to another. The rest is noted.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -151,7 +151,7 @@ fn command_of(line: &str) -> Option<&str> {
         command = rest.trim();
     }
     let program = command.split_whitespace().next()?.rsplit('/').next()?;
-    // What is before a prompt's sign has no table's rows in it.
+    // A prompt has no table's rows before its sign.
     let short = at < 120 && !line[..at].contains(['|', '=', '"']);
     (short && PROGRAMS.contains(&program)).then_some(command)
 }
@@ -245,7 +245,7 @@ fn heading(line: &str) -> bool {
     known && words.all(|word| word.starts_with('-') || word.len() <= 5) && line.len() < 40
 }
 
-/// What reading found so far.
+/// The results of reading so far.
 #[derive(Default)]
 struct Found {
     commands: Vec<&'static str>,
@@ -271,7 +271,7 @@ fn part(
     if let Err(mut error) = added {
         error.line += start;
         let alone = start == 0 && end == lines.len();
-        // Of a text with several parts the others count.
+        // The other parts of a text with several count.
         if alone || error.is_too_much() {
             return Err(error);
         }
@@ -333,7 +333,7 @@ impl Found {
     }
 }
 
-/// What people put for what they cut.
+/// The dots that people put for lines that they cut.
 pub(crate) fn is_dots(line: &str) -> bool {
     line.chars().all(|c| matches!(c, '.' | ' ' | '\t' | '…'))
 }

@@ -1,4 +1,5 @@
-//! What the names of `pci.ids` show of a function where a text has no numbers (`lspci -tv`).
+//! The facts about a function that the names of `pci.ids` show where a text has no numbers
+//! (`lspci -tv`).
 
 /// NVIDIA's vendor number.
 pub(crate) const NVIDIA: u16 = 0x10de;

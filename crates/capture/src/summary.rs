@@ -1,4 +1,4 @@
-//! What was understood of texts, and what was not, in a line.
+//! The understood and the unknown parts of texts, in a line.
 
 use gpuio_record::facts::{BlockKind, Machine, NicFacts};
 
@@ -8,8 +8,8 @@ use crate::{Captured, TextRead, cufile_json};
 const SHOWN: usize = 3;
 
 impl Captured {
-    /// What was read from texts, what they do not have, and what was passed over; `None` where no
-    /// text was read.
+    /// The facts read from texts, those that they do not have, and those that were passed over;
+    /// `None` where no text was read.
     #[must_use]
     pub fn summary(&self) -> Option<String> {
         if self.texts.is_empty() {
@@ -32,7 +32,7 @@ impl Captured {
         Some(format!("Read from {}: {found}{missing}{skipped}.", commands.join(", ")))
     }
 
-    /// What the texts hold, with numbers.
+    /// The contents of the texts, with numbers.
     fn found(&self) -> Vec<String> {
         let machine = &self.machine;
         let drives = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Disk);
@@ -67,7 +67,7 @@ impl Captured {
     }
 }
 
-/// What the answers need and no text has, with the command that prints it.
+/// The facts that the answers need and no text has, with the command that prints them.
 fn missing(machine: &Machine, no_matrix: bool) -> Vec<&'static str> {
     let tree = machine.pci.iter().any(|one| one.parent.is_some() || one.host_bridge.is_some());
     let linked = machine

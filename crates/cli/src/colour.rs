@@ -42,7 +42,7 @@ const BEGINNINGS: [(&str, &str); 24] = [
     ("VERDICT", BOLD),
 ];
 
-/// What `--color` requests.
+/// The request of `--color`.
 static REQUESTED: OnceLock<bool> = OnceLock::new();
 
 /// `auto`, `always` or `never`, before anything is printed.

@@ -267,8 +267,9 @@ pub(crate) fn open(
     Cufile { driver: Some(driver), missing: None, direct, no_batches, untried }
 }
 
-/// What the library's own facts prove about a path without host memory, before a file is tried. An
-/// accepted file proves nothing while the library may go through host memory without reporting it.
+/// The proof, from the library's own facts, of a path without host memory, before a file is tried.
+/// An accepted file proves nothing while the library may go through host memory without reporting
+/// it.
 fn direct_path(
     stand_in: bool,
     nvidia_fs: Option<(u32, u32)>,

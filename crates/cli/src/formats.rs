@@ -9,9 +9,9 @@ use crate::ui::terminal_width;
 /// A format of a verb.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted {
-    /// That every document has.
+    /// Every document has it.
     Document(&'static Format),
-    /// Of the verb's own.
+    /// The verb's own format of this name.
     Own(&'static str),
 }
 

@@ -98,8 +98,8 @@ fn natural(name: &str) -> Vec<(String, u64)> {
         let (word, after) = rest.split_at(word);
         let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
         let (digits, after) = after.split_at(digits);
-        // Of equal numbers the one with fewer zeros in front comes first; more digits than a
-        // number has are compared as a word.
+        // The one of equal numbers with fewer zeros in front comes first; more digits than a number
+        // has are compared as a word.
         parts.push((word.to_owned(), digits.parse().unwrap_or(u64::MAX)));
         parts.push((digits.to_owned(), 0));
         rest = after;

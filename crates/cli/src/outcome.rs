@@ -6,7 +6,7 @@ use gpuio_record::{
 };
 use gpuio_report::verification::{self, Checked};
 
-/// What did not go well.
+/// The kinds of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The error that ended the run.
@@ -37,7 +37,7 @@ pub(crate) fn code(record: &Record) -> u8 {
     u8::from(!troubles(record).is_empty())
 }
 
-/// What did not go well, in lines with their kinds.
+/// The troubles of a run, in lines with their kinds.
 pub(crate) fn troubles(record: &Record) -> Vec<(Kind, String)> {
     let mut lines: Vec<(Kind, String)> =
         record.error.iter().map(|error| (Kind::Error, error.clone())).collect();

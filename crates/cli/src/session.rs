@@ -38,7 +38,7 @@ pub(crate) struct Session {
     cufile: Cufile,
     loaded: Loaded,
     permit: Permit,
-    /// What jobs that are replays repeat.
+    /// The calls that jobs that are replays repeat.
     replay: Option<Arc<Script>>,
     /// Figures of hardware, for the expected performance of the jobs.
     pub(crate) figures: Figures,
@@ -222,7 +222,7 @@ impl Snapshots {
     }
 }
 
-/// What can't be saved now may be later: the last save reports it.
+/// A save that fails now may work later: the last one reports its error.
 fn save_running(journal: &Journal, record: &Record) {
     let _ = journal.save_running(record);
 }
@@ -236,7 +236,7 @@ pub(crate) struct Head<'a> {
     driver_version: Option<(u32, u32)>,
     cufile: Option<CufileUsed>,
     host: &'a HostFacts,
-    /// What was under the files before the run: a drive may vanish in it.
+    /// The storage under the files before the run: a drive may vanish in it.
     storage: Vec<TargetStorage>,
 }
 

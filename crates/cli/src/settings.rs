@@ -65,7 +65,7 @@ struct Value {
 
 /// The command line with the defaults of this user and machine behind its verb.
 pub(crate) fn added(words: &[OsString], parser: &Command) -> Result<Vec<OsString>, Failure> {
-    // What clap refuses is reported by the parser, and help needs no defaults.
+    // Words that clap refuses are reported by the parser, and help needs no defaults.
     let Ok(matches) = parser.clone().try_get_matches_from(words) else {
         return Ok(words.to_vec());
     };

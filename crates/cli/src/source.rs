@@ -42,7 +42,7 @@ fn add(file: &Path, bytes: &[u8], captured: &mut Captured) -> Result<(), Failure
         .map_err(|error| Failure::Usage(format!("--from {name}: {error}")))
 }
 
-/// What captured matrices report about each pair of devices.
+/// The cells of captured matrices for each pair of devices.
 pub(crate) fn cells(matrices: &[Matrix]) -> Vec<Printed<'_>> {
     let rows = matrices.iter().flat_map(|matrix| {
         let rows = matrix.rows.iter().zip(&matrix.cells);
@@ -55,7 +55,7 @@ pub(crate) fn cells(matrices: &[Matrix]) -> Vec<Printed<'_>> {
     cells.collect()
 }
 
-/// What was read from texts, and what they differ in, as sentences; empty for a whole machine.
+/// The texts that were read, and their differences, as sentences; empty for a whole machine.
 pub(crate) fn read_notes(captured: &Captured) -> Vec<String> {
     let mut notes: Vec<String> = captured.summary().into_iter().collect();
     let differ = &captured.contradictions;

@@ -16,7 +16,7 @@ use crate::args::{
 };
 use crate::failure::Failure;
 
-/// A flag, whether it was given without effect, and why with what to do.
+/// A flag, whether it was given without effect, and the reason with the remedy.
 type Row<'a> = (&'a str, bool, &'a str);
 
 fn refuse(rows: &[Row<'_>]) -> Result<(), Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
     dry_run(&bench.out)
 }
 
-/// What is printed or saved of a run, with `--dry-run`.
+/// Refuses the flags for printing or saving a run that have no use with `--dry-run`.
 pub(crate) fn dry_run(out: &Out) -> Result<(), Failure> {
     let dry = out.dry_run;
     refuse(&[

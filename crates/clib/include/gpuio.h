@@ -30,7 +30,7 @@ extern "C" {
  */
 int gpuio_gpus(int *software);
 
-/* What a read moved. */
+/* The bytes that a read moved. */
 typedef struct gpuio_bytes {
   uint64_t bytes;  /* from the start of the range; fewer than asked only where the file ends */
   uint64_t cached; /* of these, out of the page cache */
@@ -120,7 +120,7 @@ typedef struct gpuio_pair {
   gpuio_text text;
 } gpuio_pair;
 
-/* What the header of a file of safetensors says. */
+/* The contents of the header of a safetensors file. */
 typedef struct gpuio_safetensors {
   const gpuio_stored *tensors; /* in the order of the header, each name once */
   uint64_t tensor_count;
@@ -209,9 +209,9 @@ int gpuio_map_state(const gpuio_map *map);
 int gpuio_map_close(gpuio_map *map);
 
 /*
- * What went wrong in the last call of this thread that failed: what happened, what it means, what
- * to do. "" before the first failure; never NULL. Valid until the next call of this thread that
- * fails, or the thread ends.
+ * The error of the last call of this thread that failed: the event, its meaning and the remedy. ""
+ * before the first failure; never NULL. Valid until the next call of this thread that fails, or the
+ * thread ends.
  */
 const char *gpuio_error(void);
 

@@ -11,7 +11,7 @@ use crate::process::{file, gpu, path, transfer, which};
 const SURE: c_int = 0;
 const WANTED: c_int = 1;
 
-/// What threads share, and hand to each other.
+/// The types that threads share, and hand to each other.
 const _: fn() = || {
     fn needs<T: Send + Sync>() {}
     needs::<FileMapping>();

@@ -1,4 +1,4 @@
-//! What the functions return where they fail, and the thread's last error in words.
+//! The results of functions that fail, and the thread's last error in words.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -51,7 +51,7 @@ impl From<FileError> for Failure {
 }
 
 impl Failure {
-    /// What the driver refused.
+    /// The failure for a refusal of the driver.
     pub(crate) fn of_gpu(error: &GpuError) -> Self {
         let errno = match error.code {
             INVALID_DEVICE => libc::ENODEV,
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(run(|| Err(Failure::new(libc::EAGAIN, "one\0two").of("map"))), -libc::EAGAIN);
         assert_eq!(words(), "map: one?two");
         std::thread::spawn(|| assert_eq!(words(), "")).join().expect("it does not panic");
-        // What is done well changes nothing.
+        // A call that succeeds changes nothing.
         assert_eq!(run(|| Ok(())), 0);
         assert_eq!(words(), "map: one?two");
     }

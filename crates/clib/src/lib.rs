@@ -15,11 +15,11 @@
 //! - `failure`: what the functions return where they fail, and the thread's last error in words.
 //!
 //! How one `gpuio_read` flows: `memory` opens the caller's descriptor with the transfer, asks it
-//! what memory the address is, and makes one call of it. What moved, and by which route, goes into
-//! the caller's `gpuio_bytes`. `gpuio_map_open` maps the range and hands out the mapping in a box,
-//! as an address that only these functions look into. A `gpuio_memory` is counted: the caller and
-//! each tensor have a share, and the last one frees it, on any thread. An error becomes an errno
-//! and words in `failure`.
+//! what memory the address is, and makes one call of it. The bytes moved, by route, go into the
+//! caller's `gpuio_bytes`. `gpuio_map_open` maps the range and hands out the mapping in a box, as
+//! an address that only these functions look into. A `gpuio_memory` is counted: the caller and each
+//! tensor have a share, and the last one frees it, on any thread. An error becomes an errno and
+//! words in `failure`.
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
 //! none; `transfer` starts some on demand, which stay until the process ends, so the object stays

@@ -1,4 +1,4 @@
-//! What one process has once: the driver that the environment names, and the transfer.
+//! The objects that one process has once: the driver that the environment names, and the transfer.
 
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ pub(crate) fn transfer() -> &'static Transfer {
     static TRANSFER: OnceLock<Transfer> = OnceLock::new();
     TRANSFER.get_or_init(|| {
         // A program waits for what it calls this library for: a model that is loaded before it is
-        // used. Of sixteen processors twelve read 4 GiB in 141 ms, fifteen in 130 (H100).
+        // used. Out of sixteen processors, twelve read 4 GiB in 141 ms, fifteen in 130 (H100).
         const PER_GPU: u32 = 15;
         let mut settings = Settings::default();
         let spare = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) - 1;

@@ -64,7 +64,8 @@ struct Owner {
     shown: Safetensors,
     tensors: Box<[Stored]>,
     metadata: Box<[Pair]>,
-    /// What the pointers of the arrays point to: nothing in it is moved or changed any more.
+    /// The header that the pointers of the arrays point into: nothing in it is moved or changed any
+    /// more.
     _header: Header,
 }
 

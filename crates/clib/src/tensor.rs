@@ -51,7 +51,7 @@ pub(crate) struct Managed {
     deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
-/// What a tensor keeps until its deleter is called.
+/// The data that a tensor keeps until its deleter is called.
 #[derive(Debug)]
 struct Owner {
     managed: Managed,

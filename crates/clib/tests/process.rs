@@ -1,4 +1,4 @@
-//! What concerns the whole process: a reset of the device, children of fork(2), all leases.
+//! Tests that concern the whole process: a reset of the device, children of fork(2), all leases.
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 

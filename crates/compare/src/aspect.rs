@@ -1,10 +1,10 @@
-//! What two results must have in common, or may differ in.
+//! The properties that two results must have in common, or may differ in.
 
 use gpuio_foreign::{Direction, Reading};
 
 use crate::job::{AROUND_THE_CACHE, Job};
 
-/// What a difference means.
+/// The meaning of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Part of the request: results are paired by it, and a pair that differs is refused.
@@ -22,7 +22,7 @@ pub struct Aspect {
     pub key: &'static str,
     /// The value of `--despite` that permits it and related ones to differ.
     pub flag: &'static str,
-    /// What a difference means.
+    /// The meaning of a difference.
     pub kind: Kind,
     /// Its description.
     pub what: &'static str,
@@ -30,9 +30,9 @@ pub struct Aspect {
     pub must_be: Option<&'static str>,
     /// The value that is compatible with any other, if there is one.
     pub(crate) open: Option<&'static str>,
-    /// Of a record's job.
+    /// Its value in a record's job.
     pub(crate) of_job: fn(&Job<'_>) -> Option<String>,
-    /// Of another tool's result.
+    /// Its value in another tool's result.
     pub(crate) of_reading: fn(&Reading) -> Option<String>,
 }
 

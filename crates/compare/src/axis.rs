@@ -6,7 +6,7 @@ use crate::ASPECTS;
 use crate::aspect::CUFILE_SETTINGS;
 use crate::run::{Run, Side};
 
-/// What distinguishes the sides.
+/// The property that tells the sides apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// An axis of a sweep, or the key of an aspect.

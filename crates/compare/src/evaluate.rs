@@ -147,8 +147,8 @@ mod tests {
         values.map(|value| Figure { value, off: 0.0, spread: None }).to_vec()
     }
 
-    /// Of logarithms with equal spread s, Welch's interval of two against two has two degrees of
-    /// freedom and the half-width t s, with t(0.975, 2) = 4.302653 by the tables.
+    /// By the tables, Welch's interval of two logarithms against two with equal spread s has two
+    /// degrees of freedom and the half-width t s, with t(0.975, 2) = 4.302653.
     #[test]
     fn two_against_two_have_the_interval_of_the_tables() {
         let (a, b) = (figures([100.0, 110.0]), figures([200.0, 220.0]));

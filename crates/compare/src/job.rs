@@ -238,7 +238,7 @@ impl Job<'_> {
         )
     }
 
-    /// What of a replay decides its load; the name of the trace doesn't.
+    /// The parts of a replay that decide its load; the name of the trace doesn't.
     pub(crate) fn replay(&self) -> String {
         self.plan.replay.as_ref().map_or_else(
             || NOTHING.to_owned(),

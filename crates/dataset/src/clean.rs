@@ -22,9 +22,9 @@ pub enum CleanError {
     Call {
         call: &'static str,
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
-        /// What that means and what to do.
+        /// Its meaning and the remedy.
         meaning: String,
     },
     /// The list of our files still has entries for files that are gone, which does no harm.

@@ -4,7 +4,8 @@
 //! and from any offset on, since a timed write carries data that was made for another block, and a
 //! random fill a key that is not recorded. The generator's mixing is a bijection, so a word tells
 //! its position in the sequence, and two neighbours of another owner's are consecutive once in
-//! 2^64. What was never written (holes, and zeros where the file was not yet full) has no owner.
+//! 2^64. Ranges that were never written (holes, and zeros where the file was not yet full) have no
+//! owner.
 //!
 //! Every byte is looked at, however long the file: one that a user changed would be lost otherwise.
 //! That takes as long as reading it, so it is reported ([`Looks`]), ends at the first byte that is
@@ -31,7 +32,7 @@ use super::held::Held;
 /// Covers the alignment that O_DIRECT asks for anywhere.
 const ALIGNMENT: usize = 4096;
 
-/// What a look at a file's bytes said.
+/// The result of a look at a file's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Proof {
     /// The first byte of what is not ours; `None` where all that was looked at is.
@@ -55,8 +56,8 @@ const REPORTED_FROM: u64 = 256 << 20;
 /// change again and look the same.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What is to be known of many looks at files: whom to notify of progress, whether to stop, and
-/// what was found.
+/// The common state of many looks at files: whom to notify of progress, whether to stop, and the
+/// findings.
 pub struct Looks<'a> {
     report: &'a dyn Fn(u64, u64),
     stop: &'a AtomicBool,
@@ -169,7 +170,8 @@ pub(super) fn prove(
 }
 
 /// The key whose pattern more than half of the words of this range are, each at its offset; `None`
-/// where there is none. What repeats is that of `known`, which needs no neighbour to be recognised.
+/// where there is none. Data that repeats does so as in `known`, which needs no neighbour to be
+/// recognised.
 pub(super) fn find_key(
     held: &Held,
     known: Key,
@@ -205,8 +207,8 @@ pub(super) fn find_key(
 /// Takes the bytes from this offset on, and says whether more are wanted.
 type Take<'a> = dyn FnMut(u64, &[u8]) -> io::Result<bool> + 'a;
 
-/// Reads what was written of a range of a file, window by window and in order, past the page cache
-/// where that can be had, as long as `take` says so, and answers how many bytes that were.
+/// Reads the written part of a range of a file in windows, in order, with O_DIRECT where possible,
+/// until `take` returns false. Returns the bytes read.
 fn read(held: &Held, of: Range<u64>, look: Look, take: &mut Take<'_>) -> Result<u64, ReopenError> {
     let (file, direct) = match held.file(OFlags::RDONLY | OFlags::DIRECT) {
         Ok(file) => (file, true),
@@ -311,7 +313,7 @@ struct Scan {
 /// The word before.
 #[derive(Clone, Copy)]
 struct Last {
-    /// What the generator mixed to make it.
+    /// The number that the generator mixed to make it.
     counter: u64,
     /// Whether a neighbour or its offset proves it.
     proven: bool,

@@ -1,4 +1,4 @@
-//! What went wrong while files were made, and what to do.
+//! Errors in the making of files, and their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,9 +47,9 @@ pub enum MakeError {
         path: PathBuf,
         /// Byte offset in the file, where there is one.
         offset: Option<u64>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
-        /// What that means and what to do.
+        /// Its meaning and the remedy.
         meaning: String,
     },
     /// The file is not the one that was checked, or not as long.
@@ -107,7 +107,7 @@ fn at(offset: Option<u64>) -> String {
     offset.map(|offset| format!(" at offset {offset}")).unwrap_or_default()
 }
 
-/// What an error of a file means for a person, and what to do next (errno(3)).
+/// The meaning of a file's error for a person, and the next step (errno(3)).
 pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> String {
     let text = match Errno::from_io_error(error) {
         Some(Errno::NOSPC) => return full(path, left),

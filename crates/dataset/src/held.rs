@@ -48,7 +48,7 @@ impl DirEntry {
         self.dir.path().join(&self.name)
     }
 
-    /// What has the name now, a link being a link.
+    /// The stamp of the file that has the name now; a link counts as a link.
     pub(super) fn stamp(&self) -> io::Result<Stamp> {
         self.dir.stamp_of(&self.name)
     }
@@ -67,7 +67,7 @@ impl DirEntry {
         Ok(Held::new(opened, Some(self.clone())))
     }
 
-    /// What has the name, held, if it is the file that was checked.
+    /// The file that has the name, held, if it is the one that was checked.
     fn again(&self, checked: &Stamp) -> Result<Opened, ReopenError> {
         let opened = self.dir.target(Path::new(&self.name))?;
         if opened.stamp().is_same_file(checked) { Ok(opened) } else { Err(ReopenError::Replaced) }
@@ -81,7 +81,7 @@ impl DirEntry {
     }
 }
 
-/// A file or device that was checked. What is read, written, listed or removed is this one.
+/// A file or device that was checked. Reads, writes, lists and removals apply to this one.
 #[derive(Debug)]
 pub struct Held {
     /// `None` once it was let go, in a data set of more files than there are descriptors.
@@ -97,7 +97,7 @@ impl Held {
         Held { opened: Some(opened), stamp, path, dir_entry }
     }
 
-    /// What has this name, held, with its directory entry.
+    /// The file with this name, held, with its directory entry.
     #[cfg(test)]
     pub(crate) fn named(path: &Path) -> io::Result<Held> {
         let opened = Opened::named(path)?;
@@ -107,7 +107,7 @@ impl Held {
         Ok(Held::new(opened, Some(dir_entry)))
     }
 
-    /// What it was when it was checked.
+    /// Its state when it was checked.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
@@ -135,7 +135,7 @@ impl Held {
         self.opened = None;
     }
 
-    /// What it is now.
+    /// Its state now.
     ///
     /// # Errors
     /// Those of statx(2), and `ESTALE` where another file has the name of one that was let go.
@@ -180,7 +180,7 @@ pub struct Budget(AtomicU64);
 const OTHERS: u64 = 64;
 
 impl Budget {
-    /// What the limit leaves in addition to `workers` descriptors of workers.
+    /// The descriptors that the limit leaves in addition to those of `workers` workers.
     #[must_use]
     pub fn beside(workers: u64) -> Budget {
         Budget::of(getrlimit(Resource::Nofile).current, workers)
@@ -208,7 +208,7 @@ pub struct Targets {
     keys: BTreeMap<String, Key>,
 }
 
-/// What a ceiling's load without files names: no bytes of anybody.
+/// The name that a ceiling's load without files uses: no bytes of anybody.
 const NO_FILE: &str = "/dev/null";
 
 impl Targets {

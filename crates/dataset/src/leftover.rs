@@ -15,7 +15,8 @@ use super::scratch;
 
 /// Removes the data set in the directory `name` of `parent`: the files that the list in the
 /// directory of them and their own state prove ours, then the list, then the directory if nothing
-/// else is in it. Links are not followed. What stays is reported, a line for each kind of thing.
+/// else is in it. Links are not followed. Files that stay are reported, a line for each kind of
+/// thing.
 #[must_use = "what stays should be reported"]
 pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String> {
     let at = parent.path().join(name);

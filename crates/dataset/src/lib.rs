@@ -17,8 +17,8 @@
 //! A target is opened once, to be checked, and held ([`held`]). Code that makes, fills, reads,
 //! writes or removes it gets a descriptor of that same file, whatever has its name by then.
 //!
-//! What may not live here: plans, workers, GPUs. Functions block on file I/O; [`make::make`] has
-//! threads of its own, which end before it returns.
+//! It must not hold plans, workers or GPUs. Functions block on file I/O; [`make::make`] has threads
+//! of its own, which end before it returns.
 
 pub mod clean;
 mod content;

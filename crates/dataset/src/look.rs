@@ -16,7 +16,7 @@ use super::manifest::{Claim, Entry, Lists, ManifestError};
 use super::ownership::{Permit, Seen, Wanted, parent_can_be_made};
 use super::refusal::Refusal;
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner {
     /// Ours, with what is known of it.
@@ -28,7 +28,7 @@ pub(super) enum Owner {
     Foreign,
 }
 
-/// What is the same of all absent files in one directory: nothing of it is found out twice.
+/// The common facts of all absent files in one directory: nothing of it is found out twice.
 #[derive(Debug)]
 pub(crate) struct Absent {
     directory_exists: bool,
@@ -90,8 +90,8 @@ fn absent(lists: &mut Lists<'_>, wanted: &Wanted) -> Option<Seen> {
     Some(known.seen(wanted, Some(dir_entry?)))
 }
 
-/// Opens the target, once, and finds out all that a decision rests on. What is read of it is read
-/// from what was opened.
+/// Opens the target, once, and finds out all that a decision rests on. All reads go to the file
+/// that was opened.
 pub(super) fn look(
     lists: &mut Lists<'_>,
     wanted: &Wanted,
@@ -130,7 +130,7 @@ pub(super) fn look(
         (Some(_), _) if verifies && listed.is_some() => listed,
         (Some(held), _) if verifies => {
             let key = gpuio_base::pattern::file_key(wanted.salt, wanted.file_number);
-            // What can't be read can't be verified either; the load says why.
+            // A file that can't be read can't be verified either; the load says why.
             find_key(held, key, wanted.first..wanted.length).unwrap_or(Some(key))
         }
         _ => None,
@@ -154,8 +154,8 @@ pub(super) fn look(
     Ok(seen)
 }
 
-/// Whether part of a regular file was never written. What can't be known is no hole: the result of
-/// a run reports it.
+/// Whether part of a regular file was never written. An unknown range is no hole: the result of a
+/// run reports it.
 fn has_holes(held: &Held) -> bool {
     let Ok(file) = held.file(OFlags::RDONLY) else { return false };
     gpuio_host::extents::extents(&file, 0, u64::MAX).absent_bytes() > 0
@@ -211,7 +211,7 @@ fn home_of(lists: &mut Lists<'_>, path: &Path, found: Option<Stamp>) -> Option<D
     }
 }
 
-/// Whose the file is. What it holds is looked at only where something depends on it: a job that
+/// The file's owner. Its contents are looked at only where something depends on them: a job that
 /// writes to it, or needs it longer or filled anew.
 fn owner(
     claim: Claim,

@@ -20,13 +20,13 @@ use super::ranges::without;
 use super::{Identity, Progress, clean, space};
 use gpuio_base::pattern::{Salt, other_salt};
 
-/// What a file is made with.
+/// The contents that a file is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// The pattern: over the whole length of a file of ours, over the task's parts of any other.
     /// Always really written: a file that is only allocated is read without touching the storage.
     Pattern,
-    /// What the load will write. A new file has length 0, an old one is left alone.
+    /// Nothing: the load itself will write. A new file has length 0, an old one is left alone.
     Nothing,
 }
 
@@ -43,7 +43,7 @@ pub struct Task {
     pub contents: Contents,
     /// Whether nothing stays of a file of ours but the bytes of its pattern.
     pub anew: bool,
-    /// What was checked: `Make`, `Remake` or `ForeignOverwrite`.
+    /// The result of the check: `Make`, `Remake` or `ForeignOverwrite`.
     pub guard: GuardNote,
     /// The file that was checked; `None` where there was none.
     pub target: Option<Arc<Held>>,
@@ -148,7 +148,7 @@ fn foreign_part(wanted: &Wanted, verdict: &Verdict) -> Option<Range<u64>> {
 /// the outermost first.
 ///
 /// # Errors
-/// [`MakeError::Call`] with `mkdir`. What was made until then stays.
+/// [`MakeError::Call`] with `mkdir`. Directories made until then stay.
 pub fn make_directories(path: &Path) -> Result<Vec<PathBuf>, MakeError> {
     let absent = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
     let mut coming: Vec<&Path> = path.ancestors().take_while(absent).collect();
@@ -191,8 +191,8 @@ pub fn make(
     let mut made = Vec::with_capacity(tasks.len());
     for tasks in tasks.chunks(CHUNK) {
         if let Err(error) = chunk(tasks, progress, stop, budget, &mut made) {
-            // What cannot be removed either is named by the next run's check; the first error is
-            // the one to tell.
+            // A file that can't be removed either is named by the next run's check; the first error
+            // is the one to tell.
             let _ = clean::clean(&made, &[]);
             return Err(error);
         }
@@ -301,8 +301,8 @@ pub(super) fn create(task: &Task, budget: &Budget) -> Result<Arc<Held>, MakeErro
     Ok(budget.hold(held))
 }
 
-/// The file that was checked. What has been appended to a foreign file since is nothing that a flag
-/// gave away.
+/// The file that was checked. Bytes appended to a foreign file since are nothing that a flag gave
+/// away.
 pub(super) fn checked(task: &Task) -> Result<Arc<Held>, MakeError> {
     let replaced = || MakeError::Replaced { path: task.path.clone() };
     let target = task.target.as_ref().ok_or_else(replaced)?;

@@ -31,7 +31,7 @@ use super::manifest::{Entry, Holds, Lists, ManifestError};
 use super::ranges::covers;
 use super::refusal::Refusal;
 
-/// What a job wants to do with a target.
+/// The needs of a job for a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub path: PathBuf,
@@ -71,7 +71,7 @@ pub struct Wanted {
     pub file_number: u64,
 }
 
-/// What the user allowed.
+/// The user's permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permit {
     /// `--overwrite`: regular files of others may be written.
@@ -89,13 +89,13 @@ pub struct Permit {
 /// A target that may be used.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// What happens to it first.
+    /// Its preparation.
     pub note: GuardNote,
     pub kind: TargetKind,
     /// Where it is, links followed. For messages, and to find out whether two names are one target.
     pub path: PathBuf,
-    /// What was checked, held open; `None` when absent. Code that reads or writes does it through
-    /// this.
+    /// The file that was checked, held open; `None` when absent. Code that reads or writes does it
+    /// through this.
     pub target: Option<Arc<Held>>,
     /// Where an absent file is to be made; `None` where its directory is absent too.
     pub dir_entry: Option<DirEntry>,
@@ -117,7 +117,7 @@ pub struct Verdict {
     /// The key of the pattern that was found in it, which is what verification can hold it against;
     /// `None` where that is the job's own.
     pub key: Option<Key>,
-    /// What writing puts at risk although it is allowed, in plain words.
+    /// The risks of writing although it is allowed, in plain words.
     pub dangers: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ impl Verdict {
 }
 
 impl Seen {
-    /// What was looked at, to be held from here on.
+    /// The file that was looked at, to be held from here on.
     fn hold(&mut self) -> Option<Arc<Held>> {
         self.held.take().map(Arc::new)
     }
@@ -186,7 +186,7 @@ impl Seen {
         self.dangers.iter().map(ToString::to_string).collect()
     }
 
-    /// What no flag clears. Reading harms nothing.
+    /// Refuses a target with dangers that no flag clears. Reading harms nothing.
     fn in_use(&self, wanted: &Wanted) -> Result<(), Refusal> {
         let made = |danger: &&Danger| **danger == Danger::NoParent && self.parent_can_be_made;
         let is_final = |danger: &&Danger| danger.is_final() && !made(danger);
@@ -327,7 +327,7 @@ fn foreign_write(
         fill: wanted.other.is_some()
             || (wanted.reads && wanted.needs_pattern)
             || ((wanted.reads || wanted.laid_out) && size < wanted.length),
-        // What was there and need not be verified stays.
+        // Old bytes that need not be verified stay.
         fill_from: match wanted.needs_pattern || wanted.other.is_some() {
             true => wanted.first,
             false => wanted.first.max(size),

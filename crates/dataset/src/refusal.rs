@@ -19,7 +19,7 @@ pub enum Refusal {
         path: PathBuf,
         /// Where its link leads, if it is one.
         resolved: Option<PathBuf>,
-        /// What would be lost.
+        /// The data that would be lost.
         dangers: Vec<String>,
         /// Why the list of our files says nothing.
         list: Option<Box<ManifestError>>,
@@ -33,7 +33,7 @@ pub enum Refusal {
     Changed {
         path: PathBuf,
         why: String,
-        /// What would be lost.
+        /// The data that would be lost.
         dangers: Vec<String>,
     },
     /// A link below a data directory.
@@ -51,7 +51,7 @@ pub enum Refusal {
     )]
     Device {
         path: PathBuf,
-        /// What would be lost.
+        /// The data that would be lost.
         dangers: Vec<String>,
     },
     /// The system uses it now, or a write could not mean what was intended.
@@ -64,7 +64,7 @@ pub enum Refusal {
     )]
     NeverWritten {
         path: PathBuf,
-        /// What would write it.
+        /// A command that would write it.
         command: String,
     },
     /// A file of the user's own that is read as it is, and is not as it was when the run was
@@ -91,7 +91,7 @@ pub enum Refusal {
         /// Its size in bytes.
         size: u64,
         wanted: u64,
-        /// What would write a longer one.
+        /// A command that would write a longer one.
         command: Option<String>,
     },
     /// Our file, with data that verification would call wrong.
@@ -102,7 +102,7 @@ pub enum Refusal {
     )]
     OtherData {
         path: PathBuf,
-        /// What would write it.
+        /// A command that would write it.
         command: String,
     },
     /// A file in which no pattern was found cannot be verified.
@@ -113,7 +113,7 @@ pub enum Refusal {
     )]
     NotVerifiable {
         path: PathBuf,
-        /// What is known of a file that was ours.
+        /// The known change of a file that was ours.
         changed: Option<String>,
     },
     #[error(

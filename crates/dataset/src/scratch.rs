@@ -1,4 +1,4 @@
-//! Whose the files are that go at the end of a run, should the run not come to its end.
+//! Records who owns scratch files, so that a later run can remove those of a crashed one.
 //!
 //! Beside files that this run makes and does not keep lies `.gpuio-scratch-RANDOM`, from before the
 //! first of them is made until the last is gone. It names them, and its lock dies with the process
@@ -28,7 +28,7 @@ const PREFIX: &str = ".gpuio-scratch-";
 /// Names of a thousand files take some 20 KB.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// What an owner file says.
+/// The contents of an owner file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Says {
@@ -129,7 +129,7 @@ fn is_owner(name: &OsStr) -> bool {
     random.is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// What stays of a run, if it was this user's and is dead.
+/// The leftovers of a run, if it was this user's and is dead.
 fn dead(
     directory: &Directory,
     name: &OsStr,

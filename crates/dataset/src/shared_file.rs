@@ -8,7 +8,7 @@
 //! checked ([`is_still_named`]), all fill their share ([`fill`]), and the first lists what the file
 //! holds.
 //!
-//! What may not live here: messages between processes.
+//! It must not hold messages between processes.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::ops::Range;
@@ -50,7 +50,7 @@ pub fn word() -> String {
 /// and `written`, which are there already, as in use by the run of this word.
 ///
 /// # Errors
-/// [`MakeError`]. What this call created is removed then.
+/// [`MakeError`]. Files that this call created are removed then.
 pub fn begin(
     tasks: &[Task],
     written: &[Arc<Held>],
@@ -94,7 +94,7 @@ fn begin_all(
 
 /// Removes the files that were created, where the others can't take part.
 pub fn remove(made: &[Made]) {
-    // What can't be removed is named by the next run's check.
+    // A file that can't be removed is named by the next run's check.
     let _ = clean::clean(made, &[]);
 }
 
@@ -113,7 +113,7 @@ fn give_length(task: &Task, target: &Held) -> Result<(), MakeError> {
     file.sync_all().map_err(|source| fail("fsync", source))
 }
 
-/// What must be written into the file of a task.
+/// The ranges to write into the file of a task.
 #[must_use]
 pub fn fills(task: &Task) -> Vec<Fill> {
     if task.contents == Contents::Nothing {
@@ -129,7 +129,7 @@ pub fn fills(task: &Task) -> Vec<Fill> {
 /// The file that a process fills a part of.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// What must be written by all.
+    /// The ranges that all must write.
     pub fills: &'a [Fill],
     pub salt: Salt,
     /// The file's number in the pattern.
@@ -195,7 +195,7 @@ fn share(fill: &Fill, (nth, of): (u32, u32)) -> Option<Fill> {
 /// word of [`begin`]; without it the file is only read, and its name and length decide.
 ///
 /// # Errors
-/// What is not as it should be, in words.
+/// The fault of the file, in words.
 pub fn follow(wanted: &Wanted, run: Option<&str>, least: u64) -> Result<Held, String> {
     let (opened, dir_entry) = look::open(&mut Lists::default(), wanted);
     let held = Held::new(opened.map_err(|error| error.to_string())?, dir_entry);

@@ -15,7 +15,7 @@ pub struct Cell {
     pub(crate) text: Text,
     /// In fewer characters.
     pub(crate) short: Option<String>,
-    /// What JSON and CSV have: exact, in base units.
+    /// The value in JSON and CSV: exact, in base units.
     pub(crate) value: Value,
     /// A remark: below the text on a page, in a list below the table elsewhere.
     pub(crate) note: String,

@@ -26,7 +26,7 @@ impl Document {
     }
 
     /// The tables as CSV: a line of keys, then the rows, exact and in base units; an empty line
-    /// between tables. Of a document without a table its lists, a row for each text.
+    /// between tables. A document without a table gives its lists, a row for each text.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut all = Vec::new();

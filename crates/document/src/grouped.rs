@@ -1,4 +1,4 @@
-//! What shares a reason is said once.
+//! Items that share a reason are printed with it once.
 
 /// Values of equal keys together, in the order in which the keys come.
 ///

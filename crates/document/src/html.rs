@@ -22,7 +22,7 @@ pub struct Page<'p> {
     /// Who wrote it: `gpuio VERB`.
     pub generator: &'p str,
     pub title: &'p str,
-    /// What the page may do besides: `script-src 'unsafe-inline'`.
+    /// The further rights of the page: `script-src 'unsafe-inline'`.
     pub allows: &'p str,
     pub styles: &'p [&'p str],
     /// Its markup.
@@ -142,7 +142,7 @@ fn list(out: &mut String, all: &List) {
     let _ = writeln!(out, "</{tag}>");
 }
 
-/// What an item concerns, and what is below it.
+/// The things that an item concerns, and the text below it.
 fn rest(item: &Item) -> String {
     let mut out = match item.about.as_slice() {
         [] => String::new(),

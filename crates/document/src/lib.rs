@@ -1,4 +1,4 @@
-//! What a verb has to say, and the renderers that print it.
+//! The output of a verb, and the renderers that print it.
 //!
 //! A [`Document`] has sections; a [`Section`] has paragraphs, lists, tables, texts as they are, and
 //! sections. Verbs build it out of values; here are the only places that align columns, break
@@ -13,7 +13,7 @@
 //!   (`gpuio_base::units`). Only [`Cell::picture`] and [`Block::Markup`] take markup, which is the
 //!   source's own.
 //!
-//! Pure. What may not live here: what a document says, and the screen of `top`, whose columns keep
+//! Pure. It must not hold the contents of a document, or the screen of `top`, whose columns keep
 //! their widths from one interval to the next (`gpuio_watch`).
 //!
 //! To add a format for all verbs: a renderer and a row of [`FORMATS`]. To add a kind of block: a
@@ -107,7 +107,7 @@ pub struct Item {
     /// Empty where the text goes on with the label above.
     pub label: String,
     pub text: Text,
-    /// What it concerns, by name.
+    /// The things that it concerns, by name.
     pub about: Vec<String>,
     /// How a page emphasizes it.
     pub class: &'static str,

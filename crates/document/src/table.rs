@@ -21,7 +21,7 @@ pub struct Column {
     pub(crate) head: Cow<'static, str>,
     /// The head where words are abbreviated.
     pub(crate) short: Option<&'static str>,
-    /// What it means, where a page has room.
+    /// Its meaning, where a page has room.
     pub(crate) title: String,
     /// Whether cells are figures, aligned to the right.
     pub(crate) figures: bool,
@@ -47,7 +47,7 @@ pub enum Look {
 pub(crate) struct Row {
     /// In the order of the columns.
     pub(crate) cells: Vec<Cell>,
-    /// What the row is of, where scripts of a page look for it.
+    /// The subject of the row, where scripts of a page look for it.
     pub(crate) mark: Option<String>,
     /// A text over all columns instead of cells.
     pub(crate) over: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Row {
 /// A table. [`Columns`] makes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// What it shows, in few words.
+    /// Its content, in few words.
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
@@ -187,7 +187,7 @@ impl<'a, T> Columns<'a, T> {
         if yes { more(self) } else { self }
     }
 
-    /// Of what each row is, for scripts of a page.
+    /// The subject of each row, for scripts of a page.
     #[must_use]
     pub fn mark(mut self, mark: impl Fn(&T) -> String + 'a) -> Self {
         self.mark = Some(Box::new(mark));
@@ -214,7 +214,7 @@ impl<'a, T> Columns<'a, T> {
         self.last(|column| column.key = key.into())
     }
 
-    /// What the last column means.
+    /// The meaning of the last column.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         self.last(|column| column.title = title.into())

@@ -4,7 +4,7 @@ use gpuio_base::units::markup;
 
 use crate::markdown_page::MarkdownPage;
 
-/// What a part of a text is.
+/// The kind of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Plain,
@@ -19,7 +19,7 @@ pub enum Tone {
     /// A word that something is as it should be, or is not.
     Good,
     Bad,
-    /// What follows is on a line of its own, where a cell can have lines.
+    /// The following text is on a line of its own, where a cell can have lines.
     Break,
 }
 

@@ -7,7 +7,7 @@
 //!
 //! No pointer of a library leaves its module, nothing is linked, and which file may be loaded is
 //! decided by `gpuio_objects`. CUDA's driver is not here: `gpuio_gpu` has it, with our kernels.
-//! What may not live here: what readings and messages mean.
+//! It must not hold the meaning of readings and messages.
 
 pub mod cufile;
 pub mod dcgm;

@@ -176,8 +176,8 @@ pub(crate) struct StatsLevel1 {
     pub(crate) last_batch_write_bytes: u64,
 }
 
-/// What release 1.20 has after level 1: counters of calls with several buffers, in an undocumented
-/// order. Zeros; those calls are counted with the others.
+/// The counters that release 1.20 has after level 1: those of calls with several buffers, in an
+/// undocumented order. Zeros; those calls are counted with the others.
 pub(crate) const STATS_MORE_1_20: usize = 112;
 
 /// `CUfilePerGpuStats_t`.

@@ -36,7 +36,7 @@ struct State {
     ready: VecDeque<BatchEvent>,
 }
 
-/// What is needed to complete an entry.
+/// The facts needed to complete an entry.
 #[derive(Debug)]
 struct Pending {
     cookie: u64,

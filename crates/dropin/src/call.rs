@@ -1,4 +1,4 @@
-//! What all calls share: no panic leaves, and errno stays unchanged.
+//! The common rules of all calls: no panic leaves, and errno stays unchanged.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -30,7 +30,7 @@ pub(crate) enum MovedBy {
     Nvidia,
 }
 
-/// What a worker slot counts.
+/// The kind of transfers that a worker slot counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Track {
     gpu: Option<u32>,
@@ -161,7 +161,7 @@ pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
     });
 }
 
-/// What is registered for a GPU, or without one: files have no GPU.
+/// The registrations for a GPU, or without one: files have no GPU.
 struct Registrations {
     gpu: Option<u32>,
     files: i64,

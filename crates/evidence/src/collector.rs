@@ -15,7 +15,7 @@ use crate::snapshot::{GroupSeries, Readings, Snapshot, resident};
 use crate::source::gpu_pcie;
 use crate::{OpenFile, by_foreign_library, series};
 
-/// What is read of a group, and how.
+/// The readings of a group to take, and how.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Setup<'a> {

@@ -1,4 +1,4 @@
-//! What evidence and rules ask of the jobs of a group.
+//! The facts about the jobs of a group that evidence and rules need.
 
 use gpuio_record::{DirectMode, JobPlan, JobResult, LibraryBytes, MemoryKind, StorageReading};
 
@@ -57,7 +57,7 @@ pub(crate) fn on_gpu(job: &JobPlan) -> bool {
     !job.gpus.is_empty() && !host
 }
 
-/// What gpuio's library core counted of one direction of a job, where it moved the bytes.
+/// The counts of gpuio's library core for one direction of a job, where it moved the bytes.
 pub(crate) fn by_core(result: &JobResult, flow: Flow) -> Option<LibraryBytes> {
     result.library.map(|library| match flow {
         Flow::Read => library.read,

@@ -1,4 +1,4 @@
-//! What lies below the jobs' files: read once, before the counters, and no counter itself.
+//! The storage below the jobs' files: read once, before the counters, and no counter itself.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{OpenFile, by_foreign_library};
 /// One entry per GPU of the machine, whether or not CUDA may use it.
 const GPUS: &str = "proc/driver/nvidia/gpus";
 
-/// What lies below the files of a group.
+/// The storage below the files of a group.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     /// Per job, in plan order.
@@ -26,14 +26,14 @@ pub(crate) struct Layout {
     pub(crate) lone_gpu: bool,
     /// Whether the kernel has nvidia-fs loaded; `None` where it does not report that.
     pub(crate) nvidia_fs: Option<bool>,
-    /// What cuFile reports that it can do, for groups that use it. It does not change while the
+    /// The abilities that cuFile reports, for groups that use it. They do not change while the
     /// library is open.
     pub(crate) cufile: Option<Abilities>,
     /// All devices with counters, as (probe of `gpuio-watch`, name).
     pub(crate) devices: Vec<(&'static str, String)>,
 }
 
-/// What lies below the files of one job.
+/// The storage below the files of one job.
 #[derive(Debug)]
 pub(crate) struct JobLayout {
     pub(crate) kept: Kept,
@@ -48,7 +48,7 @@ pub(crate) struct JobLayout {
     pub(crate) unknown: Vec<String>,
 }
 
-/// What holds a job's files.
+/// The medium of a job's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// Block devices, all of them.

@@ -40,9 +40,9 @@
 //!
 //! 1. `layout` finds holes, for which dirty pages are written back. It comes before every counter:
 //!    that traffic is not the group's.
-//! 2. What is slow to start comes next (NVML, threads, cuFile's statistics), so that the counters
-//!    are read close to the clock. Residency costs a system call or a mapping per file: before the
-//!    counters at the start, after them at the end.
+//! 2. Slow starts come next (NVML, threads, cuFile's statistics), so that the counters are read
+//!    close to the clock. Residency costs a system call or a mapping per file: before the counters
+//!    at the start, after them at the end.
 //! 3. The counters, in one function (`snapshot`), on the run's thread.
 //! 4. Verification begins after the second snapshot: its reads are in no counter.
 //!
@@ -56,7 +56,7 @@
 //! row), `verdict`, `reconcile` (a rule is one function and one row), [`warn`]. Counters cover the
 //! process or a device, never a job.
 //!
-//! What may not live here: moving bytes, starting workers, judging speed, printing.
+//! It moves no bytes, starts no workers, judges no speed and prints nothing.
 //!
 //! Threads: the run's thread calls everything and may block on kernel files, NVML, write-back and,
 //! in [`Collector::end`], on a sample that is being taken. `gpuio-watch` and `gpuio-pcie` end with

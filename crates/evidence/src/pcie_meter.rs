@@ -15,7 +15,7 @@ use gpuio_io::clock::{Clock, Nanos};
 /// Where NVML does not report the link: the fastest that exists.
 const FASTEST: Link = Link { generation: 6, lanes: 16 };
 
-/// What a GPU's link carried, headers of packets included.
+/// The bytes on a GPU's link, headers of packets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Carried {
     /// Both counters as they stood at first and at last, sent before received.
@@ -27,7 +27,7 @@ pub(crate) struct Carried {
     pub(crate) other_links: u64,
 }
 
-/// Of each GPU, by UUID.
+/// The bytes on each GPU's link, by UUID.
 pub(crate) type Links = Vec<(String, Result<Carried, String>)>;
 
 /// Bytes per second that the link of this GPU received and sent; `None` where that is not known.

@@ -24,7 +24,7 @@ const MOST_SAMPLES: usize = 4096;
 /// a few milliseconds are noise.
 const SHORTEST_PART: u64 = 10;
 
-/// What groups have in common.
+/// The common part of groups.
 #[derive(Debug)]
 pub struct DeviceSampler {
     machine: Machine,
@@ -89,7 +89,7 @@ pub(crate) struct Sampling {
     thread: JoinHandle<Option<Sampled>>,
 }
 
-/// What the thread begins with.
+/// The input of the thread.
 struct Start {
     watcher: Watcher,
     /// The sample of the snapshot before the group.
@@ -98,7 +98,7 @@ struct Start {
     at: Nanos,
 }
 
-/// What a thread returns.
+/// The result of a thread.
 #[derive(Debug)]
 pub(crate) struct Sampled {
     pub(crate) watcher: Watcher,

@@ -8,7 +8,7 @@ use gpuio_watch::{Interval, Probe};
 use crate::reconcile::Counted;
 use crate::sampler::Series;
 
-/// What a group's devices did. Figures that were never known, and devices of which nothing was,
+/// The work of a group's devices. Figures that were never known, and devices of which nothing was,
 /// are left out.
 pub(crate) fn group(group: u32, taken: &Series) -> WatchedGroup {
     let pairs = taken.samples.windows(2);
@@ -51,7 +51,7 @@ pub(crate) fn put_links(group: &mut WatchedGroup, counted: &Counted) {
     }
 }
 
-/// What happened from the first sample to the last; `None` without two.
+/// The changes from the first sample to the last; `None` without two.
 pub(crate) fn whole(taken: &Series) -> Option<Interval> {
     let (first, last) = (taken.samples.first()?, taken.samples.last()?);
     (taken.samples.len() > 1).then(|| Interval::between(first, last))

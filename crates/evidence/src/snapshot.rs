@@ -74,16 +74,16 @@ fn resident_of(job: &JobPlan, open: OpenFile<'_>) -> Result<f64, String> {
     if all > 0.0 { Ok(cached / all) } else { Err("there are no files to look at".into()) }
 }
 
-/// What was read of a group: before, after and during. Everything that is concluded about it is a
+/// The readings of a group: before, after and during. Everything that is concluded about it is a
 /// pure function of this, the plan and the results.
 #[derive(Debug)]
 pub struct Readings {
     pub(crate) layout: Layout,
     pub(crate) before: Snapshot,
     pub(crate) after: Snapshot,
-    /// What the PCIe links of the jobs' GPUs carried between the two.
+    /// The bytes on the PCIe links of the jobs' GPUs between the two.
     pub(crate) links: Result<Links, String>,
-    /// What devices counted between the two; nothing where they were not sampled.
+    /// The counts of devices between the two; nothing where they were not sampled.
     pub(crate) counted: Counted,
     /// The devices as the record keeps them.
     pub(crate) series: Option<GroupSeries>,

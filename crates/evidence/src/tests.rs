@@ -189,8 +189,9 @@ fn a_server_s_counters_are_opened_once_before_and_once_after() {
     each_is_opened_once_per_moment(&tree, &[tree.job()], &[MOUNTSTATS, DEV, IO, NVIDIA_FS]);
 }
 
-/// What the evidence entry and the warnings conclude about a disk: whether the entry supports that
-/// storage moved the job's bytes and no others, and whether a warning reports that others used it.
+/// The conclusions of the evidence entry and the warnings about a disk: whether the entry supports
+/// that storage moved the job's bytes and no others, and whether a warning reports that others used
+/// it.
 fn conclusions(readings: &Readings, job: &JobPlan, cache: CacheReading, bytes: u64) -> [bool; 2] {
     let mut result: JobResult = result(job, 0);
     result.file_leg.read_bytes = bytes;
@@ -214,7 +215,7 @@ fn float(bytes: u64) -> f64 {
 #[test]
 fn a_counter_that_changes_between_two_reads_contradicts_nothing() {
     let tree = Tree::with_disk();
-    // What this process caused is not known, so the disk is judged by its own counter.
+    // The process's own I/O is not known, so the disk is judged by its own counter.
     fs::remove_file(tree.path(IO)).unwrap();
     let jobs = [tree.job()];
     let sample = || block::sample_named(&tree.root(), "vda").unwrap().unwrap();

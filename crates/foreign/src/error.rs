@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// What is wrong with a text, and what to do.
+/// The error in a text, and the remedy.
 #[derive(Debug, Error)]
 pub enum ForeignError {
     /// No supported tool prints such a text.
@@ -19,7 +19,7 @@ pub enum ForeignError {
     Empty {
         /// The tool.
         tool: &'static str,
-        /// What was found instead, with a colon before it; may be empty.
+        /// The text that was found instead, with a colon before it; may be empty.
         why: String,
     },
     /// It is no JSON, or JSON of another form.
@@ -35,7 +35,7 @@ pub enum ForeignError {
         tool: &'static str,
         /// Line or job.
         place: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }

@@ -196,7 +196,7 @@ fn after<'a>(text: &'a str, name: &str) -> Result<&'a str, String> {
     rest.ok_or_else(|| format!("the line is cut: {} is missing", name.trim_end_matches(':')))
 }
 
-/// What stands between a field's name and its unit.
+/// The text between a field's name and its unit.
 fn inside<'a>(text: &'a str, name: &str, end: &str) -> Result<&'a str, String> {
     let rest = text.split_once(name).and_then(|(_, rest)| rest.split_once(end));
     let missing = || format!("the line is cut: {} is missing", name.trim_end_matches(':'));

@@ -1,7 +1,7 @@
 //! Parses what other load generators print: gdsio's result lines, fio's JSON, elbencho's CSV.
 //!
-//! Each parser gives [`Reading`]s: a result with what the tool reports about the load. What it
-//! does not report is absent, never guessed; a figure carries the possible error of its printed
+//! Each parser gives [`Reading`]s: a result with what the tool reports about the load. A fact that
+//! it does not report is absent, never guessed; a figure carries the possible error of its printed
 //! digits. Nothing here reads a file or compares.
 //!
 //! To add a tool: a file here and a row in `TOOLS`.
@@ -20,7 +20,7 @@ pub use reading::{Direction, Number, Output, Reading, Skipped};
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
-    /// What of its output is read.
+    /// The form of its output that is read.
     pub form: &'static str,
     /// How it measures, where that is not how gpuio does: what to know before its figures are held
     /// against another tool's.

@@ -68,7 +68,7 @@ pub struct Reading {
     /// Share of reads in per cent, where it is one direction of a mix: `None` is no mix, and
     /// `Some(None)` one whose share is unknown.
     pub mix: Option<Option<u8>>,
-    /// What it measured, by the names of gpuio's metrics, in their units.
+    /// The measured figures, by the names of gpuio's metrics, in their units.
     pub figures: BTreeMap<String, Number>,
     /// Threads or processes in all.
     pub threads: Option<u64>,
@@ -78,7 +78,7 @@ pub struct Reading {
     pub block_bytes: Option<u64>,
     /// The path between file and memory, by gpuio's name.
     pub path: Option<String>,
-    /// What moves bytes between file and host memory.
+    /// The engine that moves bytes between file and host memory.
     pub engine: Option<String>,
     /// O_DIRECT (true) or page cache (false), as requested.
     pub direct: Option<bool>,

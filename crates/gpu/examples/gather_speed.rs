@@ -52,7 +52,7 @@ impl Row {
     }
 }
 
-/// What all threads share.
+/// The shared state of all threads.
 struct Setup {
     context: Context,
     kernel: GatherKernel,
@@ -61,7 +61,7 @@ struct Setup {
     millis: u64,
 }
 
-/// What one thread works with: its part of the ring and its twin on the device.
+/// The state of one thread: its part of the ring and its twin on the device.
 struct Worker<'a> {
     setup: &'a Setup,
     row: Row,

@@ -14,7 +14,7 @@ use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemoryKind, PageSize
 
 const SPAN: Duration = Duration::from_millis(500);
 
-/// What one thread did: the time of each move, in nanoseconds, and moves that found no room.
+/// The result of one thread: the time of each move, in nanoseconds, and moves that found no room.
 struct Done {
     times: Vec<u64>,
     busy: u64,

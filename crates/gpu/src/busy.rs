@@ -1,8 +1,8 @@
 //! Launches that keep a share of the device busy, to be measured beside a load.
 //!
 //! The kernels are `kernels/busy.cu`. A launch has one block for each multiprocessor that is to be
-//! busy, and does a number of equal pieces of work that its blocks share. What a piece is worth is
-//! known here, so the number of launches gives the rate of the computation.
+//! busy, and does a number of equal pieces of work that its blocks share. The amount of work in a
+//! piece is known here, so the number of launches gives the rate of the computation.
 
 use std::ffi::CStr;
 
@@ -31,7 +31,7 @@ const STATE_LEN: usize = 384;
 const SEEN_AT: usize = 256;
 const SEEN_LEN: usize = STATE_LEN - SEEN_AT;
 
-/// What keeps the device busy.
+/// The work that keeps the device busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BusyWith {
     /// Fused multiply-adds of single precision in registers; touches no memory.
@@ -89,7 +89,7 @@ impl Busy {
         Ok(busy)
     }
 
-    /// What a piece is worth: floating-point operations, or bytes read and written.
+    /// The amount of work in a piece: floating-point operations, or bytes read and written.
     #[must_use]
     pub fn of_piece(&self) -> u64 {
         if self.memory.is_some() { 2 * PIECE_LEN } else { FLOP_OF_PIECE }

@@ -119,8 +119,8 @@ impl Context {
     /// Runs `work` with this context current on the calling thread, and leaves the thread's stack
     /// of contexts as it was, also where `work` panics. For threads of the program.
     ///
-    /// What `work` calls is allowed, and spoils nothing, while another thread captures a graph
-    /// (`cuThreadExchangeStreamCaptureMode`, CUDA driver API manual, "Stream Management").
+    /// Calls that `work` makes are allowed, and spoil nothing, while another thread captures a
+    /// graph (`cuThreadExchangeStreamCaptureMode`, CUDA driver API manual, "Stream Management").
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Context {
         self.check("cuCtxPushCurrent_v2", code)?;
         let entered = Entered { context: self, mode: exchange(self.table(), Some(RELAXED)) };
         if self.0.id.is_some() && id(self.table(), self.0.handle) != self.0.id {
-            // What was made in the context that was is not even to be named to the driver.
+            // Objects made in the former context may not even be named to the driver.
             let error = self.table().error("cuCtxGetId", table::CONTEXT_IS_DESTROYED);
             return Err(error.on(self.0.index).with("the primary context was reset"));
         }
@@ -199,7 +199,7 @@ fn exchange(table: &Table, mode: Option<c_int>) -> Option<c_int> {
 /// A context pushed on the calling thread's stack; bound to that thread by its raw borrow's use.
 pub(crate) struct Entered<'a> {
     context: &'a Context,
-    /// What the thread might call while others capture.
+    /// The thread's former mode: the calls that it might make while others capture.
     mode: Option<c_int>,
 }
 

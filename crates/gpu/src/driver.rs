@@ -53,7 +53,7 @@ impl Which {
     }
 }
 
-/// What a device is, read once.
+/// The properties of a device, read once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceFacts {

@@ -14,7 +14,7 @@ use crate::table;
 pub enum Absent {
     /// The loader opened none of the libraries.
     NoLibrary {
-        /// What was tried, in this order.
+        /// The files that were tried, in this order.
         tried: Vec<PathBuf>,
         /// The loader's message for each.
         why: Vec<String>,
@@ -29,7 +29,7 @@ pub enum Absent {
         name: String,
         /// The driver's own explanation.
         text: String,
-        /// What to look at next.
+        /// The next thing to look at.
         hint: &'static str,
     },
     /// The library lacks a function that gpuio needs.
@@ -97,7 +97,7 @@ impl Absent {
     }
 }
 
-/// What to check after `cuInit` returned `code`.
+/// The checks to make after `cuInit` returned `code`.
 fn init_hint(code: i32) -> &'static str {
     match code {
         table::NO_DEVICE => {
@@ -141,7 +141,7 @@ pub struct GpuError {
     pub text: String,
     /// The device, if one is known.
     pub device: Option<u32>,
-    /// What was requested: sizes and addresses, in bytes. May be empty.
+    /// The request: sizes and addresses, in bytes. May be empty.
     pub detail: String,
 }
 

@@ -15,7 +15,7 @@ use crate::user::UserStream;
 
 const PTX: &str = include_str!("../kernels/gather.ptx");
 
-/// What the list's address must be a multiple of, for the kernel's 16-byte loads.
+/// The list's address must be a multiple of this, for the kernel's 16-byte loads.
 const LIST_ALIGN: u64 = 16;
 /// Where the destinations of cut pieces begin: the width of a memory transaction between L2 cache
 /// and a multiprocessor, and of one PCIe request.

@@ -12,7 +12,7 @@ use crate::table::{self, CUdeviceptr};
 /// The page size that a mapping requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageSize {
-    /// What the kernel gives.
+    /// The kernel's own choice.
     #[default]
     Plain,
     /// Huge ones where there are (`madvise(2)`, `MADV_HUGEPAGE`): the mapping begins at a multiple

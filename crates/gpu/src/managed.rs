@@ -5,10 +5,10 @@
 //! concurrent managed access (Pascal and later on Linux; not under WSL, and not where a hypervisor
 //! withholds it).
 //!
-//! Of `cuMemPrefetchAsync` and `cuMemAdvise` a driver exports the form of CUDA 8, which takes a
-//! device, under the plain name, and since CUDA 12.2 one that takes a `CUmemLocation` under the
-//! name with `_v2`. The headers of CUDA 13 call the latter by the plain name; the exported symbols
-//! kept their meaning. The first is used where it is there, else the second.
+//! The driver exports two forms of `cuMemPrefetchAsync` and `cuMemAdvise`: that of CUDA 8, which
+//! takes a device, under the plain name, and since CUDA 12.2 one that takes a `CUmemLocation` under
+//! the name with `_v2`. The headers of CUDA 13 call the latter by the plain name; the exported
+//! symbols kept their meaning. The first is used where it is there, else the second.
 
 use std::ptr::NonNull;
 
@@ -100,7 +100,7 @@ impl Managed {
 
     /// Puts the hint into the stream that the pages which hold `len` bytes from byte `at` on shall
     /// be on that side. They are there once the stream has passed it; pages that are there already
-    /// stay. What they hold does not change.
+    /// stay. Their contents do not change.
     ///
     /// # Errors
     ///

@@ -124,9 +124,10 @@ impl FilePages {
 /// shorter, that would be a SIGBUS. The device's reads are not affected by that: pages that are
 /// pinned stay until they are unregistered.
 ///
-/// The registration keeps the pages, not the file's content. What `write(2)` puts into the page
-/// cache is seen. What replaces pages is not: writes with `O_DIRECT`, holes that are punched,
-/// truncation, and writes by other hosts of a network file system leave the old bytes visible.
+/// The registration keeps the pages, not the file's content. Bytes that `write(2)` puts into the
+/// page cache are seen. Changes that replace pages are not: writes with `O_DIRECT`, holes that are
+/// punched, truncation, and writes by other hosts of a network file system leave the old bytes
+/// visible.
 ///
 /// Dropping it unregisters, then unmaps: no copy out of it may then be under way, which is the
 /// contract of the copies in [`Stream`](crate::Stream).

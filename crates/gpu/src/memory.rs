@@ -15,7 +15,8 @@ use crate::vmm::Mapping;
 /// The alignment of host memory, in bytes: what O_DIRECT asks for.
 const PAGE: usize = 4096;
 
-/// Memory of one [`MemoryKind`], given back when dropped. What fresh memory holds is not defined.
+/// Memory of one [`MemoryKind`], given back when dropped. The contents of fresh memory are not
+/// defined.
 ///
 /// No copy into or out of it may be under way when it is dropped, which is the contract of the
 /// copies in [`Stream`](crate::Stream).

@@ -31,7 +31,7 @@ unsafe impl Send for Pinned {}
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    /// Allocates `len` bytes, aligned to 4096. What they hold is not defined.
+    /// Allocates `len` bytes, aligned to 4096. Their contents are not defined.
     ///
     /// The driver promises no alignment: a driver 580 cuts small blocks out of a larger one at
     /// multiples of 512 bytes. So one page more is allocated, and the start is moved up.

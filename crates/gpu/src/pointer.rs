@@ -1,4 +1,4 @@
-//! What kind of memory an address of the program is.
+//! The kind of memory of a program's address.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -20,8 +20,8 @@ pub enum Owner {
     Managed,
 }
 
-/// What the driver reports for an address. It holds for the moment of the query: the owner of the
-/// memory may free it at any time.
+/// The driver's report on an address. It holds for the moment of the query: the owner of the memory
+/// may free it at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pointer {
     /// Who holds the memory.
@@ -86,9 +86,9 @@ const ATTRIBUTES: [c_int; 9] = [
 ];
 
 impl Driver {
-    /// What the memory at `address` is: one call of the driver (`cuPointerGetAttributes`, CUDA
-    /// driver API manual, "Unified Addressing"), which takes well under a microsecond, needs no
-    /// current context, makes none and touches no memory. Any number is allowed.
+    /// The facts about the memory at `address`: one call of the driver (`cuPointerGetAttributes`,
+    /// CUDA driver API manual, "Unified Addressing"), which takes well under a microsecond, needs
+    /// no current context, makes none and touches no memory. Any number is allowed.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Driver {
             .check("cuPointerGetAttributes", code)
             .map_err(|e| e.with(format!("of the address {address:#x}")))?;
         let mut pointer = parsed(values);
-        // Of a pool or a mapping: who may use a mapping its owner decides.
+        // Memory of a pool or a mapping: the owner of a mapping decides who may use it.
         if pointer.owner == Owner::Device
             && pointer.context.is_none()
             && let Some(device) = pointer.device
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_the_driver_does_not_know_is_of_the_host() {
-        // What drivers return for the device: -2, or nothing at all.
+        // The values that drivers return for the device: -2, or nothing at all.
         for ordinal in [0xffff_fffe, 0] {
             let pointer = parsed([0, 0, 0, ordinal, 0, 0, 0, 0, 0]);
             assert_eq!((pointer.owner, pointer.device, pointer.context), (Owner::Host, None, None));

@@ -215,7 +215,8 @@ impl Resident {
             return Ok(0);
         }
         self.polls = 0;
-        // After its exit word it reads no command. What it did not complete is for the next launch.
+        // After its exit word it reads no command. Commands that it did not complete are for the
+        // next launch.
         let over = if exited { self.stream.sync().map(|()| true) } else { self.stream.query() };
         let outcome = match over {
             Ok(false) => return Ok(0),

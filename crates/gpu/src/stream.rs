@@ -8,8 +8,8 @@ use crate::error::GpuError;
 use crate::module::{Arg, Kernel};
 use crate::table::{self, CUstream};
 
-/// A queue of copies and kernels. What is in one stream runs in order; streams run beside one
-/// another. It has no implicit order with the default stream.
+/// A queue of copies and kernels. Work in one stream runs in order; streams run beside one another.
+/// A stream has no implicit order with the default stream.
 ///
 /// The calling thread's current context must be the stream's ([`Context::make_current`]).
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What gpuio uses of the CUDA driver API: types, constants and the table of functions.
+//! The parts of the CUDA driver API that gpuio uses: types, constants and the table of functions.
 //!
 //! Written from the reference manual of the CUDA driver API (release 11.0 and later). The names of
 //! functions and types are the driver's own, so that they can be looked up there.
@@ -10,7 +10,7 @@ use libloading::Library;
 
 use crate::error::{Absent, GpuError};
 
-/// What each call returns: 0, or a code of the enumeration of the same name.
+/// The result of each call: 0, or a code of the enumeration of the same name.
 pub(crate) type CUresult = c_int;
 /// A device by its number.
 pub(crate) type CUdevice = c_int;
@@ -174,7 +174,7 @@ pub(crate) struct CUmemAllocationFlags {
     pub(crate) reserved: [u8; 4],
 }
 
-/// What memory `cuMemCreate` shall make.
+/// The memory that `cuMemCreate` shall make.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CUmemAllocationProp {

@@ -17,8 +17,8 @@ pub type HostFn = unsafe extern "C" fn(*mut c_void);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawStream(pub(crate) CUstream);
 
-// SAFETY: the handle is only handed back to the driver, which takes it from any thread. What the
-// handle of a thread's own stream means there is described in the documentation of
+// SAFETY: the handle is only handed back to the driver, which takes it from any thread. The meaning
+// of the handle of a thread's own stream there is described in the documentation of
 // `UserStream::new`.
 unsafe impl Send for RawStream {}
 // SAFETY: as for Send.
@@ -46,7 +46,7 @@ impl RawStream {
 
 /// A stream of the program and the context that it belongs to. Dropping it does nothing.
 ///
-/// What is put into it needs its context to be current: [`UserStream::entered`].
+/// Work that is put into it needs its context to be current: [`UserStream::entered`].
 #[derive(Debug, Clone)]
 pub struct UserStream {
     driver: Driver,
@@ -174,8 +174,8 @@ impl UserStream {
     /// Holds the stream until the word at `word` is `value` or past it, going round: until the
     /// difference of the two is not negative as a number of 32 bits with a sign.
     ///
-    /// What the host stored before it stored the word (with release) is then visible to the work
-    /// that follows.
+    /// Data that the host stored before it stored the word (with release) is then visible to the
+    /// work that follows.
     ///
     /// # Errors
     ///

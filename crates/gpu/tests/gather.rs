@@ -14,7 +14,7 @@ use gpuio_testkit::gpu::{skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// What a case works with; its thread has the context current.
+/// The tools of a case; its thread has the context current.
 struct Bench {
     context: Context,
     stream: Stream,
@@ -194,7 +194,7 @@ fn every_pair_of_alignments_agrees() {
     }
 }
 
-/// What a path does: a ring of pinned blocks into places of the device out of order, and back.
+/// The copies of a path: a ring of pinned blocks into places of the device out of order, and back.
 #[test]
 fn a_batch_of_large_blocks_goes_there_and_back() {
     let bench = bench();

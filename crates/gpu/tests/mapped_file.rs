@@ -35,7 +35,7 @@ fn some_bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| u8::try_from((at * 31 + at / 256) % 251).unwrap()).collect()
 }
 
-/// What the device finds `skip` bytes into the mapping, by a copy.
+/// The bytes that the device finds `skip` bytes into the mapping, by a copy.
 fn copied(context: &Context, mapped: &MappedFile, skip: usize, len: usize) -> Vec<u8> {
     context.make_current().unwrap();
     let stream = Stream::new(context).unwrap();

@@ -1,4 +1,4 @@
-//! What addresses are, and contexts of others: on gpuio's software GPU, or with
+//! Kinds of addresses, and contexts of others: on gpuio's software GPU, or with
 //! `GPUIO_TEST_GPU=system` on the system's.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the program whose memory is asked about calls the driver itself")]

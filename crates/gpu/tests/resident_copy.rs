@@ -659,7 +659,7 @@ fn child_reset() {
         let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
         assert!([201, 709].contains(&error.code), "{error}");
     }
-    // What is made anew works, in the context that took the place.
+    // A bench that is made anew works, in the context that took the place.
     let again = bench_with(LONG_TIMEOUT);
     let (host, device) = (again.locked(64), again.alloc(MemoryKind::Device, 64));
     let mut submitter = again.queue.submitter();

@@ -20,7 +20,7 @@ use gpuio_testkit::gpu::{on_system, skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// What a case works with; its thread has the context current.
+/// The tools of a case; its thread has the context current.
 struct Bench {
     context: Context,
     stream: Stream,

@@ -1,5 +1,6 @@
-//! What the driver's manual leaves undefined ends a process on gpuio's software GPU, and what
-//! hardware's driver waits for is waited for there: so a test that passes there does neither.
+//! Uses that the driver's manual leaves undefined end a process on gpuio's software GPU, and calls
+//! for which hardware's driver waits are waited for there: so a test that passes there does
+//! neither.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the program that goes wrong calls the driver itself")]
 

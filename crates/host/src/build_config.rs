@@ -50,7 +50,8 @@ const OPTIONS: [&str; 33] = [
 /// A kernel's configuration has about 300 kB: more is no configuration.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Reads the configuration of the kernel `release`. What cannot be understood goes to `problems`.
+/// Reads the configuration of the kernel `release`. A line that cannot be understood goes to
+/// `problems`.
 pub fn read(root: &Root, release: Option<&str>, problems: &mut Vec<HostError>) -> KernelConfig {
     let release = release.unwrap_or_default();
     let plain = [

@@ -5,7 +5,7 @@ use gpuio_record::facts::CpuFacts;
 use crate::parse::{field, keep, parse_cpu_list};
 use crate::{HostError, Malformed, Root};
 
-/// Reads the processors. What cannot be understood goes to `problems` and stays `None`.
+/// Reads the processors. A value that cannot be understood goes to `problems` and stays `None`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> CpuFacts {
     let (l2, l3) = keep(caches(root).map(Some), problems).unwrap_or_default();
     CpuFacts {

@@ -1,4 +1,4 @@
-//! What can go wrong while reading the machine.
+//! Errors while the machine is read.
 
 use std::io;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub enum HostError {
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
-        /// What to do next.
+        /// The next step for the user.
         advice: &'static str,
     },
 }

@@ -27,8 +27,8 @@ pub fn collect(root: &Root) -> HostFacts {
 }
 
 /// Reads the storage beneath `path`, which this process opens as it is written; where it does
-/// not exist yet, that of the nearest directory above it. What could not be read or understood
-/// goes to `problems`.
+/// not exist yet, that of the nearest directory above it. A value that could not be read or
+/// understood goes to `problems`.
 pub fn target_storage(root: &Root, path: &Path, problems: &mut Vec<HostError>) -> TargetStorage {
     let mut facts =
         TargetStorage { path: path.to_string_lossy().into_owned(), ..TargetStorage::default() };

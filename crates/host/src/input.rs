@@ -1,8 +1,8 @@
 //! Files that somebody names: read whole, and never more than a bound.
 //!
 //! A name can lead anywhere: to `/dev/zero`, which has no end, to a pipe without a writer,
-//! to a terabyte. What a name leads to is looked at by its open descriptor (fstat(2)) before a byte
-//! is read, and opening does not wait (open(2), `O_NONBLOCK`).
+//! to a terabyte. The file is looked at by its open descriptor (fstat(2)) before a byte is read,
+//! and opening does not wait (open(2), `O_NONBLOCK`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};

@@ -1,4 +1,4 @@
-//! What network interfaces carried: `/proc/net/dev` (proc_pid_net(5)), 64 bits since Linux 2.6.35.
+//! The bytes on network interfaces: `/proc/net/dev` (proc_pid_net(5)), 64 bits since Linux 2.6.35.
 
 use crate::{HostError, Malformed, Root};
 

@@ -7,7 +7,7 @@ use gpuio_record::facts::{Containment, KernelFacts, ResourceLimit};
 use crate::parse::{chosen, field, keep};
 use crate::{HostError, Malformed, Root};
 
-/// Reads the kernel's facts. What cannot be understood goes to `problems` and stays `None`.
+/// Reads the kernel's facts. A value that cannot be understood goes to `problems` and stays `None`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> KernelFacts {
     let limits = keep(root.read("proc/self/limits"), problems);
     let mut limit = |name: &str| {

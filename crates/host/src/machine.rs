@@ -12,7 +12,7 @@ use crate::{
 /// Reads the machine. Never fails: what could not be read or understood is listed in `problems`,
 /// and what the kernel lacks or hides is `None` or unknown with its reason.
 ///
-/// What only NVML knows of the GPUs is unknown; [`nvidia_gpu::merge`] puts its readings in.
+/// Facts that only NVML knows of the GPUs are unknown; [`nvidia_gpu::merge`] puts its readings in.
 #[must_use]
 pub fn read(root: &Root) -> Machine {
     let host = collect(root);

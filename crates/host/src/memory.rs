@@ -14,7 +14,7 @@ const V1_UNLIMITED: u64 = 1 << 62;
 /// Hierarchies that can limit memory: one of each version, and a few for what may come.
 const MOST_HIERARCHIES: usize = 8;
 
-/// Reads memory sizes and limits. What cannot be understood goes to `problems`.
+/// Reads memory sizes and limits. A value that cannot be understood goes to `problems`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> MemoryFacts {
     let info = keep(meminfo(root), problems).unwrap_or_default();
     let cgroup = keep(cgroup_limit(root), problems);

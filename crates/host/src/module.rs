@@ -34,8 +34,8 @@ const MODULES: [&str; 22] = [
     "mmfslinux",
 ];
 
-/// Reads the modules that matter, those that are not loaded too. What cannot be understood goes
-/// to `problems`.
+/// Reads the modules that matter, those that are not loaded too. A value that cannot be understood
+/// goes to `problems`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Vec<ModuleFacts> {
     MODULES.iter().map(|name| module(root, name, problems)).collect()
 }

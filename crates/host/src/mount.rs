@@ -159,7 +159,7 @@ impl Table {
     }
 }
 
-/// What is known already, or what `read` finds; an error is not kept.
+/// The value that is known already, or the one that `read` finds; an error is not kept.
 pub(crate) fn known<T>(
     cell: &OnceLock<T>,
     read: impl FnOnce() -> Result<T, HostError>,

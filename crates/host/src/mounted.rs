@@ -40,7 +40,7 @@ const KERNELS_OWN: [&str; 23] = [
     "tracefs",
 ];
 
-/// Each of `mounts` that may hold data. What cannot be understood goes to `problems`.
+/// Each of `mounts` that may hold data. A value that cannot be understood goes to `problems`.
 pub fn read(
     root: &Root,
     mounts: &[Mount],

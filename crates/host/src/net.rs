@@ -55,7 +55,7 @@ pub struct Route {
     pub to: IpAddr,
     /// Leading bits of `to` that an address must share.
     pub prefix: u32,
-    /// Of two as long, the smaller one is taken.
+    /// The smaller one of two as long is taken.
     pub metric: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What NFS mounts did, operation by operation: `/proc/self/mountstats` (`net/sunrpc/stats.c`).
+//! The operations of NFS mounts, one by one: `/proc/self/mountstats` (`net/sunrpc/stats.c`).
 
 use crate::{HostError, Malformed, Root};
 

@@ -14,8 +14,8 @@ use crate::{HostError, Root};
 const MAX_DEPTH: usize = 8;
 
 /// Cards by PCI address, then interfaces without hardware by name. Interfaces that lead to no
-/// card (`lo`, pairs of containers, tunnels) are left out. What cannot be understood goes to
-/// `problems`.
+/// card (`lo`, pairs of containers, tunnels) are left out. A value that cannot be understood goes
+/// to `problems`.
 pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec<NicFacts> {
     let mut cards: BTreeMap<String, NicFacts> = BTreeMap::new();
     let mut loose = Vec::new();
@@ -77,7 +77,7 @@ fn function(root: &Root, dir: &str) -> Option<String> {
     itself.or_else(|| last_pci_address(&root.resolve(format!("{dir}/device"))?))
 }
 
-/// One interface, with or without hardware. What cannot be understood goes to `problems`.
+/// One interface, with or without hardware. A value that cannot be understood goes to `problems`.
 pub fn interface(root: &Root, name: String, problems: &mut Vec<HostError>) -> InterfaceFacts {
     let dir = format!("sys/class/net/{name}");
     let mut word = |file: &str| keep(root.word(format!("{dir}/{file}")), problems);

@@ -7,7 +7,7 @@ use crate::{HostError, Malformed, Root, cpu};
 
 const BASE: &str = "sys/devices/system/node";
 
-/// Reads the nodes. What cannot be understood goes to `problems` and stays `None`.
+/// Reads the nodes. A value that cannot be understood goes to `problems` and stays `None`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> NumaFacts {
     let nodes = online(root, problems).into_iter().map(|node| {
         let dir = format!("{BASE}/node{node}");

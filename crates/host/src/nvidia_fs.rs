@@ -52,7 +52,7 @@ pub struct NvidiaFsSample {
     pub gpus: Vec<String>,
     /// Its other counts.
     pub further: Further,
-    /// What it reports of each of `gpus`, in that order.
+    /// Its report of each of `gpus`, in that order.
     pub of_gpus: Vec<OfGpu>,
 }
 
@@ -79,7 +79,7 @@ pub struct Further {
     pub dma_reference_errors: Option<u64>,
 }
 
-/// What the driver reports of one GPU; `None` where this version does not print it.
+/// The driver's report of one GPU; `None` where this version does not print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OfGpu {
     /// Memory registered for I/O, in bytes.
@@ -120,15 +120,16 @@ pub fn sample(root: &Root) -> Result<Option<NvidiaFsSample>, HostError> {
     Ok(Some(sample))
 }
 
-/// Storage drivers that have registered with the module, by name: a line `nvme: 1` each. What
-/// cannot be read goes to `problems`.
+/// Storage drivers that have registered with the module, by name: a line `nvme: 1` each. A file
+/// that cannot be read goes to `problems`.
 pub fn drivers(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<String>> {
     let text = keep(root.read(DRIVERS), problems);
     let names = text.map(|text| parse_drivers(&text.body));
     Fact::or_unknown(names, "/proc/driver/nvidia-fs/modules is not there")
 }
 
-/// How much of each GPU's I/O went between root ports. What cannot be read goes to `problems`.
+/// How much of each GPU's I/O went between root ports. A file that cannot be read goes to
+/// `problems`.
 pub fn cross_root_ports(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<CrossRootPort>> {
     let sample = keep(sample(root), problems);
     sample
@@ -216,7 +217,7 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
 }
 
 /// Takes a line's other counts, and returns the part that the next line belongs
-/// to if it is indented: parts go over two lines. What is no number is passed over.
+/// to if it is indented: parts go over two lines. A word that is no number is passed over.
 fn further<'t>(part: &'t str, line: &'t str, sample: &mut NvidiaFsSample) -> &'t str {
     let part = match line.split_once(':') {
         _ if line.starts_with("GPU ") => "GPU",

@@ -1,6 +1,6 @@
 //! NVIDIA GPUs as PCI and NVIDIA's kernel driver show them: `resource` of the PCI function and
-//! `/proc/driver/nvidia/gpus/ADDRESS/information` (drivers 470 to 580). What NVML knows besides
-//! comes in by [`merge`].
+//! `/proc/driver/nvidia/gpus/ADDRESS/information` (drivers 470 to 580). Facts that NVML knows
+//! besides come in by [`merge`].
 
 use gpuio_record::facts::{Bar1Facts, Fact, GpuFacts, PciFacts};
 
@@ -18,7 +18,7 @@ const MEMORY: u64 = 0x200;
 /// Base address registers of a function; lines after them are the ROM and bridge windows.
 const BARS: usize = 6;
 
-/// The GPUs among `pci`, in its order. What cannot be understood goes to `problems`.
+/// The GPUs among `pci`, in its order. A value that cannot be understood goes to `problems`.
 pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec<GpuFacts> {
     let is_gpu = |function: &&PciFacts| {
         function.vendor == Some(NVIDIA)

@@ -1,4 +1,4 @@
-//! What this process moved: `/proc/self/io` (proc_pid_io(5), Linux 2.6.20).
+//! The bytes that this process moved: `/proc/self/io` (proc_pid_io(5), Linux 2.6.20).
 
 use gpuio_record::facts::ProcessIo;
 
@@ -12,8 +12,8 @@ pub struct ProcessIoSample {
 }
 
 impl ProcessIoSample {
-    /// What happened from this sample to a `later` one. A counter that went back, which the
-    /// kernel's do not, gives 0.
+    /// The bytes from this sample to a `later` one. A counter that went back, which the kernel's do
+    /// not, gives 0.
     #[must_use]
     pub fn delta(&self, later: &Self) -> ProcessIo {
         let (from, to) = (&self.total, &later.total);

@@ -1,5 +1,5 @@
-//! What another process has mapped and open: `/proc/PID/maps`, `fd`, `fdinfo`, `mountinfo`, `io`
-//! and `environ` (proc_pid_maps(5), proc_pid_fd(5), proc_pid_fdinfo(5)).
+//! The mapped and open files of another process: `/proc/PID/maps`, `fd`, `fdinfo`, `mountinfo`,
+//! `io` and `environ` (proc_pid_maps(5), proc_pid_fd(5), proc_pid_fdinfo(5)).
 //!
 //! Only the process's user and root may read these (ptrace(2), `PTRACE_MODE_READ_FSCREDS`), where
 //! no security module forbids it; for others each is unknown, with that reason.
@@ -121,7 +121,7 @@ fn same(one: &OpenFile, two: &OpenFile) -> bool {
     one.path == two.path && key(one) == key(two)
 }
 
-/// What a descriptor leads to, unless it is no file and no block device.
+/// The file of a descriptor, unless it is no file and no block device.
 fn open_file(
     root: &Root,
     pid: u32,

@@ -1,4 +1,4 @@
-//! What ports of RDMA devices carried: `/sys/class/infiniband/*/ports/*/counters`
+//! The bytes on ports of RDMA devices: `/sys/class/infiniband/*/ports/*/counters`
 //! (Documentation/ABI/stable/sysfs-class-infiniband). RDMA goes past the network stack, so the
 //! interfaces' counters do not have it.
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tree::{Entry, Tree, walk};
 
-/// What a root noted so far. Clones share their notes.
+/// The notes of a root so far. Clones share their notes.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     notes: Arc<Mutex<Tree>>,

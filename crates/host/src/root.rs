@@ -78,8 +78,8 @@ impl Root {
     }
 
     /// A path beneath this root. A leading `/` in `rest` is ignored, so that a path the kernel
-    /// printed can be looked up under any root. What is opened by it is not noted, and in a tree
-    /// in memory it is but a name.
+    /// printed can be looked up under any root. A file opened by it is not noted, and in a tree in
+    /// memory it is but a name.
     #[must_use]
     pub fn join(&self, rest: impl AsRef<Path>) -> PathBuf {
         match &self.source {

@@ -34,7 +34,7 @@ const KEPT: [&str; 21] = [
     "transparent_hugepage",
 ];
 
-/// Reads the settings. What cannot be understood goes to `problems`.
+/// Reads the settings. A value that cannot be understood goes to `problems`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
     let line = keep(root.read("proc/cmdline"), problems);
     Settings {

@@ -96,7 +96,7 @@ pub(crate) fn stamp_at<Fd: AsFd, P: rustix::path::Arg>(
     name: P,
     flags: AtFlags,
 ) -> io::Result<Stamp> {
-    // What a client of a network file system remembers may be old.
+    // Attributes that a client of a network file system remembers may be old.
     let flags = flags | AtFlags::STATX_FORCE_SYNC;
     let found = statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
     let number = rustix::fs::makedev;

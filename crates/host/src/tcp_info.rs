@@ -1,5 +1,5 @@
-//! What the kernel counted of a TCP connection: `TCP_INFO` of tcp(7), `struct tcp_info` of
-//! linux/tcp.h. The kernel fills as much of it as it has; what an older one lacks stays 0.
+//! The kernel's counts of a TCP connection: `TCP_INFO` of tcp(7), `struct tcp_info` of linux/tcp.h.
+//! The kernel fills as much of it as it has; what an older one lacks stays 0.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -20,7 +20,7 @@ pub struct TcpInfo {
 /// Reads the counters of a connection. They stay readable after both ends have closed.
 ///
 /// # Errors
-/// What getsockopt(2) answers.
+/// The error of getsockopt(2).
 pub fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
     let mut raw = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).unwrap_or(0);

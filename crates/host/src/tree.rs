@@ -36,9 +36,9 @@ impl Tree {
         all.into_iter()
     }
 
-    /// Puts an entry in, with the directories above it. What was there is replaced, except that a
-    /// directory keeps the names in it. Paths are cleaned of `.`, `..` and leading slashes; a
-    /// path below a file or link is dropped.
+    /// Puts an entry in, with the directories above it. An entry that was there is replaced, except
+    /// that a directory keeps the names in it. Paths are cleaned of `.`, `..` and leading slashes;
+    /// a path below a file or link is dropped.
     pub fn put(&mut self, path: &Path, entry: Entry) {
         let path: PathBuf =
             path.components().filter(|part| matches!(part, Component::Normal(_))).collect();

@@ -5,7 +5,8 @@ use gpuio_base::catalog::{Catalog, EngineInfo, PathInfo};
 use crate::engine::ENGINES;
 use crate::path::PATHS;
 
-/// What each entry of [`PATHS`] and [`ENGINES`] is, in their order, without what opens it.
+/// The info of each entry of [`PATHS`] and [`ENGINES`], in their order, without the function that
+/// opens it.
 pub static CATALOG: Catalog = Catalog { paths: &PATH_INFOS, engines: &ENGINE_INFOS };
 
 static PATH_INFOS: [PathInfo; PATHS.len()] = {

@@ -1,9 +1,9 @@
 //! Moves bytes between files, host memory and GPU memory, one worker thread at a time.
 //!
 //! An [`engine`] moves bytes between a file and host memory. A [`path`](mod@path) takes them from
-//! there to the requested memory, or back. What may not live here: options, plans, statistics, and
-//! threads of the load. The only threads are those that an engine needs for itself, and those of
-//! `transfer` on the paths `library*`.
+//! there to the requested memory, or back. It must not hold options, plans, statistics, or threads
+//! of the load. The only threads are those that an engine needs for itself, and those of `transfer`
+//! on the paths `library*`.
 //!
 //! - [`engine`]: the trait [`engine::Engine`], the table [`engine::ENGINES`] with one file for each
 //!   engine, and the decorators `throttle`, `fault`, `whole` (continues short transfers) and

@@ -1,8 +1,8 @@
-//! What the harness itself costs: nanoseconds per I/O of a thread with an engine that moves no
+//! The cost of the harness itself: nanoseconds per I/O of a thread with an engine that moves no
 //! byte, histograms on. The host path never waits, so time over I/Os is its cost; the threads' own
 //! CPU time says the same on a machine that is busy with something else, or has fewer CPUs than
-//! threads. More threads must cost each I/O no more: they share nothing that they store to. Rows
-//! of the staged path run on the software GPU, whose copies dominate them. Each case runs twice,
+//! threads. More threads must cost each I/O no more: they share nothing that they store to. Rows of
+//! the staged path run on the software GPU, whose copies dominate them. Each case runs twice,
 //! without and with the page that `gpuio stats` reads.
 //!
 //! `cargo run --release -p gpuio-load --example harness_cost [SECONDS]`

@@ -16,7 +16,7 @@ pub enum DirectTried {
     Works {
         /// The smallest offset and length that worked, of 512 and 4096, in bytes.
         alignment: usize,
-        /// What the kernel says that it asks for (`STATX_DIOALIGN`, Linux 6.1), where it does.
+        /// The alignment that the kernel reports (`STATX_DIOALIGN`, Linux 6.1), where it does.
         reported: Option<DirectAlignment>,
     },
     /// The file system does not take it; the call that says so, and its words.
@@ -34,7 +34,7 @@ const SECTOR: usize = 512;
 pub fn try_direct(directory: &Path) -> DirectTried {
     let name = OsStr::new("gpuio-direct");
     let begun = Directory::open(directory).and_then(|place| {
-        // Of runs that were killed; who gave other bytes that name keeps them.
+        // Drafts of killed runs; a file of that name with other bytes is kept.
         let _ = place.clear_drafts(name, holds_our_bytes);
         Draft::begin(place, name)
     });
@@ -79,7 +79,7 @@ fn try_on(draft: &Draft) -> DirectTried {
     DirectTried::Works { alignment: if fine { SECTOR } else { PAGE }, reported }
 }
 
-/// What is written, without an end.
+/// The bytes to write, without an end.
 fn our_bytes() -> impl Iterator<Item = u8> {
     (0..251).cycle()
 }

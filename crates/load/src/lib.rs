@@ -1,8 +1,8 @@
 //! The load generator: from a plan to its results.
 //!
 //! [`run`] carries a `Plan` (`gpuio_job` makes it) out on worker threads and returns the results
-//! with evidence and warnings. What may not live here: option parsing, planning, printing, report
-//! formats, and moving bytes (`gpuio_io` does that). Only this crate spawns workers of jobs.
+//! with evidence and warnings. It must not hold option parsing, planning, printing, report formats
+//! or code that moves bytes (`gpuio_io` does that). Only this crate spawns workers of jobs.
 //!
 //! - [`live_targets`], [`direct_try`]: look up for the plan what a path is and whether O_DIRECT
 //!   works there.

@@ -1,4 +1,4 @@
-//! What is at a path, looked up on the live machine for the plan.
+//! Looks up on the live machine what is at a path, for the plan.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,8 @@ pub struct LiveTargets {
     directories: RefCell<BTreeMap<PathBuf, Neighbours>>,
 }
 
-/// What is known of all files that are not in a directory, or in one that is absent itself.
+/// The facts that all absent files share: those that are not in a directory, or in one that is
+/// absent itself.
 #[derive(Debug)]
 struct Neighbours {
     /// Whether it holds nothing at all, so that no file needs to be looked for.
@@ -41,7 +42,7 @@ impl Default for LiveTargets {
 }
 
 impl LiveTargets {
-    /// What is the same of all absent files in the directory of `path`, where it is known and
+    /// The common facts of all absent files in the directory of `path`, where they are known and
     /// `path` is one of them.
     fn known_absent(&self, path: &Path) -> Option<Arc<TargetInfo>> {
         let directories = self.directories.borrow();
@@ -106,7 +107,7 @@ impl TargetLookup for LiveTargets {
     }
 
     fn drive_node(&self, path: &str) -> Option<u32> {
-        // What could not be read is not reported.
+        // Problems of reading are not reported here.
         let storage = gpuio_host::target_storage(&self.root, Path::new(path), &mut Vec::new());
         storage.device?.numa_node
     }

@@ -10,7 +10,7 @@ use gpuio_record::facts::{
 const GPUS: &str = "gpuio/gpus.json";
 
 /// Reads the machine, and NVML where this is the running system: its library may take a second to
-/// start. Of a capture, NVML's readings are those that it holds. Never fails; what NVML did not
+/// start. In a capture, NVML's readings are those that it holds. Never fails; what NVML did not
 /// report is unknown with its reason.
 #[must_use]
 pub fn read(root: &Root) -> Machine {
@@ -40,7 +40,7 @@ pub fn put_gpus(machine: &Machine, capture: &mut Tree) -> Result<(), serde_json:
     Ok(())
 }
 
-/// What a capture holds of NVML's readings; none in trees that were copied by hand.
+/// NVML's readings in a capture; none in trees that were copied by hand.
 fn captured(root: &Root) -> Result<Vec<GpuFacts>, String> {
     let Some(text) = root.read(GPUS).map_err(|error| error.to_string())? else {
         return Ok(Vec::new());

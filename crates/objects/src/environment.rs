@@ -70,7 +70,7 @@ pub fn paths(name: &str) -> Vec<PathBuf> {
     variable(name).map(|list| std::env::split_paths(&list).collect()).unwrap_or_default()
 }
 
-/// All variables whose names begin so. What is not UTF-8 in a value is replaced.
+/// All variables whose names begin so. Bytes in a value that are not UTF-8 are replaced.
 #[must_use]
 pub fn beginning(start: &str) -> BTreeMap<String, String> {
     if is_secure() {

@@ -1,4 +1,4 @@
-//! What of its surroundings gpuio believes: where its own shared objects are, which objects may be
+//! The surroundings that gpuio trusts: where its own shared objects are, which objects may be
 //! loaded ([`trust`], [`load()`]), and what variables say ([`environment`]).
 //!
 //! gpuio's own objects are the software GPU, the stand-in for cuFile, the drop-in and the C

@@ -106,7 +106,7 @@ fn look(path: &Path) -> Result<Metadata, String> {
     std::fs::symlink_metadata(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Whose files count.
+/// The user whose files count.
 #[derive(Debug, Clone)]
 struct User {
     /// This process's effective user, unless that is the caller whose rights it exceeds.

@@ -12,7 +12,7 @@
 //!   that appeared in between goes back. Without that call (NFS) the old file is first moved away
 //!   and checked, and readers wait for the lock. To remove a file, it first gets an unpredictable
 //!   name and is checked there.
-//! - What a killed process leaves is recognised by a lock that the kernel released with it
+//! - Files of a killed process are recognised by a lock that the kernel released with it
 //!   (flock(2)). A directory in `$TMPDIR` has mode 0700 and an owner file under such a lock; the
 //!   next run of the same user removes abandoned ones, file by file, and names what it leaves.
 //!

@@ -181,7 +181,7 @@ fn is_named(name: &OsStr, prefix: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is left of a directory, by what a killed process had done to its owner file.
+    /// The rest of a directory, by what a killed process had done to its owner file.
     fn left(of: impl Fn(&Path)) -> Vec<OsString> {
         let parent = tempfile::tempdir().unwrap();
         let private = Private::make(parent.path(), "test").unwrap();
@@ -209,7 +209,7 @@ mod tests {
         assert!(left(rename(draft, None)).is_empty());
         assert!(left(rename(draft, Some(""))).is_empty());
         assert!(left(|path| std::fs::remove_file(path.join(OWNER)).unwrap()).is_empty());
-        // What may be anybody's stays.
+        // A file that may be anybody's stays.
         assert_eq!(left(rename(away, Some("mine"))), [away]);
         assert_eq!(left(rename(draft, Some("mine"))), [draft]);
         assert_eq!(left(rename("own", None)), ["own"]);

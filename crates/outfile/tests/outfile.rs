@@ -1,4 +1,4 @@
-//! What stands in the way stays, and what a killed process left is found.
+//! Files that stand in the way stay, and those of a killed process are found.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ffi::OsStr;
@@ -146,7 +146,7 @@ fn a_private_directory_is_abandoned_when_its_owner_is() {
     drop(private.inside().create(name("cufile.json")).unwrap());
     assert!(Private::abandoned(dir.path(), "gpuio-x").unwrap().is_empty(), "its owner lives");
     drop(private);
-    // What a user put there, and directories that are not ours.
+    // A user's file there, and directories that are not ours.
     fs::write(at.join("notes"), b"notes").unwrap();
     let empty = dir.path().join("gpuio-x-0011223344556677");
     let open = dir.path().join("gpuio-x-0011223344556688");

@@ -68,7 +68,7 @@ pub(crate) struct Side {
     pub(crate) latencies: [AtomicU64; Latencies::COUNT],
 }
 
-/// What one thread counts. On cache lines of its own.
+/// The counts of one thread. On cache lines of its own.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cells {

@@ -37,7 +37,7 @@ pub enum LivePageError {
     Refused {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The error in it, and the remedy.
         why: String,
     },
     /// The process could not be identified, so readers could not identify the page's process.

@@ -18,7 +18,7 @@ use crate::layout::{
 use crate::page_root::{LivePageError, LivePageRoot, is_regular, number};
 use crate::snapshot::{Counts, PathCounters, Snapshot};
 
-/// Whose page it is.
+/// The owner of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// A process that runs.
@@ -177,7 +177,7 @@ fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u
 /// Reads a page's bytes.
 ///
 /// # Errors
-/// What is wrong with them, in words.
+/// The error in them, in words.
 pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
     let Some((head, worker_slots)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(format!("has {} bytes and is half-written or cut", bytes.len()));
@@ -272,7 +272,8 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |all| u64::from_le_bytes(*all))
 }
 
-/// Text up to its first zero. What a terminal could take for a command becomes a question mark.
+/// Text up to its first zero. A byte that a terminal could take for a command becomes a question
+/// mark.
 fn text(bytes: &[u8], at: usize, most: usize) -> String {
     let field = bytes.get(at..at + most).unwrap_or_default();
     let field = field.split(|byte| *byte == 0).next().unwrap_or_default();

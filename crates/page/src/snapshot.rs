@@ -99,7 +99,7 @@ impl Counts {
         self.each(other, u64::saturating_add);
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut since = self.clone();

@@ -353,7 +353,7 @@ impl WorkerSlot {
         self.slots = slots;
         if let Some(cells) = self.inner.mapping.worker_slot(self.number) {
             cells.slots.fetch_add(slots, Ordering::Relaxed);
-            // Of several runs on one slot the first start counts.
+            // The first start of several runs on one slot counts.
             let first = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = cells.first_ns.compare_exchange(0, at_ns, first.0, first.1);
         }

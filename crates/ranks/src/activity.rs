@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use gpuio_host::{Root, proc_io};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a program is doing.
+/// The current work of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// It prepares or finishes: its progress, CPU time or I/O shows that it works.
@@ -17,7 +17,7 @@ pub enum Stage {
     Waiting,
 }
 
-/// What the program reports of itself; written by its threads, read by the thread of the ranks.
+/// The program's report about itself; written by its threads, read by the thread of the ranks.
 #[derive(Debug, Default)]
 pub struct Activity {
     stage: AtomicU8,
@@ -61,7 +61,7 @@ impl Activity {
         self.due.store(due, Ordering::Relaxed);
     }
 
-    /// What is moved now, for the progress of all ranks.
+    /// Sets the present rates, for the progress of all ranks.
     pub fn moves(&self, bytes_per_s: u64, iops: u64, failed: u64) {
         self.bytes_per_s.store(bytes_per_s, Ordering::Relaxed);
         self.iops.store(iops, Ordering::Relaxed);

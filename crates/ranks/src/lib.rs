@@ -6,7 +6,7 @@
 //! ([`Ranks::collect`]). Every wait ends: with the message, or because the job was ended
 //! ([`Ended`]), by [`Ranks::fail`] of any rank or because a rank died or hangs.
 //!
-//! What may not live here: loads, plans, records, and what an exchange is about.
+//! It must not hold loads, plans, records, or the subject of an exchange.
 //!
 //! Data flow: the program's thread sends commands to a thread of its own, `gpuio-ranks`, which
 //! alone calls MPI (`gpuio_mpi` wants that) and sends back what arrived. That thread also sends a
@@ -94,7 +94,7 @@ pub struct ClockOffset {
     pub bound_ns: u64,
 }
 
-/// What a process needs to take part.
+/// The means by which a process takes part.
 pub struct Setup {
     /// Nanoseconds of a clock that never steps back, the same for all of this process.
     pub clock: fn() -> u64,
@@ -182,7 +182,7 @@ impl Ranks {
         &self.library
     }
 
-    /// What this process does, for the others to see that it does something.
+    /// The activity of this process, for the others to see that it does something.
     #[must_use]
     pub fn activity(&self) -> &Activity {
         &self.shared.activity
@@ -274,7 +274,7 @@ impl Ranks {
         to.for_each(|to| self.send(to, message::post(bytes)));
     }
 
-    /// What was posted to this rank since the last call, with its sender.
+    /// The messages posted to this rank since the last call, each with its sender.
     #[must_use]
     pub fn posted(&self) -> Vec<(u32, Vec<u8>)> {
         std::mem::take(&mut *hold(&self.shared.posts))
@@ -341,7 +341,7 @@ impl Ranks {
                     let name = self.shared.name(from);
                     self.fail(&format!("{name} is at '{what}', rank 0 is at its end"), 1);
                 }
-                // Of an exchange that the end of the job cut short.
+                // A message of an exchange that the end of the job cut short.
                 _ => {}
             }
         }

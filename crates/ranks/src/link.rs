@@ -9,17 +9,17 @@ pub trait Link {
     fn rank(&self) -> u32;
     /// Ranks.
     fn size(&self) -> u32;
-    /// What carries the messages, in words.
+    /// The library that carries the messages, in words.
     fn library(&self) -> &str;
     /// Starts to send.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The error, in words.
     fn send(&mut self, to: u32, message: &[u8]) -> Result<(), String>;
     /// A message that has arrived, and its sender.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The error, in words.
     fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String>;
     /// Whether all messages have left.
     fn has_sent(&mut self) -> bool;

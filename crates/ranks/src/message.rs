@@ -26,7 +26,7 @@ const POST: u8 = 14;
 pub(crate) struct Beat {
     /// How long this process has done nothing, milliseconds.
     pub(crate) idle_ms: u64,
-    /// What it is doing, in words.
+    /// Its current work, in words.
     pub(crate) stage: String,
     /// Whether it is in its measured time.
     pub(crate) running: bool,

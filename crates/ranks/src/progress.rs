@@ -1,6 +1,6 @@
-//! What rank 0 knows of the others.
+//! The facts about the others that rank 0 knows.
 
-/// What all ranks move together.
+/// The rates of all ranks together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overall {
     /// Ranks that are in their measured time.
@@ -16,7 +16,7 @@ pub struct Overall {
 /// The result of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collected {
-    /// What it delivered.
+    /// The result that it delivered.
     Result(Vec<u8>),
     /// It has none, for this reason.
     None(String),

@@ -144,7 +144,7 @@ impl Link for Relayed {
     fn finalize(self) {}
 }
 
-/// What passes messages between this process's child and the children of other ranks.
+/// Passes messages between this process's child and the children of other ranks.
 #[derive(Debug)]
 pub struct Relay {
     round: u32,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::channels::Channels;
 
-/// What a test sees of a rank from outside.
+/// A test's view of a rank from outside.
 struct Outside {
     frozen: Arc<AtomicBool>,
     aborted: Arc<AtomicBool>,

@@ -36,7 +36,7 @@ const DEATH_GRACE: Duration = Duration::from_millis(100);
 /// Messages that were under way when this rank left have come by then. MPICH 4.0 with UCX over TCP
 /// hangs in MPI_Finalize on a rank that has just sent one.
 const LAST_MESSAGES: Duration = Duration::from_millis(100);
-/// What was sent has left by then.
+/// Messages that were sent have left by then.
 const SEND_TIME: Duration = Duration::from_secs(2);
 /// MPI_Abort has ended this process by then. MPICH waits for an answer of its launcher for ever,
 /// also where the network to it is gone.
@@ -51,7 +51,7 @@ const SLEEPERS_LATER: Duration = Duration::from_secs(2);
 /// For so long a last call is watched, and it sleeps if it runs for less than a tenth of it.
 const WATCHED: Duration = Duration::from_millis(100);
 
-/// What the program wants.
+/// The requests of the program.
 pub(crate) enum Command {
     Send { to: u32, message: Vec<u8> },
     Fail { why: String, code: u8 },
@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Leave { code: u8 },
 }
 
-/// What arrived for the program.
+/// Messages that arrived for the program.
 #[derive(Debug)]
 pub(crate) enum Event {
     Data { from: u32, what: String, bytes: Vec<u8> },
@@ -80,7 +80,7 @@ pub(crate) struct ToChild {
     pub(crate) messages: Sender<(u32, Vec<u8>)>,
 }
 
-/// What both threads look at.
+/// The state that both threads look at.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) activity: Activity,
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     have: Mutex<BTreeMap<u32, String>>,
     beats: Mutex<BTreeMap<u32, Beat>>,
     pub(crate) to_child: Mutex<Option<ToChild>>,
-    /// What came by itself, with its sender.
+    /// Messages that came by themselves, each with its sender.
     pub(crate) posts: Mutex<Vec<(u32, Vec<u8>)>>,
     /// The number after that of the last round whose children are to be killed.
     aborted: AtomicU32,
@@ -344,7 +344,7 @@ impl<L: Link> Worker<L> {
 
     fn to_child(&self, from: u32, round: u32, bytes: Vec<u8>) {
         let to_child = hold(&self.shared.to_child);
-        // Of a round that is over, or of a child that ended.
+        // The message is of a round that is over, or of a child that ended.
         let Some(to) = to_child.as_ref().filter(|to| to.round == round) else { return };
         let rank = to.members.iter().position(|member| *member == from);
         if let Some(rank) = rank.and_then(|rank| u32::try_from(rank).ok()) {

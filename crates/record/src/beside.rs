@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::result::DirectionResult;
 use crate::{TimeSpan, VerifyOutcome};
 
-/// What keeps the job's GPUs busy.
+/// The computation that keeps the job's GPUs busy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "BesidePlan")]
 pub struct ComputationPlan {
@@ -27,7 +27,7 @@ pub enum ComputationKind {
     Memory,
 }
 
-/// What a job and the computation that runs concurrently cost each other.
+/// How much a job and the concurrent computation slow each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "BesideResult")]
 pub struct ComputationCost {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::VerifyOutcome;
 
-/// What a ceiling is of.
+/// The subject of a ceiling.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -53,7 +53,7 @@ pub enum CeilingSource {
     Theory,
     /// It is not available: the reason.
     Absent {
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
 }
@@ -63,13 +63,13 @@ pub enum CeilingSource {
 pub struct CeilingPlan {
     /// Name, unique in the plan for each direction.
     pub name: String,
-    /// What it is of.
+    /// Its subject.
     pub kind: CeilingKind,
     /// Which reads or writes it bounds; absent for both alike.
     pub direction: Option<Towards>,
     /// Where the figure will come from.
     pub source: CeilingSource,
-    /// What will run or be read, in words.
+    /// The load to run or the facts to read, in words.
     pub what: String,
     /// Engine of the file leg; absent where no file has a part.
     pub engine: Option<String>,
@@ -89,18 +89,18 @@ pub struct CeilingPlan {
 /// A ceiling as it was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
-    /// What was to be found, and how.
+    /// The plan: which ceiling to find, and how.
     #[serde(flatten)]
     pub plan: CeilingPlan,
     /// Bytes per second; absent where there is no figure, `why` then says why.
     pub bytes_per_s: Option<f64>,
     /// I/Os (or copies) per second; absent in theory.
     pub iops: Option<f64>,
-    /// What more there is to know: the links that were read, the memory that was copied.
+    /// More detail: the links that were read, the memory that was copied.
     pub detail: Option<String>,
     /// Why there is no figure.
     pub why: Option<String>,
-    /// What the pass found that wrote the pattern again; absent where none ran.
+    /// The findings of the pass that wrote the pattern again; absent where none ran.
     #[serde(default)]
     pub restored: Option<VerifyOutcome>,
 }
@@ -110,7 +110,7 @@ pub struct Ceiling {
 pub struct OfCeiling {
     /// The ceiling's name.
     pub ceiling: String,
-    /// What the ceiling is of.
+    /// The ceiling's subject.
     pub kind: CeilingKind,
     /// The result's bytes per second in per cent of the ceiling's, not rounded. Above 100 where
     /// the ceiling, measured at another moment, came out lower.

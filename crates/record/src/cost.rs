@@ -22,7 +22,7 @@ pub struct CpuCost {
     pub scope: CpuScope,
 }
 
-/// Whose CPU time was counted (getrusage(2), clock_gettime(2)).
+/// The scope of the CPU time that was counted (getrusage(2), clock_gettime(2)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuScope {
@@ -45,7 +45,7 @@ impl CpuScope {
         self == CpuScope::Threads
     }
 
-    /// What stands before a figure: `≥` where it is a lower bound.
+    /// The sign before a figure: `≥` where it is a lower bound.
     #[must_use]
     pub fn sign(self) -> &'static str {
         if self.is_at_least() { "≥" } else { "" }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Towards;
 
-/// What one direction of a job, or all jobs together, should reach by the figures of the parts
-/// on/// the way. Nothing of it was measured in this run.
+/// The expected rate of one direction of a job, or of all jobs together, by the figures of the
+/// parts on the way. Nothing of it was measured in this run.
 ///
 /// Either `bytes_per_s` is known, or `unknown` says what figure is missing; `at_most` may still
 /// bound it then.
@@ -39,7 +39,7 @@ pub struct JobExpected {
     pub job: String,
     /// Its reads or its writes.
     pub direction: Towards,
-    /// What it should reach while the other jobs of its group run.
+    /// Its expected rate while the other jobs of its group run.
     #[serde(flatten)]
     pub expected: Expected,
     /// The measured bytes per second in per cent of those expected, not rounded; `null` where one

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::beside::ComputationKind;
 
-/// What is read, by whom and in which order, and what is computed meanwhile.
+/// The plan of a training feed: the samples to read, by whom and in which order, and the
+/// computation meanwhile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedPlan {
     /// Files of the whole data set.
@@ -42,7 +43,7 @@ pub struct FeedPlan {
     pub readers: u32,
     /// Batches that each reader may be ahead.
     pub prefetch: u32,
-    /// What an accelerator does with a batch.
+    /// The work of an accelerator on a batch.
     pub compute: FeedCompute,
     /// How long that takes, nanoseconds; 0 where nothing is computed.
     pub compute_ns: u64,
@@ -209,13 +210,13 @@ impl SampleOrder {
     }
 }
 
-/// What an accelerator does for the time of a step.
+/// The work of an accelerator for the time of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum FeedCompute {
     /// A kernel that keeps its GPU busy.
     Kernel {
-        /// What it does.
+        /// The kind of its work.
         with: ComputationKind,
         /// Share of the multiprocessors in per cent.
         share_percent: f64,
@@ -247,7 +248,7 @@ impl FeedCompute {
     }
 }
 
-/// What came of a training feed. Its time begins with the first read and ends with the last step.
+/// The outcome of a training feed. Its time begins with the first read and ends with the last step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedResult {
     /// From the first read to the end of the last step, nanoseconds.
@@ -285,14 +286,14 @@ pub struct FeedResult {
     /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
     /// feeds that write, go backwards, or have a service level.
     pub rules: Vec<FeedRule>,
-    /// What the tier in host memory did; absent without.
+    /// The counts of the tier in host memory; absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierResult>,
 }
 
-/// What a tier in host memory did. Samples that are read together count as one; those that failed
-/// are in none of the counts, and those that were cut short by the end of the run are in the bytes
-/// alone.
+/// The counts of a tier in host memory. Samples that are read together count as one; those that
+/// failed are in none of the counts, and those that were cut short by the end of the run are in the
+/// bytes alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TierResult {
     /// Readings of samples that were in it: copied from there to GPU memory.
@@ -371,9 +372,9 @@ pub struct EpochResult {
 /// A rule of MLPerf Storage, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedRule {
-    /// What it asks for.
+    /// Its requirement.
     pub rule: String,
-    /// What was found.
+    /// The finding.
     pub found: String,
     /// Whether it was kept; absent where that is not known.
     pub kept: Option<bool>,

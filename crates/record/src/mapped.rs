@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was mapped and page-locked for a job, what that cost outside the clock, and what the GPU
-/// read of it, ramp included. One registration of each file serves all threads of the job.
+/// The memory mapped and page-locked for a job, the cost of that outside the clock, and the bytes
+/// of it that the GPU read, ramp included. One registration of each file serves all threads of the
+/// job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MappedResult {
     /// Files that were mapped.

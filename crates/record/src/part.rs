@@ -18,7 +18,7 @@ pub struct PartPlan {
 }
 
 impl PartPlan {
-    /// Of which larger load the job of this plan is a part.
+    /// The larger load of which the job of this plan is a part, in words.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
     pub fn words(&self, plan: &JobPlan) -> String {

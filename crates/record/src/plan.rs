@@ -45,17 +45,17 @@ pub struct Plan {
 pub struct LeftOut {
     /// Path name.
     pub path: String,
-    /// What is missing here.
+    /// The missing part.
     pub why: String,
 }
 
-/// What the user requested, what runs, and why the two differ or how a choice was made.
+/// The user's request, the choice that runs, and why the two differ or how a choice was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     /// The request; `auto` where gpuio chose, `default` for a path when none was requested.
     #[serde(alias = "asked")]
     pub requested: String,
-    /// What will run.
+    /// The choice that will run.
     #[serde(alias = "got")]
     pub actual: String,
     /// The reason for the choice; absent when it was named.
@@ -110,7 +110,7 @@ pub struct JobPlan {
     pub skew_bytes: u64,
     /// When the job ends.
     pub stop: Stop,
-    /// What ends it earlier, once it is steady.
+    /// The criterion that ends it earlier, once it is steady.
     #[serde(default)]
     pub steady: Option<SteadyPlan>,
     /// Time at the start that runs but does not count, nanoseconds.
@@ -165,12 +165,12 @@ pub struct JobPlan {
     /// How much of it repeats, so that storage can compress it; absent where nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressible: Option<Compressible>,
-    /// What writes carry.
+    /// The data of writes.
     pub fill: Fill,
     /// Whether write buffers get new data before each write (outside the I/O's clock, inside the
     /// wall clock).
     pub refill: bool,
-    /// What the destination memory is.
+    /// The kind of the destination memory.
     pub memory: MemoryKind,
     /// GPU streams per thread; 0 on paths that put nothing into streams of theirs.
     pub streams: u32,
@@ -195,7 +195,7 @@ pub struct JobPlan {
     /// requested for.
     #[serde(default)]
     pub ceilings_ns: Option<u64>,
-    /// What keeps the job's GPUs busy while it runs; absent where nothing does.
+    /// The computation that keeps the job's GPUs busy while it runs; absent where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationPlan>,
     /// The samples that are read, and the accelerators that they are read for; absent where blocks
@@ -208,7 +208,7 @@ pub struct JobPlan {
     /// The recorded calls that are made again; absent where blocks are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayPlan>,
-    /// Of which larger load it is a part; absent where it is all of it.
+    /// The larger load of which it is a part; absent where it is all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartPlan>,
     /// Which of several times the job runs; absent where it runs once.
@@ -288,8 +288,8 @@ impl JobPlan {
         }
     }
 
-    /// Whether what its timed writes left is read back. Of a replay, where every call finds the
-    /// pattern and leaves it, all that was called for is read instead.
+    /// Whether what its timed writes left is read back. In a replay, every call finds the pattern
+    /// and leaves it, and all that was called for is read instead.
     #[must_use]
     pub fn reads_writes_back(&self) -> bool {
         self.verify == VerifyMode::Pass && self.read_percent < 100 && self.replay.is_none()
@@ -343,7 +343,7 @@ pub struct ThinkPlan {
 /// Files that are read as a whole, by ranges of different lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RangesPlan {
-    /// What the ranges are.
+    /// The kind of the ranges.
     pub kind: RangeKind,
     /// Files, or tensors that are not empty.
     pub count: u64,
@@ -353,7 +353,7 @@ pub struct RangesPlan {
     pub passes: u64,
 }
 
-/// What is read of files.
+/// The parts of files that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RangeKind {
@@ -475,11 +475,11 @@ pub enum DirectMode {
 pub enum VerifyMode {
     /// Not at all.
     Off,
-    /// After the clock stopped, over the same path. Of a job that only reads: the blocks that its
-    /// timed reads left in memory, then the whole data set read once more. Of a job that writes:
-    /// what its timed writes left, read back; each carries the pattern of its own offset, generated
-    /// outside its latency and inside the wall clock. (In older records the data set was
-    /// rewritten first, as `rewrite` does.)
+    /// After the clock stopped, over the same path. A job that only reads: the blocks that its
+    /// timed reads left in memory, then the whole data set read once more. A job that writes: the
+    /// blocks of its timed writes, read back; each carries the pattern of its own offset, generated
+    /// outside its latency and inside the wall clock. (In older records the data set was rewritten
+    /// first, as `rewrite` does.)
     Pass,
     /// As `pass`, but a job that writes first writes the whole data set anew after the clock: that
     /// is what is verified, and timed writes are not.
@@ -510,7 +510,7 @@ pub struct Compressible {
     pub chunk_bytes: u32,
 }
 
-/// What writes carry.
+/// The data of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
@@ -577,7 +577,7 @@ pub struct FanOut {
     pub any: bool,
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
@@ -587,7 +587,7 @@ pub enum TargetKind {
     BlockDevice,
 }
 
-/// What must happen to a target before the run, and what allows it.
+/// The preparation of a target before the run, and why it is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardNote {
@@ -614,7 +614,7 @@ pub struct TargetPlan {
     pub kind: TargetKind,
     /// Bytes that must be there before the run starts.
     pub length_bytes: u64,
-    /// What happens to it first.
+    /// Its preparation.
     pub guard: GuardNote,
     /// The file's number in the pattern.
     pub file_number: u64,

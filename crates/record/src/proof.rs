@@ -9,7 +9,8 @@ pub struct Proof {
     /// The requested path, and what it means for the bytes.
     #[serde(alias = "asked")]
     pub requested: String,
-    /// What ran: path, engines, and the flags that the kernel reports for the descriptors.
+    /// The choice that ran: path, engines, and the flags that the kernel reports for the
+    /// descriptors.
     #[serde(alias = "got")]
     pub actual: String,
     /// The data path that the bytes took.
@@ -33,7 +34,7 @@ pub struct Verdict {
     pub words: String,
     /// The route between the stored bytes and the requested memory.
     pub route: Route,
-    /// What delivered or took the bytes.
+    /// The source or sink of the bytes.
     pub source: Source,
 }
 
@@ -60,7 +61,7 @@ pub enum Route {
     Unknown,
 }
 
-/// What delivered the bytes of reads, or took those of writes, while the job ran.
+/// The source of the bytes of reads, or the sink of those of writes, while the job ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -72,8 +73,8 @@ pub enum Source {
     PageCache,
     /// Part storage, part page cache or holes.
     Mixed,
-    /// Nothing: nearly all of what was read are holes or extents that were never written, whose
-    /// zeros the kernel makes.
+    /// Nothing: nearly all bytes read lie in holes or in extents that were never written; the kernel
+    /// makes their zeros.
     Holes,
     /// The evidence disagrees, or none is conclusive.
     Unknown,
@@ -107,7 +108,7 @@ pub struct Evidence {
     pub why: String,
 }
 
-/// What a piece of evidence means for the requested path.
+/// The meaning of a piece of evidence for the requested path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Assessment {

@@ -21,13 +21,13 @@ pub struct RankOf {
     pub pid: u32,
 }
 
-/// What the ranks of a run did together and each by itself. In a record with this, `plan`, `host`
-/// and `storage` are those of rank 0, and results are of all ranks.
+/// The results of the ranks of a run, together and each by itself. In a record with this, `plan`,
+/// `host` and `storage` are those of rank 0, and results are of all ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RanksResult {
     /// Ranks that were started.
     pub ranks: u32,
-    /// What started them: `Open MPI`, `MPICH`, `PMIx`, `Slurm`.
+    /// The program that started them: `Open MPI`, `MPICH`, `PMIx`, `Slurm`.
     pub launcher: String,
     /// The MPI library with its version.
     pub library: String,
@@ -58,18 +58,18 @@ pub struct RankHost {
     pub devices: Vec<String>,
     /// Warnings about its ranks' results.
     pub warnings: u32,
-    /// What each job should reach on this host while all ranks of all hosts run; empty where a rank
-    /// was lost, and in older records.
+    /// The expected rate of each job on this host while all ranks of all hosts run; empty where a
+    /// rank was lost, and in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<HostJobExpected>,
 }
 
-/// What a job should reach on one host, reads and writes together, compared with the measured.
+/// The expected rate of a job on one host, reads and writes together, compared with the measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostJobExpected {
     /// The job's name.
     pub job: String,
-    /// What the ranks of this host should reach together.
+    /// The expected rate of the ranks of this host together.
     #[serde(flatten)]
     pub expected: Expected,
     /// Bytes per second that they reached, each over its own time.
@@ -97,7 +97,7 @@ pub struct RankGroup {
 pub struct RankJobRates {
     /// Name.
     pub job: String,
-    /// What ended it on the ranks; absent in records of before that was noted.
+    /// The condition that ended it on the ranks; absent in records made before that was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_by: Option<RanksEnd>,
     /// From the first begin until the first rank was done.
@@ -112,7 +112,7 @@ pub struct RankJobRates {
     pub stragglers: Vec<Straggler>,
 }
 
-/// What ends a job on several ranks.
+/// The condition that ends a job on several ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RanksEnd {
@@ -127,7 +127,7 @@ pub enum RanksEnd {
 }
 
 impl RanksEnd {
-    /// What ends a job that stops so.
+    /// The condition that ends a job that stops so.
     #[must_use]
     pub fn of(stop: &Stop) -> RanksEnd {
         match (stop.runtime_ns, stop.bytes_per_thread) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is repeated, and how.
+/// The calls to repeat, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayPlan {
     /// Name of the trace.
@@ -23,12 +23,12 @@ pub struct ReplayPlan {
     pub written_bytes: u64,
     /// Calls of the trace that moved nothing and are left out.
     pub left_out: u64,
-    /// What the trace says is missing, in words; absent where it is whole.
+    /// The parts that the trace reports as missing, in words; absent where it is whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// Bytes of holes in the files.
     pub hole_bytes: u64,
-    /// What a call waits for.
+    /// The calls that a call waits for.
     pub order: ReplayOrder,
     /// When it starts.
     pub pace: ReplayPace,
@@ -38,7 +38,7 @@ pub struct ReplayPlan {
     pub recorded_ns: Option<u64>,
 }
 
-/// What a call waits for.
+/// The calls that a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayOrder {
@@ -80,7 +80,7 @@ impl ReplayPace {
     }
 }
 
-/// What came of a replay.
+/// The outcome of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayResult {
     /// Calls that were made again and ended, failed ones included.

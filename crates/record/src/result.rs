@@ -1,4 +1,4 @@
-//! What happened.
+//! The results of a run.
 
 use gpuio_base::stat::{Percentile, Summary};
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ pub struct Record {
     /// merged record of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<RankOf>,
-    /// What the ranks did together and each by itself; absent where there was one process.
+    /// The results of the ranks, together and each by itself; absent where there was one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RanksResult>,
 }
@@ -201,8 +201,8 @@ pub struct JobResult {
     /// Whether it became steady, where that was requested.
     #[serde(default)]
     pub steady: Option<Steady>,
-    /// What was moved until the stonewall, of jobs that go on after it; absent of others, and where
-    /// a thread ended before it.
+    /// The bytes moved until the stonewall, for jobs that go on after it; absent for others, and
+    /// where a thread ended before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stonewall: Option<Stonewall>,
     /// One point per interval, ramp included (negative times).
@@ -215,23 +215,23 @@ pub struct JobResult {
     /// The segments through another GPU; absent on paths without.
     #[serde(default)]
     pub via: Option<ViaResult>,
-    /// What was placed in several GPUs after it was read once; absent on paths without.
+    /// The bytes placed in several GPUs after they were read once; absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<FanOutResult>,
-    /// What gpuio's library core moved, by route; absent on paths without.
+    /// The bytes that gpuio's library core moved, by route; absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryResult>,
-    /// What was mapped for the GPU to read by itself, what that cost, and what was read of it;
+    /// The memory mapped for the GPU to read by itself, the cost of that, and the bytes read of it;
     /// absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<MappedResult>,
-    /// What the job and a concurrent computation cost each other; absent where there was none.
+    /// How much the job and a concurrent computation slow each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationCost>,
-    /// What came of a training feed; absent where blocks are moved.
+    /// The outcome of a training feed; absent where blocks are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedResult>,
-    /// What came of a replay; absent where no recorded calls are made again.
+    /// The outcome of a replay; absent where no recorded calls are made again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayResult>,
 }
@@ -320,7 +320,7 @@ pub struct Latency {
 /// An engine as it actually ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActualEngine {
-    /// What ran.
+    /// The engine that ran.
     #[serde(alias = "got")]
     pub actual: String,
     /// Fallbacks from the request, with reasons.
@@ -402,16 +402,16 @@ pub struct IoFailure {
     pub op: String,
     /// `file` or `gpu`.
     pub leg: String,
-    /// What went wrong, with what it means.
+    /// The error, with its meaning.
     pub what: String,
     /// Failures of this kind on this file, this one included.
     pub times: u64,
 }
 
-/// What verification found.
+/// The findings of the verification.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyOutcome {
-    /// What was checked.
+    /// The data that was checked.
     #[serde(default)]
     pub subject: VerifySubject,
     /// Blocks left in memory by the timed load itself that were checked.
@@ -444,7 +444,7 @@ pub struct VerifyOutcome {
     pub complete: bool,
 }
 
-/// What a verification checked.
+/// The data that a verification checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VerifySubject {
@@ -452,11 +452,11 @@ pub enum VerifySubject {
     #[default]
     #[serde(alias = "unsaid")]
     Unspecified,
-    /// What reads brought: those of the timed load and, after the clock, the data set read again.
+    /// The data of reads: those of the timed load and, after the clock, the data set read again.
     Reads,
-    /// What timed reads brought; the job's writes were not read back.
+    /// The data of timed reads; the job's writes were not read back.
     TimedReads,
-    /// What timed writes left, read back after the clock.
+    /// The data of timed writes, read back after the clock.
     TimedWrites,
     /// Data that was written anew after the clock; the timed writes were not verified.
     Rewritten,
@@ -593,8 +593,8 @@ pub struct ViaResult {
     pub write: SegmentBytes,
 }
 
-/// What a job read once and placed in the memory of several GPUs. Bytes read and their rate are the
-/// job's `read`.
+/// The bytes that a job read once and placed in the memory of several GPUs. Bytes read and their
+/// rate are the job's `read`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FanOutResult {
     /// In how many GPUs each block was placed.
@@ -613,8 +613,8 @@ pub struct FanOutResult {
     pub through_host: bool,
 }
 
-/// What gpuio's library core moved, by its own counters. They begin with the first I/O of the job,
-/// ramp included.
+/// The bytes that gpuio's library core moved, by its own counters. The counters begin with the
+/// first I/O of the job, ramp included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LibraryResult {
     /// Bytes from files.

@@ -9,13 +9,13 @@ pub struct SteadyPlan {
     /// The criterion as requested, such as `iops_slope:1%`.
     #[serde(alias = "asked")]
     pub requested: String,
-    /// What is looked at.
+    /// The figure that is watched.
     pub of: SteadyFigure,
     /// The slope of the line of least squares through the window, in place of the largest deviation
     /// from its mean.
     pub slope: bool,
-    /// What must stay above the observed value: in the figure's unit (for a slope, per check),
-    /// or with `percent` in per cent of the window's mean.
+    /// The limit that the observed value must stay below: in the figure's unit (for a slope, per
+    /// check), or with `percent` in per cent of the window's mean.
     pub limit: f64,
     /// Whether the limit is in per cent of the window's mean.
     pub percent: bool,

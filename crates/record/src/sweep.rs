@@ -14,7 +14,7 @@ pub const SWEEP_FILE: &str = "sweep.json";
 /// Version of [`Sweep`]. Raised when a field changes meaning or goes; added fields do not raise it.
 pub const SWEEP_VERSION: u32 = 1;
 
-/// What was varied, and what has been measured so far.
+/// The parameters that were varied, and the results so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sweep {
     /// Version of this schema; the field's name distinguishes sweeps from other JSON.
@@ -36,7 +36,7 @@ pub struct Sweep {
     /// makes intervals at 95 % too narrow (0.975 for 95 of 100); absent where they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
-    /// What was varied, slowest first as in a nested loop.
+    /// The parameters that were varied, slowest first as in a nested loop.
     pub axes: Vec<SweepAxis>,
     /// Every point of the sweep, in the order of a nested loop over the axes; those that a
     /// constraint excluded are not among them.

@@ -1,11 +1,11 @@
-//! What verification found, in words: in a cell, in a line, and as what went wrong. All texts about
-//! it come from here, so that no two of them say different things of one result.
+//! The findings of verification, in words: in a cell, in a line, and as faults. All texts about it
+//! come from here, so that no two of them say different things of one result.
 
 use gpuio_record::{VerifyOutcome, VerifySubject};
 
 use crate::number::{NONE, bytes, count};
 
-/// What can be said of a verification, the worst first.
+/// The verdicts on a verification, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     /// Some bytes are wrong.
@@ -64,8 +64,8 @@ impl Checked {
         }
     }
 
-    /// What went wrong, and what is known all the same; `None` exactly where every verification is
-    /// fine ([`VerifyOutcome::is_fine`]).
+    /// The faults, and what is known all the same; `None` exactly where every verification is fine
+    /// ([`VerifyOutcome::is_fine`]).
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let mut parts = self.faults();
@@ -81,7 +81,7 @@ impl Checked {
         Some(parts.join("; "))
     }
 
-    /// What went wrong, each in a clause.
+    /// The faults, each in a clause.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut parts = Vec::new();
         if self.bad_blocks > 0 {
@@ -121,7 +121,7 @@ impl Checked {
     }
 }
 
-/// What went wrong with one verification; `None` exactly where it is fine.
+/// The faults of one verification; `None` exactly where it is fine.
 #[must_use]
 pub fn trouble(outcome: &VerifyOutcome) -> Option<String> {
     [outcome].into_iter().collect::<Checked>().trouble()
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(trouble(outcome).is_none(), outcome.is_fine(), "{cell}");
         }
         assert_eq!(word(None), "-");
-        // Of several, the worst is said, and what was checked in all.
+        // The worst of several is reported, and the data checked in all.
         let sum: Checked = [&whole, &cut, &sample].into_iter().collect();
         let expected = "CUT SHORT before the end; none of the 12.0 MiB that were checked is wrong";
         assert_eq!(sum.trouble().as_deref(), Some(expected));

@@ -14,7 +14,7 @@ use crate::{Dtype, shown};
 
 const METADATA: &str = "__metadata__";
 
-/// What a header says, as it says it: a name may stand in it twice.
+/// The entries of a header, as they stand there: a name may come twice.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) entries: Vec<(String, Entry)>,

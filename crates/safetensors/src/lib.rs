@@ -12,8 +12,8 @@
 //! - `other`: other kinds of files, by their first bytes, which are taken for models by mistake.
 //! - [`Dtype`]: the types of elements. To add one: a row in its table.
 //!
-//! What may not live here: opening a file, moving tensors. Pure: no file, no clock, no environment;
-//! the caller reads.
+//! It neither opens a file nor moves tensors. Pure: no file, no clock, no environment; the caller
+//! reads.
 
 mod dtype;
 mod json;
@@ -54,7 +54,7 @@ pub struct Tensor {
     pub length: u64,
 }
 
-/// What is wrong with a file, and at which byte of it.
+/// The error in a file, and its byte.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("offset {offset}: {what}")]
 pub struct SafetensorsError {
@@ -160,10 +160,10 @@ pub fn header_bytes(first: &[u8], file_bytes: u64) -> Result<u64, SafetensorsErr
     Ok(length)
 }
 
-/// What a header of a file of `file_bytes` says, from its text.
+/// The header of a file of `file_bytes`, from its text.
 ///
 /// # Errors
-/// What is wrong, with the offset in the file: of a tensor, that of its name.
+/// The error, with the offset in the file: for a tensor, that of its name.
 pub fn header(text: &[u8], file_bytes: u64) -> Result<Header, SafetensorsError> {
     let data = LENGTH_BYTES + text.len() as u64;
     let text = match std::str::from_utf8(text) {

@@ -24,7 +24,7 @@ const KINDS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "it is a program or a library (ELF)"),
 ];
 
-/// What a file with these first bytes is, and what to do.
+/// The format of a file with these first bytes, and the remedy.
 pub(crate) fn kind(first: &[u8]) -> Option<&'static str> {
     let by_bytes = KINDS.iter().find(|(bytes, _)| first.starts_with(bytes));
     if let Some((_, what)) = by_bytes {

@@ -165,7 +165,7 @@ fn other_files_are_called_by_their_name() {
         let refused = of(bytes).unwrap_err();
         assert!(refused.contains(says), "{bytes:?}: {refused}");
     }
-    // What begins as a pickle does, and is of the format.
+    // The file begins as a pickle does, and is of the format.
     let padded = format!("{{}}{}", " ".repeat(638));
     assert_eq!(file(padded.as_bytes(), 0)[..2], *b"\x80\x02");
     assert!(of(&file(padded.as_bytes(), 0)).is_ok());

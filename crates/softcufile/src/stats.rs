@@ -1,4 +1,4 @@
-//! What the library counts of its transfers, laid out as release 1.15 does.
+//! The library's counts of its transfers, laid out as release 1.15 does.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};

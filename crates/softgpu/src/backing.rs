@@ -7,7 +7,7 @@ use crate::code::{Answer, OUT_OF_MEMORY};
 use crate::fickle;
 use crate::managed::Managed;
 
-/// What fresh device memory holds: no program should read it before it was written.
+/// The contents of fresh device memory: no program should read it before it was written.
 const POISON: u8 = 0xA5;
 
 /// The memory of one device: how much there is and how much is given out.

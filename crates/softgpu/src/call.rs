@@ -1,4 +1,4 @@
-//! What every exported function does: no panic leaves it, and requested faults are injected.
+//! The frame of every exported function: no panic leaves it, and requested faults are injected.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! What a capture forbids to other threads.
+//! The calls that a capture forbids to other threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) i32);
 
-/// What an operation gives: a value or a code.
+/// The result of an operation: a value or a code.
 pub(crate) type Answer<T> = Result<T, Code>;
 
 pub(crate) const SUCCESS: i32 = 0;

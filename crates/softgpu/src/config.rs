@@ -28,7 +28,7 @@ pub(crate) struct Config {
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
     pub(crate) multiprocessors: u32,
-    /// What each copy and kernel takes from kernels that keep the device busy during it.
+    /// The time that each copy and kernel takes from kernels that keep the device busy during it.
     pub(crate) steal: Duration,
     /// The wait of each copy and kernel while such a kernel runs.
     pub(crate) contention: Duration,

@@ -12,10 +12,10 @@ use crate::stream::Stream;
 /// The default stream of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Which {
-    /// Of all threads: null and `CU_STREAM_LEGACY`. Other than in hardware, it has no order with
-    /// streams that were made without `CU_STREAM_NON_BLOCKING`.
+    /// The default stream of all threads: null and `CU_STREAM_LEGACY`. Other than in hardware, it
+    /// has no order with streams that were made without `CU_STREAM_NON_BLOCKING`.
     Legacy,
-    /// Of one thread: `CU_STREAM_PER_THREAD`.
+    /// The default stream of one thread: `CU_STREAM_PER_THREAD`.
     PerThread(ThreadId),
 }
 

@@ -3,8 +3,8 @@
 //! A driver pins registered pages, and what it pinned outlives a truncation of the file. This one
 //! can't pin, and an instruction that touches a page behind the end of its file is a SIGBUS. The
 //! kernel copies such memory instead (process_vm_readv(2), of this process), and answers with an
-//! errno. What is not there any more reads as zeros, and takes no bytes. Where a filter of system
-//! calls refuses that, this process copies, and a truncation ends it.
+//! errno. Pages that are not there any more read as zeros, and take no bytes. Where a filter of
+//! system calls refuses that, this process copies, and a truncation ends it.
 
 use std::ffi::c_void;
 use std::ops::Range;

@@ -15,7 +15,7 @@ const STEP: usize = 16;
 /// The living things of one kind, by handle. A handle is never given twice.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {
-    /// What they are, in a word.
+    /// Their kind, in a word.
     kind: &'static str,
     first: usize,
     next: AtomicUsize,
@@ -47,7 +47,7 @@ impl<T> Handles<T> {
         live.get(&handle.addr()).cloned()
     }
 
-    /// What is answered for a handle of nothing that lives, if it was never given.
+    /// The answer for a handle of nothing that lives, if it was never given.
     fn refuse(&self, handle: *mut c_void) -> Code {
         let address = handle.addr();
         // Only what was given before counts, and its user has it from this thread or by

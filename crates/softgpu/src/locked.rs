@@ -1,4 +1,4 @@
-//! What can be page-locked.
+//! The memory that can be page-locked.
 
 use std::ffi::c_void;
 

@@ -50,7 +50,7 @@ pub(crate) struct Device {
     sticky: AtomicI32,
     /// Flags of the primary context.
     pub(crate) flags: AtomicU32,
-    /// What kernels that keep it busy and other work take from each other.
+    /// The time that kernels that keep it busy and other work take from each other.
     pub(crate) pace: Pace,
 }
 

@@ -132,7 +132,7 @@ unsafe impl Send for Range {}
 unsafe impl Sync for Range {}
 
 impl Range {
-    /// Of no context, backed by nothing of ours.
+    /// A range of no context, backed by nothing of ours.
     fn new(at: *mut u8, len: u64, kind: Kind) -> Self {
         let (context, is_fickle) = (0, false);
         let (memops, pages, managed) = (Arc::default(), None, None);
@@ -337,7 +337,7 @@ impl Memory {
         ranges.retain(|_, range| range.context != context);
     }
 
-    /// What is known of an address.
+    /// The known facts about an address.
     pub(crate) fn about(&self, address: u64) -> Option<About> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (&start, range) = ranges.range(..=address).next_back()?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::Device;
 
-/// What work of a device's streams takes from each other.
+/// The time that work of a device's streams takes from each other.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Kernels at work that keep it busy.
@@ -38,7 +38,7 @@ impl Pace {
 #[derive(Debug)]
 pub(crate) struct Progress {
     at: Instant,
-    /// What had been stolen from kernels by then.
+    /// The time that had been stolen from kernels by then.
     stolen: Duration,
 }
 

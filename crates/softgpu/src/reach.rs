@@ -1,4 +1,4 @@
-//! What the kernels of one device reach.
+//! The memory that the kernels of one device reach.
 
 use crate::backing::MemoryRange;
 use crate::code::{Answer, ILLEGAL_ADDRESS};

@@ -23,7 +23,7 @@ use crate::reach::Reach;
 /// How often a word that a stream waits for is looked at.
 const POLL: Duration = Duration::from_micros(10);
 
-/// What a stream does.
+/// The work of a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
@@ -81,7 +81,7 @@ pub(crate) enum Capture {
     Spoiled = 2,
 }
 
-/// What a word is waited for, by the flags of `cuStreamWaitValue32`.
+/// The comparison for which a word is waited for, by the flags of `cuStreamWaitValue32`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Compare {
     /// At or past the value, going round.

@@ -1,4 +1,4 @@
-//! What the manual leaves undefined, and hardware's driver often dies of.
+//! Uses that the manual leaves undefined, and that hardware's driver often dies of.
 //!
 //! A handle of its is a pointer, which it follows: one of a thing that was destroyed leads anywhere
 //! (CUDA driver API manual, `cuCtxDestroy`). An answer here, however stern, would let programs pass

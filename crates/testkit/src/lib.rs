@@ -1,4 +1,5 @@
-//! What the tests of several crates share. No program is built with it: it is a dev-dependency.
+//! The common code of the tests of several crates. No program is built with it: it is a
+//! dev-dependency.
 //!
 //! [`tree`] writes small copies of `/sys` and `/proc`, whole machines among them, of which
 //! [`machines`] has the tables. `jobs` plans jobs on a made-up machine. [`chromium`] opens pages
@@ -33,7 +34,7 @@ pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// Processor time of this thread so far. What other processes do on its core is not in it.
+/// Processor time of this thread so far. The work of other processes on its core is not in it.
 pub fn on_cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(now).unwrap()

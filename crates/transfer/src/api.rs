@@ -50,8 +50,8 @@ struct Shared {
     state: PerProcess<State>,
 }
 
-/// What one process keeps for a transfer. It is never freed: our threads may use it until the
-/// process exits, and the driver must not be called at exit to free what it allocated.
+/// The state that one process keeps for a transfer. It is never freed: our threads may use it until
+/// the process exits, and the driver must not be called at exit to free what it allocated.
 #[derive(Debug)]
 pub(crate) struct State {
     mark: ProcessMark,
@@ -150,7 +150,7 @@ impl Transfer {
         let Some(index) = location.device().filter(|_| !state.forked) else {
             return;
         };
-        // What is refused here is requested again by the transfers, which report it.
+        // A device that is refused here is requested again by the transfers, which report it.
         let Ok(device) = state.devices.device(index) else {
             return;
         };

@@ -29,7 +29,7 @@ pub enum FileError {
     Kind {
         /// The descriptor.
         fd: i32,
-        /// What it is instead.
+        /// Its actual kind.
         what: &'static str,
     },
 }

@@ -2,9 +2,9 @@
 //! once.
 //!
 //! Nothing has to be registered first, and any alignment of offset, address and length will do.
-//! What the page cache holds is read from there, the rest from the device (of block devices with
-//! O_DIRECT, all). cuFile's names, codes
-//! and configuration live in `dropin`; load generation and printing live elsewhere too.
+//! Bytes in the page cache are read from there, the rest from the device (of block devices with
+//! O_DIRECT, all). cuFile's names, codes and configuration live in `dropin`; load generation and
+//! printing live elsewhere too.
 //!
 //! How one `cuFileRead` into GPU memory flows:
 //!
@@ -17,7 +17,7 @@
 //!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread
 //!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
 //!    one is copied to the GPU.
-//! 4. A piece (`file`) is read from the page cache if it is there. What is missing is read with
+//! 4. A piece (`file`) is read from the page cache if it is there. Missing bytes are read with
 //!    `O_DIRECT` if the call has 256 KiB or more, else as the program opened the file.
 //! 5. The resident copy kernel copies small calls, and pieces that came whole from the page cache.
 //!    A copy of the driver moves the rest, and everything while other kernels fill the GPU.
@@ -47,7 +47,7 @@
 //! watcher with the first hot file. All stay
 //! until the process ends. Idle threads sleep on a futex or a condition variable.
 //!
-//! What waits while it holds a lock:
+//! Operations that wait while they hold a lock:
 //!
 //! - the first use: the loading of the driver, some hundred milliseconds, for which others wait;
 //! - the lock of a device's creation: the making of its context and the loading of kernels, in

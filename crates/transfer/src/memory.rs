@@ -1,11 +1,11 @@
-//! What kind of memory an address is.
+//! The kind of memory of an address.
 
 use gpuio_gpu::{Driver, GpuError, Owner};
 
 use crate::device::Device;
 use crate::fault::LocationError;
 
-/// What kind of memory an address is, at the time of the query.
+/// The kind of memory of an address, at the time of the query.
 ///
 /// Valid as long as the caller keeps the memory. Query again if the memory was freed and allocated
 /// anew.

@@ -93,15 +93,15 @@ impl Default for Settings {
             workers_per_gpu: 12,
             oversubscription: None,
             // Their callers need processors too: ten of sixteen read as fast as twelve (42.9 GiB/s,
-            // H100, 16 threads of 1 MiB) at 231 instead of 266 µs/MiB. Of 32 processors, twelve
+            // H100, 16 threads of 1 MiB) at 231 instead of 266 µs/MiB. With 32 processors, twelve
             // made 42.0 and ten 37.9.
             oversubscribed_per_gpu: (cores * 5 / 8).clamp(8, 12),
             max_staging_bytes: 256 << 20,
             max_mapped_bytes: None,
             // Sixteen passes. A registration takes 0.8 ms, and 2 to 4 where sixteen threads read,
-            // which it holds up meanwhile; a pass over 16 MiB takes 0.4 to 1 ms. What a pass then
-            // saves is between a hundredth (sixteen threads, 1 MiB) and half of it (one thread): so
-            // a file that is read a few times is better left alone.
+            // which it holds up meanwhile; a pass over 16 MiB takes 0.4 to 1 ms. A pass then saves
+            // between a hundredth (sixteen threads, 1 MiB) and half of it (one thread): so a file
+            // that is read a few times is better left alone.
             bytes_until_mapped: 256 << 20,
             max_piece_bytes: 1 << 20,
             uncached: UncachedReads::default(),

@@ -1,4 +1,4 @@
-//! What a call transferred, and by which route.
+//! The bytes that a call transferred, and by which route.
 
 use crate::file::FileBytes;
 
@@ -8,8 +8,8 @@ use crate::file::FileBytes;
 pub struct RouteBytes {
     /// File side: through the page cache.
     pub cached: u64,
-    /// Of these, the bytes that the GPU read in the page cache by itself: no host memory of ours
-    /// held them.
+    /// The part of these that the GPU read in the page cache by itself: no host memory of ours held
+    /// them.
     pub mapped: u64,
     /// File side: past the page cache, by a descriptor with `O_DIRECT`.
     pub direct: u64,
@@ -40,7 +40,7 @@ impl RouteBytes {
     }
 }
 
-/// What a call transferred.
+/// The bytes that a call transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transferred {
     /// Bytes from the start of the range. Fewer than requested only if a read meets the end of the

@@ -127,8 +127,8 @@ fn read_blocks(transfer: &Transfer, path: &std::path::Path, memory: &Memory) {
     }
 }
 
-/// What the lookups in the page cache bring there stays out of it: no block of a cold file, and
-/// none beside the few that are there.
+/// Pages that the lookups in the page cache bring there stay out of it: no block of a cold file,
+/// and none beside the few that are there.
 #[test]
 fn reads_with_o_direct_bring_nothing_into_the_cache() {
     use std::os::unix::fs::FileExt;

@@ -1,8 +1,8 @@
 //! Files that are read again and again, on file systems that are mounted for the test: each is
 //! mapped under the rule that it has, or never.
 //!
-//! Mounting takes root, the programs that make file systems, and a kernel that knows them. What is
-//! not to be had is named in a line with SKIPPED.
+//! Mounting takes root, the programs that make file systems, and a kernel that knows them. A file
+//! system that is not available is named in a line with SKIPPED.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stdout, reason = "a test that does nothing is to be heard of")]
 #![allow(unsafe_code, reason = "mounts, leases and fs-verity are system calls")]
@@ -90,7 +90,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         for place in self.mounts.iter().rev() {
-            // What is left open keeps it until it is closed.
+            // A file left open keeps it until it is closed.
             if let Err(why) = run("umount", &["-l", text(place)]) {
                 println!("{why}");
             }

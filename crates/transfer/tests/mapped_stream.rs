@@ -218,7 +218,7 @@ fn written_by_the_library() {
     changed_before_the_stream_arrives(|hot| {
         let own = OpenOptions::new().read(true).write(true).open(&hot.path).unwrap();
         let file = transfer().file(own.as_fd()).unwrap();
-        // Of the host: to free a GPU's memory waits for the stream that is held.
+        // Host memory: to free a GPU's memory waits for the stream that is held.
         let memory = random_bytes(4, 300_000);
         let address = memory.as_ptr().expose_provenance() as u64;
         let location = transfer().locate(address).unwrap();

@@ -17,7 +17,7 @@ pub struct Counters {
     pub interfaces: Vec<InterfaceSample>,
     /// Ports of RDMA devices.
     pub ports: Vec<PortSample>,
-    /// NFS mounts. Of two at one mount point the later one covers the earlier.
+    /// NFS mounts. The later of two at one mount point covers the earlier.
     pub mounts: Vec<MountSample>,
     /// The module nvidia-fs, `Ok(None)` where it is not loaded; `None` before it was read.
     pub nvidia_fs: Option<Result<Option<NvidiaFsSample>, String>>,

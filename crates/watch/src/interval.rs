@@ -1,10 +1,10 @@
-//! What happened between two samples.
+//! The changes between two samples.
 
 use crate::metric::{Change, Kind, Metric};
 use crate::probe::{PROBES, Probe, Reading};
 use crate::sample::Sample;
 
-/// What happened between two samples: a pure function of them.
+/// The changes between two samples: a pure function of them.
 #[derive(Debug, Clone)]
 pub struct Interval {
     /// Length; 0 where the later sample was not later, and then nothing is known.
@@ -26,7 +26,7 @@ pub struct Table {
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// What happened; `None` where it can't be known.
+    /// The change; `None` where it can't be known.
     pub change: Option<Change>,
     /// Why it can't: the device is new, or its counters began again.
     pub why: Option<&'static str>,
@@ -44,7 +44,7 @@ impl Row {
 }
 
 impl Interval {
-    /// What happened from `earlier` to `later`. Devices that went are not in it; of devices that
+    /// The changes from `earlier` to `later`. Devices that went are not in it; of devices that
     /// came, and of those whose counters began again, it is known that they are there.
     #[must_use]
     pub fn between(earlier: &Sample, later: &Sample) -> Interval {

@@ -49,8 +49,8 @@ impl Metric {
         raw as f64 * f64::from(self.scale.0) / f64::from(self.scale.1)
     }
 
-    /// What a counter counted from one reading to the next, if it turned over at most once; `None`
-    /// when it went back, which means that it was reset.
+    /// The count from one reading to the next, if it turned over at most once; `None` when it went
+    /// back, which means that it was reset.
     #[must_use]
     pub fn counted(&self, from: u64, to: u64) -> Option<u64> {
         match self.kind {
@@ -64,7 +64,7 @@ impl Metric {
     }
 }
 
-/// What happened to one device in one interval.
+/// The change of one device in one interval.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub(crate) metrics: &'static [Metric],
@@ -76,14 +76,14 @@ pub struct Change {
 }
 
 impl Change {
-    /// What a counter counted, or a gauge's value at the end; `None` where it is not known.
+    /// The count of a counter, or a gauge's value at the end; `None` where it is not known.
     #[must_use]
     pub fn of(&self, key: &str) -> Option<f64> {
         let nth = self.metrics.iter().position(|metric| metric.key == key)?;
         *self.values.get(nth)?
     }
 
-    /// What was counted, per second.
+    /// The count per second.
     #[must_use]
     pub fn rate(&self, key: &str) -> Option<f64> {
         Some(self.of(key)? / self.seconds)

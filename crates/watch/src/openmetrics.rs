@@ -11,8 +11,8 @@ use crate::sample::Sample;
 
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The whole exposition: one family per metric of each kind of device that is there. What is not
-/// known has no sample.
+/// The whole exposition: one family per metric of each kind of device that is there. An unknown
+/// value has no sample.
 #[must_use]
 pub fn text(sample: &Sample) -> String {
     let mut text = String::new();

@@ -22,7 +22,7 @@ const NAMED: [&str; 5] = ["block", "interface", "rdma", "nfs", "gpu"];
 /// Which devices are watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// What was requested, as (probe, device); `None` for all that are not idle or virtual.
+    /// The requested devices, as (probe, device); `None` for all that are not idle or virtual.
     named: Option<BTreeSet<(&'static str, String)>>,
     /// Parts of disks and devices without hardware: left out where nothing was named.
     quiet: BTreeSet<String>,
@@ -155,9 +155,9 @@ fn has_counted(reading: &Reading) -> bool {
     reading.values.iter().any(|value| value.is_some_and(|value| value > 0))
 }
 
-/// What is behind these words: block devices with the members below them, network interfaces with
-/// their RDMA devices, GPUs (`GPU2`, `2` or a PCI address), and paths, which must have no links
-/// left, by the mount that they are on. No words: all that are not idle or virtual.
+/// The devices behind these words: block devices with the members below them, network interfaces
+/// with their RDMA devices, GPUs (`GPU2`, `2` or a PCI address), and paths, which must have no
+/// links left, by the mount that they are on. No words: all that are not idle or virtual.
 ///
 /// # Errors
 /// A word that names nothing of this machine.
@@ -186,8 +186,8 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
     Ok(selection)
 }
 
-/// What is behind those of these words that name something here, and nothing else: for programs,
-/// which no one can change. A list of words that names nothing watches no such device.
+/// The devices behind those of these words that name something here, and nothing else: for
+/// programs, which no one can change. A list of words that names nothing watches no such device.
 #[must_use]
 pub fn behind(machine: &Machine, words: &[String]) -> Selection {
     let mut named = Named::new();

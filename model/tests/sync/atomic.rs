@@ -38,13 +38,13 @@ fn load_order(order: Ordering) -> Ordering {
     order
 }
 
-/// Of an access that does both: it loads the last value in any case.
+/// The order of an access that does both: it loads the last value in any case.
 fn both_order(order: Ordering) -> Ordering {
     STORED.with(|stored| stored.set(order == SeqCst));
     if order == SeqCst { AcqRel } else { order }
 }
 
-/// Of an access that is a store where it changed the word, and a load where it did not.
+/// The order of an access that is a store where it changed the word, and a load where it did not.
 fn changed<T>(done: Ordering, result: Result<T, T>) -> Result<T, T> {
     if result.is_ok() {
         STORED.with(|stored| stored.set(done == SeqCst));

@@ -32,7 +32,7 @@ struct Queue {
     over: bool,
 }
 
-/// What threads that never end are ended by, where they would sleep.
+/// Ends threads that have no end of their own, where they would sleep.
 #[derive(Debug)]
 pub struct Over;
 

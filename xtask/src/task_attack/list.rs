@@ -9,8 +9,8 @@ use super::{Lab, Outcome, Victim};
 
 /// How the user's file begins: no list, and the half of one.
 const BEGINNINGS: [&str; 2] = ["notes of mine", "{\n  \"format\": 2,\n  \"files\": ["];
-/// What goes on: files that stay, so that the list is replaced; and files that go at the end, the
-/// list with them.
+/// The loads: files that stay, so that the list is replaced; and files that go at the end, the list
+/// with them.
 const LOADS: [&str; 2] = ["--keep --directory data", "--directory data --threads 2"];
 
 pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
@@ -19,7 +19,7 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         let dir = lab.dir.join(format!("d{}", outcome.tries));
         fs::create_dir(&dir)?;
         let load = lab.one(&LOADS);
-        // What is to be exchanged must be there: a run before makes it.
+        // The file to exchange must be there: a run before makes it.
         lab.end(&dir, &format!("{RUN} --rw write {}", LOADS[0]))?;
         let mut bytes = lab.one(&BEGINNINGS).as_bytes().to_vec();
         bytes.extend(lab.bytes(1 << 12));
@@ -37,9 +37,9 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         if method == "exchanged" {
             exchange_while(&list, &victim.path, &swaps, work)?;
         } else {
-            // What is taken away may be the list, while gpuio looks at what it took for it and puts
-            // that back. Then the user's file has the list's name, and to put the list over it
-            // would be the user's own loss: it is taken away first.
+            // The name that is taken away may be the list's, while gpuio looks at the file that it
+            // took for it and puts that back. Then the user's file has the list's name, and to put
+            // the list over it would be the user's own loss: it is taken away first.
             let is_own = || fs::metadata(&victim.path).is_ok_and(|found| victim.is(&found));
             let step = || {
                 let put = is_own() && fs::rename(&victim.path, &list).is_ok();

@@ -23,7 +23,7 @@ mod swap;
 mod swap_names;
 mod sweep;
 
-/// What came of an attack.
+/// The outcome of an attack.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Runs of gpuio.
@@ -34,9 +34,9 @@ struct Outcome {
     failures: u64,
     /// Bytes of the user's files that are gone or changed.
     lost: u64,
-    /// What went wrong, the first few times.
+    /// The faults, the first few times.
     reports: Vec<String>,
-    /// What could not be tried here.
+    /// The cases that could not be tried here.
     left_out: Vec<String>,
 }
 

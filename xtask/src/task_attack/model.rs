@@ -1,9 +1,9 @@
 //! Processes that read and write through `libcufile.so.0` while others change the files: the test
 //! `model` of the crate `dropin`, on several file systems, for all of the time.
 //!
-//! As root each file system is an image of its own, mounted where no other process sees it. What a
-//! machine does not have is left out by name. What a run that failed said stays beside this
-//! attack's directory, with the core of a process that was ended by a signal.
+//! As root each file system is an image of its own, mounted where no other process sees it. File
+//! systems that a machine does not have are left out by name. The output of a run that failed stays
+//! beside this attack's directory, with the core of a process that was ended by a signal.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn one(
     std::fs::create_dir_all(&place)?;
     let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(&image)?;
     file.set_len(IMAGE_BYTES)?;
-    // What is mounted goes with the mount table, which ends with the last of these processes.
+    // Mounts go with the mount table, which ends with the last of these processes.
     let script =
         format!("{{ {mounts}; }} || exit {MISSING}; shift 2; ulimit -c unlimited; exec \"$@\"");
     let shell = ["sh", "-c", &script, "sh"];

@@ -85,7 +85,7 @@ fn come_and_go(
     work: impl FnOnce() -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     let step = || {
-        // What gpuio made there is the attacker's to remove or to overwrite.
+        // The files that gpuio made there are the attacker's to remove or to overwrite.
         let came = match kind {
             "link" => symlink(victim, name),
             "hard link" => fs::hard_link(victim, name),

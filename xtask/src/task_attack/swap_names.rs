@@ -46,7 +46,7 @@ fn attempt(lab: &mut Lab, dir: &Path, users: &Path, what: &str) -> anyhow::Resul
         "sweep" => (lab.one(&["s/.lock", "s/sweep.json", "s/base.txt"]), SWEEP.to_owned()),
         _ => ("s/data", SWEEP.to_owned()),
     };
-    // What is to be swapped must be there: one run before makes it.
+    // The file to swap must be there: one run before makes it.
     match line.starts_with("sweep") {
         true => lab.end(dir, &format!("{line} --budget 0s"))?,
         false => lab.end(dir, &line)?,

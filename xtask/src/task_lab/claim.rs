@@ -74,7 +74,7 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// What does not hold, with the value that was found.
+    /// The claim that does not hold, with the value that was found.
     pub(super) fn check(&self, files: Files) -> anyhow::Result<String> {
         let (found, of) = match &self.test {
             Test::Within(_, of) | Test::AtLeast(of) | Test::AtMost(of) => {
@@ -144,7 +144,7 @@ impl Sum {
     }
 }
 
-/// What a claim is about.
+/// The subject of a claim.
 enum Found {
     Text(String),
     /// One value, or all that `*` selected.

@@ -1,9 +1,9 @@
-//! What a machine boots besides its kernel: an initramfs with the binary under test, and the tools
-//! and kernel modules of the scene with what these need.
+//! The files that a machine boots besides its kernel: an initramfs with the binary under test, and
+//! the tools and kernel modules of the scene with what these need.
 //!
-//! What all scenes need is archived once; each scene adds a layer of its own, so that none unpacks
-//! another's tools. Nothing is compressed: unpacking would take the emulated processor longer than
-//! reading.
+//! The files that all scenes need are archived once; each scene adds a layer of its own, so that
+//! none unpacks another's tools. Nothing is compressed: unpacking would take the emulated processor
+//! longer than reading.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use super::machine::Machine;
 use super::scene::Scene;
 use crate::task_ci::packages::{self, debian, no_apt, quietly, update};
 
-/// What every machine has: module names.
+/// The modules of every machine.
 const MODULES: &[&str] = &[
     "9p",
     "9pnet_virtio",
@@ -43,7 +43,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("strip", "binutils"),
     ("xz", "xz-utils"),
 ];
-/// What every machine has besides busybox.
+/// The tools of every machine besides busybox.
 const TOOLS: &[(&str, &str)] = &[("mkfs.ext4", "e2fsprogs"), ("ip", "iproute2")];
 
 /// The images of a scene's machines, by kernel.
@@ -80,7 +80,7 @@ impl Images {
     }
 }
 
-/// What QEMU starts.
+/// The files that QEMU starts.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) kernel: PathBuf,
@@ -88,7 +88,7 @@ pub(super) struct Image {
     pub(super) initramfs: PathBuf,
 }
 
-/// What scenes want in the image.
+/// The modules and tools that scenes want in the image.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Wanted {
     pub(super) modules: BTreeSet<String>,
@@ -96,7 +96,7 @@ pub(super) struct Wanted {
     pub(super) tools: BTreeSet<(String, String)>,
 }
 
-/// What all images have, as an archive: busybox, the binary under test, a few tools.
+/// The common part of all images, as an archive: busybox, the binary under test, a few tools.
 #[derive(Debug)]
 pub(super) struct Base {
     /// `target/lab`.

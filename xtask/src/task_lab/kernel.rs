@@ -52,7 +52,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// What QEMU boots.
+    /// The file that QEMU boots.
     pub(super) fn file(&self) -> PathBuf {
         self.dir.join(format!("boot/vmlinuz-{}", self.version))
     }

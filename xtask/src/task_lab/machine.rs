@@ -117,7 +117,7 @@ impl Line {
     }
 }
 
-/// What QEMU needs for a machine.
+/// The parts that QEMU needs for a machine.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) arguments: Vec<String>,
@@ -147,8 +147,9 @@ impl Machine {
         self.lines.iter().filter_map(|line| line.get("link"))
     }
 
-    /// What QEMU needs. `index` tells the machines of a scene apart. The machine that has a link
-    /// first waits for the other's: it is started first, and has the socket before it answers.
+    /// The parts that QEMU needs. `index` tells the machines of a scene apart. The machine that has
+    /// a link first waits for the other's: it is started first, and has the socket before it
+    /// answers.
     pub(super) fn parts(
         &self,
         index: usize,

@@ -101,7 +101,7 @@ struct Options {
     binary: Option<PathBuf>,
     /// The binary under test for aarch64.
     aarch64: Option<PathBuf>,
-    /// What machines boot that name no kernel.
+    /// The kernel of machines that name none.
     release: Release,
     accelerator: String,
     install: bool,
@@ -207,7 +207,7 @@ struct Lab {
     options: Options,
 }
 
-/// What came of a run: each claim, and what was found or what is wrong.
+/// The outcome of a run: each claim, with the value found or the error.
 type Outcome = anyhow::Result<Vec<(String, anyhow::Result<String>)>>;
 
 impl Lab {

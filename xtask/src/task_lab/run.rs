@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
         Running::start(&self.dir, self.image(index)?, &self.parts[index], &boot)?.wait()
     }
 
-    /// What a machine boots.
+    /// The image that a machine boots.
     fn image(&self, index: usize) -> anyhow::Result<&'a Image> {
         self.images.of(&self.scene.machines[index])
     }
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What `block_set_io_throttle` wants: all rates, zero for none.
+/// The arguments of `block_set_io_throttle`: all rates, zero for none.
 pub(super) fn throttle(drive: &str, rates: &[&str]) -> anyhow::Result<Value> {
     let mut all = Map::new();
     all.insert("device".to_owned(), json!(drive));

@@ -22,7 +22,7 @@ pub(super) struct Running {
     control: Option<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
-/// What differs between boots.
+/// The differences between boots.
 #[derive(Debug)]
 pub(super) struct Boot<'a> {
     pub(super) machine: &'a str,

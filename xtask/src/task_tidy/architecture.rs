@@ -6,7 +6,7 @@ use anyhow::ensure;
 /// The head of the table of crates.
 const HEAD: &str = "| Layer | Crates |";
 
-/// What ARCHITECTURE.md allows.
+/// The permissions of ARCHITECTURE.md.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// The crates, without the `gpuio-` of the package name. Each may use those before it.

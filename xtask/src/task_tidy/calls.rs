@@ -96,7 +96,7 @@ pub(super) const BANS: [Ban; 5] = [
     },
 ];
 
-/// What tests of one folder leave to one file.
+/// The calls that tests of one folder leave to one file.
 #[derive(Debug)]
 pub(super) struct OfTests {
     pub(super) rule: &'static str,

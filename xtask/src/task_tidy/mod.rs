@@ -16,7 +16,9 @@ mod calls;
 mod commands;
 mod examples;
 mod locks;
+mod prose;
 mod rust;
+mod sentences;
 mod text;
 mod words;
 
@@ -37,7 +39,7 @@ struct Finding {
     /// From 1.
     line: usize,
     rule: &'static str,
-    /// What is wrong and what to do about it.
+    /// The error and its remedy.
     what: String,
 }
 
@@ -79,6 +81,7 @@ fn check(
     findings.extend(commands::check(files));
     for file in files {
         findings.extend(text::check(file, exists));
+        findings.extend(sentences::check(file));
         if has_extension(&file.path, "rs") {
             findings.extend(rust::check(&rules, file));
         }

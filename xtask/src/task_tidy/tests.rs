@@ -409,3 +409,41 @@ fn the_lab_book_keeps_its_commands() {
     let old = file("docs/lab-book/a.md", "`gpuio none`");
     assert_eq!(super::commands::check(&[file(help, "  top  Show\n"), old]), []);
 }
+
+#[test]
+fn sentences_start_with_the_thing() {
+    let (rule, path) = ("sentence", "crates/io/src/a.rs");
+    for word in ["Of", "What", "Whose"] {
+        bad(rule, 1, path, &format!("/// {word} it takes.\n"));
+        bad(rule, 2, path, &format!("//! The size.\n//! {word} it takes.\n"));
+        bad(rule, 1, path, &format!("let a = 1; // One. ({word} it takes.)\n"));
+        bad(rule, 2, path, &format!("//!\n//! - **{word}** it takes\n"));
+        bad(rule, 2, path, &format!("let a = \"The size. \\\n         {word} it takes\";\n"));
+        bad(rule, 1, path, &format!("let a = \"One:\\n\\n{word} it takes\";\n"));
+        bad(rule, 2, path, &format!("let a = r#\"\"a\"\n{word} it takes\"#;\n"));
+        bad(rule, 2, path, &format!("let a = ('\"', '\\'', b\"\\\"\");\n// {word} it takes\n"));
+        good(path, &format!("/// The size: `{word} it takes`.\n"));
+        good(path, &format!("/// The size\n/// {word} it takes.\n"));
+        good(path, &format!("/// ```\n/// {word} it takes\n/// ```\n"));
+        good(path, &format!("enum {word}<'a> {{ A(&'a str) }}\nlet a = {word}::A(\"\");\n"));
+        good(
+            path,
+            &format!("let a = [\"{word}\", \"| {word} |\", \"{word}::A b\", \"{word}ten a\"];\n"),
+        );
+    }
+}
+
+#[test]
+fn pages_may_ask() {
+    let page = |text: &str| {
+        let found = sentences::of_page(&file("docs/a.md", text));
+        found.into_iter().map(|one| one.line).collect::<Vec<_>>()
+    };
+    let what = "What";
+    assert_eq!(page(&format!("# {what} limits it\n\n{what} is\nslow?\n")), [1]);
+    assert_eq!(page(&format!("A list:\n- {what} is slow.\n- It is. {what} is it?\n")), [2]);
+    assert_eq!(page(&format!("| {what} | {what} it is |\n\n```\n{what} is\n```\n")), [1]);
+    assert_eq!(page(&format!("The size.\n{what}'s slow: a page.\n")), [2]);
+    let pages = ["README.md", "docs/a.md", "docs/a/b.md", "crates/a.md", "docs/a.html"];
+    assert_eq!(pages.map(sentences::is_page), [true, true, false, false, false]);
+}

@@ -1,4 +1,4 @@
-//! What an engine is.
+//! The properties of an engine.
 
 /// One engine: the system interface between files and host memory.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,5 @@
-//! What gpuio can move bytes with, as data: kinds of memory, engines, paths, and faults that can be
-//! put on an engine.
+//! The means by which gpuio can move bytes, as data: kinds of memory, engines, paths, and faults
+//! that can be put on an engine.
 //!
 //! The plan decides by this data, and a run opens what the plan chose. So that the plan can be
 //! built without a GPU driver or a file, the data is here and the functions that open engines and
@@ -7,7 +7,7 @@
 //! `open` beside it, so that a path or engine is one file and one row. The plan gets all rows
 //! as a value, [`Catalog`], which `gpuio_io` builds from its tables.
 //!
-//! What may not live here: anything that does something. Pure: no file, no clock, no environment.
+//! Only data lives here: nothing that does something. Pure: no file, no clock, no environment.
 
 mod engine;
 mod inject;

@@ -1,4 +1,4 @@
-//! What a path is.
+//! The properties of a path.
 
 use crate::catalog::MemoryKind;
 
@@ -24,7 +24,7 @@ pub enum Calls {
     Streams,
 }
 
-/// What moves the bytes of a path.
+/// The part that moves the bytes of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
@@ -62,13 +62,13 @@ pub struct PathInfo {
     /// Why it opens them without O_DIRECT unless that is requested; absent where O_DIRECT is what
     /// the path is for.
     pub buffered_because: Option<&'static str>,
-    /// What moves its bytes.
+    /// The part that moves its bytes.
     pub backend: Backend,
     /// Whether it moves blocks in batches, so that a number of blocks per batch has an effect.
     pub batches: bool,
     /// Whether it spreads work over streams of the GPU, so that a number of streams has an effect.
     pub streams: bool,
-    /// What memory its bytes may end in; the first is the default.
+    /// The kinds of memory in which its bytes may end; the first is the default.
     pub memory: &'static [MemoryKind],
     /// Whether a read may come from, or stay in, page-locked host memory that all workers of a job
     /// share, from where a copy of its own takes each block to GPU memory.

@@ -124,7 +124,7 @@ const MOST_KEYS: usize = 2000;
 const MOST_PATHS: usize = 4 << 20;
 const TOO_MANY: &str = "it has more keys, or longer ones, than a configuration of cuFile's";
 
-/// What is left of these limits.
+/// The rest of these limits.
 #[derive(Debug)]
 struct Budget {
     keys: usize,

@@ -59,7 +59,7 @@ impl Repeats {
         self.0
     }
 
-    /// What [`Repeats::bits`] said. `None` for a number that it never says.
+    /// The value that [`Repeats::bits`] returned. `None` for a number that it never says.
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         let (log, own) = (bits & 0xff, bits >> 8);
@@ -111,7 +111,7 @@ impl Repeats {
     }
 }
 
-/// What the words of a file follow from. A number alone is a key of which nothing repeats.
+/// The key from which the words of a file follow. A number alone is a key of which nothing repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The state of the generator before word 0.
@@ -126,7 +126,7 @@ impl From<u64> for Key {
 }
 
 impl Key {
-    /// What the generator mixes for word `w`.
+    /// The number that the generator mixes for word `w`.
     #[must_use]
     pub fn state(self, w: u64) -> u64 {
         self.seed.wrapping_add(self.repeats.source(w).wrapping_mul(GOLDEN))
@@ -166,8 +166,8 @@ pub fn unmix(mut z: u64) -> u64 {
     z ^ z >> 30 ^ z >> 60
 }
 
-/// What the keys of a data set's files follow from. A number alone is a salt of whose files
-/// nothing repeats.
+/// The number from which the keys of a data set's files follow. A number alone is a salt of whose
+/// files nothing repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Salt {
     pub number: u64,

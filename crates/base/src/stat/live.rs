@@ -32,7 +32,7 @@ impl std::ops::AddAssign for LiveTotals {
 }
 
 impl LiveTotals {
-    /// What was added since `earlier`; nothing where that is the later one.
+    /// The amounts added since `earlier`; nothing where that is the later one.
     #[must_use]
     pub fn since(&self, earlier: &LiveTotals) -> LiveTotals {
         LiveTotals {
@@ -46,7 +46,7 @@ impl LiveTotals {
     }
 }
 
-/// What one worker counts of one direction, before its ramp is over or after it.
+/// The counts of one worker in one direction, before its ramp is over or after it.
 #[derive(Debug, Default)]
 struct Side {
     bytes: AtomicU64,

@@ -43,7 +43,7 @@ impl Percentile {
         Percentile(number * (MILLIONTHS / 100))
     }
 
-    /// What a table shows: those asked for, else the usual ones.
+    /// The percentiles of a table: those asked for, else the usual ones.
     #[must_use]
     pub fn shown(asked: &[Percentile], usual: &[Percentile]) -> Vec<Percentile> {
         if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }

@@ -5,7 +5,7 @@
 //! falls by less than the limit from one value to the next. Both limits may be per cent of the
 //! mean.
 
-/// What must be below which limit.
+/// The limit, and which value must stay below it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyRule {
     /// The slope of the line through the window, in place of the largest deviation from its mean.
@@ -16,7 +16,7 @@ pub struct SteadyRule {
     pub percent: bool,
 }
 
-/// What a window showed.
+/// The result of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadySeen {
     /// Mean of the window, in the values' unit.

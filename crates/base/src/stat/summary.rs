@@ -1,12 +1,13 @@
-//! What a histogram says, as records keep it.
+//! The summary of a histogram, as records keep it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::stat::{Histogram, Percentile, enough_for};
 
-/// What a histogram says, in nanoseconds. A percentile for which there were too few values (see
-/// [`enough_for`]) is absent; those of records of before the rule are dropped as they are read.
+/// The summary of a histogram, in nanoseconds. A percentile for which there were too few values
+/// (see [`enough_for`]) is absent; those of records of before the rule are dropped as they are
+/// read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self")]
 pub struct Summary {

@@ -1,4 +1,4 @@
-//! What one worker counted, reads and writes apart.
+//! The counts of one worker, reads and writes apart.
 
 use crate::stat::Histogram;
 

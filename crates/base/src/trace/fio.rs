@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::trace::read::{Place, TraceError};
 use crate::trace::{Call, End, Format, Op, OtherActions, Trace, TraceFile};
 
-/// What is wrong, and the column of the word where it is.
+/// The error, and the column of the word where it is.
 type Wrong = (u64, String);
 
 /// Reads a trace of fio's.

@@ -8,7 +8,7 @@
 //! any file. A writer appends whole frames, each with a checksum, so that what was written before
 //! the program was killed can be read; a damaged frame is an error with its offset.
 //!
-//! What may not live here: doing an I/O, reading a clock, and what a load makes of a trace
+//! It neither does an I/O nor reads a clock, and does not make a load from a trace
 //! (`gpuio_job::workload::replay`). Pure: bytes come in and go out.
 
 mod fio;
@@ -30,7 +30,7 @@ pub const MAGIC: [u8; 8] = *b"GPUIOTRC";
 /// Most holes that are recorded of a file.
 pub const HOLES_MOST: usize = 1024;
 
-/// What a program did with its files.
+/// The calls of a program on its files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     /// Where it comes from.
@@ -64,7 +64,7 @@ pub enum Format {
 pub enum End {
     /// The program ended, or the file has no mark of an end (fio's).
     Whole,
-    /// Without its mark: the program was killed or still runs. What came before is here.
+    /// Without its mark: the program was killed or still runs. Calls before that are here.
     Open,
     /// In the middle of the frame that begins at this byte, which is left out.
     Cut(u64),
@@ -141,7 +141,7 @@ pub struct Call {
     pub gpu: Option<u32>,
 }
 
-/// What a call is ordered by.
+/// The thread, batch or stream that a call is ordered in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Within {
     /// Its thread: it blocked.

@@ -22,7 +22,7 @@ const FRAME_HEAD: usize = 8;
 #[error("{at}: {what}")]
 pub struct TraceError {
     pub at: Place,
-    /// What is wrong there, and what that means.
+    /// The error there, and its meaning.
     pub what: String,
 }
 

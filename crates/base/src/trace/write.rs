@@ -16,7 +16,7 @@ pub(crate) const IN_BATCH: u8 = 2;
 pub(crate) const IN_STREAM: u8 = 4;
 pub(crate) const HAS_GPU: u8 = 8;
 
-/// What records of calls are relative to, from the frame's start on.
+/// The base of relative values in records of calls, from the frame's start on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Before {
     pub(crate) begin_ns: u64,

@@ -13,7 +13,7 @@ pub struct UnitError {
     /// Byte offset in `input` of the first character that does not fit, from 0.
     /// Equal to `input.len()` where the text ends too early.
     pub at: usize,
-    /// What is accepted, in words and with an example.
+    /// The accepted form, in words and with an example.
     pub expected: &'static str,
 }
 

@@ -18,7 +18,7 @@ pub enum Powers {
     Iec,
 }
 
-/// What the process prints everywhere, where that was requested.
+/// The powers that the process prints everywhere, where they were requested.
 static REQUESTED: OnceLock<Powers> = OnceLock::new();
 
 /// From now on all `human_*` forms of bytes have these powers, whatever each has by itself. To be

@@ -3,8 +3,8 @@
 //!
 //! Two families, never mixed:
 //!
-//! * `parse_*` and `format_*` are exact. What `format_*` prints, `parse_*` reads back to the
-//!   same value. They are for options, job files and records.
+//! * `parse_*` and `format_*` are exact. A text from `format_*` is read back by `parse_*` to the
+//!   same value. Both are for options, job files and records.
 //! * `human_*` rounds to three significant digits. It is for people and is never read back.
 //!
 //! Every function takes no lock, reads no locale, can be called from any thread, and is pure but

@@ -1,4 +1,4 @@
-//! What a PCIe link carries, by its speed and width.
+//! The rate of a PCIe link, by its speed and width.
 
 /// Bytes per second in one direction that a PCIe link carries for packets, headers of the packets
 /// included: what its line code, or its flits' own bytes, leave of the bits on the wire. Rounded

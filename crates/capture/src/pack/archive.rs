@@ -29,7 +29,7 @@ pub enum PackError {
     #[error("{path}: it holds {what}; no capture does")]
     TooMuch {
         path: String,
-        /// What is too much.
+        /// The part that is too much.
         what: &'static str,
     },
     /// There is nothing of `/sys` or `/proc` in it.
@@ -40,7 +40,7 @@ pub enum PackError {
 /// The tar of a capture, its manifest first.
 ///
 /// # Errors
-/// What the tar's writer refuses: a name that does not fit.
+/// Refusals of the tar's writer: a name that does not fit.
 pub fn write(redacted: &Redacted) -> io::Result<Vec<u8>> {
     let mut tar = Builder::new(Vec::new());
     let list = manifest(redacted);

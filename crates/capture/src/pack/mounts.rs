@@ -193,7 +193,7 @@ pub(super) fn group(path: &str, secrets: &mut Secrets) -> String {
     out
 }
 
-/// What was mounted. Kernel names of devices stay, as the facts hang on them.
+/// The source of a mount. Kernel names of devices stay, as the facts hang on them.
 fn source(from: &str, kind: &str, devices: &BTreeSet<String>, secrets: &mut Secrets) -> String {
     if let Some(device) = from.strip_prefix("/dev/") {
         return format!("/dev/{}", device_name(device, devices, secrets));

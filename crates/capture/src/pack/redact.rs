@@ -1,4 +1,4 @@
-//! What is done to each file of a capture, by its path.
+//! The redaction of each file of a capture, by its path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use super::{ADDRESSES_KEPT, mounts};
 pub struct Redacted {
     /// The files as they go into the capture.
     pub tree: Tree,
-    /// What was taken, by path.
+    /// The redactions, by path.
     pub taken: Vec<Taken>,
     /// How many secrets of each kind were replaced.
     pub counts: BTreeMap<Secret, usize>,
@@ -168,7 +168,7 @@ impl Work {
             }
             "proc/self/cgroup" => return each_line(text, |line| mounts::group(line, secrets)),
             "proc/cmdline" => return settings::parse_command_line(text).join(" ") + "\n",
-            // Of releases `1.0.0.71`, of GPUs UUIDs, and numbers.
+            // Numbers of releases (`1.0.0.71`), UUIDs of GPUs, and other numbers.
             "proc/driver/nvidia-fs/stats" => return scrub(text, true, secrets),
             "proc/net/route" => return each_line(text, |line| route(line, secrets)),
             "proc/net/ipv6_route" => return each_line(text, |line| route_v6(line, secrets)),
@@ -185,7 +185,7 @@ impl Work {
                 word(text, |word| secrets.token(Secret::Serial, word))
             }
             "name" if above == "dm" => word(text, |word| secrets.token(Secret::Volume, word)),
-            // What made the volume stands before the first hyphen.
+            // The maker of the volume stands before the first hyphen.
             "uuid" if above == "dm" => word(text, |word| match word.split_once('-') {
                 Some((maker, uuid)) => format!("{maker}-{}", secrets.token(Secret::Uuid, uuid)),
                 None => secrets.token(Secret::Uuid, word),

@@ -18,7 +18,7 @@ pub enum Secret {
     Mac,
     /// An IP address.
     Address,
-    /// What a mount was mounted from, or a part of it.
+    /// The source of a mount, or a part of it.
     Source,
     /// A logical volume, or what else the device mapper made.
     Volume,
@@ -107,7 +107,8 @@ impl Secrets {
         self.names.get(word).copied()
     }
 
-    /// What stands for a secret: `serial3`; a UUID and a hardware address keep their form.
+    /// The token that stands for a secret: `serial3`; a UUID and a hardware address keep their
+    /// form.
     pub(super) fn token(&mut self, kind: Secret, value: &str) -> String {
         if self.keep_addresses && matches!(kind, Secret::Host | Secret::Source) {
             return value.to_owned();

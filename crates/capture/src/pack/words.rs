@@ -25,7 +25,7 @@ pub(super) fn scrub(text: &str, versions: bool, secrets: &mut Secrets) -> String
     out
 }
 
-/// What addresses, UUIDs and names are made of.
+/// The characters of addresses, UUIDs and names.
 fn is_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '-' | '_')
 }

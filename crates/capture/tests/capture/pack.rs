@@ -11,7 +11,7 @@ use gpuio_testkit::tree;
 
 const TABLES: [&str; 4] = [DGX_2, DGX_A100, DGX_STATION, VIRTUAL];
 
-/// What must not be left of the machine of [`secretive`].
+/// Secrets of the machine of [`secretive`] that must be gone.
 const SECRETS: [&str; 27] = [
     "atlas17",
     "filer3",
@@ -93,7 +93,7 @@ fn captures_of_servers_give_the_same_answers() {
     }
 }
 
-/// What nvidia-fs counted comes along, with its release and without the GPUs' UUIDs.
+/// The counts of nvidia-fs come along, with its release and without the GPUs' UUIDs.
 #[test]
 fn captures_hold_what_nvidia_fs_counted() {
     let tree = tree::build(TABLES[0]);

@@ -27,7 +27,7 @@ fn of(parts: usize) -> Captured {
     captured
 }
 
-/// Of each mount, whether GDS can be on for GPU 0, and whether each data path works.
+/// For each mount, whether GDS can be on for GPU 0, and whether each data path works.
 fn answers(captured: &Captured) -> Vec<(String, Vec<Answer>, String)> {
     let machine = &captured.machine;
     let gpu = gpu_of(machine, "0").map_or(Gpu::None, Gpu::Real);

@@ -71,7 +71,7 @@ impl Answers {
 
     fn port(&self, name: &str) -> Option<&RdmaPort> {
         let mut all = self.captured.machine.nics.iter().flat_map(|nic| &nic.rdma);
-        // Of two ports the one that is up.
+        // The one of two ports that is up.
         all.find(|one| one.name == name)?.ports.last()
     }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::formats;
 
-/// What to explain.
+/// The rules to explain.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The warning or rule
@@ -24,7 +24,7 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
-    /// What to make
+    /// The files to make
     pub(crate) what: What,
     /// Directory for the files; none of them may exist
     pub(crate) directory: PathBuf,

@@ -96,7 +96,7 @@ impl<Own> Keyed<Own> {
         verb.into_iter().flat_map(Command::get_arguments).filter(other).cloned().collect()
     }
 
-    /// What the last of these flags says, as it was written; empty for a bare flag.
+    /// The value of the last of these flags, as it was written; empty for a bare flag.
     pub(crate) fn written(&self, key: &str) -> Option<&str> {
         self.flags_of(key).next_back().map(|given| given.written.as_deref().unwrap_or_default())
     }
@@ -305,7 +305,8 @@ fn one(key: &str, flag: Option<&Flag>, spelled: &'static str, text: &str) -> Giv
     }
 }
 
-/// Of `--direct --buffered` neither is more right; with values, fio's way, they may say the same.
+/// Neither flag of `--direct --buffered` is more right; with values, fio's way, they may say the
+/// same.
 fn refuse_opposites(all: &[(usize, Option<&Flag>, Given)]) -> Result<(), clap::Error> {
     let bare = |flag: &str| all.iter().any(|(.., it)| it.flag == flag && it.written.is_none());
     for (_, flag, it) in all {
@@ -324,7 +325,7 @@ mod tests {
     use super::*;
     use crate::args::{Verb, parse};
 
-    /// What a command line sets, or the first line of what is wrong with it.
+    /// The settings of a command line, or the first line of its error.
     fn said(line: &str) -> String {
         let work = match parse(line.split(' ')).map(|cli| cli.verb) {
             Ok(Verb::Bench(bench)) => bench.work,

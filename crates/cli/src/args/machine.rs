@@ -36,7 +36,7 @@ pub(crate) struct Topo {
     pub(crate) keep_addresses: bool,
 }
 
-/// What to check, and of which machine.
+/// The checks to make, and the machine.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Run only these rules: comma-separated list
@@ -81,7 +81,7 @@ pub(crate) struct Check {
     pub(crate) save: Save,
 }
 
-/// What to pair, for which load, and on which machine.
+/// The devices to pair, the load and the machine.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// GPUs by number, name, UUID or PCI address: comma-separated list [all]

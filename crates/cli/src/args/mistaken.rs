@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What to type instead, where fio's flags have one dash, or `-f` names a job file.
+/// Suggests the words to type instead, where fio's flags have one dash, or `-f` names a job file.
 pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String>
     any.then(|| format!("error: flags of gpuio have two dashes:\n  gpuio bench {}", line.join(" ")))
 }
 
-/// What to type instead, where the flag that clap refused is one of gdsio's.
+/// Suggests the words to type instead, where the flag that clap refused is one of gdsio's.
 pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -68,8 +68,8 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
     ))
 }
 
-/// What to type instead, where a word that is no file follows a flag which takes its value only
-/// after an equals sign: `--verify off` names a job file.
+/// Suggests the words to type instead, where a word that is no file follows a flag which takes its
+/// value only after an equals sign: `--verify off` names a job file.
 pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<String> {
     let verb = command.find_subcommand(words.get(1)?.to_str()?)?;
     let flags = words.iter().zip(words.iter().skip(1)).take_while(|(word, _)| *word != "--");
@@ -88,8 +88,8 @@ pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<Strin
     None
 }
 
-/// What to type instead, where clap refused a file without its verb, a path instead of a process,
-/// or a flag that has another name here.
+/// Suggests the words to type instead, where clap refused a file without its verb, a path instead
+/// of a process, or a flag that has another name here.
 pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) -> Option<String> {
     let verb = words.get(1)?.to_str()?;
     let said = |kind| match error.get(kind) {

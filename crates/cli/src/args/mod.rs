@@ -239,7 +239,7 @@ pub(crate) struct Bench {
     pub(crate) ranks: RankFlags,
 }
 
-/// What to run, and where: flags shared by `bench` and `sweep`.
+/// The load to run, and where: flags shared by `bench` and `sweep`.
 pub(crate) type Work = Keyed<LoadFlags>;
 
 /// Those of them that set no key.
@@ -305,7 +305,7 @@ pub(crate) struct CufileFlags {
     pub(crate) cufile_set: Vec<String>,
 }
 
-/// What to print and save.
+/// The output to print and save.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Out {
@@ -365,7 +365,7 @@ pub(crate) fn parser() -> Command {
     verbs.into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, keys::parsed))
 }
 
-/// What these words say.
+/// Reads a command line from these words.
 pub(crate) fn parse<I, W>(words: I) -> Result<Cli, clap::Error>
 where
     I: IntoIterator<Item = W>,

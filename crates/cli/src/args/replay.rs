@@ -28,7 +28,7 @@ pub(crate) struct ReplayFlags {
     /// that its thread made before it, too) [asap]
     #[arg(long, value_name = "PACE", value_parser = ["asap", "recorded"])]
     pub(crate) pace: Option<String>,
-    /// What a call waits for: observed (all calls that had ended when the program made it) or
+    /// Calls that a call waits for: observed (all calls that had ended when the program made it) or
     /// threads (those of its own thread or stream) [observed]
     #[arg(long, value_name = "ORDER", value_parser = ["observed", "threads"])]
     pub(crate) order: Option<String>,

@@ -7,7 +7,7 @@ use clap::Args;
 use super::Save;
 use crate::formats;
 
-/// What to print.
+/// The record to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// A record saved with -o NAME.json, or a journal
@@ -33,7 +33,7 @@ fn metric() -> String {
     )
 }
 
-/// What to compare.
+/// The records to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Files or directories, the baseline first

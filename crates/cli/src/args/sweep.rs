@@ -25,7 +25,7 @@ fn over() -> String {
     format!("Key that sets the load for --latency-target: {keys}, and its range [depth=1..256]")
 }
 
-/// What to vary, how often, and the load that all points share.
+/// The parameters to vary, how often, and the load that all points share.
 #[derive(Debug, Args)]
 pub(crate) struct Sweep {
     /// Job file with one job: the load that all points share; bench flags override it
@@ -36,7 +36,7 @@ pub(crate) struct Sweep {
     pub(crate) work: Work,
     #[command(flatten)]
     pub(crate) ranks: RankLimits,
-    /// Of `gpuio workload`: the preset that is the job file.
+    /// The preset that is the job file, for `gpuio workload`.
     #[arg(skip)]
     pub(crate) workload: Option<&'static Preset>,
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// What to watch, and how to show it.
+/// The run to watch, and the form of its display.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     /// Files, mounts, drives, arrays, network interfaces, or GPUs (GPU0) [all active devices]
@@ -35,7 +35,7 @@ pub(crate) struct Top {
 }
 
 impl Top {
-    /// What is printed where there is no screen; none where that was not said.
+    /// Whether JSON is printed where there is no screen; none where no format was named.
     pub(crate) fn is_json(&self) -> Option<bool> {
         let named = self.format.as_deref().map(|name| name == "json");
         named.or(self.json.then_some(true)).or(self.plain.then_some(false))

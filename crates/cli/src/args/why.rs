@@ -14,7 +14,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   gpuio why --from machine.tar        # another machine: a file of gpuio topo --capture
   gpuio why 4711                      # a running program";
 
-/// What to answer for.
+/// The subject of the question.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Process ID of a running program

@@ -10,7 +10,7 @@ pub(crate) struct Workload {
     /// list; show, and a name; or the workload to run: a preset, or a job file of your own
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// With show: the preset. Of a workload that reads files of yours, such as safetensors: their
+    /// With show: the preset. For a workload that reads files of yours, such as safetensors: their
     /// directory
     #[arg(value_name = "PRESET|DIRECTORY")]
     pub(crate) shown: Option<String>,
@@ -34,8 +34,8 @@ pub(crate) struct WorkloadFlags {
     /// With several values: runs of each [3]
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<String>,
-    /// Of kv-cache: whose caches: llama3-8b, llama3-8b-cpu, llama3-70b or deepseek-v3; kv-cache
-    /// --model llama3-8b is the preset kv-cache-llama3-8b
+    /// The model of kv-cache: llama3-8b, llama3-8b-cpu, llama3-70b or deepseek-v3; kv-cache --model
+    /// llama3-8b is the preset kv-cache-llama3-8b
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     #[command(flatten)]

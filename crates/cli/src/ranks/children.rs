@@ -27,7 +27,7 @@ use crate::interrupt;
 use crate::output;
 use crate::verb::sweep::{ChildOf, DATA, child_command, end_of};
 
-/// What a process needs to know to be a rank among children.
+/// The facts that make a process a rank among children.
 const VARIABLE: &str = "GPUIO_RANK_OF";
 
 /// A child's place, from its parent.
@@ -49,7 +49,7 @@ pub(crate) fn is_child() -> bool {
     environment::variable(VARIABLE).is_some()
 }
 
-/// What rank 0 sends before each run.
+/// The order that rank 0 sends before each run.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
     /// Start this, as a rank among the members.

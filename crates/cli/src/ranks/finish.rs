@@ -16,7 +16,7 @@ use crate::journal::Journal;
 use crate::outcome::{self, Kind};
 use crate::ui::terminal_width;
 
-/// What rank 0 does with the merged record: prints and saves it.
+/// Rank 0's last step with the merged record: prints and saves it.
 pub(crate) type Write<'a> = Box<dyn FnOnce(&Record) -> Result<(), Failure> + 'a>;
 
 /// Leaves after the job was ended before there was anything to collect: rank 0 says why and lets

@@ -1,7 +1,7 @@
 //! A verb as one of the ranks of an MPI job, and `gpuio check` of their hosts
 //! (`Joined::of_each_host`).
 //!
-//! What the ranks do, in this order, each step an exchange in which rank 0 decides (`gpuio_ranks`):
+//! The steps of the ranks, in this order, each an exchange in which rank 0 decides (`gpuio_ranks`):
 //!
 //! 1. `hello`: version, host and process of each; back comes the number on the host, for
 //!    `{local_rank}`.
@@ -54,7 +54,7 @@ pub(crate) const LIBRARY_VARIABLE: &str = "GPUIO_MPI";
 /// A rank that does nothing for this long hangs, unless `--rank-timeout` says otherwise.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// What a rank says of itself first. The version comes first: what follows is compared after it.
+/// The first message of a rank. The version comes first: what follows is compared after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Hello {
     version: String,
@@ -99,7 +99,7 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
             clock: gpuio_page::monotonic_ns,
             limits: Limits::of(idle.unwrap_or(IDLE), size),
             stop: interrupt::flag(),
-            // What other children print is thrown away.
+            // The output of other children is thrown away.
             shows_all: !children::is_child(),
             report: Box::new(|why| output::print_always(&format!("error: {why}"))),
         }
@@ -289,7 +289,7 @@ impl Joined {
         Journal::of_rank(output, self.ranks.rank(), &self.own().host)
     }
 
-    /// What this process said of itself.
+    /// The first message of this process.
     fn own(&self) -> &Hello {
         &self.hellos[self.ranks.rank() as usize]
     }

@@ -1,5 +1,5 @@
-//! What each rank takes of its machine: `{rank}`, `{host}` and `{local_rank}` in names, the table
-//! before a run, and what two ranks must not share.
+//! The place of each rank on its machine: `{rank}`, `{host}` and `{local_rank}` in names, the table
+//! before a run, and the devices and files that two ranks must not share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -22,7 +22,7 @@ pub(crate) struct Place {
     pub(crate) rank: Option<u32>,
     pub(crate) local_rank: u32,
     pub(crate) host: String,
-    /// What a plan needs to know of the others.
+    /// The facts about the others that a plan needs.
     pub(crate) among: Option<RankPlace>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn on_next_host(hosts: &[&str], rank: u32) -> Result<u32, String> {
     Ok(of_host[(at + 1) % of_host.len()].1[local])
 }
 
-/// What ranks may share, where that is wanted.
+/// The devices that ranks may share, where that is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) gpu: bool,
@@ -106,7 +106,7 @@ impl Share {
     }
 }
 
-/// What one rank will use.
+/// The devices that one rank will use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Placed {
     host: String,
@@ -270,14 +270,14 @@ fn nics(mounts: &BTreeSet<String>) -> Vec<String> {
     names
 }
 
-/// What a plan uses of a machine's storage.
+/// The storage of a machine that a plan uses.
 #[derive(Default)]
 struct Found {
     files: Vec<Used>,
     /// The devices behind them.
     devices: Vec<String>,
     mounts: BTreeSet<String>,
-    /// What all ranks must share.
+    /// The files that all ranks must share.
     common: Vec<Common>,
 }
 
@@ -323,7 +323,7 @@ fn files(plan: &Plan, kernel: &str) -> Found {
             all.push(Used { path, identity, group: job.group, from, to, writes, stripe });
         }
         if let (true, Some(directory)) = (job.reads_another_rank(), &job.directory) {
-            // Of a name that nothing has, the identity is that of the directory.
+            // A name that nothing has yet takes the identity of its directory.
             let path = Path::new(directory).join(".gpuio-shared");
             let storage =
                 gpuio_host::target_storage(&Root::live(), existing(&path), &mut Vec::new());
@@ -345,8 +345,8 @@ fn existing(path: &Path) -> &Path {
     above.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What tells whether two ranks mean the same file: on a file system of several hosts its server's
-/// name for it; else the kernel it belongs to with the inode of the directory.
+/// Tells whether two ranks mean the same file: on a file system of several hosts its server's name
+/// for it; else the kernel it belongs to with the inode of the directory.
 fn identity(path: &Path, kind: TargetKind, storage: &TargetStorage, kernel: &str) -> String {
     let base = existing(path);
     let rest = path.strip_prefix(base).unwrap_or(path).display();

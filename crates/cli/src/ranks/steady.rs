@@ -1,7 +1,7 @@
-//! What ranks agree on while they run: whether a job has become steady on all of them, where rank 0
-//! adds up what they count, and how far all go on after a stonewall, where it takes the largest
-//! number. What is posted is not waited for: some hundred bytes per check of the criterion, one a
-//! second by default.
+//! The agreements of ranks while they run: whether a job has become steady on all of them, where
+//! rank 0 adds up what they count, and how far all go on after a stonewall, where it takes the
+//! largest number. Messages are not waited for: some hundred bytes per check of the criterion, one
+//! a second by default.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{parse, to_bytes};
 
-/// What ranks post: with the number of the start, since what is under way may be of an earlier one.
+/// Messages between ranks. Each carries its start's number, because messages of an earlier start
+/// may still arrive.
 #[derive(Debug, Serialize, Deserialize)]
 enum Post {
     /// From a rank: the job, the number of the interval, and [`Interval`].
@@ -40,7 +41,7 @@ struct OfJob {
     parts: BTreeMap<u64, BTreeMap<u32, Interval>>,
     next: u64,
     steady: Option<Steady>,
-    /// What ranks have said of the stonewall; on rank 0.
+    /// The ranks' messages about the stonewall; on rank 0.
     walls: BTreeMap<u32, u64>,
     wear_out: Option<u64>,
 }
@@ -66,7 +67,7 @@ impl Agreement {
         ranks.post(&to_bytes(&Post::Part { start: self.start, job, nth, part }));
     }
 
-    /// What was decided of a job.
+    /// The decision about a job.
     pub(super) fn of(&mut self, ranks: &Ranks, job: usize) -> Option<Steady> {
         self.take(ranks);
         self.jobs.get(job)?.steady

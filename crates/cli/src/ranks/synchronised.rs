@@ -31,7 +31,7 @@ struct Go {
     bound_ns: u64,
 }
 
-/// What a rank says in exchange `times`: a job's time on rank 0's clock and its bytes.
+/// A rank's message in exchange `times`: a job's time on rank 0's clock and its bytes.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Times {
     begin_ns: u64,
@@ -41,10 +41,10 @@ struct Times {
 
 /// The answer: bounds on rank 0's clock, by job.
 type Bounds = Vec<Option<(u64, u64)>>;
-/// What a rank says in exchange `moved`: bytes until the two bounds, each with its error.
+/// A rank's message in exchange `moved`: bytes until the two bounds, each with its error.
 type Parts = Vec<[(u64, u64); 2]>;
 
-/// What is kept of the running group, and of finished ones.
+/// The state of the running group, and of finished ones.
 #[derive(Debug, Default)]
 struct State {
     go: Go,
@@ -66,10 +66,10 @@ struct State {
     times: Vec<BTreeMap<String, TimeSpan>>,
 }
 
-/// What is known after the run besides the record: on rank 0 what it learned of all.
+/// The facts known after the run besides the record: on rank 0 those learned of all.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// What this rank's jobs take of its machine's parts, for the expectation of all ranks.
+    /// The load of this rank's jobs on its machine's parts, for the expectation of all ranks.
     pub(crate) portions: Vec<Portion>,
     pub(super) offsets: Vec<ClockOffset>,
     pub(super) groups: Vec<RankGroup>,
@@ -105,14 +105,14 @@ impl<'a> Synchronised<'a> {
         Synchronised { ranks, head, plan, name, snapshots, state: Mutex::default() }
     }
 
-    /// What rank 0 learned; empty on others.
+    /// The facts that rank 0 learned; empty on others.
     pub(crate) fn learned(self) -> Learned {
         let State { offsets, groups, times, .. } =
             self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Learned { offsets, groups, times, portions: Vec::new() }
     }
 
-    /// What all ranks move together, for rank 0's progress.
+    /// The rate of all ranks together, for rank 0's progress.
     pub(crate) fn tick(&self, tick: &Tick) -> Tick {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates")]
         self.ranks.activity().moves(tick.bytes_per_s as u64, tick.iops as u64, tick.failed);
@@ -241,7 +241,8 @@ impl<'a> Synchronised<'a> {
         }
     }
 
-    /// What this rank moved until the bounds, which are on rank 0's clock as the readings are.
+    /// The bytes that this rank moved until the bounds, which are on rank 0's clock as the readings
+    /// are.
     fn parts(&self, bounds: &Bounds, spans: &[Option<JobTimes>]) -> Parts {
         let state = hold(&self.state);
         let each = bounds.iter().zip(spans).zip(&state.moved);

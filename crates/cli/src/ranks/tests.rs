@@ -53,7 +53,7 @@ fn ranks_of_different_versions_are_sent_back_and_both_are_named() {
          hosts"
     );
     assert_eq!(refusals(&to_bytes(&older)), [Ended(expected.clone(), 2), Ended(expected, 2)]);
-    // Of a version that says something else first, the number is not known.
+    // The number of a version that says something else first is not known.
     let [first, other] = refusals(b"{\"release\": 7}");
     assert_eq!(first, other);
     assert!(first.0.contains("rank 1 runs another version of gpuio than rank 0"), "{first}");

@@ -194,7 +194,7 @@ mod tests {
             TcpStream::connect(self.at).unwrap()
         }
 
-        /// What a client receives that sends these bytes and, perhaps, closes its side.
+        /// The answer to a client that sends these bytes and, perhaps, closes its side.
         fn received(&self, bytes: &[u8], close: bool) -> String {
             let mut client = self.connect();
             // The server may have answered before all is written.

@@ -172,7 +172,7 @@ fn sink(bench: &Bench) -> Result<Sink, Failure> {
     if own_file { Sink::open_quick(&bench.out) } else { Sink::open(&bench.out, quick) }
 }
 
-/// What ranks would each do by itself, and can't be added.
+/// Refuses features that ranks would each use by themselves and whose results can't be added.
 fn refuse_on_ranks(plan: &Plan) -> Result<(), Failure> {
     let ceilings = plan.jobs.iter().any(|job| job.ceilings_ns.is_some());
     if plan.jobs.iter().any(|job| job.logs.is_some()) {
@@ -315,7 +315,7 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
     })
 }
 
-/// What fio's words for numbers of the machine stand for.
+/// The value of fio's words for numbers of the machine.
 fn number_of_machine(word: &str) -> Option<String> {
     let host = || gpuio_host::collect(&Root::live());
     Some(match word {

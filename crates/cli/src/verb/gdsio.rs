@@ -348,7 +348,7 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
     Some((plan, result))
 }
 
-/// What [`trouble`] has a line for, or several.
+/// The kinds for which [`trouble`] has one line or several.
 fn said(record: &Record) -> Vec<Kind> {
     let failed = record.jobs.iter().any(|job| !job.failures.is_empty());
     let wrong = |job: &JobResult| job.verify.as_ref().is_some_and(|it| !it.mismatches.is_empty());

@@ -19,7 +19,7 @@ use crate::output;
 /// Whether something is available, or why not.
 type State = Result<(), String>;
 
-/// What paths need of this machine.
+/// The facts about this machine that paths need.
 struct Needs {
     /// Number of GPUs.
     gpus: Result<u32, String>,
@@ -50,7 +50,7 @@ impl Needs {
         }
     }
 
-    /// What a path lacks; each item names the section with the reason.
+    /// The needs that a path lacks; each item names the section with the reason.
     fn lacks(&self, row: &path::PathEntry) -> State {
         let least = if row.info.via_gpu { 2 } else { u32::from(row.info.needs_gpu) };
         let gpu = match self.gpus {

@@ -208,7 +208,7 @@ fn soft_gpu_settings() {
     ran.exits(3).prints(&["no GPU"]);
 }
 
-/// What to inject is judged with the plan, before a data set is made for it.
+/// Faults to inject are judged with the plan, before a data set is made for it.
 #[test]
 fn faults_to_inject() {
     refused(
@@ -223,7 +223,8 @@ fn faults_to_inject() {
     bench(dir.path(), "--inject boom=1% --size 1m --dry-run").exits(2).prints(&["boom"]);
 }
 
-/// What has no end, or is no file, is refused before a byte of it is read; and what is too long.
+/// Inputs that have no end, or are no files, are refused before a byte of them is read; and those
+/// that are too long.
 #[test]
 fn inputs_without_an_end() {
     let dir = scratch();

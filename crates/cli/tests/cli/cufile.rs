@@ -213,7 +213,7 @@ fn a_plan_repeats_itself() {
 const GDS: &str = "path=gds\ngpu=software\nrw=randread\nbs=32k\nsize=1m\nruntime=100ms\n\
                    directory=d\nkeep=1\n";
 
-/// What fails where both are run in one process, which reads cuFile's configuration once.
+/// Two configurations fail in one process, which reads cuFile's configuration once.
 #[test]
 fn two_configurations_of_cufile_run_in_turns() {
     let dir = scratch();

@@ -1,5 +1,5 @@
 //! The command lines of README and docs run, on gpuio's software GPU where they name a GPU, with
-//! short times and small files. What can't run here is listed with its reason.
+//! short times and small files. Lines that can't run here are listed with the reason.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -196,7 +196,7 @@ fn made_small(line: &str, pid: u32, number: usize) -> Vec<String> {
     words
 }
 
-/// What an earlier line made is not in this one's way.
+/// Removes files of an earlier line that would be in this one's way.
 fn remove_outputs(dir: &Path, words: &[String]) {
     for pair in words.windows(2) {
         if ["-o", "--write", "--capture"].contains(&pair[0].as_str()) {

@@ -103,7 +103,7 @@ fn gdsio_lines() {
     }
 }
 
-/// What was planned is what runs, and the record's plan is that text again.
+/// The printed plan is the one that runs, and the record's plan is that text again.
 #[test]
 fn the_printed_plan_runs() {
     let dir = scratch();

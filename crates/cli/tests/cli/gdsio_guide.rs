@@ -1,5 +1,5 @@
-//! What NVIDIA's guide has people do with gdsio: files created by writes and read afterwards, its
-//! table of transfer types, and the samples in `examples/gdsio`.
+//! The uses of gdsio in NVIDIA's guide: files created by writes and read afterwards, its table of
+//! transfer types, and the samples in `examples/gdsio`.
 
 use std::path::Path;
 
@@ -117,7 +117,7 @@ fn nvlinks_are_refused_where_nothing_would_use_them() {
     gdsio(dir.path(), "off.gdsio").exits(0);
 }
 
-/// What goes wrong for many threads alike is said once, with how many.
+/// An error of many threads alike is printed once, with how many.
 #[test]
 fn many_threads_say_an_error_once() {
     let dir = scratch();

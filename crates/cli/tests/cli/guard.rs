@@ -117,7 +117,7 @@ fn a_foreign_file_named_as_ours() {
     assert_eq!(std::fs::read_to_string(dir.path().join("d/gpuio.0")).unwrap(), "diary");
 }
 
-/// What we made in one run is known in the next, and no longer once somebody changed it.
+/// Files that we made in one run are known in the next, and no longer once somebody changed them.
 #[test]
 fn our_own_files() {
     let dir = scratch();
@@ -204,7 +204,7 @@ fn no_link_is_followed_below_a_directory() {
     assert!(std::fs::read(dir.path().join("mine")).unwrap().iter().all(|byte| *byte == b'm'));
 }
 
-/// What is too short is reported, without advice to make it longer.
+/// A file that is too short is reported, without advice to make it longer.
 #[test]
 fn a_foreign_file_that_is_too_short() {
     let dir = scratch();

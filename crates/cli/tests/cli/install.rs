@@ -1,4 +1,4 @@
-//! What an installation brings besides the program: manual pages, completions, the module of
+//! The contents of an installation besides the program: manual pages, completions, the module of
 //! Python. `cargo xtask dist --check` tests the packages themselves.
 
 use std::path::Path;
@@ -64,7 +64,7 @@ fn shells_read_the_completions() {
             Err(_) => println!("SKIPPED: no {shell} here"),
         }
     }
-    // What bash proposes.
+    // The proposals of bash.
     let dir = made("bash");
     let script = format!(
         ". {}; COMP_WORDS=(gpuio swe); COMP_CWORD=1; _gpuio gpuio swe gpuio; \

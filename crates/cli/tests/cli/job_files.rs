@@ -164,7 +164,7 @@ fn forms() {
     assert!(dir.path().join("a:b").exists() && dir.path().join("c#d").exists());
 }
 
-/// What a first job found does not vanish when the next can't run.
+/// A first job's result does not vanish when the next can't run.
 #[test]
 fn an_error_after_a_result() {
     let dir = scratch();

@@ -81,7 +81,7 @@ fn a_file_for_a_load_with_a_time_is_laid_out_by_all_ranks() {
         assert_eq!(record["setup"]["laid_out_bytes"], 4 << 20);
         assert_eq!(record["jobs"][0]["verify"]["bad_blocks"], 0);
         assert_eq!(record["ranks"]["groups"][0]["jobs"][0]["ends_by"], "stonewall");
-        // What was laid out before is used again, as long as it is.
+        // A file laid out before is used again if it is long enough.
         let read = line.replace("randrw", "randread");
         ranks(mpi, dir.path(), 2, &read.replace("--size 1m", "--size 2m")).exits(0);
         let again = self::record(dir.path(), "r.json");
@@ -139,7 +139,7 @@ fn a_shift_reads_and_verifies_what_another_rank_wrote() {
             let read = format!("{line} --rw read --read-shift");
             ranks(mpi, dir.path(), 4, &format!("{read} rank")).exits(0);
             assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [] as [u64; 0]);
-            // What rank 1 wrote is wrong in one byte: the rank that reads it is to see that.
+            // One byte that rank 1 wrote is wrong: the rank that reads it is to see that.
             let name = if layout == "file-per-thread" { "d/gpuio.1" } else { "d/gpuio.shared" };
             let mut all = bytes(dir.path(), name);
             all[second] ^= 1;

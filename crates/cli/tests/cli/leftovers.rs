@@ -1,4 +1,4 @@
-//! What a run leaves that is killed, and what the next one does about it.
+//! The files that a killed run leaves, and how the next one handles them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -21,7 +21,7 @@ impl Served {
         let line =
             lines.find_map(|line| line.unwrap().strip_prefix("serving http://").map(str::to_owned));
         let at = line.unwrap().split('/').next().unwrap().to_owned();
-        // What it still says must not end it.
+        // Further output must not end it.
         std::thread::spawn(move || lines.for_each(drop));
         Served { child, at }
     }

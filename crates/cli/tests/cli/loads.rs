@@ -1,4 +1,4 @@
-//! What a load does in itself: sizes, laps, times, regions, memory of its own choices.
+//! The properties of a load by itself: sizes, laps, times, regions, memory of its own choices.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ fn laps_and_bytes() {
 /// As many I/Os as were due in that time, started or not.
 #[test]
 fn a_time_is_kept() {
-    // Of thread 0 at 0, 100, 200 and 300 ms, of thread 1 at 50, 150 and 250 ms.
+    // Thread 0 has I/Os at 0, 100, 200 and 300 ms, thread 1 at 50, 150 and 250 ms.
     let line = "--rw randrw --bs 4k --size 1m --runtime 320ms --threads 2 --rate-iops 10 \
                 --directory d";
     let (_, job, _) = one(line);
@@ -72,8 +72,8 @@ fn a_ramp_does_not_count() {
     assert_eq!(begin(ramped) - begin(plain), 400_000_000);
     let (measured, last) = (&ramped["measured"], n(&ramped["last_done_ns"]));
     assert_eq!(n(&measured["end_ns"]) - n(&measured["begin_ns"]), last);
-    // What the engine moved and the job did not count completed in the ramp, where the series has
-    // it.
+    // I/Os that the engine moved and the job did not count completed in the ramp, where the series
+    // has them.
     let (moved, counted) = (n(&ramped["file_leg"]["read_ios"]), n(&ramped["read"]["ios"]));
     let in_ramp = |point: &&Value| point["at_ns"].as_i64().unwrap() <= 0;
     let points = list(&ramped["series"]).iter().filter(in_ramp);

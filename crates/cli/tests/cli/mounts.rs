@@ -1,4 +1,4 @@
-//! What takes a mount or a device of the test's own: a full disk, a block device.
+//! The tests that need a mount or a device of their own: a full disk, a block device.
 //!
 //! Mounts are made in a mount namespace (unshare(1)) that ends with the test, so that nothing is
 //! left behind however it ends.

@@ -103,7 +103,7 @@ fn what_is_not_gpuio_is_refused_on_both_sides() {
             assert!(server.err.read_line(&mut line).unwrap() > 0);
         }
     }
-    // Of the right version, but for streams that nobody has.
+    // The request has the right version, but asks for streams that nobody has.
     let mut stream = TcpStream::connect(&server.at).unwrap();
     let ask = r#"{"Ask":{"direction":"Read","streams":1000000,"ramp":{"secs":0,"nanos":0},"#;
     let ask = format!("{ask}\"runtime\":{{\"secs\":1,\"nanos\":0}}}}}}");
@@ -184,7 +184,7 @@ impl Cable {
         command
     }
 
-    /// What a program prints on this host.
+    /// The output of a program on this host.
     fn run(&self, host: usize, line: &str) -> String {
         let mut command = plain("ip");
         command.args(["netns", "exec", &self.0[host]]).args(words(line));
@@ -230,8 +230,8 @@ fn a_rate_from_outside_is_what_it_measures() {
     let run = |more: &str| -> Ran {
         finish(cable.command(0, dir.path()).args(words(&line)).args(words(more))).exits(0)
     };
-    // Of each 1514 bytes that the discipline counts 1448 are data: MTU 1500 less the headers of
-    // IPv4 and TCP with time stamps (20, 32), and 14 of Ethernet.
+    // Out of each 1514 bytes that the discipline counts, 1448 are data: MTU 1500 less the headers
+    // of IPv4 and TCP with time stamps (20, 32), and 14 of Ethernet.
     let data = 200e6 / 8.0 * 1448.0 / 1514.0;
     // Other programs may keep both ends from running: one of a few tries must be right.
     let mut tried = Vec::new();

@@ -46,7 +46,7 @@ fn send_for_ever(mut stream: TcpStream) {
     while stream.write_all(&[0; 65536]).is_ok() {}
 }
 
-/// What a server does once its two streams are open; it gets the first connection too.
+/// The server's actions once its two streams are open; it gets the first connection too.
 type Does = fn(&mut Line, Vec<TcpStream>);
 
 /// A server that follows the protocol until `Go`.

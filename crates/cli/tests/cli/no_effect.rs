@@ -120,7 +120,7 @@ fn of_sweeps() {
     }
 }
 
-/// What flags do that no other test uses.
+/// The effects of flags that no other test uses.
 #[test]
 fn what_flags_change() {
     let dir = scratch();

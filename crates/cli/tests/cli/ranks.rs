@@ -124,7 +124,7 @@ fn four_ranks_make_one_record() {
         let series = job["series"].as_array().unwrap();
         let sum: u64 = series.iter().map(|point| point["read_bytes"].as_u64().unwrap()).sum();
         assert_eq!(sum, 4 * (8 << 20), "the series has all bytes");
-        // Of all ranks together, and of the host; a software GPU has no figures.
+        // The expected rate of all ranks together, and of the host; a software GPU has no figures.
         let expected = [&record["expected"][0], &ranks["hosts"][0]["expected"][0]];
         for one in expected {
             assert_eq!(one["job"], "job");
@@ -261,7 +261,7 @@ fn one_file_is_read_by_all_ranks_only_if_that_is_meant() {
 fn a_rank_that_can_not_open_sends_all_back_with_its_reason() {
     for mpi in installed() {
         let dir = scratch();
-        // What would be the parent of rank 2's directory is a file.
+        // The name of rank 2's parent directory is taken by a file.
         std::fs::write(dir.path().join("p2"), "").unwrap();
         let words = small(&["--directory", "p{rank}/d", "-o", "r.json"]);
         let ran = run(mpi, dir.path(), &words);

@@ -61,7 +61,7 @@ fn clocks_differ_and_a_host_reads_what_the_other_wrote() {
             let skew = ranks["groups"][0]["start_skew_ns"].as_u64().unwrap();
             assert!(skew < AHEAD_NS / 10, "all began at one time: {skew}");
         }
-        // What rank 1 wrote is read by the other host's second rank.
+        // The other host's second rank reads the bytes that rank 1 wrote.
         let path = dir.path().join("d/gpuio.shared");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[(256 << 10) + 5] ^= 1;

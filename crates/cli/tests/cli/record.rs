@@ -1,4 +1,4 @@
-//! What must hold in any record, whatever was run.
+//! The checks that any record must pass, whatever was run.
 
 use serde_json::Value;
 

@@ -179,7 +179,7 @@ fn recorded_pauses_take_their_time() {
     assert!(n(&record["jobs"][0]["last_done_ns"]) >= 49_000_000, "{record:#}");
     let plan = &record["plan"]["jobs"][0]["replay"];
     assert_eq!((&plan["order"], &plan["pace"]), (&"threads".into(), &"recorded".into()));
-    assert!(plan["missing"].as_str().unwrap().contains("no mark of its end"), "{plan:#}");
+    assert!(plan["missing"].as_str().unwrap().contains("no end marker"), "{plan:#}");
     assert!(!dir.path().join("gpuio-scratch").exists());
     let text = finish(command(dir.path()).args(["show", "r.json"])).exits(0).out;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -237,7 +237,7 @@ fn fio_s_traces_are_repeated() {
     is_exact(&replay(dir.path(), line).exits(0).json(), (1, 4096, 1, 8192));
 }
 
-/// What is not gpuio's is not touched.
+/// Files that are not gpuio's are not touched.
 #[test]
 fn files_of_others_are_kept() {
     let dir = scratch();

@@ -127,7 +127,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     gpuio(dir, "report").exits(2);
 }
 
-/// What stands in for a browser: a program that writes the file it is asked for, or does not.
+/// Stands in for a browser: a program that writes the file it is asked for, or does not.
 fn browser(dir: &Path, text: &str) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let path = file(dir, "browser", &format!("#!/bin/sh\n{text}\n"));

@@ -80,7 +80,7 @@ enum Reader {
     Python,
 }
 
-/// What shows that a variable had an effect.
+/// The sign that a variable had an effect.
 #[derive(Debug, Clone, Copy)]
 enum Sign {
     /// The object or program that it names has run.

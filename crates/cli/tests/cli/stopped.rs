@@ -60,7 +60,7 @@ fn time_in_which_the_process_was_stopped_is_in_no_figure() {
         let is = |warning: &&Value| warning["warning"] == "stopped";
         let found: Vec<&Value> = warnings.iter().filter(is).collect();
         let [kind] = found[..] else { panic!("{load}: {warnings:#?}") };
-        // What it waited for a processor afterwards is not counted as a stop.
+        // Its wait for a processor afterwards is not counted as a stop.
         let counted = Duration::from_nanos(kind["stopped_ns"].as_u64().unwrap());
         assert!(counted > STOPPED / 2 && counted < took, "{load}: {counted:?} of {took:?}");
         assert_eq!((&kind["times"], &kind["suspended_ns"]), (&1.into(), &0.into()));

@@ -14,7 +14,7 @@ fn sweep_json(folder: &Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Of each point, its values and its records.
+/// The values and the records of each point.
 fn points(folder: &Path) -> Vec<(String, Vec<String>)> {
     let sweep = sweep_json(folder);
     let list = |value: &Value| -> Vec<String> {
@@ -224,7 +224,7 @@ fn targets_are_directories_or_files() {
     assert_eq!(target("point-0003-run-001.json"), "c");
 }
 
-/// What a record says of its one job.
+/// The part of a record about its one job.
 fn job_of(folder: &Path, name: &str, part: &str) -> Value {
     let record: Value = serde_json::from_str(&records(folder)[name]).unwrap();
     match part {

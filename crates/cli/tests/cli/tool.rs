@@ -135,7 +135,7 @@ pub(crate) fn page_of(dir: &Path, pid: u32) -> PathBuf {
     beside(dir).join(format!("pages/gpuio-{user}/{pid}"))
 }
 
-/// What a run left.
+/// The output of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -287,7 +287,7 @@ impl Serving {
         Serving { at: at.unwrap_or_default().to_owned(), child }
     }
 
-    /// What it answers to one request.
+    /// The answer to one request.
     pub(crate) fn request(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.at).unwrap();
         stream.write_all(request.as_bytes()).unwrap();

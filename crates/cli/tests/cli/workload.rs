@@ -29,7 +29,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// What every feed that came to its end has in its record.
+/// Checks the entries that every feed that came to its end has in its record.
 #[track_caller]
 fn is_exact(record: &Value) {
     let (plan, job) = (&record["plan"]["jobs"][0], &record["jobs"][0]);
@@ -415,7 +415,7 @@ fn caches_are_read_while_others_are_written() {
     run(dir.path(), bad).exits(2).prints(&["--slo", "shorter time first"]);
 }
 
-/// What a list in the order of use says of a sequence of samples: hits, misses and evictions.
+/// The hits, misses and evictions of a list in the order of use for a sequence of samples.
 fn by_list(sequence: &[u64], places: usize) -> [u64; 3] {
     let mut list: Vec<u64> = Vec::new();
     let [mut hits, mut misses, mut evictions] = [0; 3];

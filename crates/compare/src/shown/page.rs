@@ -94,9 +94,9 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     lines
 }
 
-/// What differs between the sides, each property once, those that matter first.
+/// The differences between the sides, each property once, those that matter first.
 fn differing(comparison: &Comparison) -> Section {
-    let mut section = Section::new("", "What differs besides the figures");
+    let mut section = Section::new("", "Differences besides the figures");
     let of_pair = |pair: &'_ Pair| {
         let values = pair.differences.iter().map(|one| {
             let values = format!("{} | {}", one.baseline, one.other);
@@ -245,7 +245,7 @@ fn rest(page: &mut Document, comparison: &Comparison) {
         ("Without a partner", alone),
         ("Notes on the runs", notes),
         ("Sides and files", sides),
-        ("What the intervals rest on", legend(comparison)),
+        ("Basis of the intervals", legend(comparison)),
     ] {
         let mut section = Section::new("", format!("{title}: {}", lines.len())).fold(false);
         section.list(List::of(0, lines));

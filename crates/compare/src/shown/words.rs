@@ -1,4 +1,4 @@
-//! What formats say of a comparison, in words.
+//! The words of formats about a comparison.
 
 use gpuio_record::Metric;
 use gpuio_record::metric::Unit;

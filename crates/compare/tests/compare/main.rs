@@ -1,4 +1,4 @@
-//! What a comparison says of records that were made for the purpose.
+//! The results of comparisons of records that were made for the purpose.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -164,7 +164,7 @@ const CHANGES: &[Change] = &[
     ("hosts", |r| r["ranks"] = ranks(1, 2)),
 ];
 
-/// What several ranks add to a record.
+/// The part that several ranks add to a record.
 fn ranks(ranks: u32, hosts: usize) -> Value {
     let hosts = vec![gpuio_record::RankHost::default(); hosts];
     serde_json::json!({
@@ -447,7 +447,7 @@ fn pages() {
     insta::assert_snapshot!("json", format!("{:#}", json["pairs"][1]));
 }
 
-/// What got worse comes first, with its ratio drawn; a name from outside is text.
+/// Metrics that got worse come first, with the ratio drawn; a name from outside is text.
 #[test]
 fn the_page_begins_with_what_got_worse() {
     let hostile = "<img src=x>&\"after";
@@ -456,7 +456,7 @@ fn the_page_begins_with_what_got_worse() {
     assert!(!page.contains("<img") && !page.contains("<script"), "{page}");
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
     let (loss, alarm, differs) =
-        (place("The largest loss is "), place("class=\"alarm\""), place("<h2>What differs"));
+        (place("The largest loss is "), place("class=\"alarm\""), place("<h2>Differences"));
     let worse = place("<details open><summary>Worse: 7</summary>");
     assert!(loss < alarm && alarm < differs && differs < worse);
     assert!(page.contains("Throughput of 1 load: lower at 1."), "{page}");

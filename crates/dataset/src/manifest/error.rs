@@ -34,9 +34,9 @@ pub enum ManifestError {
     Call {
         call: &'static str,
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
-        /// What that means and what to do.
+        /// Its meaning and the remedy.
         meaning: String,
     },
     /// Another process keeps the lock.

@@ -10,7 +10,7 @@
 //! file itself: its owner must be the file's owner or this process's user. It is read, locked and
 //! replaced in the directory that is held open, no link being followed. It is replaced as a whole
 //! (`RENAME_EXCHANGE`, rename(2)) under flock(2) of a lock file in the same directory, so readers
-//! need no lock. What is replaced or removed is the very file that was read: a list that is
+//! need no lock. The file that is replaced or removed is the very one that was read: a list that is
 //! malformed, and any file that took its name at the same time, stays.
 //!
 //! Device numbers of network and some local file systems change when they are mounted anew, and
@@ -146,7 +146,7 @@ impl Entry {
         held: &Held,
         looks: Option<&Looks<'_>>,
     ) -> Result<content::Proof, ReopenError> {
-        // Of a file that held its pattern from end to end, nothing was unwritten.
+        // A file that held its pattern from end to end had no unwritten part.
         let zeros = self.in_use || !self.pattern;
         content::prove(held, self.key(), zeros, looks)
     }
@@ -198,7 +198,7 @@ impl Known {
     }
 }
 
-/// What the list of a directory says of a file.
+/// The entry in the list of a directory for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claim {
     /// Nothing: there is no list, or the file is not in it, or the list may not be trusted.
@@ -231,9 +231,9 @@ impl Claim {
 pub struct Lists<'a> {
     directories: BTreeMap<PathBuf, Arc<Directory>>,
     lists: BTreeMap<Identity, Option<List>>,
-    /// What the kernel uses files for, and mounts.
+    /// The kernel's uses of files, and mounts.
     pub(super) tables: Tables,
-    /// What is known of the absent files of each directory, by its path as it is written.
+    /// The common facts of the absent files of each directory, by its path as it is written.
     pub(super) absent: BTreeMap<PathBuf, Absent>,
     /// Block devices, by `st_rdev`, that this run holds exclusively.
     pub(super) claimed: Vec<u64>,
@@ -271,7 +271,7 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// What is listed of the file with this name, which was found like this.
+    /// The list's entry for the file with this name, which was found like this.
     pub(super) fn claim(
         &mut self,
         dir_entry: &DirEntry,
@@ -374,8 +374,8 @@ pub(super) fn take(files: &[(&Held, Take)], run: Option<&str>) -> Result<(), Man
 }
 
 /// Whether the run of this word has the file of this name in use, by the list beside it as it is
-/// now. What the file is on the host that listed it is not compared: it is the same directory, and
-/// a name in it is one file.
+/// now. The file's identity on the host that listed it is not compared: it is the same directory,
+/// and a name in it is one file.
 pub(super) fn is_in_use_by(
     run: &str,
     dir_entry: &DirEntry,

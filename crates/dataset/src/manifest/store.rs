@@ -137,7 +137,7 @@ fn read_now(dir: &Directory) -> Result<Option<List>, ManifestError> {
     Ok(Some(List { files, file: Some((file, owner)) }))
 }
 
-/// What a list says; `path` is for errors.
+/// The entries of a list; `path` is for errors.
 ///
 /// # Errors
 /// [`ManifestError::Malformed`] and [`ManifestError::Rejected`].
@@ -178,7 +178,7 @@ pub(super) fn change(
     let lock = Lock::take(dir)?;
     let path = dir.path().join(FILE_NAME);
     let place = list_directory(dir)?;
-    // Of runs that were killed while they wrote one.
+    // Drafts of runs that were killed while they wrote one.
     let _ = place.clear_drafts(OsStr::new(FILE_NAME), is_our_draft);
     let mut list = read_now(dir)?.unwrap_or_default();
     let result = act(&mut list).and_then(|()| match (&list.file, list.files.is_empty()) {

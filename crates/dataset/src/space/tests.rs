@@ -30,7 +30,7 @@ fn writes_need_their_whole_length_and_all_jobs_together() {
     let jobs = [write("a"), write("a"), longer];
     assert_eq!(refused(&jobs, 9 * MIB), None, "two jobs share a file");
     assert_eq!(refused(&jobs, 9 * MIB - 1), Some((9 * MIB, 9 * MIB - 1)));
-    // What is allocated already is there; a hole is not.
+    // Bytes that are allocated are there already; a hole is not.
     let file = fs::File::create(dir.join("a")).unwrap();
     file.write_all_at(&vec![1; 1 << 20], 0).unwrap();
     file.set_len(4 * MIB).unwrap();

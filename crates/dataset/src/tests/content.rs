@@ -37,8 +37,8 @@ fn a_pattern_from_end_to_end_is_whole() {
     }
 }
 
-/// Of data that repeats, too: what a run wrote for another place is ours, and one word of a user's
-/// among the words that repeat is found.
+/// Data that repeats, too: a block that a run wrote for another place is ours, and one word of a
+/// user's among the words that repeat is found.
 #[test]
 fn data_that_repeats_is_ours_wherever_it_stands() {
     for (percent, chunk) in [(50, 512), (75, 4096), (90, 1 << 20)] {
@@ -195,7 +195,7 @@ fn the_key_is_found_in_what_a_file_holds() {
     assert_eq!(part.map(|key| key.seed), Some(2));
 }
 
-/// What a run writes to a file: blocks of words of any key, from any place of theirs.
+/// The bytes that a run writes to a file: blocks of words of any key, from any place of theirs.
 fn written() -> impl Strategy<Value = (u64, Vec<(usize, usize, u64, u64)>)> {
     let block = (0..60_usize, 1..9_usize, any::<u64>(), 0..1_000_000_u64);
     (2..9_u32, prop::collection::vec(block, 1..12)).prop_map(|(shift, blocks)| (1 << shift, blocks))

@@ -102,7 +102,7 @@ fn as_many_stay_held_as_the_limit_leaves_beside_the_workers() {
         let open = |_: &u32| {
             let held = budget.hold(Held::named(&path).unwrap());
             fs::remove_file(&path).unwrap();
-            // What is held needs no name.
+            // A held file needs no name.
             let stays = held.look().is_ok();
             fs::write(&path, "12345678").unwrap();
             stays

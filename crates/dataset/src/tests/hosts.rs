@@ -26,7 +26,7 @@ fn another_device_number_makes_no_other_file() {
     for wanted in [read, writing(&path, MIB)] {
         assert_eq!(look(&wanted, &permit()).unwrap().note, GuardNote::Ours);
     }
-    // What it was when it was listed is what it is.
+    // To list it again writes its present identity.
     begin(&path).unwrap();
     listed_elsewhere(&path, |entry| entry.dev += 7);
     finalize(&path, None).unwrap();

@@ -277,7 +277,7 @@ fn a_draft_left_by_a_crash_goes() {
     let path = dir.path().join("a.0");
     let draft = |digit: char| format!(".{FILE_NAME}.{}.draft", digit.to_string().repeat(16));
     let (half, empty, mine, whole) = (draft('1'), draft('2'), draft('3'), draft('4'));
-    // What begins like a list may be a user's.
+    // A text that begins like a list may be a user's.
     let text = "{\n  \"format\": 2,\n  \"files\": [\n    {\n      \"na";
     let list = String::from_utf8(print(&[]).unwrap()).unwrap();
     let drafts = [(&half, text), (&empty, ""), (&mine, "{\"format\": 2}"), (&whole, &list)];

@@ -78,7 +78,7 @@ fn make_files(
     make(tasks, progress, stop, &Budget::of(None, 0))
 }
 
-/// What has this name now.
+/// The file with this name now.
 fn held(path: &Path) -> Arc<Held> {
     Arc::new(Held::named(path).unwrap())
 }

@@ -37,7 +37,7 @@ fn an_absent_file_is_made_for_writing() {
     assert!(accept(&mixed, &permit()).fill, "what is read must be there first");
 }
 
-/// What is known of one absent file is known of its neighbours; a name that is taken is found.
+/// The facts about one absent file hold for its neighbours; a name that is taken is found.
 #[test]
 fn absent_files_of_a_directory_are_looked_at_once() {
     let dir = directory();
@@ -63,7 +63,7 @@ fn absent_files_of_a_directory_are_looked_at_once() {
     let named = Wanted { directory: None, ..writing(&d.join("a.4"), MIB) };
     let refusal = check_with(&mut lists, &named, &permit(), &root).unwrap_err().to_string();
     assert!(refusal.contains("link"), "{refusal}");
-    // Of a directory that is absent itself.
+    // A directory that is absent itself.
     let (e, mut lists) = (dir.path().join("e"), Lists::default());
     for name in ["a.0", "a.1"] {
         let wanted = Wanted { directory: Some(e.clone()), ..writing(&e.join(name), MIB) };
@@ -252,7 +252,7 @@ fn a_verified_part_of_our_file_wants_the_pattern_in_the_rest() {
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Ours, false));
 }
 
-/// What timed writes leave: words of the generator, made for another place.
+/// The bytes that timed writes leave: words of the generator, made for another place.
 fn timed(length: usize, key: u64) -> Vec<u8> {
     let mut bytes = vec![0; length];
     for (nth, block) in (0..).zip(bytes.chunks_mut(64 << 10)) {

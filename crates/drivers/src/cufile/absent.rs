@@ -12,7 +12,7 @@ use crate::cufile::vendor::Vendor;
 pub enum Absent {
     /// The loader opened none of the libraries.
     NoLibrary {
-        /// What was tried, in this order, and why it failed.
+        /// The names that were tried, in this order, and why each failed.
         tried: Vec<(String, String)>,
     },
     /// The library lacks a function that gpuio needs.

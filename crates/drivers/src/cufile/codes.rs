@@ -88,7 +88,7 @@ pub struct CufileError {
     pub code: i32,
     /// The CUDA driver's code with 5011; 0 otherwise.
     pub cuda: i32,
-    /// What the call was for: a file, or a range of memory. May be empty.
+    /// The purpose of the call: a file, or a range of memory. May be empty.
     pub context: String,
     /// Facts about the cause.
     pub diagnosis: Diagnosis,

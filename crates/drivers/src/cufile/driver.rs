@@ -15,7 +15,7 @@ use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::table::{self, Answer, Library, Properties};
 use crate::cufile::vendor::Vendor;
 
-/// What the open library reports about itself.
+/// The open library's report about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
@@ -100,7 +100,7 @@ impl Driver {
         &self.0.batched
     }
 
-    /// What the library reports about itself.
+    /// The library's report about itself.
     #[must_use]
     pub fn facts(&self) -> Facts {
         self.0.facts

@@ -6,7 +6,7 @@
 //! which inserted calls with several buffers after level 1. So the release determines the offset of
 //! each field, the buffer is larger than either, and an unknown release has no statistics here.
 //!
-//! Of an entry per GPU, with release 1.15 in compatibility mode on an H100: bytes are exact; the
+//! In an entry per GPU, with release 1.15 in compatibility mode on an H100: bytes are exact; the
 //! number of transfers counts pieces (four for one read of 32 MiB), and so does the number of those
 //! done by POSIX calls, which was the same. The operations of level 1 counted each transfer twice
 //! and are not used.

@@ -39,7 +39,7 @@ pub(crate) struct Descriptor {
 /// A descriptor of this process, in [`Descriptor::kind`].
 pub(crate) const OPAQUE_FD: c_int = 1;
 
-/// What `cuFileDriverGetProperties` fills: 56 bytes in every release so far.
+/// The struct that `cuFileDriverGetProperties` fills: 56 bytes in every release so far.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Properties {

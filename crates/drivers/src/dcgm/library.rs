@@ -44,7 +44,7 @@ struct Value {
     content: [u64; WORDS],
 }
 
-/// What `version` is: `MAKE_DCGM_VERSION(dcgmFieldValue_v1, 1)`.
+/// The value of `version`: `MAKE_DCGM_VERSION(dcgmFieldValue_v1, 1)`.
 const VERSION: c_uint = 4120 | (1 << 24);
 const _: () = assert!(size_of::<Value>() == 4120);
 
@@ -172,7 +172,7 @@ impl Functions {
     }
 }
 
-/// What the callback collects.
+/// The values that the callback collects.
 #[derive(Default)]
 struct Found {
     gpus: Vec<Profile>,

@@ -2,10 +2,10 @@
 //! how busy multiprocessors, tensor cores and memory of each GPU are, and bytes over PCIe and
 //! NVLink.
 //!
-//! Purpose: plain values out of the host engine that runs on this machine (`nv-hostengine`). What
-//! may not live here: an engine of our own (it needs root and takes the counters from the running
-//! one), health checks, jobs, policies. Data flows from the engine's cache through one callback
-//! into [`Profile`]s; no pointer of the library leaves this crate.
+//! Purpose: plain values out of the host engine that runs on this machine (`nv-hostengine`). It
+//! must not hold an engine of our own (it needs root and takes the counters from the running one),
+//! health checks, jobs or policies. Data flows from the engine's cache through one callback into
+//! [`Profile`]s; no pointer of the library leaves this crate.
 //!
 //! [`Engine::connect`] asks the engine to watch the fields of all GPUs for as long as the
 //! connection lasts. That starts the GPUs' profiling counters, which other profilers then can't

@@ -5,7 +5,7 @@
 //! the library that fits the launcher and starts MPI. One binary serves three binary interfaces
 //! (`abi`): Open MPI 4 and 5, the MPICH 4 family, and the standard interface of MPI 5.
 //!
-//! What may not live here: loads, plans, results, and what messages mean.
+//! It must not hold loads, plans, results, or the meaning of messages.
 //!
 //! Messages go between rank 0 and each other rank, in order, of any length up to 2 GiB. They are
 //! sent and received with `MPI_Isend`, `MPI_Irecv` and `MPI_Test` only, and no call here blocks

@@ -16,7 +16,7 @@ const CANCEL_TIME: Duration = Duration::from_secs(1);
 /// MPI_MAX_LIBRARY_VERSION_STRING is 8192 in MPICH and the largest of the three.
 const VERSION_BYTES: usize = 8192;
 
-/// What went wrong with MPI.
+/// Errors of MPI.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     #[error(transparent)]
@@ -56,7 +56,7 @@ struct Pending {
     buffer: Box<[u8]>,
 }
 
-/// What is awaited of a rank.
+/// The part that is awaited of a rank.
 #[derive(Debug)]
 enum Awaited {
     Length(Pending),

@@ -18,8 +18,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// What was counted from here to a `later` reading, if fewer than one whole turn of the counter
-    /// lies between them. `None` if a counter of 64 bits went back: it was reset.
+    /// The count from here to a `later` reading, if fewer than one whole turn of the counter lies
+    /// between them. `None` if a counter of 64 bits went back: it was reset.
     #[must_use]
     pub fn until(self, later: Counter) -> Option<u64> {
         match (self.width, later.width) {

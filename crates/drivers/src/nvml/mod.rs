@@ -46,7 +46,7 @@ pub enum Absent {
 #[error("NVML, {what}: {why}")]
 pub struct Unread {
     pub what: &'static str,
-    /// What NVML answered.
+    /// NVML's answer.
     pub why: String,
 }
 

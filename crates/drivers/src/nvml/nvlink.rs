@@ -26,13 +26,13 @@ pub struct NvLinks {
 pub struct NvLink {
     /// PCI address of what is at the other end, as sysfs has it; `None` when it is not known.
     pub peer: Option<String>,
-    /// What is at the other end.
+    /// The device at the other end.
     pub end: NvLinkEnd,
     /// Generation of NVLink; `None` when it is not known.
     pub version: Option<u32>,
 }
 
-/// What is at the other end of an NVLink.
+/// The device at the other end of an NVLink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NvLinkEnd {
     Gpu,

@@ -41,7 +41,7 @@ const POOLS: [[&str; 2]; 2] = [
     ],
 ];
 
-/// What the program set.
+/// The program's settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Staged {
     pub(crate) sizes: [Option<usize>; SIZES.len()],

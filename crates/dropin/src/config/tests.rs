@@ -1,6 +1,6 @@
 use super::*;
 
-/// What holds with these variables and this text in the file `/c.json`.
+/// The configuration with these variables and this text in the file `/c.json`.
 fn config(variables: &[(&str, &str)], text: &str, staged: &Staged) -> Config {
     let variable = |name: &str| {
         let found = variables.iter().find(|(known, _)| *known == name);

@@ -1,4 +1,4 @@
-//! What is recorded of a file: never its content.
+//! The recorded facts of a file: never its content.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,7 +7,7 @@ use gpuio_base::trace::{HOLES_MOST, Holes, TraceFile};
 use rustix::fs::{FileType, SeekFrom, Stat, fstat, major, minor, seek};
 use rustix::io::Errno;
 
-/// Device and inode of a file, and its facts. What can't be read is left at zero or unknown.
+/// Device and inode of a file, and its facts. Facts that can't be read are left at zero or unknown.
 pub(crate) fn of(fd: BorrowedFd<'_>) -> ((u64, u64), TraceFile) {
     let Ok(facts) = fstat(fd) else { return ((0, 0), TraceFile::default()) };
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());

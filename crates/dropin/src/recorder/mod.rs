@@ -37,7 +37,7 @@ const RINGS_MOST: usize = 512;
 /// How long the end of the program may wait for a write that is under way.
 const LAST_NS: u64 = 1_000_000_000;
 
-/// What a call is ordered by, and its file.
+/// A call's file, and the thread, batch or stream that it is ordered in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) file: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Of a call that this thread makes.
+    /// The origin of a call that this thread makes.
     pub(crate) fn here(file: u32, within: Within) -> Origin {
         Origin { file, thread: u32::try_from(thread_number()).unwrap_or(u32::MAX), within }
     }
@@ -213,7 +213,7 @@ impl Recorder {
         Some(ThreadRing(ring))
     }
 
-    /// Ends the recording where it can't go on. What is in the rings is freed with their threads.
+    /// Ends the recording where it can't go on. Calls in the rings are freed with their threads.
     fn give_up(&self, sink: &mut Option<Sink>) {
         self.is_over.store(true, Ordering::Relaxed);
         *sink = None;

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Records in a frame at most, in bytes.
 const FRAME: usize = 64 << 10;
-/// What is waiting is written when it is this long, or this old.
+/// Waiting bytes are written when they are this long, or this old.
 const WAITING: usize = 256 << 10;
 const AGE_NS: u64 = 100_000_000;
 

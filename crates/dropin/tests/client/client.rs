@@ -118,7 +118,7 @@ pub(crate) struct Event {
 }
 
 table! {
-    /// What programs call of cuFile.
+    /// The functions of cuFile that programs call.
     Cufile {
         cuFileDriverOpen: fn() -> Answer;
         cuFileDriverClose: fn() -> Answer;
@@ -173,7 +173,7 @@ table! {
 }
 
 table! {
-    /// What programs call of CUDA.
+    /// The functions of CUDA that programs call.
     Cuda {
         cuInit: fn(c_uint) -> c_int;
         cuDevicePrimaryCtxRetain: fn(*mut usize, c_int) -> c_int;

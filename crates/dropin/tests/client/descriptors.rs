@@ -122,7 +122,7 @@ fn files_that_were_closed_and_not_deregistered_take_one_descriptor_each() {
     });
 }
 
-/// What a transfer answers, and how many of them there are.
+/// The answer of a transfer, and how many of them there are.
 type Case = fn(&Cuda, &Cufile, usize, u64, bool) -> isize;
 const CASES: [Case; 5] = [
     |_, cufile, handle, memory, writes| one(cufile, (handle, memory, LEN), writes),

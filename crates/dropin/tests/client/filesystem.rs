@@ -67,7 +67,7 @@ pub(crate) fn skip(test: &str, why: &str) {
     println!("SKIPPED: {test}: {why}");
 }
 
-/// What the process of its own output of what it could not do.
+/// Repeats the lines in which the process says what it could not do.
 #[expect(clippy::print_stdout, reason = "as above")]
 pub(crate) fn say_skips(output: &str) {
     output.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| println!("{line}"));

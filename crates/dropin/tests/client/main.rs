@@ -1,8 +1,8 @@
 //! The library as programs use it: loaded by `dlopen(3)`, called by its C names. On gpuio's
 //! software GPU, or with `GPUIO_TEST_GPU=system` on the system's.
 //!
-//! What a library reads of the environment it reads once, and it is never unloaded, so each test
-//! runs in a process of its own ([`client::alone`]).
+//! A library reads its environment once and is never unloaded, so each test runs in a process of
+//! its own ([`client::alone`]).
 #![allow(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 

@@ -2,11 +2,11 @@
 //! in every way that the kernel has. Where nobody changes a file, what the library moved is
 //! compared with `pread(2)`, byte by byte.
 //!
-//! Of each file there is one for locks (flock(2)): shared by who compares a read, alone for who
-//! writes or changes. Reads without a lock run beside all of that; they must not fail, nor write
-//! outside their range. Two files are changed seldom, so that the library maps them. A process
-//! without the library reads beside the changes too: where the kernel refuses a read of its own
-//! accord, it does so there as well.
+//! Each file has one for locks (flock(2)): shared by who compares a read, alone for who writes or
+//! changes. Reads without a lock run beside all of that; they must not fail, nor write outside
+//! their range. Two files are changed seldom, so that the library maps them. A process without the
+//! library reads beside the changes too: where the kernel refuses a read of its own accord, it does
+//! so there as well.
 //!
 //! It runs for `GPUIO_MODEL_SECONDS` (10) in `GPUIO_MODEL_DIR`, by the choices of
 //! `GPUIO_MODEL_SEED`: `cargo xtask attack --only model`, and `hardware.sh` on a GPU.
@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-/// What happened, summed over threads and processes.
+/// The counts, summed over threads and processes.
 #[derive(Default)]
 struct Counts {
     operations: AtomicU64,
@@ -277,8 +277,9 @@ impl User<'_> {
         }
     }
 
-    /// A read, the memory before and behind which stays as it was. What it brought. Where others
-    /// change the file meanwhile, a piece may find its end before another one finds bytes.
+    /// A read, the memory before and behind which stays as it was. Returns the bytes that it
+    /// brought. Where others change the file meanwhile, a piece may find its end before another one
+    /// finds bytes.
     fn read(
         &mut self,
         handle: usize,
@@ -452,7 +453,8 @@ fn by_mapping(path: &Path, at: usize, bytes: &[u8], flushes: bool) {
     unsafe { libc::munmap(start, whole) };
 }
 
-/// Changes a file in one of the ways that there are. What a file system does not have is left out.
+/// Changes a file in one of the ways that there are. Ways that a file system does not have are left
+/// out.
 fn change(choices: &mut Choices, path: &Path) {
     let write = || OpenOptions::new().read(true).write(true).open(path).unwrap();
     let size = usize::try_from(std::fs::metadata(path).unwrap().len()).unwrap();

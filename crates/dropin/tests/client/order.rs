@@ -16,7 +16,7 @@ use crate::stream::{Kept, stream, sync};
 const LAG: [(&str, &str); 1] = [("GPUIO_SOFT_LAG_US", "4000")];
 const LENGTHS: [usize; 3] = [4096, 65536, 1 << 20];
 
-/// What the program does to the memory right before the transfer.
+/// The program's operation on the memory right before the transfer.
 #[derive(Debug, Clone, Copy)]
 enum Before {
     PageableCopy,
@@ -152,7 +152,7 @@ fn compare((cuda, cufile): (&Cuda, &Cufile), memory: Memory, calls: &[Call]) {
                     let mut stored = vec![0; len];
                     file.read_exact_at(&mut stored, 0).unwrap();
                     assert!(stored == held, "{context}: the file has other bytes");
-                    // What a read brings stays: the program's operation is not under way any more.
+                    // The bytes of a read stay: the program's operation is not under way any more.
                     let content = random_bytes(seed + 1000, len);
                     file.write_all_at(&content, 0).unwrap();
                     before(cuda, kind, address, len, seed);

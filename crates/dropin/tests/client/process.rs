@@ -1,4 +1,4 @@
-//! What happens to processes: fork, exit, contexts that are destroyed.
+//! The library in events of the process: fork, exit, contexts that are destroyed.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -209,7 +209,7 @@ fn a_device_may_be_reset() {
         let (file, bytes) = file(1 << 20);
         let handle = cufile.register(file.as_file()).unwrap();
         for round in 0..3 {
-            // What was registered before the reset may have the same address.
+            // Memory that was registered before the reset may have the same address.
             let device = cuda.room(1 << 20);
             // SAFETY: numbers only.
             let registered = unsafe { (cufile.cuFileBufRegister)(device, 1 << 20, 0) };
@@ -274,7 +274,7 @@ fn a_mapping_that_may_not_be_written_is_refused_and_the_context_lives() {
         let (file, bytes) = file(65536);
         let handle = cufile.register(file.as_file()).unwrap();
         let mapped = cuda.mapped(2 << 20);
-        // Of device 0, to read only.
+        // Access of device 0, to read only.
         let access = [1, 0, 1];
         // SAFETY: as the driver's manual has it.
         let set = unsafe { (cuda.cuMemSetAccess)(mapped, 2 << 20, &raw const access, 1) };

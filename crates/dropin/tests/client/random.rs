@@ -70,7 +70,7 @@ impl Program<'_> {
         (base, i64::try_from(skip).unwrap(), beyond.then_some(-5017))
     }
 
-    /// What a transfer does to the model; the answer.
+    /// The effect of a transfer on the model; the answer.
     fn model(&mut self, is_write: bool, at: usize, len: usize, offset: usize) -> isize {
         if is_write {
             if len > 0 && self.stored.len() < offset + len {

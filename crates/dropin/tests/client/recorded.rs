@@ -189,7 +189,7 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
         };
         // Calls are written together, on fast hardware many at once: the first are there whole.
         read_until(1000);
-        // Of the thread that writes all signals are blocked, so that it gets an error. So far away
+        // The thread that writes has all signals blocked, so that it gets an error. So far away
         // that no write can pass it before it holds.
         let end = len() + (1 << 20);
         setrlimit(Resource::Fsize, Rlimit { current: Some(end), maximum: None }).unwrap();

@@ -1,4 +1,4 @@
-//! What is counted.
+//! The counts.
 
 use std::io::Write;
 
@@ -123,7 +123,7 @@ fn the_live_page_shows_the_program() {
     assert!(place.directory(user).is_dir(), "it was there");
 }
 
-/// What gds_stats' sections and the page say of files and buffers is what is registered now.
+/// Files and buffers in gds_stats' sections and on the page are those registered now.
 #[test]
 fn files_and_buffers_that_are_registered_are_counted() {
     alone(name(files_and_buffers_that_are_registered_are_counted), &[], || {

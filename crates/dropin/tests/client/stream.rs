@@ -21,7 +21,7 @@ pub(crate) struct Kept {
     done: isize,
 }
 
-/// What nobody stores.
+/// A value that nobody stores.
 const NOT_STORED: isize = 0x1234_5678;
 
 impl Kept {
@@ -125,7 +125,7 @@ fn parameters_and_order() {
         let mut write = Kept::new(bytes.len(), 0, 0);
         assert_eq!(read.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
         assert_eq!(write.put(cufile.cuFileWriteAsync, onto, base, number), GOOD);
-        // What the calls were made with counts only where the stream says so.
+        // The calls' original arguments count only where the stream says so.
         for kept in [&mut read, &mut write] {
             (kept.len, kept.file_offset, kept.buffer_offset) = (500_001, 4099, 17);
         }

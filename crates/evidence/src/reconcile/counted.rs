@@ -1,4 +1,4 @@
-//! What devices counted from the start of a group's clock to its end.
+//! The counts of devices from the start of a group's clock to its end.
 
 use gpuio_record::WatchedGroup;
 use gpuio_record::facts::{BlockKind, Machine};
@@ -6,7 +6,7 @@ use gpuio_watch::{Change, Interval, way_to};
 
 use crate::pcie_meter::{self, Links};
 
-/// Counts of the devices below a group of jobs. What could not be counted is not in it.
+/// Counts of the devices below a group of jobs. Devices that could not be counted are not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Counted {
     /// Time between the two readings.
@@ -19,7 +19,7 @@ pub(crate) struct Counted {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Block {
     pub(crate) name: String,
-    /// What it is, where the machine's facts have it.
+    /// Its kind, where the machine's facts have it.
     pub(crate) kind: Option<BlockKind>,
     /// Level of an array (`raid0`), maker of a volume (`LVM`, `mpath`).
     pub(crate) level: Option<String>,
@@ -70,8 +70,8 @@ pub(crate) struct Link {
 }
 
 impl Counted {
-    /// What happened between the snapshots, with the machine's facts of its devices. `metered`
-    /// has the counters of the jobs' GPUs, added up by the PCIe meter.
+    /// The counts between the snapshots, with the machine's facts of their devices. `metered` has
+    /// the counters of the jobs' GPUs, added up by the PCIe meter.
     pub(crate) fn of(
         whole: &Interval,
         series: &WatchedGroup,

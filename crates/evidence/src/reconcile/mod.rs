@@ -1,4 +1,5 @@
-//! What a group's jobs moved by their own counters, compared with what devices counted.
+//! The bytes that a group's jobs moved by their own counters, compared with those that devices
+//! counted.
 //!
 //! Pure: a rule gets plan, results and counts, and reports where they disagree by more than its
 //! tolerance. Where a count is absent, a rule reports nothing: unknown is no disagreement. A new
@@ -42,13 +43,13 @@ const NOISE_BYTES: u64 = 4 << 20;
 /// of 1 MiB, or 512 chunks of 128 KiB.
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
-/// What rules look at: one group.
+/// The input of the rules: one group.
 #[derive(Debug)]
 pub(crate) struct GroupContext<'a> {
     pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
     pub(crate) results: &'a [JobResult],
-    /// What devices counted; nothing where nothing was sampled.
+    /// The counts of devices; nothing where nothing was sampled.
     pub(crate) counted: &'a Counted,
 }
 

@@ -19,7 +19,7 @@ const IDLE: f64 = 20.0;
 /// Reads that never reached storage.
 ///
 /// The process's counter covers all jobs of the group, so it is held against all of their bytes.
-/// What lies in holes is not storage's to deliver. Less than half from storage is a finding: below
+/// Bytes in holes are not storage's to deliver. Less than half from storage is a finding: below
 /// that, the rate is more memory's than storage's.
 pub(super) fn page_cache(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn page_cache(group: &GroupContext<'_>) -> Vec<(Option<usize>, Warnin
         let (bytes, _) = Flow::Read.of(result);
         if let Some(from_storage) = result.cache.process_read_bytes
             && job.engine.actual != "null"
-            // Of a mapping that is known, and said, before any counter is read.
+            // Reads from a mapping are known, and reported, before any counter is read.
             && result.mapped.is_none()
             && bytes > 0
             && from_storage < at_devices(group) / 2
@@ -145,7 +145,7 @@ pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKin
     FLOWS.into_iter().filter_map(of).collect()
 }
 
-/// What this process caused; `None` where that is not known.
+/// The bytes that this process caused; `None` where they are not known.
 fn ours(group: &GroupContext<'_>, flow: Flow) -> Option<u64> {
     let bytes = group.bytes(flow);
     let caused = group.caused(flow);
@@ -157,7 +157,8 @@ fn ours(group: &GroupContext<'_>, flow: Flow) -> Option<u64> {
     }
 }
 
-/// What the device counted; of a partition, what its whole disk did: others next to it share it.
+/// The bytes that the device counted; for a partition, those of its whole disk: others next to it
+/// share it.
 fn moved(group: &GroupContext<'_>, device: &StorageReading, flow: Flow) -> u64 {
     let (own, _) = flow.at(device);
     let partition = group.counted.block(&device.device);

@@ -108,7 +108,7 @@ fn others_on_the_same_device() {
     result.cache.storage = vec![written];
     assert_eq!(found(&job, &result, &NO_DEVICES), []);
     assert_eq!(found_of(&mut result, GIB / 2), [], "less is for the evidence");
-    // What this process caused beyond its reads is no other's.
+    // Bytes that this process caused beyond its reads are no other's.
     result.cache.process_read_bytes = Some(3 * GIB);
     assert_eq!(found_of(&mut result, 3 * GIB), []);
     // Without the process's counter the file legs stand for it.

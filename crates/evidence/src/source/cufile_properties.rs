@@ -1,4 +1,4 @@
-//! What cuFile reports that it can do: whether it has any path that bypasses host memory.
+//! The abilities that cuFile reports: whether it has any path that bypasses host memory.
 
 use gpuio_drivers::cufile::Abilities;
 

@@ -1,4 +1,4 @@
-//! What cuFile counted of its own transfers: how many through host memory and how many past it.
+//! The counts of cuFile's own transfers: how many through host memory and how many past it.
 
 use gpuio_drivers::cufile::{DirectionStats, Stats};
 
@@ -65,7 +65,7 @@ fn observe(one: &JobFlow<'_>) -> Observation {
     }
 }
 
-/// What follows from the counts of all transfers. A large transfer counts as several of one kind.
+/// The conclusion from the counts of all transfers. A large transfer counts as several of one kind.
 fn route(moved: &DirectionStats, straight: bool) -> (Observed, String) {
     let DirectionStats { all, p2p, nvidia_fs, posix, .. } = *moved;
     let past = nvidia_fs.saturating_add(p2p);

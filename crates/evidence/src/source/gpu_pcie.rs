@@ -30,7 +30,7 @@ fn real(job: &JobPlan) -> Vec<String> {
     real.map(|gpu| gpu.uuid.clone()).collect()
 }
 
-/// What the links of several GPUs carried in one direction.
+/// The bytes on the links of several GPUs in one direction.
 #[derive(Debug, PartialEq, Eq)]
 struct Sum {
     bytes: u64,
@@ -103,8 +103,8 @@ fn why(observed: Observed, sum: &Sum, of: u64) -> String {
     let (carried, of) = (size(sum.bytes), size(of));
     match observed {
         Observed::Reached(true) => format!(
-            "the GPU's link carried {carried} for {of}, packets' headers and others' traffic \
-             included; from where it does not report"
+            "the GPU's link carried {carried} for {of} (headers and other traffic included); it \
+             does not report the origin"
         ),
         Observed::Reached(_) => {
             format!("the GPU's link carried {carried} for {of}: they went elsewhere")

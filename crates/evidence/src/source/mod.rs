@@ -1,8 +1,8 @@
 //! Evidence sources: what the counters of a group support or contradict, for each job and
 //! direction.
 //!
-//! Counters cover the process or a device, never a job. What may be concluded about one job of
-//! several is therefore bounded by the group's total: see `share`.
+//! Counters cover the process or a device, never a job. Conclusions about one job of several are
+//! therefore bounded by the group's total: see `share`.
 
 pub(crate) mod block;
 mod cufile_properties;
@@ -26,7 +26,7 @@ use crate::verdict::{self, Holes, Observed, OtherJobs, PathKind, Requested, Shar
 pub(crate) struct Source {
     name: &'static str,
     source: &'static str,
-    /// What it reports of one job and direction: a pure function.
+    /// Its observation on one job and direction: a pure function.
     observe: fn(&JobFlow<'_>) -> Observation,
 }
 
@@ -87,7 +87,7 @@ impl JobFlow<'_> {
     }
 }
 
-/// What the file system reported of holes in the job's files.
+/// The file system's report of holes in the job's files.
 fn holes(result: &JobResult) -> Holes {
     let found = result.cache.holes.as_ref();
     found.map_or_else(Holes::default, |one: &HolesReading| Holes {
@@ -96,7 +96,7 @@ fn holes(result: &JobResult) -> Holes {
     })
 }
 
-/// What an evidence source reports.
+/// The report of an evidence source.
 #[derive(Debug, Clone, PartialEq)]
 struct Observation {
     before: Option<String>,
@@ -155,7 +155,7 @@ impl Readings {
                 .iter()
                 .map(|(source, observation)| (source.name, observation.observed))
                 .collect();
-            // What the path counts of itself is part of `own`, with the legs.
+            // The path's own counts are part of `own`, with the legs.
             let via = result.via.as_ref();
             all_observed
                 .extend(via.map(|via| (own::SOURCE.name, own::relayed(via, flow, of.bytes()))));

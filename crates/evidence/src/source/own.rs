@@ -56,7 +56,7 @@ fn observe(one: &JobFlow<'_>) -> Observation {
     }
 }
 
-/// What the GPU read out of mappings, of so many bytes that completed.
+/// The bytes that the GPU read out of mappings, compared with so many that completed.
 fn of_mapping(mapped: &MappedResult, completed: u64) -> Observation {
     let read = mapped.by_kernel_bytes + mapped.by_copy_bytes;
     let (observed, why) = if completed == 0 {
@@ -70,8 +70,8 @@ fn of_mapping(mapped: &MappedResult, completed: u64) -> Observation {
         (Observed::FromMapping(false), why)
     } else {
         let why = format!(
-            "the GPU read all that completed out of {} of pinned page cache; memory of gpuio's \
-             carried none of it",
+            "the GPU read every completed byte from {} of pinned page cache; none went through \
+             gpuio's buffers",
             size(mapped.pinned_bytes)
         );
         (Observed::FromMapping(true), why)
@@ -116,8 +116,7 @@ fn legs(way: PathKind, gpu: bool) -> &'static str {
     }
 }
 
-/// What a path through another GPU counted of itself: of the file leg's `bytes` those that made
-/// both hops.
+/// The counts of a path through another GPU: those of the file leg's `bytes` that made both hops.
 pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Observed {
     let SegmentBytes { host_near_bytes, near_far_bytes } = match flow {
         Flow::Read => via.read,

@@ -1,4 +1,4 @@
-//! What this process caused at storage: `/proc/self/io` (proc_pid_io(5), Linux 2.6.20).
+//! The I/O that this process caused at storage: `/proc/self/io` (proc_pid_io(5), Linux 2.6.20).
 
 use super::{JobFlow, Observation, Source, size};
 use crate::group::{Flow, cached};

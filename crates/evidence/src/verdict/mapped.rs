@@ -6,8 +6,8 @@ use gpuio_record::{Route, Source};
 use super::{DirectionVerdict, Observed, Requested, as_requested, memory};
 
 /// The verdict on reads. The source needs no other counter: pages that were pinned before the clock
-/// started are in memory until it stops, and the GPU can read nothing else. What storage delivered
-/// meanwhile (`served`) is said, since others may have caused it.
+/// started are in memory until it stops, and the GPU can read nothing else. The bytes that storage
+/// delivered meanwhile (`served`) are reported, since others may have caused them.
 pub(super) fn of_reads(
     requested: &Requested,
     all_observed: &[(&str, Observed)],
@@ -20,8 +20,8 @@ pub(super) fn of_reads(
     } else if found(Observed::FromMapping(true)) {
         let to = memory(requested);
         let text = format!(
-            "the GPU read all bytes into {to} out of pages of the page cache that were mapped and \
-             pinned before; no buffer of gpuio and no CPU copy lay between; {served}"
+            "the GPU read all bytes into {to} straight from pinned page-cache pages: no gpuio \
+             buffer, no CPU copy; {served}"
         );
         (Route::Mapped, Source::PageCache, text)
     } else if found(Observed::FromMapping(false)) {

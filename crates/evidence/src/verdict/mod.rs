@@ -12,7 +12,7 @@ use crate::group::Flow;
 use crate::source::size;
 pub(crate) use share::{OtherJobs, Share, share};
 
-/// What a path does with the bytes, by its own construction.
+/// The way of the bytes on a path, by its own construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathKind {
     /// One leg, between the file and the requested host memory.
@@ -41,7 +41,7 @@ impl PathKind {
     }
 }
 
-/// What the page cache did with the job's files.
+/// The growth of the page cache for the job's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// It holds noticeably more of them than before.
@@ -56,7 +56,7 @@ pub(crate) enum Growth {
     },
 }
 
-/// What an evidence source observed.
+/// The observation of an evidence source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Observed {
     /// Nothing conclusive.
@@ -80,7 +80,7 @@ pub(crate) enum Observed {
     },
     /// nvidia-fs moved this share of the bytes.
     NvidiaFs(Share),
-    /// What a library reports of the route that all bytes took.
+    /// A library's report of the route that all bytes took.
     Library(LibraryRoute),
     /// Whether the GPU's own link carried the bytes: all of them at least, or next to none.
     Reached(bool),
@@ -100,7 +100,7 @@ pub(crate) enum LibraryRoute {
     Both,
 }
 
-/// What was requested of one direction of a job, and facts that the verdict needs.
+/// The request for one direction of a job, and facts that the verdict needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requested {
     pub(crate) kind: PathKind,
@@ -119,7 +119,7 @@ pub(crate) struct Requested {
 pub(crate) struct Holes {
     /// In holes and unwritten extents.
     pub(crate) absent: u64,
-    /// Of so many.
+    /// The bytes of the range that they lie in.
     pub(crate) range: u64,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct DirectionVerdict {
     pub(crate) route: Route,
     pub(crate) source: Source,
     pub(crate) as_requested: bool,
-    /// What it rests on, without a full stop.
+    /// Its reason, without a full stop.
     pub(crate) because: String,
 }
 
@@ -285,7 +285,7 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
     route_fits && source_fits
 }
 
-/// What delivered or took the bytes, and in words why.
+/// The source or sink of the bytes, and in words why.
 fn source(requested: &Requested, all_observed: &[(&str, Observed)]) -> (Source, String) {
     let mut shares: Vec<(&str, Share)> = Vec::new();
     let mut cache = None;
@@ -398,7 +398,7 @@ fn with_holes(
     }
     let rest = if resident { "; the page cache had some of the rest" } else { "" };
     let source = match share {
-        // What is no hole came from somewhere: from storage here, from the cache there.
+        // Bytes outside holes came from somewhere: from storage here, from the cache there.
         Share::Part => Source::Mixed,
         _ if resident => Source::Mixed,
         _ => Source::Unknown,

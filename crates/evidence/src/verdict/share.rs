@@ -1,6 +1,6 @@
 //! How much of a job's bytes a shared counter accounts for.
 
-/// What a counter of bytes at storage shows of a job's bytes.
+/// The share of a job's bytes that a counter of bytes at storage shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// All of them, within a tenth.

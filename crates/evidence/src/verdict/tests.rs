@@ -233,7 +233,7 @@ fn a_gpu_that_reads_the_page_cache_itself_has_a_verdict_of_its_own() {
     let (verdict, as_requested, sentence) = of(own, LITTLE, NONE);
     assert_eq!(verdict.words, "from page cache, no host copy");
     assert_eq!((verdict.route, verdict.source), (Route::Mapped, Source::PageCache));
-    assert!(as_requested && sentence.contains("no buffer of gpuio"), "{sentence}");
+    assert!(as_requested && sentence.contains("no gpuio buffer"), "{sentence}");
     // Pinned pages need no counter of storage, and others may read from there.
     for storage in [NONE, PART, ALL] {
         assert_eq!(of(own, storage, Observed::Reached(true)).0, verdict);
@@ -335,8 +335,8 @@ fn any_report() -> impl Strategy<Value = Observed> {
     prop_oneof![Just(NONE), Just(HOST), Just(BOTH), Just(PAST), Just(STRAIGHT)]
 }
 
-/// What evidence sources of the route to the GPU may report: two of the library, nvidia-fs, its own
-/// counters of a path through another GPU, and the link.
+/// The possible reports of evidence sources of the route to the GPU: two of the library, nvidia-fs,
+/// its own counters of a path through another GPU, and the link.
 fn any_way() -> impl Strategy<Value = Vec<(&'static str, Observed)>> {
     let module = prop_oneof![Just(NONE), Just(Observed::NvidiaFs(Share::All))];
     let relayed = any_share().prop_map(|observed| match observed {

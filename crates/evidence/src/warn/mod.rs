@@ -19,8 +19,8 @@ impl Readings {
     }
 }
 
-/// What a job's holes, the memory that it read from instead of files, and its way of writing mean
-/// for its numbers.
+/// The effect of a job's holes, of the memory that it read from instead of files, and of its way of
+/// writing on its numbers.
 #[must_use]
 pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
     let memory = mapped(result).into_iter().chain(tier(result));
@@ -38,14 +38,14 @@ fn holes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     })
 }
 
-/// What the GPU read in the page cache by itself.
+/// The warning about bytes that the GPU read in the page cache by itself.
 fn mapped(result: &JobResult) -> Option<WarningKind> {
     let mapped = result.mapped.as_ref().filter(|_| result.read.bytes > 0)?;
     let set_up_ns = mapped.map_ns + mapped.register_ns;
     Some(WarningKind::MappedMemory { bytes: result.read.bytes, set_up_ns })
 }
 
-/// What a feed's tier in host memory delivered.
+/// The warning about bytes from a feed's tier in host memory.
 fn tier(result: &JobResult) -> Option<WarningKind> {
     let tier = result.feed.as_ref()?.tier.filter(|tier| tier.memory_bytes > 0)?;
     let (from_memory, from_storage) = (tier.memory_bytes, tier.storage_bytes);

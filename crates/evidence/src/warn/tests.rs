@@ -1,4 +1,5 @@
-//! What counters mean for a job's numbers, on cases that deserve a warning and on some that don't.
+//! The meaning of counters for a job's numbers, on cases that deserve a warning and on some that
+//! don't.
 
 use gpuio_record::{HolesReading, StorageReading};
 
@@ -156,7 +157,7 @@ fn direct_writes_to_a_drive_without_a_volatile_cache_are_no_warning() {
     assert_eq!(found(None), [warning(false)]);
 }
 
-/// What lies in holes is no cache's doing, and is reported separately.
+/// Reads in holes are no cache's doing, and are reported separately.
 #[test]
 fn holes_are_reported_and_not_taken_for_a_cache() {
     let job = job("rw=randread");

@@ -53,7 +53,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// What is said of the documents that are not read.
+    /// The note on the documents that are not read.
     pub(super) fn skipped(&self) -> Option<Skipped> {
         let last = self.first + self.count - 1;
         let place = match self.count {

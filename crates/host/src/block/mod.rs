@@ -17,7 +17,7 @@ use crate::{HostError, Root, numa, statx};
 const MAX_DEPTH: usize = 8;
 
 /// A block device and, recursively, what it is made of; `None` when `device` has no entry in
-/// sysfs, as network and memory file systems have not. What cannot be understood goes to
+/// sysfs, as network and memory file systems have not. A value that cannot be understood goes to
 /// `problems` and stays `None`.
 pub fn read(
     root: &Root,

@@ -16,7 +16,7 @@ use crate::parse::{devices_in, keep};
 use crate::{HostError, Root};
 
 /// Reads every block device, except loop and virtual devices without storage.
-/// `mounts` show which device holds a loop device's file. What cannot be understood goes to
+/// `mounts` show which device holds a loop device's file. A value that cannot be understood goes to
 /// `problems`.
 pub fn read(root: &Root, mounts: &[Mount], problems: &mut Vec<HostError>) -> Vec<BlockDevice> {
     let names = devices_in(root, "sys/class/block", problems);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_fnv1a() {
-        // Of the algorithm's own test vectors.
+        // The algorithm's own test vectors.
         assert_eq!(mark(""), "811c9dc5");
         assert_eq!(mark("a"), "e40c292c");
         assert_eq!(mark("foobar"), "bf9cf968");

@@ -13,7 +13,7 @@ use crate::{HostError, Malformed, Root};
 
 const ALL: &str = "sys/bus/pci/devices";
 
-/// Reads every function, by address. What cannot be understood goes to `problems` and stays
+/// Reads every function, by address. A value that cannot be understood goes to `problems` and stays
 /// unknown.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Vec<PciFacts> {
     let names = devices_in(root, ALL, problems);
@@ -121,7 +121,7 @@ fn parse_hex(text: &str) -> Result<u32, Malformed> {
     u32::from_str_radix(digits, 16).map_err(|_| malformed())
 }
 
-/// What is above a function, by the path of its directory.
+/// The devices above a function, by the path of its directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Upstream {
     parent: Option<String>,

@@ -44,9 +44,9 @@ fn ext(ends: &Ends, found: &mut Vec<Signature>) {
     const SUPER: u64 = 1024;
     const HAS_JOURNAL: u32 = 0x4;
     const JOURNAL_DEVICE: u32 = 0x8;
-    /// What ext3 understands: filetype, recover, meta_bg.
+    /// The features that ext3 understands: filetype, recover, meta_bg.
     const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
-    /// What ext3 understands: sparse_super, large_file, btree_dir.
+    /// The features that ext3 understands: sparse_super, large_file, btree_dir.
     const EXT3_READ_ONLY: u32 = 0x1 | 0x2 | 0x4;
     if ends.u16_le(SUPER + 56) != Some(0xef53) {
         return;

@@ -11,7 +11,7 @@ use crate::mount::{self, Mount};
 use crate::signature::Ends;
 use crate::{HostError, Root, statx};
 
-/// What was found by opening a device.
+/// The facts found by opening a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Whether the device is open exclusively elsewhere; `None` when it could not be opened.

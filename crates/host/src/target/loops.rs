@@ -15,7 +15,7 @@ use super::open::stamp_of;
 use crate::statx::Stamp;
 use crate::{HostError, Root};
 
-/// What stands behind a loop device, as stat(2) numbers it.
+/// The file behind a loop device, as stat(2) numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Backing {
     dev: u64,

@@ -42,8 +42,8 @@ pub fn examine(root: &Root, path: &Path) -> TargetFacts {
     examine_open(root, path, &Opened::named(path), &[], &Tables::default())
 }
 
-/// What the kernel uses files for, and the mounts: each table is read when it is first needed and
-/// kept. One value serves a look at many targets, at about the same time.
+/// The kernel's uses of files, and the mounts: each table is read when it is first needed and kept.
+/// One value serves a look at many targets, at about the same time.
 #[derive(Debug, Default)]
 pub struct Tables {
     mounts: Table,

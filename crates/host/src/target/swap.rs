@@ -1,4 +1,4 @@
-//! What the kernel swaps to: `/proc/swaps`.
+//! The kernel's swap areas: `/proc/swaps`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

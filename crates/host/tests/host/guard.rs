@@ -382,7 +382,7 @@ fn a_swap_file_and_a_disk_image_in_use_are_refused() {
     assert_eq!(found[2], Danger::HasData { size_bytes: 1 });
 }
 
-/// What the tables say is found out once, however many files are looked at.
+/// The tables are read once, however many files are looked at.
 #[test]
 fn tables_are_read_once_for_many_files() {
     let tree = Tree::new();
@@ -508,7 +508,7 @@ fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
     drop(none);
 }
 
-/// What this process itself holds is no claim of somebody else's.
+/// A claim of this process itself is no claim of somebody else's.
 #[test]
 fn a_claim_of_our_own_is_told_from_that_of_others() {
     let dir = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ const BLOCK: u32 = 4096;
 /// Longest sleep between two looks at the engine while an I/O is being held back.
 const NAP_NS: Nanos = 50_000;
 
-/// What is to happen to one I/O.
+/// The fate of one I/O.
 #[derive(Debug, Clone, Copy)]
 struct Fate {
     eio: bool,
@@ -266,7 +266,7 @@ impl Engine for Fault {
     }
 
     fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
-        // What is held comes back by time, which the engine does not know.
+        // I/Os that are held come back by time, which the engine does not know.
         let nap = Duration::from_nanos(NAP_NS);
         let held = !self.held.is_empty() || !self.marked.is_empty();
         self.inner.wait_timeout(if held { timeout.min(nap) } else { timeout })

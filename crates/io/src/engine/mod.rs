@@ -184,7 +184,7 @@ pub struct EngineError {
     pub call: &'static str,
     /// The answer in words, errno included.
     pub what: String,
-    /// What to do next.
+    /// The next step for the user.
     pub hint: String,
 }
 
@@ -244,7 +244,7 @@ impl EngineError {
 pub struct OpenedEngine {
     /// The engine.
     pub engine: Box<dyn Engine>,
-    /// What runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
+    /// The engine that runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
     pub actual: String,
     /// One line for each fallback from the request, with the reason.
     pub steps_down: Vec<String>,
@@ -262,7 +262,7 @@ impl std::fmt::Debug for OpenedEngine {
 /// One engine of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineEntry {
-    /// What it is; the plan decides by this.
+    /// Its properties; the plan decides by these.
     pub info: EngineInfo,
     /// Whether it can run on this machine now; the text says why not.
     pub available: fn() -> Result<(), String>,

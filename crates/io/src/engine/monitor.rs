@@ -17,7 +17,7 @@ pub struct OpCounters {
     pub faults: AtomicU64,
 }
 
-/// What one worker's engine has done so far.
+/// The counts of one worker's engine so far.
 ///
 /// One thread writes: the one that drives the engine. Any thread reads, with
 /// `Ordering::Relaxed`; counters read together may be a batch of I/Os apart. Aligned to two

@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// What a transfer that came back means.
+/// The meaning of a transfer that came back.
 enum Verdict {
     Finished(Done),
     Continue(Io),
@@ -46,7 +46,7 @@ enum Verdict {
 /// The decorator.
 pub struct Whole {
     inner: Box<dyn Engine>,
-    /// What direct I/O goes on at multiples of; absent on files in the page cache.
+    /// The unit at which direct I/O goes on; absent on files in the page cache.
     alignment: Option<u32>,
     counters: Arc<LegCounters>,
     parts: Vec<Part>,
@@ -196,7 +196,7 @@ impl Engine for Whole {
 
     fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
         self.push_waiting();
-        // What ran inside that push is there for the next reap.
+        // I/Os that ran inside that push are there for the next reap.
         if self.batch.is_empty() { self.inner.wait_timeout(timeout) } else { self.inner.submit() }
     }
 

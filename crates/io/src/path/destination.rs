@@ -1,5 +1,5 @@
-//! The memory in which the bytes of a library end: one piece, which the slots share. What the paths
-//! of cuFile and of gpuio's own library core have in common.
+//! The memory in which the bytes of a library end: one piece, which the slots share. The common
+//! part of the paths of cuFile and of gpuio's own library core.
 
 use std::ops::Range;
 

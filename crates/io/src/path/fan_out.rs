@@ -159,7 +159,7 @@ fn reach(one: &Context, other: &Context) -> Result<bool, GpuError> {
     Ok(true)
 }
 
-/// What happens where GPUs can't be reached, if it may.
+/// The way through the host where GPUs can't be reached, if it may be used.
 fn through_host(
     own: &Context,
     unreached: &[String],

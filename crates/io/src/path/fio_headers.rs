@@ -78,7 +78,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What a byte adds to the remainder that many bytes further on.
+/// The effect of a byte on the remainder that many bytes further on.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {

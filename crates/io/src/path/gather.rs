@@ -191,7 +191,7 @@ impl GpuStage<SlotBuffers> for Batches {
     }
 }
 
-/// What a launch has to know of a request.
+/// The part of a request that a launch has to know.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     op: Op,

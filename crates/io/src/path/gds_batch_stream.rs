@@ -1,9 +1,9 @@
 //! `gds-batch-stream`: batches of cuFile's I/O in the order of streams. gdsio's `-x 7`.
 //!
-//! cuFile has no public call that submits a batch to a stream. What this path does in its place:
-//! [`GpuSide::batch`] asynchronous calls one behind the other into one stream, one event behind all
-//! of them, and one wait for them together. A batch that is not full goes when nothing else is
-//! in flight.
+//! cuFile has no public call that submits a batch to a stream. In its place, this path makes
+//! [`GpuSide::batch`] asynchronous calls one behind the other into one stream, with one event
+//! behind all of them, and one wait for them together. A batch that is not full goes when nothing
+//! else is in flight.
 //!
 //! [`GpuSide::batch`]: super::GpuSide::batch
 

@@ -1,7 +1,7 @@
 //! `gds-stream`: cuFile's I/O in the order of streams. gdsio's `-x 5`.
 //!
 //! `cuFileReadAsync` and `cuFileWriteAsync` put each request into one of the worker's streams, with
-//! an event behind it. What is in one stream runs one after another, so requests overlap as far as
+//! an event behind it. Calls in one stream run one after another, so requests overlap as far as
 //! there are slots and streams for them.
 
 use super::gds::streamed;

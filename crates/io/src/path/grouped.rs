@@ -10,13 +10,13 @@ use super::stall::StallTimer;
 use super::{Completion, Mismatch, Path, PathConfig, PathError, PatternBlock, Request, Start};
 use crate::clock::Clock;
 
-/// What the I/Os of a path use: files, and the memory of the slots.
+/// The files and memory of a path's I/Os: files, and the memory of the slots.
 pub(super) trait Buffers {
     /// The memory of the slots.
     fn destination(&mut self) -> &mut Destination;
 }
 
-/// What groups are made of, and what they report to.
+/// The parts of groups, and the counters that they report to.
 pub(super) struct Queue<B> {
     pub(super) buffers: B,
     pub(super) progress: Progress,
@@ -34,7 +34,7 @@ pub(super) struct Queue<B> {
 
 /// Submits groups of I/Os and collects their completions. Dropped before the queue's buffers.
 pub(super) trait Groups {
-    /// What their I/Os use.
+    /// The buffers of their I/Os.
     type Buffers: Buffers;
 
     /// Submits the oldest waiting slots, at most a full group. False if there is no space for a

@@ -1,9 +1,8 @@
 //! `library-stream`: gpuio's own library core moves the bytes, as in our `libcufile.so.0`, in the
 //! order of streams.
 //!
-//! Each request goes into one of the worker's streams, with an event behind it. What is in one
-//! stream runs one after another, so requests overlap as far as there are slots and streams for
-//! them.
+//! Each request goes into one of the worker's streams, with an event behind it. Calls in one stream
+//! run one after another, so requests overlap as far as there are slots and streams for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

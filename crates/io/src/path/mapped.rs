@@ -18,7 +18,7 @@
 //!
 //! **Times.** There is no file leg. All time is the GPU leg's.
 //!
-//! **What it sees.** Pages, not the file: see [`MappedFile`].
+//! **View.** It reads pages, not the file: see [`MappedFile`].
 //!
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
@@ -75,8 +75,8 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open,
 };
 
-/// What one worker had the GPU read, by how. Its thread adds, any thread reads, with
-/// `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each other.
+/// The counts of one worker's reads by the GPU, by how. The worker's thread adds, any thread reads,
+/// with `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct MappedCounters {
@@ -188,8 +188,8 @@ impl Group {
         longest: u64,
     ) -> Result<(), GpuError> {
         for block in &self.copies {
-            // SAFETY: the caller's promise. What others write into the file meanwhile is what a
-            // read of it may meet as well.
+            // SAFETY: the caller's promise. Writes of others into the file meanwhile may show, as
+            // they may in any read of it.
             unsafe { stream.h2d(block.to, block.host, block.len as usize) }?;
         }
         if self.list.count() == 0 {
@@ -328,7 +328,7 @@ impl Mapped {
         self.order.push_back((at, bytes));
         self.in_flight += bytes;
         self.queues.record(at, number, put, &mut self.ended);
-        // What was refused is over, and so is what was before it in the stream.
+        // The refused launch is over, and so are those before it in the stream.
         for _ in before..self.ended.len() {
             self.left(at);
         }
@@ -424,7 +424,7 @@ impl Mapped {
             self.poll();
             self.settle(clock);
             if self.requests.none_completed() && self.queues.none_in_flight() && self.has_open() {
-                // What waits for company waits for nothing else.
+                // Blocks that wait for company wait for nothing else.
                 self.launch(clock);
                 self.settle(clock);
             }

@@ -170,7 +170,7 @@ pub enum PathError {
     Broken {
         /// Path name.
         path: &'static str,
-        /// What it answered and what follows.
+        /// Its answer and the consequence.
         what: String,
     },
     /// The library that moves the bytes ended nothing for too long.
@@ -192,7 +192,7 @@ pub enum PathError {
     Setup {
         /// Path name.
         path: &'static str,
-        /// What failed and what to do.
+        /// The failure and the remedy.
         what: String,
     },
 }
@@ -301,7 +301,7 @@ pub trait Path {
 pub struct GpuSide {
     /// Context of the GPU.
     pub context: Context,
-    /// What the destination memory is.
+    /// The kind of the destination memory.
     pub memory: MemoryKind,
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
@@ -368,13 +368,14 @@ pub struct PathConfig {
     pub inject: Option<Inject>,
     /// Counters of the file leg, readable from other threads.
     pub counters: Arc<LegCounters>,
-    /// What gpuio's library core counts, readable from other threads. Other paths leave it at 0.
+    /// The counters of gpuio's library core, readable from other threads. Other paths leave it at
+    /// 0.
     pub library: Arc<LibraryCounters>,
     /// On paths that read a mapping ([`PathInfo::uses_mapping`]), of each of [`PathConfig::files`]
     /// the part that requests may name. Workers share mappings: none is registered twice. Dropped
     /// by the path once the GPU reads it no more.
     pub mappings: Vec<Arc<MappedFile>>,
-    /// What such a path counts, readable from other threads. Other paths leave it at 0.
+    /// The counters of such a path, readable from other threads. Other paths leave it at 0.
     pub mapped: Arc<MappedCounters>,
 }
 
@@ -405,13 +406,13 @@ impl std::fmt::Debug for OpenedPath {
 /// One path that gpuio has.
 #[derive(Debug)]
 pub struct PathEntry {
-    /// What it is; the plan decides by this.
+    /// Its properties; the plan decides by these.
     pub info: PathInfo,
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(PathConfig) -> Result<OpenedPath, PathError>,
 }
 
-/// What a code of [`Fault::Cufile`] says, in one line.
+/// The meaning of a code of [`Fault::Cufile`], in one line.
 #[must_use]
 pub fn cufile_words(code: i32) -> String {
     gpuio_drivers::cufile::meaning(code)

@@ -70,9 +70,9 @@ impl StreamQueues {
             self.in_flight += 1;
             return;
         };
-        // A part of it may be in flight without an event. What was before it is taken by its own
-        // events first, so that the stream's answer, which is not requested, is about this work,
-        // which failed anyway.
+        // A part of it may be in flight without an event. Work before it is taken by its own events
+        // first, so that the stream's answer, which is not requested, is about this work, which
+        // failed anyway.
         while let Some(ended) = self.oldest(at) {
             over.push(ended);
         }

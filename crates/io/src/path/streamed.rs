@@ -16,7 +16,7 @@ const LOOKS: u32 = 64;
 
 /// Calls that put I/O into streams.
 pub(super) trait StreamCalls {
-    /// What the I/Os use.
+    /// The buffers of the I/Os.
     type Buffers: Buffers;
 
     /// Enqueues what is left of a request of which `done` bytes have moved. Refused, it does
@@ -44,8 +44,8 @@ pub(super) trait StreamCalls {
 }
 
 struct Streamed<C> {
-    // `grouped` drops this once nothing is in flight. What is registered of the streams goes before
-    // them.
+    // `grouped` drops this once nothing is in flight. Registrations of the streams are dropped
+    // before them.
     calls: C,
     queues: StreamQueues,
     /// Slots by group; a group is in flight, or idle and empty.

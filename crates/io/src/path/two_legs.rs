@@ -8,9 +8,9 @@
 //! there a thread borrows a ring for one call, moves a piece at a time, sleeps while it waits for
 //! long, and page-locked memory is never freed. Here one worker owns as many slots as its depth, an
 //! engine fills them in any order and may keep them registered, each slot has an event that is
-//! polled without sleeping, and all of it goes with the path, of which a run opens many. What is
-//! the same is in `gpu`: page-locked memory, streams, events, the cut of blocks into pieces, lists
-//! of pieces, and the kernel that copies them.
+//! polled without sleeping, and all of it goes with the path, of which a run opens many. The common
+//! parts are in `gpu`: page-locked memory, streams, events, the cut of blocks into pieces, lists of
+//! pieces, and the kernel that copies them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -87,8 +87,8 @@ pub(super) trait Slots {
     /// Nothing else uses the request's slot, and `self` lives, until the stream has passed it.
     unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError>;
 
-    /// What came from the file into a slot whose read has completed, if it still stands there.
-    /// Asked for reads in [`Place::Slot`] only.
+    /// The bytes from the file in a slot whose read has completed, if they still stand there. Asked
+    /// for reads in [`Place::Slot`] only.
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
 }
 
@@ -420,7 +420,7 @@ impl<S: Slots, M: GpuStage<S>> TwoLegs<S, M> {
             if !self.requests.none_completed() || !wait {
                 return Ok(());
             }
-            // What the GPU stage has takes microseconds and file I/Os go on at the same time, so it
+            // The GPU stage's work takes microseconds and file I/Os go on at the same time, so it
             // is the one to wait for; only without does the thread sleep in the engine.
             if self.gpu_stage.wait(&mut self.ended) {
                 self.take_gpu_completions(clock);
@@ -462,7 +462,7 @@ impl<S: Slots, M: GpuStage<S>> Path for TwoLegs<S, M> {
         outcome
     }
 
-    /// What the GPU stage has takes microseconds and can't be waited for with an end: only without
+    /// The GPU stage's work takes microseconds and can't be waited for with an end: only without
     /// does the thread sleep, in the engine.
     fn wait_timeout(&mut self, timeout: Duration) -> Result<(), PathError> {
         if self.gpu_stage.is_idle() && self.ended.is_empty() && self.requests.none_completed() {

@@ -1,5 +1,5 @@
-//! What engines do when I/Os fail: every fault reaches the I/O that was hit, and no other; no
-//! I/O is lost or handed back twice.
+//! The behaviour of engines when I/Os fail: every fault reaches the I/O that was hit, and no other;
+//! no I/O is lost or handed back twice.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 

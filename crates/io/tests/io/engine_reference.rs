@@ -34,7 +34,7 @@ fn step(unit: usize) -> impl Strategy<Value = Step> {
     })
 }
 
-/// What the reference says that an I/O must come to.
+/// The result that the reference gives for an I/O.
 struct Expected {
     step: Step,
     /// It ended past the file's end when it was started, and may have moved that.

@@ -1,6 +1,6 @@
-//! What only `fan-out` has: copies in the memory of several GPUs, counters of how they got there,
-//! and GPUs that can't reach one another. Each case runs in a child: the software GPU reads its
-//! environment once.
+//! The properties of `fan-out` alone: copies in the memory of several GPUs, counters of how they
+//! got there, and GPUs that can't reach one another. Each case runs in a child: the software GPU
+//! reads its environment once.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]

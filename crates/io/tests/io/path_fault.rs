@@ -154,7 +154,7 @@ fn copy_call(memory: MemoryKind, op: Op) -> &'static str {
     }
 }
 
-/// What a child about GPU faults is told: engine, memory, failing call, its code, good ones before
+/// The case of a child about GPU faults: engine, memory, failing call, its code, good ones before
 /// and failing ones from there on.
 struct Reported {
     setup: Setup,
@@ -317,7 +317,7 @@ fn child_lost() {
     let tally = &model.tally;
     assert!(tally.failed.iter().all(|one| one.1 == Fault::Gpu(code)));
     assert!(tally.failed.len() > 20, "{call} {tally:?}");
-    // What was in flight with the one that failed is lost as well, but nothing before.
+    // I/Os in flight with the one that failed are lost as well, but nothing before.
     assert!(tally.reads + tally.writes + 9 > after, "{call} {tally:?}");
     model.finish();
 }
@@ -424,7 +424,7 @@ fn a_path_that_is_dropped_waits_in_every_state() {
     });
 }
 
-/// What each copy takes while paths are dropped.
+/// The time of each copy while paths are dropped.
 const SLOW_US: &str = "60000";
 const SLOW_NS: u64 = 60_000_000;
 

@@ -114,7 +114,7 @@ fn child_launch_faults() {
     assert_eq!(failed.len(), 4 * times.min(6 - after));
     assert!(failed.iter().all(|one| *one == (Op::Read, Fault::Gpu(1))));
     if times < 1000 {
-        // What failed moved nothing, what did not moved all. Lone blocks take no launch.
+        // A failed request moved nothing, the others moved all. Lone blocks take no launch.
         model.write_slots();
     }
     model.finish();
@@ -317,7 +317,7 @@ fn long_blocks_and_short_ones_share_a_batch() {
         let clock = Clock::start();
         let blocks = [(0, 0, 5), (1, 0, long), (2, 7, 4096), (3, 65_533, 100_001)];
         for (slot, offset, len) in blocks {
-            // What is written is what the file holds already, where blocks overlap.
+            // Writes carry the bytes that the file holds already, where blocks overlap.
             path.generate(PatternBlock::new(slot, rig.key(0), offset, len)).unwrap();
             let started = clock.now();
             let request = to_slot(op, 0, offset, len, slot, started);

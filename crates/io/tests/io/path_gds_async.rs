@@ -158,7 +158,7 @@ fn a_call_that_a_stream_does_not_take_fails_its_request_alone() {
     failing(&STREAMED, child_refused_call, "cuFileReadAsync:5038:3:4");
 }
 
-/// Of 60 requests in batches of at most 4, those of two submits fail and no other.
+/// Out of 60 requests in batches of at most 4, those of two submits fail and no other.
 #[test]
 #[ignore = "run as a child"]
 fn child_refused_submit() {
@@ -184,7 +184,7 @@ fn child_short_submit() {
     // The first submit took two of four; the second one all.
     let slots: Vec<u32> = completed.iter().filter(failed).map(|one| one.request.slot).collect();
     assert_eq!((completed.len(), slots), (8, vec![2, 3]));
-    // What was set up anew works.
+    // A batch that was set up anew works.
     assert!(reads(path.as_mut(), 9).unwrap().iter().all(|one| one.result == Ok(())));
     for slot in 0..9 {
         let offset = u64::from(slot) * 8192;

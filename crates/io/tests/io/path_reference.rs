@@ -17,7 +17,7 @@ use gpuio_io::engine::Op;
 use gpuio_io::path::{PATHS, PatternBlock, Start};
 use proptest::test_runner::{Config, TestRunner};
 
-/// What the software GPU waits before it touches memory, µs.
+/// The wait of the software GPU before it touches memory, µs.
 const DELAY_US: &str = "300";
 
 fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) {

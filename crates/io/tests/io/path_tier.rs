@@ -68,7 +68,7 @@ fn a_block_comes_from_where_it_was_kept() {
                 assert_eq!((check(path.as_mut(), 65_536), ios()), (None, 2), "{setup:?}");
                 assert_eq!(kept.file_ns, 0);
                 assert_eq!(kept.gpu_ns, kept.ended - kept.request.started);
-                // What is wrong in the tier is found; where it went wrong is not known.
+                // Wrong bytes in the tier are found; the leg where they went wrong is not known.
                 go(path.as_mut(), &clock, 65_536, Place::Into(other));
                 let kept = go(path.as_mut(), &clock, 65_536, Place::Kept(other));
                 let found = check(path.as_mut(), kept.request.offset).unwrap();

@@ -1,7 +1,7 @@
 //! Path `auto`: which path a job's blocks take, by their size and by what works here.
 //!
-//! A rule over values and a table: nothing is opened or tried here. What a person names is never
-//! replaced by it.
+//! A rule over values and a table: nothing is opened or tried here. It never replaces a path that a
+//! person names.
 
 use gpuio_base::catalog::GATHER_PLAIN_BYTES;
 use gpuio_base::units::format_bytes;
@@ -11,7 +11,7 @@ use super::defaults;
 use super::facts::{Facts, Gpus};
 use crate::spec::{GpuWhich, JobSpec, Rw};
 
-/// What the rule looks at.
+/// The facts that the rule looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sight {
     /// The largest block in bytes: slots, and with them the blocks of a launch, are made for it.
@@ -26,8 +26,8 @@ pub(super) struct Sight {
     pub(super) launch: u32,
     /// Why bytes can't end in GPU memory; absent if they can, or were requested to.
     pub(super) no_gpu: Option<String>,
-    /// What proves a direct path of cuFile's between the job's storage and GPU memory, or why
-    /// nothing does.
+    /// The proof of a direct path of cuFile's between the job's storage and GPU memory, or why
+    /// there is none.
     pub(super) cufile: Result<String, String>,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
     (row.path, format!("{blocks}{carried}: {}{not_cufile}", row.why))
 }
 
-/// What path `auto` takes on a machine with a GPU, in words.
+/// The path that `auto` takes on a machine with a GPU, in words.
 #[must_use]
 pub fn auto_in_words() -> String {
     "gather; for blocks that come one by one resident below 32K and staged from there on, and \
@@ -135,7 +135,7 @@ pub fn auto_in_words() -> String {
         .to_owned()
 }
 
-/// What the rule sees of a job.
+/// The facts about a job that the rule sees.
 pub(super) fn sight(requested: &JobSpec, facts: &Facts<'_>) -> Sight {
     let (_, order) = defaults::mix_and_order(requested);
     let blocks = defaults::blocks(requested, &order);

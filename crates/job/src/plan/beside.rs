@@ -12,13 +12,10 @@ pub(super) fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
     for group in jobs.chunk_by(|a, b| a.group == b.group) {
         let differs = |pair: &[JobPlan]| pair[0].beside != pair[1].beside;
         if let Some([one, other]) = group.windows(2).find(|pair| differs(pair)) {
-            let says = |job: &JobPlan| {
-                job.beside.map_or("no computation".to_owned(), |beside| beside.key())
-            };
+            let says = |job: &JobPlan| job.beside.map_or("off".to_owned(), |beside| beside.key());
             let what = format!(
-                "it runs together with job '{}', which has {} beside it, and this one has {}: what \
-                 keeps a GPU busy is beside both; give both the same, or put a stonewall between \
-                 them",
+                "it runs at the same time as job '{}', which has beside={} (here: {}). Use the \
+                 same value, or put a stonewall between them",
                 one.name,
                 says(one),
                 says(other)

@@ -1,4 +1,4 @@
-//! What jobs ask of cuFile's configuration.
+//! The settings of cuFile's configuration that jobs need.
 
 use std::collections::BTreeMap;
 

@@ -124,11 +124,10 @@ fn all_paths(job: &JobSpec) -> bool {
     job.paths.as_ref().is_some_and(|paths| paths.iter().any(|path| path == "all"))
 }
 
-/// Whether the files are read into the page cache first, and whether they are dropped from it. Of
-/// all paths side by side, and of runs that ask for it, each is to find the cache alike: warm for
-/// reads through it, where it holds the files with room to spare. For all others only the state
-/// without them can be had again, and what goes around the cache may still have to write it back
-/// first.
+/// Whether the files are read into the page cache first, and whether they are dropped from it. All
+/// paths side by side, and runs that ask for it, are each to find the cache alike: warm for reads
+/// through it, where it holds the files with room to spare. For all others only the state without
+/// them can be had again, and what goes around the cache may still have to write it back first.
 pub(super) fn cache(job: &JobSpec, plan: &JobPlan, facts: &Facts<'_>) -> (bool, bool) {
     let lengths = plan.targets.iter().map(|target| target.length_bytes);
     let bytes = lengths.fold(0, u64::saturating_add);
@@ -136,7 +135,8 @@ pub(super) fn cache(job: &JobSpec, plan: &JobPlan, facts: &Facts<'_>) -> (bool, 
     let cached = plan.direct == DirectMode::Buffered && plan.read_percent > 0;
     let alike = job.cache_alike == Some(true);
     let fits = (all_paths(job) || alike) && cached && bytes <= memory / 2;
-    // What was requested by name stands, and excludes the other where that was not requested.
+    // A value that was requested by name stands, and excludes the other where that was not
+    // requested.
     let pre_read = job.pre_read.unwrap_or(fits && job.invalidate != Some(true));
     let invalidate = job.invalidate.unwrap_or(alike && job.pre_read.is_none() && !pre_read);
     (pre_read, invalidate)
@@ -168,7 +168,7 @@ pub(super) fn depth(job: &JobSpec, asynchronous: bool, ring: bool, block_max: u6
     }
 }
 
-/// What path `gather` does: depth, blocks per launch, streams, and whether blocks are scattered.
+/// The shape of path `gather`: depth, blocks per launch, streams, and whether blocks are scattered.
 pub(super) struct Gather {
     pub(super) depth: u32,
     pub(super) batch: u32,
@@ -204,7 +204,7 @@ pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
     }
 }
 
-/// What path `mapped` does: depth, blocks per launch, streams.
+/// The shape of path `mapped`: depth, blocks per launch, streams.
 pub(super) struct Groups {
     pub(super) depth: u32,
     pub(super) batch: u32,
@@ -242,7 +242,7 @@ pub(super) fn mapped(job: &JobSpec, block_max: u64) -> Groups {
     Groups { depth, batch, streams: streams.min(depth.div_ceil(batch)) }
 }
 
-/// What a path of a library does, cuFile or gpuio's own: depth, streams, and blocks per batch.
+/// The shape of a path of a library, cuFile or gpuio's own: depth, streams, and blocks per batch.
 pub(super) struct LibraryShape {
     pub(super) depth: u32,
     pub(super) streams: u32,
@@ -323,7 +323,7 @@ pub(super) fn direct(
     }
 }
 
-/// What was chosen, or the page cache where the data lies at multiples of so many bytes that
+/// The chosen mode, or the page cache where the data lies at multiples of so many bytes that
 /// O_DIRECT could not read it: `what` lies there, in the words of the reason.
 pub(super) fn direct_if_aligned(
     job: &JobSpec,
@@ -400,7 +400,7 @@ pub(super) fn ceilings(job: &JobSpec) -> Option<u64> {
     }
 }
 
-/// What keeps the GPUs busy during the job.
+/// The computation that keeps the GPUs busy during the job.
 pub(super) fn beside(job: &JobSpec) -> Option<ComputationPlan> {
     let (with, share_percent) = match job.beside? {
         ComputationRequest::Off => return None,

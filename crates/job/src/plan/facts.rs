@@ -1,4 +1,5 @@
-//! What the plan is made from beside the request: facts of the machine, and what gpuio has.
+//! The sources of the plan beside the request: facts of the machine, and gpuio's own paths and
+//! engines.
 
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub struct Facts<'a> {
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
     /// Why NVIDIA's cuFile library can't do I/O by these calls here.
     pub cufile_missing: &'a dyn Fn(Calls) -> Option<String>,
-    /// What proves that cuFile moves bytes between the storage of every job of path `auto` and GPU
-    /// memory without host memory; or why nothing does.
+    /// The proof that cuFile moves bytes between the storage of every job of path `auto` and GPU
+    /// memory without host memory; or why there is none.
     pub cufile_direct: Result<&'a str, &'a str>,
 }
 
@@ -46,8 +47,8 @@ impl std::fmt::Debug for Facts<'_> {
 
 /// Answers about paths in the file system.
 pub trait TargetLookup {
-    /// What is at `path`, or, when nothing is there, about the directory that it would be in: then
-    /// one value may be that of many paths.
+    /// Looks at `path`, or, when nothing is there, at the directory that it would be in: then one
+    /// value may be that of many paths.
     fn look(&self, path: &str) -> Arc<TargetInfo>;
 
     /// Offset and length of the tensors in a file of the safetensors format that are not empty, in

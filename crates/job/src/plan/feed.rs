@@ -129,7 +129,7 @@ pub(super) fn tier_bytes(job: &JobPlan) -> u64 {
     job.feed.as_ref().and_then(|feed| feed.tier).map_or(0, TierPlan::bytes)
 }
 
-/// What to lower where such a job needs too much memory.
+/// The keys to lower where such a job needs too much memory.
 pub(super) const TAKES_MEMORY: &str = "cache_memory, --readers, --depth or --bs";
 
 /// Why a path of `all` can't feed accelerators.
@@ -160,7 +160,7 @@ fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
     }
 }
 
-/// What a feed can't be combined with.
+/// Refuses keys that a feed can't be combined with.
 fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
     if job.requested.contains_key("threads") {
@@ -195,7 +195,7 @@ fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What accelerators do. Without a GPU nothing can be kept busy.
+/// The work of accelerators. Without a GPU nothing can be kept busy.
 fn compute(job: &JobSpec, path: &PathInfo) -> Result<FeedCompute, PlanError> {
     let default = match path.needs_gpu {
         true => FeedCompute::Kernel { with: ComputationKind::Compute, share_percent: 100.0 },
@@ -352,7 +352,7 @@ pub(super) fn blocks(job: &JobSpec, plan: &FeedPlan) -> Vec<BlockShare> {
     job.blocks.clone().unwrap_or_else(|| vec![one])
 }
 
-/// What ranges of the samples are multiples of.
+/// The unit of the ranges of the samples.
 pub(super) fn alignment(plan: &FeedPlan) -> u64 {
     Shape::new(plan).alignment()
 }

@@ -1,5 +1,5 @@
-//! What fio's job files ask of a job besides its load: pauses, flushes, counts, logs, and the order
-//! of jobs.
+//! The habits that fio's job files add to a job's load: pauses, flushes, counts, logs, and the
+//! order of jobs.
 
 use std::borrow::Cow;
 
@@ -44,7 +44,7 @@ pub(super) fn of_direction(requested: &JobSpec) -> Result<JobSpec, PlanError> {
     Ok(job)
 }
 
-/// Of fsync and fdatasync fio takes the first that is due; here one count rules.
+/// fio takes the first of fsync and fdatasync that is due; here one count rules.
 pub(super) fn flush(job: &JobSpec) -> Option<FlushPlan> {
     if mix_and_order(job).0 == 100 {
         return None;

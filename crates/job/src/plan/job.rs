@@ -91,7 +91,7 @@ pub(super) fn resolve(
         salt: defaults::SALT,
         compressible: compressible(spec),
         fill: spec.fill.unwrap_or(Fill::Pattern),
-        // What a replay writes is found by its reads.
+        // A replay's reads find its writes.
         refill: spec.refill.unwrap_or(replay.is_some() && read_percent < 100),
         memory: memory::resolve(spec, path)?,
         streams: in_flight.streams,
@@ -215,7 +215,7 @@ fn choice(actual: &str, why: Option<String>) -> Choice {
     Choice { requested, actual: actual.to_owned(), why }
 }
 
-/// What the record shows instead of an engine on a path without one.
+/// The text that the record shows instead of an engine on a path without one.
 fn no_engine(path: &PathInfo) -> &'static str {
     match path.backend {
         Backend::Library(_) => "none (library)",

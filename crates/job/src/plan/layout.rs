@@ -73,7 +73,7 @@ fn shifted(requested: &JobSpec) -> Result<Option<u32>, PlanError> {
     }
 }
 
-/// What strided blocks need: all of one length, whole ones only, each where its turn puts it.
+/// The needs of strided blocks: all of one length, whole ones only, each where its turn puts it.
 pub(super) fn strided(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     let Some(block) = block_of(plan) else { return Ok(()) };
     let wrong = |field: &str, what: String| Err(PlanError::usage(requested, field, what));

@@ -25,8 +25,8 @@ pub(super) fn no_register(path: &PathInfo, gpus: &[Gpu]) -> Option<String> {
     ))
 }
 
-/// What a job on such a path maps of each of its targets: from the first byte of the first region
-/// to the last byte of the last, so that each is registered once for all threads.
+/// The part of each of its targets that a job on such a path maps: from the first byte of the first
+/// region to the last byte of the last, so that each is registered once for all threads.
 #[must_use]
 pub fn mapped_parts(job: &JobPlan) -> Vec<(u32, Range<u64>)> {
     let mut parts: Vec<(u32, Range<u64>)> = Vec::new();
@@ -53,9 +53,8 @@ pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
     }
     let [bytes, half, available] = [bytes, available / SHARE, available].map(size);
     Some(format!(
-        "path mapped pins what it maps in memory, {bytes} here, and at most {half} may be pinned: \
-         half of {available} ({whence}); lower --size or --threads, name fewer files, or use \
-         --path cached"
+        "path mapped would pin {bytes}; the limit is {half}, half of {available} ({whence}); lower \
+         --size or --threads, name fewer files, or use --path cached"
     ))
 }
 

@@ -7,7 +7,7 @@ use gpuio_record::{Gpu, JobPlan, MemoryKind};
 use super::{Facts, PlanError, feed};
 use crate::spec::JobSpec;
 
-/// What was requested, else the path's own.
+/// The requested memory, else the path's own.
 pub(super) fn resolve(requested: &JobSpec, path: &PathInfo) -> Result<MemoryKind, PlanError> {
     if let Some(why) = lacks(requested, path) {
         return Err(PlanError::usage(requested, "memory", why));

@@ -19,7 +19,7 @@
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
 //!
-//! What may not live here: reading the machine, and doing anything that was planned.
+//! This module neither reads the machine nor does anything that was planned.
 
 mod auto;
 mod beside;
@@ -73,7 +73,7 @@ pub enum PlanError {
     Usage {
         /// Where it was requested: a job, a line of a file, or a flag.
         at: Option<String>,
-        /// What is wrong and what to do.
+        /// The error and its remedy.
         what: String,
     },
     /// It could be done elsewhere, not on this machine: exit code 3.
@@ -81,7 +81,7 @@ pub enum PlanError {
     Unavailable {
         /// Where it was requested.
         at: Option<String>,
-        /// What is missing and what to do.
+        /// The missing part and the remedy.
         what: String,
     },
 }
@@ -386,7 +386,7 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     lacks.or_else(|| mapped::no_register(row, &gpus))
 }
 
-/// What a path without an engine says where one was requested.
+/// The answer of a path without an engine where one was requested.
 fn no_engine(row: &PathInfo) -> &'static str {
     match row.backend {
         Backend::Library(_) => {
@@ -407,7 +407,8 @@ fn unknown_path(job: &JobSpec, name: &str, catalog: &Catalog) -> PlanError {
     PlanError::usage(job, "paths", what)
 }
 
-/// What a misspelt word may have meant, as a part of a sentence; nothing where all are too far.
+/// The known word nearest to a misspelt one, as a part of a sentence; nothing where all are too
+/// far.
 fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     crate::spec::nearest(word, known).map(|near| format!("; nearest: {near}")).unwrap_or_default()
 }

@@ -14,7 +14,8 @@ pub(super) fn workers(
     laid: Vec<Vec<Region>>,
     facts: &Facts<'_>,
 ) -> Result<Vec<WorkerPlan>, PlanError> {
-    // What the bytes meet first is to be near: the thread's own GPU, or the one on the route there.
+    // The first stop of the bytes is to be near: the thread's own GPU, or the one on the route
+    // there.
     let (near, why) = match via {
         Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
         None => (gpus, "its GPU is on this node"),

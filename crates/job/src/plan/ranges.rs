@@ -11,9 +11,9 @@ use crate::spec::{JobSpec, LoadKind, Rw};
 /// Ranges of a job. Without regions until its files are looked at.
 pub(super) struct Ranged {
     pub(super) plan: RangesPlan,
-    /// Of each thread.
+    /// The regions of each thread.
     regions: Vec<Vec<Region>>,
-    /// What offsets and lengths of all are multiples of.
+    /// The unit of all offsets and lengths.
     pub(super) alignment: u64,
 }
 
@@ -108,7 +108,7 @@ impl Ranged {
         Ok(())
     }
 
-    /// What each thread reads.
+    /// The regions that each thread reads.
     pub(super) fn lay(&mut self, ground: &mut Ground) -> Laid {
         let mut targets = ground.targets(0);
         for (target, place) in targets.iter_mut().zip(&ground.infos) {

@@ -28,7 +28,7 @@ pub fn alignment(job: &JobPlan) -> u64 {
     1 << all.map(u64::trailing_zeros).min().unwrap_or(0).min(20)
 }
 
-/// What can't be verified about one job.
+/// Why one job can't be verified.
 pub(super) fn of_job(job: &JobPlan) -> Option<String> {
     let writes = job.read_percent < 100;
     if job.verify == VerifyMode::Inline && job.read_percent == 0 {
@@ -55,7 +55,7 @@ pub(super) fn of_job(job: &JobPlan) -> Option<String> {
     None
 }
 
-/// What can't be verified about jobs that run together.
+/// Refuses jobs that run together and can't be verified.
 ///
 /// # Errors
 /// Two jobs of one group use a file so that what it must hold is not known.
@@ -96,7 +96,7 @@ fn clashes(one: &JobPlan, other: &JobPlan) -> bool {
         (VerifyMode::Pass, VerifyMode::Pass) => !writes(one),
         // Those writes carry the pattern of their offset, over a file that holds it all along.
         (VerifyMode::Pass, VerifyMode::Inline) => writes(one),
-        // What is rewritten is so after all timed writes.
+        // A rewrite comes after all timed writes.
         (VerifyMode::Inline, VerifyMode::Inline) | (VerifyMode::Rewrite, _) => false,
         _ => true,
     }

@@ -417,7 +417,7 @@ fn parts(
     match parts.each.iter().position(|part| *part < block_max) {
         None => Ok(parts),
         Some(at) if parts.percent.is_some() && is_whole(requested) => {
-            // Whose the file is, is not known here: nothing is proposed that would make it longer.
+            // The file's owner is not known here: nothing is proposed that would make it longer.
             let what = format!(
                 "{} holds {} bytes: too few for {} threads of one {block_max}-byte block each \
                  after offset {}; lower --bs or --threads, or name a longer file",
@@ -492,7 +492,7 @@ fn new_size(
 }
 
 /// A size that suits disk and memory: at most 1 GiB a thread, and all threads together at most a
-/// quarter of what is free on the disk and half of usable memory.
+/// quarter of the free space on the disk and half of usable memory.
 fn suits(threads: u32, ground: &Ground, facts: &Facts<'_>) -> u64 {
     const MIB: u64 = 1 << 20;
     let threads = ground.sharers.max(u64::from(threads.max(1)));

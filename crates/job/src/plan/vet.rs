@@ -105,7 +105,7 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
     of_path(requested, path)
 }
 
-/// What this path can't do, whatever the rest of the plan is.
+/// Refuses values that this path can't serve, whatever the rest of the plan is.
 fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     if !path.uses_engine() {
         let refused =

@@ -1,5 +1,5 @@
-//! What a job moves: blocks of regions, the samples of a training feed, whole files, or what a
-//! program moved. Most of a plan follows from that.
+//! The work of a job: blocks of regions, the samples of a training feed, whole files, or the calls
+//! of a program. Most of a plan follows from that.
 
 use std::borrow::Cow;
 
@@ -137,7 +137,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What the plan says of it.
+    /// Its entries in the plan.
     pub(super) fn plans(self) -> (Option<FeedPlan>, Option<RangesPlan>, Option<ReplayPlan>) {
         match self {
             Self::Blocks => (None, None, None),

@@ -47,11 +47,11 @@ pub struct ReplayRequest {
     pub format: String,
     /// The program that was recorded, where the trace names it.
     pub program: Option<String>,
-    /// What the trace says is missing, in words.
+    /// The parts that the trace reports as missing, in words.
     pub missing: Option<String>,
-    /// What is repeated.
+    /// The calls to repeat.
     pub script: Arc<Script>,
-    /// What a call waits for, as the script has it.
+    /// The calls that a call waits for, as the script has it.
     pub order: ReplayOrder,
     /// When it starts.
     pub pace: ReplayPace,
@@ -223,7 +223,7 @@ pub struct JobSpec {
     pub shared_files: Option<bool>,
     /// How the data of all threads, and of all ranks, lie in files.
     pub layout: Option<LayoutKind>,
-    /// Whose data each rank reads.
+    /// The data that each rank reads.
     pub read_shift: Option<ReadShift>,
     /// End when all bytes were moved, not by time; or, after a time, once all threads have moved as
     /// many as the fastest.
@@ -357,7 +357,7 @@ pub struct FeedRequest {
     pub readers: Option<u32>,
     /// Batches that each reader may be ahead; at least 1.
     pub prefetch: Option<u32>,
-    /// What an accelerator does with a batch.
+    /// The work of an accelerator on a batch.
     pub compute: Option<FeedCompute>,
     /// How long that takes, in nanoseconds; above 0.
     pub compute_ns: Option<u64>,
@@ -380,7 +380,7 @@ pub struct RankPlace {
     pub on_next_host: Result<u32, String>,
 }
 
-/// Whose data a rank reads.
+/// The data that a rank reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadShift {
     /// That of the rank so many further on; above 0.

@@ -12,7 +12,7 @@ pub struct Condition {
     root: Node,
 }
 
-/// What is wrong with a condition.
+/// The error in a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// At a position, counted from 1.

@@ -73,7 +73,7 @@ impl Tried {
     }
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Run this load, which may have been run before.

@@ -12,7 +12,7 @@
 //!
 //! To add a preset: a file in `presets/` and a row in [`preset::PRESETS`].
 //!
-//! What may not live here: doing an I/O, reading a clock. Pure: no file, no clock, no environment.
+//! It neither does an I/O nor reads a clock. Pure: no file, no clock, no environment.
 
 pub mod blocks;
 pub mod feed;

@@ -9,7 +9,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// What the workload is, in one sentence.
+    /// The workload, in one sentence.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])

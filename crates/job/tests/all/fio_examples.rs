@@ -23,7 +23,7 @@ fn page() -> BTreeMap<String, Option<String>> {
 
 /// Why an option is refused as such; nothing where a job file may hold it.
 fn refusal(option: &str) -> Option<String> {
-    // What is no file is known on the machine only.
+    // A target that is no file is known on the machine only.
     if matches!(option, "filename=/dev/null" | "filename=/dev/zero") {
         return Some("no storage".to_owned());
     }

@@ -49,8 +49,8 @@ fn no_spelling_is_in_the_table_twice() {
     }
 }
 
-/// What job files of fio hold most often is known, one way or the other (fio's HOWTO, "Job file
-/// parameters").
+/// The options that job files of fio hold most often are known, one way or the other (fio's HOWTO,
+/// "Job file parameters").
 #[test]
 fn common_keys_of_fio_are_known() {
     let common = "filename directory size filesize nrfiles offset rw bs bsrange bssplit ioengine \

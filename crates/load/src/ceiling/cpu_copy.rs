@@ -60,7 +60,7 @@ pub(super) fn buffers(job: &JobPlan, host: &HostFacts) -> Result<Buffers, String
     Ok(Buffers { block: whole(block)?, source: whole(source)?, ring: whole(ring)? })
 }
 
-/// What one thread did.
+/// The copies of one thread.
 struct Copied {
     copies: u64,
     /// When it began to count, and its end.

@@ -15,7 +15,7 @@ pub(crate) fn assign_lowest(results: &mut [JobResult], ceilings: &[Ceiling]) {
 }
 
 /// The lowest ceiling that bounds this direction of the job, by bytes per second: blocks of the
-/// ceilings differ in size, so that their I/Os can't be compared. Of equal ones the first.
+/// ceilings differ in size, so that their I/Os can't be compared. The first of equal ones.
 fn lowest<'a>(
     ceilings: &'a [Ceiling],
     job: &str,

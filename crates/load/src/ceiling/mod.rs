@@ -32,10 +32,10 @@ const FOUND_WITHOUT_LOAD: &[(CeilingKind, Find)] = &[
     (CeilingKind::PcieNvme, pcie::find_nvme),
 ];
 
-/// What is said of a ceiling that the plan of another gpuio has.
+/// The reason for a ceiling in a plan from another gpuio.
 const NOT_HERE: &str = "the plan names a job or kind that this gpuio does not have";
 
-/// What a ceiling came out at.
+/// The result of a ceiling.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) bytes_per_s: f64,
@@ -43,12 +43,12 @@ pub(crate) struct Reading {
     pub(crate) detail: Option<String>,
 }
 
-/// What the run lends to a ceiling.
+/// The services of the run for a ceiling.
 pub(crate) trait Bench {
     /// Runs a load as a job is run; `files` where it uses the job's own files, which are then
     /// guarded and finalized as for a job. The reason in words where it can't be.
     fn load(&mut self, job: &JobPlan, files: bool) -> Result<JobResult, String>;
-    /// What the pass found that put the pattern back after the loads since the last call.
+    /// The findings of the pass that put the pattern back after the loads since the last call.
     fn restored(&mut self) -> Option<VerifyOutcome>;
     /// Facts of the machine.
     fn host(&self) -> &HostFacts;

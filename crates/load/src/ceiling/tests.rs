@@ -190,7 +190,7 @@ fn what_fails_is_a_ceiling_with_its_reason() {
     assert_eq!(reasons[..2], ["host can't run", "gather can't run"]);
     assert!(reasons[2].contains("no PCI device 0000:01:00.0"), "{reasons:?}");
     assert!(reasons[3].contains("no block device"), "{reasons:?}");
-    // What a pass found that put data back is kept, also where there is no figure.
+    // The findings of a pass that put data back are kept, also where there is no figure.
     let restored: Vec<Option<u64>> =
         all.iter().map(|one| one.restored.as_ref().map(|found| found.bad_blocks)).collect();
     assert_eq!(restored, [Some(1), None, None, None]);

@@ -18,8 +18,8 @@ use crate::ceiling::{self, Bench};
 use gpuio_dataset::held::Targets;
 
 /// Finds the ceilings of the plan and holds every result against its lowest. A ceiling that can't
-/// be had is one with a reason: nothing here ends the run or takes a result away. What a pass found
-/// that put a pattern back is recorded with the ceiling.
+/// be had is one with a reason: nothing here ends the run or takes a result away. The findings of a
+/// pass that put a pattern back are recorded with the ceiling.
 pub(super) fn find(
     plan: &Plan,
     means: &Means<'_>,

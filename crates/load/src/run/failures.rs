@@ -110,7 +110,7 @@ fn words(fault: Fault, length: u64, kind: TargetKind) -> String {
     }
 }
 
-/// What an errno means for a load, where the kernel's own words leave it open.
+/// The meaning of an errno for a load, where the kernel's own words leave it open.
 fn meaning(errno: i32) -> &'static str {
     match errno {
         libc::EFAULT => {

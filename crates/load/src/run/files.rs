@@ -1,5 +1,5 @@
-//! Opens the targets of a worker as the plan says, and reads back what the kernel made of it. What
-//! is opened is what was checked: no name is looked up here.
+//! Opens the targets of a worker as the plan says, and reads back what the kernel made of it. It
+//! opens what was checked: no name is looked up here.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Files {
         self.keys[index as usize]
     }
 
-    /// What the worker's file `index` holds from `offset` on, read by the CPU through the page
+    /// The bytes of the worker's file `index` from `offset` on, read by the CPU through the page
     /// cache.
     pub(super) fn read_plain(
         &self,

@@ -23,7 +23,7 @@ pub(crate) enum Stage {
     Abandoned,
 }
 
-/// What the threads of a group share. While the clock runs, workers load `stop` and store
+/// The shared state of the threads of a group. While the clock runs, workers load `stop` and store
 /// their counts in `live`; the last worker of a job also reads what all have counted.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -67,7 +67,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// What holds this ends the workers on every way out of the scope that joins them.
+    /// Its holder ends the workers on every way out of the scope that joins them.
     pub(crate) fn until_joined(&self) -> UntilJoined<'_> {
         UntilJoined(self)
     }
@@ -113,8 +113,8 @@ impl Gate {
         self.first_end.get().copied()
     }
 
-    /// What a worker holds while it runs; dropping it says that it has stopped the clock. A guard,
-    /// so that a worker that panics does not leave the others waiting for ever.
+    /// A guard that a worker holds while it runs; dropping it says that it has stopped the clock. A
+    /// guard, so that a worker that panics does not leave the others waiting for ever.
     pub(super) fn running(&self) -> Running<'_> {
         Running(self)
     }
@@ -199,7 +199,7 @@ impl FirstDone {
         last
     }
 
-    /// What the process used while the job counted, where all its workers were done.
+    /// The process's use while the job counted, where all its workers were done.
     pub(super) fn process_used(&self) -> Option<Usage> {
         let [from, until] = &self.process;
         Some(from.get()?.until(until.get()?))

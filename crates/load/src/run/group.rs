@@ -59,7 +59,7 @@ pub(super) struct Group<'a> {
     pub(super) computation: Option<Computation<'a>>,
 }
 
-/// What the run's own thread read while the workers worked.
+/// The readings of the run's own thread while the workers worked.
 struct Measured {
     /// The common start on the run's clock.
     start: Nanos,
@@ -75,13 +75,13 @@ struct Measured {
     verify_began: Nanos,
     /// Stops of the process while the clock ran.
     stops: Stops,
-    /// Of each job that maps its files, what that cost.
+    /// For each job that maps its files, the cost of that.
     mapped: Vec<Option<MappedResult>>,
-    /// Of each job that is a training feed, what its accelerators saw.
+    /// For each job that is a training feed, the measurements of its accelerators.
     accelerated: Vec<Vec<Option<Accelerated>>>,
 }
 
-/// What the threads of a group shared.
+/// The shared state of the threads of a group.
 struct Shared<'a> {
     gate: &'a Gate,
     firsts: &'a [FirstDone],
@@ -91,7 +91,7 @@ struct Shared<'a> {
 
 type JoinedWorker = Option<Result<Outcome, RunError>>;
 
-/// What the accelerators of each job saw, once they are done.
+/// The measurements of the accelerators of each job, once they are done.
 fn joined(accelerators: Vec<Vec<Accelerators<'_>>>) -> Vec<Vec<Option<Accelerated>>> {
     let of = |job: Vec<Accelerators<'_>>| job.into_iter().flat_map(Accelerators::join).collect();
     accelerators.into_iter().map(of).collect()
@@ -294,7 +294,7 @@ impl Group<'_> {
         let open_ns = self.clock.now() - opening - alone_ns;
         let usage = Usage::of_process();
         let (start, agreed_ns) = self.start().map_err(no_start)?;
-        // Of the start: after a stop of this process it would be another.
+        // The offset at the start: after a stop of this process it would be another.
         let (clock_began_ns, stops) = (self.monotonic(), Stops::so_far());
         collector.started(start);
         observer.started(self.jobs);
@@ -329,7 +329,7 @@ impl Group<'_> {
             let _ = peers.stopped(Start { agreed_ns, last_began_ns, clock_began_ns });
         }
         let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
-        // What was read ahead is still computed on.
+        // Samples that were read ahead are still computed on.
         feeds.iter().flatten().for_each(Feed::await_end);
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
@@ -446,7 +446,7 @@ impl Group<'_> {
         Ok((agreed.saturating_sub(self.monotonic()).max(soon), Some(agreed)))
     }
 
-    /// What to add to a time of the run's clock for `CLOCK_MONOTONIC`.
+    /// The offset to add to a time of the run's clock for `CLOCK_MONOTONIC`.
     fn monotonic(&self) -> Nanos {
         gpuio_page::monotonic_ns().saturating_sub(self.clock.now())
     }
@@ -468,7 +468,7 @@ impl Group<'_> {
         now: Nanos,
         ran: &Ran,
     ) {
-        // What runs alone first is no result.
+        // The first pass, in which the jobs run alone, is no result.
         let alone = computation::is_wanted(self.jobs) && self.computation.is_none();
         if let Some(peers) = self.means.peers.filter(|_| !alone)
             && peers.wants_results()
@@ -488,7 +488,7 @@ impl Group<'_> {
         (Some(under_way), self.clock.now() - began)
     }
 
-    /// What a job and the concurrent computation cost each other, where there was one.
+    /// How much a job and the concurrent computation slow each other, where there was one.
     fn beside_of(
         &self,
         job: &JobPlan,

@@ -87,7 +87,7 @@ pub trait RunObserver: Sync {
     fn note(&self, _line: &str) {}
 }
 
-/// What a run needs in addition to its plan.
+/// The needs of a run in addition to its plan.
 #[derive(Debug)]
 pub struct Means<'a> {
     /// The driver, where the plan has GPUs.
@@ -97,19 +97,19 @@ pub struct Means<'a> {
     pub stop: Arc<AtomicBool>,
     /// cuFile, where the plan has paths that need it.
     pub cufile: Option<CufileDriver>,
-    /// What may be overwritten.
+    /// The targets that may be overwritten.
     pub permit: Permit,
     /// Where workers count for `gpuio stats`; none where that is off or can't be.
     pub live_page: Option<gpuio_page::LivePage>,
     /// Whether the devices behind the jobs are sampled while they run.
     pub watched: bool,
-    /// What the jobs that are replays repeat; all of a run repeat the same.
+    /// The calls that the jobs that are replays repeat; all of a run repeat the same.
     pub replay: Option<Arc<Script>>,
     /// Other processes that run the same plan at the same time; none where this one runs alone.
     pub peers: Option<&'a dyn Peers>,
 }
 
-/// What a run leaves.
+/// The results of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
     pub ended: EndedHow,
@@ -119,9 +119,9 @@ pub struct Ran {
     pub jobs: Vec<JobResult>,
     /// One per group that ran.
     pub totals: Vec<RunTotals>,
-    /// What could have been reached at most, where the plan asks for it.
+    /// The most that could have been reached, where the plan asks for it.
     pub ceilings: Vec<Ceiling>,
-    /// What devices did at the same time, where that was watched.
+    /// The work of devices at the same time, where that was watched.
     pub watched: Option<Watched>,
     pub warnings: Vec<Warning>,
     /// The error that ended the run, where one did: results so far stand all the same.
@@ -242,7 +242,7 @@ fn device_sampler(jobs: &[JobPlan], interval_ns: u64) -> DeviceSampler {
     DeviceSampler::new(machine, interval_ns)
 }
 
-/// What the groups of a run have in common.
+/// The common state of the groups of a run.
 struct Run<'a> {
     means: &'a Means<'a>,
     contexts: &'a BTreeMap<u32, Context>,

@@ -15,8 +15,8 @@ use gpuio_dataset::held::Targets;
 /// Bytes of one read: large compared with the cost of a call, and an interrupt is seen within one.
 const STEP: usize = 4 << 20;
 
-/// Puts the files of a group into the state that each of its jobs asks for. What one job drops and
-/// another reads is there in the end.
+/// Puts the files of a group into the state that each of its jobs asks for. A file that one job
+/// drops and another reads is in the cache in the end.
 ///
 /// # Errors
 /// As [`drop_files`] and [`read_in`].

@@ -8,10 +8,9 @@ use gpuio_record::{JobPlan, JobResult, Steady};
 use super::Ran;
 use super::steady::Interval;
 
-/// The other processes of a run. Called from the run's own thread. What is called while the clock
-/// runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::at_stonewall`],
-/// [`Peers::wear_out`], [`Peers::so_far`]) waits for no
-/// other process.
+/// The other processes of a run. Called from the run's own thread. The calls that come while the
+/// clock runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::at_stonewall`],
+/// [`Peers::wear_out`], [`Peers::so_far`]) wait for no other process.
 pub trait Peers: Sync + Debug {
     /// Waits for all processes, and returns what the first says. `what` names the exchange.
     ///
@@ -51,11 +50,11 @@ pub trait Peers: Sync + Debug {
     /// [`READING_NS`] as long as the clock runs.
     fn moved(&self, at_ns: u64, bytes: &[u64], ios: u64);
 
-    /// What this process counted in the `nth` interval of a job that is to become steady; by the
-    /// job's place in the group.
+    /// Takes the counts of this process in the `nth` interval of a job that is to become steady; by
+    /// the job's place in the group.
     fn interval(&self, job: usize, nth: u64, part: Interval);
 
-    /// What all processes have decided of that job; in the one that decides also before it is
+    /// The common decision of all processes on that job; in the one that decides also before it is
     /// steady.
     fn steady(&self, job: usize) -> Option<Steady>;
 
@@ -95,7 +94,7 @@ pub struct Start {
     pub agreed_ns: u64,
     /// When the last worker began.
     pub last_began_ns: u64,
-    /// What to add to times of the run's clock.
+    /// The offset to add to times of the run's clock.
     pub clock_began_ns: u64,
 }
 

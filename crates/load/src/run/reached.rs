@@ -14,7 +14,7 @@ use gpuio_record::JobPlan;
 
 use gpuio_job::plan::read_back;
 
-/// What is known of a part of a file once the clock has stopped.
+/// The state of a part of a file once the clock has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
     /// A write that covers it has completed, and none that covers it failed.
@@ -56,7 +56,7 @@ impl ReachedMap {
 
     fn set(&self, map: &[AtomicU64], offset: u64, length: u64) {
         let mut at = offset / self.alignment;
-        // What ends between two bits ends at the end of the file.
+        // A block that ends between two bits ends at the end of the file.
         let end = offset.saturating_add(length).div_ceil(self.alignment);
         while at < end {
             let upto = end.min((at / 64 + 1) * 64);
@@ -69,7 +69,7 @@ impl ReachedMap {
         }
     }
 
-    /// What is known at `offset`, and how far that is so: the end of the run, at most `end`.
+    /// The state at `offset`, and how far that is so: the end of the run, at most `end`.
     pub(super) fn run(&self, offset: u64, end: u64) -> (Reached, u64) {
         let state = |bit: u64| {
             let has = |map: &[AtomicU64]| {
@@ -133,7 +133,7 @@ pub(super) struct Runs<'a> {
 type Span<'a> = (&'a ReachedMap, u32, Range<u64>);
 
 impl<'a> Runs<'a> {
-    /// Of these spans, which do not overlap.
+    /// The runs of these spans, which do not overlap.
     pub(super) fn new(
         kind: Reached,
         most: u64,

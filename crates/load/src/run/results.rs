@@ -25,7 +25,7 @@ pub(super) struct JobParts<'a> {
     pub(super) first: &'a FirstDone,
     /// Whether a worker returned without an outcome.
     pub(super) lost: bool,
-    /// What was mapped for it and what that cost, on paths that map.
+    /// The memory mapped for it and the cost of that, on paths that map.
     pub(super) mapped: Option<MappedResult>,
     /// Whether no other job ran at the same time, so that what the process used was used for it.
     pub(super) alone: bool,
@@ -89,7 +89,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
     }
 }
 
-/// What the workers of a job did together.
+/// The sums over the workers of a job.
 #[derive(Default)]
 struct Sums {
     reads: Tally,
@@ -158,7 +158,7 @@ fn never_started(outcomes: &[Outcome]) -> Option<NeverStarted> {
     })
 }
 
-/// What is reported of the CPU time: all of it from its own threads, or the process', or a part.
+/// The reported CPU time and its scope: all of its own threads, the process's, or a part.
 fn whose(own: Usage, whole: bool, process: Option<Usage>) -> (Usage, CpuScope) {
     match (whole, process) {
         (true, _) => (own, CpuScope::AllThreads),
@@ -187,7 +187,7 @@ fn ended(outcomes: &[Outcome], lost: bool) -> EndedHow {
     }
 }
 
-/// What the workers of each GPU moved, in the plan's order, each GPU once.
+/// The bytes that the workers of each GPU moved, in the plan's order, each GPU once.
 fn gpus(job: &JobPlan, workers: &[WorkerResult]) -> Vec<GpuResult> {
     let mut all: Vec<GpuResult> = Vec::new();
     for gpu in &job.gpus {

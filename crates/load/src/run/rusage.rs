@@ -12,18 +12,18 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Of the calling thread alone.
+    /// The use of the calling thread alone.
     pub(super) fn of_thread() -> Usage {
         read(libc::RUSAGE_THREAD)
     }
 
-    /// Of the whole process.
+    /// The use of the whole process.
     pub(super) fn of_process() -> Usage {
         read(libc::RUSAGE_SELF)
     }
 
-    /// Of other threads of the process, by the kernel's numbers: CPU time only. `None` where the
-    /// kernel has no clock for one of them, or it is gone.
+    /// The use of other threads of the process, by the kernel's numbers: CPU time only. `None`
+    /// where the kernel has no clock for one of them, or it is gone.
     pub(super) fn of_threads(threads: &[i32]) -> Option<Usage> {
         let mut all = Usage::default();
         for &thread in threads {
@@ -37,7 +37,7 @@ impl Usage {
         Some(all)
     }
 
-    /// What was used from `self` to `later`.
+    /// The use from `self` to `later`.
     pub(super) fn until(&self, later: &Usage) -> Usage {
         Usage {
             user_s: (later.user_s - self.user_s).max(0.0),

@@ -44,8 +44,8 @@ struct JobSeries {
 }
 
 impl JobSeries {
-    /// What completed so far, and the latencies of the reads and of the writes that completed since
-    /// the last reading.
+    /// The totals so far, and the latencies of the reads and of the writes that completed since the
+    /// last reading.
     fn read(&mut self, live: &[Live]) -> (LiveTotals, [Histogram; 2]) {
         let mut totals = LiveTotals::default();
         let mut seen = <[Histogram; 2]>::default();
@@ -205,8 +205,8 @@ impl SeriesSampler {
     }
 }
 
-/// Adds a point. What completed while counters were being read may have been counted in one point
-/// and its bytes in the next: a last point of bytes alone belongs to the one before it.
+/// Adds a point. I/Os that completed while counters were being read may have been counted in one
+/// point and their bytes in the next: a last point of bytes alone belongs to the one before it.
 fn add(points: &mut Vec<Point>, point: Point, last: bool) {
     match points.last_mut() {
         Some(before) if last && point.read_ios + point.write_ios == 0 => {
@@ -309,7 +309,7 @@ mod tests {
         assert!(series.iter().all(|point| point.write_latency_ns == Some(0)));
         let p50 = series.iter().map(|point| millis(point.p50_ns.unwrap()));
         assert_eq!(p50.collect::<Vec<_>>(), [1, 1, 1, 1, 1], "the first and the last have it too");
-        // Of 101 and of 500 no 99th percentile is reported.
+        // No 99th percentile is reported of 101 and of 500.
         let p99 = series.iter().map(|point| point.p99_ns.is_some());
         assert_eq!(p99.collect::<Vec<_>>(), [true, true, false, true, false]);
         assert_eq!(ticks.map(|tick| tick.tail_ns.is_some()), [true, true, false, true, false]);

@@ -11,7 +11,7 @@ use super::sample::SeriesSampler;
 use super::worker::Ready;
 
 /// One result for each job of the group by now: what completed after the ramp, its latencies and
-/// the series. What is known only at the end is absent; the job counts as interrupted.
+/// the series. Results known only at the end are absent; the job counts as interrupted.
 pub(super) fn results(
     jobs: &[JobPlan],
     (live, readies): (&[Live], &[Ready]),
@@ -66,7 +66,7 @@ pub(super) fn results(
     .collect()
 }
 
-/// What counts of one direction, of all workers of a job.
+/// The counts of one direction, of all workers of a job.
 fn tally(pages: &[Live], write: bool) -> Tally {
     let counted = Counted { write, ramp: false };
     let mut tally = Tally::default();

@@ -8,7 +8,7 @@ use gpuio_record::{Steady, SteadyFigure, SteadyPlan};
 
 use super::peers::Peers;
 
-/// What one process counted from one check to the next.
+/// The counts of one process from one check to the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Interval {
     /// Its end, nanoseconds after the end of the job's ramp.
@@ -84,7 +84,7 @@ impl SteadyWindow {
         }
     }
 
-    /// What came of it so far.
+    /// The outcome so far.
     #[must_use]
     pub fn result(&self) -> Steady {
         self.result
@@ -126,7 +126,7 @@ impl Convergence {
     }
 
     /// Takes a sample of the series; true once the job has converged, and no sample counts any
-    /// more. Of several processes they decide together.
+    /// more. Several processes decide together.
     pub(super) fn sample(
         &mut self,
         now: Nanos,
@@ -158,7 +158,7 @@ impl Convergence {
         self.result().attained_at_ns.is_some()
     }
 
-    /// What was counted since the last check, if it is time for one.
+    /// The counts since the last check, if it is time for one.
     fn interval(
         &mut self,
         now: Nanos,
@@ -268,7 +268,7 @@ mod tests {
         (SteadyFigure::Latency, [7600.0 / 3.0, 1600.0 / 3.0, 500.0]),
     ];
 
-    /// What the intervals of [`BY_HAND`] come to, with two samples in the first one.
+    /// The result of the intervals of [`BY_HAND`], with two samples in the first one.
     fn of_three_intervals(of: SteadyFigure, slope: bool, percent: bool, limit: f64) -> Steady {
         let plan = SteadyPlan {
             requested: "a".to_owned(),

@@ -1,5 +1,5 @@
-//! Jobs whose time is no end: after it each thread goes on to the bytes of the one that had moved
-//! most by then. It is sent to other processes, which are not waited for.
+//! `wear_out`: when the run time is over, every thread continues until it has moved as many bytes
+//! as the fastest. That number is sent to other processes, which are not waited for.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ pub(super) struct Wall {
     largest: AtomicU64,
     /// Whether that was sent to the other processes.
     announced: AtomicBool,
-    /// What each worker moves in all.
+    /// The bytes that each worker moves in all.
     goal: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ impl Wall {
         self.left.fetch_sub(1, Ordering::Release);
     }
 
-    /// What each worker moves in all, once that is known.
+    /// The bytes that each worker moves in all, once that is known.
     pub(super) fn goal(&self) -> Option<u64> {
         Some(self.goal.load(Ordering::Relaxed)).filter(|goal| *goal != UNKNOWN)
     }
@@ -84,7 +84,7 @@ impl Wall {
         }
     }
 
-    /// What was moved until then; `from` is the end of the job's ramp.
+    /// The bytes moved until then; `from` is the end of the job's ramp.
     pub(super) fn result(&self, from: Nanos) -> Option<Stonewall> {
         let bytes_per_thread = self.goal()?;
         if self.missed.load(Ordering::Relaxed) {

@@ -12,20 +12,20 @@ use gpuio_record::{
 use super::results::per_second;
 use super::rusage::Usage;
 
-/// What is known of a group in addition to the results of its jobs.
+/// The facts about a group in addition to the results of its jobs.
 pub(super) struct GroupParts<'a> {
     pub(super) jobs: &'a [JobPlan],
     /// The common start on the run's clock.
     pub(super) start: Nanos,
-    /// What the process used from then on.
+    /// The process's use from then on.
     pub(super) usage: &'a Usage,
-    /// What all workers had moved when the last job began to count.
+    /// The totals of all workers when the last job began to count.
     pub(super) before_all: LiveTotals,
     /// When the first job was done, and what all workers had moved by then.
     pub(super) first_end: Option<(Nanos, LiveTotals)>,
 }
 
-/// What was moved while all jobs ran and counted.
+/// The bytes moved while all jobs ran and counted.
 struct Together {
     span: TimeSpan,
     moved: LiveTotals,

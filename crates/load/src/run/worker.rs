@@ -32,7 +32,7 @@ use super::verify::{self, Findings};
 use super::worker_slot;
 use gpuio_dataset::held::Targets;
 
-/// What a worker is given. Everything shared is read-only or atomic.
+/// The inputs of a worker. Everything shared is read-only or atomic.
 pub(super) struct Task<'a> {
     pub(super) job: &'a JobPlan,
     pub(super) plan: &'a WorkerPlan,
@@ -56,11 +56,11 @@ pub(super) struct Task<'a> {
     pub(super) others: Vec<Context>,
     /// cuFile, for workers of paths that need it.
     pub(super) cufile: Option<CufileDriver>,
-    /// What timed writes have reached of each target, where it is read back.
+    /// The parts of each target that timed writes have reached, where they are read back.
     pub(super) reached_maps: &'a [Arc<ReachedMap>],
     /// Descriptors shared by all threads of the job, where requested.
     pub(super) shared_files: Option<Files>,
-    /// What the job maps for the GPU to read, on paths that do.
+    /// The job's mappings for the GPU to read, on paths that have them.
     pub(super) mappings: Option<&'a Mappings>,
     /// The samples that it reads, where the job is a training feed.
     pub(super) feed: Option<&'a Feed>,
@@ -68,7 +68,7 @@ pub(super) struct Task<'a> {
     pub(super) replay: Option<&'a Replay>,
 }
 
-/// What a worker says once it is ready to start.
+/// A worker's report once it is ready to start.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     /// Which of the gate's live counters are the worker's, by which answers find their job.
@@ -78,12 +78,12 @@ pub(super) struct Ready {
     pub(super) direct: DirectMode,
 }
 
-/// What a worker returns.
+/// The results of a worker.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// What its measured loop left.
+    /// The results of its measured loop.
     pub(super) timed: Timed,
-    /// What its path had counted when the clock stopped.
+    /// The counts of its path when the clock stopped.
     pub(super) legs: WorkerLegs,
     /// Number within the job.
     pub(super) thread: u32,
@@ -96,7 +96,7 @@ pub(super) struct Tools {
     pub(super) path: Box<dyn path::Path>,
     pub(super) files: Files,
     pub(super) counters: Arc<LegCounters>,
-    /// What `gpuio stats` sees of this worker.
+    /// The view of this worker in `gpuio stats`.
     pub(super) worker_slot: Option<WorkerSlot>,
     /// Threads of its engine, by the kernel's numbers.
     pub(super) helpers: Vec<i32>,
@@ -104,7 +104,7 @@ pub(super) struct Tools {
     ready: Ready,
 }
 
-/// What paths count of the routes that bytes took, each for itself.
+/// The counts that each path keeps of the routes that bytes took.
 #[derive(Default)]
 struct Routes {
     /// Path `routed`.
@@ -125,7 +125,7 @@ pub(super) struct WorkerLegs {
     pub(super) via: Option<ViaResult>,
     /// The copies to several GPUs.
     pub(super) fan_out: Option<FanOutResult>,
-    /// What gpuio's library core had counted.
+    /// The counts of gpuio's library core.
     pub(super) library: Option<LibraryResult>,
     /// Bytes that the GPU read out of mappings: by kernel, by copy.
     pub(super) mapped: (u64, u64),
@@ -191,7 +191,7 @@ fn via(job: &JobPlan, segments: &RouteCounters) -> Option<ViaResult> {
     })
 }
 
-/// A reading of the counters of copies to several GPUs. What was placed follows from the job's
+/// A reading of the counters of copies to several GPUs. The bytes placed follow from the job's
 /// bytes.
 fn fan_out(task: &Task<'_>, counters: &FanOutCounters) -> Option<FanOutResult> {
     task.job.fan_out?;
@@ -350,8 +350,8 @@ fn path_config(
     })
 }
 
-/// What direct I/O goes on at multiples of. Plans of before it was kept have 4 KiB, which every
-/// logical block size divides.
+/// The alignment of direct I/O. Plans of before it was kept have 4 KiB, which every logical block
+/// size divides.
 fn alignment(job: &JobPlan) -> u32 {
     let alignment = if job.direct_alignment_bytes > 0 { job.direct_alignment_bytes } else { 4096 };
     u32::try_from(alignment).unwrap_or(4096)

@@ -28,7 +28,7 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Worker
         path: job.path.choice.actual.clone(),
         // Without what it was opened with: `io_uring (fixed buffers)`.
         engine: engine.split(" (").next().unwrap_or(engine).to_owned(),
-        // What NVIDIA's library registers is between it and the path.
+        // Registrations in NVIDIA's library are known to it and the path alone.
         registrations_unknown: job.register_buffer == Some(true),
     })?;
     worker_slot.opened(files as u64);

@@ -9,7 +9,8 @@ fn p50(summary: &Option<gpuio_base::stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").p50_ns
 }
 
-/// What does not go by how busy the machine is: the delay of one leg in another would be in all.
+/// A figure that does not depend on how busy the machine is: the delay of one leg in another would
+/// be in all.
 fn least(summary: &Option<gpuio_base::stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").min_ns
 }

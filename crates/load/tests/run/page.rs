@@ -1,4 +1,4 @@
-//! What other processes see of a run is what its record says.
+//! The page that other processes see of a run agrees with its record.
 
 use gpuio_host::Root;
 use gpuio_page::{LivePage, LivePageRoot, read};

@@ -1,4 +1,4 @@
-//! What was checked, where, and whether to its end.
+//! Verification reports the bytes checked, where, and whether to its end.
 
 use std::io::Write;
 
@@ -153,8 +153,8 @@ fn deflated(bytes: &[u8]) -> usize {
     encoder.finish().unwrap().len()
 }
 
-/// What is laid out and what is written can be compressed, is verified to the last byte, and is
-/// told from data of the same files that can't.
+/// Compressible data, laid out or written, is verified to the last byte, and is told from data of
+/// the same files that can't be compressed.
 #[test]
 fn compressible_data_is_compressible_and_verified() {
     for path in ["path=host", "path=staged\ngpu=software", "path=cached\ngpu=software"] {

@@ -1,5 +1,5 @@
-//! What timed writes left is what is verified: bytes that somebody changes before the read-back,
-//! and writes that never arrive, are found where they are.
+//! The verification covers the bytes that timed writes left: bytes that somebody changes before the
+//! read-back, and writes that never arrive, are found where they are.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -85,7 +85,7 @@ fn a_write_that_never_arrived_is_found() {
     }
 }
 
-/// What is written anew after the clock says nothing of the timed writes, and does not claim to.
+/// Data written anew after the clock says nothing of the timed writes, and does not claim to.
 #[test]
 fn data_that_was_rewritten_is_called_so() {
     let lab = Lab::new();

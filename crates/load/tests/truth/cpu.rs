@@ -29,11 +29,11 @@ fn used(clock: ClockId) -> f64 {
 /// CPU time from a group's start to its results.
 #[derive(Debug, Clone, Copy, Default)]
 struct Used {
-    /// Of the process.
+    /// The process's time.
     process: f64,
-    /// Of the run's own thread, which starts workers and puts results together.
+    /// The time of the run's own thread, which starts workers and puts results together.
     own: f64,
-    /// Of a thread that the test started, in microseconds as it said them.
+    /// The time of a thread that the test started, in microseconds as it said them.
     busy: f64,
 }
 

@@ -76,7 +76,7 @@ const DEVICE: &str = "engine=null\nbs=4k\nsize=1m\ndepth=128\ninject=delay=500ms
 /// No I/O may have come back later than this, or a busy machine made the device a slower one.
 const ON_TIME: u64 = 580 * MS;
 
-/// What a load gives when all of its I/Os came back in time: the rates of the device are known
+/// The result of a load when all of its I/Os came back in time: the rates of the device are known
 /// then. Tries some times, since a busy machine delays them.
 fn on_time<T>(load: impl Fn() -> (T, u64)) -> Option<T> {
     for _ in 0..8 {
@@ -96,8 +96,8 @@ fn longest(job: &JobResult) -> u64 {
 #[test]
 fn a_short_window_after_a_ramp_has_the_rate_of_the_device() {
     // As long as the queue takes to drain. They come in rounds, at 1.5 and at 2 seconds: 256 in the
-    // 0.75 seconds after the ramp. Of those that begin in the window, at 1.5 seconds, there are 128
-    // only, 170 a second.
+    // 0.75 seconds after the ramp. Only 128 of them begin in the window, at 1.5 seconds: 170 a
+    // second.
     let job = || {
         let job = Lab::new().job(&format!("{DEVICE}\nramp=1250ms\nruntime=500ms"));
         (job.read.iops, longest(&job))

@@ -31,7 +31,7 @@ fn a_stall_is_in_the_rate_and_the_latency_of_the_same_point() {
         let enough = point.read_ios >= 1000;
         assert_eq!(point.p99_ns.is_some(), enough, "{point:?}");
     }
-    // What was requested in the stall came back at its end, all of it at once, up to 400 ms late.
+    // I/Os requested in the stall came back at its end, all of them at once, up to 400 ms late.
     let long = |point: &&Point| point.max_ns.is_some_and(|max| max >= (STALL_MS - 50) * MS);
     let late: Vec<&Point> = job.series.iter().filter(long).collect();
     let [late] = late[..] else { panic!("in {} points: {:?}", late.len(), job.series) };

@@ -20,7 +20,7 @@ pub fn coherent_links(machine: &Machine) -> Vec<Coherent> {
     machine.gpus.iter().filter_map(|gpu| of(machine, gpu)).collect()
 }
 
-/// What a link means for the way of the bytes.
+/// The link in words: where it leads, and that host memory is reached over it.
 pub(crate) fn words(link: &Coherent) -> String {
     let to = link.node.map_or("its processor".to_owned(), |node| format!("NUMA node {node}"));
     #[expect(clippy::cast_precision_loss, reason = "rates of links are far below 2^53")]

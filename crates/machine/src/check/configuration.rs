@@ -1,4 +1,4 @@
-//! What holds of cuFile's settings: variables first, then the file, then the library's defaults.
+//! cuFile's settings in force: variables first, then the file, then the library's defaults.
 
 use gpuio_base::cufilejson::{Config, SyntaxError};
 use gpuio_record::facts::{Fact, Machine};

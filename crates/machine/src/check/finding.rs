@@ -1,4 +1,4 @@
-//! What a rule found.
+//! Findings of a rule.
 
 use serde::Serialize;
 
@@ -48,12 +48,12 @@ impl Severity {
     }
 }
 
-/// What a rule's function returns; the [`Rule`] has what does not change from machine to machine.
+/// The result of a rule's function; the [`Rule`] has the parts that are the same on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// How much it matters.
     pub severity: Severity,
-    /// What was observed; of an unknown, why it is not known; of a rule that does not apply, why.
+    /// The observation; for an unknown, the reason; for a rule that does not apply, why not.
     pub observed: String,
     /// Where: PCI addresses, kernel names, mount points, settings. Empty for the whole machine.
     pub locations: Vec<String>,
@@ -109,7 +109,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// What was observed; of an unknown, why it is not known.
+    /// The observation; for an unknown, the reason.
     pub observed: String,
     /// Where: PCI addresses, kernel names, mount points, settings.
     pub locations: Vec<String>,

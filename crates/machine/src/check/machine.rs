@@ -67,14 +67,14 @@ pub(crate) fn data_nics(machine: &Machine) -> Vec<&NicFacts> {
     machine.nics.iter().filter(|nic| nic.pci.is_some()).filter(up).collect()
 }
 
-/// What to call a card: its first RDMA device or interface, else its address.
+/// The name of a card: its first RDMA device or interface, else its address.
 pub(crate) fn nic_name(nic: &NicFacts) -> &str {
     let rdma = nic.rdma.first().map(|device| device.name.as_str());
     let interface = || nic.interfaces.first().map(|interface| interface.name.as_str());
     rdma.or_else(interface).or(nic.pci.as_deref()).unwrap_or("a card without a name")
 }
 
-/// What to call a GPU: its PCI address, which means the same to every tool.
+/// The name of a GPU: its PCI address, which means the same to every tool.
 pub(crate) fn gpu_name(gpu: &GpuFacts) -> &str {
     gpu.pci.as_deref().or(gpu.uuid.known().map(String::as_str)).unwrap_or("a GPU without address")
 }
@@ -141,7 +141,7 @@ pub(crate) fn gpu_is_absent(machine: &Machine) -> Option<Found> {
     absent.then(|| Found::not_applicable("no NVIDIA GPU here"))
 }
 
-/// That there is none of what a rule is about: it does not apply where the list is whole.
+/// The machine has no part that a rule is about: the rule does not apply where the list is whole.
 pub(crate) fn none_of(whole: bool, none: &str) -> Found {
     if whole {
         Found::not_applicable(format!("no {none} here"))

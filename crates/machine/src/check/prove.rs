@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::check::verdict::{Answer, Verdict, answer};
 use crate::check::{Finding, Severity};
 
-/// What was tried in the directory.
+/// The tries in the directory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proof {
     /// O_DIRECT, tried on a scratch file.
@@ -35,7 +35,7 @@ pub struct Run {
     pub outcome: Outcome,
 }
 
-/// What came of a load.
+/// The outcome of a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -52,7 +52,7 @@ pub struct Measured {
     pub bytes_per_s: f64,
     /// Whether every byte was checked, and right.
     pub verified: bool,
-    /// What is wrong with the bytes, or was not checked, where they are not verified.
+    /// The reason why the bytes are not verified: an error in them, or no check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unverified: Option<String>,
     /// The data path that was used, by the evidence.
@@ -61,7 +61,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What verification found.
+    /// The result of the verification.
     fn words(&self) -> &str {
         match (&self.unverified, self.verified) {
             (Some(words), _) => words,
@@ -71,7 +71,7 @@ impl Measured {
     }
 }
 
-const WHY: &str = "What was predicted from facts and what a real I/O did differ: one of the facts \
+const WHY: &str = "The prediction from facts and the result of a real I/O differ: one of the facts \
                    is misread, or something that was not checked prevents it.";
 const SOURCE: &str = "gpuio, docs/check.md, Proven; docs/proof.md";
 const DIRECT_MODES: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];
@@ -161,7 +161,7 @@ fn finding(location: &str, observed: String, fix: &str) -> Finding {
     }
 }
 
-/// What was tried.
+/// The tries and their results.
 #[must_use]
 pub fn section(proof: &Proof) -> Section {
     let mut section = Section::new("proof", "PROVEN by real I/O");

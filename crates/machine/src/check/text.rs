@@ -64,7 +64,7 @@ pub(crate) fn item(finding: &Finding) -> Item {
         .and("source", grave.then_some(finding.source))
 }
 
-/// What a rule is about, for `--explain`.
+/// The text about a rule, for `--explain`.
 #[must_use]
 pub fn explain(rule: &Rule) -> Document {
     let mut section = Section::default();

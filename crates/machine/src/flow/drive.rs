@@ -1,4 +1,4 @@
-//! What a drive allows, by its figures.
+//! The rates that a drive allows, by its figures.
 
 use gpuio_record::Towards;
 

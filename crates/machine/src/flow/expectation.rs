@@ -8,7 +8,7 @@ use crate::flow::portion::is_of_network;
 use crate::flow::processors::{self, Processors};
 use crate::flow::{Filled, Flow, Limit, Network, Use, fill};
 
-/// What every stream, and all together, should reach.
+/// The expected rates of every stream, and of all together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Expectation {
     /// One for each stream, in their order.
@@ -20,7 +20,7 @@ pub struct Expectation {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamExpected {
     pub name: String,
-    /// What it should reach while the others run.
+    /// The expected rate while the others run.
     pub expected: Expected,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Laid {
     pub(crate) access_ns: Option<Result<f64, String>>,
     /// Figures that are missing, as sentences.
     pub(crate) missing: Vec<String>,
-    /// What was left out of the count or taken for granted, as sentences.
+    /// Parts left out of the count or taken for granted, as sentences.
     pub(crate) notes: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn expectation(
     Expectation { streams, total }
 }
 
-/// What each stream reaches while all run, before processors bound it.
+/// The rate of each stream while all run, before processors bound it.
 pub(crate) fn filled(network: &Network, laid: &mut [Laid]) -> (Vec<StreamExpected>, Vec<Filled>) {
     let floors: Vec<Option<f64>> = laid.iter().map(|one| floor(network, one)).collect();
     for (one, floor) in laid.iter_mut().zip(&floors) {
@@ -71,8 +71,8 @@ pub(crate) fn filled(network: &Network, laid: &mut [Laid]) -> (Vec<StreamExpecte
     (streams.collect(), filled)
 }
 
-/// What ports and network allow each stream while all run, whatever storage delivers, in words;
-/// nothing for a stream that passes none with a figure.
+/// The limits that ports and network set to each stream while all run, whatever storage delivers,
+/// in words; nothing for a stream that passes none with a figure.
 fn network_alone(network: &Network, flows: &[Flow]) -> Vec<Option<String>> {
     let of_network = |one: &&Use| is_of_network(network.key(one.part));
     let alone: Vec<Flow> = flows
@@ -137,7 +137,7 @@ impl Laid {
             let why = self.access_ns.clone().and_then(Result::err);
             if let Some(why) = why {
                 self.notes
-                    .push(format!("What {depth} I/Os in flight allow is not counted: {why}."));
+                    .push(format!("The limit of {depth} I/Os in flight is not counted: {why}."));
             }
             return;
         };

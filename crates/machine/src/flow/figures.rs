@@ -35,7 +35,7 @@ pub struct DriveFigures {
     pub page: String,
 }
 
-/// What a port of a network card carries at most.
+/// The most that a port of a network card carries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NicFigures {
     /// The card as `lspci` names it, with `*` as of [`DriveFigures::matches`].
@@ -48,7 +48,7 @@ pub struct NicFigures {
     pub page: String,
 }
 
-/// What the network carries through a port of the machine by TCP, as measured.
+/// The measured TCP rate of the network through a port of the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PortFigures {
     /// The interface, with `*` as of [`DriveFigures::matches`].
@@ -73,8 +73,7 @@ const DRIVE_KEYS: &[&str] = &[
     "page",
 ];
 
-/// All figures that are known in addition to the machine's own facts. What was added later goes
-/// first.
+/// All figures that are known in addition to the machine's own facts. Figures added later go first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
     drives: Vec<DriveFigures>,
@@ -97,7 +96,7 @@ impl Figures {
     #[must_use]
     pub fn built_in() -> Self {
         let mut figures = Figures::default();
-        // What is added later goes first.
+        // Figures added later go first.
         for text in [FAMILIES, BUILT_IN] {
             let added = figures.add(BUILT_IN_NAME, text);
             debug_assert_eq!(added, Ok(()));
@@ -167,13 +166,13 @@ impl Figures {
         named.into_iter().find(|one| fits(&one.pci_name, name))
     }
 
-    /// What a port of a card carries at most, by the card's name on PCI.
+    /// The most that a port of a card carries, by the card's name on PCI.
     #[must_use]
     pub fn nic(&self, name: &str) -> Option<&NicFigures> {
         self.nics.iter().find(|one| fits(&one.matches, name))
     }
 
-    /// What was measured through a port, by its interface.
+    /// The figures measured through a port, by its interface.
     #[must_use]
     pub fn port(&self, interface: &str) -> Option<&PortFigures> {
         self.ports.iter().find(|one| fits(&one.matches, interface))
@@ -329,7 +328,7 @@ fn port(file: &str, section: &Section<'_>) -> Result<PortFigures, FileError> {
     Ok(port)
 }
 
-/// Sets a figure; `false` for a key that is none of a drive.
+/// Sets a figure; `false` for a key that drives don't have.
 pub(crate) fn set_drive(
     drive: &mut DriveFigures,
     file: &str,

@@ -5,7 +5,7 @@ use crate::flow::{Flow, Network, PartId};
 /// Parts this near to saturation, relative to their all, count as saturated: rounding of sums.
 const NEAR: f64 = 1e-9;
 
-/// What ended a flow's rise.
+/// The limit that ended a flow's rise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Limit {
     /// Parts on its path were busy all of the time, by indices in [`Flow::uses`]: those that

@@ -1,4 +1,4 @@
-//! What streams of several hosts should reach together.
+//! The expected rates of streams of several hosts together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct HostPortions {
     pub portions: Vec<Portion>,
 }
 
-/// What all streams of all hosts should reach while all run.
+/// The expected rates of all streams of all hosts while all run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostsExpected {
     /// The hosts, in their order.
@@ -41,7 +41,7 @@ pub struct HostExpected {
     pub total: Expected,
 }
 
-/// What the jobs of all ranks of a run should reach.
+/// The expected rates of the jobs of all ranks of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RanksExpected {
     /// Each direction of each job, all ranks together.
@@ -58,8 +58,8 @@ pub struct HostJob {
     pub expected: Expected,
 }
 
-/// What saturated for a stream: the part's name, its figure and its host, which a part of all hosts
-/// does not have. A limit of the stream itself has no figure.
+/// The part that saturated for a stream: its name, its figure and its host (none for a part of all
+/// hosts). A limit of the stream itself has no figure.
 type Saturated = (String, String, Option<String>);
 
 /// A stream's answer with what a sum needs of it.
@@ -70,8 +70,8 @@ struct Answered<'p> {
     saturated: Vec<Saturated>,
 }
 
-/// What every stream, every host and all hosts together should reach while all streams run; the
-/// groups of the portions do not matter.
+/// The expected rates of every stream, of every host and of all hosts together while all streams
+/// run; the groups of the portions do not matter.
 ///
 /// Parts of a host are its own. Servers (`[server]`, `--server`) and the network (`[network]`) are
 /// parts of all hosts: hosts that mount the same server share it.
@@ -100,8 +100,8 @@ pub fn of_hosts(hosts: &[HostPortions]) -> HostsExpected {
     HostsExpected { hosts: hosts.iter().map(host).collect(), total: sum(&every) }
 }
 
-/// What the jobs of all ranks should reach, each rank with its host and its portions. Portions of
-/// one group run at the same time; jobs of one name are one job.
+/// The expected rates of the jobs of all ranks, each rank with its host and its portions. Portions
+/// of one group run at the same time; jobs of one name are one job.
 #[must_use]
 pub fn of_ranks(ranks: &[(String, Vec<Portion>)]) -> RanksExpected {
     let mut groups: BTreeMap<u32, Vec<(&str, &Portion)>> = BTreeMap::new();

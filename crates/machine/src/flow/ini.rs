@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong with a file, and where.
+/// An error in a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileError {
     /// Name of the file or option.
@@ -11,7 +11,7 @@ pub struct FileError {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What is wrong and what is accepted.
+    /// The error, and the accepted form.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the jobs of a plan should reach.
+//! The expected rates of a plan's jobs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::flow::{By, End, Figures, Pattern, Portion, Storage, Stream};
 /// can.
 const PEER_PATHS: &str = "gds";
 
-/// What each direction of each job should reach; jobs of one group run at the same time.
+/// The expected rate of each direction of each job; jobs of one group run at the same time.
 ///
 /// `storage` is what lies behind each directory or device of the plan, as the record has it. Jobs
 /// that no figures can describe (through the page cache, without a file, on a software GPU) are
@@ -56,7 +56,7 @@ pub fn of_jobs(
     out
 }
 
-/// What each job takes of the parts of this machine, for an answer over several hosts.
+/// The load of each job on the parts of this machine, for an answer over several hosts.
 #[must_use]
 pub fn portions_of_jobs(
     machine: &Machine,
@@ -177,7 +177,7 @@ fn mean_block(job: &JobPlan) -> u64 {
     u64::try_from(mean).unwrap_or(u64::MAX)
 }
 
-/// What lies behind the job's files, each as often as it has files where these differ.
+/// The storage behind the job's files, each as often as it has files where these differ.
 fn storage_of(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Vec<Storage> {
     let mut counts: BTreeMap<Storage, usize> = BTreeMap::new();
     for target in &job.targets {

@@ -49,7 +49,7 @@ impl Network {
         &self.parts[id.0].1
     }
 
-    /// What distinguishes the part from others of the same name.
+    /// The key that tells the part from others of the same name.
     pub(crate) fn key(&self, id: PartId) -> &str {
         &self.parts[id.0].0
     }
@@ -73,7 +73,7 @@ impl PartId {
     }
 }
 
-/// What a flow does to a part.
+/// The load of a flow on a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Use {
     pub part: PartId,

@@ -1,4 +1,4 @@
-//! What a stream takes of each part, without its machine.
+//! The load of a stream on each part, without its machine.
 //!
 //! A portion is some KiB of text, so each rank of a run sends its own to rank 0, which knows no
 //! other machine. Put together by [`crate::flow::of_hosts`], portions make the network of all
@@ -29,7 +29,7 @@ pub(crate) fn is_of_network(key: &str) -> bool {
     [NETWORK, PORT, SERVER_PORTS].iter().any(|start| key.starts_with(start))
 }
 
-/// What one stream takes of the parts on its path.
+/// The load of one stream on the parts on its path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Portion {
     /// The stream's name: of a job, the job's.
@@ -50,7 +50,7 @@ pub struct Portion {
     pub(crate) processors: Processors,
 }
 
-/// What is taken of one part.
+/// The load on one part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Taken {
     key: String,
@@ -59,7 +59,7 @@ pub(crate) struct Taken {
     figure: String,
 }
 
-/// What each stream takes of the parts of this machine, for an answer over several hosts.
+/// The load of each stream on the parts of this machine, for an answer over several hosts.
 #[must_use]
 pub fn portions_of_streams(
     machine: &Machine,
@@ -74,7 +74,7 @@ pub fn portions_of_streams(
 }
 
 impl Portion {
-    /// Of a request; group and directions are the caller's to set.
+    /// The portion of a request; the caller sets group and directions.
     pub(crate) fn of(machine: &Machine, figures: &Figures, request: Request) -> Portion {
         let (network, mut laid, processors) = lay_requests(machine, figures, &[request]);
         let laid = laid.pop().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Portion {
         }
     }
 
-    /// Of a job that no figures can describe.
+    /// The portion of a job that no figures can describe.
     pub(crate) fn beyond(
         name: &str,
         group: u32,

@@ -57,8 +57,8 @@ impl Level {
         }
     }
 
-    /// What each of `members` gets of a load, in the mean. `chunk_bytes` cuts I/Os that are larger;
-    /// `None` leaves them whole.
+    /// The mean part of a load that each of `members` gets. `chunk_bytes` cuts I/Os that are
+    /// larger; `None` leaves them whole.
     ///
     /// * Reads spread evenly over all members: stripes for levels 0, 10, 5 and 6 (parity turns, so
     ///   that every member holds data), the nearest or least busy copy for level 1.
@@ -121,7 +121,7 @@ fn parity(load: Load, n: f64, parities: f64, chunk: Option<u64>, pattern: Patter
         let writes = Io { bytes: load.writes.bytes / data, ios: ios / data };
         return Load { reads, writes };
     }
-    // What was there and the parities, or the rest of the stripe.
+    // The old data and the parities, or the rest of the stripe.
     let read_first = (1.0 + parities).min(data - 1.0).max(0.0);
     reads.bytes += load.writes.bytes * read_first / n;
     reads.ios += load.writes.ios * read_first / n;

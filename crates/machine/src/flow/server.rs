@@ -3,7 +3,7 @@
 use crate::flow::FileError;
 use crate::flow::ini::{Entry, Section};
 
-/// What a file server, or several that are described together, delivers.
+/// The rates of a file server, or of several that are described together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerFigures {
     /// The server's name or address as the mount has it; with `*` in it, each server that fits.

@@ -5,7 +5,7 @@ use std::ops::{Add, Neg};
 
 use crate::pair::distance::Distance;
 
-/// What an assignment costs, compared part by part in this order.
+/// The cost of an assignment, compared part by part in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Cost {
     /// Minus the bins that have something.

@@ -44,7 +44,7 @@ struct Step<'t> {
     /// The link above it: of a device its bus and slot, since its functions share one link.
     key: &'t str,
     link: Option<&'t Link>,
-    /// Whether its link can be shared by what is not the same device: of switches and cards.
+    /// Whether different devices can share its link: those of switches and cards.
     counts: bool,
 }
 
@@ -178,14 +178,14 @@ fn walk<'t>(
     above.pop();
 }
 
-/// Of several paths to a device, the one that shares most steps with another.
+/// The path to a device, among several, that shares most steps with another.
 fn nearest<'w, 't>(up: &[Step<'t>], root_paths: &'w [Vec<Step<'t>>]) -> Option<&'w Vec<Step<'t>>> {
     root_paths
         .iter()
         .max_by_key(|path| up.iter().zip(*path).take_while(|(a, b)| a.key == b.key).count())
 }
 
-/// What a drive or card can send at most: its own links, and the wire of a card.
+/// The most that a drive or card can send: its own links, and the wire of a card.
 fn own_rate(
     machine: &Machine,
     topology: &Topology,

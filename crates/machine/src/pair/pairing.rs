@@ -25,7 +25,7 @@ pub struct Pairing {
     pub load: Load,
     /// One for each GPU, in the driver's order; without GPUs one for each store, to host memory.
     pub pairs: Vec<Pair>,
-    /// What all pairs should reach together while all run; `null` until somebody reckoned.
+    /// The expected rate of all pairs together while all run; `null` until it was computed.
     pub total: Option<Expected>,
     /// Links above switches or cards that several pairs use.
     pub shared_links: Vec<SharedLink>,
@@ -58,7 +58,7 @@ pub struct Pair {
     pub near_nodes: Vec<u32>,
     /// Processors of that node or those nodes, ascending; `null` where not known.
     pub cpus: Option<Vec<u32>>,
-    /// What its job opens.
+    /// The stores that its job opens.
     pub stores: Vec<Given>,
     /// Where its job opens local storage: the network mounts that it should use otherwise.
     pub network: Vec<Given>,
@@ -68,11 +68,11 @@ pub struct Pair {
     pub why: String,
     /// Threads and depth to start with.
     pub start: Start,
-    /// What it should reach while all pairs run; `null` until somebody reckoned.
+    /// Its expected rate while all pairs run; `null` until it was computed.
     pub expected: Option<PairExpected>,
 }
 
-/// What a pair should reach.
+/// The expected rates of a pair.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairExpected {
     /// The data path that was assumed.
@@ -406,7 +406,7 @@ fn too_far(topology: &Topology, gpus: &[usize], store: &Store) -> String {
     format!("{how_far}, and {nearer} nearer; {flag} takes it all the same")
 }
 
-/// What no pair uses, with the reason.
+/// Devices that no pair uses, with the reason.
 fn left_over(
     topology: &Topology,
     gpus: &[usize],

@@ -116,7 +116,7 @@ fn nothing(machine: &Machine, direction: Direction) -> &'static str {
     }
 }
 
-/// What holds for the whole answer.
+/// Notes on the whole answer.
 pub(crate) fn notes(
     machine: &Machine,
     topology: &Topology,

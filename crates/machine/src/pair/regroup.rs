@@ -21,10 +21,10 @@ pub struct Regroup {
     pub groups: Vec<Group>,
     /// Why it should stay as it is all the same.
     pub hindrance: Option<String>,
-    /// What all GPUs together should reach then; `null` until somebody reckoned, and with a
-    /// hindrance.
+    /// The expected rate of all GPUs together after the change; `null` until it was computed, and
+    /// with a hindrance.
     pub expected: Option<PairExpected>,
-    /// What a person could run. gpuio never runs any of it. Empty with a hindrance.
+    /// Commands for a person to run. gpuio never runs any of them. Empty with a hindrance.
     pub commands: Vec<String>,
 }
 
@@ -210,7 +210,7 @@ fn commands(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     let on_it = machine.mounts.iter().filter(|mount| mount.devices.contains(&array.facts.name));
-    // What was mounted last goes first.
+    // The last mount goes first.
     let points: Vec<&str> = on_it.map(|mount| mount.mount.mount_point.as_str()).collect();
     lines.extend(points.iter().rev().map(|point| format!("umount {}", quoted(point))));
     let mount = machine.mounts.iter().find(|mount| mount.mount.mount_point == store.name);

@@ -15,12 +15,12 @@ const DRIVE_BYTES: u64 = 4 << 20;
 const DRIVE_BLOCKS: u64 = 64;
 /// Blocks in flight for a network card: the guide's runs over one port of 100 Gb/s have 32.
 const CARD_BLOCKS: u64 = 32;
-/// What that card has, in Mbit/s.
+/// The rate of that card, in Mbit/s.
 const CARD_MEGABITS: u64 = 100_000;
 /// For a card of 200 Gb/s NVIDIA's slides on GPUDirect Storage ("Learnings / best practices") name
 /// some 96 threads of one block each: bandwidth times delay, and delay grows with the load.
 const FAST_CARD_BLOCKS: u64 = 96;
-/// What that card has, in Mbit/s.
+/// The rate of that card, in Mbit/s.
 const FAST_CARD_MEGABITS: u64 = 200_000;
 /// Small blocks in flight for a card, at least: the guide's random reads of 4 KiB over NFS made 234
 /// thousand I/Os a second with 32 threads of one block each, and 580 thousand with 64.

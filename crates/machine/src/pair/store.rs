@@ -1,4 +1,4 @@
-//! What can be given to GPUs: mounts, arrays, drives.
+//! The storage that can be given to GPUs: mounts, arrays, drives.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub(crate) struct Stock {
     pub(crate) not_used: Vec<NotUsed>,
 }
 
-/// What the machine has, or what was named of it.
+/// The storage of the machine, or the part of it that was named.
 pub(crate) fn stock(
     machine: &Machine,
     topology: &Topology,
@@ -104,8 +104,8 @@ impl Shop<'_> {
         stock
     }
 
-    /// Of several mounts of the same devices the one that shows the whole file system comes
-    /// first, then the shortest.
+    /// Several mounts of the same devices: first the one that shows the whole file system, then the
+    /// shortest.
     fn mounts(&self) -> Vec<&MountedStorage> {
         let mut mounts: Vec<&MountedStorage> = self.machine.mounts.iter().collect();
         mounts.sort_by_key(|mount| {
@@ -209,7 +209,7 @@ impl Shop<'_> {
             below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || point == bare
         };
         let found = self.machine.mounts.iter().filter(holds);
-        // Of mounts on the same point the last one is on top.
+        // The last of several mounts on the same point is on top.
         let Some(mount) = found.max_by_key(|mount| mount.mount.mount_point.len()) else {
             let known: Vec<String> = self.all().stores.into_iter().map(|one| one.name).collect();
             let why = format!("no mount is known that holds it; there are: {}", list(&known));

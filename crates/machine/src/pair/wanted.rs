@@ -1,8 +1,8 @@
-//! What was wanted.
+//! The request.
 
 use crate::pair::Load;
 
-/// What to pair, and for which load.
+/// The devices to pair, and the load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// GPUs by number, name, UUID or PCI address; all when empty.
@@ -23,13 +23,13 @@ impl Wanted {
     }
 }
 
-/// What was wanted and is not there, or can't be used.
+/// A requested device that is not there or can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{flag} {name}: {why}")]
 pub struct NotHere {
     /// The flag that named it.
     pub flag: &'static str,
     pub name: String,
-    /// What is there, or why it can't be used.
+    /// The devices that are there, or why this one can't be used.
     pub why: String,
 }

@@ -13,7 +13,7 @@ use crate::topo::{Class, Evidence, Route};
 /// Host bridges with the classes between them.
 #[derive(Debug, Default)]
 pub(crate) struct Across<'m> {
-    /// Of each host bridge, another of its node; of the one that stands for the node, none.
+    /// Maps each host bridge to another of its node; the one that stands for the node has none.
     same: BTreeMap<&'m str, &'m str>,
     /// Nodes, by the host bridges that stand for them, with the interconnect between.
     apart: Vec<(&'m str, &'m str)>,

@@ -1,4 +1,4 @@
-//! What is near to each GPU.
+//! The devices near to each GPU.
 
 use std::cmp::Reverse;
 
@@ -148,7 +148,7 @@ fn storage(
         });
     }
     found.retain(|storage| storage.near > 0);
-    // What lies on near drives alone comes first.
+    // Storage on near drives alone comes first.
     found.sort_by_key(|storage| Reverse(storage.near == storage.of));
     found
 }

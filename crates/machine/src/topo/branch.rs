@@ -27,7 +27,7 @@ pub struct Branch {
 pub struct HostBridge {
     /// Domain and root bus, `0000:2b`; `null` where not known.
     pub name: Option<String>,
-    /// What hangs below, by address.
+    /// The devices below, by address.
     pub below: Vec<Knot>,
 }
 

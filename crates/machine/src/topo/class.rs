@@ -38,7 +38,7 @@ impl Class {
         }
     }
 
-    /// What bytes pass on such a route.
+    /// The parts that bytes pass on such a route.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {

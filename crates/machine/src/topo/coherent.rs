@@ -63,7 +63,7 @@ const CHIPS: [Chip; 4] = [
     },
 ];
 
-/// What one link of NVLink 2 carries in one direction (NVIDIA Tesla V100 architecture, 300 GB/s in
+/// The rate of one link of NVLink 2 in one direction (NVIDIA Tesla V100 architecture, 300 GB/s in
 /// both directions over six links).
 const NVLINK_2: u64 = 25_000_000_000;
 

@@ -1,4 +1,4 @@
-//! What the questions are about: GPUs, network cards and drives.
+//! The devices in question: GPUs, network cards and drives.
 
 use gpuio_record::facts::{BlockDevice, BlockKind, GpuFacts, Machine, NicFacts};
 use serde::Serialize;

@@ -9,9 +9,10 @@ use crate::topo::{Device, Link, Route, Topology};
 /// The route from one device to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// What is known of the pair.
+    /// The facts about the pair.
     pub route: Route,
-    /// What bytes pass, from the first device to the second; empty where it is not known.
+    /// The parts that bytes pass, from the first device to the second; empty where they are not
+    /// known.
     pub hops: Vec<Hop>,
     /// The slowest link on the route; `null` when one of them is not known.
     pub narrowest: Option<Link>,
@@ -30,7 +31,7 @@ pub struct Hop {
 }
 
 /// Follows the route between two devices by their indices in the list; `None` from a device to
-/// itself. Of drives with several controllers, the path of the route's own.
+/// itself. A drive with several controllers is followed on the route's own path.
 #[must_use]
 pub fn explain(machine: &Machine, topology: &Topology, a: usize, b: usize) -> Option<Explanation> {
     let (one, two) = (topology.devices.get(a)?, topology.devices.get(b)?);

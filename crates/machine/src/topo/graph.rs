@@ -105,7 +105,7 @@ impl RootPath<'_> {
     /// without a link.
     pub(crate) fn link(&self, index: usize) -> Option<Link> {
         let step = self.steps.get(index)?;
-        // What the kernel shows of a port that leads down is the link below it.
+        // A port that leads down shows the link below it.
         if matches!(step.port, Port::Root | Port::Down | Port::Inside) {
             return None;
         }
@@ -125,8 +125,8 @@ fn is_bridge(facts: &PciFacts) -> bool {
     facts.class.is_some_and(|class| class >> 8 == 0x0604) || facts.secondary_bus.is_some()
 }
 
-/// What a function is: by its capability, else by its position, since the ports of a switch take
-/// turns. `leads`: something is below it.
+/// The kind of a function: by its capability, else by its position, since the ports of a switch
+/// take turns. `leads`: something is below it.
 fn port(facts: &PciFacts, above: Option<Port>, gap: bool, leads: bool) -> Port {
     match facts.port.known() {
         Some(PciPort::RootPort) => return Port::Root,

@@ -9,8 +9,8 @@
 //!   its position decides, since upstream and downstream ports of switches alternate.
 //! - `route` joins two such lists. The switches passed give the class by `nvidia-smi`'s names;
 //!   ports missing in a cut listing make it unknown.
-//! - What `nvidia-smi topo` printed fills in what facts do not contain, is marked as printed, and
-//!   is compared with the facts.
+//! - The output of `nvidia-smi topo` fills in facts that are missing, is marked as printed, and is
+//!   compared with the facts.
 
 mod across;
 mod affinity;

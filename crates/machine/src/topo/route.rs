@@ -70,7 +70,7 @@ impl Route {
 /// Devices with their paths to the root, for routes between many.
 pub(crate) struct Routes<'m> {
     pub(crate) machine: &'m Machine,
-    /// Of each device, the paths of its functions.
+    /// For each device, the paths of its functions.
     pub(crate) root_paths: Vec<Vec<RootPath<'m>>>,
 }
 
@@ -129,7 +129,7 @@ impl<'m> Routes<'m> {
         }
     }
 
-    /// Of devices whose position is not known, only NUMA nodes may help.
+    /// The route where a device's position is not known: only NUMA nodes may help.
     fn unplaced(&self, a: usize, one: &Device, two: &Device) -> Met {
         let lost = if self.root_paths[a].is_empty() { one } else { two };
         let class = match (one.node, two.node) {

@@ -27,7 +27,7 @@ pub struct Printed<'t> {
     pub cell: &'t str,
 }
 
-/// What hangs where, and how far any two devices are from each other.
+/// The place of each device, and how far any two devices are from each other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Topology {
     /// Version of this form.
@@ -40,11 +40,11 @@ pub struct Topology {
     pub unplaced: Vec<String>,
     /// Each pair of devices once, in the order of `devices`.
     pub routes: Vec<Route>,
-    /// What is near to each GPU.
+    /// The devices near to each GPU.
     pub affinity: Vec<Affinity>,
     /// Links of GPUs to processors that are not PCIe.
     pub coherent: Vec<Coherent>,
-    /// What is not known or does not agree, as sentences.
+    /// Facts that are unknown or do not agree, as sentences.
     pub notes: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of an open file.
+    /// The identity of an open file.
     ///
     /// # Errors
     /// fstat(2).
@@ -42,7 +42,7 @@ impl Identity {
     }
 }
 
-/// What has a name, links not followed.
+/// The file that has a name, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     pub identity: Identity,
@@ -59,7 +59,7 @@ impl Found {
     }
 }
 
-/// What came of a removal.
+/// The outcome of a removal.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removed {
     /// It is gone, by this call or before it.
@@ -134,7 +134,7 @@ impl Directory {
         &self.path
     }
 
-    /// What has this name, links not followed; `None` where nothing has it.
+    /// The file with this name, links not followed; `None` where nothing has it.
     ///
     /// # Errors
     /// fstatat(2).

@@ -77,7 +77,7 @@ impl Draft {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
         match openat(&directory, ".", flags, MODE) {
             Ok(file) => Ok(Draft::of(File::from(file), directory, None, wanted)),
-            // What file systems without unnamed files answer (open(2)): NFS, FUSE, FAT.
+            // The answers of file systems without unnamed files (open(2)): NFS, FUSE, FAT.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 Draft::begin_named(directory, wanted)
             }
@@ -316,7 +316,7 @@ impl Draft {
 
 impl Directory {
     /// Drafts of files of this name that processes of this user left when they were killed, open
-    /// and locked. What is in them only the caller can judge: [`Directory::remove`] takes one away.
+    /// and locked. Only the caller can judge their contents: [`Directory::remove`] takes one away.
     ///
     /// # Errors
     /// getdents(2).

@@ -1,7 +1,7 @@
 //! gds_stats' sections and field names, filled with gpuio's counts (NVIDIA GPUDirect Storage
 //! Benchmarking and Configuration Guide, 4.3.2 and 5.1).
 //!
-//! `0` is a count of none. What is not counted is `n/a`, which no parser reads as a number.
+//! `0` is a count of none. A value that is not counted is `n/a`, which no parser reads as a number.
 //! Sections of things that gpuio does not have (cuFile's pools of bounce buffers, its RDMA) have
 //! their heading and no line.
 

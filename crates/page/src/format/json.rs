@@ -1,4 +1,4 @@
-//! Pages as JSON: `docs/stats.md` names the fields. What is not known is `null`.
+//! Pages as JSON: `docs/stats.md` names the fields. An unknown value is `null`.
 
 use gpuio_base::stat::Percentile;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What writers count is what readers find.
+//! Readers find the counts of writers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

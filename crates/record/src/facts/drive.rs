@@ -18,18 +18,17 @@ pub struct BlockDevice {
     /// plain disk, several for an array or a disk with several controllers. Empty when there is
     /// no such function or it is not known.
     pub pci: Vec<String>,
-    /// Of an NVMe namespace.
+    /// Facts of an NVMe namespace.
     pub nvme: Option<NvmeFacts>,
     /// Negotiated link of a SATA or SAS disk.
     pub link: Option<DriveLink>,
-    /// Of a Linux software array.
+    /// Facts of a Linux software array.
     pub array: Option<ArrayFacts>,
-    /// Of a device-mapper device: the part of its UUID that names the maker (`LVM`, `CRYPT`,
-    /// `mpath`).
+    /// The part of a device-mapper device's UUID that names the maker (`LVM`, `CRYPT`, `mpath`).
     pub mapper: Option<String>,
-    /// Of a loop device: the file behind it.
+    /// The file behind a loop device.
     pub backing_file: Option<String>,
-    /// Of a partition: where it starts on its disk, in bytes.
+    /// The start of a partition on its disk, in bytes.
     pub start_bytes: Option<u64>,
     /// A hash of 32 bits of the serial number, in hexadecimal: it distinguishes drives and does not
     /// give the number away.
@@ -112,6 +111,6 @@ pub struct ArrayFacts {
     pub degraded: Option<u64>,
     /// `clean`, `active`, `readonly`, `inactive`, …
     pub state: Option<String>,
-    /// What goes on in it: `idle`, `resync`, `check`, …
+    /// The current action in it: `idle`, `resync`, `check`, …
     pub action: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What NVIDIA's gdscheck printed of a machine.
+//! The facts about a machine that NVIDIA's gdscheck printed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct GdsCheck {
     pub cuda_version: Fact<u32>,
     /// Product, architecture and kernel.
     pub machine: Fact<String>,
-    /// What came of the verification: `succeeded`, or another word.
+    /// The result of the verification: `succeeded`, or another word.
     pub verification: Fact<String>,
     /// Lines that are none of these: warnings, and what other releases print.
     pub notes: Vec<GdsNote>,

@@ -31,7 +31,7 @@ pub struct GpuFacts {
     pub near_cpus: Option<Vec<u32>>,
     /// The window through which other devices reach its memory.
     pub bar1: Fact<Bar1Facts>,
-    /// What its NVLinks lead to; empty when it has none.
+    /// The neighbours on its NVLinks; empty when it has none.
     pub nvlinks: Fact<Vec<NvLinkPeer>>,
     /// Whether NVLink-C2C joins it to its processor (`C2C Mode` of `nvidia-smi -q`).
     #[serde(default)]
@@ -71,7 +71,7 @@ pub struct PcieGeneration {
 pub struct NvLinkPeer {
     /// PCI address of the neighbour; `null` when the driver does not report it.
     pub pci: Option<String>,
-    /// What the neighbour is.
+    /// The kind of the neighbour.
     pub kind: NvLinkEnd,
     /// Links that are up.
     pub links: u32,
@@ -81,7 +81,7 @@ pub struct NvLinkPeer {
     pub bytes_per_second: Option<u64>,
 }
 
-/// What is at the other end of an NVLink.
+/// The device at the other end of an NVLink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NvLinkEnd {

@@ -14,7 +14,7 @@ pub struct HostFacts {
     pub memory: MemoryFacts,
     /// Kernel release and the settings that decide which I/O engines can work.
     pub kernel: KernelFacts,
-    /// What could not be read or understood. Interfaces that the kernel simply lacks are not
+    /// Files that could not be read or understood. Interfaces that the kernel simply lacks are not
     /// listed: their fields are `null`.
     pub problems: Vec<ReadProblem>,
 }
@@ -26,7 +26,7 @@ pub struct ReadProblem {
     pub path: String,
     /// Line in that file, counted from 1; `null` when reading itself failed.
     pub line: Option<u64>,
-    /// What was wrong.
+    /// The error.
     pub message: String,
 }
 

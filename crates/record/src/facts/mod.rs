@@ -1,4 +1,5 @@
-//! What a machine is: its processors, memory, kernel, storage, and the file or device under test.
+//! The facts about a machine: its processors, memory, kernel, storage, and the file or device under
+//! test.
 //!
 //! These are plain values. Crate `host` reads them from the kernel; nothing here reads anything. A
 //! field is `null` when the kernel did not report it, because it is too old, because the interface

@@ -10,7 +10,7 @@ use super::{Fact, MountFacts};
 pub struct MountedStorage {
     /// The mount.
     pub mount: MountFacts,
-    /// What kind of storage serves it.
+    /// The kind of storage that serves it.
     pub kind: MountKind,
     /// Kernel names of the block devices that it lies on: one for most file systems, several for
     /// btrfs on several. Each is in the machine's list with what it is made of.
@@ -18,11 +18,11 @@ pub struct MountedStorage {
     /// PCI functions at the bottom, ascending, each once: of drives, or of the NIC that leads to
     /// the server. Empty when there is none or it is not known.
     pub pci: Vec<String>,
-    /// Of an NFS mount.
+    /// Facts of an NFS mount.
     pub nfs: Option<NfsFacts>,
 }
 
-/// What kind of storage serves a mount.
+/// The kind of storage that serves a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MountKind {
@@ -52,7 +52,7 @@ pub enum MountKind {
 pub struct NfsFacts {
     /// Server as it was named to mount.
     pub server: String,
-    /// What it exports.
+    /// Its export.
     pub export: String,
     /// Address of the server (`addr`).
     pub address: Option<String>,

@@ -21,7 +21,7 @@ pub struct NicFacts {
 pub struct InterfaceFacts {
     /// Name (`ib0`, `eno1`, `bond0`).
     pub name: String,
-    /// What it carries.
+    /// The protocol that it carries.
     pub carries: Option<LinkLayer>,
     /// State of the interface (`operstate`): `up`, `down`, `unknown`, …
     pub state: Option<String>,
@@ -57,13 +57,13 @@ pub struct RdmaPort {
     pub megabits: Option<u64>,
     /// The rate as printed, with width and kind: `100 Gb/sec (4X EDR)`.
     pub rate: Option<String>,
-    /// What it carries.
+    /// The protocol that it carries.
     pub carries: Option<LinkLayer>,
     /// The network interface that belongs to it, where it is reported.
     pub interface: Option<String>,
 }
 
-/// What a link carries.
+/// The protocol that a link carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkLayer {

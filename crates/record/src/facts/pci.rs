@@ -20,8 +20,8 @@ pub struct PciFacts {
     /// Address as sysfs spells it, lower case: `0000:3b:00.0`.
     pub address: String,
     /// Address of the bridge right above: a switch's port or the root port; `null` where the
-    /// host bridge is right above. Of a drive behind Intel VMD, the VMD function stands above
-    /// the root ports of its domain.
+    /// host bridge is right above. The VMD function of a drive behind Intel VMD stands above the
+    /// root ports of its domain.
     pub parent: Option<String>,
     /// The host bridge by domain and root bus, `0000:d7`; `null` in captures that do not show
     /// the bus. Behind VMD, the machine's host bridge and not the one VMD makes up.
@@ -42,17 +42,17 @@ pub struct PciFacts {
     pub driver: Option<String>,
     /// NUMA node; `null` when the firmware does not report it.
     pub node: Option<u32>,
-    /// Of a bridge, the bus right below.
+    /// The bus right below a bridge.
     pub secondary_bus: Option<u8>,
-    /// Of a bridge, the highest bus below.
+    /// The highest bus below a bridge.
     pub subordinate_bus: Option<u8>,
-    /// What it is to PCI Express.
+    /// Its role in PCI Express.
     pub port: Fact<PciPort>,
     /// The link above as it is now. An idle link may run slower than it will under load.
     pub link_now: Lanes,
     /// The most that this end of the link can do; the other end may do less.
     pub link_most: Lanes,
-    /// What the link carries in one direction, in bytes per second, where a capture reports that
+    /// The rate of the link in one direction, in bytes per second, where a capture reports that
     /// product (`lstopo`) and not speed and width.
     pub link_bytes_per_second: Option<u64>,
     /// Access Control Services.
@@ -90,7 +90,7 @@ impl PciFacts {
     }
 }
 
-/// What a function is to PCI Express (Device/Port Type of the PCI Express capability).
+/// The role of a function in PCI Express (Device/Port Type of the PCI Express capability).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PciPort {
@@ -121,7 +121,7 @@ pub enum PciPort {
 pub struct Acs {
     /// Whether the function has the capability.
     pub present: bool,
-    /// What is switched on, in the order of the register's bits; empty when nothing is.
+    /// The controls that are switched on, in the order of the register's bits; empty when none is.
     pub enabled: Vec<AcsControl>,
 }
 

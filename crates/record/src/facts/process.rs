@@ -1,4 +1,4 @@
-//! What a running process has mapped and open, as far as it shows which way its bytes go.
+//! The mapped and open files of a running process, as far as they show which way its bytes go.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ pub struct ProcessUse {
     pub files: Fact<Vec<OpenFile>>,
     /// Nodes of NVIDIA's drivers and of RDMA that it has open, each once.
     pub devices: Fact<Vec<String>>,
-    /// What it moved since it began.
+    /// The bytes that it moved since it began.
     pub io: Fact<ProcessIo>,
-    /// Variables with which it was started that choose the way of the bytes. What the process set
-    /// later is not seen.
+    /// Variables with which it was started that choose the way of the bytes. Later changes by the
+    /// process are not seen.
     pub environment: Fact<BTreeMap<String, String>>,
 }
 
@@ -40,11 +40,11 @@ pub struct MappedLibrary {
     /// The version in the file's name (`1.13.0` of `libcufile.so.1.13.0`); `null` where the name
     /// has one number or none.
     pub version: Option<String>,
-    /// Of a libcufile: whose it is.
+    /// The maker of a libcufile.
     pub made_by: Fact<LibraryMaker>,
 }
 
-/// Whose a libcufile is.
+/// The maker of a libcufile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LibraryMaker {

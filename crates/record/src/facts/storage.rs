@@ -37,12 +37,12 @@ pub struct FileFacts {
     pub mtime_ns: i64,
     /// The file system's preferred size of one I/O, in bytes.
     pub preferred_io_bytes: u64,
-    /// What `O_DIRECT` asks of addresses and offsets; `null` when the kernel (before Linux 6.1)
-    /// or the file system does not report it.
+    /// The alignment that `O_DIRECT` needs of addresses and offsets; `null` when the kernel (before
+    /// Linux 6.1) or the file system does not report it.
     pub direct: Option<DirectAlignment>,
 }
 
-/// What `O_DIRECT` asks of a transfer on one file (`STATX_DIOALIGN`).
+/// The alignment that `O_DIRECT` needs of a transfer on one file (`STATX_DIOALIGN`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DirectAlignment {
     /// Whether the file can be read and written with `O_DIRECT` at all.
@@ -82,7 +82,7 @@ pub struct MountFacts {
     pub mount_point: String,
     /// File system type, such as `ext4`, `xfs`, `nfs4`.
     pub fs_type: String,
-    /// What is mounted: a device, or the server's name and export.
+    /// The source of the mount: a device, or the server's name and export.
     pub source: String,
     /// The part of the file system that shows at the mount point: `/` unless a bind mount or a
     /// subvolume.
@@ -95,7 +95,7 @@ pub struct MountFacts {
     pub super_options: Vec<String>,
 }
 
-/// What a block device is.
+/// The kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
@@ -120,7 +120,7 @@ pub struct BlockFacts {
     pub name: String,
     /// Device number.
     pub device: DeviceNumber,
-    /// What it is.
+    /// Its kind.
     pub kind: BlockKind,
     /// The whole disk, when this is a partition. The queue's settings are that disk's.
     pub disk: Option<String>,
@@ -215,7 +215,7 @@ impl BlockFacts {
     }
 }
 
-/// What a block device did between two samples of its `stat` file.
+/// The work of a block device between two samples of its `stat` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlockCounters {
     /// Reads completed.
@@ -240,7 +240,7 @@ pub struct BlockCounters {
     pub in_flight: u64,
 }
 
-/// What this process moved between two samples of `/proc/self/io`.
+/// The bytes that this process moved between two samples of `/proc/self/io`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessIo {
     /// Bytes that read calls returned, page cache included (`rchar`).
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(array(vec![disk(through), disk(None)]), None);
         assert_eq!(array(vec![disk(None), disk(back)]), Some(true));
         assert_eq!(array(Vec::new()), Some(true), "no members are known");
-        // What a loop device holds is in the page cache of the file behind it.
+        // The contents of a loop device are in the page cache of the file behind it.
         let behind = one(BlockKind::Loop, back, vec![disk(through)]);
         assert_eq!(behind.volatile_cache(), Some(true));
     }

@@ -37,20 +37,20 @@ pub struct Machine {
     pub config: KernelConfig,
     /// Settings that change I/O.
     pub settings: Settings,
-    /// What gdscheck printed of it; `null` when its output is not among what was read.
+    /// The facts that gdscheck printed of it; `null` when its output is not among what was read.
     pub gdscheck: Option<GdsCheck>,
     /// How NVIDIA's cuFile library is configured.
     pub cufile: CufileFacts,
     /// Which of the lists above are whole.
     #[serde(default)]
     pub listed: Listed,
-    /// What could not be read or understood, in addition to [`HostFacts::problems`].
+    /// Files that could not be read or understood, in addition to [`HostFacts::problems`].
     pub problems: Vec<ReadProblem>,
 }
 
-/// Which lists of a [`Machine`] are whole, because the kernel's own list was read to its end. What
-/// is not in such a list is not there. Texts of tools show a part: what is not in a list made from
-/// them is not known.
+/// Which lists of a [`Machine`] are whole, because the kernel's own list was read to its end. A
+/// device that is not in such a list is not there. Texts of tools show a part: what is not in a
+/// list made from them is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Listed {
     /// PCI functions, and so GPUs (`/sys/bus/pci/devices`).

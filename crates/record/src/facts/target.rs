@@ -1,11 +1,11 @@
-//! What a path is, looked at before anything may be written to it.
+//! The facts about a path, looked at before anything may be written to it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceNumber, MountFacts};
 
-/// What was found at a path that is to be read or written.
+/// The facts about a path that is to be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetFacts {
     /// The path as given.
@@ -15,7 +15,7 @@ pub struct TargetFacts {
     pub resolved: Option<String>,
     /// Whether the last part of the path is a symbolic link.
     pub symlink: bool,
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// The mount that serves the path.
     pub mount: Option<MountFacts>,
@@ -26,13 +26,13 @@ pub struct TargetFacts {
 /// A question about a target that the system did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unchecked {
-    /// What was to be learned, such as `whether it is mounted`.
+    /// The open question, such as `whether it is mounted`.
     pub question: String,
     /// Why it was not.
     pub reason: String,
 }
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TargetKind {
@@ -67,7 +67,7 @@ pub enum TargetKind {
     Block(BlockTarget),
     /// Something that no load may be aimed at.
     Other {
-        /// What it is.
+        /// Its kind.
         other: OtherKind,
     },
 }
@@ -126,7 +126,7 @@ pub struct Holder {
     pub name: String,
     /// Kernel name of the device beneath.
     pub on: String,
-    /// What the device on top calls itself: a logical volume's name or an array's level.
+    /// The device's own word for itself: a logical volume's name or an array's level.
     pub detail: Option<String>,
 }
 
@@ -145,7 +145,7 @@ pub struct MountedAt {
 /// A mark on a device that says what its bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Signature {
-    /// What it is the mark of, in plain words: `ext4 file system`, `LVM2 physical volume`.
+    /// The owner of the mark, in plain words: `ext4 file system`, `LVM2 physical volume`.
     pub name: String,
     /// Where the mark was found, in bytes from the start of the device.
     pub offset_bytes: u64,

@@ -1,4 +1,4 @@
-//! What jobs and computations on the GPUs of all ranks cost each other.
+//! How much jobs and computations on the GPUs of all ranks slow each other.
 
 use crate::{ComputationCost, GpuComputation, JobAlone};
 

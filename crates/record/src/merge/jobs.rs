@@ -112,7 +112,7 @@ pub(crate) fn add_cpu(sum: &mut CpuCost, one: &CpuCost) {
     sum.cores_busy += one.cores_busy;
     sum.voluntary_switches += one.voluntary_switches;
     sum.involuntary_switches += one.involuntary_switches;
-    // Of different scopes the weaker holds.
+    // The weaker of different scopes holds.
     sum.scope = match (sum.scope, one.scope) {
         (CpuScope::Threads, _) | (_, CpuScope::Threads) => CpuScope::Threads,
         (CpuScope::Process, _) | (_, CpuScope::Process) => CpuScope::Process,
@@ -258,7 +258,8 @@ impl JobSum {
     }
 }
 
-/// What all ranks had moved at the stonewall: from the first begin until the last came to it.
+/// The bytes that all ranks had moved at the stonewall: from the first begin until the last came to
+/// it.
 fn stonewall(walls: &[(u32, Stonewall)], job: &str, facts: &[RankFacts]) -> Option<Stonewall> {
     let begin = |rank: u32| facts.get(rank as usize)?.times.get(job).map(|span| span.begin_ns);
     let first = walls.iter().map(|(rank, _)| begin(*rank)).min()??;
@@ -364,8 +365,8 @@ fn add_failures(sum: &mut JobResult, job: &JobResult, rank: u32, host: &str) {
     }));
 }
 
-/// What the processes moved to and from storage, and holes, are added. Shares of the page cache are
-/// not: ranks may read the same files.
+/// The bytes that the processes moved to and from storage, and in holes, are added. Shares of the
+/// page cache are not: ranks may read the same files.
 fn add_cache(sum: &mut CacheReading, one: &CacheReading, first: bool) {
     let add = |sum: Option<u64>, one: Option<u64>| match first {
         true => one,

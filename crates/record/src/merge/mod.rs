@@ -5,7 +5,7 @@
 //! percentile of the merged record is that of all I/Os of all ranks. [`Moved`] and [`rates`] find
 //! what was moved while all ranks ran.
 //!
-//! What may not live here: messages, files, clocks, and text for people but the reasons of absent
+//! It must not hold messages, files, clocks, or text for people except the reasons of absent
 //! figures.
 //!
 //! A figure that can't be merged is absent: percentiles of points of the series, device series,
@@ -36,7 +36,7 @@ pub use rank_list::rank_list;
 use jobs::JobSum;
 use warnings::Warnings;
 
-/// What is known of a rank besides its record.
+/// The facts about a rank besides its record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankFacts {
     /// Its host.

@@ -1,4 +1,4 @@
-//! What ranks moved while all of them ran; slow ranks.
+//! The bytes that ranks moved while all of them ran; slow ranks.
 
 use crate::{RankJobRates, RankRow, RateOver, Straggler, TimeSpan};
 

@@ -43,7 +43,7 @@ impl SeriesSum {
         SeriesSum { step_ns, ..SeriesSum::default() }
     }
 
-    /// Adds the points of one rank. What an interval counted is spread evenly over it; the sums
+    /// Adds the points of one rank. The counts of an interval are spread evenly over it; the sums
     /// are kept exactly.
     pub(crate) fn add(&mut self, points: &[Point]) {
         for point in points {

@@ -34,7 +34,7 @@ impl Warnings {
                 entry.2.push(rank);
                 continue;
             }
-            // Of one kind about one job there is one: a thousand ranks differ in its figures.
+            // Only one of a kind about one job is kept: a thousand ranks differ in its figures.
             let same = |known: &&mut (Warning, Vec<u32>)| {
                 known.0.job == warning.job && is_same(&known.0, warning)
             };

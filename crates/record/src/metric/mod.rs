@@ -1,5 +1,5 @@
-//! What is measured. Each metric is declared once, in [`ROWS`]: its names, its unit, how it is read
-//! from a result, and where it is shown. Formats, comparisons and searches walk this table.
+//! The metrics. Each metric is declared once, in [`ROWS`]: its names, its unit, how it is read from
+//! a result, and where it is shown. Formats, comparisons and searches walk this table.
 //!
 //! A percentile has no row: its names follow from its number ([`Percentile`]) and the leg
 //! ([`LEGS`]), and any may be asked for.
@@ -86,7 +86,7 @@ pub fn find(name: &str) -> Option<Metric> {
     row.or_else(|| Percentile::named(name).map(Metric::percentile))
 }
 
-/// What comparisons are of, by name.
+/// The names of the metrics that comparisons use.
 #[must_use]
 pub fn words() -> Vec<String> {
     List::Compared.metrics(&[]).iter().map(Metric::word).collect()
@@ -135,7 +135,7 @@ impl Metric {
         }
     }
 
-    /// What it is, in words.
+    /// Its name, in words.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
@@ -282,7 +282,7 @@ pub struct CsvColumn {
     pub place: Option<u8>,
     /// Its published name.
     pub name: String,
-    /// What it has.
+    /// The meaning of its entries.
     pub meaning: String,
 }
 
@@ -293,7 +293,7 @@ pub struct Family {
     pub name: String,
     /// Its unit; empty for none.
     pub unit: &'static str,
-    /// What it is.
+    /// Its description.
     pub help: String,
 }
 

@@ -14,7 +14,7 @@ pub struct Row {
     pub key: &'static str,
     /// The head of its column.
     pub label: &'static str,
-    /// What it is, in words.
+    /// Its name, in words.
     pub title: &'static str,
     /// Its unit.
     pub unit: Unit,
@@ -179,9 +179,9 @@ pub(super) const RANK_PERCENTILE: u8 = 4;
 /// A part of a latency, with its percentiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Leg {
-    /// What its metrics begin with; nothing for the whole.
+    /// The beginning of its metrics' names; empty for the whole.
     pub(super) prefix: &'static str,
-    /// What it is, in words.
+    /// Its name, in words.
     pub(super) title: &'static str,
     pub(super) of: for<'a> fn(&Side<'a>) -> Option<&'a Summary>,
     /// Its percentiles in every CSV file, ascending.

@@ -16,7 +16,7 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// What was measured in this direction.
+    /// The figures measured in this direction.
     #[must_use]
     pub fn figures(&self) -> &'a DirectionResult {
         self.direction.of(self.result)

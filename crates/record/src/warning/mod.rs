@@ -9,19 +9,19 @@ use serde_json::Value;
 pub struct Warning {
     /// The job it is about.
     pub job: Option<String>,
-    /// What was observed.
+    /// The observation.
     #[serde(flatten)]
     pub kind: WarningKind,
     /// The warning as text: what happened, what it means, what to do.
     pub text: String,
 }
 
-/// What a warning says about the figures, the most severe first.
+/// The meaning of a warning for the figures, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// They are not those of what was supposed to be measured.
+    /// They are not the figures that were to be measured.
     Invalid,
-    /// They are not those of what was requested.
+    /// They are not the figures of the request.
     NotAsRequested,
     /// They are right, but in part of something else.
     Mixed,
@@ -36,7 +36,7 @@ pub enum Severity {
 pub struct WarningAbout {
     /// Its name in records, in the column `warnings` of CSV and in texts.
     pub id: String,
-    /// What was observed.
+    /// The observation.
     pub meaning: String,
     /// Its fields in records, and what each means.
     pub fields: Vec<(String, String)>,
@@ -57,7 +57,7 @@ macro_rules! warnings {
         }
 
         impl WarningKind {
-            /// What the warning says about the figures.
+            /// The meaning of the warning for the figures.
             #[must_use]
             pub fn severity(&self) -> Severity {
                 match self {

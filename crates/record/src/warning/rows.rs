@@ -407,7 +407,7 @@ warnings! {
     ArrayPartUsed: Explained {
         /// The array or volume.
         array: String = "md0".to_owned(),
-        /// What it is, where known: `raid0`, `LVM`.
+        /// Its level or kind, where known: `raid0`, `LVM`.
         level: Option<String> = Some("raid0".to_owned()),
         /// Members that were counted.
         members: u32 = 4,
@@ -479,9 +479,9 @@ warnings! {
         requested: Vec<u32> = vec![12],
         /// The other GPU.
         other: u32 = 0,
-        /// What its PCIe link carried in the busier direction, bytes per second.
+        /// The bytes on its PCIe link in the busier direction, per second.
         other_bytes_per_s: u64 = 5 << 30,
-        /// What the jobs moved, bytes per second.
+        /// The bytes that the jobs moved, per second.
         bytes_per_s: u64 = 4 << 30,
     } => {
         let requested: Vec<String> = requested.iter().map(|gpu| format!("GPU {gpu}")).collect();
@@ -629,7 +629,8 @@ fn bounded(missing: u64, completed: u64) -> String {
     format!("percentiles above the {known:.decimals$}th are at least the values shown, ")
 }
 
-/// What a short run lacks: I/Os for a percentile, by the rule of `stat`, or time for a rate.
+/// The figures that a short run lacks: I/Os for a percentile, by the rule of `stat`, or time for a
+/// rate.
 fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let mut lacks = String::new();
     let percentiles = [("p99", 0.99), ("p99.9", 0.999)];

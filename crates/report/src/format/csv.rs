@@ -77,7 +77,7 @@ fn rates<'a>(side: &Side<'a>) -> Option<&'a RankJobRates> {
     group(side)?.jobs.iter().find(|rates| rates.job == side.plan.name)
 }
 
-/// What the job's tier in host memory did.
+/// The counts of the job's tier in host memory.
 fn tier(side: &Side<'_>) -> Option<TierResult> {
     side.result.feed.as_ref()?.tier
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use gpuio_record::{JobPlan, JobResult, Point, Towards};
 
-/// What a log is of.
+/// The subject of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// Throughput in KiB per second.
@@ -45,8 +45,8 @@ pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
     out
 }
 
-/// Points of the series joined until they cover so much time, to the nearest point. What is left
-/// at the end is a line too.
+/// Points of the series joined until they cover so much time, to the nearest point. The rest at the
+/// end is a line too.
 fn lines(series: &[Point], line_ns: u64) -> Vec<Point> {
     let mut lines: Vec<Point> = Vec::new();
     let mut open = false;

@@ -31,7 +31,7 @@ pub fn render(record: &Record, width: u16) -> String {
     page.terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }
 
-/// What, when and where.
+/// The program, the time and the host.
 fn head(record: &Record) -> Section {
     let mut section = Section::default();
     let tool = &record.tool;
@@ -170,7 +170,7 @@ fn of<'l, 'a>(row: &'l [Load<'a>], kind: &(String, String)) -> Option<&'l Load<'
     row.iter().find(|load| load.kind() == *kind)
 }
 
-/// What the figures say.
+/// The conclusions from the figures.
 fn conclusion(record: &Record) -> Vec<String> {
     let all = loads(record);
     let mut lines: Vec<String> = Vec::new();
@@ -195,7 +195,7 @@ fn conclusion(record: &Record) -> Vec<String> {
     lines
 }
 
-/// What storage delivers and takes, of the loads whose bytes it moved.
+/// The rates of storage, from the loads whose bytes it moved.
 fn storage(all: &[Load<'_>]) -> Option<String> {
     let host = || all.iter().filter(|load| load.path() == "host");
     host().next()?;
@@ -211,7 +211,7 @@ fn storage(all: &[Load<'_>]) -> Option<String> {
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
     Some(match (part(Towards::Read), part(Towards::Write)) {
-        (None, None) => "What your storage delivers was not measured: the page cache served the \
+        (None, None) => "The rate of your storage was not measured: the page cache served the \
                          loads in host memory."
             .to_owned(),
         (Some(reads), None) => format!("Your storage delivers {reads}."),

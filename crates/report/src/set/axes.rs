@@ -18,7 +18,7 @@ use crate::workload::{actual_engine, block_bounds, blocks_short, load_word};
 /// One value: its text, and its number if it is one.
 pub(super) type Place = (String, Option<f64>);
 
-/// What a difference on an axis means for a figure.
+/// The meaning of a difference on an axis for a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Another load or machine: not combined in a figure unless the figure shows the axis.
@@ -39,7 +39,7 @@ pub(super) struct Axis {
     pub(super) label: String,
     /// Whether a page offers it as a filter.
     pub(super) filter: bool,
-    /// What a difference on it means.
+    /// The meaning of a difference on it.
     pub(super) role: Role,
     place: Source,
 }

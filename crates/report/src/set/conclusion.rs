@@ -1,4 +1,4 @@
-//! What a set shows, in two sentences: the first words of a report.
+//! The conclusion from a set, in two sentences: the first words of a report.
 //!
 //! The first sentence compares paths into GPU memory where they ran the same load, else it names
 //! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
@@ -167,7 +167,7 @@ fn compared(points: &[Point<'_>]) -> Option<String> {
             _ if wins.is_empty() => String::new(),
             many => format!("; at {many} the 95 % intervals of the two fastest overlap"),
         };
-        text = format!("Of the paths {}: {}{few}{tie}. ", paths.join(", "), parts.join(", "));
+        text = format!("Paths {}: {}{few}{tie}. ", paths.join(", "), parts.join(", "));
     }
     Some(text + &difference(&contests)?)
 }
@@ -219,7 +219,7 @@ fn range(points: &[Point<'_>]) -> String {
     format!("{} loads, from {} to {}.", points.len(), of(low), of(high))
 }
 
-/// What must not be overlooked; that all went as requested, where that is known.
+/// Warnings that must not be overlooked; or that all went as requested, where that is known.
 fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
         let mut found: Vec<(usize, usize)> = Vec::new();

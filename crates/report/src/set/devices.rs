@@ -69,7 +69,7 @@ const CHOSEN: &[(&str, &[&str])] = &[
     ("process", &["cpu_percent"]),
 ];
 
-/// Of a GPU: 1 if its PCIe rates are the driver's sample of the last 20 ms.
+/// Marks a GPU by 1 if its PCIe rates are the driver's sample of the last 20 ms.
 const SAMPLED: &str = "pcie_sampled";
 
 /// Unit and factor by the end of a key; the longest end comes first.
@@ -260,7 +260,7 @@ fn sampler(set: &Set) -> Option<String> {
     Some(format!("Devices were sampled {every}, {samples} times; {cost}{rest}."))
 }
 
-/// What the tables over whole groups mean.
+/// The meaning of the tables over whole groups.
 const MEANING: &str = "Figures cover a whole group of jobs including the ramp, and all \
     programs that used the device during that time. GPU activity, memory and page cache are the \
     last value. A dash means unknown.";

@@ -1,5 +1,5 @@
-//! What a report says in words and tables: sections that Markdown and the page share, and those
-//! that only one of them has.
+//! The words and tables of a report: sections that Markdown and the page share, and those that only
+//! one of them has.
 
 use gpuio_base::stat::Percentile;
 use gpuio_document::{
@@ -75,7 +75,7 @@ fn facts_of(items: impl IntoIterator<Item = Item>) -> List {
     List { items: items.into_iter().collect(), facts: true, ..List::default() }
 }
 
-/// What was cut, if anything.
+/// The number that was cut, if any.
 fn cut(section: &mut Section, all: usize) {
     if all > MOST {
         let all = number::count(all as u64);
@@ -335,7 +335,7 @@ fn commands(set: &Set) -> Section {
     section
 }
 
-/// What the report does not contain, and why.
+/// The parts that the report does not contain, and why.
 fn absent(set: &Set, rows: &[Row<'_>]) -> Section {
     let mut lines: Vec<String> = Vec::new();
     let none = |test: fn(&Row<'_>) -> bool| !rows.iter().any(test);

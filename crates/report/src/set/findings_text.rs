@@ -180,7 +180,8 @@ fn machine(record: &Record) -> Facts {
     facts
 }
 
-/// What a reader must know before any figure: machine, GPU, drive, and the state of the page cache.
+/// The facts that a reader must know before any figure: machine, GPU, drive, and the state of the
+/// page cache.
 pub(super) fn where_and_how(set: &Set) -> Facts {
     let each = |of: &dyn Fn(&Record) -> Vec<String>| {
         unique(set.members.iter().flat_map(|member| of(&member.record)))
@@ -338,7 +339,7 @@ pub(super) fn proofs<'a>(rows: &[Row<'a>]) -> Vec<(Row<'a>, &'a Proof)> {
     proofs
 }
 
-/// What an evidence source reports, as a word.
+/// The report of an evidence source, as a word.
 pub(super) fn assessment_text(item: &Evidence) -> &'static str {
     match item.assessment {
         Assessment::Supports => "for",

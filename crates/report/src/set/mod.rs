@@ -51,7 +51,7 @@ pub struct Set {
     pub sweeps: Vec<Sweep>,
     /// A picture of the machine's topology, or why there is none.
     pub topology: Picture,
-    /// What was requested and is not in the set, with the reason.
+    /// The requested parts that are not in the set, with the reason.
     pub left_out: Vec<String>,
     /// Maximum compressed size of the records in a page; `None` for no limit. Figures,
     /// distributions and series of all records are always in it.
@@ -102,9 +102,9 @@ pub struct Figured {
     pub fixed: Vec<(String, String)>,
 }
 
-/// What a figure draws that shows these axes (by key: `path`, `block`, `depth`, …), with these
-/// values (key and text) chosen for the others. The rule is that of `fix`: one load; other rows
-/// are left out.
+/// The content of a figure that shows these axes (by key: `path`, `block`, `depth`, …), with these
+/// values (key and text) chosen for the others. The rule is that of `fix`: one load; other rows are
+/// left out.
 #[must_use]
 pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured {
     let rows = rows::rows(set);

@@ -99,7 +99,7 @@ pub(super) fn half_width(set: &Set, values: &[f64]) -> Option<f64> {
     infer::mean_share(values, level)
 }
 
-/// What distinguishes points with the same text.
+/// Columns that tell points with the same text apart.
 const APART: &[&str] =
     &["settings", "machine", "opened", "engine", "memory", "gpu", "drive", "cufile"];
 
@@ -157,7 +157,7 @@ fn of_point(
         }),
         evidence: match (taken, alone) {
             (Some(proof), true) => proof.sentence.clone(),
-            (Some(proof), false) => format!("Of the first run: {}", proof.sentence),
+            (Some(proof), false) => format!("First run: {}", proof.sentence),
             (None, _) => "The record has no evidence of the path that the bytes took.".to_owned(),
         },
     }

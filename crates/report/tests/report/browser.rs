@@ -74,7 +74,7 @@ fn it_opens_without_requests_and_its_numbers_are_the_records() {
         assert!(ink.len() >= 7, "{ink:?}");
         assert!(ink.iter().all(|inked| inked.as_u64().unwrap() > 1000), "{ink:?}");
         assert!(out["heat"].as_u64().unwrap() > 0, "{out:#}");
-        // What the scripts draw is, cell for cell, what was written.
+        // The scripts draw, cell for cell, the table that was written.
         assert_eq!(out["table"], out["written"]);
         let (rates, p99) = figures(&set);
         assert_eq!(serde_json::from_value::<Vec<f64>>(out["rates"].clone()).unwrap(), rates);
@@ -215,7 +215,8 @@ fn tips_filters_order_theme_and_files_answer() {
     });
 }
 
-/// What is saved and printed is what is drawn: the same lines, dots and ticks as vectors.
+/// The saved and printed picture is the one that is drawn: the same lines, dots and ticks as
+/// vectors.
 fn pictures(out: &Value) {
     let picture = &out["picture"];
     assert_eq!((&picture["root"], &picture["odd"]), (&"svg".into(), &false.into()), "{picture}");

@@ -24,7 +24,7 @@ struct Fields<'a> {
     seconds: &'a str,
 }
 
-/// What stands between `before` and the next `after`; moves `rest` past both.
+/// The text between `before` and the next `after`; moves `rest` past both.
 fn take<'a>(rest: &mut &'a str, before: &str, after: &str) -> Option<&'a str> {
     let tail = rest.strip_prefix(before)?;
     let end = if after.is_empty() { tail.len() } else { tail.find(after)? };
@@ -157,7 +157,8 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
     assert_eq!((sum.threads, sum.ops, sum.xfer_type), ("8", "400", "MIXED"));
     assert_eq!((sum.latency_us, sum.seconds), ("40.000000", "2.000000"));
     assert_eq!(whole(sum.size_kib), 8 << 20);
-    // Of one group and yet one after the other: the second began half a second after the end.
+    // Both are of one group and yet one after the other: the second began half a second after the
+    // end.
     let span = |begin_ns, end_ns| Some(gpuio_record::TimeSpan { begin_ns, end_ns });
     one.measured = span(1_000_000_000, 3_000_000_000);
     two.measured = span(3_500_000_000, 4_500_000_000);

@@ -59,7 +59,7 @@ fn words(figured: &Figured) -> Vec<(&str, &str)> {
     figured.fixed.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect()
 }
 
-/// What rows of a figure differ in, of path, block and depth.
+/// The numbers of different paths, blocks and depths in the rows of a figure.
 fn loads(set: &Set, figured: &Figured) -> (usize, usize, usize) {
     let plans = || figured.rows.iter().map(|row| &set.members[*row].record.plan.jobs[0]);
     let many = |mut all: Vec<String>| {
@@ -187,7 +187,7 @@ fn the_summary_has_one_row_for_each_load_and_every_reason_once() {
     assert_eq!(table.matches("<tr data-path=").count(), 12, "24 runs of 12 loads");
     assert!(table.contains("randread 4K, 2 threads at depth 32"), "{table}");
     assert!(table.contains("<td class=\"n\">2</td>"), "no n: {table}");
-    // Of two runs 8 MiB/s and a tenth more.
+    // Two runs: 8 MiB/s and a tenth more.
     assert!(table.contains("<td class=\"n\">8.40 MiB/s</td>"), "no median: {table}");
     let three = vec![1.0, 1.1, 1.2].into_iter().map(|by| run("gds", 1 << 20, 1, true, by));
     let text = render("markdown", &self::set(three.collect()));

@@ -1,4 +1,4 @@
-//! Whose machine a record is of: proven, disproven, or not to be told.
+//! The machine of a record: proven, disproven, or unknown.
 
 use gpuio_record::Record;
 use gpuio_record::facts::{Fact, GpuFacts, Machine};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::browser::{nothing_wrong, open, page, with_browser};
 use crate::one_load::{automatic, grid, run, set};
 
-/// What figures show and what is chosen of the rest, as the page is asked and as the rule is.
+/// The axes that figures show and the values chosen for the rest, for the page and for the rule.
 type Case = (&'static [&'static str], &'static [(&'static str, &'static str)]);
 
 const CASES: &[Case] = &[

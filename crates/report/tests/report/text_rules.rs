@@ -1,4 +1,4 @@
-//! What holds for the text and plan formats whatever the record.
+//! Rules that hold for the text and plan formats whatever the record.
 
 use crate::records;
 

@@ -100,7 +100,7 @@ pub(crate) unsafe extern "C" fn cuCtxGetFlags(flags: *mut c_uint) -> c_int {
     })
 }
 
-/// Of the primary context of the current one's device: others have no flags here.
+/// Sets the flags of the primary context of the current one's device: others have no flags here.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuCtxSetFlags(flags: c_uint) -> c_int {
     call("cuCtxSetFlags", |machine| {

@@ -1,4 +1,4 @@
-//! What devices there are.
+//! The devices.
 
 use std::ffi::{c_char, c_int};
 

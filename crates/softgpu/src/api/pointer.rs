@@ -1,4 +1,4 @@
-//! What an address is.
+//! The attributes of an address.
 
 use std::ffi::{c_int, c_uint, c_void};
 

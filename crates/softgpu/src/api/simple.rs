@@ -36,7 +36,7 @@ fn copy_now(
         let to = to(&machine.memory, dst, len as u64)?;
         let mut from = from(&machine.memory, src, len as u64)?;
         if machine.memory.about(src).is_none() {
-            // What was put there before goes first, then the bytes are taken.
+            // Work put there before goes first, then the bytes are taken.
             stream.sync()?;
             let staged = Arc::new(Pages::of_host(len)?);
             // SAFETY: the caller's memory, by the manual, and pages that were just mapped.

@@ -17,7 +17,7 @@ pub(crate) struct Location {
     id: c_int,
 }
 
-/// What memory to make (`CUmemAllocationProp`).
+/// The memory to make (`CUmemAllocationProp`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prop {
@@ -159,7 +159,7 @@ pub(crate) extern "C" fn cuMemUnmap(address: u64, len: usize) -> c_int {
     call("cuMemUnmap", |machine| machine.memory.unmap(address, len as u64))
 }
 
-/// Of mappings alone. All devices have the same access here.
+/// Answers for mappings alone. All devices have the same access here.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuMemGetAccess(
     flags: *mut c_ulonglong,

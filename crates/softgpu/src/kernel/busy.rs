@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::code::{Answer, ILLEGAL_ADDRESS};
 use crate::reach::Reach;
 
-/// What a piece takes one multiprocessor.
+/// The time that a piece takes on one multiprocessor.
 const PIECE: Duration = Duration::from_micros(20);
 /// Bytes of a piece of memory.
 const PIECE_LEN: u64 = 256 << 10;

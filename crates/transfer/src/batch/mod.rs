@@ -35,7 +35,7 @@ pub struct Entry {
     pub op: Op,
     /// The file.
     pub file: File,
-    /// What kind of memory it is.
+    /// The kind of its memory.
     pub location: MemoryLocation,
     /// Its address.
     pub address: u64,
@@ -76,7 +76,7 @@ pub struct BatchFull {
 #[derive(Debug)]
 pub struct Batch(Arc<Core>);
 
-/// What the threads that work on a batch share.
+/// The shared state of the threads that work on a batch.
 #[derive(Debug)]
 pub(crate) struct Core {
     state: &'static State,

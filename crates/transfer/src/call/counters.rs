@@ -21,7 +21,7 @@ pub(super) struct Counters {
     end: AtomicU64,
     /// Where the first failed piece begins.
     failed_at: AtomicU64,
-    /// What the caller waits for: see [`Counters::wait`].
+    /// The word that the caller waits on: see [`Counters::wait`].
     state: AtomicU32,
 }
 

@@ -73,7 +73,7 @@ impl DeferredCompletion {
         match self.0.take_if(|(_, other, _)| std::ptr::eq(*other, device)) {
             Some((in_flight, _, ring)) => Ok((ring, Some(in_flight))),
             None => {
-                // Of another device: a thread never waits for a ring while it holds one.
+                // The ring is another device's: a thread never waits for a ring while it holds one.
                 self.complete();
                 Ok((device.take_ring()?, None))
             }

@@ -1,4 +1,4 @@
-//! What a thread does for a call: it takes and moves pieces until none is left.
+//! The work of a thread for a call: it takes and moves pieces until none is left.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -127,7 +127,7 @@ impl Stops {
     }
 }
 
-/// What a tick reads, in nanoseconds.
+/// The readings of a tick, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     /// `CLOCK_MONOTONIC`.
@@ -140,7 +140,7 @@ struct Look {
     waited: Option<Nanos>,
 }
 
-/// What happened between two ticks: time to take out, and time in which the machine slept. `read`
+/// The time lost between two ticks: time to take out, and time in which the machine slept. `read`
 /// is when the clock was last read.
 fn between(before: Look, now: Look, read: Nanos) -> (Nanos, Nanos) {
     let due = before.monotonic.saturating_add(u64::try_from(TICK.as_nanos()).unwrap_or(0));

@@ -70,7 +70,7 @@ pub(crate) struct Device {
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
     /// have that attribute itself. Set when those before have ended.
     syncs_memops: AtomicBool,
-    /// Of the rings' copies by the driver.
+    /// The pace of the rings' copies by the driver.
     copy_pace: Arc<CopyPace>,
 }
 
@@ -303,7 +303,7 @@ impl Device {
 
     /// Returns a ring without copies in flight.
     pub(crate) fn give_back(&self, ring: &'static mut StagingRing) {
-        // What a batch or a failed call moved is not the next call's.
+        // Bytes that a batch or a failed call moved are not the next call's.
         ring.take_by_resident_kernel();
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         rings.free.push(ring);

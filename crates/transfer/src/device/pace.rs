@@ -17,8 +17,8 @@ const FASTEST: Nanos = 1_000;
 const SLOWEST: Nanos = 400_000;
 const MIB: u64 = 1 << 20;
 
-/// What is known of the copies of one device. All copies share its link, so one that begins waits
-/// for the bytes of those before it.
+/// The known pace of one device's copies. All copies share its link, so one that begins waits for
+/// the bytes of those before it.
 ///
 /// The estimate follows what threads measure that saw a copy end. A thread that waited too long
 /// knows only that it did: the estimate then shrinks a little. It must not follow such threads

@@ -35,7 +35,7 @@ pub(crate) struct SmallRequest<'a> {
     pub(crate) offset: u64,
 }
 
-/// What a thread keeps for small calls on one device.
+/// The state that a thread keeps for small calls on one device.
 #[derive(Debug)]
 struct SmallState {
     device: &'static Device,
@@ -218,8 +218,8 @@ impl SmallState {
         self.after(copied.flatten()).map(|()| false)
     }
 
-    /// What a copy of the ring returned. After a failure it may still be in flight, so this waits
-    /// for it; the ring is given up if that fails too.
+    /// Handles the result of a copy of the ring. After a failure it may still be in flight, so this
+    /// waits for it; the ring is given up if that fails too.
     fn after(&mut self, copied: Result<(), GpuError>) -> Result<(), GpuError> {
         if copied.is_err()
             && let Some(ring) = self.ring.as_mut()

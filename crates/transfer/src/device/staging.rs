@@ -138,7 +138,7 @@ struct Pending {
     kind: CopyKind,
 }
 
-/// What it copies.
+/// The bytes or the list that it copies.
 #[derive(Debug, Clone, Copy)]
 enum CopyKind {
     Bytes { src: DevPtr, dst: DevPtr, len: usize },

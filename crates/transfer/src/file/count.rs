@@ -23,7 +23,7 @@ pub(super) struct Look {
     files: AtomicU32,
 }
 
-/// Of this process.
+/// The look of this process.
 pub(super) static LOOK: Look = Look::new();
 
 impl Look {

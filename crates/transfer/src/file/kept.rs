@@ -189,7 +189,7 @@ static DUPLICATES: AtomicU32 = AtomicU32::new(0);
 static SPARES: AtomicU32 = AtomicU32::new(0);
 static FIXED: AtomicU32 = AtomicU32::new(0);
 
-/// What a descriptor counts as.
+/// The kind of a descriptor in the count.
 #[derive(Debug)]
 enum Count {
     Duplicate,

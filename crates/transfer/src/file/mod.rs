@@ -52,7 +52,7 @@ impl File {
     }
 }
 
-/// What all calls on a file share.
+/// The shared state of all calls on a file.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     /// Itself, for the list of those that have spares.
@@ -87,7 +87,7 @@ pub(crate) struct OpenFile {
     pub(crate) panics: AtomicBool,
 }
 
-/// What limits the speed of a call. Determines how it is split.
+/// The limit on the speed of a call. Determines how it is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bottleneck {
     /// The processor: bytes are copied out of the page cache.
@@ -171,7 +171,7 @@ impl File {
     }
 }
 
-/// What changes when a file's bytes do, by whatever way (`fstat(2)`).
+/// A mark that changes when a file's bytes do, by whatever way (`fstat(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Bytes.

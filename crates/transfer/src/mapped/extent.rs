@@ -13,7 +13,7 @@ use super::users::Users;
 /// other users of the driver for longer while it is registered (50 µs for each MiB, H100).
 pub(crate) const EXTENT: u64 = 16 << 20;
 
-/// What is registered.
+/// The registered mapping.
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) file: MappedFile,
@@ -182,7 +182,7 @@ impl ExtentCell {
     }
 }
 
-/// What an extent held when its file ended.
+/// The mapping and the user counts of an extent whose file ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     registered: Registered,
@@ -195,7 +195,7 @@ impl Ended {
         self.users.is_idle()
     }
 
-    /// What can be retired. It has no users left.
+    /// The mapping, to be retired. It has no users left.
     pub(super) fn into_registered(self) -> Registered {
         unused().push(self.users);
         self.registered

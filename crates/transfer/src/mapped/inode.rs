@@ -16,7 +16,7 @@ pub(super) type InodeId = (u64, u64);
 const PAUSE: Nanos = 1_000_000_000;
 const PAUSE_MOST: Nanos = 60_000_000_000;
 
-/// What makes sure of the bytes, for readers: a copy of what [`RuleState`] has.
+/// The rule that makes sure of the bytes, for readers: a copy of the one in [`RuleState`].
 const UNSURE: u8 = 0;
 const IMMUTABLE: u8 = 1;
 const LEASED: u8 = 2;

@@ -46,7 +46,7 @@ pub(super) struct Mapper {
 struct Tasks {
     /// Extents to map, oldest first.
     maps: VecDeque<MapTask>,
-    /// What does not wait for the pause between two registrations, oldest first.
+    /// Tasks that do not wait for the pause between two registrations, oldest first.
     returns: VecDeque<ReturnTask>,
     running: Running,
 }
@@ -86,7 +86,7 @@ enum NextTask {
     None,
 }
 
-/// What only the mapper's thread has.
+/// The state of the mapper's thread alone.
 #[derive(Default)]
 struct Work {
     /// Extents that hold something.
@@ -377,7 +377,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// What the user set, or a part of what this process may use.
+    /// The user's limit, or a part of what this process may use.
     fn new(requested: Option<u64>) -> Self {
         if let Some(bytes) = requested {
             return Self { bytes, of_machine: None };

@@ -72,7 +72,7 @@ pub enum MappingState {
     Sure,
     /// Somebody waits to write the file, until the mapping is dropped or the kernel's
     /// `lease-break-time` (45 s by default) is over, or the file has changed without that: through
-    /// overlayfs, or by a client of this machine's NFS server. What kernels read may be old.
+    /// overlayfs, or by a client of this machine's NFS server. Bytes that kernels read may be old.
     Wanted,
 }
 
@@ -87,7 +87,7 @@ pub struct FileMapping {
     rule: Option<Rule>,
     registered: Option<MappedFile>,
     fd: KeptFd,
-    /// Of before it was registered.
+    /// The stamp from before it was registered.
     stamp: Option<Stamp>,
     device_ptr: DevPtr,
     bytes: u64,

@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-/// Copies `len` bytes of a mapped file; true if that was done. What the file has lost meanwhile is
-/// zeros, as for the GPU. The kernel reads them (process_vm_readv(2), of this process), since it
-/// answers with an errno; false where a filter of system calls refuses that.
+/// Copies `len` bytes of a mapped file; true if that was done. Pages that the file has lost
+/// meanwhile are zeros, as for the GPU. The kernel reads them (process_vm_readv(2), of this
+/// process), since it answers with an errno; false where a filter of system calls refuses that.
 ///
 /// # Safety
 ///

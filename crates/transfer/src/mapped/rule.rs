@@ -1,4 +1,4 @@
-//! What makes sure that a file's bytes do not change.
+//! Rules that make sure that a file's bytes do not change.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;

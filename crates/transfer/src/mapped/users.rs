@@ -30,7 +30,7 @@ impl Users {
     }
 
     /// Counts the calling thread as a user. Returns what [`Users::leave`] wants, or `None` if the
-    /// extent is closed. What was written before [`Users::open`] is then visible.
+    /// extent is closed. Writes made before [`Users::open`] are then visible.
     pub(crate) fn enter(&self) -> Option<usize> {
         if !self.open.load(Ordering::Relaxed) {
             return None;
@@ -64,7 +64,7 @@ impl Users {
         self.open.load(Ordering::SeqCst)
     }
 
-    /// Whether a closed extent has no users left. What they did is then visible.
+    /// Whether a closed extent has no users left. Their writes are then visible.
     pub(crate) fn is_idle(&self) -> bool {
         self.shards.iter().all(|shard| shard.0.load(Ordering::SeqCst) == 0)
     }

@@ -373,8 +373,8 @@ impl WorkerPool {
     fn work(devices: &'static Devices, call: &Arc<Call>, permit: &mut Permit<'_>) {
         let mut deferred = DeferredCompletion::default();
         Arc::clone(call).work(devices, &mut deferred);
-        // What is left is waiting for the GPU, which needs little memory bandwidth, so the next
-        // thread may already wake up.
+        // The rest waits for the GPU, which needs little memory bandwidth, so the next thread may
+        // already wake up.
         permit.release();
         deferred.complete();
     }

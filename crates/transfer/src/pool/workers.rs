@@ -22,7 +22,7 @@ pub(super) struct Workers {
     idle: IdleThreads,
 }
 
-/// What a thread remembers of its last idle time.
+/// A thread's record of its last idle time.
 #[derive(Debug)]
 pub(super) struct IdleState {
     since: Clock,

@@ -31,8 +31,8 @@ pub(super) struct Progress {
     reached: AtomicU64,
     /// The chunk in progress, or the next one.
     chunk: AtomicU64,
-    /// Of the chunk opened last: its number of pieces, and how many were taken (or more, by threads
-    /// that came late).
+    /// The state of the chunk opened last: its number of pieces, and how many were taken (or more,
+    /// by threads that came late).
     ticket: AtomicU64,
     /// Pieces of that chunk that are not done.
     left: AtomicU64,

@@ -11,7 +11,7 @@ use super::op::{Method, StreamOp};
 use crate::Op;
 use crate::fault::Fault;
 
-/// What the stream calls the host for.
+/// The purpose of the stream's call of the host.
 #[derive(Debug, Clone, Copy)]
 enum HostStep {
     /// The parameters may be read.

@@ -5,12 +5,12 @@
 //! wake a thread of the driver, while reading 1 MiB takes 90. So streams whose transfers follow
 //! each other quickly are polled, and nothing is called.
 //!
-//! The poller moves no bytes, which might wait for a device, so it is always available. Of a read
-//! whose bytes are mapped it writes the list for the stream's kernel. It spins
-//! for a while after it was notified or a stream has reached a transfer. Then it sleeps between
-//! polls, each time for an eighth of the time waited so far. If a stream is held up, by a kernel of
-//! the program or an event of another stream, it is thus noticed late by at most that part, or by a
-//! few milliseconds where the kernel's timers are coarse; its next transfer is announced by a call.
+//! The poller moves no bytes, which might wait for a device, so it is always available. For a read
+//! whose bytes are mapped it writes the list for the stream's kernel. It spins for a while after it
+//! was notified or a stream has reached a transfer. Then it sleeps between polls, each time for an
+//! eighth of the time waited so far. If a stream is held up, by a kernel of the program or an event
+//! of another stream, it is thus noticed late by at most that part, or by a few milliseconds where
+//! the kernel's timers are coarse; its next transfer is announced by a call.
 
 use std::sync::PoisonError;
 

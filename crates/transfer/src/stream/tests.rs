@@ -95,7 +95,7 @@ fn of_each_stream_the_oldest_is_polled() {
     assert_eq!(found(), Some(Some(2)));
     reach(0);
     assert_eq!((found(), found(), found()), (Some(Some(0)), Some(Some(1)), None));
-    // What a host call announced is no longer kept, whichever came first.
+    // A transfer that a host call announced is no longer kept, whichever came first.
     let late = [make(&user), make(&user)];
     assert!(late[0].reach(1));
     assert!(pending.add(&late[0]) && pending.add(&late[1]));

@@ -161,7 +161,7 @@ impl Drop for Made {
     }
 }
 
-/// What a stream waits at.
+/// The gate at which a stream waits.
 #[derive(Default)]
 pub(crate) struct Gate {
     open: Mutex<bool>,

@@ -49,7 +49,7 @@ pub(crate) fn leased_dir() -> TempDir {
     if LEASED.contains(&kind) { dir } else { memory_dir() }
 }
 
-/// What a file has at first.
+/// The first contents of a file.
 pub(crate) fn content() -> &'static [u8] {
     static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
     CONTENT.get_or_init(|| random_bytes(1, FILE))

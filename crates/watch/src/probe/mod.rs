@@ -29,10 +29,10 @@ pub struct Probe {
     pub title: &'static str,
     /// Where the numbers come from.
     pub source: &'static str,
-    /// What is read of each device.
+    /// The metrics that are read of each device.
     pub metrics: &'static [Metric],
     pub figures: &'static [Figure],
-    /// What the history of each device shows.
+    /// The trend in the history of each device.
     pub trend: Option<Trend>,
     /// At most so many devices are shown, those of the highest rank.
     pub most: usize,
@@ -73,12 +73,12 @@ pub const PROBES: [Probe; 11] = [
     process::PROBE,
 ];
 
-/// What one device's metrics were.
+/// The values of one device's metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// The device, by the name that users know.
     pub name: String,
-    /// What distinguishes it from another of the same name, such as a process's start; 0 where
+    /// A number that tells it from another of the same name, such as a process's start; 0 where
     /// nothing does.
     pub identity: u64,
     /// Raw numbers in the order of the probe's metrics.
@@ -93,7 +93,7 @@ impl Reading {
     }
 }
 
-/// What probes look with.
+/// The inputs and the state of all probes.
 #[derive(Debug)]
 pub struct Eye {
     /// Where kernel files are.
@@ -106,7 +106,7 @@ pub struct Eye {
     pub nodes: Vec<NumaNode>,
     /// Numbers of the kernel's own threads, which are not looked at again.
     pub kernels_own: HashSet<u32>,
-    /// What was read for the sample that is being taken.
+    /// The counters that were read for the sample that is being taken.
     pub counters: Counters,
     /// Names of the block devices that are read from their own `stat` files; `None` for all, from
     /// `/proc/diskstats`.

@@ -1,4 +1,4 @@
-//! What tests need in addition to Rust: other programs, which gpuio is compared with.
+//! The programs that tests need in addition to Rust: those that gpuio is compared with.
 //!
 //! A test that lacks one prints SKIPPED and passes, so this step comes before the tests: it
 //! installs what is missing where it may, and names what it could not install with the tests that

@@ -1,4 +1,4 @@
-//! What to inject, and how it is written.
+//! The faults to inject, and their text form.
 
 use crate::units::{UnitError, parse_bytes, parse_duration_ns, parse_percent};
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub struct Inject {
     /// Probability, and nanoseconds by which the I/O comes back late.
     pub delay: (f64, u64),
     /// One time in which the device does nothing: how long after the engine's first I/O it begins,
-    /// and how long it lasts, nanoseconds. What is requested then comes back at its end.
+    /// and how long it lasts, nanoseconds. I/Os requested then come back at its end.
     pub stall: Option<(u64, u64)>,
     /// Bytes per second at the engine's interface.
     pub rate: Option<u64>,
@@ -56,7 +56,7 @@ pub enum InjectError {
     #[error("fault {name}: {source}")]
     Value {
         name: String,
-        /// What is wrong with its value.
+        /// The error in its value.
         source: UnitError,
     },
     /// A number that can't be read.

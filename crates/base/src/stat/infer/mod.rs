@@ -1,5 +1,5 @@
-//! What few measurements say of the next: how far a ratio may be off, and whether two samples can
-//! come from one source.
+//! The conclusions from few measurements about the next: how far a ratio may be off, and whether
+//! two samples can come from one source.
 //!
 //! Ratios are worked out on logarithms: rates and times are positive, noise multiplies rather than
 //! adds, and an interval of a ratio comes out the same whichever side is the baseline. All

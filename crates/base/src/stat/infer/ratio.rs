@@ -32,8 +32,8 @@ pub fn welch(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
 }
 
 /// Ratio of two samples that were taken in turns, the nth of one paired with the nth of the other:
-/// a t interval of the mean of the logarithms of their ratios. What drifts slowly falls out. `None`
-/// unless both are equally long, of two values at least, all above 0.
+/// a t interval of the mean of the logarithms of their ratios. Slow drift falls out. `None` unless
+/// both are equally long, of two values at least, all above 0.
 #[must_use]
 pub fn paired(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
     let (a, b) = (logs(baseline)?, logs(other)?);

@@ -5,7 +5,7 @@
 const ENOUGH: f64 = 4e-16;
 /// It takes about the root of its larger parameter in steps: this is for a million degrees.
 const STEPS: u32 = 10_000;
-/// What stands for 0 in its denominators (Lentz's method).
+/// The number that stands for 0 in its denominators (Lentz's method).
 const TINY: f64 = 1e-300;
 
 /// The `p` quantile of Student's t with `freedom` degrees of freedom (not only whole ones).

@@ -1,4 +1,4 @@
-//! What the flags are, against what is written and tested about them.
+//! The flags agree with the texts and tests about them.
 
 mod documented;
 mod flags;

@@ -1,4 +1,4 @@
-//! What devices did in the last intervals, for a line of small bars.
+//! The work of devices in the last intervals, for a line of small bars.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What the screen shows, and how keys change it.
+//! The state of the screen, and how keys change it.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const STEPS: [Duration; 8] = [
     Duration::from_secs(60),
 ];
 
-/// What to do after a key.
+/// The action after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     /// Draw again.

@@ -116,7 +116,8 @@ fn aim(command: &mut Command, gpu: Gpu<'_>) {
     }
 }
 
-/// Of a load that moved bytes: its speed, whether the bytes are right, and the data path.
+/// The outcome of a load that moved bytes: its speed, whether the bytes are right, and the data
+/// path.
 fn measured(record: &Record) -> Option<Outcome> {
     let job = record.jobs.first()?;
     let proof = job.proof.as_ref()?;

@@ -17,7 +17,7 @@ const SCRIPTS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// What the kernel finally starts: the program, or the interpreter of a script.
+    /// The file that the kernel finally starts: the program, or the interpreter of a script.
     image: PathBuf,
     kind: Kind,
 }
@@ -149,7 +149,8 @@ fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, Missing> {
     })
 }
 
-/// What the kernel starts for this file. An unreadable file is treated as an ordinary program.
+/// The file that the kernel starts for this one. An unreadable file is treated as an ordinary
+/// program.
 fn image(path: &Path, scripts: usize) -> (PathBuf, Kind) {
     let here = |kind| (path.to_path_buf(), kind);
     let mut head = [0; 256];

@@ -101,8 +101,8 @@ impl Variables {
     }
 }
 
-/// What has the library record the program's calls. The name is whole, since programs change their
-/// directory; nothing that has it is overwritten.
+/// The variables that make the library record the program's calls. The name is whole, since
+/// programs change their directory; nothing that has it is overwritten.
 fn recorded(
     trace: &Path,
     anonymous: bool,

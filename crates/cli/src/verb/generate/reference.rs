@@ -29,7 +29,7 @@ pub(super) fn pages() -> Vec<Page> {
     ];
     let rules = RULES.iter().map(|rule| {
         let page = format!(
-            "# Check `{}`\n\n{}\n\n**Why it matters.** {}\n\n**What to do.** {}\n\n\
+            "# Check `{}`\n\n{}\n\n**Why it matters.** {}\n\n**Fix.** {}\n\n\
              **Source.** {}\n\n```sh\ngpuio check --only {}\n```\n",
             rule.name, rule.question, rule.why, rule.fix, rule.source, rule.name
         );
@@ -46,7 +46,7 @@ pub(super) fn pages() -> Vec<Page> {
 
 fn commands() -> String {
     let command = command();
-    let mut page = "# Commands\n\nWhat `gpuio --help` and `gpuio VERB --help` print.\n".to_owned();
+    let mut page = "# Commands\n\nOutput of `gpuio --help` and `gpuio VERB --help`.\n".to_owned();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
     let own = std::iter::once(command.clone());
     for mut verb in own.chain(verbs.filter(|verb| verb.get_name() != "help").cloned()) {
@@ -124,10 +124,11 @@ fn metrics() -> String {
 }
 
 fn variables() -> String {
-    let mut page = "# Environment variables\n\nWhat they do together, and the configuration file, \
-                    is in [settings](../settings.md).\n\n## Defaults of flags\n\n\
+    let mut page =
+        "# Environment variables\n\nHow they work together, and the configuration file: \
+                    see [settings](../settings.md).\n\n## Defaults of flags\n\n\
                     | Variable | Flag | Verbs |\n| --- | --- | --- |\n"
-        .to_owned();
+            .to_owned();
     for (variable, flag, verbs) in settings::variables() {
         let _ = writeln!(page, "| `{variable}` | `--{flag}` | {verbs} |");
     }
@@ -170,7 +171,7 @@ fn checks() -> String {
 }
 
 fn warnings(kinds: &[WarningAbout]) -> String {
-    let mut page = "# Warnings\n\nWhat `gpuio bench` warns of, by the names that records \
+    let mut page = "# Warnings\n\nThe warnings of `gpuio bench`, by the names that records \
                     (`warnings`) and the column `warnings` of CSV have. `gpuio explain NAME` \
                     prints the same.\n\n| Warning | Meaning |\n| --- | --- |\n"
         .to_owned();

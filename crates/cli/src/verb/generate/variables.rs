@@ -114,11 +114,11 @@ mod tests {
         }
     }
 
-    /// What the crates and the Python module quote as the name of a variable of gpuio's.
+    /// The names quoted in the crates and the Python module as variables of gpuio's.
     fn quoted() -> BTreeSet<String> {
         let mut files = Vec::new();
         let crates = std::fs::read_dir(root().join("crates")).unwrap();
-        // What tests alone read is in CONTRIBUTING.md.
+        // Variables that only tests read are in CONTRIBUTING.md.
         for one in crates.map(|one| one.unwrap().path()).filter(|one| !one.ends_with("testkit")) {
             sources(&one.join("src"), &mut files);
         }

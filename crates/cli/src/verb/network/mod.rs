@@ -1,10 +1,10 @@
 //! `gpuio network`: bytes between the memories of two machines over TCP, which is what a file
 //! system over a network can reach at most.
 //!
-//! Purpose: the ceiling of network mounts, measured without storage and GPUs. What may not live
-//! here: files of any kind on the serving side, RDMA, and conclusions about storage. How data flow:
-//! the client asks for one direction at a time over its first connection (`wire`); both ends then
-//! use the same two functions (`transfer`), one to send and one to receive. The receiver counts,
+//! Purpose: the ceiling of network mounts, measured without storage and GPUs. It must not hold
+//! files of any kind on the serving side, RDMA, or conclusions about storage. How data flow: the
+//! client asks for one direction at a time over its first connection (`wire`); both ends then use
+//! the same two functions (`transfer`), one to send and one to receive. The receiver counts,
 //! samples and says when it is over. The client puts the counts of both ends together as a
 //! [`result::Measured`], and text, JSON and a file for `--spec` are functions of it.
 //!

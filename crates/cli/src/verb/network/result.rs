@@ -1,4 +1,4 @@
-//! What was measured, and its forms: text, JSON, and figures for `--spec`.
+//! The measured rates, and their forms: text, JSON, and figures for `--spec`.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -49,14 +49,15 @@ pub(super) struct Rate {
     /// As the sender and the receiver counted, the ramp included.
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// Of the sender.
+    /// Counted by the sender.
     pub(super) retransmitted_segments: u64,
     pub(super) data_segments: u64,
     pub(super) path_mtu_bytes: u64,
     /// Processor seconds of each process for 10^9 bytes.
     pub(super) client_cpu_s_per_gb: f64,
     pub(super) server_cpu_s_per_gb: f64,
-    /// What the client's interface received and sent meanwhile, all traffic and headers included.
+    /// The bytes that the client's interface received and sent meanwhile, all traffic and headers
+    /// included.
     pub(super) client_interface_bytes: Option<[u64; 2]>,
 }
 
@@ -136,7 +137,7 @@ impl Measured {
         }
     }
 
-    /// What follows from both directions and both ports.
+    /// Draws the conclusions from both directions and both ports.
     pub(super) fn conclude(&mut self) {
         let speeds = [self.client.megabits, self.server_port.megabits];
         self.link_megabits = speeds.into_iter().flatten().min();

@@ -189,7 +189,7 @@ impl Server {
         if let (Ok(()), Ok(mut lines)) =
             (stream.set_nonblocking(false), Lines::new(stream, MOST_ASKED))
         {
-            // What is left unread when a connection closes takes the answer with it (tcp(7)).
+            // Bytes left unread when a connection closes take the answer with them (tcp(7)).
             let _ = lines.line(TURN);
             refuse(lines);
         }

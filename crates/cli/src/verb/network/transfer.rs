@@ -29,17 +29,17 @@ const STACK_BYTES: usize = 256 << 10;
 const INTERVALS: u32 = 20;
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// What one end counted in one direction, the ramp included.
+/// The counts of one end in one direction, the ramp included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counted {
     /// Bytes of data that all streams sent, or received.
     pub(super) bytes: u64,
-    /// Processor time of the process. What the kernel does in interrupts is not in it.
+    /// Processor time of the process. The kernel's work in interrupts is not in it.
     pub(super) cpu_ns: u64,
-    /// Of the receiver: nanoseconds since the streams began and bytes until then, at the end of
+    /// From the receiver: nanoseconds since the streams began and bytes until then, at the end of
     /// the ramp and after each interval.
     pub(super) samples: Vec<(u64, u64)>,
-    /// Of the sender, as TCP counts.
+    /// From the sender, as TCP counts.
     pub(super) retransmitted_segments: u64,
     pub(super) data_segments: u64,
     /// The smallest of all streams.
@@ -58,7 +58,7 @@ impl Counted {
     }
 }
 
-/// What bounds a direction besides the good will of the other end.
+/// The bounds of a direction besides the good will of the other end.
 #[derive(Debug)]
 pub(super) struct Limit<'a> {
     /// A signal: the other end has a moment more.

@@ -1,4 +1,4 @@
-//! What the two ends say to each other: lines of text over the client's first connection.
+//! The messages of the two ends: lines of text over the client's first connection.
 //!
 //! Both begin with [`HELLO`], so that neither takes something else for gpuio. Then, for each
 //! direction: `Ask`, `Ready`; the client opens its streams, each beginning with [`stream_line`];
@@ -60,7 +60,7 @@ pub(super) enum Message {
     Refused(String),
     /// By the end that receives: nothing more is to be sent.
     Stop,
-    /// What the server counted, and the port that it used.
+    /// The server's counts, and the port that it used.
     End(Box<(Counted, Port)>),
 }
 

@@ -27,7 +27,8 @@ const BROWSERS: [&str; 6] = [
 /// Names a browser that is not in `PATH`.
 const VARIABLE: &str = "GPUIO_CHROMIUM";
 const PAGE: &str = "page.html";
-/// Of what a browser writes on standard error, in bytes: the reason is in the last line of little.
+/// The most that is read of a browser's standard error, in bytes: the reason is in the last of few
+/// lines.
 const MOST_WORDS: u64 = 1 << 20;
 /// A page of 10,000 rows takes seconds, on a busy machine some more.
 const TIMEOUT: Duration = Duration::from_mins(3);

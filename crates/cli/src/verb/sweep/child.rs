@@ -66,7 +66,7 @@ pub(crate) fn die_with_parent() -> Result<(), Failure> {
     Err(Failure::Ran(format!("the gpuio that started this run (process {parent}) has ended")))
 }
 
-/// What starts a run.
+/// The verb that starts a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ChildOf {
     Sweep,
@@ -94,7 +94,7 @@ pub(crate) fn memory() -> Result<File, Failure> {
     memfd_create("gpuio-run", MemfdFlags::CLOEXEC).map(File::from).map_err(could)
 }
 
-/// What to run.
+/// The point to run.
 pub(super) struct Point<'a> {
     /// The arguments of gpuio.
     pub(super) words: Vec<String>,

@@ -61,11 +61,11 @@ pub(super) struct Run {
     pub(super) unsteady: bool,
     /// The share of a requested rate that was reached, where that is less than 99 %.
     pub(super) short_of_rate: Option<f64>,
-    /// Of a training feed.
+    /// The result of a training feed.
     pub(super) feed: Option<Feed>,
 }
 
-/// What a training feed came to.
+/// The result of a training feed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Feed {
     pub(super) samples_per_s: f64,

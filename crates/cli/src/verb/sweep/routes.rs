@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::source;
 use crate::verb::bench;
 
-/// What was found besides the axes.
+/// The near GPU and a note, besides the axes.
 pub(super) struct Routes {
     /// Number of the near GPU, for path `routed`.
     pub(super) via: String,

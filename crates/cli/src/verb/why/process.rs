@@ -160,7 +160,7 @@ fn judged(
     let (mut whys, mut unjudged): (Vec<Why>, Vec<String>) = (Vec::new(), Vec::new());
     let gpus = gpus_of(machine, process, page);
     let mut points: Vec<&str> = Vec::new();
-    // Of a process with O_DIRECT files, others are logs and the like.
+    // A process with O_DIRECT files: its others are logs and the like.
     for file in files.iter().filter(|file| file.direct == any_direct) {
         let mount = match mount_for(machine, process, file) {
             Ok(mount) => mount,

@@ -105,8 +105,8 @@ fn line(count: u32, record: &Record, least: f64, holds: bool) -> String {
     )
 }
 
-/// What was found. A number whose utilisation is unknown, with the reason, was not shown to fall
-/// below it.
+/// The result of the search, in words. A number whose utilisation is unknown, with the reason, was
+/// not shown to fall below it.
 fn conclusion(
     found: Option<(u32, Option<u32>)>,
     each: u32,
@@ -183,7 +183,7 @@ mod tests {
         assert!(conclusion(Some((4, Some(8))), 1, 90.0, Some(&unknown)).contains("8 did not"));
     }
 
-    /// What is found where up to `limit` accelerators hold, and the tries.
+    /// The result of a search where up to `limit` accelerators hold, and the tries.
     fn found(each: u32, limit: u32) -> (Option<(u32, Option<u32>)>, Vec<u32>) {
         let mut tries = Vec::new();
         let found = search::<()>(each, |count| {

@@ -132,7 +132,7 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
         }
         let is_try = searches(workload) && !workload.out.dry_run;
         if is_try && job.pre_read.is_none() && job.invalidate.is_none() {
-            // What one try leaves in the page cache would be the next one's storage.
+            // Pages that one try leaves in the page cache would be the next one's storage.
             bench::set(job, "cache_alike", "1", "--accelerators")?;
         }
     }

@@ -23,8 +23,8 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
     }
     if let Some(directory) = &workload.shown {
         return Err(Failure::Usage(format!(
-            "'{directory}': several values of a key work with files that are named; name them in \
-             filename of a job file of your own, or give each value in a run of its own"
+            "'{directory}': a list of values needs fixed files: name them with filename= in a job \
+             file, or run once per value"
         )));
     }
     let preset = preset::find(&workload.name);

@@ -312,7 +312,7 @@ pub struct ConfigDirectory(Arc<Private>);
 impl ConfigDirectory {
     /// Removes configuration and logs, and the directory if it is then empty.
     pub fn remove(&self) {
-        // What remains has no owner after this process: the next run finds it.
+        // Files that remain have no owner after this process: the next run finds them.
         let _ = self.0.remove(is_ours);
     }
 }

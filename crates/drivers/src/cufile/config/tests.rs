@@ -49,7 +49,7 @@ fn settings_lie_on_top_of_the_users_file() {
     ]);
     let environment = Environment::write(base(USERS), &settings, parent.path()).unwrap();
     assert_eq!(environment.compat_allowed(), Some(true));
-    // What cuFile reads is what the record shows, as plain JSON.
+    // The record shows the file that cuFile reads, as plain JSON.
     let text = std::fs::read_to_string(environment.file()).unwrap();
     let read: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read, Value::Object(environment.keys.clone()));

@@ -70,7 +70,7 @@ fn names(devices: &[Device]) -> String {
     names.join("+")
 }
 
-/// What a device did between two readings; `None` when it is gone or was reset.
+/// The work of a device between two readings; `None` when it is gone or was reset.
 ///
 /// Older kernels count NVMe's own multipath, which drives over TCP and RDMA use too, at its paths
 /// only (`nvme0c0n1`; seen with Linux 6.1): there the paths' sum is the namespace's traffic.

@@ -43,7 +43,7 @@ impl NetDevice {
         (probe, self.name())
     }
 
-    /// What it counted; `None` where it is gone or a counter stands at the end of its 32 bits.
+    /// Its counts; `None` where it is gone or a counter stands at the end of its 32 bits.
     fn sample(&self, counters: &Counters) -> Option<NetSample> {
         match self {
             NetDevice::Interface(name) => {

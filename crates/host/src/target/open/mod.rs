@@ -63,7 +63,7 @@ impl Directory {
         Opened::of(fd, &self.path.join(relative))
     }
 
-    /// What has this name in this directory now, a link being a link.
+    /// The stamp of the file that has this name in this directory now; a link counts as a link.
     ///
     /// # Errors
     /// Those of statx(2).
@@ -122,13 +122,13 @@ impl Opened {
         Ok(Opened { fd, stamp, path })
     }
 
-    /// What it was when it was opened.
+    /// Its state when it was opened.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// What it is now.
+    /// Its state now.
     ///
     /// # Errors
     /// Those of statx(2).

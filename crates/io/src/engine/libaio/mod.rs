@@ -28,7 +28,7 @@ pub(super) fn available() -> Result<(), String> {
     Context::new(1).map(drop).map_err(|err| format!("io_setup: {err}: {}", hint(&err)))
 }
 
-/// What the answer of io_setup(2) means and what to do.
+/// The meaning of io_setup(2)'s answer and the remedy.
 fn hint(err: &io::Error) -> &'static str {
     match err.raw_os_error() {
         Some(libc::EAGAIN) => {
@@ -97,7 +97,7 @@ impl Libaio {
         }
     }
 
-    /// Submits all that is queued. What fails or finishes at the same time goes to `early`.
+    /// Submits all that is queued. An I/O that fails or finishes at the same time goes to `early`.
     fn submit(&mut self) -> Result<(), EngineError> {
         while !self.queued.is_empty() {
             self.pointers.clear();

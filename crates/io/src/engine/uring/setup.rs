@@ -97,7 +97,7 @@ pub(in crate::engine) fn open_sqpoll(config: &EngineConfig) -> Result<OpenedEngi
     open_with(config, polling, |setup, entries| ring(polling, setup, entries))
 }
 
-/// What the answer of io_uring_setup(2) means.
+/// The meaning of io_uring_setup(2)'s answer.
 fn why(err: &io::Error) -> String {
     let meaning = match err.raw_os_error() {
         Some(libc::EPERM) => forbidden(switch().as_deref()),
@@ -109,8 +109,8 @@ fn why(err: &io::Error) -> String {
     format!("io_uring_setup: {err}: {meaning}")
 }
 
-/// What forbids a ring, by the kernel's switch (Documentation/admin-guide/sysctl/kernel.rst,
-/// `io_uring_disabled`, Linux 6.6).
+/// The reason why a ring is forbidden, by the kernel's switch
+/// (Documentation/admin-guide/sysctl/kernel.rst, `io_uring_disabled`, Linux 6.6).
 pub(super) fn forbidden(switch: Option<&str>) -> &'static str {
     match switch.map(str::trim) {
         Some("2") => "kernel.io_uring_disabled is 2: off for all processes",

@@ -1,4 +1,4 @@
-//! What cuFile's paths work on: registered files, and GPU memory that the slots share.
+//! The files and memory of cuFile's paths: registered files, and GPU memory that the slots share.
 
 use std::os::fd::BorrowedFd;
 
@@ -37,7 +37,7 @@ pub(in crate::path) fn setup(path: &'static str, what: impl Into<String>) -> Pat
     PathError::Setup { path, what: what.into() }
 }
 
-/// What cuFile answered, as a request's fault.
+/// cuFile's answer, as a request's fault.
 pub(in crate::path) fn fault(error: IoError) -> Fault {
     match error {
         IoError::Errno(errno) => Fault::File(IoFault::Errno(errno)),
@@ -65,7 +65,7 @@ fn handle(path: &'static str, driver: &Driver, file: &EngineFile) -> Result<Hand
     Handle::register(driver, fd, &name).map_err(|error| setup(path, error.to_string()))
 }
 
-/// What the record shows instead of an engine.
+/// The text that the record shows instead of an engine.
 fn actual_engine(driver: &Driver) -> String {
     let facts = driver.facts();
     let version = match facts.version {
@@ -81,7 +81,7 @@ fn actual_engine(driver: &Driver) -> String {
     }
 }
 
-/// What a path of cuFile reports when it is open.
+/// The report of a path of cuFile when it is open.
 pub(in crate::path) struct OpenInfo {
     actual_engine: String,
     host_bytes: u64,
@@ -129,8 +129,8 @@ impl GdsBuffers {
         OpenInfo { actual_engine: actual_engine(driver), host_bytes, device_bytes }
     }
 
-    /// What is left of a request of which `done` bytes have moved: all of it in the slot's own part
-    /// of the destination.
+    /// The rest of a request of which `done` bytes have moved: all of it in the slot's own part of
+    /// the destination.
     pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> IoRange {
         let base = self.destination.block(request.slot, request.len);
         let left = (request.len - done) as usize;

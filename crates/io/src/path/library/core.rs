@@ -3,8 +3,9 @@
 //! `mapped`.
 //!
 //! A process has one core for each CUDA driver. Its threads, page-locked memory and kernels stay
-//! until the process ends and wait for the next path, as in a program that uses the library. What a
-//! path itself opened ends with the path: files, batches, streams and the slots' memory.
+//! until the process ends and wait for the next path, as in a program that uses the library.
+//! Resources that a path itself opened end with the path: files, batches, streams and the slots'
+//! memory.
 //!
 //! The core starts its threads on demand and shares them between all its callers, so none belongs
 //! to one worker: their CPU time is that of the process ([`super::super::OpenedPath::helpers`] is
@@ -39,7 +40,7 @@ pub struct LibraryOpCounters {
     pub by_copy: AtomicU64,
 }
 
-/// What the core moved for one worker. Any thread of the core adds, any thread reads, with
+/// The counts of the core for one worker. Any thread of the core adds, any thread reads, with
 /// [`Ordering::Relaxed`]. Aligned to two cache lines, so that workers do not slow each other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -108,7 +109,7 @@ impl LibraryFault {
     }
 }
 
-/// What the core answered, as a request's fault.
+/// The core's answer, as a request's fault.
 pub(in crate::path) fn fault(fault: &gpuio_transfer::Fault) -> Fault {
     match fault {
         gpuio_transfer::Fault::File { errno, .. } => Fault::File(IoFault::Errno(*errno)),
@@ -135,7 +136,7 @@ fn transfer(driver: &Driver) -> Transfer {
     transfer
 }
 
-/// What the core's calls are made with: files, and the memory of the slots.
+/// The files and memory of the core's calls: files, and the memory of the slots.
 pub(in crate::path) struct LibraryBuffers {
     pub(in crate::path) transfer: Transfer,
     files: Vec<File>,
@@ -150,7 +151,7 @@ impl Buffers for LibraryBuffers {
     }
 }
 
-/// What is left of a request: its address, length in bytes, and offset in the file.
+/// The rest of a request: its address, length in bytes, and offset in the file.
 #[derive(Clone, Copy)]
 pub(in crate::path) struct Rest {
     pub(in crate::path) address: u64,
@@ -160,10 +161,11 @@ pub(in crate::path) struct Rest {
 
 impl LibraryBuffers {
     /// Memory for all slots, and the files. Makes the GPU's context current in this thread, which
-    /// drives the path from then on. What the first calls would make is made here: `ahead`.
+    /// drives the path from then on. Resources that the first calls would make are made here:
+    /// `ahead`.
     ///
     /// # Errors
-    /// What the driver or the kernel refused; faults to inject, for which there is no engine.
+    /// Refusals of the driver or the kernel; faults to inject, for which there is no engine.
     pub(in crate::path) fn open(
         path: &'static str,
         config: &PathConfig,
@@ -190,15 +192,15 @@ impl LibraryBuffers {
         &self.files[request.file as usize]
     }
 
-    /// What is left of a request of which `done` bytes have moved: all of it in the slot's own part
-    /// of the destination.
+    /// The rest of a request of which `done` bytes have moved: all of it in the slot's own part of
+    /// the destination.
     pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> Rest {
         let base = self.destination.block(request.slot, request.len);
         let (len, done) = ((request.len - done) as usize, u64::from(done));
         Rest { address: base.byte_add(done).0, len, offset: request.offset + done }
     }
 
-    /// What a path of the core reports when it is open; `open` makes it of these buffers.
+    /// The report of a path of the core when it is open; `open` makes it of these buffers.
     pub(in crate::path) fn opened(
         self,
         open: impl FnOnce(LibraryBuffers) -> Box<dyn Path>,

@@ -1,4 +1,5 @@
-//! What the engine tests share: files with known bytes, memory in slots, and a loop that counts.
+//! The common parts of the engine tests: files with known bytes, memory in slots, and a loop that
+//! counts.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 

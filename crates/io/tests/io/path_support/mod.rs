@@ -1,5 +1,5 @@
-//! What the path tests share: which GPU, children with an environment of their own, and a model of
-//! files and slots that says what every byte is after each request.
+//! The common parts of the path tests: which GPU, children with an environment of their own, and a
+//! model of files and slots that says what every byte is after each request.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stderr, reason = "whoever runs the tests on a GPU is to see what was not")]
@@ -157,12 +157,12 @@ pub(crate) struct Setup {
     pub(crate) memory: MemoryKind,
     pub(crate) depth: u32,
     pub(crate) streams: u32,
-    /// Of the paths with batches.
+    /// For the paths with batches.
     pub(crate) batch: u32,
     pub(crate) scatter: bool,
-    /// Of the paths of cuFile.
+    /// For the paths of cuFile.
     pub(crate) register: bool,
-    /// Of the `routed` path.
+    /// For the `routed` path.
     pub(crate) any_peer: bool,
     pub(crate) inject: Option<Inject>,
 }

@@ -2,8 +2,8 @@
 //!
 //! A request takes effect in the model when it completes: an `Ok` read puts the reference's bytes
 //! into the slot, an `Ok` write puts the slot's bytes into the reference, and a failed request does
-//! nothing. What a read left in a slot's destination is proved by writing that slot, as it is, to a
-//! file: a write begins in the destination.
+//! nothing. The bytes that a read left in a slot's destination are proved by writing that slot, as
+//! it is, to a file: a write begins in the destination.
 
 use std::os::unix::fs::FileExt;
 
@@ -22,7 +22,7 @@ use super::{LEN, Rig, Setup, moves_pages, to_slot};
 /// Where a write's bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// What the slot holds since its last read or write.
+    /// The bytes in the slot since its last read or write.
     Slot,
     /// `generate` with the file's key and the write's offset: the rule holds on.
     Rule,
@@ -74,11 +74,11 @@ pub(crate) fn steps(count: usize, direct: bool) -> Vec<Step> {
 struct Out {
     step: Step,
     request: Request,
-    /// What a read must find, or what a write takes along.
+    /// The bytes that a read must find, or that a write takes along.
     bytes: Vec<u8>,
 }
 
-/// What came of the requests so far.
+/// The counts of the requests so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) started: usize,
@@ -93,7 +93,7 @@ pub(crate) struct Model<'a> {
     rig: &'a Rig,
     path: Box<dyn Path>,
     clock: Clock,
-    /// What each slot's destination holds; nothing where that is open.
+    /// The bytes in each slot's destination; nothing where they are open.
     holds: Vec<Option<Vec<u8>>>,
     out: Vec<Option<Out>>,
     moves_bytes: bool,

@@ -1,4 +1,4 @@
-//! What the processors give: copies between memory and memory of the job's blocks by the job's
+//! The ceiling of the processors: copies between memory and memory of the job's blocks by the job's
 //! threads. A buffered read or write is such a copy between the page cache and the ring, so no path
 //! can be faster through the page cache. It is no load: the run makes the copies itself.
 

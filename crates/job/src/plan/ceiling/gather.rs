@@ -1,4 +1,4 @@
-//! What path `gather` gives where no file has to keep up: launches from a ring that is not
+//! The ceiling of path `gather` where no file has to keep up: launches from a ring that is not
 //! refilled.
 
 use gpuio_base::catalog::Catalog;

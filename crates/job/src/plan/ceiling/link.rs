@@ -1,5 +1,5 @@
-//! What the link between host and GPU memory gives: large copies from and to page-locked memory,
-//! with no file behind them.
+//! The ceiling of the link between host and GPU memory: large copies from and to page-locked
+//! memory, with no file behind them.
 
 use gpuio_base::catalog::{Catalog, MAPPED_COPY_BYTES};
 use gpuio_record::{BlockShare, CeilingKind, CeilingPlan, JobPlan, Order, Towards};

@@ -1,4 +1,4 @@
-//! What the ceilings share that run a load: loads as fast as they can, and without a file.
+//! The common code of the ceilings that run a load: loads as fast as they can, and without a file.
 
 use gpuio_base::catalog::Catalog;
 use gpuio_record::{
@@ -6,7 +6,7 @@ use gpuio_record::{
     Stop, TargetKind, TargetPlan, Towards, VerifyMode,
 };
 
-/// What is used instead of a file where engine `null` moves nothing: unowned data.
+/// Stands for a file where engine `null` moves nothing: unowned data.
 const NO_FILE: &str = "/dev/null";
 /// Part of a ceiling's time that runs before it counts: the first copies wake GPU and processor.
 const RAMP_PART: u64 = 10;

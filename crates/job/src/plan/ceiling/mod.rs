@@ -60,7 +60,7 @@ pub fn largest_block(job: &JobPlan) -> u64 {
     job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1).max(1)
 }
 
-/// What a row plans from.
+/// The inputs of a row.
 struct CeilingContext<'a> {
     jobs: &'a [JobPlan],
     job: &'a JobPlan,

@@ -1,4 +1,4 @@
-//! What PCIe gives in theory: generation times width of the links between a device and the
+//! The theoretical ceiling of PCIe: generation times width of the links between a device and the
 //! processor, the lowest of them. The run reads them.
 
 use std::path::{Path, PathBuf};

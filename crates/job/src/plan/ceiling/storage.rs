@@ -1,4 +1,4 @@
-//! What storage gives: the same load by path `host`, where bytes end in host memory.
+//! The ceiling of storage: the same load by path `host`, where bytes end in host memory.
 
 use gpuio_record::{
     CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, MemoryKind, Towards, VerifyMode,
@@ -14,7 +14,7 @@ pub(super) const ENTRY: CeilingEntry =
     CeilingEntry { kind: CeilingKind::Storage, plan, load: Some(Load { files: true, job: load }) };
 
 /// Not for path `host`, which would be held against itself, nor for an engine that moves nothing.
-/// What the GPU reads in the page cache by itself needs no copy by a CPU, and may be faster.
+/// A GPU that reads in the page cache by itself needs no copy by a CPU, and may be faster.
 fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     let job = context.job;
     let none = !context.path.needs_gpu || context.path.uses_mapping();

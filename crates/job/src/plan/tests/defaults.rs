@@ -271,7 +271,7 @@ fn gather_has_batches_by_block_size_that_stay_in_cache() {
     assert_eq!(gather("rw=randread\nbs=16k"), (384, 128, 3, true));
     assert_eq!(gather("rw=read\nbs=1m"), (8, 4, 1, false));
     assert_eq!(gather("rw=randwrite\nbs=16m"), (2, 1, 1, true));
-    // What was given is kept, and cut into batches.
+    // A given depth is kept, and cut into batches.
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=32"), (32, 11, 3, true));
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=1"), (1, 1, 1, true));
     assert_eq!(gather("rw=randread\nbs=4k\ngather_batch=16"), (48, 16, 3, true));

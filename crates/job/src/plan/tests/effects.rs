@@ -64,7 +64,7 @@ pub(super) const OF_RANKS: &[&str] = &["read_shift"];
 /// Keys that are about other jobs, and a permission: tests of their own.
 pub(super) const OF_OTHERS: &[&str] = &["wait_for", "allow_file_create"];
 
-/// The plan, but for who requested it and for reasons. What is noted of a key is a difference.
+/// The plan, but for who requested it and for reasons. A note about a key is a difference.
 fn outcome(text: &str) -> Result<Plan, PlanError> {
     Bench::default().plan(&parsed(text)).map(without_reasons)
 }
@@ -89,7 +89,7 @@ fn no_key_is_accepted_and_ignored() {
                 _ => {}
             }
         }
-        // What no load takes can't be tested by its effect.
+        // A key that no load takes can't be tested by its effect.
         let untested =
             key.name == "rdma_url" || OF_RANKS.contains(&key.name) || OF_OTHERS.contains(&key.name);
         assert!(changes > 0 || untested, "{}: nothing takes it", key.name);
@@ -154,7 +154,7 @@ fn a_line_for_several_jobs_is_refused_only_if_none_uses_it() {
     assert!(none.contains("gather_batch=4 (f:3:1): it has no effect here"), "{none}");
 }
 
-/// What one job of several does not use is not in its plan, whose text can be run again.
+/// A value that one job of several does not use is not in its plan, whose text can be run again.
 #[test]
 fn what_is_unused_is_not_planned() {
     let jobs = Bench::default().jobs("[global]\nseed=9\nrefill\n[a]\n[b]\nrw=randwrite\n");
@@ -170,7 +170,7 @@ fn fios_keys_in_fios_jobs_are_noted() {
     assert_eq!(fio.notes.len(), 3, "{:?}", fio.notes);
     let mix = "'rwmixread' (f:5:1) has no effect here";
     assert!(fio.notes.iter().any(|note| note.starts_with(mix)), "{:?}", fio.notes);
-    // A key of ours is none of fio's, and a flag is none of the file.
+    // A key of ours is not fio's, and a flag is not in the file.
     let ours = said("[a]\nioengine=libaio\ngather_batch=3\n");
     assert!(ours.contains("gather_batch=3 (f:3:1): it has no effect here"), "{ours}");
     let mut spec = parsed("[a]\nioengine=libaio\n");
@@ -284,7 +284,7 @@ fn a_list_has_a_value_for_each_direction() {
     let pacing = write.pacing.as_ref().unwrap();
     assert_eq!((write.blocks.clone(), pacing.bytes_per_s), (sizes(4 * KIB), Some(4 * MIB)));
     assert_eq!(pacing.iops, Some(7));
-    // What a list lacks is the default, as in fio.
+    // An entry that a list lacks is the default, as in fio.
     let split = "ioengine=psync\nbssplit=8k/90:16k/10,,\nsize=1g\nrw=";
     assert_eq!(job(&format!("{split}randread")).blocks.len(), 2);
     let writes = job(&format!("{split}randwrite"));
@@ -318,7 +318,7 @@ fn refused_keys_about_writes_are_noted_where_nothing_is_written() {
     assert_eq!(said(harmless), "planned");
 }
 
-/// What gdsio's own files and defaults say without effect.
+/// Keys without effect in gdsio's own files and defaults are noted.
 #[test]
 fn gdsios_keys_in_gdsios_jobs_are_noted() {
     let seed = job("xfer_type=1\nrw=write\nsize=1g\nrandom_seed=7");

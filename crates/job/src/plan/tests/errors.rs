@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a job file is refused with on the usual machine.
+/// The refusal of a job file on the usual machine.
 fn refused(text: &str) -> PlanError {
     Bench::default().refusal(&parsed(&format!("[a]\n{text}")))
 }

@@ -20,7 +20,7 @@ struct Source {
     utilisation: f64,
     epochs: u64,
     order: SampleOrder,
-    /// Reads of what is read together, the samples in that, and its bytes, of the mean.
+    /// For samples that are read together: their reads, their number, and their mean bytes.
     reads: (usize, u64, u64),
 }
 

@@ -160,7 +160,7 @@ fn regions_fit(job: &JobPlan) {
     }
 }
 
-/// What the workers would do at first: inside their regions and on the alignment.
+/// The first blocks of the workers: inside their regions and on the alignment.
 fn blocks_fit(job: &JobPlan) {
     let unit = blocks::unit(job);
     for worker in &job.workers {

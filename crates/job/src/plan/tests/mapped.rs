@@ -45,7 +45,7 @@ fn what_it_can_not_do_is_refused_with_the_reason() {
     assert!(why("inject=eio=0.1").contains("no engine"));
     assert!(why("memory=pinned").contains("device or vmm memory"));
     assert!(why("gather_scatter=1").contains("no effect"));
-    // Of GPU 2 registering does not pin what is read-only.
+    // Registering on GPU 2 does not pin read-only memory.
     let refused = why("gpu=0,2");
     assert!(refused.contains("GPU 2") && refused.contains("READ_ONLY_HOST_REGISTER"), "{refused}");
 }
@@ -78,8 +78,8 @@ fn what_is_pinned_is_bounded_by_memory() {
     let one = |size: &str| format!("[a]\npath=mapped\nsize={size}\n");
     assert_eq!(why(&bench, &one("32g")), "");
     let said = why(&bench, &one("33g"));
-    assert!(said.starts_with("job 'a', size=33g (f:3:1): path mapped pins"), "{said}");
-    assert!(said.contains("33.0 GiB here") && said.contains("32.0 GiB may be pinned"), "{said}");
+    assert!(said.starts_with("job 'a', size=33g (f:3:1): path mapped would pin"), "{said}");
+    assert!(said.contains("pin 33.0 GiB;") && said.contains("limit is 32.0 GiB,"), "{said}");
     assert!(said.contains("lower --size"), "{said}");
     bench.host.memory.available_bytes = Some(8 * GIB);
     assert!(why(&bench, &one("5g")).contains("8.00 GiB (MemAvailable"));
@@ -88,7 +88,7 @@ fn what_is_pinned_is_bounded_by_memory() {
     assert!(why(&bench, &one("3g")).contains("4.00 GiB (the control group's limit)"));
     // Jobs that run together pin together; those one after another do not.
     let two = "[global]\npath=mapped\nsize=1536m\n[a]\nfile_prefix=a\n[b]\nfile_prefix=b\n";
-    assert!(why(&bench, two).contains("3.00 GiB here"));
+    assert!(why(&bench, two).contains("would pin 3.00 GiB;"));
     assert_eq!(why(&bench, &format!("{two}stonewall\n")), "");
     assert_eq!(why(&bench, "[a]\npath=cached\nsize=100g\n"), "", "others pin none of it");
     bench.host.memory = MemoryFacts::default();

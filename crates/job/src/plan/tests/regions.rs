@@ -74,7 +74,7 @@ fn several_named_files_divide_the_size() {
     assert_eq!(regions(&each)[1], regions(&each)[0], "threads of fio share nothing");
     let devices = self::job("filename=/device1:/device2\nsize=4g\nrw=read");
     assert_eq!(lengths(&devices), [2 * GIB; 2]);
-    // What does not divide is rounded down to the alignment, and a pass is what is left.
+    // A length that does not divide is rounded down to the alignment, and a pass is the rest.
     let odd = self::job(&format!("{three}size=25m\nbs=4k\ndirect=1"));
     assert_eq!(lengths(&odd), [25 * MIB / 3 / 512 * 512; 3]);
     assert_eq!(odd.stop.bytes_per_thread, Some(25 * MIB / 3 / 512 * 512 * 3));

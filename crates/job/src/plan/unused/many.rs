@@ -51,7 +51,7 @@ pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
     super::refuse(jobs, &planned)
 }
 
-/// What one run of many would not use on any of its paths.
+/// The values that one run of many would not use on any of its paths.
 #[must_use]
 pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
     let Some(mut paths) = unused(job, 0, catalog) else { return Vec::new() };
@@ -62,7 +62,7 @@ pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
     first.into_iter().filter(|one| everywhere(one)).map(|one| one.requested).collect()
 }
 
-/// What is unused on each path of a run; nothing where that depends on its machine.
+/// The unused values on each path of a run; nothing where that depends on its machine.
 fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>> {
     let left_to_us = |name: &String| name == AUTO || name == "all";
     if job.paths.iter().flatten().any(left_to_us) {

@@ -42,7 +42,7 @@ fn requested_by<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Requested> {
         .then_some(requested)
 }
 
-/// What of a job has no effect on this path.
+/// The values of a job that have no effect on this path.
 pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
     let one = |key: &'static Key| {
         let why = key.unused?;
@@ -52,7 +52,7 @@ pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
     keys().filter_map(one).collect()
 }
 
-/// The job without what has no effect on it, and with the notes of what is only noted.
+/// The job without the values that have no effect on it, and with notes on those only noted.
 pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
     let mut job = job.clone();
     for one in unused {
@@ -86,7 +86,7 @@ fn changed_by_flag(job: &JobSpec) -> bool {
     keys().filter(|key| key.decides).filter_map(Key::field).any(by_flag)
 }
 
-/// What was found for one source: a job that uses its value, or why none does.
+/// Refuses each value that no job with the same source uses, with the reason.
 pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Result<(), PlanError> {
     for one in planned.iter().flat_map(|(_, unused)| unused) {
         let job = &jobs[one.job];

@@ -16,7 +16,7 @@ pub enum GdsioError {
     MissingValue {
         /// The flag.
         flag: &'static str,
-        /// What it takes.
+        /// The value that it takes.
         what: &'static str,
     },
     /// A flag was given twice.
@@ -59,7 +59,7 @@ pub enum GdsioError {
         argument: String,
         /// The sign.
         found: char,
-        /// What it looks like.
+        /// The plain character that it looks like.
         plain: char,
     },
     /// A configuration file and flags.
@@ -78,7 +78,7 @@ pub enum GdsioError {
     Value {
         /// The flag.
         flag: &'static str,
-        /// What is wrong with it.
+        /// The error in it.
         source: KeyError,
     },
 }

@@ -15,7 +15,7 @@ pub struct JobFileError {
     /// Column, from 1, in characters; one past the last where a line ends too early. A byte order
     /// mark is not counted.
     pub column: u32,
-    /// What is wrong.
+    /// The error.
     pub problem: JobFileProblem,
 }
 
@@ -47,7 +47,7 @@ pub enum JobFileProblem {
     /// Something after `]`.
     #[error("'{text}' after the section header; put it on the next line")]
     SectionTrailing {
-        /// What follows, cut to a line.
+        /// The text that follows, cut to a line.
         text: String,
     },
     /// A key before the first header.
@@ -107,10 +107,10 @@ pub enum JobFileProblem {
         /// The key.
         key: String,
     },
-    /// `[place …]` that is none.
+    /// A `[place …]` without a valid place.
     #[error(
-        "write [place HOSTS/NUMBER] with host names, separated by commas, and the number of the \
-         rank on its host, from 0; after a blank the job that it is for, else it is for all"
+        "write [place HOSTS/NUMBER] or [place HOSTS/NUMBER JOB]; commas separate hosts, and ranks \
+         count from 0 on each host"
     )]
     BadPlace,
     /// A job of `[place …]` that is not there.

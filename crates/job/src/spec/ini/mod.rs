@@ -322,8 +322,8 @@ impl Reader<'_> {
 /// The key that almost every fio job has and that is spelled so only in fio.
 const FIO_MARK: &str = "ioengine";
 
-/// What a job of fio's without [`FIO_MARK`] has to say: fio and gpuio take different defaults. Its
-/// keys are fio's and none is gpuio's own, or the file is named as one of fio's.
+/// The note on a job of fio's without [`FIO_MARK`]: fio and gpuio take different defaults. Its keys
+/// are fio's and none is gpuio's own, or the file is named as one of fio's.
 fn other_defaults(job: &JobSpec, file: &str) -> Option<String> {
     let of = |dialect| {
         let is = move |requested: &&Requested| {

@@ -61,7 +61,7 @@ impl Place {
         self.local_rank == at.local_rank && self.hosts.iter().any(|host| is_called(host, at.host))
     }
 
-    /// The job that it names, where there is none of that name.
+    /// The job that it names, where no job has that name.
     pub(super) fn of_no_job(&self, jobs: &[JobSpec]) -> Option<String> {
         self.job.clone().filter(|name| jobs.iter().all(|job| job.name != *name))
     }

@@ -26,7 +26,7 @@ pub enum KeyError {
         dialect: Dialect,
         /// Why it is not supported.
         why: &'static str,
-        /// What to use instead.
+        /// The replacement.
         instead: &'static str,
     },
     /// A `cufile.` key that cuFile does not have.
@@ -42,7 +42,7 @@ pub enum KeyError {
     CufileValue {
         /// The key behind `cufile.`.
         key: &'static str,
-        /// What is wrong, and what to write.
+        /// The error, and the text to write.
         words: String,
     },
     /// A key that needs a value has none.
@@ -60,7 +60,7 @@ pub enum KeyError {
         value: String,
         /// Byte offset in `value` of what does not fit; its length where it ends too early.
         at: usize,
-        /// What is wrong, and what to write.
+        /// The error, and the text to write.
         meaning: String,
     },
     /// A look-alike of an ASCII sign, as input methods and web pages produce.
@@ -78,7 +78,7 @@ pub enum KeyError {
         at: usize,
         /// The sign.
         found: char,
-        /// What it looks like.
+        /// The plain character that it looks like.
         plain: char,
     },
 }

@@ -138,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[workload(
         "WORK",
-        "What accelerators do with a batch: kernel (arithmetic in registers) or memory (a stream \
+        "Work of accelerators on a batch: kernel (arithmetic in registers) or memory (a stream \
          over GPU memory), on all multiprocessors or a share of them: kernel:50%; sleep, as MLPerf \
          Storage's do; or none [kernel; sleep on path host]",
     )])

@@ -190,10 +190,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(FEED | REPLAY)
     .unused(|s| {
-        when(
-            s.plan.logs.is_none(),
-            "it is the time that a line of a log covers; add write_bw_log, or leave it out",
-        )
+        when(s.plan.logs.is_none(), "no log is written; add write_bw_log, or drop log_avg_msec")
     })
     .prints(REST + 51, |p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
     .tried(["200", "300"]),

@@ -20,7 +20,7 @@ pub struct Flag {
     pub value: &'static str,
     /// Whether the value may be left out; else it stands behind an equals sign.
     pub optional: bool,
-    /// What the key is set to by a flag that takes no value at all.
+    /// The value of the key for a flag that takes no value at all.
     pub means: Option<&'static str>,
     /// A flag beside which it is refused: its spelling without dashes.
     pub conflict: Option<&'static str>,

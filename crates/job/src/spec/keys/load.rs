@@ -205,9 +205,8 @@ pub(super) const KEYS: &[Key] = &[
     key("wear_out", Native, switch!(wear_out), "")
         .flags(&[load(
             "",
-            "End when each thread has moved its whole size, instead of a run time (a \
-             stonewall); with --runtime, go on after it until each thread has moved what \
-             the fastest had begun by then, on several ranks that of all",
+            "Run until every thread has moved its full size. With --runtime: when time is \
+             up, let every thread catch up with the fastest of all ranks (IOR's stonewall)",
         )])
         .not_of(FEED | RANGES | REPLAY)
         .unused(unused::wear_out)

@@ -1,6 +1,6 @@
 //! Kinds of load that a key is not of.
 
-/// A load of blocks is what a job has that is none of these.
+/// The kinds of load besides a load of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadKind {
     /// A training feed: its samples decide what is moved.

@@ -65,7 +65,7 @@ impl Dialect {
     }
 }
 
-/// What a load has more of with a larger value.
+/// The part of a load that grows with a larger value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Raises {
     /// I/Os in flight.
@@ -88,7 +88,7 @@ pub struct Key {
     pub dialect: Dialect,
     /// One line: what it sets, with its unit. Empty if [`Key::about`] is another text.
     summary: &'static str,
-    /// What happens when it is used.
+    /// The effect of its use.
     pub status: Status,
     /// Flags in the help of verbs. As a hidden flag of `bench` and `sweep` every key is accepted.
     pub flags: &'static [Flag],
@@ -103,12 +103,12 @@ pub struct Key {
     /// Where its line stands in a plan that is printed as a job file, and its value there; nothing
     /// where another key says it.
     prints: Option<(u16, OfPlan)>,
-    /// What that value does not say, for the line below.
+    /// A remark for the line below, where the value does not say all.
     pub remark: Option<OfPlan>,
     /// Whether its field decides over the effect of others, so that a flag may take the effect from
     /// a line of a job file.
     pub decides: bool,
-    /// What grows with it, where a search for the highest load may vary it.
+    /// The part of a load that grows with it, where a search for the highest load may vary it.
     pub raises: Option<Raises>,
     /// Whether `gpuio bench` with its flag alone is still the run without a load.
     pub quick: bool,
@@ -179,14 +179,14 @@ impl Key {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// What it sets, as a part of a sentence; empty where the status says it.
+    /// The setting, as a part of a sentence; empty where the status says it.
     #[must_use]
     pub fn about(&self) -> String {
         let (text, flag) = match (self.summary, self.flags) {
             ("", [flag, ..]) => (flag.help, true),
             (summary, _) => (summary, false),
         };
-        // A help text begins as a sentence: with a capital, where that is none of an abbreviation.
+        // A help text begins with a capital, which goes unless it belongs to an abbreviation.
         let mut letters = text.chars();
         match (letters.next(), letters.clone().next()) {
             (Some(first), Some(second)) if flag && second.is_lowercase() => {
@@ -212,7 +212,7 @@ impl Key {
     }
 }
 
-/// What happens when a key is used.
+/// The effect of a key's use.
 #[derive(Debug, Clone, Copy)]
 pub enum Status {
     /// It sets fields.
@@ -226,7 +226,7 @@ pub enum Status {
     Known {
         /// Why it is not supported.
         why: &'static str,
-        /// What to use instead.
+        /// The replacement.
         instead: &'static str,
         /// Whether it has no effect on a job that only reads.
         for_writes: bool,

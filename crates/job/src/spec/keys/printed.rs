@@ -102,7 +102,7 @@ pub(super) fn scale(plan: &JobPlan) -> Option<String> {
     Some(plan.feed.as_ref().map(|feed| feed.scale).or(part)?.to_string())
 }
 
-/// What of the data a part of a load uses.
+/// The part of the data that a part of a load uses.
 pub(super) fn scaled(plan: &JobPlan) -> Option<String> {
     let files = |feed: &FeedPlan| {
         format!("scale {}: {} of {} files", feed.scale, feed.files, feed.full_files)

@@ -7,7 +7,7 @@ use super::{Key, Status, keys};
 /// Every key as three Markdown tables, for the reference: supported, without effect, refused.
 #[must_use]
 pub fn markdown_table() -> String {
-    let mut text = String::from("### Keys that work\n\n| Key | Of | What it sets |\n");
+    let mut text = String::from("### Keys that work\n\n| Key | Tool | Sets |\n");
     text.push_str("| --- | --- | --- |\n");
     // Writing to a String cannot fail.
     let mut all: Vec<&Key> = keys().collect();
@@ -19,14 +19,14 @@ pub fn markdown_table() -> String {
             let _ = writeln!(text, "| {spelled} | {of} | {about}{bare} |");
         }
     }
-    text.push_str("\n### Keys without effect\n\n| Key | Of | Why this loses nothing |\n");
+    text.push_str("\n### Keys without effect\n\n| Key | Tool | Why this loses nothing |\n");
     text.push_str("| --- | --- | --- |\n");
     for key in keys() {
         if let Status::NoEffect { why } = key.status {
             let _ = writeln!(text, "| {} | {} | {why} |", spellings(key), key.dialect.name());
         }
     }
-    text.push_str("\n### Keys that are refused\n\n| Key | Of | Why | Instead |\n");
+    text.push_str("\n### Keys that are refused\n\n| Key | Tool | Why | Instead |\n");
     text.push_str("| --- | --- | --- | --- |\n");
     for key in keys() {
         if let Status::Known { why, instead, .. } = key.status {

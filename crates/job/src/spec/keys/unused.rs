@@ -139,7 +139,7 @@ pub(super) fn align(s: &KeyContext<'_>) -> Option<String> {
             let fine = align < most && align != least.max(alignment);
             fine.then(|| {
                 format!(
-                    "each block is touched once, on a grid of the largest, {}; add \
+                    "with full coverage, offsets are multiples of the largest block ({}); add \
                      norandommap, or leave it out",
                     format_bytes(most)
                 )

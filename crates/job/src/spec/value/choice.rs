@@ -262,7 +262,7 @@ pub(crate) fn layout(value: &str) -> Read<LayoutKind> {
     choice(value, &kinds.map(|kind| (kind.word(), kind)), "")
 }
 
-/// Whose data a rank reads: `rank`, `node`, or how many ranks further on.
+/// The data that a rank reads: `rank`, `node`, or how many ranks further on.
 pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
     match value {
         "rank" => Ok(ReadShift::Ranks(1)),

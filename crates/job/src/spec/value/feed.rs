@@ -54,7 +54,7 @@ pub(crate) fn repeat(value: &str) -> Read<u32> {
     }
 }
 
-/// What is read of files.
+/// The parts of files that are read.
 pub(crate) fn ranges(value: &str) -> Read<RangeKind> {
     [RangeKind::Files, RangeKind::Tensors]
         .into_iter()

@@ -32,7 +32,7 @@ use gpuio_base::units::UnitError;
 pub(crate) struct ValueError {
     /// Byte offset in the value of what does not fit; the value's length where it ends too early.
     pub(crate) at: usize,
-    /// What is wrong or expected, and what to write instead.
+    /// The error or the expected value, and the text to write instead.
     pub(crate) meaning: String,
 }
 
@@ -54,7 +54,7 @@ impl From<UnitError> for ValueError {
     }
 }
 
-/// What a value parser returns.
+/// The result of a value parser.
 pub(crate) type Read<T> = Result<T, ValueError>;
 
 /// An error at this byte.

@@ -134,7 +134,7 @@ impl Shape {
         self.parts.iter().map(|(_, length)| *length).max().unwrap_or(0)
     }
 
-    /// What offsets and lengths of all ranges are multiples of, in bytes: a power of two.
+    /// The unit of the offsets and lengths of all ranges, in bytes: a power of two.
     #[must_use]
     pub fn alignment(&self) -> u64 {
         let all = self.parts.iter().flat_map(|(at, length)| [*at, *length]);
@@ -192,7 +192,7 @@ impl Shape {
     }
 }
 
-/// What a reader does next.
+/// The next step of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// This range, for this step, as a part of this unit.
@@ -264,7 +264,7 @@ impl Reader {
         &self.shape
     }
 
-    /// What to read next, if its step is below `limit`.
+    /// The next read, if its step is below `limit`.
     pub fn next(&mut self, limit: u64) -> Next {
         loop {
             if self.step >= self.shape.all_steps() {

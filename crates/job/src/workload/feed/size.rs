@@ -5,8 +5,8 @@ use gpuio_record::SampleSize;
 use crate::workload::sequence::stream::{Stream, Use};
 
 /// The size of the sample of a file, in bytes: normal, and the same on every machine and in every
-/// run, since it follows from the number of the file alone. What lies further out than the mean
-/// divided by 16, or four standard deviations above it, is cut off there.
+/// run, since it follows from the number of the file alone. Sizes below the mean divided by 16, or
+/// more than four standard deviations above it, are cut off there.
 pub(super) fn drawn(size: SampleSize, file: u64) -> u64 {
     let mut stream = Stream::new(file, Use::Sizes);
     let [one, two] = [stream.share(), stream.share()];

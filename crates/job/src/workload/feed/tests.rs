@@ -226,7 +226,7 @@ fn sizes_follow_their_distribution_and_the_file_alone() {
     let spread = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / 4096.0;
     let off = (mean / 146_600_628.0 - 1.0).abs();
     assert!(off < 0.022, "{mean}");
-    // What lies below the least is cut off: a little less than the whole deviation.
+    // Sizes below the least are cut off: a little less than the whole deviation.
     assert!((60e6..70e6).contains(&spread.sqrt()), "{}", spread.sqrt());
     assert!(sizes.iter().all(|size| *size >= 146_600_628.0 / 16.0));
     assert!((0..4096).all(|file| shape.file_bytes(file).is_multiple_of(ALIGNMENT)));

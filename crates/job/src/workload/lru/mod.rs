@@ -3,14 +3,14 @@
 //!
 //! Only numbers: the memory itself is its owner's. A place is *in use* while a unit is read into it
 //! or copied out of it, and leaves to no other then. A use that begins is one of [`Use`], and each
-//! that names a place ends by [`Lru::end`]. What may not live here: a lock, or counts of bytes.
+//! that names a place ends by [`Lru::end`]. It must not hold a lock, or counts of bytes.
 
 use std::collections::{BTreeMap, HashMap};
 
 #[cfg(test)]
 mod tests;
 
-/// What becomes of a use that begins.
+/// The result of the begin of a use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// The unit stands in this place.
@@ -89,8 +89,8 @@ impl Lru {
         Some(number)
     }
 
-    /// A use of this place ends; `is_whole` says whether all of the unit was moved. What was not
-    /// read in whole does not stand there.
+    /// A use of this place ends; `is_whole` says whether all of the unit was moved. A unit that was
+    /// not read in whole does not stand there.
     pub fn end(&mut self, number: u32, is_whole: bool) {
         let place = &mut self.places[number as usize];
         place.users -= 1;

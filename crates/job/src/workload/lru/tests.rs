@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Lru, Use};
 
-/// A list of what stands, the least recently used first; `None` for what is being read in.
+/// A list of the units held, the least recently used first; `None` for one that is being read in.
 #[derive(Default)]
 struct Model {
     places: usize,

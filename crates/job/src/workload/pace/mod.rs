@@ -45,7 +45,7 @@ pub struct Pacer {
     poisson: Option<Poisson>,
 }
 
-/// Whose turn it is: the threads of a job keep its rate each, one after the other.
+/// A thread's turn among those of its job: they keep its rate each, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadPhase {
     /// Number of the thread within its job.
@@ -59,7 +59,7 @@ pub struct ThreadPhase {
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     rate: u128,
-    /// What division left over from gaps that were used.
+    /// The remainder of the division for the gaps used so far.
     rest: u128,
 }
 

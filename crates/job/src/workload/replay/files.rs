@@ -6,8 +6,8 @@ use std::ops::Range;
 use gpuio_base::catalog::Op;
 use gpuio_base::trace::{Call, Trace};
 
-/// What ends of files are rounded up to, where a call reached past one: a direct read of the last
-/// bytes needs whole blocks.
+/// The unit that ends of files are rounded up to, where a call reached past one: a direct read of
+/// the last bytes needs whole blocks.
 const TAIL: u64 = 4096;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn used(trace: &Trace, calls: &mut [Call]) -> Vec<ReplayFile> {
     let old = numbers.keys().filter_map(|old| trace.files.get(*old as usize));
     let mut files: Vec<ReplayFile> = old
         .map(|file| ReplayFile {
-            // Of a device only what is used is made.
+            // Only the used part of a device is made.
             bytes: if file.is_device { 0 } else { file.size },
             holes: file.holes.known().to_vec(),
             is_written: false,

@@ -129,7 +129,7 @@ fn shared(makers: BTreeMap<Maker, Vec<Timed>>) -> Vec<Vec<Timed>> {
     lanes
 }
 
-/// Numbers calls by their ends. Of calls that ended at once the one that began first comes first.
+/// Numbers calls by their ends. Calls that ended at once: the one that began first comes first.
 fn place<'a>(calls: impl Iterator<Item = &'a mut Timed>) {
     let mut all: Vec<&mut Timed> = calls.collect();
     all.sort_by_key(|one| (one.end, one.begin));
@@ -149,8 +149,8 @@ fn steps(
     script_begin: u64,
     has_ends: bool,
 ) -> Vec<Step> {
-    // What ended at this very moment is over, but for calls without a duration that began then:
-    // they would wait for themselves.
+    // A call that ended at this very moment is over, except for calls without a duration that began
+    // then: they would wait for themselves.
     let over = |ends: Ends<'_>, begin: u64| ends.partition_point(|end| *end < (begin, begin));
     let mut before: Option<Timed> = None;
     let step = |one: &Timed| {

@@ -5,14 +5,14 @@
 //! of its batches, which start together; so are calls of a CUDA stream, which run one after
 //! another. Threads, or streams, that did not live at the same time share a lane.
 //!
-//! What a step waits for, so that the order of the program is kept (`ReplayOrder::Observed`): every
-//! call that had ended when the call was made has ended before its step starts. Of calls sorted by
-//! their ends these are the first so many ([`Step::after`]), and each step has a place in that
+//! A step waits so that the order of the program is kept (`ReplayOrder::Observed`): every call that
+//! had ended when the call was made has ended before its step starts. In the list of calls sorted
+//! by their ends these are the first so many ([`Step::after`]), and each step has a place in that
 //! order ([`Step::place`]). With `ReplayOrder::Threads` that holds of the calls of each lane alone.
 //! Every step waits only for calls that began before it did, so that some step can always go on.
 //!
 //! Data flows from `gpuio_trace` through here to the plan (files, threads, sizes) and to the
-//! workers (steps). What may not live here: reading a clock, doing an I/O, waiting. Pure.
+//! workers (steps). It reads no clock, does no I/O and never waits. Pure.
 
 mod files;
 mod lanes;
@@ -25,7 +25,7 @@ use gpuio_record::ReplayOrder;
 
 pub use files::ReplayFile;
 
-/// What a replay does.
+/// The steps of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     /// The files that steps use, by the numbers that steps have.
@@ -89,7 +89,7 @@ pub struct Pause {
     pub ns: u64,
 }
 
-/// What a pause follows.
+/// The event before a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
     /// The start of the replay.
@@ -180,14 +180,14 @@ impl Script {
     }
 }
 
-/// What a trace is missing, in words; nothing where it is whole.
+/// The missing parts of a trace, in words; nothing where it is whole.
 #[must_use]
 pub fn missing(trace: &Trace) -> Option<String> {
     let end = match trace.end {
         End::Whole => None,
         End::Open => Some(
-            "it has no mark of its end: the program was killed or still runs, and its last calls \
-             may be missing"
+            "the trace has no end marker: the program was killed or is still running, so the last \
+             calls may be missing"
                 .to_owned(),
         ),
         End::Cut(byte) => Some(format!(

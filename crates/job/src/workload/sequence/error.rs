@@ -1,4 +1,4 @@
-//! What cannot be a sequence of blocks.
+//! Errors in the shape of a sequence of blocks.
 
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ pub enum SequenceError {
         skew: u64,
         /// Unit in bytes.
         unit: u64,
-        /// What can be used, in bytes.
+        /// The usable length, in bytes.
         usable: u64,
     },
     /// A region beyond the last offset that a file can have.

@@ -27,7 +27,7 @@ use sizes::Sizes;
 use spread::Spread;
 use stream::{Stream, Use};
 
-/// What the blocks of a thread are to be. Sizes and offsets in bytes.
+/// The shape of a thread's blocks. Sizes and offsets in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequenceConfig {
     pub order: Order,
@@ -39,7 +39,7 @@ pub struct SequenceConfig {
     /// Added to every offset. It shortens each region from its start, so that blocks stay inside.
     pub skew_bytes: u64,
     /// Lengths, and offsets before the skew, are multiples of this: what O_DIRECT demands of the
-    /// file, and 1 through the page cache. What is left of a region below one unit is left out.
+    /// file, and 1 through the page cache. The rest of a region below one unit is left out.
     pub unit_bytes: u64,
     /// Share of reads, 0 to 100, drawn for each I/O.
     pub read_percent: u8,

@@ -13,7 +13,7 @@ pub(crate) fn splitmix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a stream is for. Streams of one seed are independent, so that a draw more in one does not
+/// The use of a stream. Streams of one seed are independent, so that a draw more in one does not
 /// move another: offsets stay the same whatever the mix of reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {

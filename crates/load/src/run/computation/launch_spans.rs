@@ -1,4 +1,4 @@
-//! What a computation did, launch by launch, and its rate over a span of time. Pure.
+//! The spans of a computation, launch by launch, and its rate over a span of time. Pure.
 
 use gpuio_io::clock::Nanos;
 use gpuio_record::TimeSpan;
@@ -24,7 +24,7 @@ pub(super) struct LaunchSpan {
 #[derive(Debug, Default)]
 pub(super) struct LaunchSpans {
     kept: Vec<LaunchSpan>,
-    /// Of so many spans each is made, a power of two, and how many the last one has.
+    /// Launches in each span, a power of two, and in the last one.
     each: u64,
     in_last: u64,
 }

@@ -29,7 +29,7 @@ const WARM: Duration = Duration::from_millis(500);
 /// How long it is measured alone, before the job and after it.
 const BEFORE: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_millis(500);
-/// What of the time after the job may still be the job's: a kernel of its path that waits for more.
+/// The time after the job that may still be the job's: a kernel of its path that waits for more.
 const LINGERS: Duration = Duration::from_millis(20);
 /// How often a wait looks whether it is to end early.
 const LOOK: Duration = Duration::from_millis(20);

@@ -28,7 +28,7 @@ const TRIALS: u32 = 8;
 /// Pieces of a block in the first trial: some 15 microseconds each.
 pub(in crate::run) const FIRST_PIECES: u64 = 16;
 
-/// What a thread learned.
+/// The measurements of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Computed {
     pub(super) multiprocessors: u32,

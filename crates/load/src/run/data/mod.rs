@@ -277,7 +277,7 @@ impl<'a> DataSet<'a> {
             writers.get(which).is_none_or(|(_, uses)| clean(uses, results).is_some())
         };
         let all_clean = match self.peers.filter(|_| together::is_needed(jobs)) {
-            // What the others may still write is proven by its contents, by the next run.
+            // The next run checks by its contents what the others may still write.
             Some(peers) if ran => {
                 let clean = common.iter().all(is_clean);
                 together::end(peers, jobs, clean).ok()
@@ -330,7 +330,7 @@ impl<'a> DataSet<'a> {
     }
 }
 
-/// What is to go goes on every way out of a run, a panic included.
+/// Files that are to go are removed on every way out of a run, a panic included.
 impl Drop for DataSet<'_> {
     fn drop(&mut self) {
         // Who could be told has gone.
@@ -407,8 +407,8 @@ pub fn check_all(
     if refused.is_empty() { Ok(()) } else { Err(DataSetError::Refused(refused)) }
 }
 
-/// What a read's target will be where the refusal is only that it is not written yet, and a job
-/// of an earlier group writes it. It is checked again, for good, before its own group runs.
+/// The later state of a read's target, where it is refused only because it is not written yet and a
+/// job of an earlier group writes it. It is checked again, for good, before its own group runs.
 fn once_written(
     refusal: &Refusal,
     before: &[JobPlan],
@@ -437,7 +437,7 @@ fn once_written(
     }
 }
 
-/// What is to be made for a group; where its jobs share a file, it is made to suit them all.
+/// The files to make for a group; where its jobs share a file, it is made to suit them all.
 #[derive(Default)]
 struct Tasks {
     tasks: Vec<Task>,
@@ -480,8 +480,7 @@ impl Tasks {
     }
 }
 
-/// What a job wants of each of its targets.
-/// What the job wants of each of its targets.
+/// The needs of a job for each of its targets.
 fn wants(job: &JobPlan) -> impl Iterator<Item = Wanted> {
     let (lays_itself, unit) = (lays_itself(job), blocks::unit(job));
     let both = job.targets.iter().zip(parts(job));
@@ -494,7 +493,7 @@ fn wanted(
     target: &TargetPlan,
     part: &Range<u64>,
 ) -> Wanted {
-    // What a replay writes is read once more afterwards, beside what it did not write.
+    // A replay's writes are read once more afterwards, beside what it did not write.
     let reads = job.read_percent > 0 || job.replay.is_some();
     let writes = job.read_percent < 100;
     // Blocks with fio's headers say themselves what they should hold.
@@ -509,7 +508,7 @@ fn wanted(
         // A mapping can't reach past the end of a file, so its file must be there whole.
         reads: reads || job.engine.actual == "mmap",
         needs_pattern: reads && verified && !back,
-        // What is left of it below one unit is never written.
+        // The rest of it below one unit is never written.
         other: back.then(|| part.start..part.end - (part.end - part.start) % unit),
         laid_out: job.engine.actual != "null" && !lays_itself,
         // A verified write of a part leaves a file that can be verified only if the rest of it
@@ -532,7 +531,7 @@ fn lays_itself(job: &JobPlan) -> bool {
     let whole = |worker: &WorkerPlan| {
         let lengths = worker.regions.iter().map(|region| region.length);
         let bytes = lengths.fold(0, u64::saturating_add);
-        // What is left of a region below one unit is never written.
+        // The rest of a region below one unit is never written.
         let covered = worker.regions.iter().all(|region| region.length.is_multiple_of(unit));
         covered && job.stop.bytes_per_thread.is_some_and(|most| most >= bytes)
     };
@@ -549,7 +548,7 @@ pub(super) fn parts(job: &JobPlan) -> Vec<Range<u64>> {
         // All threads of all ranks together leave no gap.
         return job.targets.iter().map(|target| job.offset_bytes..target.length_bytes).collect();
     }
-    // Of millions of files each is used by one worker: lists are kept of the others only.
+    // Millions of files are used by one worker each: lists are kept of the others only.
     const UNUSED: Range<u64> = u64::MAX..u64::MAX;
     let mut parts: Vec<Range<u64>> = vec![UNUSED; job.targets.len()];
     let mut more: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();

@@ -97,8 +97,8 @@ fn part() -> impl Strategy<Value = Part> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What making a data set writes to another owner's file lies within the bytes that its jobs
-    /// use; and what they need is there.
+    /// A data set made in another owner's file writes only within the bytes that its jobs use; and
+    /// the bytes they need are there.
     #[test]
     fn a_foreign_file_keeps_what_no_job_uses(
         length in 0..40_000_usize,
@@ -202,7 +202,7 @@ fn what_one_group_wrote_and_verified_the_next_may_verify() {
     }
 }
 
-/// What the list of gpuio's own files says of this one.
+/// The entry of this file in the list of gpuio's own files.
 fn listed(path: &Path) -> Option<manifest::Entry> {
     let list = path.with_file_name(manifest::FILE_NAME);
     let text = std::fs::read(&list).ok()?;

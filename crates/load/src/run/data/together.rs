@@ -67,14 +67,14 @@ fn failed(why: impl Into<String>) -> DataSetError {
     DataSetError::Together(why.into())
 }
 
-/// What the making of files needs.
+/// The tools for the making of files.
 pub(super) struct Means<'a> {
     pub(super) progress: &'a dyn Progress,
     pub(super) stop: &'a AtomicBool,
     pub(super) budget: &'a Budget,
 }
 
-/// What was made and found.
+/// The files made, and the findings.
 #[derive(Default)]
 pub(super) struct Done {
     /// On rank 0, one for each task.
@@ -135,7 +135,7 @@ struct Listed<'a> {
 }
 
 impl Listed<'_> {
-    /// What each file holds once all have filled their share.
+    /// The contents of each file once all have filled their share.
     fn hold(&self) -> Vec<(Arc<Held>, Option<Known>)> {
         let of_tasks = self.tasks.iter().zip(self.made).map(|(task, made)| {
             let all = task.contents == Contents::Pattern && task.other.is_empty();
@@ -248,7 +248,7 @@ impl<'a> Together<'a> {
         all.filter_map(|one| one.verdict.target.clone()).collect()
     }
 
-    /// What the others must know of the common files.
+    /// The facts about the common files that the others must know.
     fn describe(
         &self,
         common: &[(&JobPlan, usize)],
@@ -394,7 +394,7 @@ impl<'a> Together<'a> {
     }
 }
 
-/// What is wrong with a file that another rank made.
+/// The error in a file that another rank made.
 fn not_there(target: &TargetPlan) -> String {
     match std::fs::metadata(&target.path) {
         Err(error) => error.to_string(),

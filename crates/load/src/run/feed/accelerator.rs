@@ -27,7 +27,7 @@ const AHEAD: usize = 4;
 const ALONE_NS: u64 = 1_000_000_000;
 const ALONE_MOST: u64 = 5;
 
-/// What an accelerator saw.
+/// The measurements of an accelerator.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Accelerated {
     pub(super) number: u32,
@@ -67,7 +67,7 @@ impl MovedSoFar {
     }
 }
 
-/// What an accelerator saw of an epoch. Times are on the run's clock.
+/// The measurements of an accelerator in an epoch. Times are on the run's clock.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EpochSeen {
     pub(super) steps: u64,
@@ -132,7 +132,7 @@ impl<'scope> Accelerators<'scope> {
         Ok(Accelerators { threads })
     }
 
-    /// What all saw, once they have ended; `None` for one that panicked.
+    /// The measurements of all, once they have ended; `None` for one that panicked.
     pub(in crate::run) fn join(self) -> Vec<Option<Accelerated>> {
         self.threads.into_iter().map(|thread| thread.join().ok()).collect()
     }
@@ -287,7 +287,7 @@ fn note(feed: &Feed, step: u64, (began, done): (Nanos, Nanos), seen: &mut Accele
     (epoch.before_last_end, epoch.last_end) = (epoch.last_end, done);
 }
 
-/// What is kept of the epoch of a step.
+/// The measurements of the epoch of a step.
 fn epoch_mut<'a>(feed: &Feed, step: u64, seen: &'a mut Accelerated) -> &'a mut EpochSeen {
     let at = usize::try_from(feed.shape.epoch_of(step)).unwrap_or(0);
     if seen.epochs.len() <= at {
@@ -317,7 +317,7 @@ fn await_batch(feed: &Feed, gate: &Gate, deadline: Nanos, (number, step): (u32, 
     }
 }
 
-/// What an accelerator does for a step.
+/// The work of an accelerator for a step.
 enum Work {
     Kernel(Box<Kernel>),
     Sleep,

@@ -11,7 +11,7 @@
 //! sees its end, whatever it was.
 //!
 //! A feed may keep samples that were read in a tier of host memory ([`tier`]): its readers ask for
-//! each sample where it is. What comes from there is in no count of what the job read.
+//! each sample where it is. Bytes that come from there are in no count of what the job read.
 
 mod accelerator;
 mod outcome;
@@ -41,7 +41,7 @@ use tier::Tier;
 /// Longest sleep between two looks for an end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the threads of a feed share.
+/// The shared state of the threads of a feed.
 #[derive(Debug)]
 pub(super) struct Feed {
     plan: FeedPlan,

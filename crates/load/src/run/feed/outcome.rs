@@ -1,4 +1,4 @@
-//! What came of a feed, for the record.
+//! The outcome of a feed, for the record.
 
 use std::cmp::Ordering;
 use std::sync::atomic;
@@ -16,7 +16,7 @@ use super::tier::Tier;
 use super::{Feed, hold};
 use crate::run::results::per_second;
 
-/// What is known besides what accelerators saw.
+/// The facts besides the accelerators' measurements.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::run) struct Found<'a> {
     pub(in crate::run) job: &'a JobPlan,
@@ -149,7 +149,7 @@ fn of_epoch(feed: &Feed, one: &Accelerated, epoch: &EpochSeen) -> Option<f64> {
     if feed.plan.compute == FeedCompute::None || epoch.steps < STEPS_LEAST {
         return None;
     }
-    // What takes longer than it should is no more computation, and what takes less is less.
+    // A step that takes longer than it should has no more computation, and a shorter one has less.
     let step_ns = one.alone_ns?.min(feed.plan.compute_ns);
     let computed_ns = step_ns.saturating_mul(epoch.steps - 2).min(epoch.between_ns);
     let span = epoch.before_last_end.checked_sub(epoch.first_end).filter(|span| *span > 0)?;

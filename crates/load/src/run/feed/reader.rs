@@ -13,7 +13,7 @@ use gpuio_record::JobPlan;
 
 use super::{Feed, LOOK, hold};
 
-/// What a reader does next.
+/// The next step of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Step {
     Read(Block),
@@ -66,9 +66,9 @@ pub(in crate::run) struct FeedReader<'a> {
     reader: Reader,
     accelerator: u32,
     number: u32,
-    /// What each slot of the path is filled with.
+    /// The contents of each slot of the path.
     slots: Vec<Of>,
-    /// What was handed out last and is in no slot yet.
+    /// The sample that was handed out last and is in no slot yet.
     handed: Of,
     batches: VecDeque<OpenBatch>,
     units: Vec<OpenUnit>,
@@ -110,7 +110,7 @@ impl<'a> FeedReader<'a> {
         taken + self.feed.ahead()
     }
 
-    /// What to do next, where the worker has worked between I/Os for so long.
+    /// The next step, where the worker has worked between I/Os for so long.
     pub(in crate::run) fn next(&mut self, now: Nanos, worked_ns: Nanos) -> Step {
         let now = now.saturating_sub(worked_ns);
         loop {

@@ -18,7 +18,7 @@ const WARM: f64 = 0.01;
 /// Share of an epoch's bytes that has to come from storage.
 const FROM_STORAGE: f64 = 0.9;
 
-/// What the rules are held against.
+/// The facts that the rules are held against.
 pub(super) struct Ruled<'a> {
     pub(super) feed: &'a Feed,
     pub(super) found: Found<'a>,
@@ -105,7 +105,8 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     }
     let job = ruled.found.job;
     let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
-    // What storage had delivered and was not back when an epoch was over is not counted as moved.
+    // Bytes that storage had delivered and that were not back when an epoch was over are not
+    // counted as moved.
     let in_flight = block * u64::from(job.depth) * u64::from(job.threads);
     let share = |epoch: &EpochResult| {
         let (stored, moved) = (epoch.storage_read_bytes?, epoch.moved_bytes);

@@ -2,8 +2,7 @@
 //!
 //! Which sample stands where is [`Lru`]'s, under one lock that is taken twice for each sample and
 //! never for an I/O. The bytes are moved by paths (`gpuio_io::path::Place`): a miss is read from
-//! its file into its place, a hit is copied from there to GPU memory. What may not live here:
-//! moving bytes.
+//! its file into its place, a hit is copied from there to GPU memory. This module moves no bytes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,7 +113,7 @@ impl Tier {
         self.storage_bytes.fetch_add(storage_bytes, Ordering::Relaxed);
     }
 
-    /// What it did, once its readers are gone.
+    /// Its counts, once its readers are gone.
     pub(super) fn result(&self) -> TierResult {
         let state = hold(&self.state);
         TierResult {

@@ -10,7 +10,7 @@ use gpuio_record::{JobPlan, ReplayPace};
 use super::Replay;
 use super::ends::Ends;
 
-/// What a lane may do now.
+/// The next permitted step of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Look {
     /// Start its next block.
@@ -44,7 +44,7 @@ pub(in crate::run) struct LaneReader<'a> {
     /// The step whose part comes next, and how many bytes of it were handed out.
     next: usize,
     at: u64,
-    /// What each slot of the path is filled with.
+    /// The contents of each slot of the path.
     slots: Vec<usize>,
     handed: usize,
     open: Vec<Open>,
@@ -94,7 +94,7 @@ impl<'a> LaneReader<'a> {
         self.lane.steps.get(self.next)
     }
 
-    /// What it may do now.
+    /// The step that it may take now.
     pub(in crate::run) fn look(&mut self, now: Nanos) -> Look {
         let Some(step) = self.step() else { return Look::End };
         if self.replay.abandoned.load(Ordering::Relaxed) {

@@ -20,7 +20,7 @@ use gpuio_record::{JobPlan, ReplayResult};
 use ends::Ends;
 pub(super) use lane::{LaneReader, Look};
 
-/// What the threads of a replay share.
+/// The shared state of the threads of a replay.
 #[derive(Debug)]
 pub(super) struct Replay {
     script: Arc<Script>,
@@ -52,7 +52,7 @@ impl Replay {
         &self.script
     }
 
-    /// What came of it, once all lanes are done.
+    /// Its outcome, once all lanes are done.
     pub(super) fn result(&self) -> ReplayResult {
         ReplayResult {
             calls: self.calls.load(Ordering::Relaxed),

@@ -170,7 +170,7 @@ fn what_had_ended_before_a_call_has_ended_before_its_repetition() {
     }
 }
 
-/// Of each thread and stream, as they were; and nothing of them hangs.
+/// Calls of each thread and stream come in their own order; and nothing of them hangs.
 #[test]
 fn threads_alone_keep_their_own_order() {
     let trace = recorded(9);

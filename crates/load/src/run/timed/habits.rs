@@ -14,7 +14,7 @@ pub(super) struct Thinker {
     until: Option<Nanos>,
 }
 
-/// What the loop does before its next I/O.
+/// The loop's step before its next I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Think {
     /// It starts it.

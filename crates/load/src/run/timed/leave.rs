@@ -1,4 +1,4 @@
-//! What a worker's loop leaves behind, once its last I/O is back.
+//! The results of a worker's loop, once its last I/O is back.
 
 use gpuio_base::stat::{Counted, Tally};
 use gpuio_io::engine::Op;
@@ -37,7 +37,7 @@ impl Loop<'_> {
         Some(NeverStarted { ios, longest_wait_ns })
     }
 
-    /// What was counted of one direction.
+    /// The counts of one direction.
     fn tally(&mut self, op: Op) -> Tally {
         let at = Counted { write: op == Op::Write, ramp: false };
         let mut legs = std::mem::take(&mut self.legs[side(op)]);

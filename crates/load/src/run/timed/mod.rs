@@ -5,7 +5,8 @@
 //! when it completed after the ramp. Those in flight at the end of the ramp count, and those in
 //! flight at the end of the run don't: about as many, so a short window has the rate of a long one.
 //! Those during which the process was stopped don't: how long storage took is not known.
-//! What a feed's tier in host memory delivered is verified like all else, and not counted here.
+//! Samples that a feed's tier in host memory delivered are verified like all others, and not
+//! counted here.
 
 mod habits;
 mod leave;
@@ -45,22 +46,22 @@ const LOOK: Nanos = 50_000_000;
 /// Between two looks of a lane with calls in flight for the ends of others.
 const NEXT_LOOK: Nanos = 20_000;
 
-/// What the loop leaves behind.
+/// The results of the loop.
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     pub(super) reads: Tally,
     pub(super) writes: Tally,
     /// When it counted, on the run's clock: the end of the ramp, and the last I/O that was back.
     pub(super) counted: (Nanos, Nanos),
-    /// What it had moved when the last job of the group began to count; none if it was done before.
+    /// The totals when the last job of the group began to count; none if it was done before.
     pub(super) before_all: LiveTotals,
-    /// What the thread and those of its engine used from the end of the ramp on.
+    /// The use of the thread and those of its engine from the end of the ramp on.
     pub(super) usage: Usage,
     /// Whether the threads of the engine could be read.
     pub(super) usage_whole: bool,
     pub(super) never_started: Option<NeverStarted>,
     pub(super) failures: Failures,
-    /// What each slot was left with by its last read, for verification.
+    /// The block that each slot's last read left there, for verification.
     pub(super) left: Vec<Option<Block>>,
     pub(super) inline: Findings,
     pub(super) between_ns: u64,
@@ -81,7 +82,7 @@ pub(super) struct Flushed {
 
 /// The bounds of the loop on the run's clock.
 struct Bounds {
-    /// What completes from here on counts: the end of the ramp.
+    /// I/Os that complete from here on count: the end of the ramp.
     from: Nanos,
     /// From here on all jobs of the group count.
     all_from: Nanos,
@@ -122,7 +123,7 @@ struct Loop<'a> {
     next_mark: Nanos,
     /// This thread's CPU time and that of its engine's threads when the ramp was over.
     used_before: Option<(Usage, Option<Usage>)>,
-    /// What had completed when all jobs of the group counted.
+    /// The totals when all jobs of the group counted.
     before_all: Option<LiveTotals>,
     /// End of the last I/O for `Live`, ramp included.
     last_ended: Nanos,
@@ -245,7 +246,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     Ok(looped.leave())
 }
 
-/// What to add to a time of the run's clock for `CLOCK_MONOTONIC`.
+/// The offset to add to a time of the run's clock for `CLOCK_MONOTONIC`.
 fn monotonic(task: &Task<'_>) -> Nanos {
     gpuio_page::monotonic_ns().saturating_sub(task.gate.clock.now())
 }
@@ -488,8 +489,8 @@ impl Loop<'_> {
         self.blocks.next(now, self.out.between_ns, &mut self.ahead)
     }
 
-    /// Of a replay, until when the next call may not start; `None` where it may, or where there is
-    /// none. With nothing in flight the lane waits for others ([`Loop::await_turn`]).
+    /// The time before which a replay's next call may not start; `None` where it may, or where
+    /// there is no replay. With nothing in flight the lane waits for others ([`Loop::await_turn`]).
     #[inline]
     fn await_call(&mut self, now: Nanos) -> Option<Option<Nanos>> {
         let Blocks::Replay(lane) = &mut self.blocks else { return None };
@@ -554,7 +555,7 @@ impl Loop<'_> {
     #[inline]
     fn complete(&mut self, completed: &Completion) -> Result<(), RunError> {
         let request = &completed.request;
-        // What a tier delivered is no I/O, and in none of the counts of I/Os.
+        // A sample from a tier is no I/O, and in none of the counts of I/Os.
         let from_tier = matches!(request.place, Place::Kept(_)) && completed.result.is_ok();
         if let Some(worker_slot) = self.tools.worker_slot.as_ref().filter(|_| !from_tier) {
             worker_slot::count(worker_slot, completed);
@@ -609,8 +610,8 @@ impl Loop<'_> {
         if self.checks { self.check(request) } else { Ok(()) }
     }
 
-    /// An I/O that was back before the ramp ended is none of the requested bytes, even
-    /// where that was seen too late and they seemed to be in flight.
+    /// I/Os that completed during the ramp don't count toward io_size, even if their completion was
+    /// reaped after it.
     fn back_early(&mut self, bytes: u64) {
         self.early_bytes += bytes;
         if self.enough && !self.out.gave_up {

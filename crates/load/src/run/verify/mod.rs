@@ -36,7 +36,7 @@ pub(super) fn key(job: &JobPlan, target: u32) -> Key {
     file_key(salt(job), job.targets[target as usize].file_number)
 }
 
-/// What one worker found.
+/// The findings of one worker.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     timed: (u64, u64),
@@ -92,7 +92,7 @@ impl Findings {
             timed_bytes: self.timed.1,
             pass_blocks: self.pass.0,
             pass_bytes: self.pass.1,
-            // What is rewritten is read back all of it.
+            // A rewritten range is read back whole.
             filled_bytes: if job.reads_writes_back() { self.filled } else { 0 },
             sample_of_bytes: self.sampled.then_some(self.of_bytes),
             checked_in: checked_in.into(),
@@ -105,7 +105,7 @@ impl Findings {
     }
 }
 
-/// What a job's verification is about.
+/// The subject of a job's verification.
 fn subject(job: &JobPlan) -> VerifySubject {
     let writes = job.read_percent < 100;
     match job.verify {
@@ -337,9 +337,9 @@ pub(super) fn replayed(
     drive(task, tools, &mut || blocks.next(), findings)
 }
 
-/// Reads back and checks what timed writes reached. What they did not reach, and where one failed,
-/// is not checked: it gets its pattern, so that a later run can verify the whole file. With a
-/// limited time a sample is read back and nothing is filled.
+/// Reads back and checks what timed writes reached. Parts that they did not reach, and those where
+/// one failed, are not checked: they get their pattern, so that a later run can verify the whole
+/// file. With a limited time a sample is read back and nothing is filled.
 fn read_back(task: &Task<'_>, tools: &mut Tools, findings: &mut Findings) -> Result<(), RunError> {
     if task.job.direct == DirectMode::Buffered {
         tools.files.drop_cache(task.job)?;
@@ -396,7 +396,7 @@ fn runs<'a>(task: &Task<'a>, tools: &Tools, kind: Reached) -> Runs<'a> {
     let most = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     let unit = unit(job);
     let pieces = spans.into_iter().flat_map(move |(map, span)| {
-        // What is left of a region below one unit is never written.
+        // The rest of a region below one unit is never written.
         let length = span.length - span.length % unit;
         let block = stripe.map_or(length, |stripe| stripe.block_bytes).max(1);
         (0..length.div_ceil(block)).map(move |nth| {

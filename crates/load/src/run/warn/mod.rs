@@ -1,4 +1,4 @@
-//! What to beware of in a group's numbers.
+//! Warnings about a group's numbers.
 
 use gpuio_base::stat::enough_for;
 use gpuio_evidence::warn as evidence;
@@ -45,7 +45,7 @@ pub(super) fn group(
     all
 }
 
-/// What is to be known of stops of the process while a group ran.
+/// The warning about stops of the process while a group ran.
 pub(super) fn stops(stops: Stops, left_out_ios: u64) -> Option<Warning> {
     let Stops { count, stopped_ns, suspended_ns } = stops;
     (count > 0).then(|| {
@@ -79,7 +79,7 @@ fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> 
     kinds
 }
 
-/// What stands between the job and storage.
+/// Warnings about caches between the job and storage.
 fn cache((job, result): (&JobPlan, &JobResult), host: &HostFacts, kinds: &mut Vec<WarningKind>) {
     if job.engine.actual == "null" {
         return;
@@ -208,7 +208,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 /// A share of the workers' time above which it is said what gpuio's own verification costs.
 const OWN_SHARE: f64 = 0.01;
 
-/// What verification that nobody requested costs: the rate without it lies between the one shown
+/// The cost of verification that nobody requested: the rate without it lies between the one shown
 /// and one that is higher by so much, since I/Os are in flight meanwhile.
 fn own_verification(share: f64) -> Option<String> {
     let more = share / (1.0 - share.min(0.99)) * 100.0;

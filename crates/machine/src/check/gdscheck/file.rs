@@ -19,12 +19,12 @@ pub struct OfFile {
     pub value: Fact<String>,
 }
 
-/// What `check`, made of `machine`, has about a file; `path` is absolute and has its links
-/// followed.
+/// The part of `check`, made from `machine`, that concerns a file; `path` is absolute and has its
+/// links followed.
 #[must_use]
 pub fn of_file(machine: &Machine, check: &GdsCheck, path: &Path) -> OfFile {
     let shown = path.display().to_string();
-    // Of several mounts at one mount point, the last one hides the others.
+    // The last of several mounts at one mount point hides the others.
     let above = machine.mounts.iter().filter(|one| path.starts_with(&one.mount.mount_point));
     let mount = above.max_by_key(|one| one.mount.mount_point.len());
     let Some(mount) = mount else {

@@ -1,4 +1,4 @@
-//! What printed lines mean to rules.
+//! The meaning of printed lines for rules.
 
 use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
 

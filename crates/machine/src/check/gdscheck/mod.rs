@@ -1,8 +1,8 @@
 //! gdscheck's sections from our own facts, in the values of [`GdsCheck`], and their text.
 //!
-//! What gdscheck decides by opening NVIDIA's library can't be known from files: such a value is
-//! unknown with its reason, never a guessed `Supported`. The lines and their order are
-//! those of release 1.16, as scripts parse them; the words of [`text()`] beside values are gpuio's.
+//! Facts that gdscheck learns by opening NVIDIA's library can't be known from files: such a value
+//! is unknown with its reason, never a guessed `Supported`. The lines and their order are those of
+//! release 1.16, as scripts parse them; the words of [`text()`] beside values are gpuio's.
 
 mod drivers;
 mod file;
@@ -35,11 +35,11 @@ pub struct Software {
     pub environment: BTreeMap<String, String>,
     /// The processors' architecture (`x86_64`).
     pub architecture: Fact<String>,
-    /// What the open library reports; `None` where it was not queried.
+    /// The report of the open library; `None` where it was not queried.
     pub library: Option<LibraryReport>,
 }
 
-/// What cuFile's library reports when it is open.
+/// The report of cuFile's open library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LibraryReport {
     pub release: Option<(u32, u32)>,
@@ -108,7 +108,7 @@ fn nvidia_fs(machine: &Machine) -> Fact<String> {
     }
 }
 
-/// What stands for nvidia-fs's version where the module is known to be absent.
+/// Stands for nvidia-fs's version where the module is known to be absent.
 pub(crate) const NOT_LOADED: &str = "not loaded";
 
 fn libcufile(software: &Software) -> Fact<String> {

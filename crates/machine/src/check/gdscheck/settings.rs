@@ -74,7 +74,7 @@ const SETTINGS: &[SettingEntry] = &[
     SettingEntry("properties.prefer_iouring", None, Same("false")),
 ];
 
-/// What gdscheck calls a key of the configuration.
+/// gdscheck's name for a key of the configuration.
 pub(super) fn printed_name(key: &str) -> &str {
     let row = SETTINGS.iter().find(|row| row.1 == Some(key));
     row.map_or(key, |row| row.0)
@@ -110,7 +110,7 @@ fn digit(word: String) -> String {
     }
 }
 
-/// What a variable of the environment makes of it, where one is set.
+/// The value from a variable of the environment, where one is set.
 fn over(row: &SettingEntry, software: &Software) -> Option<Fact<String>> {
     let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == row.0)?;
     let set = software.environment.get(*variable)?;

@@ -7,7 +7,7 @@ use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine};
 
 use super::OfFile;
 
-/// What `-p` prints.
+/// The output of `-p`.
 #[must_use]
 pub fn text(check: &GdsCheck, version: &str) -> String {
     let mut page = Lines(versions(check, version));
@@ -38,7 +38,7 @@ pub fn text(check: &GdsCheck, version: &str) -> String {
     page.0
 }
 
-/// What `-v` prints: whose output it is, and versions.
+/// The output of `-v`: the name of the program, and versions.
 #[must_use]
 pub fn versions(check: &GdsCheck, version: &str) -> String {
     let mut page = Lines(String::new());
@@ -56,7 +56,7 @@ pub fn versions(check: &GdsCheck, version: &str) -> String {
     page.0
 }
 
-/// What `-f` prints.
+/// The output of `-f`.
 #[must_use]
 pub fn file_text(of: &OfFile) -> String {
     let mut page = Lines(String::new());

@@ -1,4 +1,4 @@
-//! What is compared between hosts.
+//! The aspects that are compared between hosts.
 
 use gpuio_base::units::{format_bytes, human_bytes};
 use gpuio_record::facts::{
@@ -19,7 +19,7 @@ pub struct Aspect {
     pub(super) read: fn(&Machine) -> Parts,
 }
 
-/// What is compared, in the order in which differences are printed: hardware first.
+/// The aspects, in the order in which differences are printed: hardware first.
 pub const ASPECTS: &[Aspect] = &[
     Aspect { name: "machine", presence: false, read: product },
     Aspect { name: "processors", presence: false, read: processors },

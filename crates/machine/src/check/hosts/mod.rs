@@ -28,10 +28,10 @@ pub struct HostFacts<'m> {
 /// Something that is not the same on all hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What: `kernel`, `PCIe lanes`.
+    /// The aspect: `kernel`, `PCIe lanes`.
     pub aspect: &'static str,
-    /// Of which parts: `GPU0`, `mlx5_0`, a mount point. Empty for the whole machine. Parts that
-    /// differ alike stand together.
+    /// The parts: `GPU0`, `mlx5_0`, a mount point. Empty for the whole machine. Parts that differ
+    /// alike stand together.
     pub parts: Vec<String>,
     /// The values with their hosts, most hosts first.
     pub values: Vec<Value>,
@@ -54,7 +54,7 @@ pub struct HostsFinding {
     pub hosts: Vec<String>,
 }
 
-/// What differs between the hosts, in the order of [`ASPECTS`]. Facts that name a host, such as
+/// The differences between the hosts, in the order of [`ASPECTS`]. Facts that name a host, such as
 /// addresses and serial numbers, are not compared.
 #[must_use]
 pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
@@ -109,7 +109,7 @@ fn values<'h>(each: impl Iterator<Item = (&'h HostFacts<'h>, Option<String>)>) -
     values
 }
 
-/// What the rules find on the hosts, in the rules' order, the gravest first; equal findings once.
+/// The findings of the rules on the hosts: in the rules' order, worst first, equal findings once.
 #[must_use]
 pub fn findings(hosts: &[HostFacts<'_>], rules: &[&Rule]) -> Vec<HostsFinding> {
     let mut all: Vec<HostsFinding> = Vec::new();

@@ -52,7 +52,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         );
         return vec![Found::unknown(why).at([allowed.from])];
     };
-    // What gdscheck printed was in force, its variables included.
+    // A mode that gdscheck printed was in force, its variables included.
     let by_file = !matches!(file(machine), File::Unknown(_));
     if let (true, Fact::Unknown(why)) = (by_file, &machine.cufile.environment) {
         let why = format!(

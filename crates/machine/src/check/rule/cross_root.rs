@@ -11,8 +11,9 @@ use crate::check::machine::{
 pub(super) const RULE: Rule = Rule {
     name: "cross-root",
     question: "Do GPUs reach their storage without crossing between root ports of the processor?",
-    why: "What goes straight between a GPU and a drive or card of another root port passes the \
-          processor, which moves it slower than a switch does, writes from GPU memory most of all.",
+    why: "Bytes that go straight between a GPU and a drive or card of another root port pass the \
+          processor, which moves them slower than a switch does, writes from GPU memory most of \
+          all.",
     fix: "Give each GPU files on drives or cards below its own root port, or at least at its own \
            socket; where that can't be, go by host memory (paths gather, staged).",
     source: "NVIDIA, Magnum IO GPUDirect Storage (slides), Learnings / Best Practices; NVIDIA, \
@@ -53,7 +54,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     found.collect()
 }
 
-/// What is below the GPU's own root port, which its jobs should use.
+/// The fix: use the drives and cards below the GPU's own root port.
 fn nearer(machine: &Machine, gpu: &str) -> String {
     let Some(own) = root_port(machine, gpu) else {
         return "aim its jobs at drives or cards below its own root port (`gpuio topo`)".to_owned();

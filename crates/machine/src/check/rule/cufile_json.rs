@@ -10,8 +10,8 @@ use crate::check::machine::gpu_is_absent;
 
 pub(super) const RULE: Rule = Rule {
     name: "cufile-json",
-    question: "Are the keys of cuFile's configuration known, each once, well typed, in range and \
-           of use together?",
+    question: "Is cufile.json valid: known keys, no repeats, right types and ranges, no \
+               contradictions?",
     why: "cuFile passes over a key that it does not know and may silently replace \
           one that it does not accept: the intended setting is not in force.",
     fix: "Correct the key at the line and column that are named.",

@@ -87,7 +87,8 @@ fn from_gdscheck(machine: &Machine, why: &str) -> Vec<Found> {
     found
 }
 
-/// What is left open: keys that hold no such value, the directory, and a process's own variables.
+/// Open questions: keys without a value of the right type, the directory, and a process's own
+/// variables.
 fn not_known(machine: &Machine, config: &Config) -> Option<Found> {
     let odd = |path: &&str| config.get(path).is_some();
     let text = ["logging.level"].into_iter().filter(|path| config.text(path).is_none());
@@ -96,7 +97,7 @@ fn not_known(machine: &Machine, config: &Config) -> Option<Found> {
     let odd: Vec<&str> = text.chain(number).chain(switch).filter(odd).collect();
     if !odd.is_empty() {
         let observed =
-            "these keys hold no value of their kind, and what holds instead is not known";
+            "these keys have values of the wrong type; which value cuFile uses instead is unknown";
         return Some(
             Found::unknown(observed).at(odd.iter().filter_map(|path| at(machine, config, path))),
         );

@@ -1,4 +1,4 @@
-//! What gdscheck printed, where its output is among what was read.
+//! The findings that gdscheck printed, where its output is among the files read.
 
 use gpuio_record::facts::{GdsCheck, GdsGpu, Machine};
 

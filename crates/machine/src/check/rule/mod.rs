@@ -49,7 +49,7 @@ pub struct Rule {
     pub question: &'static str,
     /// Why the answer matters for I/O between storage and GPUs.
     pub why: &'static str,
-    /// What fixes it in general; a finding has it for the very device.
+    /// The general fix; a finding has the one for the device itself.
     pub fix: &'static str,
     pub source: &'static str,
     /// Evaluates the machine. Returns at least one finding, also when all is well.
@@ -98,9 +98,8 @@ pub fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.name == name)
 }
 
-/// What these rules find on a machine: in their order, and of each the gravest first. What a rule
-/// finds at several locations is one finding. Of a machine whose lists are not whole a pass counts
-/// for what was read, and says so.
+/// Findings in rule order, worst first. Findings of one rule at several locations are one finding.
+/// If the machine's lists are incomplete, a pass covers only what was read, and says so.
 #[must_use]
 pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let listed = machine.listed;
@@ -108,7 +107,7 @@ pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in rules {
         let mut found = (rule.evaluate)(machine);
-        // What gdscheck printed is said to be that.
+        // A result that gdscheck printed names gdscheck as its source.
         let rests_on_a_part = |one: &&mut Found| {
             !whole && one.severity == Severity::Pass && !one.observed.starts_with("gdscheck ")
         };

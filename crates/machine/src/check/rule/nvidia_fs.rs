@@ -87,7 +87,7 @@ fn from_gdscheck(machine: &Machine) -> Option<Found> {
     })
 }
 
-/// What to do where no storage goes by nvidia-fs. A version that NVIDIA's gdscheck prints does not
+/// The advice where no storage goes by nvidia-fs. A version that NVIDIA's gdscheck prints does not
 /// show whether the module is loaded, and a loaded one may have no storage driver registered.
 fn fix_of(check: &GdsCheck) -> &'static str {
     // From 1.16 on it prints the least version instead of one where the module is not loaded.

@@ -1,4 +1,4 @@
-//! What the kernel's own peer-to-peer DMA needs.
+//! The needs of the kernel's own peer-to-peer DMA.
 
 use gpuio_record::facts::{Fact, Machine};
 
@@ -57,7 +57,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     found
 }
 
-/// Of a kernel before 6.2, that it is too old.
+/// Reports a kernel before 6.2 as too old.
 fn release(machine: &Machine) -> Option<Found> {
     let Some(release) = machine.host.kernel.release.as_deref() else {
         return Some(Found::unknown("the kernel's release was not read"));

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     evaluate,
 };
 
-/// What one thread of a deep load has in flight.
+/// The I/Os in flight of one thread of a deep load.
 const ENOUGH: u64 = 128;
 
 fn evaluate(machine: &Machine) -> Vec<Found> {

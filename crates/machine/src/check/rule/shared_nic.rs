@@ -114,7 +114,7 @@ mod tests {
         assert!(evaluate(&machine)[0].observed.ends_with("no route"));
     }
 
-    /// What Linux 6.1 shows for a second mount of one server by another address.
+    /// Linux 6.1 shows this for a second mount of one server by another address.
     #[test]
     fn a_mount_that_joined_another_s_connection_is_named() {
         let mounts = vec![sample::nfs("/a", "tcp", "eth0"), sample::nfs("/b", "tcp", "eth0")];

@@ -10,9 +10,9 @@ pub(super) const RULE: Rule = Rule {
     name: "shared-uplink",
     question: "Does the link above a switch carry all that its network cards and GPUs move through \
            host memory?",
-    why: "What goes directly between card and GPU stays inside the switch. What goes through host \
-          memory (NFS over TCP, compatibility mode, copies of the GPU) takes the switch's one link \
-          to the root complex, which cards and GPUs below it share.",
+    why: "Bytes that go directly between card and GPU stay inside the switch. Bytes that go \
+          through host memory (NFS over TCP, compatibility mode, copies of the GPU) take the \
+          switch's one link to the root complex, which cards and GPUs below it share.",
     fix: "Read into GPUs below the same switch over RDMA, or reach the server through a card of \
            another switch.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, nvidia-smi topo of a \
@@ -129,7 +129,7 @@ fn megabits(nic: &NicFacts) -> Option<u64> {
     Some(rdma.max(net)).filter(|rate| *rate > 0)
 }
 
-/// What the lanes signal in one direction, before the line code: more it can't carry.
+/// The signal rate of the lanes in one direction, before the line code: an upper bound.
 fn link_megabits(lanes: Lanes) -> Option<u64> {
     lanes.mega_transfers.zip(lanes.width).map(|(mega, width)| mega * width)
 }

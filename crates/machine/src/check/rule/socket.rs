@@ -55,7 +55,7 @@ fn cards(machine: &Machine) -> Vec<Placed> {
     placed_nics(machine).into_iter().chain(unplaced).collect()
 }
 
-/// What `others` of one kind are to the GPUs; nothing where there are none.
+/// How near `others` of one kind are to the GPUs; nothing where there are none.
 fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
     if others.is_empty() {
         return None;
@@ -79,7 +79,7 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
             alone.push(name.to_owned());
         }
     }
-    // What a list that is not whole lacks may be near.
+    // A device that is missing from an incomplete list may be near.
     let listed = machine.listed;
     let whole = listed.pci && if kind == DRIVE { listed.block } else { listed.nics };
     if !whole {

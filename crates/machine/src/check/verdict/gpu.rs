@@ -1,4 +1,4 @@
-//! What every mode with a GPU needs of it.
+//! The needs of every mode with a GPU.
 
 use gpuio_record::facts::Fact;
 

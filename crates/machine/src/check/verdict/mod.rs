@@ -35,7 +35,7 @@ pub enum Gpu<'m> {
     None,
 }
 
-/// What will work between a mount and a GPU.
+/// Which modes work between a mount and a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub path: String,
@@ -45,7 +45,7 @@ pub struct Verdict {
     pub fs_type: String,
     /// Options of the mount and of its file system, each once, with commas between.
     pub mount_options: String,
-    /// What it lies on, from the mount down to each drive or to the server.
+    /// The storage below the mount, down to each drive or to the server.
     pub storage: Vec<String>,
     pub gpu: String,
     /// Its coherent link to the processor; `null` where none is known.
@@ -70,7 +70,7 @@ pub struct ModeVerdict {
     pub is: &'static str,
     /// `yes` where every need is met, `no` where one is not, else `unknown`.
     pub works: Answer,
-    /// What it needs, each with what was found.
+    /// The needs, each with the finding on it.
     pub needs: Vec<Need>,
     /// Where these needs are from.
     pub source: &'static str,

@@ -14,7 +14,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Of needs that must all be met: one that is not decides, then one that is not known.
+    /// The answer for needs that must all be met: one `No` decides, then one `Unknown`.
     pub(crate) fn of_all(answers: impl Iterator<Item = Answer> + Clone) -> Answer {
         let has = |wanted| answers.clone().any(|answer| answer == wanted);
         if has(Answer::No) {
@@ -37,7 +37,7 @@ impl Answer {
     }
 }
 
-/// What a need is about, in the order in which evidence is shown.
+/// The subject of a need, in the order in which evidence is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum About {
@@ -86,9 +86,9 @@ impl About {
 pub struct Need {
     pub about: About,
     pub met: Answer,
-    /// What was found; of an unknown, why it is not known.
+    /// The finding; for an unknown, the reason.
     pub found: String,
-    /// What meets it, or answers it.
+    /// The step that meets the need, or answers it.
     pub fix: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a mount lies on, in words.
+//! The storage below a mount, in words.
 
 use gpuio_record::facts::{BlockDevice, BlockKind, Machine, MountedStorage};
 

@@ -7,8 +7,8 @@ use super::{Answer, ModeVerdict, Verdict};
 /// More layers and drives than this are cut, and the number of the rest is printed.
 const LINES: usize = 12;
 
-/// The pair, what the mount lies on, and each mode with what decides: what is lacking, else what is
-/// not known, else what is met.
+/// The pair, the storage below the mount, and each mode with the needs that decide: those lacking,
+/// else those unknown, else those met.
 #[must_use]
 pub fn section(verdict: &Verdict) -> Section {
     let mut section = Section::default();

@@ -42,11 +42,11 @@ pub struct Why {
     pub conclusion: String,
     /// Which way the bytes go, with each library.
     pub ways: Vec<Way>,
-    /// What the mount lies on, from the mount down to each drive or to the server.
+    /// The storage below the mount, down to each drive or to the server.
     pub storage: Vec<String>,
     /// Each fact that decides, once.
     pub evidence: Vec<Evidence>,
-    /// What would make each direct mode work that does not.
+    /// The changes that would make each direct mode work that does not.
     pub changes: Vec<Change>,
 }
 
@@ -65,17 +65,17 @@ pub struct Evidence {
     pub about: About,
     /// Whether it is as the modes need it.
     pub met: Answer,
-    /// What was found; of an unknown, why it is not known.
+    /// The finding; for an unknown, the reason.
     pub found: String,
     /// The modes that need it.
     pub modes: Vec<&'static str>,
 }
 
-/// What a direct mode lacks.
+/// The needs that a direct mode lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     pub mode: &'static str,
-    /// What to do, in order; of a mode that can't work here, nothing.
+    /// The steps, in order; none for a mode that can't work here.
     pub steps: Vec<String>,
     /// Why nothing on this machine makes it work; `null` where something may.
     pub impossible: Option<String>,
@@ -289,7 +289,7 @@ fn evidence(verdict: &Verdict) -> Vec<Evidence> {
     all
 }
 
-/// What each direct mode for this kind of file system lacks; none where one works.
+/// The needs that each direct mode for this kind of file system lacks; none where one works.
 fn changes(verdict: &Verdict) -> Vec<Change> {
     let modes = modes_of_this_kind(verdict);
     if modes.iter().any(|mode| mode.works == Answer::Yes) {

@@ -14,11 +14,11 @@ pub const CUFILE_PAGE: &str = "cuFile: ";
 /// All that was read of a process.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// What it has mapped and open.
+    /// Its mapped libraries and open files.
     pub process: ProcessUse,
     /// Its live page; unknown where it has none that may be read.
     pub page: Fact<LivePage>,
-    /// What it moved while it was watched.
+    /// The bytes that it moved while it was watched.
     pub io_now: Fact<IoNow>,
     pub nvidia_fs: NvidiaFs,
     /// The verdict on each mount of its files, with a GPU whose node it has open.
@@ -52,7 +52,7 @@ pub struct Moved {
     pub written_bytes: u64,
 }
 
-/// What a process moved while it was watched.
+/// The bytes that a process moved while it was watched.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IoNow {
     /// How long it was watched.
@@ -87,9 +87,9 @@ pub struct ProcessWhy {
     /// The conclusion in one or two sentences.
     pub conclusion: String,
     pub page: Fact<LivePage>,
-    /// What it has mapped and open.
+    /// Its mapped libraries and open files.
     pub process: ProcessUse,
-    /// What it moved while it was watched.
+    /// The bytes that it moved while it was watched.
     pub io_now: Fact<IoNow>,
     pub nvidia_fs: NvidiaFs,
     /// The verdict on each mount of its files.
@@ -248,7 +248,7 @@ pub(super) fn size(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }
 
-/// What a live page counted decides, before all that is predicted.
+/// The counts of a live page decide, before anything predicted.
 fn by_page(seen: &Seen, page: &LivePage) -> (Answer, String) {
     let sum = |through: Through| -> u64 {
         let of = page.moved.iter().filter(|moved| moved.through() == through);
@@ -291,7 +291,7 @@ fn by_nvidia(seen: &Seen) -> (Answer, String) {
     (gds, format!("It uses NVIDIA's libcufile. {way}"))
 }
 
-/// What nodes, files and verdicts leave open for calls of NVIDIA's library.
+/// The answer from nodes, files and verdicts for calls of NVIDIA's library.
 fn judged(seen: &Seen) -> (Answer, String) {
     let nodes = match nvidia_fs_nodes(seen) {
         Fact::Known(nodes) => nodes,

@@ -39,7 +39,7 @@ pub(super) fn next(page: &mut Document, commands: &[String]) {
 }
 
 pub(super) fn changes(page: &mut Document, changes: &[Change]) {
-    const TITLE: &str = "What would turn GDS on";
+    const TITLE: &str = "Changes that would turn GDS on";
     let reasons: Vec<&String> = changes.iter().filter_map(|one| one.impossible.as_ref()).collect();
     if let (Some(first), true) = (reasons.first(), reasons.len() == changes.len())
         && reasons.iter().all(|reason| reason == first)
@@ -69,7 +69,7 @@ fn evidence(page: &mut Document, why: &Why) {
     let options = options.map(|options| Item::new("mount options", options));
     let link = why.coherent.as_ref();
     let link = link.map(|link| Item::new("GPU's own link", crate::check::coherent::words(link)));
-    // What is as it should be shares a line for each subject.
+    // Evidence in good order shares one line for each subject.
     let same = |a: &super::Evidence, b: &super::Evidence| (a.about, a.met) == (b.about, b.met);
     let found = why.evidence.chunk_by(same).map(|group| {
         let mark = match group[0].met {

@@ -2,7 +2,7 @@
 
 use super::{megabits, share};
 
-/// What carries file data over a network.
+/// The protocol that carries file data over a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// TCP over IPv4 with time stamps.

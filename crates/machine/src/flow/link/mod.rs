@@ -1,5 +1,5 @@
-//! What links carry: line code and packets' own bytes off the wire's bits. All rates are bytes per
-//! second in one direction.
+//! The rates of links: line code and the packets' own bytes are taken off the wire's bits. All
+//! rates are bytes per second in one direction.
 
 mod ethernet;
 mod infiniband;

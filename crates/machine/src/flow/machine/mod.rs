@@ -11,7 +11,7 @@ use crate::flow::expectation::{IOS, Laid, expectation};
 use crate::flow::processors::Processors;
 use crate::flow::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
 
-/// What each stream should reach on this machine while all of them run, and all together.
+/// The expected rates on this machine of each stream while all of them run, and of all together.
 ///
 /// Bytes go from drives, or from the card that leads to a server, over the links above them: by
 /// [`crate::flow::By::Host`] up to the root and, for GPU memory, down again over the GPU's links;
@@ -19,8 +19,8 @@ use crate::flow::{End, Expectation, Figures, Io, Load, Network, Storage, Stream}
 /// full rate; a drive's flash, and a SATA link, shares its time between reads and writes.
 ///
 /// Not counted, as [`gpuio_record::Expected::because`] notes: links whose speed is not known;
-/// memory and the interconnect of processors, unless there are figures for them. What peers can
-/// do through a root complex is not known (makers do not report it), so such streams only have a
+/// memory and the interconnect of processors, unless there are figures for them. The rate of peers
+/// through a root complex is not known (makers do not report it), so such streams only have a
 /// bound.
 #[must_use]
 pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> Expectation {

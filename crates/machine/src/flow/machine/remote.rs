@@ -9,7 +9,7 @@ use crate::flow::link::{self, Transport};
 use crate::flow::portion::{NETWORK, PORT, SERVER, SERVER_PORTS};
 use crate::flow::{Load, PortFigures, ServerFigures, Stream};
 
-/// What a port of the machine carries.
+/// The rate of a port of the machine.
 struct PortRate {
     bytes_per_s: f64,
     /// The part of the bits on the wire that is data.

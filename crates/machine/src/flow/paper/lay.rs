@@ -12,7 +12,7 @@ use crate::flow::{Io, Load, Network};
 pub struct Port {
     /// Bytes of data per second in one direction.
     pub bytes_per_s: f64,
-    /// What it is, in words.
+    /// Its description.
     pub what: String,
     /// Data goes in one direction at a time.
     pub half_duplex: bool,

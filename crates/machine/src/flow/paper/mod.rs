@@ -105,7 +105,7 @@ pub(crate) struct Job {
     pub(crate) through: Vec<String>,
 }
 
-/// What a described system should deliver.
+/// The expected rates of a described system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
     /// The jobs, as they run at the same time.
@@ -121,15 +121,15 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobAnswer {
     pub name: String,
-    /// What it is, in words.
+    /// The job, in words.
     pub what: String,
-    /// What it should reach.
+    /// The expected rate.
     pub expected: Expected,
     /// Tiers on its path, in the order of the file.
     pub tiers: Vec<TierAnswer>,
 }
 
-/// What a tier does for a job.
+/// The effect of a tier on a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TierAnswer {
     /// The tier's name and what in it is counted.
@@ -164,7 +164,7 @@ impl System {
         read::system(file, text, figures)
     }
 
-    /// What it should deliver.
+    /// The expected rates.
     #[must_use]
     pub fn answer(&self) -> Answer {
         let nodes = self.nodes();

@@ -1,4 +1,4 @@
-//! What pairs should reach.
+//! The expected rates of pairs.
 
 use gpuio_base::units::{human_count, human_decimal_rate, human_ns};
 use gpuio_document::{Columns, List, Look, Section};
@@ -8,7 +8,7 @@ use super::text::alike;
 use super::together;
 use crate::pair::{By, Pair, Pairing};
 
-/// What pairs with the same figures have in common.
+/// The common text of pairs with the same figures.
 #[derive(PartialEq)]
 struct Figures {
     throughput: String,
@@ -73,7 +73,7 @@ pub(crate) fn iops(expected: &Expected) -> String {
     expected.iops.map_or("?".to_owned(), human_count)
 }
 
-/// What limits it, or what is not known.
+/// Its bottleneck, or the missing facts.
 fn limit(expected: &Expected) -> Vec<String> {
     let bound = if expected.bytes_per_s.is_some() { "limited by" } else { "bounded by" };
     let bottleneck = expected.bottleneck.iter().map(|what| format!("{bound} {what}"));

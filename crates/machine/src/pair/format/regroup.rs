@@ -7,7 +7,7 @@ use super::together;
 use crate::pair::regroup::Group;
 use crate::pair::{By, PairExpected, Regroup};
 
-/// What to make of each array, and the commands as a suggestion.
+/// Advice for each array, with the commands as a suggestion.
 pub(super) fn section(all: &[Regroup], section: &mut Section) {
     for regroup in all {
         let mount = regroup.mount.as_ref().map(|mount| format!(" ({mount})")).unwrap_or_default();

@@ -26,7 +26,7 @@ pub enum NoJobFile {
     Name { host: String, name: String },
 }
 
-/// What a rank opens in one job, as lines of its place.
+/// The targets that a rank opens in one job, as lines of its place.
 type Lines = String;
 
 /// The job file: the same jobs for all ranks, and a section `[place HOSTS/NUMBER]` for what each

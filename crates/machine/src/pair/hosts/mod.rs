@@ -26,7 +26,7 @@ pub struct HostsPlan {
     pub load: Load,
     /// The hosts, in their order.
     pub hosts: Vec<HostPlan>,
-    /// What all should reach together while all run; `null` until it was computed.
+    /// The expected rate of all together while all run; `null` until it was computed.
     pub total: Option<Expected>,
     /// Notes about all, as sentences.
     pub notes: Vec<String>,
@@ -43,7 +43,7 @@ pub struct HostPlan {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Mounted {
-    /// What is mounted: the server's name or address, and its export.
+    /// The source of the mount: the server's name or address, and its export.
     pub source: String,
     pub mount_point: String,
     /// The network card that leads to the server; `null` where it is not known.
@@ -100,7 +100,7 @@ fn mounts(machine: &Machine, plan: &Pairing) -> Vec<Mounted> {
     all
 }
 
-/// What a network mount is of.
+/// The source of a network mount.
 fn source(machine: &Machine, given: &Given) -> Option<String> {
     let is_network = given.kind == crate::pair::StoreKind::NetworkMount;
     let mounted = machine.mounts.iter().rev().find(|one| one.mount.mount_point == given.name)?;

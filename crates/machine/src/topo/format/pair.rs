@@ -64,7 +64,7 @@ pub fn pair(explanation: &Explanation) -> Document {
     page
 }
 
-/// What is known where no shared link is: the class shows whether there is one.
+/// The answer where no shared link is known: the class shows whether there is one.
 fn apart(explanation: &Explanation) -> String {
     let route = &explanation.route;
     let ends = [explanation.hops.first(), explanation.hops.last()];

@@ -78,7 +78,7 @@ fn lines(topology: &Topology) -> Vec<Line<'_>> {
     lines
 }
 
-/// What is said of a node below which nothing hangs: devices whose place is unknown may be on it.
+/// The text for a node below which nothing hangs: devices whose place is unknown may be on it.
 pub(super) fn nothing_here(topology: &Topology) -> &'static str {
     if topology.unplaced.is_empty() {
         "no GPU, network card or drive"

@@ -127,7 +127,7 @@ fn arrays_need_of_their_members_what_the_level_costs() {
     let six = of(Level::Raid6, write, 8, random);
     close(six.reads.bytes, 3.0 / 8.0);
     close(six.writes.bytes, 3.0 / 8.0);
-    // Of three members the one left is read in place of data and parity.
+    // The one left of three members is read in place of data and parity.
     close(of(Level::Raid5, write, 3, random).reads.bytes, 1.0 / 3.0);
     // Whole stripes: the parity is written besides.
     let whole = of(Level::Raid5, write, 5, Pattern::Sequential);

@@ -1,4 +1,4 @@
-//! What jobs of a plan should reach on a guide's server.
+//! The expected rates of a plan's jobs on a guide's server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::flow::{Figures, of_jobs};

@@ -81,7 +81,7 @@ fn both_functions_of_a_card_share_its_one_link() {
     assert!(total.bottleneck.as_deref().unwrap().contains("link above 0000:86:00"), "{total:#?}");
 }
 
-/// What `gpuio network` measured through a port stands in the place of the port's speed, for mounts
+/// A port's rate that `gpuio network` measured stands in the place of the port's speed, for mounts
 /// by TCP only, and for each direction by itself.
 #[test]
 fn a_measured_port_is_the_ceiling_of_mounts_by_tcp() {

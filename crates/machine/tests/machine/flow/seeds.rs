@@ -30,7 +30,7 @@ struct Row {
     words: &'static str,
     expected: Expected,
     iops: bool,
-    /// What the bottleneck's words begin with.
+    /// The beginning of the bottleneck's words.
     bottleneck: &'static str,
     /// The figure is a bound, since the document lacks a datum.
     bound: bool,

@@ -264,7 +264,7 @@ fn far_storage_is_left_out_where_there_is_near_and_taken_where_it_is_named() {
     let second = plan(&mounts, &wanted(&["12"], &[], &[]));
     assert_eq!(stores(&second), ["/raid"]);
     assert!(second.pairs[0].network.iter().all(|given| given.name.contains("ib8")), "{second:?}");
-    // What is far from all stays where there is nothing nearer.
+    // A card far from all GPUs stays where there is nothing nearer.
     let none_near = plan(&read(DGX_2), &wanted(&["0"], &[], &[]));
     assert_eq!(none_near.pairs[0].network.len(), 4);
 }

@@ -399,7 +399,7 @@ fn the_newer_guides_fragment_gives_its_advice() {
     let near = route(&topology, "07:00.0", "nvme0n1");
     let far = route(&topology, "0f:00.0", "nvme0n1");
     assert!(near.bridges < far.bridges, "{near:?} {far:?}");
-    // Of a fragment without its root port, 3 bridges may be one switch or parts of two.
+    // A fragment without its root port: 3 bridges may be one switch or parts of two.
     assert_eq!(cell(&topology, "nvme0n1", "nvme1n1"), "?");
 }
 

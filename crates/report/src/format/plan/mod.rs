@@ -13,10 +13,10 @@ use gpuio_record::{Choice, JobPlan, Plan};
 /// resolves to the same plan.
 ///
 /// One section per job in order; `[global]` only has the run's name. Every setting is written out
-/// exactly (sizes in the largest power of 1024 that divides them, durations likewise). What a job
-/// file cannot set follows as `#` comments: reasons for choices, GPUs, targets and how they are
-/// used, the placement of every thread. A name that no job file can hold (line feeds, outer blanks,
-/// a blank before `#` or `;`) is marked by a comment above it. Ends in a line feed.
+/// exactly (sizes in the largest power of 1024 that divides them, durations likewise). Settings
+/// that a job file cannot have follow as `#` comments: reasons for choices, GPUs, targets and how
+/// they are used, the placement of every thread. A name that no job file can hold (line feeds,
+/// outer blanks, a blank before `#` or `;`) is marked by a comment above it. Ends in a line feed.
 #[must_use]
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! What a job file cannot set, as comments: GPUs, targets, the placement of every thread.
+//! Settings that a job file cannot have, as comments: GPUs, targets, the placement of every thread.
 
 use std::collections::BTreeMap;
 

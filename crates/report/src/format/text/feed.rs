@@ -144,7 +144,7 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
     )
 }
 
-/// What the batches took against what they were to, and the storage alone.
+/// The times of the batches against those that they were to keep, and the storage alone.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
@@ -170,7 +170,7 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     ))
 }
 
-/// What the tier in host memory did, its bytes apart from those of storage.
+/// The counts of the tier in host memory, its bytes apart from those of storage.
 fn tier(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
     let (kept, seen) = (plan.tier?, found.tier?);
     let all = seen.hits.saturating_add(seen.misses);
@@ -284,7 +284,7 @@ fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
     lines
 }
 
-/// What a run of MLPerf Storage would have to keep and this one did not.
+/// The rules of MLPerf Storage that this run did not keep.
 fn rules(rules: &[FeedRule]) -> Vec<String> {
     let words = |rule: &FeedRule| match rule.kept {
         Some(true) => None,

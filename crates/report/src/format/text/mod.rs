@@ -38,7 +38,7 @@ pub fn render_text(record: &Record, width: u16) -> String {
     render_text_with(record, width, Show::default())
 }
 
-/// What text shows on demand.
+/// Parts of the text that are shown on demand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Show {
     /// The evidence for every job and its readings.

@@ -16,7 +16,7 @@ use crate::number::time;
 use crate::verification;
 use crate::workload::{blocks_short, is_mix, jobs, load_word, rw_of, rw_short};
 
-/// What a cell of a line says.
+/// The content of a cell of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Of {
     Job,

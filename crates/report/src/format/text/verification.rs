@@ -1,4 +1,4 @@
-//! What verification checked and found.
+//! The data that verification checked, and its findings.
 
 use gpuio_document::{Item, Layout, List, Section};
 use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
@@ -63,7 +63,7 @@ fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
     }
 }
 
-/// What was verified.
+/// The data that was verified.
 fn subject(outcome: &VerifyOutcome) -> &'static str {
     match outcome.subject {
         // Old records do not tell these apart.
@@ -77,7 +77,7 @@ fn subject(outcome: &VerifyOutcome) -> &'static str {
     }
 }
 
-/// What was checked and where.
+/// The data that was checked, and where.
 fn checked(outcome: &VerifyOutcome) -> String {
     let mut parts = Vec::new();
     if outcome.timed_blocks > 0 {
@@ -122,7 +122,7 @@ fn trouble(section: &mut Section, job: &str, outcome: &VerifyOutcome, mark: &str
     section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, mismatches));
 }
 
-/// What a header of fio's begins with, as a word of the record.
+/// The beginning of a header of fio's, as a word of the record.
 const FIO_MAGIC: &str = "0x000000000000acca";
 
 fn mismatch_words(mismatch: &VerifyMismatch) -> String {

@@ -31,7 +31,7 @@ const WIDE: f64 = 10.0;
 
 /// A plot.
 pub(super) struct Plot {
-    /// What is drawn of which load.
+    /// The figure and the load that it draws.
     pub(super) title: String,
     /// How to read it.
     pub(super) note: String,
@@ -217,7 +217,7 @@ fn marks(
     places.into_iter().filter_map(mark).collect()
 }
 
-/// What rows have in common: direction and order, block, threads, depth.
+/// The words that rows have in common: direction and order, block, threads, depth.
 fn common(rows: &[Row<'_>], except: &str) -> String {
     let first = &rows[0];
     let mut words: Vec<String> = Vec::new();

@@ -12,7 +12,7 @@ const INTERVALS: u32 = 40;
 /// Bytes that the job read in its first interval.
 const FIRST: f64 = 3.0e9;
 
-/// What the job read in an interval, in bytes per second: up and down around [`FIRST`].
+/// The job's reads in an interval, in bytes per second: up and down around [`FIRST`].
 fn rate(nth: u32) -> f64 {
     FIRST + 4.0e8 * (f64::from(nth) / 5.0).sin()
 }
@@ -30,7 +30,7 @@ fn device(probe: &str, device: &str, figures: Vec<FigureSeries>) -> DeviceSeries
 
 fn devices() -> Vec<DeviceSeries> {
     let none = |key| figure(key, |_| Some(0.0));
-    // What the drive did in the eleventh interval nobody knows.
+    // The drive's work in the eleventh interval is unknown.
     let known = |nth: u32, value: f64| (nth != 10).then_some(value);
     vec![
         device(

@@ -30,7 +30,7 @@ const LIST: usize = 16 << 10;
 /// Alignment of entries in a slot, bytes; files may require more.
 const ALIGN: usize = 4 << 10;
 
-/// What the entries of a run have in common.
+/// The common part of the entries of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunKind {
     device: u32,
@@ -46,7 +46,7 @@ pub(super) struct Run {
     slot_offsets: Vec<usize>,
 }
 
-/// What is to be done next.
+/// The next work.
 #[derive(Debug)]
 pub(super) enum Taken {
     Run(Run),

@@ -1,4 +1,4 @@
-//! What the keys do, what the columns of the selected table are, and what is absent.
+//! The help: keys, columns of the selected table, and what is absent.
 
 use gpuio_base::units::paragraph;
 use ratatui::style::{Modifier, Style};

@@ -1,5 +1,5 @@
-//! A stand-in for `libdcgm.so.4`: the functions that gpuio calls, over two made-up GPUs. What it
-//! does depends on the address of the host engine. Tests compile it with rustc into a shared
+//! A stand-in for `libdcgm.so.4`: the functions that gpuio calls, over two made-up GPUs. Its
+//! behaviour depends on the address of the host engine. Tests compile it with rustc into a shared
 //! object; it is no part of any crate.
 //!
 //! Its structure is written down again from dcgm_structs.h, so that a mistake in the crate's own

@@ -1,4 +1,4 @@
-//! What a job and the concurrent computation cost each other. Pure.
+//! How much a job and the concurrent computation slow each other. Pure.
 
 use gpuio_base::units::human_ns;
 use gpuio_record::{
@@ -19,7 +19,7 @@ const TIME_LEAST_NS: u64 = 1_000_000_000;
 /// A GPU that was busy for less of the time is not what was requested.
 const BUSY_LEAST_PERCENT: f64 = 95.0;
 
-/// What the threads of a group learned, by GPU.
+/// The measurements of the threads of a group, by GPU.
 #[derive(Debug)]
 pub(in crate::run) struct Learned {
     pub(super) gpus: Vec<(u32, Computed)>,

@@ -441,7 +441,7 @@ fn each_case_has_its_outcome() {
     }
 }
 
-/// What a rule's text makes of findings: all of it is to be in the table.
+/// The outcomes in a rule's text: the table must have all of them.
 #[test]
 fn each_outcome_that_a_rule_can_have_is_a_case() {
     let makes: [(&str, &[Severity]); 11] = [
@@ -472,7 +472,7 @@ fn each_outcome_that_a_rule_can_have_is_a_case() {
     }
 }
 
-/// What was not read can make an outcome unknown, and never good or bad.
+/// Data that was not read can make an outcome unknown, and never good or bad.
 #[test]
 fn lists_that_were_not_read_to_their_end_leave_it_unknown() {
     for rule in RULES {

@@ -17,7 +17,7 @@ pub struct Mode {
     pub is: &'static str,
     /// Where its needs are from.
     pub source: &'static str,
-    /// What it needs of a pair; it works where all of them are met.
+    /// The needs for a pair; the mode works where all of them are met.
     pub needs: fn(&Pair<'_>) -> Vec<Need>,
 }
 

@@ -109,7 +109,7 @@ fn active_card(pair: &Pair<'_>) -> Need {
     }
 }
 
-/// What shows the states of ports.
+/// Commands that show the states of ports.
 const SHOWN: &str = "`ibv_devinfo` or `rdma link` shows them";
 
 /// Whether a port of an RDMA device is active: by its state, or as its interface is up.

@@ -7,7 +7,7 @@ use gpuio_base::units::markup;
 /// Width of a character at a size, in tenths of it.
 const CHAR_TENTHS: u32 = 6;
 
-/// What is drawn so far.
+/// The drawing so far.
 #[derive(Debug, Default)]
 pub(super) struct Draw {
     pub(super) out: String,

@@ -323,7 +323,7 @@ impl Layout {
         if widest == 0 { 0 } else { widest.min(MOUNTS) + EDGE }
     }
 
-    /// What is mounted from each device, next to the matrix.
+    /// The mounts of each device, next to the matrix.
     pub(super) fn mounts(&self, draw: &mut Draw, x: u32) {
         for row in self.rows.iter().filter(|row| !row.mounts.is_empty()) {
             draw.open(&row.mounts);
@@ -372,7 +372,7 @@ fn shorten(text: &str, space: u32) -> String {
     head.chain(['…']).chain(text.chars().skip(all - half)).collect()
 }
 
-/// What is mounted from a function. The function does not show on which of its disks that is.
+/// The mounts of a function. The function does not show on which of its disks that is.
 fn mounts(knot: &Knot) -> String {
     match (knot.names.as_slice(), knot.mounts.is_empty()) {
         ([first, .., last], false) => format!("{first} to {last}: {}", knot.mounts.join(", ")),

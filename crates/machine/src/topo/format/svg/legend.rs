@@ -1,4 +1,4 @@
-//! What colours and lines mean, and the notes.
+//! The legend: colours, lines and notes.
 
 use super::draw::{Draw, width};
 use super::style::of_class;

@@ -18,13 +18,13 @@ const STEP: u32 = 7;
 /// Brackets side by side at most; further ones are drawn over the last.
 const MOST: u32 = 12;
 
-/// What the picture shows of NVLinks.
+/// The NVLinks in the picture.
 pub(super) struct NvLinks {
-    /// Of each GPU on NVSwitches: its index among the devices, links, bytes per second of all.
+    /// For each GPU on NVSwitches: its index among the devices, links, bytes per second of all.
     switched: Vec<(usize, u32, Option<u64>)>,
     /// Pairs that are joined directly, with their links.
     direct: Vec<(usize, usize, u32)>,
-    /// What is there, or why it is not known.
+    /// The NVLinks there are, or why they are not known.
     pub(super) sentence: String,
 }
 
