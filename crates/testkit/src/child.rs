@@ -32,7 +32,7 @@ pub fn command(name: &str) -> Command {
     command
 }
 
-/// What comes of a [`command`], which must end and must have run its test.
+/// Runs a [`command`], which must end and must have run its test; its output.
 pub fn run(command: &mut Command) -> Output {
     let directory = tempfile::tempdir().unwrap();
     let [out, err] = ["out", "err"].map(|name| directory.path().join(name));
@@ -59,7 +59,7 @@ pub fn run(command: &mut Command) -> Output {
     Output { status, stdout, stderr }
 }
 
-/// What comes of that test with these variables.
+/// Runs that test with these variables; its output.
 pub fn output(test: impl Fn(), environment: &[(&str, &str)]) -> Output {
     run(command(name(test)).envs(environment.iter().copied()))
 }

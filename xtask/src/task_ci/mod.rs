@@ -106,8 +106,8 @@ fn step_with_outcome(
     result.map(drop)
 }
 
-/// What this process and those of its children that are over have taken (proc_pid_stat(5), fields
-/// 14 to 17); 0 where that can't be read.
+/// Processor time of this process and of its children that are over (proc_pid_stat(5), fields 14
+/// to 17); 0 where that can't be read.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -194,7 +194,7 @@ fn trees_in_memory() -> Option<&'static str> {
     (space.f_bavail.saturating_mul(space.f_frsize) >= 1 << 30).then_some(AT)
 }
 
-/// What test programs find in their environment.
+/// The environment that test programs get.
 fn test_envs(python: Option<&Path>) -> Vec<(&'static str, OsString)> {
     let mut envs = Vec::new();
     envs.extend(python.map(|python| (packages::PYTHON, python.as_os_str().to_owned())));

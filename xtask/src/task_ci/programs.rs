@@ -1,8 +1,8 @@
 //! The test programs: built once by cargo, then started some at a time.
 //!
 //! `cargo test` runs one program after another, and most programs end with tests that wait. Here a
-//! program starts as soon as another has ended, the largest first. What a program prints is shown
-//! when it has ended, so that no two mix; of what tests that pass print, only why they did not do
+//! program starts as soon as another has ended, the largest first. Its output is shown when it has
+//! ended, so that no two mix. The output of tests that pass is left out, except why they did not do
 //! all that they could.
 
 use std::ffi::OsString;
@@ -42,7 +42,7 @@ pub(super) struct How<'a> {
 pub(super) struct Programs {
     /// The largest first.
     programs: Vec<Program>,
-    /// What `cargo test` adds to the loader's path: the shared objects that it has built.
+    /// The loader's path with cargo's addition: the shared objects that it has built.
     libraries: OsString,
 }
 
@@ -263,7 +263,8 @@ mod tests {
     #[test]
     fn what_tests_leave_out_is_shown_once_a_test() {
         let output = "running 3 tests\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\n\
-                      much\nSKIPPED: no disk\nskipped: no GPU\n\n---- b stdout ----\nskipped: x\n\n\n\
+                      much\nSKIPPED: no disk\nskipped: no GPU\n\n---- b stdout ----\nskipped: x\n\n\
+                      \n\
                       successes:\n    a\n    b\n\nfailures:\n\n---- c stdout ----\nit is wrong\n\n\
                       failures:\n    c\n\ntest result: FAILED. 2 passed; 1 failed; 0 ignored";
         let lines = without_successes(output);

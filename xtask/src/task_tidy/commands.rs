@@ -1,9 +1,9 @@
 //! Verbs and flags of gpuio in README and docs that the program does not have.
 //!
-//! What it has is read from the committed help texts, which a test holds against the program, and
-//! from the tables of job-file keys, each of which is a flag of `bench` and `sweep`. A flag counts
-//! as gpuio's where the first word of its command is `gpuio`, or a launcher's whose program is; a
-//! flag alone must be one of any verb, or of a program that the pages speak of.
+//! The verbs and flags are read from the committed help texts, which a test holds against the
+//! program, and from the tables of job-file keys, each of which is a flag of `bench` and `sweep`.
+//! A flag counts as gpuio's where the first word of its command is `gpuio`, or a launcher's whose
+//! program is; a flag alone must be one of any verb, or of a program that the pages speak of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ const OTHERS: [(&str, &[&str]); 6] = [
     ("nvidia-smi", &["query-gpu"]),
 ];
 
-/// What the program takes: each verb with its flags, without their dashes.
+/// The program's verbs, each with its flags, without their dashes.
 struct Program {
     verbs: BTreeMap<String, BTreeSet<String>>,
     keys: BTreeSet<String>,
@@ -111,7 +111,7 @@ impl Program {
         findings
     }
 
-    /// What of a command gpuio does not have.
+    /// The words of a command that gpuio does not have.
     fn command(&self, text: &str) -> Vec<String> {
         text.split("&&").flat_map(|part| self.one(part)).collect()
     }

@@ -359,7 +359,7 @@ fn findings_are_sorted_by_file_and_line() {
     assert_eq!(order, [(1, "files"), (2, "environment"), (3, "unsafe")]);
 }
 
-/// What is found in a page beside a help of two verbs and a table of keys.
+/// The findings in a page beside a help of two verbs and a table of keys.
 fn commands_of(page: &str) -> Vec<(usize, String)> {
     let help = "crates/cli/tests/cli/snapshots/cli__help__";
     let files = [

@@ -120,7 +120,7 @@ pub(super) fn csv_columns() -> String {
 
 pub(super) fn comparisons() -> String {
     let mut page =
-        "# What comparisons refuse\n\nA difference in one of these decides the figures, \
+        "# Comparisons that are refused\n\nA difference in one of these decides the figures, \
                     and `gpuio compare` [refuses it](../compare.md#what-is-refused) unless a flag \
                     permits it; without a flag it is shown.\n\n\
                     | Key | What | Lets it differ |\n| --- | --- | --- |\n"

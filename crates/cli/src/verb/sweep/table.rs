@@ -90,7 +90,7 @@ pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
 /// The table of results, and the next steps.
 pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Document {
     let sweep = &directory.sweep;
-    // What a run printed, and what a preset has to say, may have lines.
+    // A run's output and a preset's remarks may have lines.
     let paragraph = |text: String| {
         let mut section = Section::default();
         text.lines().for_each(|line| _ = section.paragraph(line));

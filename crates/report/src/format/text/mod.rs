@@ -59,7 +59,7 @@ pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
     render_text_with(record, width, Show { evidence: true, per_rank: false })
 }
 
-/// What text, Markdown and HTML say.
+/// The document that text, Markdown and HTML print.
 pub(super) fn document(record: &Record, show: Show) -> Document {
     // Names come from users, devices and other people's files.
     let record = &printable::record(record);
