@@ -2,13 +2,14 @@
 """Several GPUs of one machine: what all together reach against one, and one read for all of them.
 
   benches/several_gpus.py GPUIO DIRECTORY [--rounds 3] [--milliseconds 600] [--threads 12]
-                          [--gib 4] [--only REGEX] [--gpu all]
+                          [--gib 4] [--only REGEX] [--gpu all] [--seconds 300]
 
 GPUIO is the release binary; DIRECTORY, on the file system to use, gets a file of --gib GiB, which stays
 and is read into the page cache first. Each round runs every row once for each GPU alone (--threads
 threads) and once for all (--threads for each GPU), in random order. Medians, and the median (least to
 most) of the rounds' own ratios to the sum of the single GPUs. Then fan-out: each block is read once and
 placed in all GPUs, against one job for each GPU that reads everything, at the same number of threads.
+After --seconds no row is begun any more: the tables have the rounds that there are.
 """
 import argparse
 import json
@@ -18,6 +19,7 @@ import re
 import statistics
 import subprocess
 import tempfile
+import time
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # Path, block, order.
@@ -106,15 +108,17 @@ def main():
     parser.add_argument("--gib", type=int, default=4)
     parser.add_argument("--only", default=".")
     parser.add_argument("--gpu", default="all")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     args = parser.parse_args()
+    until = time.monotonic() + args.seconds
     machine = Machine(args.gpuio, args.directory, args.gib, args.gpu, args.milliseconds, args.threads)
     each = [f"{machine.name}{index}" for index in machine.indices]
     rows = [row for row in ROWS if re.search(args.only, f"{row[0]} {size(row[1])}")]
     found, refused = {row: [] for row in rows}, {}
     for _ in range(args.rounds):
         for row in random.sample(rows, len(rows)):
-            if row in refused:
-                continue
+            if row in refused or time.monotonic() > until - args.seconds / 5:
+                continue  # A fifth of the time is for fan-out.
             try:
                 if row[0] == "host":
                     one = machine.run(*row, "", args.threads)
@@ -150,6 +154,8 @@ def main():
         read, placed, separate = [], [], []
         try:
             for _ in range(args.rounds):
+                if time.monotonic() > until:
+                    break
                 one = machine.fan_out(block)
                 read.append(one[0] / GIB)
                 placed.append(one[1] / GIB)
@@ -158,6 +164,8 @@ def main():
             print(f"- fan-out, {size(block)}: did not run: {str(error)[-250:]}")
             continue
         ratio = [one / other for one, other in zip(placed, separate)]
+        if not ratio:
+            continue
         print(f"| {size(block)} | {spread(read, 1)} | {spread(placed, 1)} | {spread(separate, 1)} | {spread(ratio)} |")
 
 

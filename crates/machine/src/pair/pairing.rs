@@ -1,6 +1,7 @@
 //! The whole answer.
 
 use crate::topo::{Class, DeviceKind, Topology};
+use gpuio_base::units::parse_index_list;
 use gpuio_record::Expected;
 use gpuio_record::facts::Machine;
 use serde::Serialize;
@@ -237,23 +238,31 @@ fn pair_with(
     Ok(pairing)
 }
 
-fn wanted_gpus(topology: &Topology, wanted: &[String]) -> Result<Vec<usize>, NotHere> {
+fn wanted_gpus<'w>(topology: &Topology, wanted: &'w [String]) -> Result<Vec<usize>, NotHere> {
     let all: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(index, _)| index).collect();
-    if wanted.is_empty() {
+    // The word that bench takes, too.
+    if wanted.is_empty() || wanted.iter().any(|name| name == "all") {
         return Ok(all);
     }
-    let find = |name: &String| {
-        let number = name.parse::<u32>().ok().map(|number| format!("GPU{number}"));
-        let index = topology.find(number.as_deref().unwrap_or(name));
+    // As in bench: numbers and ranges of them.
+    let each = |given: &'w String| {
+        let names = match parse_index_list(given) {
+            Ok(numbers) => numbers.iter().map(|number| format!("GPU{number}")).collect(),
+            Err(_) => vec![given.clone()],
+        };
+        names.into_iter().map(move |name| (given, name))
+    };
+    let find = |(given, name): (&String, String)| {
+        let index = topology.find(&name);
         index.filter(|index| all.contains(index)).ok_or_else(|| {
             let known: Vec<&str> =
                 all.iter().map(|index| topology.devices[*index].name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let why = format!("no such GPU; there are: {known}");
-            NotHere { flag: "--gpu", name: name.clone(), why }
+            NotHere { flag: "--gpu", name: given.clone(), why }
         })
     };
-    let mut found: Vec<usize> = wanted.iter().map(find).collect::<Result<_, _>>()?;
+    let mut found: Vec<usize> = wanted.iter().flat_map(each).map(find).collect::<Result<_, _>>()?;
     found.sort_unstable();
     found.dedup();
     Ok(found)

@@ -373,6 +373,11 @@ fn what_is_not_here_is_refused_with_what_is() {
         reported(&["16"], &[], &[]).starts_with("--gpu 16: no such GPU; there are: GPU0, GPU1")
     );
     assert!(reported(&["mlx5_0"], &[], &[]).contains("no such GPU"));
+    let [all, ranges, unnamed] = [["all"].as_slice(), &["0-3", "4-15"], &[]].map(|gpus| {
+        let pairing = pair(&machine, &topology, &wanted(gpus, &[], &[])).unwrap();
+        pairing.pairs.iter().map(|pair| pair.gpu.clone()).collect::<Vec<_>>()
+    });
+    assert_eq!((&all, &ranges), (&unnamed, &unnamed));
     assert!(reported(&[], &["raid"], &[]).contains("--mount raid: no mount"));
     assert!(reported(&[], &[], &["nvme77n1"]).contains("no such drive or array"));
     assert!(reported(&[], &[], &["nvme3n1"]).contains("it is part of md1"));
