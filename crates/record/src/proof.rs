@@ -73,8 +73,8 @@ pub enum Source {
     PageCache,
     /// Part storage, part page cache or holes.
     Mixed,
-    /// Nothing: nearly all bytes read lie in holes or in extents that were never written; the kernel
-    /// makes their zeros.
+    /// Nothing: nearly all bytes read lie in holes or in extents that were never written; the
+    /// kernel makes their zeros.
     Holes,
     /// The evidence disagrees, or none is conclusive.
     Unknown,
