@@ -206,7 +206,7 @@ fn jobs_that_run_together_have_the_same_beside_them() {
         bench(dir.path(), "j.ini --dry-run")
     };
     let refused = job("[a]\nbeside=compute\n[b]\n").exits(2);
-    refused.prints(&["job 'b'", "job 'a'", "compute:100% beside it", "put a stonewall"]);
+    refused.prints(&["job 'b'", "job 'a'", "beside=compute:100% (here: off)", "put a stonewall"]);
     let apart = job("[a]\nbeside=compute\n[b]\nstonewall\nbeside=off\n").exits(0);
     assert_eq!(apart.out.matches("beside = compute:100%").count(), 1, "{}", apart.out);
     assert!(apart.out.contains("# the job runs twice, first without"), "{}", apart.out);
