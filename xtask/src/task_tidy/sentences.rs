@@ -8,7 +8,7 @@ const RULE: &str = "sentence";
 /// Words that begin no sentence.
 const OPENERS: [&str; 3] = ["Of", "What", "Whose"];
 /// Whether the rule holds for pages too: README, ARCHITECTURE, CONTRIBUTING and `docs/*.md`.
-const PAGES: bool = false;
+const PAGES: bool = true;
 
 pub(super) fn check(file: &File) -> Vec<Finding> {
     if has_extension(&file.path, "rs") {

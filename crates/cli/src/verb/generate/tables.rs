@@ -109,7 +109,7 @@ pub(super) fn cufile_keys() -> String {
 
 pub(super) fn csv_columns() -> String {
     let mut page = "# Columns of CSV\n\nThe columns of `--format csv`, in their order; [what the \
-                    figures mean](../formats.md#what-the-figures-mean).\n\n\
+                    figures mean](../formats.md#meaning-of-the-figures).\n\n\
                     | Column | Meaning |\n| --- | --- |\n"
         .to_owned();
     for column in gpuio_report::format::csv::columns(&[]) {
@@ -121,8 +121,8 @@ pub(super) fn csv_columns() -> String {
 pub(super) fn comparisons() -> String {
     let mut page =
         "# Comparisons that are refused\n\nA difference in one of these decides the figures, \
-                    and `gpuio compare` [refuses it](../compare.md#what-is-refused) unless a flag \
-                    permits it; without a flag it is shown.\n\n\
+                    and `gpuio compare` [refuses it](../compare.md#refused-comparisons) unless a \
+                    flag permits it; without a flag it is shown.\n\n\
                     | Key | What | Lets it differ |\n| --- | --- | --- |\n"
             .to_owned();
     for aspect in ASPECTS {
