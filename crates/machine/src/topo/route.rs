@@ -275,5 +275,16 @@ fn nvlinks(machine: &Machine, one: &Device, two: &Device) -> Fact<u32> {
     let switched = |peer: &NvLinkPeer| peer.kind == NvLinkEnd::Switch;
     let direct = sum(left, &straight);
     let through = sum(left, &switched).min(sum(right, &switched));
-    Fact::Known(if direct > 0 { direct } else { through })
+    let links = if direct > 0 { direct } else { through };
+    let is_gpu = |peer: &NvLinkPeer| {
+        peer.pci.is_some() && machine.gpus.iter().any(|gpu| gpu.pci == peer.pci)
+    };
+    let lost =
+        |peers: &[NvLinkPeer]| sum(peers, &|peer| peer.kind == NvLinkEnd::Unknown && !is_gpu(peer));
+    match lost(left).min(lost(right)) {
+        lost @ 1.. if links == 0 => {
+            Fact::unknown(format!("{lost} of each are up, and NVML does not say where they lead"))
+        }
+        _ => Fact::Known(links),
+    }
 }

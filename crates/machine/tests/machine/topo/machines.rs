@@ -287,6 +287,32 @@ fn nvlinks_stand_before_pcie_and_beside_it() {
     assert_eq!(cell(&topology, "GPU0", "mlx5_0"), "PIX", "cards have none");
 }
 
+/// A machine may hide the switch from which NVML would know what a link leads to.
+#[test]
+fn links_that_lead_nobody_says_where_are_not_none() {
+    let mut machine = read(DGX_2);
+    let lost = |links| NvLinkPeer {
+        pci: None,
+        kind: NvLinkEnd::Unknown,
+        links,
+        version: Some(6),
+        bytes_per_second: None,
+    };
+    machine.gpus[0].nvlinks = Fact::Known(vec![lost(18)]);
+    machine.gpus[1].nvlinks = Fact::Known(vec![lost(6)]);
+    machine.gpus[2].nvlinks = Fact::Known(vec![]);
+    let to_gpu_4 = NvLinkPeer { pci: machine.gpus[4].pci.clone(), ..lost(2) };
+    machine.gpus[3].nvlinks = Fact::Known(vec![to_gpu_4]);
+    let topology = Topology::of(&machine, &[]);
+    let links = |a: &str, b: &str| route(&topology, a, b).nvlinks.clone();
+    let why = "6 of each are up, and NVML does not say where they lead";
+    assert_eq!(links("GPU0", "GPU1").why(), Some(why));
+    assert_eq!(cell(&topology, "GPU0", "GPU1"), "PIX", "PCIe is known");
+    assert_eq!(links("GPU0", "GPU2"), Fact::Known(0), "one end has none");
+    assert_eq!(links("GPU0", "GPU3"), Fact::Known(0), "that one leads to another GPU");
+    assert!(topology.notes.iter().any(|note| note.contains(why)), "{:?}", topology.notes);
+}
+
 #[test]
 fn what_is_not_known_is_said() {
     let mut machine = read(DGX_2);
