@@ -24,6 +24,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio plan --gpu 0,4 ", "names GPUs of the machine"),
     ("gpuio plan --drive ", "names drives of the machine"),
     ("gpuio topo GPU0 ", "names a GPU and a drive of the machine"),
+    ("gpuio topo --from post.txt", "a text of the reader's: capture/tests"),
+    ("gpuio topo --from topo.txt", "texts of the reader's: capture/tests"),
     ("gpuio topo --from DIR", "a copy of another machine's /sys and /proc: cli/tests/cli/topo.rs"),
     ("gpuio top", "shows devices until it is ended: cli/tests/cli/top.rs"),
     ("gpuio stats PID --interval", "until the process ends: cli/tests/cli/stats.rs"),
@@ -219,7 +221,14 @@ fn documented_commands_run() {
         let text = std::fs::read_to_string(&page).unwrap();
         for line in pages::commands(&text) {
             let starts = LEFT_OUT.iter().map(|(start, _)| *start).chain(PLANNED.iter().copied());
-            let listed = starts.clone().position(|start| line.starts_with(start));
+            // In whole words: `gpuio top` is not `gpuio topo`.
+            let begins = |start: &str| {
+                let rest = line.strip_prefix(start);
+                rest.is_some_and(|rest| {
+                    start.ends_with(['-', ' ']) || !rest.starts_with(char::is_alphanumeric)
+                })
+            };
+            let listed = starts.clone().position(begins);
             listed.into_iter().for_each(|at| seen[at] = true);
             if listed.is_some_and(|at| at < LEFT_OUT.len()) {
                 continue;
