@@ -27,7 +27,6 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio topo --from post.txt", "a text of the reader's: capture/tests"),
     ("gpuio topo --from topo.txt", "texts of the reader's: capture/tests"),
     ("gpuio topo --from DIR", "a copy of another machine's /sys and /proc: cli/tests/cli/topo.rs"),
-    ("gpuio top", "shows devices until it is ended: cli/tests/cli/top.rs"),
     ("gpuio stats PID --interval", "until the process ends: cli/tests/cli/stats.rs"),
     ("gpuio stats --serve", "until it is ended: cli/tests/cli/live_metrics.rs"),
     ("gpuio network ", "needs a second machine: cli/tests/cli/network.rs"),
