@@ -264,7 +264,7 @@ fn nvlinks(machine: &Machine, one: &Device, two: &Device) -> Fact<u32> {
     if left.is_empty() || right.is_empty() {
         return Fact::Known(0);
     }
-    // Links that lead nobody knows where lead between GPUs only where an address is known.
+    // Without an address no link is known to lead between these two.
     if one.pci.is_empty() || two.pci.is_empty() {
         return Fact::unknown("the GPU's PCI address is not known");
     }

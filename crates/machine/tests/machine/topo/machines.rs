@@ -287,9 +287,9 @@ fn nvlinks_stand_before_pcie_and_beside_it() {
     assert_eq!(cell(&topology, "GPU0", "mlx5_0"), "PIX", "cards have none");
 }
 
-/// A machine may hide the switch from which NVML would know what a link leads to.
+/// A virtual machine may hide its NVSwitches.
 #[test]
-fn links_that_lead_nobody_says_where_are_not_none() {
+fn links_of_unknown_end_are_not_none() {
     let mut machine = read(DGX_2);
     let lost = |links| NvLinkPeer {
         pci: None,
