@@ -82,7 +82,7 @@ pub(crate) const NOTHING: &str = "nothing";
 const NOT_REPORTED: OfReading = |_| None;
 
 /// Every aspect, in the order in which differences are shown. They are of results and not of keys
-/// of job files; which key is in one is tested where the keys are (`told_apart` in `job`).
+/// of job files; which key is in one is tested where the keys are (`distinguished` in `job`).
 pub const ASPECTS: &[Aspect] = &[
     Aspect {
         key: "ended",

@@ -14,7 +14,7 @@ const HANG: Duration = Duration::from_secs(300);
 /// The variable that tells a child what to do.
 const CASE: &str = "GPUIO_TEST_CASE";
 
-/// In a child: what it was told to do.
+/// In a child: the case that its parent gave it.
 pub fn case() -> String {
     std::env::var(CASE).expect("run as a child")
 }

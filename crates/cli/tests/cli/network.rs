@@ -103,7 +103,7 @@ fn what_is_not_gpuio_is_refused_on_both_sides() {
             assert!(server.err.read_line(&mut line).unwrap() > 0);
         }
     }
-    // The request has the right version, but asks for streams that nobody has.
+    // The request has the right version, but asks for streams that do not exist.
     let mut stream = TcpStream::connect(&server.at).unwrap();
     let ask = r#"{"Ask":{"direction":"Read","streams":1000000,"ramp":{"secs":0,"nanos":0},"#;
     let ask = format!("{ask}\"runtime\":{{\"secs\":1,\"nanos\":0}}}}}}");

@@ -76,7 +76,7 @@ fn a_killed_run_is_recognised_and_its_page_removed() {
 }
 
 #[test]
-fn two_runs_are_told_apart_and_every_level_says_more() {
+fn two_runs_are_distinguished_and_every_level_says_more() {
     // One scratch, whose runs see each other's pages.
     let one = scratch();
     let two = one.path().join("two");

@@ -21,7 +21,7 @@ pub(crate) struct Kept {
     done: isize,
 }
 
-/// A value that nobody stores.
+/// A value that is never stored.
 const NOT_STORED: isize = 0x1234_5678;
 
 impl Kept {

@@ -153,7 +153,7 @@ fn deflated(bytes: &[u8]) -> usize {
     encoder.finish().unwrap().len()
 }
 
-/// Compressible data, laid out or written, is verified to the last byte, and is told from data of
+/// Compressible data, laid out or written, is verified to the last byte, and differs from data of
 /// the same files that can't be compressed.
 #[test]
 fn compressible_data_is_compressible_and_verified() {

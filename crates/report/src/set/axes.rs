@@ -138,7 +138,7 @@ fn of_ranks(row: &Row<'_>, number: fn(&RanksResult) -> usize) -> Place {
 
 /// The axes of every record. The first chooses the colours. Axes of the load come before those that
 /// follow from it, so that figures fix them first. Keys of job files that are in none are named in
-/// a test where the keys are (`told_apart` in `job`).
+/// a test where the keys are (`distinguished` in `job`).
 const AXES: &[Known] = &[
     ("path", "path", true, Role::Load, |row| (row.plan.path.choice.actual.clone(), None)),
     ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),

@@ -14,6 +14,7 @@ use crate::spec::{JobSpec, Spec};
 mod auto;
 mod ceilings;
 mod defaults;
+mod distinguished;
 mod effects;
 mod errors;
 mod feeds;
@@ -26,7 +27,6 @@ mod parts;
 mod regions;
 mod round_trip;
 mod routes;
-mod told_apart;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -208,7 +208,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 /// A share of the workers' time above which it is said what gpuio's own verification costs.
 const OWN_SHARE: f64 = 0.01;
 
-/// The cost of verification that nobody requested: the rate without it lies between the one shown
+/// The cost of verification that was not requested: the rate without it lies between the one shown
 /// and one that is higher by so much, since I/Os are in flight meanwhile.
 fn own_verification(share: f64) -> Option<String> {
     let more = share / (1.0 - share.min(0.99)) * 100.0;

@@ -1,4 +1,4 @@
-//! Whether results that differ in a key are told apart: `compare` refuses them or shows the
+//! Whether results that differ in a key are distinguished: `compare` refuses them or shows the
 //! difference, and a figure of `report` draws one of them. The lists of both are of results, not
 //! of keys: an entry joins keys (a rate, its I/Os and their arrivals), is about what ran (engine,
 //! path) or has the word of another tool's result. So nothing derives them from the table of keys,
@@ -47,7 +47,7 @@ fn record(plan: Plan) -> Record {
 }
 
 #[test]
-fn every_key_is_told_apart_or_named_here() {
+fn every_key_is_distinguished_or_named_here() {
     // By field: whether `compare` refuses another value, or shows it, and a figure leaves it out.
     let mut fields = BTreeMap::<&str, [bool; 3]>::new();
     let others = [OF_OTHERS, OF_RANKS, &["rdma_url"]].concat();
@@ -81,7 +81,7 @@ fn every_key_is_told_apart_or_named_here() {
         }
     }
     let named = |which: fn([bool; 3]) -> bool| {
-        let those = fields.iter().filter(|(_, told)| which(**told)).map(|(field, _)| *field);
+        let those = fields.iter().filter(|(_, by)| which(**by)).map(|(field, _)| *field);
         those.collect::<Vec<_>>().join(" ")
     };
     let shown = named(|[refused, differs, _]| !refused && differs);
