@@ -29,7 +29,7 @@ const HOST: &str = "crates/host/tests/fixtures";
 const SYSTEMS: &str = "crates/machine/tests/machine/flow/fixtures/seeds";
 const POSTED: &str = "crates/capture/tests/posted";
 const SPECS: &str = "crates/job/tests/fixtures";
-const RECORDS: &str = "crates/compare/tests/fixtures";
+const RECORDS: &str = "crates/report/tests/report/compare/fixtures";
 
 const TARGETS: &[Target] = &[
     Target { name: "job-file", seeds: &[SPECS], run: texts::job_file },
@@ -45,7 +45,7 @@ const TARGETS: &[Target] = &[
     Target { name: "cufile-json", seeds: &["fuzz/seeds/cufile"], run: texts::cufile_json },
     Target { name: "record", seeds: &[RECORDS], run: results::record },
     Target { name: "sweep", seeds: &["fuzz/seeds/sweep"], run: results::sweep },
-    Target { name: "foreign", seeds: &["crates/foreign/tests/fixtures"], run: results::foreign },
+    Target { name: "foreign", seeds: &["crates/report/tests/report/fixtures/foreign"], run: results::foreign },
     Target { name: "page", seeds: &["MADE/page"], run: results::page },
     Target { name: "system", seeds: &[SYSTEMS], run: texts::system },
     Target { name: "figures", seeds: &["crates/machine/src/flow/drives.ini"], run: texts::figures },

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use gpuio_compare::{Options, Side, compare, of_reading, of_record};
-use gpuio_page::format::{Shown, gds_stats, json as page_json, text as page_text};
-use gpuio_page::read::Owner;
-use gpuio_page::{Direction, Key, LivePage, LivePageRoot};
+use gpuio_report::compare::{Options, Side, compare, of_reading, of_record};
+use gpuio_watch::page::format::{Shown, gds_stats, json as page_json, text as page_text};
+use gpuio_watch::page::read::Owner;
+use gpuio_watch::page::{Direction, Key, LivePage, LivePageRoot};
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{FORMATS, TEXT_WIDTH, json};
 use gpuio_report::set::{Member, SET_FORMATS, Set};
@@ -40,16 +40,16 @@ pub(crate) fn record(data: &[u8]) {
 /// `sweep.json`.
 pub(crate) fn sweep(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(sweep) = gpuio_compare::sweep::parse(text) {
+    if let Ok(sweep) = gpuio_report::compare::sweep::parse(text) {
         let saved = serde_json::to_string(&sweep).unwrap_or_default();
-        assert!(gpuio_compare::sweep::parse(&saved).is_ok_and(|back| back == sweep));
+        assert!(gpuio_report::compare::sweep::parse(&saved).is_ok_and(|back| back == sweep));
     }
 }
 
 /// Results of gdsio, fio and elbencho.
 pub(crate) fn foreign(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match gpuio_foreign::read(&text) {
+    match gpuio_report::foreign::read(&text) {
         Ok((_, output)) => {
             let runs: Vec<_> =
                 output.readings.iter().map(|reading| of_reading::run(reading, "f")).collect();
@@ -63,8 +63,8 @@ pub(crate) fn foreign(data: &[u8]) {
 fn compared(sides: &[Side]) {
     let options = Options { despite: vec!["all".to_owned()], ..Options::default() };
     let comparison = compare(sides, &options);
-    for format in gpuio_document::FORMATS {
-        let text = gpuio_compare::render(&comparison, format, 100);
+    for format in gpuio_base::document::FORMATS {
+        let text = gpuio_report::compare::render(&comparison, format, 100);
         match format.name {
             "html" => assert!(!text.contains("<script")),
             "json" => assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok()),
@@ -75,7 +75,7 @@ fn compared(sides: &[Side]) {
 
 /// A live page's bytes.
 pub(crate) fn page(data: &[u8]) {
-    let Ok(snapshot) = gpuio_page::read::parse(data) else { return };
+    let Ok(snapshot) = gpuio_watch::page::read::parse(data) else { return };
     let owner = Owner::Elsewhere;
     let shown = Shown {
         snapshot: &snapshot,
@@ -93,7 +93,7 @@ pub(crate) fn page(data: &[u8]) {
 
 /// A page with something in it.
 pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
-    let other = |error: gpuio_page::LivePageError| std::io::Error::other(error.to_string());
+    let other = |error: gpuio_watch::page::LivePageError| std::io::Error::other(error.to_string());
     let place = folder.join("place");
     std::fs::create_dir_all(&place)?;
     let page = LivePage::create(&LivePageRoot::at(&place), 1, "fuzz", 1_763_782_123_000_000_000);

@@ -1,7 +1,7 @@
 //! Texts that people write: job files, flags, configurations, systems on paper.
 
 use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
-use gpuio_document::{Cell, Columns, Document, Item, Layout};
+use gpuio_base::document::{Cell, Columns, Document, Item, Layout};
 
 use crate::is_inside;
 
@@ -74,7 +74,7 @@ fn document(text: &str) {
     }
     crate::is_shown(&page.markdown());
     crate::is_shown(&page.csv());
-    assert!(!gpuio_document::fragment(&page.sections).contains("<script"));
+    assert!(!gpuio_base::document::fragment(&page.sections).contains("<script"));
     assert!(serde_json::from_str::<serde_json::Value>(&page.json()).is_ok());
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn server(data: &[u8]) {
 
 /// A safetensors file: tensors lie in it, one behind the other, and an error lies in it, too.
 pub(crate) fn tensors(data: &[u8]) {
-    use gpuio_safetensors::{LENGTH_BYTES, ReadError, read};
+    use gpuio_base::safetensors::{LENGTH_BYTES, ReadError, read};
     let length = data.len() as u64;
     let read_at = |bytes: &mut [u8], at: u64| {
         let rest = &data[usize::try_from(at).unwrap().min(data.len())..];

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import gpuio
 
-CASES = Path(__file__).parents[2] / "crates/safetensors/cases.txt"
+CASES = Path(__file__).parents[2] / "crates/base/src/safetensors/cases.txt"
 HAS_REFERENCE = importlib.util.find_spec("safetensors") is not None
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 

@@ -8,13 +8,17 @@
 //! - [`catalog`]: engines, paths and kinds of memory as data.
 //! - [`trace`]: recorded calls of programs, as bytes.
 //! - [`cufilejson`]: cuFile's configuration, with the position of every key.
+//! - [`document`]: the output of a verb, and the renderers that print it.
+//! - [`safetensors`]: headers of model files.
 //!
 //! It must not hold the types of a machine, a request or a result (`gpuio_record`), or anything
 //! that does something.
 
 pub mod catalog;
 pub mod cufilejson;
+pub mod document;
 pub mod pattern;
+pub mod safetensors;
 pub mod stat;
 pub mod trace;
 pub mod units;

@@ -6,7 +6,7 @@
 //! `$XDG_CACHE_HOME/gpuio` (`~/.cache/gpuio`), `$XDG_RUNTIME_DIR/gpuio`, `/tmp/gpuio-UID`.
 //!
 //! Who could write there could run code as this user. A directory is used only if it is this
-//! user's with mode 0700, and nobody else can rename what is above it ([`gpuio_objects::trust`]).
+//! user's with mode 0700, and nobody else can rename what is above it ([`gpuio_guard::objects::trust`]).
 //! Each file is compared with what the program carries, byte by byte, at every start, and replaced
 //! where it differs.
 
@@ -16,8 +16,8 @@ use std::io::Read as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use gpuio_objects::{environment, trust};
-use gpuio_outfile::{Directory, Draft};
+use gpuio_guard::objects::{environment, trust};
+use gpuio_guard::outfile::{Directory, Draft};
 use rustix::fs::StatVfsMountFlags;
 
 /// The archive; empty if the program carries nothing.
@@ -30,7 +30,7 @@ pub(crate) fn is_there() -> bool {
     !ARCHIVE.is_empty()
 }
 
-/// Unpacks them, for [`gpuio_objects::carried_by`]. Says why where it is not possible.
+/// Unpacks them, for [`gpuio_guard::objects::carried_by`]. Says why where it is not possible.
 pub(crate) fn unpack() -> Option<PathBuf> {
     if !is_there() {
         return None;

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use gpuio_drivers::cufile::{
     Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_job::plan::{AUTO, path_names};
 use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
-use gpuio_objects::environment;
-use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{CufileUsed, Plan};
 use rustix::fs::{Mode, OFlags};
 

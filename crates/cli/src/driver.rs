@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use gpuio_gpu::{Driver, Which};
+use gpuio_guard::objects::environment;
 use gpuio_host::{Root, numa};
 use gpuio_job::plan::{AUTO, Gpus, path_names};
 use gpuio_job::spec::{GpuDriver, GpuWhich, JobSpec, Spec};
-use gpuio_objects::environment;
 use gpuio_record::{Gpu, MemoryKind};
 
 use crate::failure::Failure;

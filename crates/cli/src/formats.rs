@@ -1,6 +1,6 @@
 //! Formats of verbs: those of every document, and a verb's own.
 
-use gpuio_document::{Document, FORMATS, Format};
+use gpuio_base::document::{Document, FORMATS, Format};
 use gpuio_report::format::FORMATS as RECORDS;
 
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ pub(crate) fn find(name: Option<&str>, own: &[&'static str]) -> Result<Wanted, F
     let name = name.unwrap_or("text");
     match own.iter().find(|own| **own == name) {
         Some(own) => Ok(Wanted::Own(own)),
-        None => gpuio_document::find(name)
+        None => gpuio_base::document::find(name)
             .map(Wanted::Document)
             .ok_or_else(|| unknown(name, &names(own))),
     }
@@ -38,7 +38,7 @@ pub(crate) fn find(name: Option<&str>, own: &[&'static str]) -> Result<Wanted, F
 /// The same for a verb that has none of its own.
 pub(crate) fn document(name: Option<&str>) -> Result<&'static Format, Failure> {
     let name = name.unwrap_or("text");
-    gpuio_document::find(name).ok_or_else(|| unknown(name, &names(&[])))
+    gpuio_base::document::find(name).ok_or_else(|| unknown(name, &names(&[])))
 }
 
 /// No format has this name.

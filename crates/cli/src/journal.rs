@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gpuio_objects::environment;
-use gpuio_outfile::{Directory, Draft, Identity};
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::{Directory, Draft, Identity};
 use gpuio_record::{Plan, Record};
 use rustix::fs::{FlockOperation, Mode, flock};
 

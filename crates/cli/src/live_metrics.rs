@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use gpuio_host::Root;
-use gpuio_page::format::openmetrics;
-use gpuio_page::read::{self, Listing, Owner};
-use gpuio_page::{LivePageRoot, Snapshot};
+use gpuio_watch::page::format::openmetrics;
+use gpuio_watch::page::read::{self, Listing, Owner};
+use gpuio_watch::page::{LivePageRoot, Snapshot};
 
 use crate::failure::Failure;
 use crate::serve::{self, Bound};

@@ -38,14 +38,14 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Command, FromArgMatches as _};
 use gpuio_base::units::Powers;
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 use args::{Cli, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    gpuio_objects::carried_by(carried::unpack);
-    gpuio_objects::report_with(|line| message!("note: {line}"));
+    gpuio_guard::objects::carried_by(carried::unpack);
+    gpuio_guard::objects::report_with(|line| message!("note: {line}"));
     let ignored = environment::ignored();
     if !ignored.is_empty() {
         message!(

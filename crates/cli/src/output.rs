@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_base::units::printable_lines;
-use gpuio_outfile::{Directory, Draft};
+use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_record::Record;
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{self, Row};
@@ -127,7 +127,7 @@ impl Sink {
 fn by_extension(path: &Path) -> Option<&'static str> {
     match path.extension()?.to_str()? {
         "ini" => Some("plan"),
-        other => gpuio_document::by_extension(other).map(|format| format.name),
+        other => gpuio_base::document::by_extension(other).map(|format| format.name),
     }
 }
 

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
+use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_job::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{Record, Route};
 
 use crate::args::Bench;

@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
+use gpuio_guard::objects::environment;
 use gpuio_host::input;
-use gpuio_objects::environment;
 
 use crate::args::asks_for_load;
 use crate::failure::Failure;

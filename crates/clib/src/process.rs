@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 use gpuio_gpu::{Context, Driver, Which};
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 use gpuio_transfer::{Fault, File, Settings, Transfer};
 
 use crate::failure::Failure;

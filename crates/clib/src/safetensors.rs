@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use gpuio_safetensors::{Header, ReadError, read};
+use gpuio_base::safetensors::{Header, ReadError, read};
 use gpuio_transfer::uncancelled;
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -47,7 +47,7 @@ pub(crate) struct Pair {
     text: Text,
 }
 
-/// `gpuio_safetensors`.
+/// `gpuio_base::safetensors`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Safetensors {
@@ -71,7 +71,7 @@ struct Owner {
 
 impl Owner {
     fn new(header: Header) -> Owner {
-        let stored = |tensor: &gpuio_safetensors::Tensor| Stored {
+        let stored = |tensor: &gpuio_base::safetensors::Tensor| Stored {
             name: Text::of(&tensor.name),
             dtype: Text::of(tensor.dtype.name()),
             bits: u32::try_from(tensor.dtype.bits()).unwrap_or(0),

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gpuio_base::pattern::Key;
+use gpuio_guard::outfile::Removed;
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, Opened, ReopenError};
-use gpuio_outfile::Removed;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -76,8 +76,8 @@ impl DirEntry {
     /// Takes the file away, if it is this one, from the directory that is held.
     pub(super) fn remove(&self, which: Identity) -> io::Result<Removed> {
         let Identity { dev, ino } = which;
-        let dir = gpuio_outfile::Directory::of_open(&*self.dir, self.dir.path())?;
-        dir.remove(&self.name, gpuio_outfile::Identity { dev, ino })
+        let dir = gpuio_guard::outfile::Directory::of_open(&*self.dir, self.dir.path())?;
+        dir.remove(&self.name, gpuio_guard::outfile::Identity { dev, ino })
     }
 }
 

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use gpuio_base::pattern::Salt;
+use gpuio_guard::outfile::{Directory, Removed};
 use gpuio_host::Root;
-use gpuio_outfile::{Directory, Removed};
 use gpuio_record::GuardNote;
 
 use super::Identity;
@@ -45,7 +45,7 @@ pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
     for file in directory.names().unwrap_or_default() {
         let path = real.join(&file);
         let Some(identity) = ours(&mut lists, &path, root) else { continue };
-        let own = gpuio_outfile::Identity { dev: identity.dev, ino: identity.ino };
+        let own = gpuio_guard::outfile::Identity { dev: identity.dev, ino: identity.ino };
         match directory.remove(&file, own) {
             Ok(Removed::Gone) => gone.push((path, identity)),
             Ok(Removed::Kept(kept)) => {
@@ -77,7 +77,7 @@ pub fn remove_empty(parent: &Directory, name: &OsStr) {
             // One that stays is checked by the next run.
             let removed = directory.remove(&file, found.identity);
             if removed.is_ok_and(|removed| removed == Removed::Gone) {
-                let gpuio_outfile::Identity { dev, ino } = found.identity;
+                let gpuio_guard::outfile::Identity { dev, ino } = found.identity;
                 gone.push((real.join(&file), Identity { dev, ino }));
             }
         }

@@ -12,8 +12,8 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_guard::outfile::{Directory, Draft, Identity as Own, Removed};
 use gpuio_host::Root;
-use gpuio_outfile::{Directory, Draft, Identity as Own, Removed};
 use gpuio_record::JobPlan;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};

@@ -194,7 +194,7 @@ impl Library {
             |handle: Handle| library.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED));
         let files: Vec<_> =
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
-        let began_ns = gpuio_page::monotonic_ns();
+        let began_ns = gpuio_watch::page::monotonic_ns();
         let batch_number = recorder::batch();
         let (mut accepted, mut ready) = (Vec::with_capacity(entries.len()), Vec::new());
         // Neighbours mostly share file and allocation.
@@ -256,11 +256,11 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let (least, most) = (least as usize, most as usize);
-        let began_ns = gpuio_page::monotonic_ns();
+        let began_ns = gpuio_watch::page::monotonic_ns();
         let mut events = Vec::new();
         loop {
             batch.take_ready(&mut events, most);
-            let passed = gpuio_page::monotonic_ns().saturating_sub(began_ns);
+            let passed = gpuio_watch::page::monotonic_ns().saturating_sub(began_ns);
             let left = timeout.map(|time| time.saturating_sub(Duration::from_nanos(passed)));
             let missing = least.saturating_sub(events.len());
             // Does not wait if nothing is missing.

@@ -71,8 +71,8 @@ pub(crate) const VERSION_LARGE: c_int = 1200;
 pub(crate) fn get() -> &'static Environment {
     static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
-        let mut read = Environment::of(&gpuio_objects::environment::variable);
-        if gpuio_objects::environment::is_secure() {
+        let mut read = Environment::of(&gpuio_guard::objects::environment::variable);
+        if gpuio_guard::objects::environment::is_secure() {
             read.notes.push(
                 "no variable of the environment is read: this program has rights that its caller \
                  lacks (AT_SECURE, getauxval(3)). Only /etc/cufile.json counts"

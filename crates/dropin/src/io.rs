@@ -200,7 +200,7 @@ impl Library {
     ) -> Result<usize, Failure> {
         let transfer = self.ensure_open()?;
         let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
-        let began_ns = gpuio_page::monotonic_ns();
+        let began_ns = gpuio_watch::page::monotonic_ns();
         let checked = self.check(transfer, &file, &request, None);
         let result = match (&checked, &file.nvidia_file) {
             (Err(failure), _) => Err(*failure),
@@ -234,7 +234,7 @@ impl Library {
         forwarded: bool,
     ) {
         let location = request.file_offset.unsigned_abs() | request.len as u64;
-        let ended_ns = gpuio_page::monotonic_ns();
+        let ended_ns = gpuio_watch::page::monotonic_ns();
         let done = CompletedCall {
             op: request.op,
             gpu,

@@ -283,7 +283,7 @@ impl Library {
 /// Reads all settings again: a program may change its environment until it opens the driver.
 fn read(staged: &Staged) -> Config {
     let sources = Sources {
-        variable: &gpuio_objects::environment::variable,
+        variable: &gpuio_guard::objects::environment::variable,
         file: &|path| input::read_text(path, input::MOST_WRITTEN),
     };
     Config::read(&sources, staged)

@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
-use gpuio_page::{Direction as PageDirection, Key, LivePage, LivePageRoot, WorkerSlot};
 use gpuio_transfer::{Op, RouteBytes};
+use gpuio_watch::page::{Direction as PageDirection, Key, LivePage, LivePageRoot, WorkerSlot};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::stats::CompletedCall;
@@ -221,6 +221,6 @@ fn make_slot(page: &LivePage, track: Track) -> Option<WorkerSlot> {
         registrations_unknown: false,
     };
     let mut slot = page.worker_slot(&key)?;
-    slot.begin(1, gpuio_page::monotonic_ns());
+    slot.begin(1, gpuio_watch::page::monotonic_ns());
     Some(slot)
 }

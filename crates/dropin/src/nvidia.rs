@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use gpuio_drivers::cufile::Search;
-use gpuio_objects::environment::paths;
+use gpuio_guard::objects::environment::paths;
 use libloading::os::unix::Library;
 
 use crate::abi::CufileError;
@@ -90,7 +90,7 @@ impl NvidiaLibrary {
             let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
             // SAFETY: running the library's initialisers was requested: NVIDIA's library, or the
             // one that GPUIO_CUFILE_LIB names.
-            match unsafe { gpuio_objects::load(path, flags) } {
+            match unsafe { gpuio_guard::objects::load(path, flags) } {
                 Ok((library, _)) => {
                     log::line(Level::Info, || format!("using NVIDIA's library {}", path.display()));
                     return Some(NvidiaLibrary { library });

@@ -139,7 +139,7 @@ impl Stats {
         if !self.chosen.load(Relaxed) {
             self.level.store(u8::try_from(level.min(3)).unwrap_or(0), Relaxed);
         }
-        self.since_ns.store(gpuio_page::monotonic_ns(), Relaxed);
+        self.since_ns.store(gpuio_watch::page::monotonic_ns(), Relaxed);
     }
 
     pub(crate) fn set_level(&self, level: i32) -> Result<(), Failure> {
@@ -169,7 +169,7 @@ impl Stats {
             let rest = group.sizes.iter().flatten().chain(group.ops.iter().flatten());
             sides.chain(rest).for_each(|counter| counter.store(0, Relaxed));
         }
-        self.since_ns.store(gpuio_page::monotonic_ns(), Relaxed);
+        self.since_ns.store(gpuio_watch::page::monotonic_ns(), Relaxed);
     }
 
     /// Counts a transfer.
@@ -216,7 +216,7 @@ impl Stats {
 
     fn per_second(&self, count: u64) -> u64 {
         let since = self.since_ns.load(Relaxed);
-        let ns = gpuio_page::monotonic_ns().saturating_sub(since).max(1);
+        let ns = gpuio_watch::page::monotonic_ns().saturating_sub(since).max(1);
         let rate = u128::from(count) * 1_000_000_000 / u128::from(ns);
         u64::try_from(rate).unwrap_or(u64::MAX)
     }

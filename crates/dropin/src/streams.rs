@@ -152,7 +152,7 @@ impl Library {
         let params = unsafe { pointers.parameters(flags) };
         self.check_fixed(&file, op, base, &params)?;
         let location = transfer.locate(base).map_err(|error| location_failure(&error))?;
-        let (began_ns, gpu) = (gpuio_page::monotonic_ns(), location.device());
+        let (began_ns, gpu) = (gpuio_watch::page::monotonic_ns(), location.device());
         let done = ResultPointer(pointers.done);
         let on_completion: OnCompletion = Box::new(move |read, outcome| {
             let result = outcome.map_err(|fault| failure(&fault));

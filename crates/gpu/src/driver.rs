@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gpuio_objects::SOFTWARE_GPU;
+use gpuio_guard::objects::SOFTWARE_GPU;
 
 use crate::error::{Absent, GpuError};
 use crate::table::{self, CUdevice, Table};
@@ -25,7 +25,7 @@ pub enum Which {
 /// the loader looks. A program under `gpuio exec` has it there (`LD_LIBRARY_PATH`).
 #[must_use]
 pub fn software_candidates() -> Vec<PathBuf> {
-    let mut files = gpuio_objects::candidates(SOFTWARE_GPU);
+    let mut files = gpuio_guard::objects::candidates(SOFTWARE_GPU);
     files.push(SOFTWARE_GPU.into());
     files
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use gpuio_objects::SOFTWARE_GPU;
+use gpuio_guard::objects::SOFTWARE_GPU;
 use thiserror::Error;
 
 use crate::table;

@@ -350,7 +350,7 @@ impl Table {
         for path in candidates {
             // SAFETY: running the library's initialisers is what the caller requested by naming
             // it: the system's CUDA driver, gpuio's software GPU or a path that the user gave.
-            match unsafe { gpuio_objects::load(path, libc::RTLD_LAZY | libc::RTLD_LOCAL) } {
+            match unsafe { gpuio_guard::objects::load(path, libc::RTLD_LAZY | libc::RTLD_LOCAL) } {
                 Ok((library, file)) => return Ok((Self::resolve(library.into(), path)?, file)),
                 Err(error) => why.push(error),
             }

@@ -17,9 +17,9 @@ use gpuio_job::plan::{Facts, Gpus, plan};
 use gpuio_job::spec::{JobSpec, Spec};
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunObserver, Tick, run};
-use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_testkit::gpu::software_gpu;
+use gpuio_watch::page::{LivePage, LivePageRoot};
 
 struct Silent;
 

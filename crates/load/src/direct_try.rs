@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::statx;
-use gpuio_outfile::{Directory, Draft};
 use gpuio_record::facts::DirectAlignment;
 
 #[derive(Debug)]

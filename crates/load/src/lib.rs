@@ -9,11 +9,13 @@
 //! - [`run`]: groups, workers, sampling, verification, totals.
 //! - `ceiling`: upper bounds of a job's throughput, found after the jobs.
 //! - [`machine`]: facts of the machine, GPUs included.
+//! - [`evidence`]: counters around a group of jobs, and what follows from them.
+//! - [`ranks`]: the processes of one job, what they exchange, and which of them died or hangs.
 //!
 //! One run: [`run::run`] checks that every file may be touched (`DataSet::guard`). For each group
 //! it makes the files (`prepare`) and starts the workers (`Group::run`). `Group::gather` waits
 //! until all have opened their paths. `Group::measure` takes the snapshot before
-//! (`gpuio_evidence::Collector`), opens the `Gate`, so that all workers start at the same moment,
+//! (`crate::evidence::Collector`), opens the `Gate`, so that all workers start at the same moment,
 //! samples the series, and takes the snapshot after the last I/O. Then the workers verify data,
 //! outside the clock.
 //!
@@ -31,7 +33,7 @@
 //!   [`run::RunObserver`]. It may block on file I/O and on workers.
 //! - A worker, one for each thread of a job, opens its path, then runs steps 1 to 3 and verifies.
 //!   It may block on its own I/O and copies, and at the `Gate` before the start and after the end.
-//! - The device sampler (`gpuio_evidence`) reads counters of devices once per interval. It may
+//! - The device sampler (`crate::evidence`) reads counters of devices once per interval. It may
 //!   block on the kernel's files and on NVML.
 //! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
 //!   may block on events of its CUDA stream.
@@ -43,9 +45,9 @@
 //!   a group's threads can be had.
 //! - `gpuio-stops` (`run::stops`) sleeps 20 ms at a time, and thereby notices that the process was
 //!   stopped. It may block on the kernel's file of its own statistics.
-//! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
+//! - The PCIe meter (`crate::evidence`) adds up the 32-bit counters of GPU links. It may block on
 //!   NVML.
-//! - In runs that mpirun or srun started: `gpuio-ranks` (`gpuio_ranks`) makes all calls of MPI. It
+//! - In runs that mpirun or srun started: `gpuio-ranks` (`crate::ranks`) makes all calls of MPI. It
 //!   sleeps 1 ms between two, 10 ms while the clock runs. A thread of the `cli` writes the results
 //!   so far once a second. In a sweep or `--ab` on several ranks, `gpuio-to-child` and
 //!   `gpuio-of-child` pass messages on between the sockets of a run's process and `gpuio-ranks`.
@@ -60,6 +62,8 @@
 
 pub(crate) mod ceiling;
 pub mod direct_try;
+pub mod evidence;
 pub mod live_targets;
 pub mod machine;
+pub mod ranks;
 pub mod run;

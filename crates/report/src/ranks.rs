@@ -1,8 +1,8 @@
 //! Several ranks: rates while all ran, hosts, slow ranks, a row for each.
 
+use gpuio_base::document::{Block, Cell, Columns, Item, Layout, List, Section, Table};
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::format_cpu_list;
-use gpuio_document::{Block, Cell, Columns, Item, Layout, List, Section, Table};
 use gpuio_record::metric::percent;
 use gpuio_record::{
     HostJobExpected, JobResult, RankGroup, RankHost, RankJob, RankJobRates, RankRow, RanksEnd,

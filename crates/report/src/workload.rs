@@ -1,7 +1,7 @@
 //! Descriptions of a job's load, shared by several formats.
 
+use gpuio_base::document::unique;
 use gpuio_base::units::format_bytes;
-use gpuio_document::unique;
 use gpuio_record::{BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
 
 use crate::number::{bytes, many};

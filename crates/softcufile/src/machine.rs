@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
 use crate::fault::{FailureMode, Faults};

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use gpuio_base::cufilejson::Config;
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 use crate::api::{Answer, answer};
 use crate::machine::code;

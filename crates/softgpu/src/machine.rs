@@ -80,14 +80,15 @@ thread_local! {
 
 /// Makes the machine, if there is none yet.
 pub(crate) fn start() -> Answer<&'static Machine> {
-    let made = MACHINE.get_or_init(|| match Config::read(gpuio_objects::environment::text) {
-        Ok(config) => Some(Machine::new(config)),
-        Err(error) => {
-            // The answer is a number: only here can the reason be printed.
-            let _ = writeln!(std::io::stderr(), "gpuio software GPU: {error}");
-            None
-        }
-    });
+    let made =
+        MACHINE.get_or_init(|| match Config::read(gpuio_guard::objects::environment::text) {
+            Ok(config) => Some(Machine::new(config)),
+            Err(error) => {
+                // The answer is a number: only here can the reason be printed.
+                let _ = writeln!(std::io::stderr(), "gpuio software GPU: {error}");
+                None
+            }
+        });
     made.as_ref().ok_or(INVALID_VALUE)
 }
 

@@ -1,4 +1,5 @@
-//! Samples counters of devices, and computes rates from two samples.
+//! Samples counters of devices, and computes rates from two samples; [`page`] has the counters of
+//! a running process in shared memory, which others read.
 //!
 //! A [`Watcher`] reads every [`Probe`] of [`PROBES`] into a [`Sample`]: counters as the kernel or
 //! the driver gives them, with the time on the monotonic clock. [`Interval::between`] is a pure
@@ -18,6 +19,7 @@ mod counters;
 mod interval;
 mod metric;
 pub mod openmetrics;
+pub mod page;
 pub mod print;
 mod probe;
 mod sample;

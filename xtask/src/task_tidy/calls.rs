@@ -24,7 +24,7 @@ pub(super) const BANS: [Ban; 5] = [
             "crates/load/src/run",
             "crates/softgpu/",
             // Heartbeats, and how long a message or a process is waited for.
-            "crates/ranks/",
+            "crates/load/src/ranks/",
             "crates/drivers/src/mpi/world.rs",
             // How long it waits for a kernel that can not start.
             "crates/gpu/src/resident_copy/",
@@ -50,19 +50,22 @@ pub(super) const BANS: [Ban; 5] = [
             "getenv",
         ],
         // cufile names its configuration to NVIDIA's library, before there are threads.
-        allowed: &["crates/objects/src/environment.rs", "crates/drivers/src/cufile/config/mod.rs"],
-        instead: "gpuio_objects::environment reads it: nothing in secure execution",
+        allowed: &[
+            "crates/guard/src/objects/environment.rs",
+            "crates/drivers/src/cufile/config/mod.rs",
+        ],
+        instead: "gpuio_guard::objects::environment reads it: nothing in secure execution",
     },
     Ban {
         rule: "loading",
         needles: &["Library::new", "Library::open", "dlopen"],
         // The other two only ask whether an object is loaded (RTLD_NOLOAD).
         allowed: &[
-            "crates/objects/src/load.rs",
+            "crates/guard/src/objects/load.rs",
             "crates/drivers/src/cufile/table.rs",
             "crates/softcufile/src/cuda.rs",
         ],
-        instead: "gpuio_objects::load checks who can change an object, and loads it",
+        instead: "gpuio_guard::objects::load checks who can change an object, and loads it",
     },
     Ban {
         rule: "files",
@@ -78,17 +81,17 @@ pub(super) const BANS: [Ban; 5] = [
             "crates/drivers/src/cufile/",
             "crates/softcufile/",
             // It creates files.
-            "crates/outfile/",
+            "crates/guard/src/outfile/",
             // It moves the bytes of files that others opened.
             "crates/transfer/",
             // It creates the page's file with its access rights.
-            "crates/page/",
+            "crates/watch/src/page/",
             // It reads cuFile's configuration, and writes the log.
             "crates/dropin/",
             // It reads which file a descriptor is of, for its errors.
             "crates/clib/",
             // It looks at who owns an object before it is loaded.
-            "crates/objects/",
+            "crates/guard/src/objects/",
             // It reads which memory of the process is pages of files.
             "crates/softgpu/src/fickle.rs",
         ],

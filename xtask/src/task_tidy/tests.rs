@@ -246,7 +246,7 @@ fn environment() {
         bad("environment", 1, "crates/cli/src/a.rs", &format!("const A: X = {call};\n"));
     }
     good("crates/cli/src/a.rs", "const A: X = environment::variable(\"B\");\n");
-    good("crates/objects/src/environment.rs", "const A: X = env::var(\"B\");\n");
+    good("crates/guard/src/objects/environment.rs", "const A: X = env::var(\"B\");\n");
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn loading() {
     for call in ["Library::open(a, b)", "libloading::Library::new(a)", "libc::dlopen(a, 1)"] {
         bad("loading", 1, "crates/gpu/src/a.rs", &format!("const A: X = {call};\n"));
     }
-    good("crates/objects/src/load.rs", "const A: X = Library::open(a, b);\n");
-    good("crates/gpu/src/a.rs", "const A: X = gpuio_objects::load(a, b);\n");
+    good("crates/guard/src/objects/load.rs", "const A: X = Library::open(a, b);\n");
+    good("crates/gpu/src/a.rs", "const A: X = gpuio_guard::objects::load(a, b);\n");
 }
 
 #[test]

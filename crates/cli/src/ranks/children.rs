@@ -1,6 +1,6 @@
 //! Runs of `gpuio bench` that this process starts, one after another: of a sweep, of `--ab`. As one
 //! of several ranks, every rank of a run starts a process of its own, and these are ranks among
-//! themselves (`gpuio_ranks::Relay`).
+//! themselves (`gpuio_load::ranks::Relay`).
 //!
 //! Rank 0 decides on every run ([`Children::run`]); the others follow its orders ([`serve`]). A run
 //! may have fewer ranks than there are: the first in the order of [`spread`]. The others wait, and
@@ -15,10 +15,10 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use gpuio_dataset::leftover;
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::Directory;
 use gpuio_host::Root;
-use gpuio_objects::environment;
-use gpuio_outfile::Directory;
-use gpuio_ranks::{Ended, Left, Ranks, Relay, Stage};
+use gpuio_load::ranks::{Ended, Left, Ranks, Relay, Stage};
 use serde::{Deserialize, Serialize};
 
 use super::{Joined, failure_of, finish, parse, to_bytes};

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use gpuio_load::ranks::{Collected, Ended, Left, Ranks};
 use gpuio_machine::flow::Portion;
-use gpuio_ranks::{Collected, Ended, Left, Ranks};
 use gpuio_record::merge::{Merger, RankFacts, Started};
 use gpuio_record::{Plan, Record};
 use gpuio_report::format::json;

@@ -1,7 +1,7 @@
 //! A verb as one of the ranks of an MPI job, and `gpuio check` of their hosts
 //! (`Joined::of_each_host`).
 //!
-//! The steps of the ranks, in this order, each an exchange in which rank 0 decides (`gpuio_ranks`):
+//! The steps of the ranks, in this order, each an exchange in which rank 0 decides (`gpuio_load::ranks`):
 //!
 //! 1. `hello`: version, host and process of each; back comes the number on the host, for
 //!    `{local_rank}`.
@@ -33,9 +33,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_drivers::mpi::{Launcher, World};
+use gpuio_guard::objects::environment;
 use gpuio_job::spec::RankPlace;
-use gpuio_objects::environment;
-use gpuio_ranks::{Ended, Limits, Ranks, Relayed, Setup};
+use gpuio_load::ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
             output::silence();
         }
         Setup {
-            clock: gpuio_page::monotonic_ns,
+            clock: gpuio_watch::page::monotonic_ns,
             limits: Limits::of(idle.unwrap_or(IDLE), size),
             stop: interrupt::flag(),
             // The output of other children is thrown away.

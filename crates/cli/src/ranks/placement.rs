@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use gpuio_base::document::Columns;
 use gpuio_base::units::format_cpu_list;
-use gpuio_document::Columns;
 use gpuio_host::Root;
 use gpuio_job::spec::RankPlace;
 use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};

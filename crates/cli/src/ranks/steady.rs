@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_load::ranks::Ranks;
 use gpuio_load::run::{Interval, SteadyWindow};
-use gpuio_ranks::Ranks;
 use gpuio_record::{JobPlan, Steady};
 use serde::{Deserialize, Serialize};
 

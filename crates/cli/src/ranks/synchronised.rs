@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
+use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_load::run::{Interval, NotOpened, Peers, Ran, Start, Tick};
 use gpuio_machine::flow::Portion;
-use gpuio_ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_record::merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, Steady, TimeSpan};
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use gpuio_ranks::Left;
-use gpuio_ranks::channels::Channels;
+use gpuio_load::ranks::Left;
+use gpuio_load::ranks::channels::Channels;
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn two() -> [Ranks; 2] {
         let (to, frozen) = (to.clone(), Arc::default());
         let link = Channels { rank, size: 2, to, from, frozen, aborted: None };
         let setup = Setup {
-            clock: gpuio_page::monotonic_ns,
+            clock: gpuio_watch::page::monotonic_ns,
             limits: Limits::of(Duration::from_secs(600), 2),
             stop: Arc::default(),
             shows_all: true,

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
 
-use gpuio_compare::{Options, Side, compare, of_record, render};
-use gpuio_document::Format;
+use gpuio_base::document::Format;
 use gpuio_job::spec::Spec;
 use gpuio_record::{EndedHow, Record};
+use gpuio_report::compare::{Options, Side, compare, of_record, render};
 use gpuio_report::format::json;
 
 use crate::args::Bench;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use gpuio_guard::objects::environment;
 use gpuio_host::{Root, input};
 use gpuio_job::plan::fit_quick;
 use gpuio_job::spec::{self, At, Ceilings, Dialect, JobSpec, MACHINE_WORDS, Origin, Spec};
 use gpuio_load::run::Permit;
-use gpuio_objects::environment;
 use gpuio_record::{Plan, Record};
 
 use crate::args::{Bench, Given, Out};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gpuio_document::{Document, Item, Layout, List, Section};
+use gpuio_base::document::{Document, Item, Layout, List, Section};
 use gpuio_machine::check::{RULES, text};
 use gpuio_record::{WarningAbout, warning_kinds};
 

@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 
 use gpuio_host::Root;
-use gpuio_page::format::gds_stats::{self, Gpu};
-use gpuio_page::{LivePageRoot, read};
+use gpuio_watch::page::format::gds_stats::{self, Gpu};
+use gpuio_watch::page::{LivePageRoot, read};
 
 use super::stats::{found, print_notes, unreadable};
 use crate::failure::Failure;

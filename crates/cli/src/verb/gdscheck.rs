@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use gpuio_drivers::cufile::{Base, Driver, Environment, Library};
 use gpuio_gpu::Which;
+use gpuio_guard::objects::environment;
 use gpuio_host::{HostError, Root, nvidia_fs};
 use gpuio_machine::check::gdscheck::{self, Config, LibraryReport, Software};
-use gpuio_objects::environment;
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::CufileFlags;

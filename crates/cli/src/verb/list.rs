@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gpuio_document::{Document, Item, Layout, List, Section};
+use gpuio_base::document::{Document, Item, Layout, List, Section};
 use gpuio_drivers::cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};

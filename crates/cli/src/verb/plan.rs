@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_document::{Document, Format, json_of};
+use gpuio_base::document::{Document, Format, json_of};
 use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted as Paired, format, pair};
 use gpuio_machine::topo::Topology;
 

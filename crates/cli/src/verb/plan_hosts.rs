@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_document::{Format, json_of};
+use gpuio_base::document::{Format, json_of};
 use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
     HostsPlan, NoJobFile, Pairing, Wanted as Paired, hosts_document, hosts_job_file, pair,

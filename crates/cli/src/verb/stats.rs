@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gpuio_document::Format;
+use gpuio_base::document::Format;
 use gpuio_host::{Root, process};
-use gpuio_page::format::{Earlier, Shown, json, text};
-use gpuio_page::read::{self, Found, Listing, Owner};
-use gpuio_page::{LivePageRoot, Snapshot};
+use gpuio_watch::page::format::{Earlier, Shown, json, text};
+use gpuio_watch::page::read::{self, Found, Listing, Owner};
+use gpuio_watch::page::{LivePageRoot, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gpuio_document::{Document, Format, json_of};
+use gpuio_base::document::{Document, Format, json_of};
 use gpuio_host::Root;
 use gpuio_machine::topo::{Topology, explain, format};
 
@@ -73,14 +73,14 @@ fn wanted(topo: &Topo, pair: &[String]) -> Result<Wanted, Failure> {
             let words = "pictures are svg, and pages html: name the file so";
             return Err(Failure::Usage(format!("-o with the ending {other}: {words}")));
         }
-        Some(other) => gpuio_document::by_extension(other).map(|format| format.name),
+        Some(other) => gpuio_base::document::by_extension(other).map(|format| format.name),
         None => None,
     };
     let wanted = formats::find(topo.format.as_deref().or(by_name), &["svg", "html", "hwloc-xml"])?;
     match wanted {
         // A pair has no picture of its own.
         Wanted::Own(name) if !pair.is_empty() => {
-            gpuio_document::find(name).map(Wanted::Document).ok_or_else(|| {
+            gpuio_base::document::find(name).map(Wanted::Document).ok_or_else(|| {
                 let known = formats::names(&[]).join(", ");
                 let what = format!("--format {name}: for two devices the formats are {known}");
                 Failure::Usage(what)

@@ -35,8 +35,10 @@ fn is_clean(what: &str, ran: &Ran) {
 
 /// Every text of the record that is free is hostile.
 fn hostile_record(dir: &Path) -> Value {
-    let text =
-        std::fs::read_to_string(repository("crates/compare/tests/fixtures/host.json")).unwrap();
+    let text = std::fs::read_to_string(repository(
+        "crates/report/tests/report/compare/fixtures/host.json",
+    ))
+    .unwrap();
     let mut record: Value = serde_json::from_str(&text).unwrap();
     let mut places = Vec::new();
     leaves(&record, String::new(), &mut places);
@@ -135,13 +137,13 @@ fn records_that_are_none() {
 #[test]
 fn results_of_other_tools() {
     let dir = scratch();
-    let fio = repository("crates/foreign/tests/fixtures/fio_3.33_three_jobs.json");
+    let fio = repository("crates/report/tests/report/fixtures/foreign/fio_3.33_three_jobs.json");
     let mut fio: Value = serde_json::from_str(&std::fs::read_to_string(fio).unwrap()).unwrap();
     for job in fio["jobs"].as_array_mut().unwrap() {
         job["jobname"] = format!("{}{HOSTILE}", job["jobname"].as_str().unwrap()).into();
     }
     file(dir.path(), "fio.json", &fio.to_string());
-    let elbencho = repository("crates/foreign/tests/fixtures/elbencho_3.0-25.csv");
+    let elbencho = repository("crates/report/tests/report/fixtures/foreign/elbencho_3.0-25.csv");
     let elbencho = std::fs::read_to_string(elbencho).unwrap();
     file(dir.path(), "elbencho.csv", &elbencho.replace("READ", &format!("READ{IN_A_LINE}")));
     file(dir.path(), "gdsio.txt", &format!("IoType: {IN_A_LINE} XferType: GPUD\n"));

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpuio_objects::environment::NAMING;
+use gpuio_guard::objects::environment::NAMING;
 
 use crate::example::built;
 use crate::exec::{cc, compile};

@@ -75,7 +75,7 @@ pub(crate) struct Stored {
     pub(crate) length: u64,
 }
 
-/// `gpuio_safetensors`, with `gpuio_pair` as two texts.
+/// `gpuio_base::safetensors`, with `gpuio_pair` as two texts.
 #[repr(C)]
 pub(crate) struct Safetensors {
     pub(crate) tensors: *const Stored,

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use gpuio_guard::outfile::{Directory as ListDirectory, Draft, Identity, Removed};
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::Directory;
-use gpuio_outfile::{Directory as ListDirectory, Draft, Identity, Removed};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

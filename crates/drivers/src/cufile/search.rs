@@ -26,7 +26,7 @@ pub(crate) struct Candidates {
 /// The candidates for the stand-in: where gpuio's own objects are.
 #[must_use]
 pub fn stand_in_candidates() -> Vec<PathBuf> {
-    gpuio_objects::candidates(gpuio_objects::STAND_IN)
+    gpuio_guard::objects::candidates(gpuio_guard::objects::STAND_IN)
 }
 
 impl Search {

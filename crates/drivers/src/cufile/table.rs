@@ -173,7 +173,7 @@ impl Library {
         for path in candidates.files {
             // SAFETY: running the library's initialisers is what the caller requested: NVIDIA's
             // library, gpuio's stand-in, or a path that the user gave.
-            match unsafe { gpuio_objects::load(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) } {
+            match unsafe { gpuio_guard::objects::load(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) } {
                 Ok((object, _)) => {
                     let mut library = Self::resolve(object.into(), &path)?;
                     if let Some(file) = library.file() {

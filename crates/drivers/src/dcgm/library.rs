@@ -88,7 +88,7 @@ pub(crate) fn load(name: &str) -> Result<Functions, Absent> {
             .map_err(|_| Absent::NoFunction { library: name.to_owned(), function })
     }
     // SAFETY: the library's initialisers do not depend on the caller's state.
-    let opened = unsafe { gpuio_objects::load(Path::new(name), RTLD_NOW | RTLD_LOCAL) };
+    let opened = unsafe { gpuio_guard::objects::load(Path::new(name), RTLD_NOW | RTLD_LOCAL) };
     let (library, _) = opened.map_err(|_| Absent::NoLibrary)?;
     let init = get::<Plain>(&library, name, "dcgmInit")?;
     let functions = Functions {

@@ -67,7 +67,7 @@ pub(crate) fn load(launcher: &Launcher, named: Option<&str>) -> Result<Functions
     for name in names {
         // Open MPI's own modules need its symbols: RTLD_GLOBAL.
         // SAFETY: an MPI library's initialisers may run at any time before MPI_Init_thread.
-        match unsafe { gpuio_objects::load(Path::new(name), RTLD_NOW | RTLD_GLOBAL) } {
+        match unsafe { gpuio_guard::objects::load(Path::new(name), RTLD_NOW | RTLD_GLOBAL) } {
             Ok((library, _)) => return functions(library, name),
             Err(why) => tried.push(format!("{name} ({why})")),
         }

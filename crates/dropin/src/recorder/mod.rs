@@ -122,7 +122,7 @@ pub(crate) fn begin() {
         is_new = true;
         Some(Recorder {
             generation: fork::generation(),
-            began_ns: gpuio_page::monotonic_ns(),
+            began_ns: gpuio_watch::page::monotonic_ns(),
             is_anonymous,
             rings: Mutex::default(),
             files: Mutex::default(),
@@ -268,12 +268,12 @@ fn write_on(recorder: &Recorder) {
 /// Ends the trace when the program ends by exit(3).
 extern "C" fn end() {
     let Some(recorder) = recorder() else { return };
-    let began_ns = gpuio_page::monotonic_ns();
+    let began_ns = gpuio_watch::page::monotonic_ns();
     let mut sink = loop {
         if let Ok(sink) = recorder.sink.try_lock() {
             break sink;
         }
-        if gpuio_page::monotonic_ns().saturating_sub(began_ns) > LAST_NS {
+        if gpuio_watch::page::monotonic_ns().saturating_sub(began_ns) > LAST_NS {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

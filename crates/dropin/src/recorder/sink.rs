@@ -55,7 +55,7 @@ impl Sink {
             identity: (facts.dev(), facts.ino()),
             frame,
             waiting: header().to_vec(),
-            written_ns: gpuio_page::monotonic_ns(),
+            written_ns: gpuio_watch::page::monotonic_ns(),
             all_lost: 0,
         };
         sink.flush()?;
@@ -96,7 +96,7 @@ impl Sink {
 
     /// Writes what is waiting, where it is much or old.
     pub(crate) fn flush_if_due(&mut self) -> io::Result<()> {
-        let age_ns = gpuio_page::monotonic_ns().saturating_sub(self.written_ns);
+        let age_ns = gpuio_watch::page::monotonic_ns().saturating_sub(self.written_ns);
         let due = self.waiting.len() >= WAITING || age_ns >= AGE_NS;
         if due { self.flush() } else { Ok(()) }
     }
@@ -104,7 +104,7 @@ impl Sink {
     /// Writes whole frames.
     fn flush(&mut self) -> io::Result<()> {
         self.frame.take(&mut self.waiting);
-        self.written_ns = gpuio_page::monotonic_ns();
+        self.written_ns = gpuio_watch::page::monotonic_ns();
         if self.waiting.is_empty() {
             return Ok(());
         }

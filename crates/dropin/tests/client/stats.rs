@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpuio_page::{LivePageRoot, read};
+use gpuio_watch::page::{LivePageRoot, read};
 
 use crate::client::{
     Cufile, GOOD, alone, code, cuda, cufile, is_child, name, on_system, random_bytes,
@@ -100,7 +100,7 @@ fn the_live_page_shows_the_program() {
         let found = pages.iter().find(|found| found.pid == pid);
         let own = found.expect("a page of this process").page.as_ref().unwrap();
         assert!(own.program.starts_with("cuFile: "), "{}", own.program);
-        let sum = |of: fn(&gpuio_page::PathCounters) -> u64| {
+        let sum = |of: fn(&gpuio_watch::page::PathCounters) -> u64| {
             own.paths.iter().filter(|way| way.gpu == Some(0)).map(of).sum::<u64>()
         };
         assert_eq!(sum(|way| way.read.bytes), 3 * 4096 + 100);
@@ -143,7 +143,7 @@ fn files_and_buffers_that_are_registered_are_counted() {
             let found = pages.into_iter().find(|found| found.pid == pid).unwrap();
             found.page.unwrap()
         };
-        let text = |level| gpuio_page::format::gds_stats::text(&page(), level, &[]);
+        let text = |level| gpuio_watch::page::format::gds_stats::text(&page(), level, &[]);
         assert!(text(1).contains("Total Files: 2\n"), "{}", text(1));
         assert!(text(3).contains("BufRegister: n=2 err=n/a"), "{}", text(3));
         assert_eq!((page().registered_on(Some(0)), page().registered_on(None)), (Some(2), Some(1)));

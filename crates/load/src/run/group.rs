@@ -8,16 +8,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use crate::evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_base::stat::{Live, LiveTotals};
-use gpuio_evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::stops::Stops;
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_page::LivePage;
 use gpuio_record::{
     ComputationCost, EndedHow, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
 };
+use gpuio_watch::page::LivePage;
 use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};
@@ -448,7 +448,7 @@ impl Group<'_> {
 
     /// The offset to add to a time of the run's clock for `CLOCK_MONOTONIC`.
     fn monotonic(&self) -> Nanos {
-        gpuio_page::monotonic_ns().saturating_sub(self.clock.now())
+        gpuio_watch::page::monotonic_ns().saturating_sub(self.clock.now())
     }
 
     fn report_moved(&self, peers: &dyn Peers, gate: &Gate, pages: &[Range<usize>], now: Nanos) {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use gpuio_evidence::DeviceSampler;
+use crate::evidence::DeviceSampler;
 use gpuio_gpu::{Context, Driver};
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
@@ -100,7 +100,7 @@ pub struct Means<'a> {
     /// The targets that may be overwritten.
     pub permit: Permit,
     /// Where workers count for `gpuio stats`; none where that is off or can't be.
-    pub live_page: Option<gpuio_page::LivePage>,
+    pub live_page: Option<gpuio_watch::page::LivePage>,
     /// Whether the devices behind the jobs are sampled while they run.
     pub watched: bool,
     /// The calls that the jobs that are replays repeat; all of a run repeat the same.
@@ -234,7 +234,7 @@ pub fn run(
 /// of hardware: that may take a second.
 fn device_sampler(jobs: &[JobPlan], interval_ns: u64) -> DeviceSampler {
     let root = Root::live();
-    let machine = if jobs.iter().any(|job| gpuio_evidence::hardware(job).next().is_some()) {
+    let machine = if jobs.iter().any(|job| crate::evidence::hardware(job).next().is_some()) {
         crate::machine::read(&root)
     } else {
         gpuio_host::machine::read(&root)

@@ -13,11 +13,11 @@ use gpuio_io::path::{
     self, CufileDriver, CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters,
     MappedCounters, PatternBlock, RouteCounters, Via,
 };
-use gpuio_page::{LivePage, WorkerSlot};
 use gpuio_record::{
     DirectMode, FanOutResult, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes,
     VerifyMode, ViaResult, WorkerPlan,
 };
+use gpuio_watch::page::{LivePage, WorkerSlot};
 
 use super::RunError;
 use super::affinity;

@@ -2,7 +2,7 @@
 
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion};
-use gpuio_page::{Direction, Key, WorkerSlot};
+use gpuio_watch::page::{Direction, Key, WorkerSlot};
 
 use super::worker::Task;
 

@@ -113,7 +113,7 @@ pub(crate) struct Lab {
     gpus: Gpus,
     pub(crate) diary: Diary,
     /// Where workers count for other processes.
-    pub(crate) page: Option<gpuio_page::LivePage>,
+    pub(crate) page: Option<gpuio_watch::page::LivePage>,
 }
 
 impl Lab {

@@ -1,7 +1,7 @@
 //! The page that other processes see of a run agrees with its record.
 
 use gpuio_host::Root;
-use gpuio_page::{LivePage, LivePageRoot, read};
+use gpuio_watch::page::{LivePage, LivePageRoot, read};
 
 use crate::lab::Lab;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gpuio_host::Root;
-use gpuio_page::{LivePage, LivePageRoot, read};
+use gpuio_watch::page::{LivePage, LivePageRoot, read};
 
 use crate::lab::Lab;
 

@@ -25,7 +25,7 @@ pub fn render(
     proof: Option<&Proof>,
 ) -> String {
     let output = Output { schema: "gpuio-check-v2", findings, coherent, verdict, proof };
-    gpuio_document::json_of(&output)
+    gpuio_base::document::json_of(&output)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! The I/O itself is done elsewhere. Functions here are pure.
 
+use gpuio_base::document::{Layout, List, Section};
 use gpuio_base::units::human_rate;
-use gpuio_document::{Layout, List, Section};
 use gpuio_record::{Route, Verdict as PathVerdict};
 use serde::Serialize;
 
@@ -187,7 +187,7 @@ mod tests {
     use crate::check::ModeVerdict;
 
     fn text(proof: &Proof) -> String {
-        gpuio_document::Document::default().push(section(proof)).terminal(80)
+        gpuio_base::document::Document::default().push(section(proof)).terminal(80)
     }
 
     type Answers = &'static [(&'static str, Answer)];

@@ -1,6 +1,6 @@
 //! Findings as a document: gravest first, the reason and the fix below each that needs one.
 
-use gpuio_document::{Document, Item, Layout, List, Section, grouped};
+use gpuio_base::document::{Document, Item, Layout, List, Section, grouped};
 
 pub use crate::check::verdict::section as verdict;
 use crate::check::{Finding, Rule, Severity};

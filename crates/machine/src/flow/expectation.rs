@@ -1,6 +1,6 @@
 //! The answer.
 
-use gpuio_document::{grouped, unique};
+use gpuio_base::document::{grouped, unique};
 use gpuio_record::Expected;
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use gpuio_base::document::{csv_of, unique};
 use gpuio_base::stat::Percentile;
-use gpuio_document::{csv_of, unique};
 use gpuio_record::metric::{self, CsvColumn};
 use gpuio_record::{
     ComputationPlan, DirectMode, HostJobExpected, JobPlan, Metric, RankGroup, RankHost, RankJob,

@@ -1,7 +1,7 @@
 //! A screen for people: a row per path, what it means, and what to do next.
 
+use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Section, grouped, unique};
 use gpuio_base::stat::Percentile;
-use gpuio_document::{Cell, Columns, Document, Item, Layout, List, Section, grouped, unique};
 use gpuio_record::{EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::document::unique;
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
-use gpuio_document::unique;
 use gpuio_record::{EndedHow, Metric};
 
 use super::Set;

@@ -1,6 +1,6 @@
 //! The rows of all records, with the axes of sweeps.
 
-use gpuio_document::{csv_of, unique};
+use gpuio_base::document::{csv_of, unique};
 
 use super::Set;
 use crate::format::csv::columns;

@@ -3,8 +3,8 @@
 //! A figure's key ends in its unit (`read_bytes_per_second`), so a new probe needs no change here:
 //! without an entry in [`CHOSEN`], all of its figures are shown.
 
+use gpuio_base::document::{Cell, Columns, Section, Table, Text, Tone, grouped, unique};
 use gpuio_base::units::{format_duration_ns, human_ns};
-use gpuio_document::{Cell, Columns, Section, Table, Text, Tone, grouped, unique};
 use gpuio_record::metric::Unit;
 use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
 

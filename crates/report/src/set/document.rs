@@ -1,10 +1,10 @@
 //! The words and tables of a report: sections that Markdown and the page share, and those that only
 //! one of them has.
 
-use gpuio_base::stat::Percentile;
-use gpuio_document::{
+use gpuio_base::document::{
     Block, Cell, Columns, Document, Item, Layout, List, Section, Text, Tone, fragment,
 };
+use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List as Metrics;
 use gpuio_record::{CpuCost, Evidence, Proof};
 

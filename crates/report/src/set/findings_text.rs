@@ -1,6 +1,6 @@
 //! Findings and facts of a set in words, shared by the formats for people.
 
-use gpuio_document::{grouped, unique};
+use gpuio_base::document::{grouped, unique};
 use gpuio_record::{
     Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
 };

@@ -106,6 +106,6 @@ pub(super) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
         *nth += 1;
         (key, row)
     };
-    let points = gpuio_document::grouped(records.iter().enumerate().map(key));
+    let points = gpuio_base::document::grouped(records.iter().enumerate().map(key));
     points.into_iter().map(|(_, rows)| rows).collect()
 }

@@ -1,8 +1,8 @@
 //! The summary: one line per point, which is a load with all of its runs; or one per path if there
 //! are many points.
 
+use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::infer::{self, median};
-use gpuio_document::{grouped, unique};
 use gpuio_record::metric::{List, percent};
 use gpuio_record::{EndedHow, Metric};
 

@@ -10,6 +10,7 @@
 )]
 
 mod browser;
+mod compare;
 mod csv_rules;
 mod first_screen;
 mod gdsio_line;
@@ -19,6 +20,7 @@ mod page_loads;
 mod proof_text;
 mod ranks;
 mod records;
+mod samples;
 mod schema;
 mod set_formats;
 mod snapshots;

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::page::read::Owner;
+use crate::page::{LivePageRoot, REGISTERED, Snapshot, read as pages};
 use gpuio_base::units::human_bytes;
 use gpuio_host::process_time::{ProcessSample, samples};
 use gpuio_host::{proc_io, process};
-use gpuio_page::read::Owner;
-use gpuio_page::{LivePageRoot, REGISTERED, Snapshot, read as pages};
 
 use crate::metric::{Change, Figure, Form, Kind, Metric, bytes, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading, both};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_document::Format;
+use gpuio_base::document::Format;
 use gpuio_machine::check::Rule;
 use gpuio_machine::check::hosts::{HostFacts, any_failed, differences, document, findings, json};
 use gpuio_record::facts::Machine;

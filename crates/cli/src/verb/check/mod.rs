@@ -7,11 +7,11 @@ mod prove;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use gpuio_document::{Document, Section};
+use gpuio_base::document::{Document, Section};
+use gpuio_guard::objects::environment;
 use gpuio_host::Root;
 use gpuio_machine::check::prove::Proof;
 use gpuio_machine::check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
-use gpuio_objects::environment;
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;

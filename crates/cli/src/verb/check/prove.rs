@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use gpuio_dataset::leftover;
+use gpuio_guard::outfile::Private;
 use gpuio_host::Root;
 use gpuio_load::direct_try::{DirectTried, try_direct};
 use gpuio_machine::check::prove::{Measured, Outcome, Proof, Run, Tried};
 use gpuio_machine::check::{Answer, Gpu};
-use gpuio_outfile::Private;
 use gpuio_record::Record;
 use gpuio_report::format::json;
 use gpuio_report::verification;

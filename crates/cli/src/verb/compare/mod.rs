@@ -5,8 +5,8 @@ mod read;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag, render};
 use gpuio_record::metric;
+use gpuio_report::compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag, render};
 
 use crate::args::{Compare, Save};
 use crate::failure::Failure;
@@ -80,7 +80,7 @@ fn options(args: &Compare) -> Result<Options, Failure> {
 /// Values of `--despite`, each once, in the order of the table.
 fn flags() -> Vec<&'static str> {
     let mut flags: Vec<&str> = Vec::new();
-    for aspect in gpuio_compare::ASPECTS {
+    for aspect in gpuio_report::compare::ASPECTS {
         if !aspect.flag.is_empty() && !flags.contains(&aspect.flag) {
             flags.push(aspect.flag);
         }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use gpuio_compare::{Run, Side, of_reading, of_record, sweep};
 use gpuio_host::input;
 use gpuio_record::SWEEP_FILE;
+use gpuio_report::compare::{Run, Side, of_reading, of_record, sweep};
 use gpuio_report::format::json;
 
 use crate::failure::Failure;
@@ -100,7 +100,8 @@ fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Fai
         side.runs.extend(runs);
         return Ok(());
     }
-    let (tool, output) = gpuio_foreign::read(&text).map_err(|error| wrong(error.to_string()))?;
+    let (tool, output) =
+        gpuio_report::foreign::read(&text).map_err(|error| wrong(error.to_string()))?;
     let runs: Vec<Run> =
         output.readings.iter().map(|reading| of_reading::run(reading, &name)).collect();
     side.runs.extend(runs);

@@ -22,8 +22,8 @@ pub(crate) struct Library {
 impl Library {
     /// Searches where gpuio's own objects are, those that the program carries last.
     pub(crate) fn find() -> Result<Library, Failure> {
-        let carried = std::iter::once_with(gpuio_objects::unpacked).flatten();
-        let directories = gpuio_objects::directories().into_iter().chain(carried);
+        let carried = std::iter::once_with(gpuio_guard::objects::unpacked).flatten();
+        let directories = gpuio_guard::objects::directories().into_iter().chain(carried);
         Library::among(directories, &carried::places())
     }
 
@@ -37,7 +37,9 @@ impl Library {
         for directory_tried in directories {
             for name in NAMES {
                 // A refusal is reported there.
-                let Ok(file) = gpuio_objects::own(&directory_tried.join(name)) else { continue };
+                let Ok(file) = gpuio_guard::objects::own(&directory_tried.join(name)) else {
+                    continue;
+                };
                 match std::fs::read(&file) {
                     // A copy of NVIDIA's library in the program's directory must not be used.
                     Ok(bytes) if gpuio_drivers::cufile::is_gpuio_library(&bytes) => {

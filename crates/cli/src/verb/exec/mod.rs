@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 use self::library::Library;
 use self::program::{Missing, Program};
 use self::variables::Variables;
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 use crate::args::Exec;
 use crate::failure::Failure;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 use rustix::fs::Access;
 
 /// The kernel follows at most this many scripts whose interpreter is a script (Linux, fs/exec.c).

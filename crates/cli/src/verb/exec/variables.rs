@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 use super::library::Library;
 use crate::args::Exec;

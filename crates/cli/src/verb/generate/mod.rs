@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
-use gpuio_outfile::{Directory, Draft};
+use gpuio_guard::outfile::{Directory, Draft};
 
 use crate::args::{Cli, Generate, What};
 use crate::failure::Failure;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use gpuio_compare::{ASPECTS, Kind};
 use gpuio_machine::flow::Figures;
+use gpuio_report::compare::{ASPECTS, Kind};
 
 pub(super) fn figures() -> String {
     format!(

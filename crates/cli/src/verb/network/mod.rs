@@ -22,7 +22,7 @@ mod wire;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use gpuio_document::Format;
+use gpuio_base::document::Format;
 
 use crate::args::Network;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     let delivery = Delivery::open(&args.save)?;
     let measured = client::measure(args)?;
     delivery.put(&match format {
-        Wanted::Document(Format { name: "json", .. }) => gpuio_document::json_of(&measured),
+        Wanted::Document(Format { name: "json", .. }) => gpuio_base::document::json_of(&measured),
         Wanted::Document(format) => (format.render)(&measured.document(), "network", 100),
         Wanted::Own(_) => measured.spec()?,
     })?;
@@ -56,7 +56,7 @@ fn format(args: &Network) -> Result<Wanted, Failure> {
     let path = args.save.output.as_deref();
     let by_name = match path.and_then(|path| path.extension()?.to_str()) {
         Some("ini") => Some("spec"),
-        Some(other) => gpuio_document::by_extension(other).map(|format| format.name),
+        Some(other) => gpuio_base::document::by_extension(other).map(|format| format.name),
         None => None,
     };
     match (args.format.as_deref(), by_name, path) {

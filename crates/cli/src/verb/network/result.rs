@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List};
 use gpuio_base::stat::infer::median;
-use gpuio_document::{Cell, Columns, Document, Item, Layout, List};
 use serde::Serialize;
 
 use super::transfer::Counted;

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_outfile::Directory;
+use gpuio_guard::outfile::Directory;
 use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files};
 
 use crate::args::Report;

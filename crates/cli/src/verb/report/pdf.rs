@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use gpuio_objects::environment;
-use gpuio_outfile::Private;
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::Private;
 
 use crate::failure::Failure;
 

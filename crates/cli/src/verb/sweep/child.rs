@@ -8,8 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_objects::environment;
-use gpuio_outfile::Draft;
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::Draft;
 use gpuio_record::{EndedHow, Record};
 use gpuio_report::format::json;
 use rustix::fs::{MemfdFlags, memfd_create};

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_dataset::leftover;
+use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::{Root, input};
 use gpuio_job::sweep::Axis;
-use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{
     Arrivals, JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
     Tool,

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use gpuio_base::document::{Cell, Columns, Document, Look, Section, Table};
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::human_ns;
-use gpuio_document::{Cell, Columns, Document, Look, Section, Table};
 use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
 

@@ -7,7 +7,7 @@ mod process;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_document::{Format, json_of};
+use gpuio_base::document::{Format, json_of};
 use gpuio_machine::check::why::{Overview, Why as Answer, document};
 use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};

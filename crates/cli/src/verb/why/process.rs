@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gpuio_document::{Format, json_of};
+use gpuio_base::document::{Format, json_of};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
 use gpuio_machine::check::why::{
     IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, process_document,
 };
 use gpuio_machine::check::{Gpu, Pair, mount_of};
-use gpuio_page::LivePageRoot;
-use gpuio_page::read::{self, Owner};
 use gpuio_record::facts::{
     Fact, GpuFacts, LibraryMaker, Machine, MappedLibrary, MountedStorage, OpenFile, ProcessUse,
 };
+use gpuio_watch::page::LivePageRoot;
+use gpuio_watch::page::read::{self, Owner};
 use serde_json::json;
 
 use super::{SCHEMA, of_pair};

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use gpuio_base::cufilejson::{DEFAULT_PATH, VARIABLE};
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::Private;
 use gpuio_host::input;
-use gpuio_objects::environment;
-use gpuio_outfile::Private;
 use serde_json::{Map, Value};
 
 /// Why a configuration can't be made.

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_compare::{Options, Side, compare, of_record};
 use gpuio_record::Record;
+use gpuio_report::compare::{Options, Side, compare, of_record};
 use gpuio_report::set::{Member, Set, figured};
 use gpuio_testkit::jobs::result;
 
@@ -39,7 +39,7 @@ const COMBINED: &str = "\
 
 /// A record of this plan, whose jobs all did the same.
 fn record(plan: Plan) -> Record {
-    let any = include_str!("../../../../compare/tests/fixtures/host.json");
+    let any = include_str!("../../../../report/tests/report/compare/fixtures/host.json");
     let mut record: Record = serde_json::from_str(any).unwrap();
     record.jobs = plan.jobs.iter().map(|job| result(job, 100)).collect();
     record.plan = plan;

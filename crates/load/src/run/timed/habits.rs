@@ -62,8 +62,8 @@ impl Thinker {
 /// Computes for a time.
 #[cold]
 fn spin(ns: u64) {
-    let began = gpuio_page::monotonic_ns();
-    while gpuio_page::monotonic_ns().saturating_sub(began) < ns {
+    let began = gpuio_watch::page::monotonic_ns();
+    while gpuio_watch::page::monotonic_ns().saturating_sub(began) < ns {
         std::hint::spin_loop();
     }
 }

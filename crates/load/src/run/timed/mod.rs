@@ -248,7 +248,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
 
 /// The offset to add to a time of the run's clock for `CLOCK_MONOTONIC`.
 fn monotonic(task: &Task<'_>) -> Nanos {
-    gpuio_page::monotonic_ns().saturating_sub(task.gate.clock.now())
+    gpuio_watch::page::monotonic_ns().saturating_sub(task.gate.clock.now())
 }
 
 fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {

@@ -1,7 +1,7 @@
 //! Warnings about a group's numbers.
 
+use crate::evidence::warn as evidence;
 use gpuio_base::stat::enough_for;
-use gpuio_evidence::warn as evidence;
 use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;

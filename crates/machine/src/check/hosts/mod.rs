@@ -158,7 +158,7 @@ pub fn json(
         differences,
         findings,
     };
-    gpuio_document::json_of(&output)
+    gpuio_base::document::json_of(&output)
 }
 
 #[cfg(test)]

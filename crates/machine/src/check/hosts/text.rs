@@ -1,7 +1,7 @@
 //! Several hosts as text.
 
+use gpuio_base::document::{Document, Item, Layout, List, grouped};
 use gpuio_base::units::{host_list, hosts_of};
-use gpuio_document::{Document, Item, Layout, List, grouped};
 
 use super::{Difference, HostFacts, HostsFinding, Value};
 use crate::check::text::{RULE, by_reason, counts, item, section};

@@ -86,7 +86,7 @@ pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
     });
     let mount = &pair.mount.mount;
     let options = mount.options.iter().chain(&mount.super_options);
-    let options = gpuio_document::unique(options.map(String::as_str));
+    let options = gpuio_base::document::unique(options.map(String::as_str));
     Verdict {
         path: path.to_owned(),
         mount_point: pair.mount.mount.mount_point.clone(),

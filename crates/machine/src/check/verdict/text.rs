@@ -1,6 +1,6 @@
 //! A verdict as a section.
 
-use gpuio_document::{Item, Layout, List, Section, first};
+use gpuio_base::document::{Item, Layout, List, Section, first};
 
 use super::{Answer, ModeVerdict, Verdict};
 

@@ -1,6 +1,6 @@
 //! All mounts and GPUs of a machine: one row each, equal GPUs together.
 
-use gpuio_document::{Columns, Look, Section};
+use gpuio_base::document::{Columns, Look, Section};
 use serde::Serialize;
 
 use super::Why;
@@ -83,7 +83,7 @@ impl Overview {
         section.table(table.table("mounts and GPUs", &self.rows).look(Look::Indented(2)));
         if more > 0 {
             let text = format!("and {more} more mounts: name one with --mount");
-            section.list(gpuio_document::List::of(2, [text]));
+            section.list(gpuio_base::document::List::of(2, [text]));
         }
         section
     }

@@ -1,7 +1,7 @@
 //! The answer for a process as a document.
 
+use gpuio_base::document::{Document, Item, first};
 use gpuio_base::units::human_rate;
-use gpuio_document::{Document, Item, first};
 use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile};
 
 use super::process::{is_cufile, size};

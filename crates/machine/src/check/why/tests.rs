@@ -106,7 +106,7 @@ fn equal_gpus_share_a_row() {
     let table = Overview::of(all.into_iter());
     assert_eq!(table.rows.len(), 2);
     assert_eq!(table.rows[0].gpus, ["0", "1"]);
-    let text = gpuio_document::Document::default().push(table.section(0)).unbroken();
+    let text = gpuio_base::document::Document::default().push(table.section(0)).unbroken();
     assert!(text.contains("0,1") && text.contains("direct (nvidia-fs)"), "{text}");
 }
 

@@ -1,6 +1,6 @@
 //! An answer as a document, made to fit one screen.
 
-use gpuio_document::{Document, Item, Layout, List, first};
+use gpuio_base::document::{Document, Item, Layout, List, first};
 
 use super::{Change, Why};
 use crate::check::verdict::Answer;

@@ -1,7 +1,7 @@
 //! The answer as text.
 
+use gpuio_base::document::{Cell, Columns, Document, List, Look, Section};
 use gpuio_base::units::{human_decimal_rate, human_ns};
-use gpuio_document::{Cell, Columns, Document, List, Look, Section};
 use gpuio_record::Expected;
 
 use super::{Answer, JobAnswer, Scaled, TierAnswer};

@@ -1,7 +1,7 @@
 //! The expected rates of pairs.
 
+use gpuio_base::document::{Columns, List, Look, Section};
 use gpuio_base::units::{human_count, human_decimal_rate, human_ns};
-use gpuio_document::{Columns, List, Look, Section};
 use gpuio_record::Expected;
 
 use super::text::alike;

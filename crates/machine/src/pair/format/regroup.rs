@@ -1,7 +1,7 @@
 //! Regrouping of arrays.
 
+use gpuio_base::document::{Block, Columns, Look, Section};
 use gpuio_base::units::human_decimal_rate;
-use gpuio_document::{Block, Columns, Look, Section};
 
 use super::together;
 use crate::pair::regroup::Group;

@@ -1,7 +1,7 @@
 //! Text.
 
+use gpuio_base::document::{Block, Columns, Document, List, Look, Section, Table, grouped};
 use gpuio_base::units::format_cpu_list;
-use gpuio_document::{Block, Columns, Document, List, Look, Section, Table, grouped};
 
 use super::{expected, rate, regroup, short, together};
 use crate::pair::{Given, NearNic, Pair, Pairing, SharedLink, When};

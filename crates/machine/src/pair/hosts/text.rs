@@ -1,7 +1,7 @@
 //! The plan of several hosts as text.
 
+use gpuio_base::document::{Block, Columns, Document, List, Look, Section, Table, grouped};
 use gpuio_base::units::{format_cpu_list, host_list, hosts_of};
-use gpuio_document::{Block, Columns, Document, List, Look, Section, Table, grouped};
 
 use super::job::{count, slots};
 use super::{HostPlan, HostsPlan, ranks};

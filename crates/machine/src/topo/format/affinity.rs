@@ -1,7 +1,7 @@
 //! The affinity table.
 
+use gpuio_base::document::{Columns, Look, Table};
 use gpuio_base::units::format_cpu_list;
-use gpuio_document::{Columns, Look, Table};
 
 use super::short;
 use crate::topo::{Affinity, Near, NearStorage, Topology};

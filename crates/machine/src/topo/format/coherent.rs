@@ -1,6 +1,6 @@
 //! Coherent links of GPUs.
 
-use gpuio_document::{Columns, Look, Table};
+use gpuio_base::document::{Columns, Look, Table};
 
 use crate::topo::link::rate_text;
 use crate::topo::{Coherent, Topology};

@@ -1,8 +1,8 @@
 //! A page with the picture, in which the way between two devices is highlighted. One file, nothing
 //! loaded; without scripts it is the picture.
 
+use gpuio_base::document::Page;
 use gpuio_base::units::markup;
-use gpuio_document::Page;
 use gpuio_record::facts::Machine;
 use serde_json::{Map, Value};
 

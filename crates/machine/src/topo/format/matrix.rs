@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpuio_document::{Columns, Document, Look};
+use gpuio_base::document::{Columns, Document, Look};
 
 use crate::topo::{Class, DeviceKind, Topology};
 

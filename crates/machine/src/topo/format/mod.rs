@@ -14,7 +14,7 @@ pub use hwloc::hwloc_xml;
 pub use pair::pair;
 pub use svg::svg;
 
-use gpuio_document::{Document, List};
+use gpuio_base::document::{Document, List};
 
 use crate::topo::Topology;
 

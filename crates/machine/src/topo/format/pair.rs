@@ -1,6 +1,6 @@
 //! One pair in words.
 
-use gpuio_document::{Columns, Document, Look, Section};
+use gpuio_base::document::{Columns, Document, Look, Section};
 
 use super::short;
 use crate::topo::link::rate_text;

@@ -1,7 +1,7 @@
 //! The tree.
 
+use gpuio_base::document::{Columns, Look, Table};
 use gpuio_base::units::{format_cpu_list, human_bytes};
-use gpuio_document::{Columns, Look, Table};
 
 use super::short;
 use crate::topo::{Knot, KnotKind, Topology};

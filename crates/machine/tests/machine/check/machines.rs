@@ -42,7 +42,7 @@ fn virtual_machine() {
 }
 
 fn verdict_text(verdict: &Verdict) -> String {
-    gpuio_document::Document::default().push(text::verdict(verdict)).terminal(100)
+    gpuio_base::document::Document::default().push(text::verdict(verdict)).terminal(100)
 }
 
 /// A mount and a GPU of a table.

@@ -455,7 +455,7 @@ fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
 fn json_holds_all_of_it() {
     let topology = topology(DGX_2);
     let json: serde_json::Value =
-        serde_json::from_str(&gpuio_document::json_of(&topology)).unwrap();
+        serde_json::from_str(&gpuio_base::document::json_of(&topology)).unwrap();
     assert_eq!(json["gpuio_topo"], 1);
     let count = topology.devices.len();
     assert_eq!(json["routes"].as_array().unwrap().len(), count * (count - 1) / 2);

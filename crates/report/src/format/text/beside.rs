@@ -1,8 +1,8 @@
 //! Lines about jobs that ran while a GPU computation was active.
 
+use gpuio_base::document::Section;
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::human_rate;
-use gpuio_document::Section;
 use gpuio_record::{
     ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobPlan, JobResult, Record,
     Towards,

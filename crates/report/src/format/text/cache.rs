@@ -1,6 +1,6 @@
 //! Page cache and storage traffic during the job.
 
-use gpuio_document::{Cell, Columns, Item, Layout, List, Section, grouped, unique};
+use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped, unique};
 use gpuio_record::{JobPlan, JobResult, Record, StorageReading};
 
 use crate::number::{bytes, float, iops};

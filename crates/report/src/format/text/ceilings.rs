@@ -1,6 +1,6 @@
 //! The measured ceilings, and why some are missing.
 
-use gpuio_document::{Cell, Columns, Item, Layout, List, Section, grouped};
+use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped};
 use gpuio_record::{Ceiling, CeilingSource, Record};
 
 use super::SOFTWARE_GPU;

@@ -1,7 +1,7 @@
 //! Lines below the table: legs, workers, times that are not measured.
 
+use gpuio_base::document::{Columns, Item, Layout, Section};
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_document::{Columns, Item, Layout, Section};
 use gpuio_record::{Latency, Record, SetupTimes, Side};
 
 use super::table::path_cell;

@@ -1,6 +1,6 @@
 //! Expected performance by the hardware's figures, and how much of it was reached.
 
-use gpuio_document::{List, Section, grouped, unique};
+use gpuio_base::document::{List, Section, grouped, unique};
 use gpuio_record::metric::percent;
 use gpuio_record::{JobExpected, Record};
 

@@ -1,7 +1,7 @@
 //! Lines about training feeds.
 
+use gpuio_base::document::Section;
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_document::Section;
 use gpuio_record::{
     AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
     JobResult, Record,

@@ -1,6 +1,6 @@
 //! Lines about jobs with several GPUs: what each moved, and what went through another.
 
-use gpuio_document::Section;
+use gpuio_base::document::Section;
 use gpuio_record::{FanOutResult, GpuResult, JobResult, Record, SegmentBytes, ViaResult};
 
 use super::of_jobs;

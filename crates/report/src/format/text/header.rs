@@ -1,6 +1,6 @@
 //! The lines above the table: what, when, where.
 
-use gpuio_document::{Item, Layout, List, Section, grouped};
+use gpuio_base::document::{Item, Layout, List, Section, grouped};
 use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
 use gpuio_record::{DirectMode, EndedHow, Record};
 

@@ -1,8 +1,8 @@
 //! Lines about jobs of special loads: with a steady state, a stonewall or flushes, files that were
 //! read whole, recorded calls, parts of larger loads, and jobs that ran several times.
 
+use gpuio_base::document::{Item, Layout, List, Section, unique};
 use gpuio_base::units::{human_count, human_ns, human_rate};
-use gpuio_document::{Item, Layout, List, Section, unique};
 use gpuio_record::{
     EndedHow, JobPlan, JobResult, RangeKind, Record, ReplayPace, Steady, SteadyFigure, SteadyPlan,
 };

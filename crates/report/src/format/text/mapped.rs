@@ -1,6 +1,6 @@
 //! Lines about files that a GPU reads in the page cache by itself.
 
-use gpuio_document::Section;
+use gpuio_base::document::Section;
 use gpuio_record::{BreakEven, MappedResult, Record};
 
 use super::of_jobs;

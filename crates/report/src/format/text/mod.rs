@@ -17,7 +17,7 @@ mod verification;
 pub(crate) mod warnings;
 mod watched;
 
-use gpuio_document::{Document, Item, Layout, List, Section};
+use gpuio_base::document::{Document, Item, Layout, List, Section};
 use gpuio_record::Record;
 
 use crate::workload::jobs;

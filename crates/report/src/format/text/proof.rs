@@ -1,6 +1,6 @@
 //! The actual data path, and its evidence.
 
-use gpuio_document::{Cell, Item, Layout, List, Section};
+use gpuio_base::document::{Cell, Item, Layout, List, Section};
 use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
 use crate::number::{NONE, bytes};

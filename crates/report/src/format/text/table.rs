@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::document::{Cell, Columns, Item, Layout, List, Part, Section, grouped, unique};
 use gpuio_base::stat::Percentile;
-use gpuio_document::{Cell, Columns, Item, Layout, List, Part, Section, grouped, unique};
 use gpuio_record::{
     CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
     TimeSpan, Towards,

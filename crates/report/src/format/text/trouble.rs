@@ -1,6 +1,6 @@
 //! Failed I/Os, and the error that ended the run.
 
-use gpuio_document::{Item, Layout, List, Section};
+use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_record::{IoFailure, Record};
 
 use crate::number::{count, times};

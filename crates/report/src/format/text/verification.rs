@@ -1,6 +1,6 @@
 //! The data that verification checked, and its findings.
 
-use gpuio_document::{Item, Layout, List, Section};
+use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
 use super::SOFTWARE_GPU;

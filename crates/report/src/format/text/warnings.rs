@@ -1,6 +1,6 @@
 //! Warnings, the most severe first and each sentence once.
 
-use gpuio_document::{Item, Layout, List, Section, grouped, unique};
+use gpuio_base::document::{Item, Layout, List, Section, grouped, unique};
 use gpuio_record::{Record, Severity, Warning, WarningKind};
 
 /// Where the names of warnings are explained.

@@ -1,6 +1,6 @@
 //! Device activity during the run, and the cost of sampling it.
 
-use gpuio_document::{Item, Layout, List, Section};
+use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_record::{DeviceSeries, Record, Watched};
 
 use crate::number::{bytes, float, throughput, time};
@@ -108,7 +108,7 @@ fn rounded(size: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use gpuio_document::Document;
+    use gpuio_base::document::Document;
     use gpuio_record::{FigureSeries, WatchedGroup};
 
     use super::*;

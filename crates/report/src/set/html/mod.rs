@@ -10,7 +10,7 @@ mod body;
 mod data;
 mod pack;
 
-use gpuio_document::Page;
+use gpuio_base::document::Page;
 
 use super::Set;
 use super::rows::rows;

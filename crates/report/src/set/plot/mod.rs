@@ -139,7 +139,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
             false => path.clone(),
         }
     };
-    let groups = gpuio_document::grouped(choice.rows.iter().map(|row| (label(*row), *row)));
+    let groups = gpuio_base::document::grouped(choice.rows.iter().map(|row| (label(*row), *row)));
     let known = colours::of_paths(rows);
     let single = groups.len() <= known.len();
     let line = |(nth, (label, of)): (usize, (String, Vec<usize>))| {

@@ -1,0 +1,132 @@
+//! Markdown, for an issue or a wiki.
+
+use crate::document::markdown_page::MarkdownPage;
+use crate::document::table::Table;
+use crate::document::terminal::drawn;
+use crate::document::text::{Text, Tone};
+use crate::document::{Block, Document, Item, List, Section, unique};
+
+/// Names of what an item concerns; of more only the first.
+const NAMES: usize = 4;
+
+impl Document {
+    /// The document as Markdown: an empty line between blocks.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut page = MarkdownPage::default();
+        if !self.title.is_empty() {
+            page.markup("# ");
+            self.title.markdown(&mut page);
+            page.markup("\n");
+        }
+        self.shown().for_each(|one| section(&mut page, one, "## "));
+        page.finish()
+    }
+}
+
+/// An empty line, unless nothing is above it.
+fn begin(page: &mut MarkdownPage) {
+    if !page.is_empty() {
+        page.markup("\n");
+    }
+}
+
+fn section(page: &mut MarkdownPage, of: &Section, mark: &'static str) {
+    if !of.title.is_empty() {
+        begin(page);
+        page.markup(mark);
+        of.title.markdown(page);
+        page.markup("\n");
+    }
+    for block in &of.blocks {
+        match block {
+            Block::Section(inner) => section(page, inner, "### "),
+            Block::Markup(_) => {}
+            Block::Paragraph { text, .. } => {
+                begin(page);
+                text.markdown(page);
+                page.markup("\n");
+            }
+            Block::List(all) => list(page, all),
+            Block::Table(all) => table(page, all),
+            Block::Lines(text) => {
+                begin(page);
+                page.lines(text);
+            }
+        }
+    }
+}
+
+fn list(page: &mut MarkdownPage, all: &List) {
+    begin(page);
+    all.items.iter().for_each(|one| item(page, one, "- "));
+}
+
+fn item(page: &mut MarkdownPage, one: &Item, mark: &'static str) {
+    page.markup(mark);
+    let label: Vec<&str> = one.label.split_whitespace().collect();
+    if !label.is_empty() {
+        page.text(&label.join(" ")).markup(": ");
+    }
+    one.text.markdown(page);
+    match one.about.as_slice() {
+        [] => {}
+        [first, rest @ ..] if rest.len() >= NAMES => {
+            page.markup(" (").text(&format!("{first} and {} more", rest.len())).markup(")");
+        }
+        names => {
+            page.markup(" (").text(&names.join(", ")).markup(")");
+        }
+    }
+    page.markup("\n");
+    one.items.iter().for_each(|inner| item(page, inner, "  - "));
+}
+
+/// The table; below it the remarks on its rows, and why cells say what they say, each once.
+fn table(page: &mut MarkdownPage, of: &Table) {
+    let of = &of.only(|_, cells| !drawn(cells));
+    begin(page);
+    row(page, of.columns.iter().map(|column| Text::from(column.head.as_ref())));
+    page.markup("|");
+    for column in &of.columns {
+        page.markup(if column.figures { " ---: |" } else { " --- |" });
+    }
+    page.markup("\n");
+    for one in &of.rows {
+        if let Some(over) = &one.over {
+            row(page, [Text::default().and(Tone::Strong, over.trim())].into_iter());
+            continue;
+        }
+        row(page, one.cells.iter().map(|cell| cell.text.clone()));
+    }
+    let noted = of.rows.iter().flat_map(|row| {
+        let name = row.cells.first().map_or_else(String::new, |cell| cell.text.plain());
+        let cells = row.cells.iter().filter(|cell| !cell.note.is_empty());
+        cells.map(move |cell| (name.clone(), &cell.note))
+    });
+    let notes: Vec<(String, &String)> = noted.collect();
+    if !notes.is_empty() {
+        page.markup("\n");
+    }
+    for (name, note) in notes {
+        page.markup("- ");
+        Text::default().and(Tone::Strong, name).and(Tone::Plain, ": ").markdown(page);
+        page.text(note).markup("\n");
+    }
+    let cells = of.rows.iter().flat_map(|row| &row.cells);
+    for because in unique(cells.map(|cell| &cell.because).filter(|why| !why.is_empty())) {
+        page.markup("\n").text(because).markup("\n");
+    }
+}
+
+fn row(page: &mut MarkdownPage, cells: impl Iterator<Item = Text>) {
+    page.markup("|");
+    for text in cells {
+        if !text.is_empty() {
+            page.markup(" ");
+            text.markdown(page);
+        }
+        page.markup(" |");
+    }
+    page.markup("\n");
+}

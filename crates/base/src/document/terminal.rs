@@ -1,0 +1,379 @@
+//! Text for a terminal of some width.
+
+use std::borrow::Cow;
+
+use crate::units::{printable, printable_short};
+use unicode_width::UnicodeWidthStr;
+
+use crate::document::cell::Cell;
+use crate::document::table::{Column, Look, Part, Row, Table};
+use crate::document::{Block, Document, Item, Layout, List, Section};
+
+/// Where a terminal's lines end.
+#[derive(Debug, Clone, Copy)]
+struct Paper {
+    /// Tables.
+    width: u16,
+    /// Paragraphs: long lines read badly.
+    prose: usize,
+    /// Whether no text is cut; whoever has made its texts safe says so.
+    whole: bool,
+}
+
+impl Document {
+    /// The document in lines of at most `width` characters where words and tables allow that. Ends
+    /// in a line feed, unless it is empty.
+    #[must_use]
+    pub fn terminal(&self, width: u16) -> String {
+        render(self, Paper { width, prose: usize::from(width), whole: false })
+    }
+
+    /// The same in lines as long as they are.
+    #[must_use]
+    pub fn unbroken(&self) -> String {
+        self.terminal(u16::MAX)
+    }
+
+    /// The same with paragraphs of at most `prose` characters, and no text cut however long.
+    #[must_use]
+    pub fn terminal_with(&self, width: u16, prose: u16) -> String {
+        render(self, Paper { width, prose: usize::from(prose), whole: true })
+    }
+}
+
+impl Table {
+    /// The table alone.
+    #[must_use]
+    pub fn terminal(&self, width: u16) -> String {
+        let table = &self.only(|_, cells| !drawn(cells));
+        match self.look {
+            Look::Ruled => ruled(table, usize::from(width)),
+            Look::RuledBy(_) | Look::Indented(_) => draw(&lines(table, Form::Full), table, 2),
+        }
+    }
+}
+
+fn render(document: &Document, paper: Paper) -> String {
+    let mut out = String::new();
+    for of_document in document.shown() {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        section(&mut out, of_document, paper);
+    }
+    out
+}
+
+fn section(out: &mut String, of: &Section, paper: Paper) {
+    if !of.title.is_empty() {
+        out.push_str(&printable(&of.title.plain()));
+        out.push('\n');
+    }
+    for block in &of.blocks {
+        match block {
+            Block::Paragraph { text, .. } => wrap(out, "", 0, &text.plain(), paper),
+            Block::List(all) => list(out, all, paper),
+            Block::Table(table) => out.push_str(&table.terminal(paper.width)),
+            Block::Lines(text) => {
+                for line in text.lines() {
+                    out.push_str(&printable(line));
+                    out.push('\n');
+                }
+            }
+            Block::Markup(_) => {}
+            Block::Section(inner) => section(out, inner, paper),
+        }
+    }
+}
+
+fn list(out: &mut String, all: &List, paper: Paper) {
+    all.items.iter().for_each(|one| item(out, one, all.layout, paper));
+}
+
+fn item(out: &mut String, one: &Item, layout: Layout, paper: Paper) {
+    let colon = if layout.colon && !one.label.is_empty() { ":" } else { "" };
+    let label = printable(&one.label);
+    let mut head = " ".repeat(layout.indent);
+    head.push_str(&format!("{:<1$}", format!("{label}{colon}"), layout.column));
+    if !one.label.is_empty() || layout.column > 0 {
+        head.push_str(&" ".repeat(layout.gap));
+    }
+    let indent = head.chars().count();
+    let prose = if layout.wide { usize::from(paper.width) } else { paper.prose };
+    let paper = Paper { prose, ..paper };
+    let about = match one.about.as_slice() {
+        [] => String::new(),
+        names => format!(" ({})", names.join(", ")),
+    };
+    wrap(out, &head, indent + layout.hang, &(one.text.plain() + &about), paper);
+    let below = Layout { indent, ..Layout::labels(0) };
+    one.items.iter().for_each(|inner| item(out, inner, below, paper));
+}
+
+/// `text` behind `head`; lines after the first begin with `indent` blanks. Lines break only at
+/// blanks: a longer word (a path) has a line of its own.
+fn wrap(out: &mut String, head: &str, indent: usize, text: &str, paper: Paper) {
+    let text: Cow<'_, str> = if paper.whole { printable(text) } else { printable_short(text) };
+    let from = out.len();
+    let (mut used, mut bare) = (head.chars().count(), true);
+    out.push_str(head);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if !bare && used + 1 + length > paper.prose {
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            (used, bare) = (indent, true);
+        }
+        if !bare {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        (used, bare) = (used + length, false);
+    }
+    let end = out[from..].trim_end_matches(' ').len();
+    out.truncate(from + end);
+    out.push('\n');
+}
+
+/// How cells are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Full,
+    /// Words abbreviated.
+    Short,
+    /// And figures without the blank before their unit.
+    Tight,
+}
+
+/// The first column may be split into lines of this many characters.
+const NARROWEST_FIRST: usize = 10;
+
+/// One table, or two if one does not fit.
+fn ruled(table: &Table, width: usize) -> String {
+    if let Some(text) = fitted(table, width) {
+        return text;
+    }
+    let part = |part: Part| {
+        let mut table = table.only(|column, _| column.part == Part::Both || column.part == part);
+        if part == Part::Second {
+            let of_part: Vec<bool> =
+                table.columns.iter().map(|column| column.part == part).collect();
+            let has = |row: &Row| {
+                row.cells.iter().zip(&of_part).any(|(cell, of)| *of && !cell.is_empty())
+            };
+            table.rows.retain(has);
+        }
+        fitted(&table, width).unwrap_or_else(|| draw(&lines(&table, Form::Short), &table, 1))
+    };
+    let (first, second) = (part(Part::First), part(Part::Second));
+    let is_one = table.columns.iter().all(|column| column.part == Part::Both);
+    if is_one { first } else { format!("{first}\n{second}") }
+}
+
+/// Whether a column has pictures, and no text.
+pub(crate) fn drawn(cells: &[&Cell]) -> bool {
+    cells.iter().any(|cell| !cell.picture.is_empty())
+}
+
+/// The first form that fits: words in full, abbreviated, units without the blank before them, each
+/// with wide gaps or else narrow ones; and the last with split cells in its first column.
+fn fitted(table: &Table, width: usize) -> Option<String> {
+    let mut forms = [Form::Full, Form::Short, Form::Tight].map(|form| lines(table, form));
+    let natural = |lines: &[Vec<String>], gap: usize| {
+        widths(lines).iter().sum::<usize>() + gap * table.columns.len().saturating_sub(1)
+    };
+    for lines in &forms {
+        if let Some(gap) = [2, 1].into_iter().find(|gap| natural(lines, *gap) <= width) {
+            return Some(draw(lines, table, gap));
+        }
+    }
+    let tight = &mut forms[2];
+    let first = widths(tight).first().copied().unwrap_or(0);
+    let left = width.checked_sub(natural(tight, 1) - first)?;
+    if left < NARROWEST_FIRST {
+        return None;
+    }
+    for first in tight.iter_mut().filter_map(|line| line.first_mut()) {
+        *first = in_lines(first, left);
+    }
+    Some(draw(tight, table, 1))
+}
+
+/// Heads and cells as texts.
+fn lines(table: &Table, form: Form) -> Vec<Vec<String>> {
+    let head = |column: &Column| match column.short {
+        Some(short) if form != Form::Full => short.to_owned(),
+        _ => printable(&column.head).into_owned(),
+    };
+    let text = |(cell, column): (&Cell, &Column)| {
+        let text = match &cell.short {
+            Some(short) if form != Form::Full => short.clone(),
+            _ => cell.text.plain(),
+        };
+        let text = printable_short(&text).into_owned();
+        if form == Form::Tight && column.tight { text.replace(' ', "") } else { text }
+    };
+    let row = |row: &Row| row.cells.iter().zip(&table.columns).map(text).collect();
+    let heads = table.columns.iter().map(head).collect();
+    [heads].into_iter().chain(table.rows.iter().map(row)).collect()
+}
+
+/// The columns that the lines of a cell take.
+fn width(cell: &str) -> usize {
+    cell.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
+}
+
+fn widths(lines: &[Vec<String>]) -> Vec<usize> {
+    let columns = lines.first().map_or(0, Vec::len);
+    let widest = |at: usize| lines.iter().filter_map(|line| Some(width(line.get(at)?))).max();
+    (0..columns).map(|at| widest(at).unwrap_or(0).max(1)).collect()
+}
+
+/// Columns with `gap` blanks between them; the rule if there is one.
+fn draw(lines: &[Vec<String>], table: &Table, gap: usize) -> String {
+    let (indent, rule) = match table.look {
+        Look::Ruled => (0, true),
+        Look::RuledBy(by) => (by, true),
+        Look::Indented(by) => (by, false),
+    };
+    let indent = " ".repeat(usize::from(indent));
+    let widths = widths(lines);
+    let all = widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1);
+    let mut out = String::new();
+    let mut put = |text: &str| {
+        let text = text.trim_end();
+        out.push_str(if text.is_empty() { "" } else { &indent });
+        out.push_str(text);
+        out.push('\n');
+    };
+    for (nth, line) in lines.iter().enumerate() {
+        // The heads have none; without a word and a rule they are no line.
+        let over = nth.checked_sub(1).and_then(|nth| table.rows.get(nth)?.over.as_deref());
+        if let Some(over) = over {
+            put(&printable_short(over));
+            continue;
+        }
+        if nth == 0 && !rule && line.iter().all(String::is_empty) {
+            continue;
+        }
+        let deep = line.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1);
+        for part in 0..deep {
+            let mut text = String::new();
+            for ((cell, wide), column) in line.iter().zip(&widths).zip(&table.columns) {
+                let cell = cell.lines().nth(part).unwrap_or_default();
+                let fill = " ".repeat(wide - width(cell) + gap);
+                let [one, two] =
+                    if column.figures { [&fill[gap..], cell] } else { [cell, &fill[gap..]] };
+                text.push_str(one);
+                text.push_str(two);
+                text.push_str(&fill[..gap]);
+            }
+            put(&text);
+        }
+        if nth == 0 && rule {
+            put(&"-".repeat(all));
+        }
+    }
+    out
+}
+
+/// Splits a name into lines of at most `width` characters, at separators if that leaves lines at
+/// least half full.
+fn in_lines(name: &str, width: usize) -> String {
+    let mut rest: Vec<char> = name.chars().collect();
+    let mut lines: Vec<String> = Vec::new();
+    while rest.len() > width {
+        let parts = |c: &char| matches!(c, '-' | '_' | '.' | ',' | ' ' | '/');
+        let after = rest[..width].iter().rposition(parts).map(|at_column| at_column + 1);
+        let end = after.filter(|end| *end >= width / 2).unwrap_or(width);
+        let tail = rest.split_off(end);
+        lines.push(rest.into_iter().collect());
+        rest = tail;
+    }
+    lines.push(rest.into_iter().collect());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Columns;
+
+    fn page(section: Section) -> Document {
+        Document { sections: vec![section], ..Document::default() }
+    }
+
+    fn words(text: &str, width: u16) -> String {
+        let mut all = Section::default();
+        all.list(List::behind("-", Layout { gap: 1, ..Layout::default() }, [text]));
+        page(all).terminal(width)
+    }
+
+    #[test]
+    fn lines_keep_the_width_and_hang_under_the_first_word() {
+        assert_eq!(words("one two three four five", 10), "- one two\n  three\n  four\n  five\n");
+        assert_eq!(words("a /a/very/long/path b", 6), "- a\n  /a/very/long/path\n  b\n");
+        assert_eq!(words("", 6), "-\n");
+        assert_eq!(words("a\nb\u{1b}", 6), "- a\\nb\\x1b\n");
+    }
+
+    #[test]
+    fn labels_have_columns_and_what_is_below_them_hangs() {
+        let mut all = Section::new("", "FAIL (1)");
+        let item = Item::new("acs", "on\u{202e}").and("at", Some("a b")).and("fix", None::<&str>);
+        all.item(Layout::columns(5, 1), item);
+        all.list(List::behind("Next", Layout::labels(5), ["one", "two"]));
+        let text = "FAIL (1)\n  acs   on\\u202e\n        at: a b\nNext: one\n      two\n";
+        assert_eq!(page(all).terminal(80), text);
+    }
+
+    #[test]
+    fn what_is_safe_already_is_never_cut() {
+        let long = "word ".repeat(1000);
+        let mut all = Section::default();
+        all.paragraph(long.as_str());
+        let all = page(all);
+        assert!(all.terminal(60).contains("characters in all)"));
+        assert_eq!(all.terminal_with(100, 60).split_whitespace().count(), 1000);
+        assert!(all.terminal_with(100, 60).lines().all(|line| line.len() <= 60));
+    }
+
+    #[test]
+    fn a_column_stands_where_its_part_of_the_table_is() {
+        let table = Columns::<(&str, Option<u64>)>::new()
+            .words("job name", |row| row.0)
+            .short("job")
+            .figures("rate", |_| Cell::rate(1e9).short("1 G"))
+            .part(Part::First)
+            .figures("p99", |row| row.1.map_or_else(Cell::default, Cell::time))
+            .part(Part::Second)
+            .figures("none", |_| None::<u64>)
+            .if_any()
+            .table("", [("a-long-name-of-a-job", Some(1)), ("b", None)]);
+        let mut all = Section::default();
+        all.table(table);
+        let all = page(all);
+        let wide = all.terminal(80);
+        assert!(wide.starts_with("job name                   rate   p99\n---"), "{wide}");
+        assert!(!wide.contains("none"), "{wide}");
+        let narrow = all.terminal(19);
+        assert!(narrow.contains("\n\njob"), "{narrow}");
+        assert_eq!(narrow.matches("\nb").count(), 1, "no time, no line: {narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 19), "{narrow}");
+    }
+
+    #[test]
+    fn names_break_after_signs_and_nothing_is_lost() {
+        assert_eq!(in_lines("buffered-writes", 14), "buffered-\nwrites");
+        assert_eq!(in_lines("short", 10), "short");
+        assert_eq!(in_lines("a-verylongname", 10), "a-verylong\nname");
+        let long = "ééééé_ééééé-a-name-that-goes-on";
+        for width in 1..40 {
+            let lines = in_lines(long, width);
+            assert!(lines.lines().all(|line| line.chars().count() <= width));
+            assert_eq!(lines.replace('\n', ""), long);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The storage below the jobs' files: read once, before the counters, and no counter itself.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_drivers::cufile::Abilities;
+use gpuio_host::{Root, extents};
+use gpuio_record::facts::TargetStorage;
+use gpuio_record::{HolesReading, JobPlan, TargetKind};
+
+use crate::evidence::collector::Setup;
+use crate::evidence::source::block::{self, Device, Stack};
+use crate::evidence::source::nic::{self, NetDevice};
+use crate::evidence::{OpenFile, by_foreign_library};
+
+/// One entry per GPU of the machine, whether or not CUDA may use it.
+const GPUS: &str = "proc/driver/nvidia/gpus";
+
+/// The storage below the files of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    /// Per job, in plan order.
+    pub(crate) jobs: Vec<JobLayout>,
+    /// Block devices that file systems or jobs sit on, each once.
+    pub(crate) tops: Vec<Device>,
+    /// Whether the machine has one GPU only.
+    pub(crate) lone_gpu: bool,
+    /// Whether the kernel has nvidia-fs loaded; `None` where it does not report that.
+    pub(crate) nvidia_fs: Option<bool>,
+    /// The abilities that cuFile reports, for groups that use it. They do not change while the
+    /// library is open.
+    pub(crate) cufile: Option<Abilities>,
+    /// All devices with counters, as (probe of `gpuio-watch`, name).
+    pub(crate) devices: Vec<(&'static str, String)>,
+}
+
+/// The storage below the files of one job.
+#[derive(Debug)]
+pub(crate) struct JobLayout {
+    pub(crate) kept: Kept,
+    /// The block devices; a reason where some file has none.
+    pub(crate) stack: Result<Stack, String>,
+    /// Where bytes to and from an NFS server pass; a reason where its files are on no NFS server
+    /// that can be located.
+    pub(crate) net_devices: Result<Vec<NetDevice>, String>,
+    /// Bytes that no device holds.
+    pub(crate) holes: Option<HolesReading>,
+    /// Why those are not known.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// The medium of a job's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Block devices, all of them.
+    Devices,
+    /// NFS, all of them, on these mounts.
+    Nfs(Vec<String>),
+    /// Host memory (tmpfs, ramfs), all of them.
+    Memory(String),
+    /// Something else, or a mixture; named as a file system.
+    Elsewhere(String),
+}
+
+impl Layout {
+    /// Looks at the machine. Writes dirty pages of the jobs' files back to find their holes, so it
+    /// comes before every counter.
+    pub(crate) fn read(setup: &Setup<'_>) -> Layout {
+        let root = &setup.root;
+        let mut layout = Layout {
+            lone_gpu: root.list(GPUS).is_ok_and(|gpus| gpus.len() == 1),
+            nvidia_fs: module(root),
+            ..Layout::default()
+        };
+        if setup.jobs.iter().any(by_foreign_library) {
+            layout.cufile = setup.cufile.and_then(|driver| driver.abilities());
+        }
+        for job in setup.jobs {
+            let storages = storages(root, job);
+            let (holes, unknown) = holes(job, setup.open);
+            let of_job = JobLayout {
+                kept: kept(&storages),
+                stack: block::stack(&storages),
+                net_devices: nic::devices(root, &storages),
+                holes,
+                unknown,
+            };
+            layout.add(&of_job, &storages);
+            layout.jobs.push(of_job);
+        }
+        layout
+    }
+
+    fn add(&mut self, of_job: &JobLayout, storages: &[TargetStorage]) {
+        for device in storages.iter().filter_map(|storage| storage.device.as_ref()) {
+            block::add(&mut self.tops, device);
+            let mut all = Vec::new();
+            block::add_all(&mut all, device);
+            self.devices.extend(all.into_iter().map(|device| ("block", device.name)));
+        }
+        if let Kept::Nfs(points) = &of_job.kept {
+            self.devices.extend(points.iter().map(|point| ("nfs", point.clone())));
+        }
+        self.devices.extend(of_job.net_devices.iter().flatten().map(NetDevice::probe_and_name));
+    }
+}
+
+fn module(root: &Root) -> Option<bool> {
+    let modules = root.read("proc/modules").ok()??;
+    let named = |line: &str| line.split(' ').next() == Some("nvidia_fs");
+    Some(modules.body.lines().any(named))
+}
+
+/// Storage below each directory or device of a job, each once.
+fn storages(root: &Root, job: &JobPlan) -> Vec<TargetStorage> {
+    let mut known: Vec<PathBuf> = Vec::new();
+    let mut found = Vec::new();
+    for target in &job.targets {
+        let path = Path::new(&target.path);
+        // Files of one directory lie on one device, unless they are links: the link is followed.
+        let location = match (target.kind, path.is_symlink()) {
+            (TargetKind::File, false) => path.parent().unwrap_or(path).to_path_buf(),
+            _ => path.to_path_buf(),
+        };
+        if !known.contains(&location) {
+            found.push(gpuio_host::target_storage(root, path, &mut Vec::new()));
+            known.push(location);
+        }
+    }
+    found
+}
+
+fn kept(storages: &[TargetStorage]) -> Kept {
+    let kind = |storage: &TargetStorage| {
+        let mount = storage.mount.as_ref();
+        mount.map_or("an unknown file system", |mount| mount.fs_type.as_str()).to_owned()
+    };
+    let all =
+        |fits: &dyn Fn(&TargetStorage) -> bool| !storages.is_empty() && storages.iter().all(fits);
+    if all(&|storage| storage.device.is_some()) {
+        return Kept::Devices;
+    }
+    if all(&|storage| matches!(kind(storage).as_str(), "nfs" | "nfs4")) {
+        let mount = |storage: &TargetStorage| Some(storage.mount.as_ref()?.mount_point.clone());
+        let mut points: Vec<String> = storages.iter().filter_map(mount).collect();
+        points.sort();
+        points.dedup();
+        return Kept::Nfs(points);
+    }
+    let first = storages.iter().find(|storage| storage.device.is_none());
+    let name = first.map_or_else(|| "an unknown file system".to_owned(), kind);
+    if all(&|storage| matches!(kind(storage).as_str(), "tmpfs" | "ramfs")) {
+        return Kept::Memory(name);
+    }
+    Kept::Elsewhere(name)
+}
+
+/// Which bytes that a job uses no device holds, and why that is not known, each reason once and
+/// only where the job reads. Block devices have no holes that could be requested.
+fn holes(job: &JobPlan, open: OpenFile<'_>) -> (Option<HolesReading>, Vec<String>) {
+    let mut unknown = Vec::new();
+    if job.engine.actual == "null" {
+        return (None, unknown);
+    }
+    let mut sum = HolesReading { hole_bytes: Some(0), unwritten_bytes: Some(0), range_bytes: 0 };
+    let mut files = 0;
+    for (at, target) in (0_u32..).zip(&job.targets) {
+        if target.kind != TargetKind::File {
+            continue;
+        }
+        let regions = job.workers.iter().flat_map(|worker| &worker.regions);
+        let of_target = || regions.clone().filter(|one| one.target == at);
+        let first = of_target().map(|one| one.offset).min().unwrap_or(target.length_bytes);
+        // Behind the last region other ranks may write.
+        let end = of_target().map(gpuio_record::Region::end).max().filter(|_| job.is_common());
+        let length = end.unwrap_or(target.length_bytes).saturating_sub(first);
+        let found = match open(&target.path) {
+            Ok(file) => extents::extents(&file.into(), first, length),
+            Err(error) => extents::Extents { reason: Some(error), ..Default::default() },
+        };
+        files += 1;
+        let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
+        sum.range_bytes += found.range_bytes;
+        sum.hole_bytes = add(sum.hole_bytes, found.hole_bytes);
+        sum.unwritten_bytes = add(sum.unwritten_bytes, found.unwritten_bytes);
+        if let Some(why) = found.reason.filter(|_| job.read_percent > 0) {
+            let why = format!("holes in the job's files: {why}");
+            if !unknown.contains(&why) {
+                unknown.push(why);
+            }
+        }
+    }
+    ((files > 0).then_some(sum), unknown)
+}

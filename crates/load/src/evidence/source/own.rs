@@ -1,0 +1,170 @@
+//! gpuio's own counters, leg by leg.
+
+use gpuio_record::{DirectionResult, JobPlan, LibraryBytes, MappedResult, SegmentBytes, ViaResult};
+
+use super::{JobFlow, Observation, Source, size};
+use crate::evidence::group::{Flow, by_core};
+use crate::evidence::verdict::{Observed, PathKind, Share};
+
+/// Its counters begin at 0 with each job: no snapshot has them.
+pub(super) const SOURCE: Source = Source {
+    name: "own",
+    source: "gpuio's counters at the engine's interface, and the I/Os that completed",
+    observe,
+};
+
+fn observe(one: &JobFlow<'_>) -> Observation {
+    if let Some(mapped) = &one.result().mapped {
+        return of_mapping(mapped, one.result().read.bytes);
+    }
+    let completed: &DirectionResult = match one.flow {
+        Flow::Read => &one.result().read,
+        Flow::Write => &one.result().write,
+    };
+    let leg = one.bytes();
+    let core = by_core(one.result(), one.flow);
+    let gpu = match &core {
+        // Its counters say which bytes crossed; how long that took it does not report.
+        Some(core) => core.by_kernel_bytes + core.by_copy_bytes >= completed.bytes,
+        None => completed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some()),
+    };
+    let job: &JobPlan = one.job();
+    let (observed, why) = if job.engine.actual == "null" {
+        (Observed::Nothing, "engine null moves no bytes, so there is no path".to_owned())
+    } else if completed.bytes == 0 {
+        (Observed::Nothing, "no I/O completed".to_owned())
+    } else if leg < completed.bytes {
+        let why = format!(
+            "{} completed, and only {} passed the file leg: the rest took another path",
+            size(completed.bytes),
+            size(leg)
+        );
+        (Observed::Legs { host: false, gpu }, why)
+    } else {
+        (
+            Observed::Legs { host: true, gpu },
+            legs(PathKind::of(&job.path.choice.actual), gpu).to_owned(),
+        )
+    };
+    Observation {
+        before: Some("0 B".to_owned()),
+        after: Some(after(leg, completed.bytes, core)),
+        moved: Some(leg),
+        of: Some(completed.bytes),
+        observed,
+        why,
+    }
+}
+
+/// The bytes that the GPU read out of mappings, compared with so many that completed.
+fn of_mapping(mapped: &MappedResult, completed: u64) -> Observation {
+    let read = mapped.by_kernel_bytes + mapped.by_copy_bytes;
+    let (observed, why) = if completed == 0 {
+        (Observed::Nothing, "no I/O completed".to_owned())
+    } else if read < completed {
+        let why = format!(
+            "{} completed, and the GPU read only {} out of the mapping",
+            size(completed),
+            size(read)
+        );
+        (Observed::FromMapping(false), why)
+    } else {
+        let why = format!(
+            "the GPU read every completed byte from {} of pinned page cache; none went through \
+             gpuio's buffers",
+            size(mapped.pinned_bytes)
+        );
+        (Observed::FromMapping(true), why)
+    };
+    let after = format!(
+        "by kernel {}, by copy {}, completed {}",
+        size(mapped.by_kernel_bytes),
+        size(mapped.by_copy_bytes),
+        size(completed)
+    );
+    Observation {
+        before: Some("0 B".to_owned()),
+        after: Some(after),
+        moved: Some(read),
+        of: Some(completed),
+        observed,
+        why,
+    }
+}
+
+/// The counters in words.
+fn after(leg: u64, completed: u64, core: Option<LibraryBytes>) -> String {
+    let legs = format!("file leg {}, completed {}", size(leg), size(completed));
+    let Some(core) = core else { return legs };
+    format!(
+        "{legs}; page cache {}, O_DIRECT {}; to or from the GPU by kernel {}, by copy {}",
+        size(core.cached_bytes),
+        size(core.direct_bytes),
+        size(core.by_kernel_bytes),
+        size(core.by_copy_bytes)
+    )
+}
+
+fn legs(way: PathKind, gpu: bool) -> &'static str {
+    match (way, gpu) {
+        (PathKind::User, false) => "all that completed passed the file leg, and there is no other",
+        (PathKind::Ring | PathKind::Relay, true) => {
+            "all that completed passed a buffer in host memory and a GPU copy"
+        }
+        (_, true) => "all that completed passed the file leg, and then a GPU copy",
+        (_, false) => "all that completed passed the file leg, and no GPU copy was timed",
+    }
+}
+
+/// The counts of a path through another GPU: those of the file leg's `bytes` that made both hops.
+pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Observed {
+    let SegmentBytes { host_near_bytes, near_far_bytes } = match flow {
+        Flow::Read => via.read,
+        Flow::Write => via.write,
+    };
+    let both = host_near_bytes.min(near_far_bytes);
+    let share = if bytes == 0 {
+        return Observed::Nothing;
+    } else if both >= bytes - bytes / 10 {
+        Share::All
+    } else if both < bytes.div_ceil(20) {
+        Share::Little
+    } else {
+        Share::Part
+    };
+    Observed::Relayed { gpu: via.gpu, share }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_have_to_have_made_both_hops() {
+        let of = |host_near_bytes, near_far_bytes| {
+            let read = SegmentBytes { host_near_bytes, near_far_bytes };
+            relayed(&ViaResult { gpu: 3, read, ..ViaResult::default() }, Flow::Read, 1000)
+        };
+        let observed = |share| Observed::Relayed { gpu: 3, share };
+        assert_eq!(of(1000, 1000), observed(Share::All));
+        assert_eq!(of(1000, 899), observed(Share::Part));
+        assert_eq!(of(1000, 0), observed(Share::Little));
+        let unused = ViaResult { gpu: 3, ..ViaResult::default() };
+        assert_eq!(relayed(&unused, Flow::Write, 0), Observed::Nothing);
+    }
+
+    #[test]
+    fn the_core_is_shown_by_route() {
+        let core = LibraryBytes {
+            cached_bytes: 1 << 20,
+            direct_bytes: 3 << 20,
+            by_kernel_bytes: 4 << 20,
+            by_copy_bytes: 0,
+        };
+        assert_eq!(
+            after(4 << 20, 4 << 20, Some(core)),
+            "file leg 4.00 MiB, completed 4.00 MiB; page cache 1.00 MiB, O_DIRECT 3.00 MiB; to or \
+             from the GPU by kernel 4.00 MiB, by copy 0 B"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! Warnings from the evidence: what storage and its counters mean for a job's numbers.
+
+use gpuio_record::{DirectMode, JobPlan, JobResult, WarningKind};
+
+use crate::evidence::reconcile::{self, GroupContext};
+use crate::evidence::snapshot::Readings;
+
+impl Readings {
+    /// Where counters disagree with what the jobs moved: warnings with the index of the job they
+    /// are about, or none for the whole group. The results have the
+    /// [`caches`](Readings::caches) of these readings.
+    #[must_use]
+    pub fn disagreements(
+        &self,
+        jobs: &[JobPlan],
+        results: &[JobResult],
+    ) -> Vec<(Option<usize>, WarningKind)> {
+        reconcile::find(&GroupContext { jobs, results, counted: &self.counted })
+    }
+}
+
+/// The effect of a job's holes, of the memory that it read from instead of files, and of its way of
+/// writing on its numbers.
+#[must_use]
+pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
+    let memory = mapped(result).into_iter().chain(tier(result));
+    holes(job, result).into_iter().chain(memory).chain(writes(job, result)).collect()
+}
+
+/// Bytes that no device holds.
+fn holes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
+    let found = result.cache.holes.as_ref().filter(|found| found.absent_bytes() > 0)?;
+    Some(WarningKind::Holes {
+        hole_bytes: found.hole_bytes.unwrap_or(0),
+        unwritten_bytes: found.unwritten_bytes.unwrap_or(0),
+        range_bytes: found.range_bytes,
+        reads: job.read_percent > 0,
+    })
+}
+
+/// The warning about bytes that the GPU read in the page cache by itself.
+fn mapped(result: &JobResult) -> Option<WarningKind> {
+    let mapped = result.mapped.as_ref().filter(|_| result.read.bytes > 0)?;
+    let set_up_ns = mapped.map_ns + mapped.register_ns;
+    Some(WarningKind::MappedMemory { bytes: result.read.bytes, set_up_ns })
+}
+
+/// The warning about bytes from a feed's tier in host memory.
+fn tier(result: &JobResult) -> Option<WarningKind> {
+    let tier = result.feed.as_ref()?.tier.filter(|tier| tier.memory_bytes > 0)?;
+    let (from_memory, from_storage) = (tier.memory_bytes, tier.storage_bytes);
+    Some(WarningKind::TierServedReads { from_memory, from_storage })
+}
+
+fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
+    let bytes = result.file_leg.write_bytes;
+    if bytes == 0 || job.engine.actual == "null" {
+        return None;
+    }
+    let device = if let [device] = result.cache.storage.as_slice() { Some(device) } else { None };
+    match (job.sync, job.direct, device) {
+        (true, ..) => Some(WarningKind::SyncWrites),
+        (_, DirectMode::Buffered, device) => {
+            let to_storage = device.map(|device| device.write_bytes);
+            Some(WarningKind::BufferedWrites { bytes, to_storage })
+        }
+        (_, DirectMode::Direct, Some(device)) if device.volatile_cache != Some(false) => {
+            let (known, device) = (device.volatile_cache.is_some(), device.device.clone());
+            Some(WarningKind::DirectWritesInDeviceCache { device, known })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! The meaning of counters for a job's numbers, on cases that deserve a warning and on some that
+//! don't.
+
+use gpuio_record::{HolesReading, StorageReading};
+
+use super::*;
+use crate::evidence::reconcile::Counted;
+use gpuio_testkit::jobs::{job, result};
+
+/// The warnings of one job of which no device was sampled.
+fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
+    let (jobs, results) = (std::slice::from_ref(job), std::slice::from_ref(result));
+    let found = reconcile::find(&GroupContext { jobs, results, counted: &Counted::default() });
+    found.into_iter().map(|(_, kind)| kind).chain(of_storage(job, result)).collect()
+}
+
+fn storage(requests: u64, bytes: u64) -> StorageReading {
+    StorageReading {
+        device: "nvme0n1".into(),
+        reads: requests,
+        read_bytes: bytes,
+        writes: requests,
+        write_bytes: bytes,
+        volatile_cache: None,
+    }
+}
+
+#[test]
+fn reads_that_storage_did_not_deliver() {
+    let found = |lines: &str, from_storage: Option<u64>| {
+        let job = job(lines);
+        let mut result = result(&job, 100_000);
+        result.cache.process_read_bytes = from_storage;
+        warned(&job, &result)
+    };
+    let bytes = 100_000 * 4096;
+    let cached = WarningKind::DirectButCached { bytes, from_storage: 0 };
+    assert_eq!(found("rw=randread", Some(0)), [cached]);
+    let served = WarningKind::PageCacheServedReads { bytes, from_storage: bytes / 2 - 1 };
+    let buffered = "rw=randread\ndirect=0\nsize=32g\nengine=psync";
+    assert_eq!(found(buffered, Some(bytes / 2 - 1)), [served]);
+    assert_eq!(found(buffered, Some(bytes / 2)), [], "half came from storage");
+    assert_eq!(found("rw=randread", None), [], "it is unknown");
+    assert_eq!(found("rw=randread\nengine=null", Some(0)), [], "it moves no byte");
+    assert_eq!(found("rw=randwrite", Some(0)), [], "it reads none");
+}
+
+#[test]
+fn the_processs_reads_are_compared_with_the_whole_groups() {
+    let job = job("rw=randread");
+    let mut results = [result(&job, 100_000), result(&job, 300_000)];
+    let bytes = 400_000 * 4096;
+    let mut both = |from_storage: u64| {
+        for result in &mut results {
+            result.cache.process_read_bytes = Some(from_storage);
+        }
+        let jobs = [job.clone(), job.clone()];
+        let counted = &Counted::default();
+        reconcile::find(&GroupContext { jobs: &jobs, results: &results, counted }).len()
+    };
+    assert_eq!(both(bytes), 0);
+    assert_eq!(both(bytes / 2 - 1), 2, "each job has one");
+}
+
+#[test]
+fn requests_of_another_size_at_the_device() {
+    let found = |lines: &str, requests, bytes| {
+        let job = job(lines);
+        let mut result = result(&job, 100_000);
+        result.cache.storage =
+            vec![StorageReading { writes: 0, write_bytes: 0, ..storage(requests, bytes) }];
+        warned(&job, &result)
+    };
+    let bytes = 100_000 * 4096;
+    let split = |mean_request_bytes| WarningKind::SplitByBlockLayer {
+        mean_io_bytes: 4096,
+        mean_request_bytes,
+        device: "nvme0n1".into(),
+    };
+    assert_eq!(found("rw=randread", 200_000, bytes), [split(2048)]);
+    assert_eq!(found("rw=randread", 50_000, bytes), [split(8192)], "merged");
+    assert_eq!(found("rw=randread", 100_000, bytes), []);
+    let others = found("rw=randread", 200_000, 2 * bytes);
+    assert!(matches!(&others[..], [WarningKind::OtherTraffic { .. }]), "{others:?}");
+    assert_eq!(
+        found("rw=randread\ndirect=0\nsize=32g", 200_000, bytes),
+        [],
+        "no I/O is that small"
+    );
+    let ahead = found("rw=read\ndirect=0\nsize=32g", 3_125, bytes);
+    assert_eq!(ahead, [split(131_072)], "read-ahead, and the bytes are the tool's");
+}
+
+/// 300 writes of 4 KiB a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted
+/// twice as many writes, of 2 KiB on average. Every other one was a flush.
+#[test]
+fn flushes_are_no_split_writes() {
+    let found = |lines: &str, volatile_cache| {
+        let job = job(lines);
+        let result = &mut result(&job, 1_500);
+        let (reads, read_bytes) = (0, 0);
+        let device = storage(3_000, 1_500 * 4096);
+        result.cache.storage = vec![StorageReading { reads, read_bytes, volatile_cache, ..device }];
+        let split = |kind: &WarningKind| matches!(kind, WarningKind::SplitByBlockLayer { .. });
+        warned(&job, result).iter().any(split)
+    };
+    assert!(!found("rw=write\nbs=4k\nsync=1", Some(true)));
+    assert!(!found("rw=write\nbs=4k\nfsync=1", Some(true)));
+    assert!(found("rw=write\nbs=4k\nsync=1", Some(false)), "nothing is flushed there");
+    assert!(found("rw=write\nbs=4k", Some(true)), "these are split");
+}
+
+#[test]
+fn writes_that_may_not_have_arrived() {
+    let found = |lines: &str, devices: usize| {
+        let job = job(lines);
+        let mut result = result(&job, 100_000);
+        let (reads, read_bytes) = (result.read.ios, result.read.bytes);
+        let device = StorageReading { reads, read_bytes, ..storage(100_000, 100_000 * 4096) };
+        result.cache.storage = vec![device; devices];
+        warned(&job, &result)
+    };
+    let bytes = 100_000 * 4096;
+    let buffered = "rw=randwrite\ndirect=0\nsize=32g";
+    let known = WarningKind::BufferedWrites { bytes, to_storage: Some(bytes) };
+    assert_eq!(found(buffered, 1), [known]);
+    let unknown = WarningKind::BufferedWrites { bytes, to_storage: None };
+    assert_eq!(found(buffered, 0), std::slice::from_ref(&unknown));
+    assert_eq!(found(buffered, 2), [unknown], "which of them it was is not known");
+    assert_eq!(found("rw=randwrite\nsync=1", 1), [WarningKind::SyncWrites]);
+    let (device, known) = ("nvme0n1".to_owned(), false);
+    assert_eq!(
+        found("rw=randwrite", 1),
+        [WarningKind::DirectWritesInDeviceCache { device, known }]
+    );
+    assert_eq!(found("rw=randwrite", 0), []);
+    assert_eq!(found("rw=randwrite\nengine=null", 1), []);
+}
+
+/// The kernel knows of most drives whether they have a volatile cache.
+#[test]
+fn direct_writes_to_a_drive_without_a_volatile_cache_are_no_warning() {
+    let job = job("rw=randwrite");
+    let found = |volatile_cache| {
+        let mut result = result(&job, 100_000);
+        let own = storage(0, 0);
+        let own = StorageReading { writes: 100_000, write_bytes: 100_000 * 4096, ..own };
+        result.cache.storage = vec![StorageReading { volatile_cache, ..own }];
+        warned(&job, &result)
+    };
+    let warning = |known| {
+        let device = "nvme0n1".to_owned();
+        WarningKind::DirectWritesInDeviceCache { device, known }
+    };
+    assert_eq!(found(Some(false)), []);
+    assert_eq!(found(Some(true)), [warning(true)]);
+    assert_eq!(found(None), [warning(false)]);
+}
+
+/// Reads in holes are no cache's doing, and are reported separately.
+#[test]
+fn holes_are_reported_and_not_taken_for_a_cache() {
+    let job = job("rw=randread");
+    let found = |hole_bytes: u64, from_storage: u64| {
+        let mut result = result(&job, 100_000);
+        result.cache.process_read_bytes = Some(from_storage);
+        result.cache.holes = Some(HolesReading {
+            range_bytes: 100,
+            hole_bytes: Some(hole_bytes),
+            unwritten_bytes: Some(0),
+        });
+        warned(&job, &result)
+    };
+    let holes = |hole_bytes| WarningKind::Holes {
+        hole_bytes,
+        unwritten_bytes: 0,
+        range_bytes: 100,
+        reads: true,
+    };
+    let bytes = 100_000 * 4096;
+    assert_eq!(found(0, bytes), []);
+    assert_eq!(found(100, 0), [holes(100)]);
+    assert_eq!(found(80, bytes / 5), [holes(80)], "storage gave what it holds");
+    let cached = WarningKind::DirectButCached { bytes, from_storage: bytes / 20 };
+    assert_eq!(found(80, bytes / 20), [cached, holes(80)], "and here it did not");
+}

@@ -1,0 +1,59 @@
+//! A stand-in for MPI, for tests: ranks are threads of one process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use crate::ranks::Link;
+
+/// A link by channels.
+#[derive(Debug)]
+pub struct Channels {
+    pub rank: u32,
+    pub size: u32,
+    pub to: Vec<Sender<(u32, Vec<u8>)>>,
+    pub from: Receiver<(u32, Vec<u8>)>,
+    /// Sends nothing any more, as a process that was stopped.
+    pub frozen: Arc<AtomicBool>,
+    /// Whether it ended all ranks; where there is none, that is a panic.
+    pub aborted: Option<Arc<AtomicBool>>,
+}
+
+impl Link for Channels {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn library(&self) -> &'static str {
+        "channels"
+    }
+
+    fn send(&mut self, to: u32, message: &[u8]) -> Result<(), String> {
+        if !self.frozen.load(Ordering::Relaxed) {
+            // A rank that left hears nothing.
+            let _ = self.to[to as usize].send((self.rank, message.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
+        Ok(self.from.try_recv().ok())
+    }
+
+    fn has_sent(&mut self) -> bool {
+        true
+    }
+
+    fn abort(&self, code: u8) {
+        match &self.aborted {
+            Some(aborted) => aborted.store(true, Ordering::Relaxed),
+            None => panic!("ended by MPI_Abort with {code}"),
+        }
+    }
+
+    fn finalize(self) {}
+}

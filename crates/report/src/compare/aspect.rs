@@ -1,0 +1,253 @@
+//! The properties that two results must have in common, or may differ in.
+
+use crate::foreign::{Direction, Reading};
+
+use crate::compare::job::{AROUND_THE_CACHE, Job};
+
+/// The meaning of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Part of the request: results are paired by it, and a pair that differs is refused.
+    Load,
+    /// Something else that affects the figures: refused.
+    Matters,
+    /// Worth knowing: shown.
+    Note,
+}
+
+/// A property of a result that can differ from that of another result.
+#[derive(Debug, Clone, Copy)]
+pub struct Aspect {
+    /// Its key: in JSON, after `--despite`, and where results are split by it.
+    pub key: &'static str,
+    /// The value of `--despite` that permits it and related ones to differ.
+    pub flag: &'static str,
+    /// The meaning of a difference.
+    pub kind: Kind,
+    /// Its description.
+    pub what: &'static str,
+    /// The value that both sides must have, if only one is valid.
+    pub must_be: Option<&'static str>,
+    /// The value that is compatible with any other, if there is one.
+    pub(crate) open: Option<&'static str>,
+    /// Its value in a record's job.
+    pub(crate) of_job: fn(&Job<'_>) -> Option<String>,
+    /// Its value in another tool's result.
+    pub(crate) of_reading: fn(&Reading) -> Option<String>,
+}
+
+impl Aspect {
+    /// The narrowest value of `--despite` for it: for the load the key; for the rest the flag,
+    /// whose keys describe one thing in several ways.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.kind == Kind::Load { self.key } else { self.flag }
+    }
+}
+
+type OfJob = fn(&Job<'_>) -> Option<String>;
+type OfReading = fn(&Reading) -> Option<String>;
+
+const fn load(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
+    let (flag, kind) = ("load", Kind::Load);
+    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+}
+
+const fn matters(
+    key: &'static str,
+    flag: &'static str,
+    what: &'static str,
+    job: OfJob,
+    reading: OfReading,
+) -> Aspect {
+    let kind = Kind::Matters;
+    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+}
+
+const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
+    let (flag, kind) = ("", Kind::Note);
+    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+}
+
+/// The value of `software-gpu` for results without a hardware GPU.
+pub(crate) const SOFTWARE: &str = "software GPU";
+
+/// The key of cuFile's settings, and their value for a path without it.
+pub(crate) const CUFILE_SETTINGS: &str = "cufile-settings";
+pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
+
+/// The value of `beside` if no computation keeps the GPUs busy, as with other tools.
+pub(crate) const NOTHING: &str = "nothing";
+
+/// Other tools do not report it.
+const NOT_REPORTED: OfReading = |_| None;
+
+/// Every aspect, in the order in which differences are shown. They are of results and not of keys
+/// of job files; which key is in one is tested where the keys are (`distinguished` in `job`).
+pub const ASPECTS: &[Aspect] = &[
+    Aspect {
+        key: "ended",
+        flag: "ended",
+        kind: Kind::Matters,
+        what: "how it ended",
+        must_be: Some("complete"),
+        open: None,
+        of_job: |job| Some(job.ended()),
+        of_reading: |reading| reading.failed.clone(),
+    },
+    matters(
+        "software-gpu",
+        "software-gpu",
+        "hardware or software GPU",
+        |job| Some(job.gpu_kind()),
+        |reading| if reading.software_gpu { Some(SOFTWARE.to_owned()) } else { None },
+    ),
+    load("rw", "reads or writes", |job| Some(job.rw()), reading_rw),
+    load(
+        "bs",
+        "block size",
+        |job| job.block(),
+        |r| r.block_bytes.map(gpuio_base::units::format_bytes),
+    ),
+    load("ranks", "processes (ranks)", |job| Some(job.ranks()), NOT_REPORTED),
+    load("threads", "threads", |job| Some(job.plan.threads.to_string()), |r| number(r.threads)),
+    load(
+        "depth",
+        "I/Os in flight per thread",
+        |job| Some(job.plan.depth.to_string()),
+        |r| number(r.depth),
+    ),
+    load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
+    load("memory", "kind of destination memory", |job| job.memory(), NOT_REPORTED),
+    load("order", "order of offsets", |job| job.order(), NOT_REPORTED),
+    load("rate", "requested rate", |job| Some(job.rate()), NOT_REPORTED),
+    load(
+        "beside",
+        "computation during the run",
+        |job| Some(job.beside()),
+        |_| Some(NOTHING.to_owned()),
+    ),
+    load("data", "data that repeats", |job| Some(job.data()), NOT_REPORTED),
+    load("part", "part of a larger load", |job| Some(job.part()), |_| Some(NOTHING.to_owned())),
+    load("replay", "repeated calls", |job| Some(job.replay()), |_| Some(NOTHING.to_owned())),
+    load("feed", "training feed", |job| Some(job.feed()), |_| Some(NOTHING.to_owned())),
+    load(
+        "sync",
+        "writes wait for stable storage",
+        |job| job.sync(),
+        |r| {
+            let writes = r.direction != Direction::Read;
+            r.sync.filter(|_| writes).map(|sync| yes_no(sync).to_owned())
+        },
+    ),
+    matters("path", "path", "requested path", |job| Some(job.path()), |r| r.path.clone()),
+    matters("taken", "path", "actual path", |job| job.taken(), NOT_REPORTED),
+    matters("source", "cache", "source of the bytes", |job| job.source(), NOT_REPORTED),
+    Aspect {
+        open: Some(AROUND_THE_CACHE),
+        ..matters(
+            "resident",
+            "cache",
+            "in the page cache before",
+            |job| job.resident(),
+            NOT_REPORTED,
+        )
+    },
+    matters(
+        "direct",
+        "direct",
+        "direct or buffered",
+        |job| Some(job.direct()),
+        |r| r.direct.map(|direct| if direct { "direct" } else { "buffered" }.to_owned()),
+    ),
+    matters("verify", "verify", "verified between I/Os", |job| Some(job.verify()), NOT_REPORTED),
+    matters("inject", "inject", "injected faults", |job| Some(job.inject()), NOT_REPORTED),
+    Aspect {
+        // Jobs that do not use cuFile are compatible with any of its settings.
+        open: Some(WITHOUT_CUFILE),
+        ..matters(
+            CUFILE_SETTINGS,
+            "cufile",
+            "settings of cuFile",
+            |job| job.settings(),
+            NOT_REPORTED,
+        )
+    },
+    matters("filesystem", "filesystem", "file system", |job| job.filesystem(), NOT_REPORTED),
+    matters("device", "device", "storage device", |job| job.device(), NOT_REPORTED),
+    Aspect {
+        // Comparing a path that ends in host memory with one that ends in GPU memory is a
+        // difference of the path.
+        open: Some("none"),
+        ..matters("gpu", "gpu", "GPUs", |job| Some(job.gpus()), NOT_REPORTED)
+    },
+    matters("hosts", "hosts", "hosts", |job| Some(job.hosts()), NOT_REPORTED),
+    matters("cpu", "cpu", "processors", |job| job.cpus(), NOT_REPORTED),
+    matters("kernel", "kernel", "kernel", |job| job.kernel(), NOT_REPORTED),
+    note("release", "kernel release", |job| job.release(), NOT_REPORTED),
+    note("cuda", "CUDA driver", |job| job.cuda(), NOT_REPORTED),
+    note("cufile", "cuFile and nvidia-fs", |job| job.cufile(), NOT_REPORTED),
+    note("disk", "name of the device", |job| job.disk(), NOT_REPORTED),
+    note(
+        "size",
+        "size of each thread's region",
+        |job| Some(job.size()),
+        |r| r.size_bytes.map(gpuio_base::units::format_bytes),
+    ),
+    note("stop", "when it stops", |job| Some(job.stop()), NOT_REPORTED),
+    note("tuning", "streams and batches", |job| job.tuning(), NOT_REPORTED),
+    note("machine-memory", "memory of the machine", |job| job.machine_memory(), NOT_REPORTED),
+    note("container", "container", |job| job.container(), NOT_REPORTED),
+    note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
+];
+
+/// Whether `--despite` accepts this value: a flag, a key, or `all`.
+#[must_use]
+pub fn is_flag(word: &str) -> bool {
+    let relevant = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
+    word == "all" || relevant().any(|aspect| aspect.flag == word || aspect.key == word)
+}
+
+/// `yes` or `no`.
+pub(crate) fn yes_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn number(value: Option<u64>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// `randread` and similar; of a mix the load with its shares, if they are known.
+fn reading_rw(reading: &Reading) -> Option<String> {
+    let share = match reading.mix {
+        Some(share) => Some(share?),
+        None => None,
+    };
+    Some(rw_words(reading.direction, reading.random?, share))
+}
+
+/// One direction of a load: `randread`, or of a mix `randrw 70/30 reads`.
+pub(crate) fn rw_words(direction: Direction, random: bool, mix: Option<u8>) -> String {
+    let order = if random { "rand" } else { "" };
+    match mix {
+        None if direction == Direction::Both => format!("{order}rw"),
+        None => format!("{order}{}", direction.name()),
+        Some(reads) => {
+            format!("{order}rw {reads}/{} {}s", 100_u8.saturating_sub(reads), direction.name())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_unique_and_flags_are_words() {
+        for (nth, aspect) in ASPECTS.iter().enumerate() {
+            assert!(ASPECTS[..nth].iter().all(|other| other.key != aspect.key), "{}", aspect.key);
+            assert_eq!(aspect.flag.is_empty(), aspect.kind == Kind::Note, "{}", aspect.key);
+            assert!(aspect.kind == Kind::Note || is_flag(aspect.flag));
+        }
+        assert!(is_flag("all") && is_flag("bs") && !is_flag("disk") && !is_flag(""));
+    }
+}

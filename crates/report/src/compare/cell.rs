@@ -1,0 +1,94 @@
+//! Repeats: the runs of one side with the same job, direction, point of a sweep and load.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpuio_record::Metric;
+
+use crate::compare::aspect::{ASPECTS, Kind, SOFTWARE};
+use crate::compare::run::{Figure, Run};
+
+/// Repeats of one thing, in the order in which they were given.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell<'a> {
+    pub(crate) runs: Vec<&'a Run>,
+}
+
+impl<'a> Cell<'a> {
+    /// The cells of a side. Jobs of one name whose load differs are not repeats.
+    pub(crate) fn of(runs: &'a [Run]) -> Vec<Cell<'a>> {
+        let mut cells: Vec<Cell<'a>> = Vec::new();
+        for run in runs {
+            let same = |cell: &&mut Cell<'a>| repeats(cell.first(), run);
+            match cells.iter_mut().find(same) {
+                Some(cell) => cell.runs.push(run),
+                None => cells.push(Cell { runs: vec![run] }),
+            }
+        }
+        cells
+    }
+
+    pub(crate) fn first(&self) -> &'a Run {
+        self.runs[0]
+    }
+
+    /// The values of an aspect in its runs: empty if none reports it.
+    pub(crate) fn properties(&self, key: &str) -> BTreeSet<&'a str> {
+        self.runs.iter().filter_map(|run| run.properties.get(key)).map(String::as_str).collect()
+    }
+
+    /// Places of the facts that its runs have.
+    pub(crate) fn places(&self) -> Vec<&'a str> {
+        let all: BTreeSet<&str> =
+            self.runs.iter().flat_map(|run| run.facts.keys()).map(String::as_str).collect();
+        all.into_iter().collect()
+    }
+
+    /// The values of a fact in its runs: empty if none has it.
+    pub(crate) fn facts(&self, place: &str) -> BTreeSet<&'a str> {
+        self.runs.iter().filter_map(|run| run.facts.get(place)).map(String::as_str).collect()
+    }
+
+    /// A metric's figures, of those runs that have it.
+    pub(crate) fn figures(&self, metric: &Metric) -> Vec<Figure> {
+        self.runs.iter().filter_map(|run| run.figure(metric)).collect()
+    }
+
+    /// Job, load and point, for the heading of a table.
+    pub(crate) fn label(&self) -> String {
+        let run = self.first();
+        let properties = |key: &str| run.properties.get(key).map(String::as_str);
+        let mut words: Vec<String> = Vec::new();
+        words.extend(run.job.clone());
+        words.push(properties("rw").unwrap_or_else(|| run.direction.name()).to_owned());
+        words.extend(properties("bs").map(str::to_owned));
+        let ranks = properties("ranks").filter(|ranks| *ranks != "1");
+        let ranks = ranks.map_or_else(String::new, |ranks| format!("{ranks}×"));
+        match (properties("threads"), properties("depth")) {
+            (Some(threads), Some(depth)) => words.push(format!("{ranks}{threads}×{depth}")),
+            (Some(threads), None) => words.push(format!("{threads} threads")),
+            _ => {}
+        }
+        words.extend(properties("path").map(str::to_owned));
+        // No line may be mistaken for a hardware result.
+        words
+            .extend(properties("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
+        let known = ["rw", "bs", "ranks", "threads", "depth", "path"];
+        let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        words.extend(more.map(|(key, value)| format!("{key}={value}")));
+        words.join(" ")
+    }
+}
+
+fn repeats(a: &Run, b: &Run) -> bool {
+    // Different releases of one tool may be repeats, and the output will say so; different tools
+    // never are.
+    let tool = |run: &Run| run.tool.split(' ').next().map(str::to_owned);
+    let place = (&a.job, a.direction, &a.at, tool(a)) == (&b.job, b.direction, &b.at, tool(b));
+    place && loads(a) == loads(b)
+}
+
+/// The requested load, including the path.
+fn loads(run: &Run) -> BTreeMap<&'static str, &str> {
+    let load = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Load || aspect.key == "path");
+    load.filter_map(|aspect| Some((aspect.key, run.properties.get(aspect.key)?.as_str()))).collect()
+}

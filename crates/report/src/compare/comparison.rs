@@ -1,0 +1,194 @@
+//! All pairs of all sides.
+
+use gpuio_base::document::unique;
+use gpuio_base::stat::Percentile;
+use gpuio_record::Metric;
+use gpuio_record::metric::List;
+use serde::Serialize;
+
+use crate::compare::axis::Axis;
+use crate::compare::cell::Cell;
+use crate::compare::difference::{Difference, differences, unknown_properties};
+use crate::compare::evaluate;
+use crate::compare::figure::Row;
+use crate::compare::pair::pair;
+use crate::compare::run::Side;
+use crate::compare::threshold::Threshold;
+use crate::compare::{LEVEL, figure};
+
+/// Options of a comparison.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Values of `--despite`: flags and keys of aspects, or `all`.
+    pub despite: Vec<String>,
+    /// The limit on how much worse a result may be.
+    pub threshold: Option<Threshold>,
+    /// The axis that distinguishes the sides, if there is one.
+    pub axis: Option<Axis>,
+    /// Whether the nth run of one side was made next to the nth of the other.
+    pub in_turns: bool,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// `gpuio-compare-v1`.
+    pub schema: &'static str,
+    /// Level of the intervals, 0 to 1.
+    pub level: f64,
+    /// The sides, the baseline first.
+    pub sides: Vec<SideLine>,
+    /// Every pair, by side and in the order of the baseline.
+    pub pairs: Vec<Pair>,
+    /// Results without a partner.
+    pub alone: Vec<Alone>,
+    /// The threshold, if one was given.
+    pub threshold: Option<Threshold>,
+    /// The metrics that are compared.
+    #[serde(skip)]
+    pub metrics: Vec<Metric>,
+}
+
+/// A side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SideLine {
+    /// Its name.
+    pub name: String,
+    /// Files, each once.
+    pub files: Vec<String>,
+    /// Notes on it.
+    pub notes: Vec<String>,
+}
+
+/// Two cells and their comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// Index of the other side in `sides`.
+    pub side: usize,
+    /// Job and load of the baseline.
+    pub baseline: String,
+    /// Job and load of the other.
+    pub other: String,
+    /// Runs of each.
+    pub runs: [usize; 2],
+    /// Their differences.
+    pub differences: Vec<Difference>,
+    /// Important properties that one side does not report.
+    #[serde(rename = "untold")]
+    pub unknown_properties: Vec<&'static str>,
+    /// An entry for each metric that both have.
+    pub rows: Vec<Row>,
+    /// Notes on the runs, preceded by the side's name.
+    pub notes: Vec<String>,
+}
+
+/// A job and load without a partner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alone {
+    /// Index of the side that has it.
+    pub side: usize,
+    /// Index of the side that lacks it.
+    pub not_in: usize,
+    /// Job and load.
+    pub what: String,
+}
+
+impl Comparison {
+    /// Differences for which pairs are refused, each with its pair.
+    pub fn refused(&self) -> impl Iterator<Item = (&Pair, &Difference)> {
+        let of = |pair| move |difference| (pair, difference);
+        self.pairs.iter().flat_map(move |pair: &Pair| {
+            pair.differences.iter().filter(|difference| difference.refused).map(of(pair))
+        })
+    }
+
+    /// Entries that are worse than the threshold allows, each with its pair.
+    pub fn beyond(&self) -> impl Iterator<Item = (&Pair, &Row)> {
+        let of = |pair| move |row| (pair, row);
+        self.pairs.iter().flat_map(move |pair: &Pair| {
+            pair.rows.iter().filter(|row| row.beyond == Some(true)).map(of(pair))
+        })
+    }
+
+    /// Whether some entry has this basis.
+    pub(crate) fn rests_on(&self, basis: figure::Basis) -> bool {
+        self.pairs.iter().flat_map(|pair| &pair.rows).any(|row| row.basis == basis)
+    }
+}
+
+/// Compares every side after the first with the first.
+#[must_use]
+pub fn compare(sides: &[Side], options: &Options) -> Comparison {
+    let mut comparison = Comparison {
+        schema: "gpuio-compare-v1",
+        level: LEVEL,
+        sides: sides.iter().map(side_line).collect(),
+        pairs: Vec::new(),
+        alone: Vec::new(),
+        threshold: options.threshold.clone(),
+        metrics: metrics(sides, options),
+    };
+    let Some((baseline, others)) = sides.split_first() else {
+        return comparison;
+    };
+    let cells = Cell::of(&baseline.runs);
+    for (nth, other) in others.iter().enumerate() {
+        let theirs = Cell::of(&other.runs);
+        one_side(&mut comparison, &cells, &theirs, nth + 1, options);
+    }
+    comparison
+}
+
+/// Those of every comparison, with the percentiles that runs were asked for, and those of the
+/// threshold.
+fn metrics(sides: &[Side], options: &Options) -> Vec<Metric> {
+    let asked = sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.percentiles);
+    let all = List::Compared.metrics(&Percentile::joined(asked)).into_iter();
+    unique(all.chain(options.threshold.iter().flat_map(|threshold| threshold.metrics.clone())))
+}
+
+fn one_side(
+    comparison: &mut Comparison,
+    baseline: &[Cell<'_>],
+    other: &[Cell<'_>],
+    side: usize,
+    options: &Options,
+) {
+    let free = options.axis.as_ref().map_or(Vec::new(), Axis::frees);
+    let mut may_differ = free.clone();
+    may_differ.extend(options.despite.iter().map(String::as_str));
+    let pairs = pair(baseline, other, &free, &may_differ);
+    for &(a, b) in &pairs {
+        let (a, b) = (&baseline[a], &other[b]);
+        let row =
+            |metric| evaluate::row(metric, a, b, options.in_turns, options.threshold.as_ref());
+        let names = [0, side].map(|side| comparison.sides[side].name.as_str());
+        let notes = names.iter().zip([a, b]).flat_map(|(name, cell)| {
+            let notes = cell.runs.iter().flat_map(|run| &run.notes);
+            notes.map(move |note| format!("{name}: {note}"))
+        });
+        let notes = unique(notes);
+        comparison.pairs.push(Pair {
+            side,
+            baseline: a.label(),
+            other: b.label(),
+            runs: [a.runs.len(), b.runs.len()],
+            differences: differences(a, b, &options.despite, &free),
+            unknown_properties: unknown_properties(a, b),
+            rows: comparison.metrics.iter().copied().filter_map(row).collect(),
+            notes,
+        });
+    }
+    let lone = |cells: &[Cell<'_>], taken: Vec<usize>, of: usize, not_in: usize| {
+        let left = cells.iter().enumerate().filter(|(nth, _)| !taken.contains(nth));
+        left.map(|(_, cell)| Alone { side: of, not_in, what: cell.label() }).collect::<Vec<_>>()
+    };
+    let taken = |which: fn(&(usize, usize)) -> usize| pairs.iter().map(which).collect::<Vec<_>>();
+    comparison.alone.extend(lone(baseline, taken(|pair| pair.0), 0, side));
+    comparison.alone.extend(lone(other, taken(|pair| pair.1), side, 0));
+}
+
+fn side_line(side: &Side) -> SideLine {
+    let files = unique(side.runs.iter().map(|run| run.from.clone()));
+    SideLine { name: side.name.clone(), files, notes: side.notes.clone() }
+}

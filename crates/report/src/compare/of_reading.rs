@@ -1,0 +1,38 @@
+//! Runs of other tools.
+
+use std::collections::BTreeMap;
+
+use crate::foreign::{Number, Reading};
+
+use crate::compare::ASPECTS;
+use crate::compare::run::{Figure, Run};
+
+/// The run of a reading. `from` is the file's name.
+#[must_use]
+pub fn run(reading: &Reading, from: &str) -> Run {
+    let figure = |number: Number| Figure {
+        value: number.value,
+        off: (number.off / number.value).min(1.0),
+        spread: None,
+    };
+    let properties =
+        |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
+    Run {
+        from: from.to_owned(),
+        tool: reading.tool.clone(),
+        job: reading.job.clone(),
+        direction: reading.direction,
+        at: Vec::new(),
+        properties: ASPECTS.iter().filter_map(properties).collect(),
+        facts: BTreeMap::new(),
+        figures: reading
+            .figures
+            .iter()
+            .filter(|(_, number)| number.value > 0.0)
+            .map(|(name, number)| (name.clone(), figure(*number)))
+            .collect(),
+        latency: None,
+        percentiles: Vec::new(),
+        notes: reading.notes.clone(),
+    }
+}

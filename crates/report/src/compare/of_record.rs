@@ -1,0 +1,93 @@
+//! Runs of a record.
+
+use std::collections::BTreeMap;
+
+use crate::foreign::Direction;
+use gpuio_base::stat::infer::spread;
+use gpuio_record::metric::List;
+use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
+
+use crate::compare::ASPECTS;
+use crate::compare::job::Job;
+use crate::compare::run::{BUCKET, Figure, Run};
+
+/// One run for each job that ran and each requested direction, in plan order. `from` is the file's
+/// name, `at` the record's point in a sweep.
+#[must_use]
+pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
+    let jobs = record.plan.jobs.iter().zip(&record.jobs);
+    let each = jobs.flat_map(|(plan, result)| {
+        let side = move |direction: &Towards| Side { record, plan, result, direction: *direction };
+        plan.directions().iter().map(side)
+    });
+    each.map(|side| {
+        let (plan, result) = (side.plan, side.result);
+        let direction = match side.direction {
+            Towards::Read => Direction::Read,
+            Towards::Write => Direction::Write,
+        };
+        let job = Job { record, plan, result, direction };
+        Run {
+            from: from.to_owned(),
+            tool: job.tool(),
+            job: Some(plan.name.clone()),
+            direction,
+            at: at.to_vec(),
+            properties: properties(&job),
+            facts: crate::compare::facts::of(&job),
+            figures: figures(&side),
+            latency: side.figures().latency.as_ref().map(|latency| latency.total.clone()),
+            percentiles: plan.percentiles.clone(),
+            notes: notes(result),
+        }
+    })
+    .collect()
+}
+
+/// Figures of a result that can't be compared.
+fn notes(result: &JobResult) -> Vec<String> {
+    let bound = result.cpu.us_per_mib.is_some() && result.cpu.scope.is_at_least();
+    // Without its figure, so that the repeats of a side share one line.
+    let note = bound.then(|| {
+        "CPU per MiB is not compared: other threads that gpuio can't identify may have worked for \
+         the job, so only a lower bound is known"
+            .to_owned()
+    });
+    note.into_iter().collect()
+}
+
+fn properties(job: &Job<'_>) -> BTreeMap<&'static str, String> {
+    let one = |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_job)(job)?));
+    ASPECTS.iter().filter_map(one).collect()
+}
+
+fn figures(side: &Side<'_>) -> BTreeMap<String, Figure> {
+    let points = points(side.result, &side.record.plan);
+    // Latencies of a series are of both directions together.
+    let is_mix = side.plan.directions().len() > 1;
+    let figure = |metric: &Metric| {
+        let value = metric.of(side).filter(|value| *value > 0.0 && value.is_finite())?;
+        let series: Vec<f64> =
+            points.iter().filter_map(|point| metric.of_point(point, side.direction)).collect();
+        let (off, spread) = match metric.is_whole() {
+            true => (BUCKET, if is_mix { None } else { spread(&series) }),
+            false => (0.0, spread(&series)),
+        };
+        Some((metric.word(), Figure { value, off, spread }))
+    };
+    List::Compared.metrics(&side.plan.percentiles).iter().filter_map(figure).collect()
+}
+
+/// The intervals in which every worker was active, after the ramp. A last one shorter than half an
+/// interval is left out.
+fn points<'a>(job: &'a JobResult, plan: &Plan) -> Vec<&'a Point> {
+    let whole = |point: &&Point| {
+        let end = u64::try_from(point.at_ns).unwrap_or(0);
+        let slack = point.span_ns / 10;
+        end + slack >= point.span_ns
+            && point.span_ns >= plan.interval_ns / 2
+            && point.span_ns > 0
+            && end <= job.first_done_ns.saturating_add(slack)
+    };
+    job.series.iter().filter(whole).collect()
+}

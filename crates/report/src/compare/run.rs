@@ -1,0 +1,73 @@
+//! One job and direction of one run.
+
+use std::collections::BTreeMap;
+
+use crate::foreign::Direction;
+use gpuio_base::stat::infer::Spread;
+use gpuio_base::stat::{Percentile, Summary};
+use gpuio_record::Metric;
+
+/// A measured figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// The value, in the metric's unit.
+    pub value: f64,
+    /// Possible error by rounding or buckets, as a share of the value.
+    pub off: f64,
+    /// Possible error of the mean by variation within the run, if its series is known.
+    pub spread: Option<Spread>,
+}
+
+/// One job and direction of one run of one tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its file.
+    pub from: String,
+    /// The tool with its version.
+    pub tool: String,
+    /// The job's name; `None` if the tool has none.
+    pub job: Option<String>,
+    /// Read or write.
+    pub direction: Direction,
+    /// Its point in a sweep: axis and value, in the sweep's order.
+    pub at: Vec<(String, String)>,
+    /// Its known properties, by the keys of [`crate::compare::ASPECTS`].
+    pub properties: BTreeMap<&'static str, String>,
+    /// Further facts of a record, by their place in it; none of another tool's result.
+    pub facts: BTreeMap<String, String>,
+    /// Its figures, by the names of metrics ([`Metric::word`]).
+    pub figures: BTreeMap<String, Figure>,
+    /// All latencies of a record's run; none of another tool's result.
+    pub latency: Option<Summary>,
+    /// The percentiles that it was asked for.
+    pub percentiles: Vec<Percentile>,
+    /// Notes on it.
+    pub notes: Vec<String>,
+}
+
+/// gpuio's histograms give a percentile within this share of a recorded value.
+pub(crate) const BUCKET: f64 = 1.0 / 256.0;
+
+impl Run {
+    /// A metric; a percentile also of the histogram.
+    pub(crate) fn figure(&self, metric: &Metric) -> Option<Figure> {
+        let known = self.figures.get(&metric.word()).copied();
+        known.or_else(|| {
+            let Metric::Percentile(_, at) = metric else { return None };
+            #[expect(clippy::cast_precision_loss, reason = "no latency comes near 2^53 ns")]
+            let value = self.latency.as_ref()?.percentile(*at)? as f64;
+            Some(Figure { value, off: BUCKET, spread: None })
+        })
+    }
+}
+
+/// All runs of one side: the baseline, or one that is compared with it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Side {
+    /// Its name: the file or directory, or a value of an axis.
+    pub name: String,
+    /// Its runs. Those of the same job and load are repeats.
+    pub runs: Vec<Run>,
+    /// Notes on all of them: how the tool measures, what was skipped.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,161 @@
+//! A comparison in every format.
+
+mod page;
+mod words;
+
+use gpuio_base::document::{
+    Block, Cell, Columns, Document, Format, Item, Layout, List, Look, Section, Text, Tone, json_of,
+};
+
+use crate::compare::comparison::{Comparison, Pair};
+use crate::compare::figure::Row;
+use words::{alone, interval, legend, ratio, remarks, runs, threshold, verdict};
+
+/// A row with its pair.
+type Entry<'a> = (&'a Pair, &'a Row);
+
+/// Heads of metric, both values, ratio, interval and verdict.
+type Heads = [&'static str; 6];
+
+/// Lines whose further lines are indented by two more.
+const HANGING: Layout = Layout { indent: 0, column: 0, gap: 0, colon: false, hang: 2, wide: false };
+
+/// The comparison in this format, a terminal having so many columns. JSON is one object with the
+/// fields of [`Comparison`]: numbers are not rounded, one that is not finite is `null`.
+#[must_use]
+pub fn render(comparison: &Comparison, format: &Format, width: u16) -> String {
+    match format.name {
+        "text" => text(comparison).terminal(width),
+        "html" => page::page(comparison).page("compare"),
+        "json" => json_of(comparison),
+        name => (format.render)(&flat(comparison, name == "markdown"), "compare", width),
+    }
+}
+
+fn entries(comparison: &Comparison) -> Vec<Entry<'_>> {
+    let of = |pair| move |row| (pair, row);
+    comparison.pairs.iter().flat_map(|pair| pair.rows.iter().map(of(pair))).collect()
+}
+
+/// The columns of a row's figures, behind those that `before` adds.
+fn columns<'a>(
+    heads: Heads,
+    before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
+) -> Columns<'a, Entry<'a>> {
+    let [metric, baseline, other, of, width, result] = heads;
+    let value = |row: &Row, value: f64| Cell::shown(row.metric.print(value), value);
+    before(Columns::new())
+        .words(metric, |(_, row)| row.metric.name())
+        .key("metric")
+        .figures(baseline, move |(_, row)| value(row, row.baseline))
+        .figures(other, move |(_, row)| value(row, row.other))
+        .figures(of, |(_, row)| Cell::shown(ratio(row.ratio), row.ratio))
+        .figures(width, |(_, row)| interval(row))
+        .key("interval")
+        .words(result, |(_, row)| Cell::from(verdict(row)).class(page::class(row)))
+}
+
+/// Job and load of both sides, and the side where there are several.
+fn load(comparison: &Comparison, pair: &Pair) -> Text {
+    let mut text = Text::from(pair.baseline.as_str());
+    if pair.other != pair.baseline {
+        text = text.and(Tone::Break, "").and(Tone::Plain, pair.other.as_str());
+    }
+    if comparison.sides.len() > 2 {
+        let side = format!("against {}", comparison.sides[pair.side].name);
+        text = text.and(Tone::Break, "").and(Tone::Quiet, side);
+    }
+    text
+}
+
+/// The sides, a table for each pair, results without a partner, the basis of the intervals, and the
+/// threshold.
+fn text(comparison: &Comparison) -> Document {
+    let mut page = Document::default();
+    let mut sides = Vec::new();
+    for (nth, side) in comparison.sides.iter().enumerate() {
+        let files = match side.files.as_slice() {
+            [one] if *one == side.name => String::new(),
+            files => format!(" ({})", files.join(", ")),
+        };
+        let role = if nth == 0 { "baseline" } else { "against" };
+        sides.push(Item::new(role, format!("{}{files}", side.name)));
+        sides.extend(side.notes.iter().map(|note| Item::new("", note.as_str())));
+    }
+    page.begin("", "").list(List::new(Layout { hang: 2, ..Layout::labels(9) }, sides));
+    let heads = ["", "baseline", "other", "ratio", "95 % interval", "result"];
+    for pair in &comparison.pairs {
+        let section = page.begin("", "");
+        section.item(HANGING, Item::new("", title(comparison, pair)));
+        let rows = pair.rows.iter().map(|row| (pair, row));
+        let table = columns(heads, |columns| columns).table("", rows).look(Look::Indented(2));
+        section.push(Block::Table(table));
+        let remarks = remarks(pair, &comparison.metrics);
+        section.list(List { layout: Layout { indent: 2, ..HANGING }, ..List::of(0, remarks) });
+    }
+    let lone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
+    for (title, indent, lines) in [
+        ("without a partner:", 2, lone),
+        ("", 0, legend(comparison)),
+        ("", 0, threshold(comparison)),
+    ] {
+        page.begin("", title)
+            .list(List { layout: Layout { indent, ..HANGING }, ..List::of(0, lines) });
+    }
+    page
+}
+
+/// Both labels if they differ.
+fn title(comparison: &Comparison, pair: &Pair) -> String {
+    let labels = if pair.baseline == pair.other {
+        pair.baseline.clone()
+    } else {
+        format!("{} | {}", pair.baseline, pair.other)
+    };
+    let against = match comparison.sides.len() {
+        0..=2 => String::new(),
+        _ => format!(", against {}", comparison.sides[pair.side].name),
+    };
+    format!("{labels}{against} ({})", runs(pair))
+}
+
+/// One table for all pairs, for a comment on a change or another program; results beyond the
+/// threshold are above it. The load stands in the first row of a pair alone if `once`.
+fn flat(comparison: &Comparison, once: bool) -> Document {
+    let mut section = Section::default();
+    let mut sides = comparison.sides.iter().map(|side| side.name.as_str());
+    let baseline = sides.next().unwrap_or_default();
+    let names = sides.enumerate().fold(Text::default(), |text, (nth, name)| {
+        text.and(Tone::Strong, if nth == 0 { "" } else { ", " }).and(Tone::StrongCode, name)
+    });
+    section.paragraph(names.and(Tone::Plain, " against baseline ").and(Tone::Code, baseline));
+    section.list(List::of(0, threshold(comparison)));
+    let heads = ["", "Baseline", "Other", "Ratio", "95 % interval", "Verdict"];
+    let shown = |(pair, row): &Entry<'_>| {
+        !once || pair.rows.first().is_some_and(|first| std::ptr::eq(first, *row))
+    };
+    let of_pair = |entry: &Entry<'_>, text: fn(&Comparison, &Pair) -> Text| match shown(entry) {
+        true => text(comparison, entry.0).into(),
+        false => Cell::default(),
+    };
+    let table = columns(heads, |columns| {
+        columns
+            .words("Load", |entry| of_pair(entry, load))
+            .words("Runs", |entry| of_pair(entry, |_, pair| runs(pair).into()))
+    });
+    section.table(table.table("pairs", entries(comparison)));
+    let mut lines: Vec<String> = Vec::new();
+    for pair in &comparison.pairs {
+        let remarks = remarks(pair, &comparison.metrics);
+        lines.extend(remarks.iter().map(|line| format!("{}: {line}", pair.baseline)));
+    }
+    for one in &comparison.alone {
+        lines.push(format!("without a partner: {}", alone(comparison, one, " ")));
+    }
+    for side in &comparison.sides {
+        lines.extend(side.notes.iter().map(|note| format!("{}: {note}", side.name)));
+    }
+    lines.extend(legend(comparison));
+    section.list(List::of(0, lines));
+    Document { sections: vec![section], ..Document::default() }
+}

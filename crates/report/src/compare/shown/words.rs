@@ -1,0 +1,207 @@
+//! The words of formats about a comparison.
+
+use gpuio_record::Metric;
+use gpuio_record::metric::Unit;
+
+use crate::compare::comparison::{Alone, Comparison, Pair};
+use crate::compare::evaluate::ranks_disagree;
+use crate::compare::figure::{Basis, Row, Verdict};
+
+/// Both ends; none if they mean nothing, or if they only cover rounding, which would look like
+/// certainty.
+pub(super) fn interval(row: &Row) -> String {
+    let (low, high) = (ratio(row.low), ratio(row.high));
+    let mark = row.basis.mark();
+    // With two runs, its ends would be 0 and a number of twenty digits.
+    if row.is_boundless() {
+        return format!("-{mark}");
+    }
+    if row.basis == Basis::Rounding && low == high {
+        return format!("unknown{mark}");
+    }
+    format!("{low} to {high}{mark}")
+}
+
+/// A ratio with three figures; with three decimals around 1, where small differences count.
+pub(super) fn ratio(value: f64) -> String {
+    match value {
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 10.0 => format!("{value:.1}"),
+        _ if value >= 2.0 => format!("{value:.2}"),
+        _ if value >= 0.1 => format!("{value:.3}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+/// The verdict in a word or two.
+pub(super) fn verdict(row: &Row) -> String {
+    let (better, worse) = match row.metric.unit() {
+        Unit::MicrosecondsPerMib => ("less CPU", "more CPU"),
+        Unit::BytesPerSecond | Unit::PerSecond | Unit::Nanoseconds => ("faster", "slower"),
+        _ => ("better", "worse"),
+    };
+    let word = match row.verdict {
+        Verdict::Better => better.to_owned(),
+        Verdict::Worse => worse.to_owned(),
+        Verdict::Noise => "noise".to_owned(),
+        Verdict::NotEnoughRuns => not_enough(row),
+    };
+    let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
+    let beyond = if row.beyond == Some(true) { ", BEYOND THRESHOLD" } else { "" };
+    format!("{word}{doubt}{beyond}")
+}
+
+/// That nothing can be concluded, and how many runs would do where that is known.
+fn not_enough(row: &Row) -> String {
+    match (row.runs_needed, row.baseline_runs, row.other_runs) {
+        (Some(runs), _, _) => format!("not enough runs: about {runs} each"),
+        (None, 1, 1) => "not enough runs: one each".to_owned(),
+        (None, _, _) => "not enough runs".to_owned(),
+    }
+}
+
+/// Runs of a pair, in words.
+pub(super) fn runs(pair: &Pair) -> String {
+    match pair.runs {
+        [1, 1] => "one run each".to_owned(),
+        [a, b] if a == b => format!("{a} runs each"),
+        [a, b] => format!("{a} and {b} runs"),
+    }
+}
+
+/// Where a result without a partner is, behind its name and `between`.
+pub(super) fn alone(comparison: &Comparison, alone: &Alone, between: &str) -> String {
+    let name = |side: usize| comparison.sides[side].name.as_str();
+    format!("{}{between}in {}, not in {}", alone.what, name(alone.side), name(alone.not_in))
+}
+
+/// Metrics that only one of the pair has can't be compared; they are listed.
+fn absent(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
+    let there = |metric: &&Metric| pair.rows.iter().any(|row| row.metric == **metric);
+    metrics.iter().filter(|metric| !there(metric)).map(Metric::name).collect()
+}
+
+/// A difference or an unknown property, one line each.
+pub(super) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for difference in &pair.differences {
+        let end = match difference.despite {
+            Some(flag) if difference.refused => format!(" (REFUSED; --despite {flag})"),
+            Some(_) => " (matters)".to_owned(),
+            None => String::new(),
+        };
+        let (a, b) = (&difference.baseline, &difference.other);
+        lines.push(format!("differs: {}: {a} | {b}{end}", difference.what));
+    }
+    if !pair.unknown_properties.is_empty() {
+        lines.push(format!(
+            "unknown for one side, may differ: {}",
+            pair.unknown_properties.join(", ")
+        ));
+    }
+    lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
+    let absent = absent(pair, metrics);
+    if !absent.is_empty() {
+        lines.push(format!("only on one side: {}", absent.join(", ")));
+    }
+    lines
+}
+
+/// The basis of the page's intervals, and caveats, one line each.
+pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let all = [
+        Basis::Repeats,
+        Basis::Turns,
+        Basis::OneAgainstRepeats,
+        Basis::WithinRuns,
+        Basis::Rounding,
+    ];
+    let used: Vec<Basis> = all.into_iter().filter(|basis| comparison.rests_on(*basis)).collect();
+    for basis in &used {
+        let mark = match basis.mark().trim() {
+            "" => "95 % intervals".to_owned(),
+            mark => format!("intervals with {mark}"),
+        };
+        lines.push(format!("{mark}: {}", basis.words()));
+    }
+    let rows = || comparison.pairs.iter().flat_map(|pair| &pair.rows);
+    let relevant = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
+    if relevant >= 20 {
+        let lines_off = relevant / 20;
+        lines.push(format!(
+            "{relevant} intervals: about {lines_off} of them miss the true ratio by chance alone"
+        ));
+    }
+    if rows().any(ranks_disagree) {
+        lines.push(
+            "(ranks: noise): the rank-sum test, which assumes no distribution, reports no \
+             difference: it may come from a single run"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// Results of the threshold: one line for each entry beyond it, and one for metrics that could not
+/// be checked.
+pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
+    let Some(threshold) = &comparison.threshold else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    for (pair, row) in comparison.beyond() {
+        let once = match row.basis {
+            Basis::WithinRuns => "; one run each: repeat them to be sure",
+            Basis::Rounding => "; one run each, and the noise is unknown: repeat them",
+            _ => "",
+        };
+        let against = &comparison.sides[pair.side].name;
+        lines.push(format!(
+            "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: entirely worse by \
+             more than {} %{once}",
+            pair.baseline,
+            row.metric.name(),
+            row.metric.print(row.baseline),
+            row.metric.print(row.other),
+            ratio(row.ratio),
+            interval(row),
+            threshold.percent,
+        ));
+    }
+    for metric in &threshold.metrics {
+        let missing: Vec<&str> = comparison
+            .pairs
+            .iter()
+            .filter(|pair| pair.rows.iter().all(|row| row.metric != *metric))
+            .map(|pair| pair.baseline.as_str())
+            .collect();
+        if !missing.is_empty() {
+            lines.push(format!(
+                "threshold: not checked, {} is only on one side: {}",
+                metric.word(),
+                missing.join("; ")
+            ));
+        }
+    }
+    if lines.is_empty() {
+        let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();
+        let metrics = metrics.join(", ");
+        lines.push(format!(
+            "threshold: no result is certainly worse by more than {} % in {metrics}",
+            threshold.percent
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_keep_three_figures() {
+        let printed = [0.012_345, 0.5, 1.234_56, 4.314_9, 12.345, 1234.5].map(ratio);
+        assert_eq!(printed, ["0.01235", "0.500", "1.235", "4.31", "12.3", "1234"]);
+    }
+}

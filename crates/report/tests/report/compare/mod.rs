@@ -1,0 +1,484 @@
+//! The results of comparisons of records that were made for the purpose.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "helpers of tests are tests: a panic is their message; figures are made up"
+)]
+
+mod made;
+
+use gpuio_report::compare::axis::{Axis, split};
+use gpuio_report::compare::{
+    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, of_reading,
+    of_record, render,
+};
+use serde_json::Value;
+
+use made::{host, repeats, runs, scale, side, software};
+
+const NEAR: [f64; 5] = [0.99, 1.01, 1.0, 0.995, 1.005];
+
+fn times(factor: f64) -> [f64; 5] {
+    NEAR.map(|near| near * factor)
+}
+
+fn with_threshold(percent: f64, metrics: &[&str]) -> Options {
+    let metrics: Vec<String> = metrics.iter().map(|metric| (*metric).to_owned()).collect();
+    let threshold = Some(Threshold::new(percent, &metrics).unwrap());
+    Options { threshold, ..Options::default() }
+}
+
+/// In a format, for a terminal of so many columns.
+fn shown_at(name: &str, comparison: &Comparison, width: u16) -> String {
+    render(comparison, gpuio_base::document::find(name).unwrap(), width)
+}
+
+fn shown(name: &str, comparison: &Comparison) -> String {
+    shown_at(name, comparison, 100)
+}
+
+#[track_caller]
+fn row<'a>(comparison: &'a Comparison, metric: &str) -> &'a Row {
+    let mut rows = comparison.pairs.iter().flat_map(|pair| &pair.rows);
+    rows.find(|row| row.metric.word() == metric).unwrap()
+}
+
+#[test]
+fn repeats_that_are_slower_are_reported_so() {
+    let sides = [repeats("before", &NEAR), repeats("after", &times(0.9))];
+    let found = compare(&sides, &with_threshold(5.0, &[]));
+    for metric in ["throughput", "iops", "mean", "p50", "p99", "p99.9", "cpu"] {
+        let row = row(&found, metric);
+        assert_eq!((row.verdict, row.basis), (Verdict::Worse, Basis::Repeats), "{metric}");
+        assert_eq!((row.baseline_runs, row.other_runs), (5, 5), "{metric}");
+    }
+    let throughput = row(&found, "throughput");
+    assert!((throughput.ratio - 0.9).abs() < 1e-9, "{throughput:?}");
+    assert!(throughput.low > 0.88 && throughput.high < 0.92, "{throughput:?}");
+    assert_eq!(found.beyond().count(), 1, "the threshold is on throughput alone");
+    assert_eq!(compare(&sides, &with_threshold(15.0, &[])).beyond().count(), 0);
+    let on = with_threshold(5.0, &["p99", "cpu"]);
+    assert_eq!(compare(&sides, &on).beyond().count(), 2);
+}
+
+#[test]
+fn a_threshold_needs_the_whole_interval() {
+    let wide = [1.1, 0.9, 1.0, 0.95, 1.05];
+    let sides = [repeats("before", &wide), repeats("after", &wide.map(|x| x * 0.93))];
+    let found = compare(&sides, &with_threshold(5.0, &[]));
+    let row = row(&found, "throughput");
+    assert!(row.ratio < 0.95 && row.high > 0.95, "{row:?}");
+    assert_eq!(row.beyond, Some(false));
+    assert_eq!(row.verdict, Verdict::Noise);
+}
+
+#[test]
+fn a_regression_of_one_run_each_is_marked_as_one_run() {
+    let sides = [repeats("before", &[1.0]), repeats("after", &[0.5])];
+    let found = compare(&sides, &with_threshold(5.0, &["throughput", "mean"]));
+    let bases: Vec<Basis> = found.beyond().map(|(_, row)| row.basis).collect();
+    assert_eq!(bases, [Basis::WithinRuns, Basis::Rounding]);
+    let page = shown_at("text", &found, 1000);
+    assert!(page.contains("one run each: repeat them to be sure"), "{page}");
+    assert!(page.contains("the noise is unknown: repeat them"), "{page}");
+}
+
+#[test]
+fn a_faster_side_is_never_a_regression() {
+    let sides = [repeats("before", &NEAR), repeats("after", &times(2.0))];
+    let all = ["throughput", "iops", "mean", "p50", "p99", "p99.9", "cpu"];
+    let found = compare(&sides, &with_threshold(1.0, &all));
+    assert_eq!(found.beyond().count(), 0);
+    assert!(found.pairs[0].rows.iter().all(|row| row.verdict == Verdict::Better));
+}
+
+#[test]
+fn one_run_each_is_noise_or_not_enough() {
+    let alike = compare(&[repeats("a", &[1.0]), repeats("b", &[1.01])], &Options::default());
+    assert_eq!(row(&alike, "throughput").basis, Basis::WithinRuns);
+    assert_eq!(row(&alike, "throughput").verdict, Verdict::Noise);
+    let far = compare(&[repeats("a", &[1.0]), repeats("b", &[2.0])], &Options::default());
+    assert_eq!(row(&far, "throughput").verdict, Verdict::NotEnoughRuns);
+    assert_eq!(row(&far, "p99.9").basis, Basis::Rounding);
+    assert_eq!(row(&far, "p99.9").verdict, Verdict::NotEnoughRuns);
+}
+
+#[test]
+fn one_run_against_repeats_has_a_wider_interval() {
+    let one = compare(&[repeats("a", &NEAR), repeats("b", &[0.9])], &Options::default());
+    let five = compare(&[repeats("a", &NEAR), repeats("b", &times(0.9))], &Options::default());
+    let (one, five) = (row(&one, "throughput"), row(&five, "throughput"));
+    assert_eq!((one.basis, one.verdict), (Basis::OneAgainstRepeats, Verdict::Worse));
+    assert!(one.high - one.low > 1.5 * (five.high - five.low), "{one:?} {five:?}");
+    let back = compare(&[repeats("b", &[0.9]), repeats("a", &NEAR)], &Options::default());
+    assert!((row(&back, "throughput").low * one.high - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn turns_take_drift_out() {
+    let drift = [1.0, 0.9, 0.8, 0.7, 0.6];
+    let sides = [repeats("a", &drift), repeats("b", &drift.map(|x| x * 1.05))];
+    let apart = compare(&sides, &Options::default());
+    assert_eq!(row(&apart, "throughput").verdict, Verdict::NotEnoughRuns);
+    let turns = compare(&sides, &Options { in_turns: true, ..Options::default() });
+    assert_eq!(row(&turns, "throughput").basis, Basis::Turns);
+    assert_eq!(row(&turns, "throughput").verdict, Verdict::Better);
+}
+
+#[test]
+fn ranks_speak_up_where_one_run_carries_a_difference() {
+    let found = compare(&[repeats("a", &NEAR), repeats("b", &times(0.9))], &Options::default());
+    assert!(row(&found, "throughput").rank_p.unwrap() < 0.01);
+    let few = [repeats("a", &[1.0, 1.01, 0.99]), repeats("b", &[0.5, 0.51, 0.49])];
+    let few = compare(&few, &Options::default());
+    assert_eq!(row(&few, "throughput").rank_p, None, "three against three can't tell");
+}
+
+/// Changes of a record, each with the flag that it is refused for.
+type Change = (&'static str, fn(&mut Value));
+
+const CHANGES: &[Change] = &[
+    ("ended", |r| r["jobs"][0]["ended"] = "interrupted".into()),
+    ("ended", |r| r["jobs"][0]["failed"] = 3.into()),
+    ("bs", |r| r["plan"]["jobs"][0]["blocks"][0]["max_bytes"] = 131_072.into()),
+    ("threads", |r| r["plan"]["jobs"][0]["threads"] = 2.into()),
+    ("depth", |r| r["plan"]["jobs"][0]["depth"] = 64.into()),
+    ("engine", |r| r["jobs"][0]["engine"][0]["got"] = "psync".into()),
+    ("order", |r| {
+        r["plan"]["jobs"][0]["order"]["distribution"] =
+            serde_json::json!({"kind": "zipf", "theta": 1.2});
+    }),
+    ("path", |r| r["plan"]["jobs"][0]["path"]["choice"]["got"] = "mapped".into()),
+    ("path", |r| r["jobs"][0]["proof"]["verdict"]["route"]["kind"] = "host_memory".into()),
+    ("cache", |r| r["jobs"][0]["proof"]["verdict"]["source"] = "page_cache".into()),
+    ("direct", |r| r["jobs"][0]["direct_got"] = "buffered".into()),
+    ("verify", |r| r["plan"]["jobs"][0]["verify"] = "inline".into()),
+    ("inject", |r| r["plan"]["jobs"][0]["inject"] = "eio=1%".into()),
+    ("filesystem", |r| r["storage"][0]["mount"]["fs_type"] = "xfs".into()),
+    ("device", |r| r["storage"][0]["device"]["model"] = "another drive".into()),
+    ("cpu", |r| r["host"]["cpu"]["model"] = "another processor".into()),
+    ("kernel", |r| r["host"]["kernel"]["release"] = "4.18.0-99".into()),
+    ("ranks", |r| r["ranks"] = ranks(2, 1)),
+    ("hosts", |r| r["ranks"] = ranks(1, 2)),
+];
+
+/// The part that several ranks add to a record.
+fn ranks(ranks: u32, hosts: usize) -> Value {
+    let hosts = vec![gpuio_record::RankHost::default(); hosts];
+    serde_json::json!({
+        "ranks": ranks, "launcher": "", "library": "", "hosts": hosts, "groups": [], "rows": [],
+    })
+}
+
+#[test]
+fn what_decides_the_figures_is_refused_unless_allowed() {
+    for (nth, (flag, change)) in CHANGES.iter().enumerate() {
+        let changed = side("b", runs(host(), "b.json", change));
+        let sides = [side("a", runs(host(), "a.json", |_| ())), changed];
+        let found = compare(&sides, &Options::default());
+        let flags: Vec<_> = found.refused().map(|(_, difference)| difference.despite).collect();
+        assert_eq!(flags, [Some(*flag)], "change {nth}: {:#?}", found.pairs);
+        let despite = vec![(*flag).to_owned()];
+        let properties = compare(&sides, &Options { despite, ..Options::default() });
+        assert_eq!(properties.refused().count(), 0, "change {nth}");
+        let relevant =
+            properties.pairs[0].differences.iter().filter(|one| one.despite.is_some()).count();
+        assert_eq!(relevant, 1, "still shown: change {nth}");
+    }
+}
+
+/// Runs of cuFile's paths with other settings are refused; without cuFile any settings will do.
+#[test]
+fn settings_of_cufile_are_a_difference_of_jobs_that_use_it() {
+    fn with(r: &mut serde_json::Value, polls: &str) {
+        r["plan"]["jobs"][0]["register_buffer"] = true.into();
+        r["cufile"] = serde_json::json!({
+            "library": "libcufile.so.0", "stand_in": false, "nvidia_fs": null, "version": null,
+            "compat_allowed": null, "poll_mode": null, "poll_threshold_kib": null,
+            "config_from": null, "config": {"properties.use_poll_mode": polls},
+        });
+    }
+    let polling = || side("b", runs(host(), "b.json", |r| with(r, "true")));
+    let flags = |one: Side| {
+        let found = compare(&[one, polling()], &Options::default());
+        found.refused().map(|(_, difference)| difference.despite).collect::<Vec<_>>()
+    };
+    assert_eq!(flags(side("a", runs(host(), "a.json", |r| with(r, "false")))), [Some("cufile")]);
+    assert!(flags(side("a", runs(host(), "a.json", |r| with(r, "true")))).is_empty());
+    assert!(flags(side("a", runs(host(), "a.json", |_| ()))).is_empty());
+}
+
+#[test]
+fn every_flag_has_a_change_that_it_is_for() {
+    let elsewhere = ["software-gpu", "gpu", "load", "cufile"];
+    for aspect in ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note) {
+        let tried = CHANGES.iter().any(|(flag, _)| *flag == aspect.flag || *flag == aspect.key);
+        assert!(tried || elsewhere.contains(&aspect.flag), "{}", aspect.flag);
+    }
+}
+
+/// A fact that no aspect names is found by its place, and noted; one that changes from run to run
+/// on both sides is not.
+#[test]
+fn every_fact_that_differs_is_listed() {
+    let differs = |change: fn(&mut Value)| {
+        let sides =
+            [side("a", runs(host(), "a.json", |_| ())), side("b", runs(host(), "b.json", change))];
+        let found = compare(&sides, &Options::default());
+        assert_eq!(found.refused().count(), 0, "{:#?}", found.pairs[0].differences);
+        let of = |one: &gpuio_report::compare::Difference| {
+            format!("{}: {} | {}", one.what, one.baseline, one.other)
+        };
+        found.pairs[0].differences.iter().map(of).collect::<Vec<_>>()
+    };
+    type Change = (fn(&mut Value), &'static str);
+    let changes: [Change; 7] = [
+        (
+            |r| r["storage"][0]["device"]["read_ahead_bytes"] = 4_194_304.into(),
+            "storage.device.read_ahead_bytes: 8M | 4M",
+        ),
+        (
+            |r| r["storage"][0]["device"]["scheduler"] = "none".into(),
+            "storage.device.scheduler: mq-deadline | none",
+        ),
+        (
+            |r| r["storage"][0]["mount"]["options"] = serde_json::json!(["rw", "noatime"]),
+            "storage.mount.options: rw,relatime | rw,noatime",
+        ),
+        (|r| r["plan"]["jobs"][0]["seed"] = 7.into(), "plan.seed: 1 | 7"),
+        (|r| r["plan"]["jobs"][0]["invalidate"] = true.into(), "plan.invalidate: false | true"),
+        (
+            |r| r["plan"]["jobs"][0]["workers"][0]["cpus"] = serde_json::json!([0, 1]),
+            "plan.workers.cpus: none | 0,1",
+        ),
+        (
+            |r| r["host"]["kernel"]["transparent_huge_pages"] = "always".into(),
+            "host.kernel.transparent_huge_pages: madvise | always",
+        ),
+    ];
+    for (change, line) in changes {
+        assert_eq!(differs(change), [line]);
+    }
+    assert_eq!(differs(|r| r["host"]["memory"]["available_bytes"] = 1.into()), [""; 0]);
+    let each = |name: &str, from: u64| {
+        let one = |nth: u64| {
+            runs(host(), &format!("{name}{nth}.json"), |r| {
+                r["storage"][0]["device"]["queue_requests"] = (from + nth).into();
+            })
+        };
+        side(name, (0..2).flat_map(one).collect())
+    };
+    let found = compare(&[each("a", 10), each("b", 20)], &Options::default());
+    assert_eq!(found.pairs[0].differences, [], "a value that never stays");
+}
+
+#[test]
+fn a_software_gpu_never_stands_beside_hardware() {
+    let hardware = |record: &mut Value| {
+        record["plan"]["software_gpu"] = false.into();
+        record["plan"]["jobs"][0]["gpus"][0]["software"] = false.into();
+    };
+    let sides = [
+        side("hardware", runs(software(), "a.json", hardware)),
+        side("software", runs(software(), "b.json", |_| ())),
+    ];
+    let found = compare(&sides, &Options::default());
+    let flags: Vec<_> = found.refused().map(|(_, difference)| difference.despite).collect();
+    assert_eq!(flags, [Some("software-gpu")]);
+    let host = [side("host", runs(host(), "a.json", |_| ())), sides[1].clone()];
+    let found = compare(&host, &Options::default());
+    assert!(found.refused().any(|(_, difference)| difference.aspect == "software-gpu"));
+}
+
+#[test]
+fn another_model_of_gpu_is_refused() {
+    let other = |record: &mut Value| record["plan"]["jobs"][0]["gpus"][0]["name"] = "GPU X".into();
+    let sides = [
+        side("a", runs(software(), "a.json", |_| ())),
+        side("b", runs(software(), "b.json", other)),
+    ];
+    let found = compare(&sides, &Options::default());
+    let flags: Vec<_> = found.refused().map(|(_, difference)| difference.despite).collect();
+    assert_eq!(flags, [Some("gpu")]);
+}
+
+#[test]
+fn repeats_that_disagree_among_themselves_are_refused() {
+    let mut mixed = runs(host(), "b1.json", |_| ());
+    mixed.extend(runs(host(), "b2.json", |record| {
+        record["jobs"][0]["proof"]["verdict"]["source"] = "page_cache".into();
+    }));
+    let sides = [repeats("a", &[1.0]), side("b", mixed)];
+    let found = compare(&sides, &Options::default());
+    let (_, difference) = found.refused().next().unwrap();
+    assert_eq!(difference.other, "page cache or storage");
+}
+
+#[test]
+fn names_may_differ_where_the_load_does_not() {
+    let renamed = |record: &mut Value| {
+        record["plan"]["jobs"][0]["name"] = "other".into();
+        record["jobs"][0]["name"] = "other".into();
+    };
+    let sides = [repeats("a", &[1.0]), side("b", runs(host(), "b.json", renamed))];
+    let found = compare(&sides, &Options::default());
+    assert_eq!(found.pairs.len(), 1);
+    assert!(found.alone.is_empty() && found.pairs[0].other.starts_with("other"));
+}
+
+/// A sweep over threads and engine: four points, two repeats each.
+fn swept() -> Vec<gpuio_report::compare::Run> {
+    let mut all = Vec::new();
+    for (threads, engine, factor) in
+        [(1, "psync", 1.0), (1, "io_uring", 1.5), (2, "psync", 1.9), (2, "io_uring", 2.0)]
+    {
+        for near in [0.99, 1.01] {
+            let mut record = host();
+            scale(&mut record, factor * near);
+            record["plan"]["jobs"][0]["threads"] = threads.into();
+            record["jobs"][0]["engine"][0]["got"] = engine.into();
+            let at = [
+                ("threads".to_owned(), threads.to_string()),
+                ("engine".to_owned(), engine.to_owned()),
+            ];
+            let record = serde_json::from_value(record).unwrap();
+            all.extend(of_record::runs(&record, &format!("{threads}-{engine}-{near}.json"), &at));
+        }
+    }
+    all
+}
+
+#[test]
+fn an_axis_of_a_sweep_is_compared_point_by_point() {
+    let axis = Axis::parse("engine=psync,io_uring").unwrap();
+    let sides = split(&swept(), &axis).unwrap();
+    let found = compare(&sides, &Options { axis: Some(axis), ..Options::default() });
+    assert_eq!(found.refused().count(), 0, "{:#?}", found.pairs);
+    let ratios: Vec<String> =
+        found.pairs.iter().map(|pair| format!("{:.2}", pair.rows[0].ratio)).collect();
+    assert_eq!(ratios, ["1.50", "1.05"]);
+    assert_eq!(found.pairs[0].runs, [2, 2]);
+}
+
+#[test]
+fn an_axis_that_is_not_there_names_those_that_are() {
+    let says = |text: &str, words: &str| {
+        let axis = Axis::parse(text).unwrap();
+        let error = split(&swept(), &axis).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    };
+    says("nosuch", "threads, engine");
+    says("engine=psync,libaio", "engine=libaio; available: psync, io_uring");
+    says("path", "all runs have path=host");
+    assert!(Axis::parse("engine=psync").is_err() && Axis::parse("=a,b").is_err());
+}
+
+fn gdsio(figure: &str) -> Side {
+    let line = format!(
+        "IoType: RANDREAD XferType: CPUONLY Threads: 1 DataSetSize: 1171876/8192(KiB) IOSize: \
+         64(KiB) Throughput: {figure} GiB/sec, Avg_Latency: 262.144000 usecs ops: 18311 total_time \
+         1.200000 secs"
+    );
+    let (_, output) = gpuio_report::foreign::read(&line).unwrap();
+    side(figure, output.readings.iter().map(|one| of_reading::run(one, "gdsio.txt")).collect())
+}
+
+#[test]
+fn gdsio_s_digits_are_taken_for_what_they_are() {
+    let found = compare(&[gdsio("0.000001"), gdsio("0.000002")], &Options::default());
+    let coarse = row(&found, "throughput");
+    assert_eq!(coarse.basis, Basis::Rounding);
+    assert!((coarse.low - 1.0).abs() < 1e-9, "1.5 millionths over 1.5: {coarse:?}");
+    assert!(coarse.high > 4.9, "2.5 over 0.5: {coarse:?}");
+    let found = compare(&[gdsio("0.931323"), gdsio("0.931323")], &Options::default());
+    assert_eq!(row(&found, "throughput").verdict, Verdict::Noise);
+}
+
+#[test]
+fn what_a_tool_does_not_report_is_stated() {
+    let despite = vec!["depth".to_owned()];
+    let sides = [repeats("gpuio", &[1.0]), gdsio("0.931323")];
+    let found = compare(&sides, &Options { despite, ..Options::default() });
+    let unknown_properties = &found.pairs[0].unknown_properties;
+    assert!(
+        unknown_properties.contains(&"actual path") && unknown_properties.contains(&"kernel"),
+        "{unknown_properties:?}"
+    );
+    assert!(found.pairs[0].rows.iter().all(|row| row.metric.word() != "p99"), "gdsio has none");
+}
+
+fn page() -> Comparison {
+    let others = runs(host(), "other.json", |record| {
+        scale(record, 0.8);
+        record["jobs"][0]["direct_got"] = "buffered".into();
+        record["host"]["kernel"]["release"] = "6.18.99".into();
+    });
+    let mut sides = vec![repeats("before", &NEAR), repeats("after", &times(0.9))];
+    sides.push(side("other.json", others));
+    sides[2].runs.extend(gdsio("0.931323").runs.into_iter().map(|mut run| {
+        run.properties.insert("bs", "1M".to_owned());
+        run
+    }));
+    let despite = vec!["direct".to_owned()];
+    let options = Options { despite, ..with_threshold(5.0, &["throughput", "p99"]) };
+    let mut found = compare(&sides, &options);
+    // The kernel of the machine that made the fixture is no part of the page.
+    for difference in found.pairs.iter_mut().flat_map(|pair| &mut pair.differences) {
+        if difference.aspect == "release" {
+            "6.18.1".clone_into(&mut difference.baseline);
+        }
+    }
+    found
+}
+
+#[test]
+fn pages() {
+    insta::assert_snapshot!("text", shown("text", &page()));
+    insta::assert_snapshot!("narrow", shown_at("text", &page(), 60));
+    let csv = shown("csv", &page());
+    assert!(csv.starts_with("load,runs,metric,baseline,other,ratio,interval,verdict\n"), "{csv}");
+    assert!(csv.lines().skip(1).all(|line| line.starts_with("read-64K ")), "{csv}");
+    insta::assert_snapshot!("markdown", shown("markdown", &page()));
+    let json: Value = serde_json::from_str(&shown("json", &page())).unwrap();
+    assert_eq!(json["schema"], "gpuio-compare-v1");
+    assert_eq!(json["pairs"][0]["rows"][0]["basis"]["from"], "repeats");
+    insta::assert_snapshot!("json", format!("{:#}", json["pairs"][1]));
+}
+
+/// Metrics that got worse come first, with the ratio drawn; a name from outside is text.
+#[test]
+fn the_page_begins_with_what_got_worse() {
+    let hostile = "<img src=x>&\"after";
+    let sides = [repeats("before", &NEAR), repeats(hostile, &times(0.9))];
+    let page = shown("html", &compare(&sides, &with_threshold(5.0, &[])));
+    assert!(!page.contains("<img") && !page.contains("<script"), "{page}");
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
+    let (loss, alarm, differs) =
+        (place("The largest loss is "), place("class=\"alarm\""), place("<h2>Differences"));
+    let worse = place("<details open><summary>Worse: 7</summary>");
+    assert!(loss < alarm && alarm < differs && differs < worse);
+    assert!(page.contains("Throughput of 1 load: lower at 1."), "{page}");
+    assert_eq!(page.matches("<svg ").count(), 7);
+    assert!(!page.contains("NaN"), "{page}");
+    // The throughput is worse, and left of the middle.
+    let bar = page.split("class=\"bar worse\" x1=\"").nth(1).unwrap();
+    let left: f64 = bar.split('"').next().unwrap().parse().unwrap();
+    assert!(left > 0.0, "{left}");
+    let better = shown(
+        "html",
+        &compare(&[repeats("a", &NEAR), repeats("b", &times(1.2))], &Options::default()),
+    );
+    assert!(better.contains("Nothing is certainly worse. The largest gain is "), "{better}");
+    let noise =
+        shown("html", &compare(&[repeats("a", &NEAR), repeats("b", &NEAR)], &Options::default()));
+    assert!(
+        noise.contains("not distinguishable at 1")
+            && noise.contains("<details open><summary>No difference"),
+        "{noise}"
+    );
+    let one =
+        shown("html", &compare(&[repeats("a", &[1.0]), repeats("b", &[0.5])], &Options::default()));
+    assert!(one.contains("<details open><summary>One run each"), "{one}");
+}

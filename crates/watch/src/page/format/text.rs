@@ -1,0 +1,183 @@
+//! Pages as text for people.
+
+use gpuio_base::document::{Block, Cell, Columns, Document, Look, Table};
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::human_ns;
+
+use super::{PERCENTILES, Shown, class_name, per_second};
+use crate::page::bucket::SIZES;
+use crate::page::layout::REGISTERED;
+use crate::page::snapshot::{Counts, PathCounters, Snapshot};
+
+/// Shown where there is no value.
+const NONE: &str = "-";
+
+/// One page at this level: 1 totals, 2 also sizes, 3 also GPUs and paths.
+#[must_use]
+pub fn page(shown: &Shown<'_>, level: u8) -> Document {
+    let snapshot = shown.snapshot;
+    let mut page = Document::new(format!("Process {}", snapshot.pid));
+    let first = page.begin("", "");
+    first.paragraph(format!(
+        "process {} ({} {}) of {}, since {}: {}",
+        snapshot.pid,
+        snapshot.program,
+        snapshot.release,
+        shown.user,
+        shown.since,
+        shown.state()
+    ));
+    if let Some(command) = shown.command {
+        first.paragraph(format!("command: {command}"));
+    }
+    let total = snapshot.total();
+    first.paragraph(format!(
+        "threads {}, I/Os in flight {} of {}, files opened {}",
+        total.threads, total.in_flight, total.slots, total.files
+    ));
+    for (least, table) in [(1, totals(shown, &total)), (2, sizes(&total)), (3, paths(snapshot))] {
+        if level >= least {
+            page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
+        }
+    }
+    page
+}
+
+/// Counts, and the time that they took in seconds.
+type Side = (Counts, Option<f64>);
+
+fn totals(shown: &Shown<'_>, total: &PathCounters) -> Table {
+    let seconds = total.seconds();
+    let mut sides: Vec<(String, Side)> = vec![
+        ("read".to_owned(), (total.read.clone(), seconds)),
+        ("write".to_owned(), (total.write.clone(), seconds)),
+    ];
+    if let Some(earlier) = shown.earlier {
+        let (then, took) = (earlier.snapshot.total(), earlier.seconds);
+        let last = |name: &str| format!("{name}, last {took:.1} s");
+        sides.push((last("read"), (total.read.since(&then.read), Some(took))));
+        sides.push((last("write"), (total.write.since(&then.write), Some(took))));
+    }
+    type Row = (String, Box<dyn Fn(&Side) -> Cell>);
+    let row = |name: &str, cell: fn(&Side) -> Cell| -> Row { (name.to_owned(), Box::new(cell)) };
+    let mut rows = vec![
+        row("I/Os", |(side, _)| side.ios().into()),
+        row("bytes", |(side, _)| Cell::bytes(side.bytes)),
+        row("throughput", |(side, took)| {
+            per_second(side.bytes, *took).filter(|_| side.ios() > 0).map(Cell::rate).into()
+        }),
+        row("IOPS", |(side, took)| {
+            per_second(side.ios(), *took).filter(|_| side.ios() > 0).map(Cell::count).into()
+        }),
+        row("latency, mean", |(side, _)| {
+            side.mean_ns().map(|ns| Cell::shown(human_ns(ns), ns)).into()
+        }),
+    ];
+    rows.extend(PERCENTILES.iter().map(|at| -> Row {
+        (at.label(), Box::new(move |(side, _)| percentile(side, *at).into()))
+    }));
+    rows.push(row("unaligned", |(side, _)| side.unaligned.into()));
+    rows.push(row("failed", |(side, _)| side.failed.into()));
+    let columns = Columns::<Row>::new().words("", |(name, _)| name.clone()).key("counter");
+    let columns = sides
+        .into_iter()
+        .fold(columns, |columns, (name, side)| columns.figures(name, move |(_, cell)| cell(&side)));
+    columns.table("totals", rows)
+}
+
+fn sizes(total: &PathCounters) -> Table {
+    let (read, write) = (&total.read.sizes, &total.write.sizes);
+    Columns::<usize>::new()
+        .words("size", |class| class_name(*class))
+        .figures("reads", |class| read[*class])
+        .figures("writes", |class| write[*class])
+        .table("sizes", (0..SIZES).filter(|class| read[*class] > 0 || write[*class] > 0))
+}
+
+fn paths(snapshot: &Snapshot) -> Table {
+    let rows = snapshot.paths.iter().flat_map(|counters| {
+        let sides = [("read", &counters.read), ("write", &counters.write)];
+        let counts = |(_, side): &(&str, &Counts)| side.ios() > 0 || side.failed > 0;
+        sides.into_iter().filter(counts).map(move |(name, side)| (counters, name, side))
+    });
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let columns = Columns::<(&PathCounters, &str, &Counts)>::new()
+        .words("GPU", |(way, ..)| way.gpu)
+        .words("PCI", move |(way, ..)| some(&way.pci))
+        .words("path", |(way, ..)| path_shown(&way.path).to_owned())
+        .words("engine", |(way, ..)| engine_shown(&way.engine).to_owned())
+        .words("", |(_, name, _)| *name)
+        .key("direction")
+        .figures("I/Os", |(.., side)| side.ios())
+        .figures("bytes", |(.., side)| Cell::bytes(side.bytes))
+        .figures("throughput", |(way, _, side)| {
+            per_second(side.bytes, way.seconds()).map(Cell::rate)
+        });
+    let columns = Percentile::SHORT.into_iter().fold(columns, |columns, at| {
+        columns.figures(at.label(), move |(.., side)| percentile(side, at))
+    });
+    columns
+        .figures("unaligned", |(.., side)| side.unaligned)
+        .figures("failed", |(.., side)| side.failed)
+        .figures("threads", |(way, ..)| way.threads)
+        .figures("ring", |(way, ..)| format!("{}/{}", way.in_flight, way.slots))
+        .figures("registered", |(way, ..)| {
+            snapshot.registered_on(way.gpu).map_or("n/a".into(), Cell::from)
+        })
+        .table("paths", rows)
+}
+
+/// A path as people read it: who moved the bytes, for a program on gpuio's libcufile.
+fn path_shown(path: &str) -> &str {
+    match path {
+        "kernel" => "GPU kernel",
+        "copy" => "copy engine",
+        other => other,
+    }
+}
+
+/// An engine as people read it: where the bytes came from, for a program on gpuio's libcufile.
+fn engine_shown(engine: &str) -> &str {
+    match engine {
+        "" => NONE,
+        "cached" => "page cache",
+        "mapped" => "page cache, mapped",
+        "direct" => "storage",
+        other => other,
+    }
+}
+
+/// All processes, one line each.
+#[must_use]
+pub fn list(all: &[Shown<'_>]) -> Document {
+    let some = |words: Vec<String>| (!words.is_empty()).then(|| words.join(","));
+    let gpus = move |shown: &Shown<'_>| {
+        let gpus = shown.snapshot.gpus();
+        some(gpus.iter().filter_map(|one| one.gpu).map(|gpu| gpu.to_string()).collect())
+    };
+    let paths = move |shown: &Shown<'_>| {
+        let ways = shown.snapshot.paths.iter().filter(|one| one.path != REGISTERED);
+        some(gpuio_base::document::unique(ways.map(|one| path_shown(&one.path).to_owned())))
+    };
+    let table = Columns::<Shown<'_>>::new()
+        .words("PID", |shown| shown.snapshot.pid)
+        .words("user", |shown| shown.user.to_owned())
+        .words("program", |shown| shown.snapshot.program.clone())
+        .words("since", |shown| shown.since.to_owned())
+        .words("GPUs", gpus)
+        .words("path", paths)
+        .words("now", |shown| shown.rate_now().map(Cell::rate))
+        .key("throughput")
+        .words("state", |shown| shown.state())
+        .words("command", |shown| {
+            shown.command.map(|all| Cell::shown(all.chars().take(60).collect::<String>(), all))
+        })
+        .table("processes", all);
+    let mut page = Document::new("Processes");
+    page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
+    page
+}
+
+fn percentile(side: &Counts, at: Percentile) -> Option<Cell> {
+    side.percentile_ns(at.quantile()).map(Cell::time)
+}

@@ -1,0 +1,4 @@
+//! Counters of devices, and pages of processes, in directories of the tests' own.
+
+mod intervals;
+mod page;

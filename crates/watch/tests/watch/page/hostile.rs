@@ -1,0 +1,138 @@
+//! Pages that somebody broke, on purpose or not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use gpuio_host::Root;
+use gpuio_watch::page::format::{Shown, gds_stats, json, text};
+use gpuio_watch::page::read::{self, Owner, parse};
+use gpuio_watch::page::{Direction, Snapshot};
+use proptest::prelude::*;
+
+use super::{directory, key, own, page, pages};
+
+/// A page with something in it, as bytes.
+fn good() -> Vec<u8> {
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
+    let slot = page.worker_slot(&key(Some(0), "staged")).unwrap();
+    slot.add(Direction::Read, 4096, 1000, false);
+    fs::read(page.path()).unwrap()
+}
+
+/// Shows it in every format.
+fn show(snapshot: &Snapshot) -> usize {
+    let owner = Owner::Elsewhere;
+    let shown =
+        Shown { snapshot, owner: &owner, user: "root", command: None, since: "now", earlier: None };
+    let all = [
+        text::page(&shown, 3).unbroken(),
+        text::list(&[shown]).unbroken(),
+        json::value(&shown, 3).to_string(),
+        gds_stats::text(snapshot, 3, &[]),
+    ];
+    assert!(all.iter().all(|text| !text.contains('\u{1b}')), "a terminal would obey");
+    all.iter().map(String::len).sum()
+}
+
+#[test]
+fn each_fault_is_named() {
+    let good = good();
+    assert!(parse(&good).is_ok());
+    let with = |at: usize, bytes: &[u8]| {
+        let mut page = good.clone();
+        page[at..at + bytes.len()].copy_from_slice(bytes);
+        parse(&page).unwrap_err()
+    };
+    assert!(with(0, b"elf").contains("no page of gpuio"));
+    assert!(with(8, &9_u32.to_le_bytes()).contains("layout 9"));
+    assert!(with(16, &64_u32.to_le_bytes()).contains("64 bytes"));
+    assert!(with(20, &u32::MAX.to_le_bytes()).contains("impossible"));
+    assert!(with(20, &6_u32.to_le_bytes()).contains("cut"));
+    assert!(with(256, &u64::MAX.to_le_bytes()).contains("names GPU"));
+    assert!(parse(&good[..good.len() - 8]).unwrap_err().contains("cut"));
+    assert!(parse(&[]).unwrap_err().contains("0 bytes"));
+}
+
+#[test]
+fn a_process_that_is_gone_is_reported_and_its_page_removed() {
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
+    let path = page.path().to_owned();
+    let mut bytes = fs::read(&path).unwrap();
+    // The same number with another start: a later process.
+    bytes[32] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let found = own(&pages);
+    assert_eq!((found.owner, found.removed), (Owner::Gone, true));
+    assert!(found.page.is_ok(), "its last counts are shown");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_process_of_another_container_is_left_alone() {
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
+    let mut bytes = fs::read(page.path()).unwrap();
+    bytes[40] ^= 1;
+    fs::write(page.path(), &bytes).unwrap();
+    let found = own(&pages);
+    assert_eq!((found.owner, found.removed), (Owner::Elsewhere, false));
+    assert!(page.path().exists());
+}
+
+#[test]
+fn links_pipes_and_directories_are_no_pages() {
+    let (_dir, pages) = pages();
+    drop(page(&pages, 1));
+    let pid = std::process::id();
+    let path = directory(&pages).join(pid.to_string());
+    let complains = |word: &str| {
+        let found = own(&pages);
+        let why = found.page.unwrap_err();
+        assert!(why.contains(word) && !found.removed, "{why}");
+    };
+    symlink("/etc/passwd", &path).unwrap();
+    complains("symbolic links");
+    fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+    complains("no regular file");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    complains("no regular file");
+    fs::remove_dir(&path).unwrap();
+    fs::write(directory(&pages).join("notes.txt"), "mine").unwrap();
+    fs::write(directory(&pages).join("007"), "mine").unwrap();
+    assert_eq!(read::list(&pages, &Root::live()).found, [], "names that are not ours");
+    assert!(directory(&pages).join("notes.txt").exists());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        prop_assert!(parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn changed_pages_are_shown_or_refused(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..40),
+        keep in any::<prop::sample::Index>(),
+        cuts in prop::bool::weighted(0.1),
+    ) {
+        let mut page = good();
+        for (at, value) in changes {
+            // The first fields decide whether it is read at all: leave them more often.
+            let at = 24 + at.index(page.len() - 32);
+            page[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        if cuts {
+            page.truncate(keep.index(page.len()));
+        }
+        if let Ok(snapshot) = parse(&page) {
+            prop_assert!(show(&snapshot) > 0);
+        }
+    }
+}
