@@ -16,6 +16,7 @@ mod task_dist;
 mod task_fuzz;
 mod task_lab;
 mod task_model;
+mod task_release;
 mod task_site;
 mod task_tidy;
 
@@ -38,6 +39,11 @@ const TASKS: &[(&str, &str, Task)] = &[
     ),
     ("model", "lock-free parts in every order of threads (--only WORDS)", task_model::run),
     ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
+    (
+        "release",
+        "all of a release but its publication (VERSION, --dry-run, --key KEY)",
+        task_release::run,
+    ),
     ("rounds", "all tests so often, each time in another order (N [SEED])", task_ci::rounds),
     ("site", "documentation as a site, below target/site (--check: links only)", task_site::run),
     ("tidy", "rules no compiler checks", task_tidy::run),

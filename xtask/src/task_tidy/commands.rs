@@ -21,7 +21,10 @@ const WITH_KEYS: [&str; 2] = ["bench", "sweep"];
 const LAUNCHERS: [&str; 5] = ["mpirun", "srun", "podman", "docker", "sudo"];
 /// Flags of other programs that stand alone on a page.
 const OTHERS: [(&str, &[&str]); 6] = [
-    ("cargo", &["accel", "binary", "check", "features", "plants", "profile", "target", "time"]),
+    (
+        "cargo",
+        &["accel", "binary", "check", "features", "key", "plants", "profile", "target", "time"],
+    ),
     ("mpirun", &["bind-to", "map-by", "mca"]),
     ("srun", &["cpu-bind", "kill-on-bad-exit", "mpi"]),
     ("fio", &["client", "output-format", "status-interval"]),
