@@ -260,8 +260,8 @@ def library() -> Library:
     except (OSError, AttributeError) as error:
         raise ImportError(
             f"{_NAME} can't be used: {error}. It is looked for in the package ({own.parent}) and "
-            f"where the loader looks (ld.so(8)); {_VARIABLE} names another place. A wheel of gpuio "
-            "brings it: pip install gpuio"
+            f"where the loader looks (ld.so(8)); {_VARIABLE} names another place. The wheel of "
+            "gpuio has it (docs/install.md)"
         ) from error
 
 

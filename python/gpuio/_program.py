@@ -33,8 +33,8 @@ def program() -> str:
     found = named or (str(own) if own.exists() else shutil.which("gpuio", path=variable("PATH") or os.defpath))
     if not found:
         raise FileNotFoundError(
-            f"the program gpuio was not found: not {own}, and not in PATH. Install it (pip install "
-            f"gpuio), or set {_VARIABLE} to it"
+            f"the program gpuio was not found: not {own}, and not in PATH. Install gpuio "
+            f"(docs/install.md), or set {_VARIABLE} to the program"
         )
     return found
 

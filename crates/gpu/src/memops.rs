@@ -15,7 +15,7 @@
 //!
 //! Memory of a pool takes the first and reads as if it had it, but nothing synchronizes: of 400
 //! pageable copies of 64 KiB, each followed by a read in another stream, 398 were not there yet;
-//! none with the second (`benches/sync_memops.cu`, driver 580.159, H100).
+//! none with the second (`tools/benches/sync_memops.cu`, driver 580.159, H100).
 
 use std::ffi::c_uint;
 use std::time::Duration;

@@ -1,0 +1,342 @@
+//! `cargo xtask ci`: every check a change must pass, in order, stopping at the first that fails.
+//!
+//! Standard output ends with one plain line, `N passed, N failed, N skipped`, the sum over all test
+//! programs. Tests that left something out because the machine lacks it are skipped, and passed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::{task_lab, task_model, task_site, task_tidy};
+
+pub(crate) mod packages;
+mod programs;
+#[cfg(test)]
+mod tests;
+
+/// The release that `deny.toml` is written for.
+const DENY_VERSION: &str = "0.20.2";
+/// Seconds for fetching the advisory database. It takes a few where the network works; a
+/// firewall that drops packets would otherwise hold the whole run for minutes.
+const ADVISORY_SECONDS: &str = "60";
+
+/// The task. `--no-install` leaves the machine as it is.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let install = may_install(arguments)?;
+    let mut counts = Counts::default();
+    let result = steps(root, install, &mut counts);
+    if let Err(error) = &result {
+        println!("\nci: stopped: {error:#}");
+    }
+    println!("{counts}");
+    result
+}
+
+/// The task of the step "packages" alone, for `cargo test` of one crate.
+pub(crate) fn packages(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    if let Some(python) = packages_step(root, may_install(arguments)?)? {
+        println!("for cargo test: export {}={}", packages::PYTHON, python.display());
+    }
+    Ok(())
+}
+
+fn packages_step(root: &Path, install: bool) -> anyhow::Result<Option<PathBuf>> {
+    let mut python = None;
+    step_with_outcome("packages", || {
+        let (outcome, found) = packages::prepare(&target(root), install);
+        python = found;
+        Ok(outcome)
+    })?;
+    Ok(python)
+}
+
+fn may_install(arguments: &[String]) -> anyhow::Result<bool> {
+    match arguments {
+        [] => Ok(true),
+        [one] if one == "--no-install" => Ok(false),
+        other => bail!("--no-install may be given and nothing else, not {other:?}"),
+    }
+}
+
+fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> {
+    step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step("lints", || cargo(root, &lints))?;
+    step("fuzz targets", || fuzz_targets(root))?;
+    step("tidy", || task_tidy::run(root, &[]))?;
+    // The program prefers the shared objects in its directory to those of the test build: none of
+    // an older build may be tested instead.
+    step("shared objects", || {
+        let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin", "gpuio-clib"];
+        let named = objects.iter().flat_map(|object| ["-p", object]);
+        let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
+        cargo(root, &arguments)
+    })?;
+    step("lock-free parts", || task_model::run(root, &[]))?;
+    let python = packages_step(root, install)?;
+    step("tests", || test(root, python.as_deref(), counts))?;
+    // The program is the one that the tests have built.
+    let program = target(root).join("debug/gpuio");
+    step_with_outcome("laboratory", || task_lab::smoke(root, &program, install))?;
+    step("documentation", || document(root))?;
+    step("links of the site", || task_site::check(root, &program))?;
+    step("licences, bans and sources", || deny(root))?;
+    step_with_outcome("advisories", || advisories(root))
+}
+
+/// Runs one step between its name and its time. It is ok or it fails.
+fn step(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    step_with_outcome(name, || work().map(|()| "ok"))
+}
+
+/// Runs one step that has its own word for how it went.
+fn step_with_outcome(
+    name: &str,
+    work: impl FnOnce() -> anyhow::Result<&'static str>,
+) -> anyhow::Result<()> {
+    println!("== {name}");
+    let (start, before) = (Instant::now(), processor_seconds());
+    let result = work().with_context(|| format!("step \"{name}\" failed"));
+    let outcome = *result.as_ref().unwrap_or(&"FAILED");
+    let (wall, busy) = (start.elapsed().as_secs_f64(), processor_seconds() - before);
+    println!("== {name}: {outcome}, {wall:.1} s, {busy:.0} s of processors\n");
+    result.map(drop)
+}
+
+/// Processor time of this process and of its children that are over (proc_pid_stat(5), fields 14
+/// to 17); 0 where that can't be read.
+fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        after_name.split(' ').skip(12).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+    #[expect(clippy::cast_precision_loss, reason = "it is shown in seconds")]
+    return ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+}
+
+/// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
+pub(crate) fn cargo_path() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Where cargo builds.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).args(arguments);
+    succeed(&mut command)
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+/// The package of the fuzzer is no member of the workspace, and is not built by its tests. It is
+/// checked without libFuzzer, which would need a C++ compiler: nothing is linked.
+fn fuzz_targets(root: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command
+        .current_dir(root.join("tools/fuzz"))
+        .args(["clippy", "--locked", "--", "-D", "warnings"]);
+    command.env("CARGO_TARGET_DIR", target(root)).env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
+    succeed(&mut command)
+}
+
+fn document(root: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
+    command.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    succeed(&mut command)
+}
+
+/// Tests over all test binaries and documentation examples.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+impl Counts {
+    /// Adds one line of test output, if it is the result line of a test program,
+    /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`, or says what was left out.
+    fn add(&mut self, line: &str) {
+        self.skipped += u64::from(programs::is_skipped(line));
+        let Some(result) = line.strip_prefix("test result:") else {
+            return;
+        };
+        let count = |word: &str| -> Option<u64> {
+            result.split(word).next()?.split_whitespace().next_back()?.parse().ok()
+        };
+        if let (Some(passed), Some(failed)) = (count(" passed;"), count(" failed;")) {
+            self.passed += passed;
+            self.failed += failed;
+        }
+    }
+}
+
+/// Where trees of thousands of small files are made quickly: in memory, if there is a GiB of it.
+fn trees_in_memory() -> Option<&'static str> {
+    const AT: &str = "/dev/shm";
+    let space = rustix::fs::statvfs(AT).ok()?;
+    (space.f_bavail.saturating_mul(space.f_frsize) >= 1 << 30).then_some(AT)
+}
+
+/// The environment that test programs get.
+fn test_envs(python: Option<&Path>) -> Vec<(&'static str, OsString)> {
+    let mut envs = Vec::new();
+    envs.extend(python.map(|python| (packages::PYTHON, python.as_os_str().to_owned())));
+    envs.extend(trees_in_memory().map(|at| ("GPUIO_TEST_TREES", OsString::from(at))));
+    envs
+}
+
+/// Tests at once in each program unless the environment says it. Many wait most of the time, and
+/// the longest program must not be the last one for long.
+const THREADS: usize = 4;
+
+/// Runs all tests, showing what each program printed when it has ended. As many programs at a time
+/// as there are processors.
+fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Result<()> {
+    let envs = test_envs(python);
+    let given = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (at_a_time, threads) = (processors, given.unwrap_or(THREADS));
+    let mut line = |line: &str| {
+        println!("{line}");
+        counts.add(line);
+    };
+    let how = programs::How { at_a_time, threads, seed: None, envs: &envs };
+    let failed = programs::Programs::build(root)?.run(&how, &mut line)?;
+    programs::examples(root, &envs, &mut line)?;
+    ensure!(failed.is_empty(), "tests failed in {}", failed.join(", "));
+    ensure!(counts.passed > 0, "no test ran: has the form of the result lines changed?");
+    Ok(())
+}
+
+/// `cargo xtask rounds N [SEED]`: all tests N times, in an order drawn anew, with 3 and 12 at once
+/// in turn. Tests that depend on each other, or on a quiet machine, fail here.
+pub(crate) fn rounds(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let numbers: Vec<u64> = arguments.iter().filter_map(|text| text.parse().ok()).collect();
+    let (count, first) = match numbers[..] {
+        [count] if arguments.len() == 1 => (count, 1),
+        [count, first] if arguments.len() == 2 => (count, first),
+        _ => bail!("rounds takes how many, and the first one's seed if it is not 1"),
+    };
+    let python = packages_step(root, true)?;
+    let (envs, programs) = (test_envs(python.as_deref()), programs::Programs::build(root)?);
+    let mut wrong = 0;
+    for seed in first..first + count {
+        let (begin, mut counts) = (Instant::now(), Counts::default());
+        let threads = if seed % 2 == 1 { 3 } else { 12 };
+        let how = programs::How { at_a_time: 1, threads, seed: Some(seed), envs: &envs };
+        let failed = programs.run(&how, |line| {
+            if !line.ends_with("... ok") {
+                println!("{line}");
+            }
+            counts.add(line);
+        })?;
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
+        println!(
+            "== round {seed}: {threads} at once, {:.0} s, load {load}: {counts}{}{}",
+            begin.elapsed().as_secs_f64(),
+            if failed.is_empty() { "" } else { ", in " },
+            failed.join(", "),
+        );
+        wrong += counts.failed.max(failed.len() as u64);
+    }
+    ensure!(wrong == 0, "{wrong} tests failed in {count} rounds");
+    Ok(())
+}
+
+fn deny(root: &Path) -> anyhow::Result<()> {
+    let mut version = Command::new(cargo_path());
+    version.args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !version.status().is_ok_and(|status| status.success()) {
+        install_deny(root)?;
+    }
+    cargo(root, &["deny", "check", "licenses", "bans", "sources"])
+}
+
+/// Its own release profile optimises across all crates, which takes three times as long as this
+/// and saves less than a second a run.
+fn install_deny(root: &Path) -> anyhow::Result<()> {
+    println!("cargo-deny is not installed: building {DENY_VERSION}, about a minute on two cores");
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).args([
+        "install",
+        "cargo-deny",
+        "--locked",
+        "--version",
+        DENY_VERSION,
+    ]);
+    for (setting, value) in
+        [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16"), ("DEBUG", "0")]
+    {
+        command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+    }
+    succeed(&mut command)
+}
+
+/// Whether known vulnerabilities are in the tree. The list is fetched, and a machine that cannot
+/// reach it must still be able to run every other check: it prints that and continues.
+fn advisories(root: &Path) -> anyhow::Result<&'static str> {
+    let mut command = Command::new("timeout");
+    command.current_dir(root).arg(ADVISORY_SECONDS).arg(cargo_path());
+    command.args(["deny", "--color", "never", "check", "advisories"]);
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    match verdict(output.status.code(), &text) {
+        Verdict::Clean => {
+            print!("{text}");
+            Ok("ok")
+        }
+        Verdict::NotChecked(why) => {
+            println!("advisories: not checked ({why})");
+            Ok("not checked")
+        }
+        Verdict::Wrong => bail!("{command:?} ended with {}\n{text}", output.status),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Clean,
+    NotChecked(String),
+    Wrong,
+}
+
+/// Reads how cargo-deny (or `timeout`, which exits 124) ended. It exits 1 both for a
+/// vulnerability and for a list it could not fetch; only its messages distinguish them.
+fn verdict(code: Option<i32>, text: &str) -> Verdict {
+    if code == Some(0) {
+        return Verdict::Clean;
+    }
+    if text.contains("advisories FAILED") {
+        return Verdict::Wrong;
+    }
+    if code == Some(124) {
+        return Verdict::NotChecked(format!("no answer in {ADVISORY_SECONDS} s"));
+    }
+    let fetch = "failed to fetch advisory database";
+    let Some((_, rest)) = text.split_once(fetch) else {
+        return Verdict::Wrong;
+    };
+    // The last line that is not empty is git's own reason.
+    let reason = rest.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason");
+    Verdict::NotChecked(format!("{fetch}: {reason}"))
+}
