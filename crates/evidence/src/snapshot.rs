@@ -8,10 +8,10 @@ use gpuio_record::{CacheReading, JobPlan, StorageReading, Watched, WatchedGroup}
 use gpuio_watch::{Counters, Sample, Watcher};
 
 use crate::OpenFile;
+use crate::block_stack;
 use crate::layout::Layout;
 use crate::pcie_meter::Links;
 use crate::reconcile::Counted;
-use crate::source::block;
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const MOST_FILES: usize = 64;
@@ -120,7 +120,7 @@ impl Readings {
             if before.block(&device.name).is_none() {
                 continue;
             }
-            match block::change(before, after, &device.name) {
+            match block_stack::change(before, after, &device.name) {
                 Some(moved) => storage.push(StorageReading {
                     device: device.name.clone(),
                     volatile_cache: device.volatile_cache,
