@@ -6,6 +6,8 @@
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
+use gpuio_drivers::mpi::Launcher;
+
 /// Bold, and the colours that mean something: an error, a warning, a note, something fine.
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[1;31m";
@@ -64,7 +66,7 @@ pub(crate) fn is_on(stream: &impl IsTerminal) -> bool {
     anstyle_query::clicolor_force()
         || (stream.is_terminal()
             && anstyle_query::term_supports_ansi_color()
-            && crate::ranks::launcher().is_none())
+            && Launcher::of_this_process().is_none())
 }
 
 /// The text with the beginnings of its lines coloured.

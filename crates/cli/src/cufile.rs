@@ -12,6 +12,7 @@ use gpuio_drivers::cufile::{
 use gpuio_guard::objects::environment;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
+use gpuio_io::CATALOG;
 use gpuio_job::plan::{AUTO, path_names};
 use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use gpuio_record::{CufileUsed, Plan};
@@ -21,7 +22,6 @@ use crate::args::CufileFlags;
 use crate::driver::Loaded;
 use crate::failure::Failure;
 use crate::ranks;
-use crate::session::takes_cufile;
 
 /// The library, or why its paths can't run.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
 /// Refuses a library that was named but that no job uses.
 pub(crate) fn is_used(spec: &Spec, flags: &CufileFlags, plan: &Plan) -> Result<(), Failure> {
     let of_many = spec.jobs.iter().any(|job| job.one_of_many);
-    if flags.cufile_lib.is_none() || of_many || plan.jobs.iter().any(takes_cufile) {
+    if flags.cufile_lib.is_none() || of_many || plan.takes_cufile(&CATALOG) {
         return Ok(());
     }
     let row = |name: &str| gpuio_io::path::find(name).is_some_and(|row| row.info.uses_cufile());

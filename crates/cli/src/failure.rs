@@ -1,11 +1,10 @@
 //! Why gpuio ends without a result, and with which exit code.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_job::plan::PlanError;
 use gpuio_load::run::{DataSetError, RunError};
-
-use crate::journal::Journal;
 
 /// The exit codes and what they mean, for the reference.
 pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
@@ -38,9 +37,9 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    /// For results that could not be saved: names the journal that still has them.
-    pub(crate) fn with_journal(self, journal: &Journal) -> Failure {
-        match (self, journal.kept()) {
+    /// For results that could not be saved: names the journal that still has them, if one has.
+    pub(crate) fn with_journal(self, kept: Option<&Path>) -> Failure {
+        match (self, kept) {
             (Failure::Ran(what), Some(kept)) => {
                 Failure::Ran(format!("{what}; the results are in {}", kept.display()))
             }

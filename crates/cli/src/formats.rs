@@ -4,7 +4,7 @@ use gpuio_base::document::{Document, FORMATS, Format};
 use gpuio_report::format::FORMATS as RECORDS;
 
 use crate::failure::Failure;
-use crate::ui::terminal_width;
+use crate::terminal;
 
 /// A format of a verb.
 #[derive(Debug, Clone, Copy)]
@@ -70,5 +70,5 @@ fn sentence(mut names: Vec<String>, last: &str) -> String {
 
 /// A verb's document in this format, for the terminal.
 pub(crate) fn print(format: &Format, verb: &'static str, page: &Document) -> String {
-    (format.render)(page, verb, terminal_width())
+    (format.render)(page, verb, terminal::width())
 }

@@ -13,12 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gpuio_io::CATALOG;
 use gpuio_guard::objects::environment;
 use gpuio_guard::outfile::{Directory, Draft, Identity};
 use gpuio_record::{Plan, Record};
 use rustix::fs::{FlockOperation, Mode, flock};
-
-use crate::session::takes_cufile;
 
 /// Suffix of the file name.
 const ENDING: &str = ".gpuio-journal.json";
@@ -52,7 +51,7 @@ struct State {
 /// the process even while it is closed.
 pub(crate) fn is_due(plan: &Plan) -> bool {
     let groups = plan.jobs.first().map(|job| job.group) != plan.jobs.last().map(|job| job.group);
-    groups || plan.jobs.iter().any(takes_cufile)
+    groups || plan.takes_cufile(&CATALOG)
 }
 
 impl Journal {
@@ -106,7 +105,8 @@ impl Journal {
             ),
         };
         let next = record.plan.jobs.get(record.jobs.len()..).unwrap_or_default();
-        let at_stake = next.iter().any(takes_cufile) || self.began.elapsed() >= WORTH_TELLING;
+        let at_stake = next.iter().any(|job| job.takes_cufile(&CATALOG))
+            || self.began.elapsed() >= WORTH_TELLING;
         if state.reported || next.is_empty() || !at_stake {
             return None;
         }

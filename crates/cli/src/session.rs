@@ -1,29 +1,25 @@
 //! From a job specification to a record: used by all verbs that run a load.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_host::Root;
-use gpuio_io::engine;
+use gpuio_io::{CATALOG, engine};
 use gpuio_job::plan::Facts;
 use gpuio_job::spec::Spec;
 use gpuio_job::workload::replay::Script;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_machine::flow::Figures;
-use gpuio_record::facts::{HostFacts, Machine, TargetStorage};
-use gpuio_record::{
-    CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, RankOf, Record, SCHEMA_VERSION,
-    TargetKind, Tool,
-};
 use gpuio_watch::page::{LivePage, LivePageRoot};
+use gpuio_record::facts::{HostFacts, Machine};
+use gpuio_record::{EndedHow, JobExpected, JobPlan, JobResult, Plan, Record};
 
 use crate::args::CufileFlags;
 use crate::cufile::{self, Cufile, Trial, UNTRIED};
 use crate::driver::{self, Loaded};
 use crate::failure::Failure;
+use crate::head::{Head, look_at_storage};
 use crate::interrupt;
 use crate::journal::{self, Journal};
 use crate::ranks::{Joined, Learned, Synchronised};
@@ -68,7 +64,7 @@ impl Session {
         let targets = LiveTargets::default();
         let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
         let facts = Facts {
-            catalog: gpuio_io::CATALOG,
+            catalog: CATALOG,
             host: &host,
             gpus: &loaded.gpus,
             targets: &targets,
@@ -80,7 +76,7 @@ impl Session {
         cufile::is_used(spec, flags, &plan)?;
         // `auto` queried it and chose another path: threads of the library must not run during the
         // load.
-        if !plan.jobs.iter().any(takes_cufile) {
+        if !plan.takes_cufile(&CATALOG) {
             cufile.driver = None;
         }
         let figures = Figures::built_in();
@@ -227,54 +223,6 @@ fn save_running(journal: &Journal, record: &Record) {
     let _ = journal.save_running(record);
 }
 
-/// The facts of a record besides plan and results.
-#[derive(Debug)]
-pub(crate) struct Head<'a> {
-    rank: Option<RankOf>,
-    command: Vec<String>,
-    started_at: String,
-    driver_version: Option<(u32, u32)>,
-    cufile: Option<CufileUsed>,
-    host: &'a HostFacts,
-    /// The storage under the files before the run: a drive may vanish in it.
-    storage: Vec<TargetStorage>,
-}
-
-impl Head<'_> {
-    pub(crate) fn record(&self, plan: &Plan, ran: &Ran) -> Record {
-        Record {
-            schema_version: SCHEMA_VERSION,
-            tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
-            command: self.command.clone(),
-            started_at: self.started_at.clone(),
-            storage: storage(plan, &self.storage),
-            host: self.host.clone(),
-            boot: boot(),
-            driver_version: self.driver_version,
-            cufile: self.cufile.clone().filter(|_| plan.jobs.iter().any(takes_cufile)),
-            plan_text: gpuio_report::format::plan::plan_text(plan),
-            plan: plan.clone(),
-            ended: ran.ended,
-            error: ran.error.clone(),
-            setup: ran.setup,
-            jobs: ran.jobs.clone(),
-            totals: ran.totals.clone(),
-            ceilings: ran.ceilings.clone(),
-            expected: Vec::new(),
-            watched: ran.watched.clone(),
-            warnings: ran.warnings.clone(),
-            rank: self.rank.clone(),
-            ranks: None,
-        }
-    }
-}
-
-/// Identifies this boot of the kernel.
-pub(crate) fn boot() -> Option<String> {
-    let boot = gpuio_host::process::boot(&Root::live()).unwrap_or_default();
-    Some(boot).filter(|boot| !boot.is_empty())
-}
-
 /// The expected performance of each job. The machine is read after the run, so that this is not
 /// measured.
 fn expected(machine: &Machine, record: &Record, figures: &Figures) -> Vec<JobExpected> {
@@ -360,41 +308,4 @@ impl RunObserver for Kept<'_> {
             self.progress.print_line(&line);
         }
     }
-}
-
-/// Whether a job runs over cuFile.
-pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
-    let row = gpuio_io::path::find(&job.path.choice.actual);
-    row.is_some_and(|row| row.info.uses_cufile())
-}
-
-/// File system and device of each directory or device of the plan, each once; as it was before the
-/// run where the device or the mount has gone since.
-fn storage(plan: &Plan, before: &[TargetStorage]) -> Vec<TargetStorage> {
-    let still = |now: TargetStorage| {
-        let mount = |one: &TargetStorage| one.mount.as_ref().map(|mount| mount.device);
-        let has_gone = |was: &&TargetStorage| {
-            was.path == now.path
-                && (was.device.is_some() && now.device.is_none() || mount(was) != mount(&now))
-        };
-        before.iter().find(has_gone).cloned().unwrap_or(now)
-    };
-    look_at_storage(plan).into_iter().map(still).collect()
-}
-
-fn look_at_storage(plan: &Plan) -> Vec<TargetStorage> {
-    let targets = plan.jobs.iter().flat_map(|job| &job.targets);
-    let place = |target: &gpuio_record::TargetPlan| -> PathBuf {
-        let path = Path::new(&target.path);
-        match target.kind {
-            TargetKind::BlockDevice => path.to_owned(),
-            TargetKind::File => match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-                _ => PathBuf::from("."),
-            },
-        }
-    };
-    let places: BTreeSet<PathBuf> = targets.map(place).collect();
-    let look = |place: &PathBuf| gpuio_host::target_storage(&Root::live(), place, &mut Vec::new());
-    places.iter().map(look).collect()
 }

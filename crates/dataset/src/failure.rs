@@ -8,8 +8,8 @@ use gpuio_host::target::ReopenError;
 use rustix::io::Errno;
 use thiserror::Error;
 
+use super::directory::free;
 use super::manifest::ManifestError;
-use super::space;
 
 /// A data set that could not be made. Files that this call created are removed again.
 #[derive(Debug, Error)]
@@ -134,6 +134,6 @@ pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> Stri
 fn full(path: &Path, left: Option<u64>) -> String {
     let directory = path.parent().unwrap_or(path);
     let needs = left.map_or_else(String::new, |left| format!(": it needs {left} more bytes"));
-    let free = space::free(directory).map(|free| format!("; {free} are free")).unwrap_or_default();
+    let free = free(directory).map(|free| format!("; {free} are free")).unwrap_or_default();
     format!("the file system is full{needs}{free}; free some space or use a smaller --size")
 }

@@ -22,6 +22,7 @@
 
 pub mod clean;
 mod content;
+mod directory;
 mod failure;
 mod fill;
 pub mod held;

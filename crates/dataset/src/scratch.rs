@@ -19,9 +19,9 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::content::Looks;
+use super::directory::directory_of;
 use super::leftover::ours;
 use super::manifest::{self, Lists};
-use super::space::directory_of;
 use super::{Identity, MakeError};
 
 const PREFIX: &str = ".gpuio-scratch-";

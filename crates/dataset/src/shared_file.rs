@@ -20,6 +20,7 @@ use gpuio_base::pattern::{Salt, other_salt};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use super::directory::{directory_of, existing};
 use super::failure::MakeError;
 use super::fill::{BLOCK, Filling};
 use super::held::{Budget, Held};
@@ -233,7 +234,7 @@ pub fn is_still_named(held: &Held) -> bool {
 #[must_use]
 pub fn may_be_late(path: &Path) -> bool {
     const NFS_SUPER_MAGIC: i64 = 0x6969;
-    let directory = space::existing(space::directory_of(path));
+    let directory = existing(directory_of(path));
     rustix::fs::statfs(&directory).is_ok_and(|found| found.f_type == NFS_SUPER_MAGIC)
 }
 

@@ -15,9 +15,10 @@ use crate::abi::{
 use crate::code::{BATCH_FULL, Failure, HANDLE_NOT_REGISTERED, INVALID_VALUE};
 use crate::config::table;
 use crate::handles::HeldHandle;
-use crate::io::{CallRequest, Checked, Registered, failure};
+use crate::io::{Checked, Registered, failure};
 use crate::library::{self, Library};
 use crate::recorder::{self, Origin};
+use crate::request::CallRequest;
 use crate::stats::CountedOp;
 
 /// A batch of a program.

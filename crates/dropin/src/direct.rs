@@ -31,9 +31,9 @@ use rustix::fs::OFlags;
 use crate::abi::{CufileError, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
 use crate::environment::{self, Backend};
 use crate::fork;
-use crate::io::CallRequest;
 use crate::log::{self, Level};
 use crate::nvidia::NvidiaLibrary;
+use crate::request::CallRequest;
 
 /// The file of nvidia-fs, while it is loaded.
 const NVIDIA_FS: &str = "proc/driver/nvidia-fs/version";

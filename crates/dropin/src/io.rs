@@ -21,6 +21,7 @@ use crate::library::Library;
 use crate::live_page;
 use crate::log::{self, Level};
 use crate::recorder::{self, Origin};
+use crate::request::CallRequest;
 use crate::stats::{CompletedCall, CountedOp};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
@@ -38,16 +39,6 @@ pub(crate) struct Registered {
     pub(crate) trace_file: u32,
     /// The file's handle in NVIDIA's library, if that has a direct path for it.
     nvidia_file: Option<NvidiaFile>,
-}
-
-/// The parameters of a transfer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CallRequest {
-    pub(crate) op: Op,
-    pub(crate) base: u64,
-    pub(crate) len: usize,
-    pub(crate) file_offset: i64,
-    pub(crate) buffer_offset: i64,
 }
 
 /// A transfer that passed all checks.

@@ -7,13 +7,14 @@
 //! Rust programs do not link this crate. The bytes are moved by `transfer`, not here.
 //!
 //! - `abi`, `code`, `call`: layouts, codes, and what all calls share (no panic leaves).
-//! - `library`: the state of the process; `config`, `environment`: the settings in effect.
+//! - `library`: the state of the process, and its locks at a `fork(2)`; `config`, `environment`:
+//!   the settings in effect.
 //! - `handles`, `buffers`, `batches`, `streams`: what programs registered.
 //! - `io`: registered files and their transfers; `stats`, `live_page`, `log`: counters and log.
 //! - `nvidia`: NVIDIA's library, if calls are forwarded to it; `direct`: the files for which it
 //!   has a direct path.
 //! - `recorder`: traces of the calls that a program makes, where that is requested.
-//! - `fork`: children of `fork(2)`; `sync`: the primitives of the lock-free parts, for their model.
+//! - `fork`: the count of forks; `sync`: the primitives of the lock-free parts, for their model.
 //!
 //! How one `cuFileRead` flows: `export::file` → `call` → `io::Library::transfer`, which finds the
 //! file in `handles` and the memory in `buffers` (if it is registered), checks the request, calls
@@ -52,6 +53,7 @@ mod live_page;
 mod log;
 mod nvidia;
 mod recorder;
+mod request;
 mod stats;
 mod streams;
 mod sync;

@@ -12,11 +12,12 @@ use gpuio_host::input;
 use gpuio_transfer::{BypassCache, Settings, Transfer};
 
 use crate::batches::Batch;
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffer, Buffers, MapGuard};
 use crate::code::{DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED, Failure};
 use crate::config::{Config, Sources, Staged, table};
 use crate::direct;
 use crate::environment::{self, Tuning};
+use crate::fork;
 use crate::handles::{Free, Table};
 use crate::io::Registered;
 use crate::log::{self, Level};
@@ -99,7 +100,7 @@ impl DerefMut for StateGuard<'_> {
 pub(crate) fn get() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        crate::fork::install_handlers();
+        install_fork_handlers();
         Library {
             state: Mutex::default(),
             open: AtomicBool::new(false),
@@ -113,17 +114,53 @@ pub(crate) fn get() -> &'static Library {
     })
 }
 
+/// In the order in which all code takes them.
+type Locks = (StateGuard<'static>, MapGuard<'static>);
+
+thread_local! {
+    /// The locks, held by the forking thread from before the fork until after it.
+    static HELD: Cell<Option<Locks>> = const { Cell::new(None) };
+}
+
+/// Registers three handlers for every later fork (`pthread_atfork(3)`). A child has one thread and
+/// a copy of the memory: a lock that another thread held stays locked. So the forking thread takes
+/// our two locks first and releases them on both sides.
+fn install_fork_handlers() {
+    // SAFETY: the functions live as long as the process: the object is never unloaded. If memory
+    // for the handlers is lacking, a fork may leave the child with a locked lock, and nothing else
+    // happens.
+    let _ = unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+}
+
+unsafe extern "C" fn before_fork() {
+    // A driver that forks while this thread calls it under the lock: its child runs another program
+    // at once. Waiting for the lock here would never end.
+    if OWNER.try_with(Cell::get).unwrap_or(false) {
+        return;
+    }
+    let library = get();
+    let locks = (library.lock(), library.buffers.lock());
+    let _ = HELD.try_with(|held| held.set(Some(locks)));
+}
+
+unsafe extern "C" fn after_fork() {
+    let _ = HELD.try_with(Cell::take);
+}
+
+unsafe extern "C" fn in_child() {
+    fork::advance();
+    let library = get();
+    library.files.forget_users();
+    library.batches.forget_users();
+    let _ = HELD.try_with(Cell::take);
+}
+
 impl Library {
     /// The lock of all rarely changing state. Reads and writes do not take it.
     pub(crate) fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = OWNER.try_with(|owner| owner.set(true));
         StateGuard(state)
-    }
-
-    /// Whether the calling thread holds the lock.
-    pub(crate) fn is_locked_here() -> bool {
-        OWNER.try_with(Cell::get).unwrap_or(false)
     }
 
     /// Opens the driver once more.
@@ -207,7 +244,7 @@ impl Library {
             });
         }
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
-        crate::live_page::begin();
+        crate::live_page::begin(self.gpus());
         crate::recorder::begin();
         state.config = Some(config);
         self.open.store(true, Ordering::Release);

@@ -10,13 +10,14 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gpuio_gpu::DeviceFacts;
 use gpuio_host::Root;
 use gpuio_transfer::{Op, RouteBytes};
 use gpuio_watch::page::{Direction as PageDirection, Key, LivePage, LivePageRoot, WorkerSlot};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::fork;
 use crate::stats::CompletedCall;
-use crate::{fork, library};
 
 /// Worker slots of one thread and track each; further ones share.
 const WORKER_SLOTS: u32 = 60;
@@ -58,8 +59,16 @@ impl FileSide {
     }
 }
 
-/// The page, and the fork generation of the process that made it.
-static PAGE: OnceLock<(u32, Option<LivePage>)> = OnceLock::new();
+/// The page of the process that made it.
+struct OwnPage {
+    /// That process's fork generation.
+    generation: u32,
+    page: LivePage,
+    /// Index and PCI address of each GPU.
+    gpus: Vec<(u32, String)>,
+}
+
+static PAGE: OnceLock<Option<OwnPage>> = OnceLock::new();
 /// Its file, to be removed at exit.
 static FILE: OnceLock<(u32, CString)> = OnceLock::new();
 
@@ -76,19 +85,25 @@ thread_local! {
 
 /// Creates the page. Without one (no shared memory, no space) the program still runs. Children of
 /// fork(2) have none: it would be their parent's.
-pub(crate) fn begin() {
+pub(crate) fn begin(gpus: &[DeviceFacts]) {
     PAGE.get_or_init(|| {
         let now = clock_gettime(ClockId::Realtime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
         let began_ns = seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0);
         let name = Root::live().word("proc/self/comm").ok().flatten().unwrap_or_default();
         let program = format!("cuFile: {name}");
-        let page = LivePage::create(&LivePageRoot::live(), WORKER_SLOTS, &program, began_ns).ok();
-        if let Some(page) = &page {
-            tidy_at_exit(page);
-        }
-        (fork::generation(), page)
+        let page =
+            LivePage::create(&LivePageRoot::live(), WORKER_SLOTS, &program, began_ns).ok()?;
+        tidy_at_exit(&page);
+        let gpus = gpus.iter().map(|one| (one.index, one.pci.clone())).collect();
+        Some(OwnPage { generation: fork::generation(), page, gpus })
     });
+}
+
+/// The page, where this process made it: a child of fork(2) has its parent's.
+fn own_page() -> Option<&'static OwnPage> {
+    let own = PAGE.get()?.as_ref()?;
+    (own.generation == fork::generation()).then_some(own)
 }
 
 /// Removes the page's file when the process ends by exit(3). The page itself is never dropped,
@@ -123,10 +138,7 @@ pub(crate) fn moved_by(route: &RouteBytes) -> MovedBy {
 
 /// Counts a transfer; `route` has details of one of ours.
 pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
-    let Some((generation, Some(page))) = PAGE.get() else { return };
-    if *generation != fork::generation() {
-        return;
-    }
+    let Some(own) = own_page() else { return };
     let track = Track {
         gpu: done.gpu,
         moved_by: route
@@ -140,14 +152,14 @@ pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
     // A thread that is exiting counts no more.
     let _ = SLOTS_OF_THREAD.try_with(|mine| {
         let Ok(mut mine) = mine.try_borrow_mut() else { return };
-        if mine.generation != *generation {
+        if mine.generation != own.generation {
             // They are of the parent's page, whose data about its threads must not change.
             std::mem::forget(std::mem::take(&mut mine.slots));
-            mine.generation = *generation;
+            mine.generation = own.generation;
         }
         let known = mine.slots.iter().position(|(one, _)| *one == track);
         let at = known.unwrap_or_else(|| {
-            mine.slots.push((track, make_slot(page, track)));
+            mine.slots.push((track, own.make_slot(track)));
             mine.slots.len() - 1
         });
         let Some((_, Some(slot))) = mine.slots.get(at) else { return };
@@ -173,14 +185,11 @@ static HELD: Mutex<Vec<Registrations>> = Mutex::new(Vec::new());
 
 /// Counts registrations of files and buffers; negative for deregistrations.
 pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
-    let Some((generation, Some(page))) = PAGE.get() else { return };
-    // The page is the parent's, and so may be the lock.
-    if *generation != fork::generation() {
-        return;
-    }
+    // In a child the lock, too, may be the parent's.
+    let Some(own) = own_page() else { return };
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     if !held.iter().any(|one| one.gpu == gpu) {
-        let slot = page.registrations(gpu, &pci(gpu));
+        let slot = own.page.registrations(gpu, &own.pci(gpu));
         held.push(Registrations { gpu, files: 0, buffers: 0, slot });
     }
     let Some(one) = held.iter_mut().find(|one| one.gpu == gpu) else { return };
@@ -193,34 +202,35 @@ pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     }
 }
 
-fn pci(gpu: Option<u32>) -> String {
-    let facts = library::get().gpus();
-    let found = gpu.and_then(|gpu| facts.iter().find(|one| one.index == gpu));
-    found.map(|one| one.pci.clone()).unwrap_or_default()
-}
+impl OwnPage {
+    fn pci(&self, gpu: Option<u32>) -> String {
+        let found = gpu.and_then(|gpu| self.gpus.iter().find(|(index, _)| *index == gpu));
+        found.map(|(_, pci)| pci.clone()).unwrap_or_default()
+    }
 
-fn make_slot(page: &LivePage, track: Track) -> Option<WorkerSlot> {
-    let path = match track.moved_by {
-        MovedBy::Kernel => "kernel",
-        MovedBy::Copy => "copy",
-        MovedBy::Host => "host",
-        MovedBy::Nvidia => "nvidia",
-    };
-    let engine = match (track.moved_by, track.file_side) {
-        (MovedBy::Nvidia, _) => "cufile",
-        (_, FileSide::Direct) => "direct",
-        (_, FileSide::Mapped) => "mapped",
-        (_, FileSide::Cached) => "cached",
-    };
-    let key = Key {
-        gpu: track.gpu,
-        pci: pci(track.gpu),
-        path: path.to_owned(),
-        engine: engine.to_owned(),
-        // They are counted in slots of their own ([`count_registrations`]).
-        registrations_unknown: false,
-    };
-    let mut slot = page.worker_slot(&key)?;
-    slot.begin(1, gpuio_watch::page::monotonic_ns());
-    Some(slot)
+    fn make_slot(&self, track: Track) -> Option<WorkerSlot> {
+        let path = match track.moved_by {
+            MovedBy::Kernel => "kernel",
+            MovedBy::Copy => "copy",
+            MovedBy::Host => "host",
+            MovedBy::Nvidia => "nvidia",
+        };
+        let engine = match (track.moved_by, track.file_side) {
+            (MovedBy::Nvidia, _) => "cufile",
+            (_, FileSide::Direct) => "direct",
+            (_, FileSide::Mapped) => "mapped",
+            (_, FileSide::Cached) => "cached",
+        };
+        let key = Key {
+            gpu: track.gpu,
+            pci: self.pci(track.gpu),
+            path: path.to_owned(),
+            engine: engine.to_owned(),
+            // They are counted in slots of their own ([`count_registrations`]).
+            registrations_unknown: false,
+        };
+        let mut slot = self.page.worker_slot(&key)?;
+        slot.begin(1, gpuio_watch::page::monotonic_ns());
+        Some(slot)
+    }
 }

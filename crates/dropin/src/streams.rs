@@ -7,9 +7,10 @@ use gpuio_transfer::{OnCompletion, Op, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
-use crate::io::{CallRequest, Registered, failure, location_failure};
+use crate::io::{Registered, failure, location_failure};
 use crate::library::{self, Library, State};
 use crate::recorder::{self, Origin};
+use crate::request::CallRequest;
 use crate::sync::thread_number;
 
 /// Flags of a registered stream: which parameters are read at the call, not when the stream reaches

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::result::DirectionResult;
-use crate::{TimeSpan, VerifyOutcome};
+use crate::direction::{DirectionResult, TimeSpan};
+use crate::verification::VerifyOutcome;
 
 /// The computation that keeps the job's GPUs busy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

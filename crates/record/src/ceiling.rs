@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::VerifyOutcome;
+use crate::verification::VerifyOutcome;
 
 /// The subject of a ceiling.
 #[derive(

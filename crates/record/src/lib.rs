@@ -9,6 +9,7 @@ mod beside;
 mod ceiling;
 mod cost;
 mod cufile;
+mod direction;
 mod expected;
 pub mod facts;
 mod feed;
@@ -27,6 +28,7 @@ mod steady;
 mod sum;
 mod sweep;
 mod totals;
+mod verification;
 mod warning;
 mod watched;
 
@@ -36,6 +38,7 @@ pub use beside::{ComputationCost, ComputationKind, ComputationPlan, GpuComputati
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;
+pub use direction::{DirectionResult, Latency, TimeSpan};
 pub use expected::{Expected, JobExpected};
 pub use feed::{
     AcceleratorResult, Column, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule,
@@ -59,14 +62,14 @@ pub use ranks::{
 };
 pub use replay::{ReplayOrder, ReplayPace, ReplayPlan, ReplayResult};
 pub use result::{
-    ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,
-    FlushResult, GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult,
-    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, TimeSpan,
-    Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
+    ActualEngine, CacheReading, EndedHow, FanOutResult, FileLegCounters, FlushResult, GpuResult,
+    IoFailure, JobResult, LibraryBytes, LibraryResult, NeverStarted, Point, Record, SegmentBytes,
+    SetupTimes, Stonewall, StorageReading, Tool, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
+pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
 pub use warning::{Severity, Warning, WarningAbout, WarningKind, warning_kinds};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gpuio_base::catalog::MemoryKind;
+use gpuio_base::catalog::{Catalog, MemoryKind, PathInfo};
 use gpuio_base::stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -260,7 +260,21 @@ pub struct JobPlan {
     pub notes: Vec<String>,
 }
 
+impl Plan {
+    /// Whether one of its jobs runs over cuFile, by its path in the catalog.
+    #[must_use]
+    pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
+        self.jobs.iter().any(|job| job.takes_cufile(catalog))
+    }
+}
+
 impl JobPlan {
+    /// Whether it runs over cuFile, by its path in the catalog.
+    #[must_use]
+    pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
+        catalog.path(&self.path.choice.actual).is_some_and(PathInfo::uses_cufile)
+    }
+
     /// Whether one of gpuio's engines takes part. Otherwise a library moves the bytes, and the
     /// engine is called `none` with the library in parentheses.
     #[must_use]

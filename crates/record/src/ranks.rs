@@ -4,9 +4,10 @@ use gpuio_base::stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::direction::TimeSpan;
 use crate::expected::Expected;
 use crate::plan::Stop;
-use crate::result::{EndedHow, TimeSpan};
+use crate::result::EndedHow;
 
 /// Which of several ranks a record is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

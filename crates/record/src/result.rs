@@ -1,13 +1,14 @@
 //! The results of a run.
 
-use gpuio_base::stat::{Percentile, Summary};
+use gpuio_base::stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::beside::ComputationCost;
-use crate::ceiling::{Ceiling, OfCeiling, Towards};
+use crate::ceiling::{Ceiling, Towards};
 use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
+use crate::direction::{DirectionResult, TimeSpan};
 use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::feed::FeedResult;
@@ -19,6 +20,7 @@ use crate::ranks::{RankOf, RanksResult};
 use crate::replay::ReplayResult;
 use crate::steady::Steady;
 use crate::totals::RunTotals;
+use crate::verification::VerifyOutcome;
 use crate::warning::Warning;
 use crate::watched::Watched;
 
@@ -246,23 +248,6 @@ pub struct FlushResult {
     pub ns: u64,
 }
 
-/// A time on the run's clock, which begins before the first group: jobs of one run may be compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TimeSpan {
-    /// Its begin, nanoseconds.
-    pub begin_ns: u64,
-    /// Its end, nanoseconds.
-    pub end_ns: u64,
-}
-
-impl TimeSpan {
-    /// Its length, nanoseconds.
-    #[must_use]
-    pub fn length_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.begin_ns)
-    }
-}
-
 /// I/Os of a load with a rate that were due and never started. They are in no latency and would be
 /// the longest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -282,39 +267,6 @@ impl NeverStarted {
     pub fn matters(&self, threads: u32) -> bool {
         self.ios > u64::from(threads)
     }
-}
-
-/// Reads or writes of a job.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DirectionResult {
-    /// I/Os that completed in full.
-    pub ios: u64,
-    /// Bytes of those.
-    pub bytes: u64,
-    /// I/Os that failed.
-    pub failed: u64,
-    /// Bytes per second over `last_done_ns`.
-    pub bytes_per_s: f64,
-    /// I/Os per second over the same.
-    pub iops: f64,
-    /// Latencies; absent when nothing completed.
-    pub latency: Option<Latency>,
-    /// The rate compared with the lowest of its ceilings; absent where none was found.
-    #[serde(default)]
-    pub of_ceiling: Option<OfCeiling>,
-}
-
-/// Latency, part by part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
-    /// Due until started; absent when no rate was requested (nothing can queue then).
-    pub queue: Option<Summary>,
-    /// Between file and host memory.
-    pub file: Option<Summary>,
-    /// Between host memory and GPU memory; absent on paths without a GPU leg.
-    pub gpu: Option<Summary>,
-    /// Due until completed.
-    pub total: Summary,
 }
 
 /// An engine as it actually ran.
@@ -406,91 +358,6 @@ pub struct IoFailure {
     pub what: String,
     /// Failures of this kind on this file, this one included.
     pub times: u64,
-}
-
-/// The findings of the verification.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct VerifyOutcome {
-    /// The data that was checked.
-    #[serde(default)]
-    pub subject: VerifySubject,
-    /// Blocks left in memory by the timed load itself that were checked.
-    pub timed_blocks: u64,
-    /// Bytes of those.
-    pub timed_bytes: u64,
-    /// Blocks checked by the pass after the clock.
-    pub pass_blocks: u64,
-    /// Bytes of those.
-    pub pass_bytes: u64,
-    /// Bytes that no timed write had reached, and that were given their pattern afterwards, so that
-    /// the file can be verified by later runs. They were not read back.
-    #[serde(default)]
-    pub filled_bytes: u64,
-    /// Bytes of which those of the pass are a random sample, because the time for it was limited
-    /// and ended; absent where all were checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sample_of_bytes: Option<u64>,
-    /// Where blocks were checked: `GPU memory, by a kernel` or `host memory, by the CPU`.
-    pub checked_in: String,
-    /// Blocks with at least one wrong word.
-    pub bad_blocks: u64,
-    /// Wrong 8-byte words in all.
-    pub bad_words: u64,
-    /// The first mismatches, at most 16.
-    pub mismatches: Vec<VerifyMismatch>,
-    /// I/Os of the pass that failed.
-    pub failed: u64,
-    /// Whether it ran to its end (an interrupt cuts it short).
-    pub complete: bool,
-}
-
-/// The data that a verification checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum VerifySubject {
-    /// Not recorded: the record is older than this field.
-    #[default]
-    #[serde(alias = "unsaid")]
-    Unspecified,
-    /// The data of reads: those of the timed load and, after the clock, the data set read again.
-    Reads,
-    /// The data of timed reads; the job's writes were not read back.
-    TimedReads,
-    /// The data of timed writes, read back after the clock.
-    TimedWrites,
-    /// Data that was written anew after the clock; the timed writes were not verified.
-    Rewritten,
-}
-
-impl VerifyOutcome {
-    /// Whether it ran to its end and found nothing wrong.
-    #[must_use]
-    pub fn is_fine(&self) -> bool {
-        self.bad_blocks == 0 && self.failed == 0 && self.complete
-    }
-}
-
-/// One wrong block.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VerifyMismatch {
-    /// File or device.
-    pub path: String,
-    /// Byte offset of the first wrong word.
-    pub offset: u64,
-    /// The word that belongs there, as hexadecimal.
-    pub expected: String,
-    /// The word found.
-    pub found: String,
-    /// Wrong words in the block.
-    pub bad_words: u64,
-    /// `file` or `gpu`, or `unknown`.
-    pub leg: String,
-    /// The GPU, by the driver's index, if the block is wrong in its memory alone, which the bytes
-    /// reached by way of another GPU (path `fan-out`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<u32>,
-    /// Where in the file (of the same job) the found word belongs, when it belongs anywhere.
-    pub found_belongs_at: Option<String>,
 }
 
 /// One point of a series: what was counted in an interval.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::CpuCost;
-use crate::result::{Latency, TimeSpan};
+use crate::direction::{Latency, TimeSpan};
 
 /// Reads or writes of all jobs of a group: I/Os, bytes and latencies are all of theirs, rates are
 /// over the time in which all of them ran.

@@ -3,7 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::machine::{self, Direction, Failure, Machine, Transfer, code};
+use crate::failure::{Failure, code};
+use crate::machine::{self, Direction, Machine, Transfer};
 
 /// The result of most calls, by value.
 #[repr(C)]

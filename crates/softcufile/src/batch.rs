@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
+use crate::failure::{Failure, code};
 use crate::fault::FailureMode;
-use crate::machine::{self, Direction, Failure, Machine, Transfer, code};
+use crate::machine::{self, Direction, Machine, Transfer};
 
 /// One I/O of a submit: 64 bytes.
 #[repr(C)]

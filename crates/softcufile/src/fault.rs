@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::machine::{Failure, code};
+use crate::failure::{Failure, code};
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,6 +42,7 @@
 mod api;
 mod batch;
 mod cuda;
+mod failure;
 mod fault;
 mod file;
 mod machine;

@@ -4,7 +4,8 @@ use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::Answer;
-use crate::machine::{Direction, Failure, code};
+use crate::failure::{Failure, code};
+use crate::machine::Direction;
 
 /// Bytes of the structures of levels 1 to 3.
 const SIZES: [usize; 3] = [512, 1024, 5000];

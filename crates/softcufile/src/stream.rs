@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
-use crate::machine::{self, Direction, Failure, Transfer, code};
+use crate::failure::{Failure, code};
+use crate::machine::{self, Direction, Transfer};
 
 /// Stream flags are bits 0 to 3.
 const FLAGS: c_uint = 0xf;

@@ -73,6 +73,7 @@ mod capture;
 mod code;
 mod config;
 mod default;
+mod device;
 mod event;
 mod fickle;
 mod frees;

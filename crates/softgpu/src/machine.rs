@@ -3,29 +3,26 @@
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use crate::backing::Budget;
 use crate::capture::Captures;
 use crate::code::{
-    Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE,
-    INVALID_VALUE, NOT_INITIALIZED,
+    Answer, CONTEXT_IS_DESTROYED, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE,
+    NOT_INITIALIZED,
 };
 use crate::config::Config;
 use crate::default::{Defaults, Which};
+use crate::device::{Device, FIRST_CONTEXT};
 use crate::event::Event;
 use crate::frees::Frees;
 use crate::handles::Handles;
 use crate::memory::Memory;
 use crate::module::{Function, Module};
-use crate::pace::Pace;
 use crate::peer::Peers;
+use crate::reach::Reach;
 use crate::stream::Stream;
 use crate::vmm::Physical;
-
-/// The handle of device 0's primary context; the next device's is 16 more.
-const FIRST_CONTEXT: usize = 0x0C70_0000;
 
 /// The handles of the contexts that programs create begin here.
 const FIRST_CREATED: usize = 0x0600_0000_0000;
@@ -38,21 +35,6 @@ pub(crate) struct Created {
 
 /// `CU_CTX_SYNC_MEMOPS`.
 const SYNC_MEMOPS: u32 = 0x80;
-
-/// One software GPU.
-#[derive(Debug)]
-pub(crate) struct Device {
-    pub(crate) index: u32,
-    pub(crate) budget: Arc<Budget>,
-    retained: AtomicU32,
-    /// How often the primary context was reset.
-    resets: AtomicU32,
-    sticky: AtomicI32,
-    /// Flags of the primary context.
-    pub(crate) flags: AtomicU32,
-    /// The time that kernels that keep it busy and other work take from each other.
-    pub(crate) pace: Pace,
-}
 
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -99,17 +81,7 @@ pub(crate) fn get() -> Answer<&'static Machine> {
 
 impl Machine {
     fn new(config: Config) -> Self {
-        let devices = (0..config.devices)
-            .map(|index| Device {
-                index,
-                budget: Arc::new(Budget::new(config.memory)),
-                retained: AtomicU32::new(0),
-                resets: AtomicU32::new(0),
-                sticky: AtomicI32::new(0),
-                flags: AtomicU32::new(0),
-                pace: Pace::default(),
-            })
-            .collect();
+        let devices = (0..config.devices).map(|index| Device::new(index, config.memory)).collect();
         let peers = Peers::new(config.peer);
         Self {
             config,
@@ -131,6 +103,12 @@ impl Machine {
     pub(crate) fn device(&self, number: i32) -> Answer<&Device> {
         let index = usize::try_from(number).map_err(|_| INVALID_DEVICE)?;
         self.devices.get(index).ok_or(INVALID_DEVICE)
+    }
+
+    /// The memory as a kernel of a device sees it.
+    pub(crate) fn reach(&self, device: u32) -> Reach<'_> {
+        let multiprocessors = self.config.multiprocessors;
+        Reach { memory: &self.memory, peers: &self.peers, multiprocessors, device }
     }
 
     /// The device whose context has this handle. That of a context which was destroyed ends the
@@ -285,51 +263,5 @@ impl Machine {
         streams.extend(self.defaults.all());
         streams.retain(|stream| stream.context() == context);
         streams
-    }
-}
-
-impl Device {
-    /// The handle of the primary context.
-    pub(crate) fn context(&self) -> *mut c_void {
-        std::ptr::without_provenance_mut(FIRST_CONTEXT + self.index as usize * 16)
-    }
-
-    /// Takes one more share in the primary context.
-    pub(crate) fn retain(&self) -> *mut c_void {
-        self.retained.fetch_add(1, Ordering::AcqRel);
-        self.context()
-    }
-
-    /// Gives a share back.
-    pub(crate) fn release(&self) -> Answer<()> {
-        let less = |count: u32| count.checked_sub(1);
-        let update = self.retained.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        update.map(|_| ()).map_err(|_| INVALID_CONTEXT)
-    }
-
-    /// Whether anybody has a share in the primary context.
-    pub(crate) fn is_active(&self) -> bool {
-        self.retained.load(Ordering::Acquire) > 0
-    }
-
-    fn alive(&self) -> Answer<()> {
-        if self.is_active() { Ok(()) } else { Err(INVALID_CONTEXT) }
-    }
-
-    /// Answers the failure by which the device was lost.
-    pub(crate) fn usable(&self) -> Answer<()> {
-        match self.sticky.load(Ordering::Acquire) {
-            0 => Ok(()),
-            code => Err(Code(code)),
-        }
-    }
-
-    pub(crate) fn is_lost(&self) -> bool {
-        self.usable().is_err()
-    }
-
-    /// From now on every call on this device answers `code`. The first such code stays.
-    pub(crate) fn lose(&self, code: Code) {
-        let _ = self.sticky.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
     }
 }

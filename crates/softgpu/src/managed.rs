@@ -9,9 +9,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backing::{MemoryRange, Pages};
+use crate::backing::{Budget, MemoryRange, Pages};
 use crate::code::{Answer, ILLEGAL_ADDRESS, UNKNOWN};
-use crate::machine::Device;
 
 /// The granularity at which memory moves, in bytes: the kernel's pages, whose access rights it can
 /// change. 4 KiB on x86-64, up to 64 KiB on arm64.
@@ -42,11 +41,11 @@ pub(crate) struct Managed {
 }
 
 impl Managed {
-    /// `len` bytes, all on the host. The twins are charged to `device` from the beginning, which
-    /// is simpler than hardware, where only what is there counts.
-    pub(crate) fn new(device: &Device, len: usize) -> Answer<Self> {
+    /// `len` bytes, all on the host. The twins are charged to a device from the beginning, which is
+    /// simpler than hardware, where only what is there counts.
+    pub(crate) fn new(budget: &Arc<Budget>, len: usize) -> Answer<Self> {
         let whole = len.next_multiple_of(page_size());
-        let twins = Arc::new(Pages::of_device(&device.budget, whole)?);
+        let twins = Arc::new(Pages::of_device(budget, whole)?);
         let at = Mutex::new(vec![Residence::Host; whole / page_size()]);
         Ok(Self { host: Pages::of_host(whole)?, device: twins, at })
     }

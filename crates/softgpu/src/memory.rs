@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use crate::backing::{MemoryRange, Pages};
 use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
+use crate::device::Device;
 use crate::fickle;
-use crate::machine::Device;
 use crate::managed::Managed;
 use crate::undefined;
 
@@ -199,7 +199,7 @@ impl Memory {
         if len == 0 {
             return Err(INVALID_VALUE);
         }
-        let managed = Managed::new(device, len)?;
+        let managed = Managed::new(&device.budget, len)?;
         let at = managed.start();
         let (len, kind, managed) = (len as u64, Kind::Managed, Some(Arc::new(managed)));
         let range = Range { context, managed, ..Range::new(at, len, kind) };

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::machine::Device;
+use crate::device::Device;
 
 /// The time that work of a device's streams takes from each other.
 #[derive(Debug, Default)]

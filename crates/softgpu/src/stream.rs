@@ -11,14 +11,14 @@ use crate::backing::MemoryRange;
 use crate::code::{
     Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, STREAM_CAPTURE_UNSUPPORTED, UNKNOWN,
 };
+use crate::device::Device;
 use crate::event::{Event, Failure, report};
 use crate::kernel::Filling;
-use crate::machine::{Device, Machine};
+use crate::machine::Machine;
 use crate::managed::{Managed, Residence};
 use crate::memory::{Kind, MemOp};
 use crate::module::Launch;
 use crate::pace::Progress;
-use crate::reach::Reach;
 
 /// How often a word that a stream waits for is looked at.
 const POLL: Duration = Duration::from_micros(10);
@@ -280,7 +280,7 @@ impl Shared {
     /// Performs it, and returns when it ended by the device's clock.
     fn at_pace(&self, work: Work, put: Instant, progress: &mut Progress) -> Answer<()> {
         if let (Work::Launch(launch), Some(device)) = (&work, self.device()) {
-            let reach = Reach { machine: self.machine, device: self.device };
+            let reach = self.machine.reach(self.device);
             if let Some(lasts) = launch.lasts(&reach).filter(|_| !device.is_lost()) {
                 let _filling = Filling::now();
                 progress.last(device, put, lasts + self.delay);
@@ -317,7 +317,7 @@ impl Shared {
             }
             Work::Launch(launch) => {
                 self.dawdle();
-                launch.run(&Reach { machine: self.machine, device: self.device })
+                launch.run(&self.machine.reach(self.device))
             }
             Work::Set { to, len, value } => {
                 self.dawdle();

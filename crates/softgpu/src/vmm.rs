@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::backing::Pages;
 use crate::code::{Answer, INVALID_VALUE};
-use crate::machine::Device;
+use crate::device::Device;
 
 /// The size that lengths and addresses must be multiples of, in bytes; that of real GPUs.
 pub(crate) const GRANULARITY: usize = 2 << 20;

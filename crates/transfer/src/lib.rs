@@ -91,6 +91,7 @@ mod pool;
 mod retry;
 mod settings;
 mod spawn;
+mod state;
 mod stream;
 mod sync;
 mod transferred;

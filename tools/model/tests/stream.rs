@@ -23,6 +23,9 @@ use crate::{Context, Row, holds, interrupted, often};
 #[path = "../../../crates/transfer/src/stream/chunks.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod chunks;
+#[path = "../../crates/transfer/src/stream/latency.rs"]
+#[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
+mod latency;
 mod op;
 #[path = "../../../crates/transfer/src/stream/pending.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
@@ -253,7 +256,7 @@ fn notified() {
                 if let Some(stream_op) = eyes.poll() {
                     return stream_op;
                 }
-                theirs.wait(&since, seen, &eyes);
+                theirs.wait(&since, seen, eyes.is_empty());
             }
         });
         assert!(pending.add(&stream_op));

@@ -40,7 +40,7 @@ pub use printable::{
     MOST_SHOWN, csv_text, is_hidden, label_value, markup, printable, printable_lines,
     printable_short,
 };
-pub use rate::{parse_bytes_per_second, parse_count};
+pub use rate::{parse_bytes_per_second, parse_count, per_second};
 pub use wildcard::fits_wildcard;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Rates as data sheets and links give them: powers of 1000, `B` bytes and `b` bits.
+//! Rates as data sheets and links give them: powers of 1000, `B` bytes and `b` bits; and those of
+//! what was counted.
 
 use crate::units::UnitError;
 use crate::units::decimal::{Decimal, Wanted};
@@ -74,4 +75,11 @@ pub fn parse_count(input: &str) -> Result<u64, UnitError> {
         _ => return Err(UnitError::new(input, number.len, COUNT)),
     };
     number.times(unit, input, &WANTED_COUNT)
+}
+
+/// A count over a time in nanoseconds, per second; 0 over no time.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
+pub fn per_second(count: u64, time_ns: u64) -> f64 {
+    if time_ns == 0 { 0.0 } else { count as f64 * 1e9 / time_ns as f64 }
 }

@@ -18,14 +18,16 @@ use gpuio_dataset::leftover;
 use gpuio_guard::objects::environment;
 use gpuio_guard::outfile::Directory;
 use gpuio_host::Root;
-use gpuio_load::ranks::{Ended, Left, Ranks, Relay, Stage};
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::Directory;
+use gpuio_load::ranks::{Ended, Relay, Stage};
 use serde::{Deserialize, Serialize};
 
 use super::{Joined, failure_of, finish, parse, to_bytes};
+use crate::child::{ChildOf, DATA, child_command, end_of};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
-use crate::verb::sweep::{ChildOf, DATA, child_command, end_of};
 
 /// The facts that make a process a rank among children.
 const VARIABLE: &str = "GPUIO_RANK_OF";
@@ -338,16 +340,9 @@ impl Joined {
         if let Err(ended) = end {
             return Ok(finish::send_home(self.ranks, &ended));
         }
-        release(self.ranks, code);
+        finish::release(self.ranks, code);
         Ok(ExitCode::from(code))
     }
-}
-
-/// Lets all ranks go, which have no results.
-pub(super) fn release(ranks: Ranks, code: u8) {
-    ranks.collect(&mut |_, _| {});
-    ranks.release(Left { code, saved: false });
-    ranks.leave(code);
 }
 
 #[cfg(test)]

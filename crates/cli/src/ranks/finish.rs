@@ -1,20 +1,31 @@
 //! The two ends of a run on several ranks: all plans agreed, all records merged.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use gpuio_load::ranks::{Collected, Ended, Left, Ranks};
 use gpuio_machine::flow::Portion;
+use gpuio_load::ranks::{ClockOffset, Collected, Ended, Left, Ranks};
 use gpuio_record::merge::{Merger, RankFacts, Started};
-use gpuio_record::{Plan, Record};
+use gpuio_record::{Plan, RankGroup, Record, TimeSpan};
 use gpuio_report::format::json;
 
 use super::placement::{self, Placed, Share};
-use super::synchronised::Learned;
 use super::{Joined, failure_of, parse, to_bytes};
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome::{self, Kind};
-use crate::ui::terminal_width;
+use crate::terminal;
+
+/// The facts known after the run besides the record: on rank 0 those learned of all.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// The load of this rank's jobs on its machine's parts, for the expectation of all ranks.
+    pub(crate) portions: Vec<Portion>,
+    pub(super) offsets: Vec<ClockOffset>,
+    pub(super) groups: Vec<RankGroup>,
+    pub(super) times: Vec<BTreeMap<String, TimeSpan>>,
+}
 
 /// Rank 0's last step with the merged record: prints and saves it.
 pub(crate) type Write<'a> = Box<dyn FnOnce(&Record) -> Result<(), Failure> + 'a>;
@@ -37,6 +48,13 @@ pub(super) fn send_home(ranks: Ranks, ended: &Ended) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Lets all ranks go, which have no results.
+pub(super) fn release(ranks: Ranks, code: u8) {
+    ranks.collect(&mut |_, _| {});
+    ranks.release(Left { code, saved: false });
+    ranks.leave(code);
+}
+
 impl Joined {
     /// Ends the job on all ranks because this one can't take part.
     pub(crate) fn give_up(self, failure: &Failure) -> ExitCode {
@@ -57,7 +75,7 @@ impl Joined {
             let all: Option<Vec<Placed>> = all.iter().map(|one| parse(one)).collect();
             let all = all.ok_or_else(|| Ended(super::UNREADABLE.to_owned(), 1))?;
             placement::agree(&all, share).map_err(|why| Ended(why, 2))?;
-            table = placement::table(&all, terminal_width());
+            table = placement::table(&all, terminal::width());
             self.nics.get_or_init(|| all.iter().map(|one| one.nics().to_vec()).collect());
             Ok(vec![Vec::new(); all.len()])
         });
@@ -67,7 +85,7 @@ impl Joined {
     /// Leaves without having run: after `--dry-run` and `check`.
     pub(crate) fn leave(self, code: u8) {
         if self.is_first() {
-            return super::children::release(self.ranks, code);
+            return release(self.ranks, code);
         }
         let _ = self.ranks.deliver(Err("it ran no load".to_owned()), "");
         self.ranks.leave(code);

@@ -32,8 +32,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gpuio_drivers::mpi::{Launcher, World};
-use gpuio_guard::objects::environment;
+use gpuio_drivers::mpi::{LIBRARY_VARIABLE, Launcher, World};
 use gpuio_job::spec::RankPlace;
 use gpuio_load::ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;
@@ -45,12 +44,10 @@ use crate::journal::Journal;
 use crate::output;
 
 pub(crate) use children::{Children, Wanted, is_child, serve};
-pub(crate) use finish::Write;
+pub(crate) use finish::{Learned, Write};
 pub(crate) use placement::{Place, Share};
-pub(crate) use synchronised::{Learned, Synchronised};
+pub(crate) use synchronised::Synchronised;
 
-/// Names the MPI library to load, or `off`: each process then runs for itself.
-pub(crate) const LIBRARY_VARIABLE: &str = "GPUIO_MPI";
 /// A rank that does nothing for this long hangs, unless `--rank-timeout` says otherwise.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -75,22 +72,29 @@ pub(crate) struct Joined {
     nics: OnceLock<Vec<Vec<String>>>,
 }
 
-/// The launcher of this process, unless `GPUIO_MPI=off`.
-pub(crate) fn launcher() -> Option<Launcher> {
-    let off = environment::text(LIBRARY_VARIABLE).is_some_and(|value| value == "off");
-    Launcher::found(&environment::text).filter(|_| !off)
-}
-
 /// Whether this process is to be a rank.
 pub(crate) fn is_one() -> bool {
-    is_child() || launcher().is_some()
+    is_child() || Launcher::of_this_process().is_some()
 }
 
-/// Joins the other ranks where a launcher started this process; `None` where none did.
+/// The part of this process among the ranks.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// No launcher started it.
+    Alone,
+    /// Rank 0, which decides and prints.
+    First(Joined),
+    /// Another rank.
+    Member(Joined),
+    /// The ranks can't run together, which rank 0 has printed: all end with this code.
+    Ended(ExitCode),
+}
+
+/// Joins the other ranks where a launcher started this process.
 ///
 /// # Errors
-/// Without MPI; and the exit code, where the ranks can't run together, which rank 0 has printed.
-pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, ExitCode>, Failure> {
+/// Without MPI.
+pub(crate) fn join(idle: Option<Duration>) -> Result<Role, Failure> {
     let setup = |rank: u32, size: u32| {
         if rank != 0 {
             output::silence();
@@ -108,13 +112,13 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
         let setup = setup(place.rank, place.size);
         let (name, link) = (place.launcher.clone(), move || relayed(place));
         (Ranks::join(link, setup), name)
-    } else if let Some(launcher) = launcher() {
+    } else if let Some(launcher) = Launcher::of_this_process() {
         let setup = setup(launcher.rank, launcher.size);
         let (name, named) = (launcher.name.to_owned(), environment::text(LIBRARY_VARIABLE));
         let link = move || World::join(&launcher, named.as_deref()).map_err(|e| e.to_string());
         (Ranks::join(link, setup), name)
     } else {
-        return Ok(Ok(None));
+        return Ok(Role::Alone);
     };
     let ranks = joined.map_err(|why| {
         // Every rank has this error for itself: MPI is not there to send it to rank 0.
@@ -125,9 +129,10 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
         Ok((hellos, place)) => {
             watch_neighbour(&ranks, &hellos);
             let nics = OnceLock::new();
-            Ok(Ok(Some(Joined { ranks, launcher: name, hellos, place, nics })))
+            let joined = Joined { ranks, launcher: name, hellos, place, nics };
+            Ok(if joined.is_first() { Role::First(joined) } else { Role::Member(joined) })
         }
-        Err(ended) => Ok(Err(finish::send_home(ranks, &ended))),
+        Err(ended) => Ok(Role::Ended(finish::send_home(ranks, &ended))),
     }
 }
 

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_load::run::{Interval, NotOpened, Peers, Ran, Start, Tick};
-use gpuio_machine::flow::Portion;
+use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_record::merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, Steady, TimeSpan};
 use serde::{Deserialize, Serialize};
 
+use super::finish::Learned;
 use super::steady::Agreement;
 use super::{Joined, hold, parse, to_bytes};
-use crate::session::Head;
+use crate::head::Head;
 
 /// From the decision on a start to the start: the message has to reach every rank.
 const LEAD: Duration = Duration::from_millis(50);
@@ -64,16 +65,6 @@ struct State {
     skew: (u64, u64),
     groups: Vec<RankGroup>,
     times: Vec<BTreeMap<String, TimeSpan>>,
-}
-
-/// The facts known after the run besides the record: on rank 0 those learned of all.
-#[derive(Debug, Default)]
-pub(crate) struct Learned {
-    /// The load of this rank's jobs on its machine's parts, for the expectation of all ranks.
-    pub(crate) portions: Vec<Portion>,
-    pub(super) offsets: Vec<ClockOffset>,
-    pub(super) groups: Vec<RankGroup>,
-    pub(super) times: Vec<BTreeMap<String, TimeSpan>>,
 }
 
 /// The other ranks, as a run sees them.

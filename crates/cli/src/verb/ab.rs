@@ -17,19 +17,19 @@ use gpuio_report::compare::{Options, Side, compare, of_record, render};
 use gpuio_report::format::json;
 
 use crate::args::Bench;
+use crate::child::{ChildOf, memory, text};
 use crate::cufile;
 use crate::failure::Failure;
 use crate::figures;
 use crate::formats;
 use crate::interrupt;
+use crate::jobs;
 use crate::outcome;
 use crate::output;
-use crate::ranks::{Children, Wanted};
+use crate::ranks::{Children, Place, Wanted};
 use crate::records;
-use crate::ui::terminal_width;
+use crate::terminal;
 use crate::unused;
-use crate::verb::bench;
-use crate::verb::sweep::{self, ChildOf};
 
 /// Rounds by default: with five of each, a t interval is 2.8 standard errors wide to either side,
 /// and the rank test can get below 0.05.
@@ -94,9 +94,9 @@ fn turn(odd_seed: bool, round: u32) -> [usize; 2] {
 }
 
 fn job(letter: char, path: &Path, bench: &Bench) -> Result<Job, Failure> {
-    let mut spec = bench::read_jobs(path)?;
+    let mut spec = jobs::read_jobs(path)?;
     for job in &mut spec.jobs {
-        bench::override_with(job, bench)?;
+        jobs::override_at(job, bench.work.keys(), &Place::alone())?;
     }
     cufile::set(&mut spec, &bench.work.own.cufile)?;
     Ok(Job { letter, path: path.to_owned(), spec, records: Vec::new() })
@@ -130,10 +130,10 @@ fn plan(
     for job in jobs.iter().rev() {
         let mut words = bench.arguments_of_plan(&job.path);
         words.push("--dry-run".into());
-        let (stdout, stderr) = (sweep::memory()?, sweep::memory()?);
+        let (stdout, stderr) = (memory()?, memory()?);
         let stderr_of_run = Some(copy(&stderr)?);
         let status = children.run(wanted(words, copy(&stdout)?, stderr_of_run), stop)?;
-        let messages = sweep::text(stderr);
+        let messages = text(stderr);
         let code = status.map_or(1, ended);
         if code != 0 {
             output::print_message(messages.trim_end());
@@ -141,7 +141,7 @@ fn plan(
         }
         if bench.out.dry_run {
             output::print_message(messages.trim_end());
-            output::put(&format!("# {}\n{}", job.path.display(), sweep::text(stdout)))?;
+            output::put(&format!("# {}\n{}", job.path.display(), text(stdout)))?;
         }
     }
     Ok(None)
@@ -185,12 +185,12 @@ fn one(
     if let Some(path) = &path {
         words.extend([OsString::from("-o"), path.into()]);
     }
-    let out = sweep::memory()?;
+    let out = memory()?;
     let status = children.run(wanted(words, copy(&out)?, None), stop)?;
     let Some(status) = status else { return Ok(Round::Stopped) };
     let record = match &path {
         Some(path) => records::record(path).ok(),
-        None => json::parse(&sweep::text(out)).ok(),
+        None => json::parse(&text(out)).ok(),
     };
     let Some(record) = record else { return Ok(Round::Without(ended(status))) };
     let whole = record.ended == EndedHow::Complete;
@@ -219,7 +219,7 @@ fn finish(jobs: &[Job], format: &Format, all: bool) -> Result<u8, Failure> {
     let sides: Vec<Side> = jobs.iter().map(side).collect();
     // Differences are intended here: they are shown, not refused.
     let options = Options { despite: vec!["all".to_owned()], in_turns: true, ..Options::default() };
-    output::put(&render(&compare(&sides, &options), format, terminal_width()))?;
+    output::put(&render(&compare(&sides, &options), format, terminal::width()))?;
     Ok(u8::from(!(fine && all)))
 }
 

@@ -1,36 +1,37 @@
 //! `gpuio bench`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gpuio_guard::objects::environment;
-use gpuio_host::{Root, input};
 use gpuio_job::plan::fit_quick;
-use gpuio_job::spec::{self, At, Ceilings, Dialect, JobSpec, MACHINE_WORDS, Origin, Spec};
+use gpuio_job::spec::{Ceilings, Dialect, JobSpec, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{Plan, Record};
 
-use crate::args::{Bench, Given, Out};
+use crate::args::{Bench, Out};
+use crate::child;
 use crate::cufile;
 use crate::failure::Failure;
 use crate::figures;
 use crate::fio_logs::Logs;
+use crate::jobs;
 use crate::journal::{self, Journal};
 use crate::live_metrics::Served;
 use crate::outcome;
 use crate::output::{self, Sink};
 use crate::quick;
-use crate::ranks::{self, Children, Joined, Place};
+use crate::ranks::{self, Children, Joined, Place, Role};
 use crate::session::Session;
-use crate::ui::{Progress, terminal_width};
+use crate::terminal;
+use crate::ui::Progress;
 use crate::unused;
-use crate::verb::{ab, sweep};
+use crate::verb::ab;
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
-    sweep::die_with_parent()?;
+    child::die_with_parent()?;
     unused::bench(bench)?;
     // A run of one process's sweep is one process, whatever started the sweep.
-    let of_one = (sweep::is_of_a_sweep() || sweep::is_of_ab()) && !ranks::is_child();
+    let of_one = (child::is_of_a_sweep() || child::is_of_ab()) && !ranks::is_child();
     if of_one {
         return alone(bench);
     }
@@ -38,17 +39,15 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         cufile::reserve();
     }
     match ranks::join(bench.ranks.limits.timeout()?)? {
-        Ok(Some(joined)) if bench.is_ab() => match joined.is_first() {
-            true => joined.lead(|children| ab::run(bench, children)),
-            false => Ok(ranks::serve(joined)),
-        },
-        Ok(None) if bench.is_ab() => {
+        Role::First(joined) if bench.is_ab() => joined.lead(|children| ab::run(bench, children)),
+        Role::Member(joined) if bench.is_ab() => Ok(ranks::serve(joined)),
+        Role::Alone if bench.is_ab() => {
             unused::ranks(&bench.ranks)?;
             ab::run(bench, &Children::alone()).map(ExitCode::from)
         }
-        Ok(Some(joined)) => on_ranks(bench, joined),
-        Ok(None) => alone(bench),
-        Err(code) => Ok(code),
+        Role::First(joined) | Role::Member(joined) => on_ranks(bench, joined),
+        Role::Alone => alone(bench),
+        Role::Ended(code) => Ok(code),
     }
 }
 
@@ -57,7 +56,7 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
     let mut spec = if bench.is_quick() {
         quick::spec(bench, joined)?
     } else if let Some(path) = &bench.job_file {
-        read_jobs_at(path, place)?
+        jobs::read_jobs_at(path, place)?
     } else {
         Spec { name: None, jobs: vec![JobSpec::new("job")] }
     };
@@ -68,14 +67,14 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
         make_named: spec.jobs.iter().any(|job| job.dialect == Some(Dialect::Fio)),
     };
     for job in &mut spec.jobs {
-        override_at(job, bench, place)?;
-        job.one_of_many = sweep::is_of_a_sweep();
+        jobs::override_at(job, bench.work.keys(), place)?;
+        job.one_of_many = child::is_of_a_sweep();
         job.rank = place.among.clone();
         if joined.is_some() {
             // Paths of `all` have them unless that is said.
             job.ceilings.get_or_insert(Ceilings::Off);
         }
-        if sweep::is_of_ab() {
+        if child::is_of_ab() {
             // The seed also decides which side starts.
             job.requested.remove("seed");
         }
@@ -123,7 +122,7 @@ fn carry_out(
         report_unused(&session.plan);
     }
     report_crashed_runs(out, &progress);
-    let journal = match sweep::is_of_a_sweep() {
+    let journal = match child::is_of_a_sweep() {
         true => Journal::none(),
         false => Journal::new(out.output.as_deref()),
     };
@@ -132,7 +131,7 @@ fn carry_out(
     drop(served);
     progress.clear();
     let written = finish(&record).and_then(|()| logs.write(&record));
-    written.map_err(|failure| failure.with_journal(&journal))?;
+    written.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &[])))
 }
@@ -158,7 +157,7 @@ fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
 /// Prints and saves the record; the file.
 fn deliver(out: &Out, sink: Sink, record: &Record) -> Result<Option<PathBuf>, Failure> {
     let summary = sink.is_summary();
-    let saved = sink.write(record, terminal_width())?;
+    let saved = sink.write(record, terminal::width())?;
     if !out.quiet && !summary {
         report_left_out(&record.plan);
     }
@@ -224,7 +223,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     if first {
         report_crashed_runs(&bench.out, &progress);
     }
-    let journal = match sweep::is_of_a_sweep() {
+    let journal = match child::is_of_a_sweep() {
         true => Journal::none(),
         false => joined.journal(output),
     };
@@ -258,70 +257,4 @@ fn report_left_out(plan: &Plan) {
         let why = group.first().map_or("", |out| out.why.as_str());
         message!("note: not run: {}: {why}", names.join(", "));
     }
-}
-
-/// Sets every flag on a job, as the key of the same name in a job file would.
-pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Failure> {
-    override_at(job, bench, &Place::alone())
-}
-
-/// The same with `{rank}`, `{local_rank}` and `{host}` in values; `--gpu local` is the GPU of the
-/// local rank.
-fn override_at(job: &mut JobSpec, bench: &Bench, place: &Place) -> Result<(), Failure> {
-    let mut all = bench.work.keys().iter();
-    all.try_for_each(|Given { key, value, flag, .. }| {
-        set(job, key, &place.fill(&local_gpu(key, value)), flag)
-    })
-}
-
-/// The value of a flag; `local` as a GPU is that of the local rank.
-pub(crate) fn local_gpu(key: &str, value: &str) -> String {
-    match (key, value) {
-        ("gpu", "local") => "{local_rank}".to_owned(),
-        ("gpu", "software:local") => "software:{local_rank}".to_owned(),
-        (_, value) => value.to_owned(),
-    }
-}
-
-pub(crate) fn set(
-    job: &mut JobSpec,
-    key: &str,
-    value: &str,
-    flag: &'static str,
-) -> Result<(), Failure> {
-    spec::apply(job, key, value, Origin::Flag(flag))
-        .map_err(|error| Failure::Usage(format!("{flag}: {error}")))
-}
-
-/// Reads a job file; `${NAME}` comes from the environment.
-pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
-    read_jobs_at(path, &Place::alone())
-}
-
-/// The same with `{rank}`, `{local_rank}` and `{host}`, and with the sections `[place …]` of this
-/// process.
-pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
-    let name = path.display().to_string();
-    let text = input::read(path, input::MOST_WRITTEN)
-        .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
-    let env = |name: &str| match MACHINE_WORDS.contains(&name) {
-        true => number_of_machine(name),
-        false => environment::text(name),
-    };
-    let at = At { host: &place.host, local_rank: place.local_rank };
-    spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Failure::Usage(lines.join("\n       "))
-    })
-}
-
-/// The value of fio's words for numbers of the machine.
-fn number_of_machine(word: &str) -> Option<String> {
-    let host = || gpuio_host::collect(&Root::live());
-    Some(match word {
-        "$ncpus" => host().cpu.online?.len().to_string(),
-        "$pagesize" => rustix::param::page_size().to_string(),
-        "$mb_memory" => (host().memory.total_bytes? >> 20).to_string(),
-        _ => return None,
-    })
 }

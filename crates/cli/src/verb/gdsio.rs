@@ -11,15 +11,16 @@ use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_report::format::text::Show;
 
-use super::bench::{local_gpu, read_jobs_at, report_unused, set};
+use super::bench::report_unused;
 use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
 use crate::cufile;
 use crate::failure::Failure;
 use crate::fio_logs::Logs;
+use crate::jobs::{local_gpu, read_jobs_at, set};
 use crate::journal::Journal;
 use crate::outcome::{self, Kind};
 use crate::output::{self, Sink};
-use crate::ranks::{self, Joined, Place};
+use crate::ranks::{self, Joined, Place, Role};
 use crate::session::Session;
 use crate::ui::Progress;
 use crate::unused;
@@ -62,9 +63,9 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     }
     cufile::reserve();
     match ranks::join(rank_limits(words).timeout()?)? {
-        Ok(Some(joined)) => on_ranks(words, joined),
-        Ok(None) => alone(words),
-        Err(code) => Ok(code),
+        Role::First(joined) | Role::Member(joined) => on_ranks(words, joined),
+        Role::Alone => alone(words),
+        Role::Ended(code) => Ok(code),
     }
 }
 
@@ -128,7 +129,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
         .and_then(|_| logs.write(&record));
-    printed.map_err(|failure| failure.with_journal(&journal))?;
+    printed.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &said(&record))))
 }

@@ -14,6 +14,7 @@ use gpuio_record::{ReplayOrder, ReplayPace};
 use crate::args::{Given, Replay};
 use crate::failure::Failure;
 use crate::figures;
+use crate::jobs;
 use crate::session::Session;
 use crate::unused;
 use crate::verb::bench;
@@ -37,7 +38,7 @@ fn session(replay: &Replay) -> Result<Session, Failure> {
     let mut job = JobSpec::new("replay");
     job.replay = Some(request);
     for Given { key, value, flag, .. } in replay.work.keys() {
-        bench::set(&mut job, key, value, flag)?;
+        jobs::set(&mut job, key, value, flag)?;
     }
     let permit =
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::args::Show;
 use crate::failure::Failure;
 use crate::output::{self, Delivery};
-use crate::ui::terminal_width;
+use crate::terminal;
 use crate::{records, unused};
 
 pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
@@ -19,6 +19,6 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     }
     let parts =
         gpuio_report::format::text::Show { evidence: show.evidence, per_rank: show.per_rank };
-    delivery.put(&(row.render)(&record, terminal_width(), parts))?;
+    delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }

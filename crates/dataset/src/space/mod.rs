@@ -8,15 +8,9 @@ use std::path::{Path, PathBuf};
 use gpuio_record::{GuardNote, JobPlan, TargetKind};
 use rustix::process::{Resource, getrlimit};
 
+use super::directory::{directory_of, existing, free, mount_of};
 use super::failure::MakeError;
 use super::make::Task;
-
-/// Bytes free for this user on the file system of `directory` (statvfs(3), `f_bavail`); `None`
-/// where it does not say, as some network file systems do not.
-pub(super) fn free(directory: &Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(directory).ok()?;
-    (found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
-}
 
 /// Room that is needed on each file system, by its device number.
 #[derive(Debug, Default)]
@@ -102,22 +96,6 @@ fn allocated(found: Option<&fs::Metadata>) -> u64 {
     found.map_or(0, |found| found.blocks().saturating_mul(512))
 }
 
-/// The nearest directory that is there already.
-pub(super) fn existing(directory: &Path) -> PathBuf {
-    let there = directory.ancestors().find(|above| above.is_dir());
-    there.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// Where the file system of a directory is mounted, or the directory itself where that can't be
-/// told.
-fn mount_of(directory: &Path) -> PathBuf {
-    let Ok(real) = directory.canonicalize() else { return directory.to_owned() };
-    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
-    let own = device(&real);
-    let same = real.ancestors().take_while(|above| device(above) == own);
-    same.last().unwrap_or(&real).to_owned()
-}
-
 /// A write beyond RLIMIT_FSIZE would end the process by SIGXFSZ (setrlimit(2)).
 pub(super) fn within_limit(task: &Task, limit: Option<u64>) -> Result<(), MakeError> {
     match limit {
@@ -126,12 +104,6 @@ pub(super) fn within_limit(task: &Task, limit: Option<u64>) -> Result<(), MakeEr
         }
         _ => Ok(()),
     }
-}
-
-/// The directory that holds a file.
-pub(super) fn directory_of(path: &Path) -> &Path {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Batches: many I/Os in one call, and an event for each completed one.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::mem::offset_of;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,48 +11,8 @@ use crate::cufile::calls::Unavailable;
 use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::driver::Driver;
 use crate::cufile::pool::Reservation;
+use crate::cufile::table::{Entry, Event};
 use crate::cufile::transfer::{Handle, IoError, IoRange, moved};
-
-/// One I/O of a submit, as the library reads it: 64 bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
-    mode: c_int,
-    _gap: c_int,
-    base: u64,
-    file_offset: i64,
-    base_offset: i64,
-    len: usize,
-    handle: *mut c_void,
-    opcode: c_int,
-    _rest: c_int,
-    cookie: u64,
-}
-
-/// The event of a completed I/O, written by the library: 24 bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Event {
-    cookie: u64,
-    status: c_int,
-    _gap: c_int,
-    /// Bytes, or the bits of a negative code.
-    returned: usize,
-}
-
-const _: () = {
-    assert!(size_of::<Entry>() == 64);
-    assert!(offset_of!(Entry, base) == 8);
-    assert!(offset_of!(Entry, file_offset) == 16);
-    assert!(offset_of!(Entry, base_offset) == 24);
-    assert!(offset_of!(Entry, len) == 32);
-    assert!(offset_of!(Entry, handle) == 40);
-    assert!(offset_of!(Entry, opcode) == 48);
-    assert!(offset_of!(Entry, cookie) == 56);
-    assert!(size_of::<Event>() == 24);
-    assert!(offset_of!(Event, status) == 8);
-    assert!(offset_of!(Event, returned) == 16);
-};
 
 /// The only value of [`Entry::mode`].
 const BATCH: c_int = 1;

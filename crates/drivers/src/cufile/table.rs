@@ -9,7 +9,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::cufile::absent::Absent;
-use crate::cufile::batch::{Entry, Event};
 use crate::cufile::search::Search;
 
 /// The file name that means a real CUDA driver; libcufile loads it by this name.
@@ -59,6 +58,33 @@ pub(crate) struct Properties {
     pub(crate) _more: [u64; 16],
 }
 
+/// One I/O of a submit, as the library reads it: 64 bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) mode: c_int,
+    pub(crate) _gap: c_int,
+    pub(crate) base: u64,
+    pub(crate) file_offset: i64,
+    pub(crate) base_offset: i64,
+    pub(crate) len: usize,
+    pub(crate) handle: *mut c_void,
+    pub(crate) opcode: c_int,
+    pub(crate) _rest: c_int,
+    pub(crate) cookie: u64,
+}
+
+/// The event of a completed I/O, written by the library: 24 bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Event {
+    pub(crate) cookie: u64,
+    pub(crate) status: c_int,
+    pub(crate) _gap: c_int,
+    /// Bytes, or the bits of a negative code.
+    pub(crate) returned: usize,
+}
+
 /// Bit of [`Properties::control_flags`]: completions are polled for.
 pub(crate) const POLL_MODE: u32 = 1 << 0;
 /// Bit of [`Properties::control_flags`]: compatibility mode is allowed.
@@ -73,6 +99,17 @@ const _: () = {
     assert!(offset_of!(Properties, control_flags) == 28);
     assert!(offset_of!(Properties, max_batch_timeout_ms) == 52);
     assert!(offset_of!(Properties, _more) == 56);
+    assert!(size_of::<Entry>() == 64);
+    assert!(offset_of!(Entry, base) == 8);
+    assert!(offset_of!(Entry, file_offset) == 16);
+    assert!(offset_of!(Entry, base_offset) == 24);
+    assert!(offset_of!(Entry, len) == 32);
+    assert!(offset_of!(Entry, handle) == 40);
+    assert!(offset_of!(Entry, opcode) == 48);
+    assert!(offset_of!(Entry, cookie) == 56);
+    assert!(size_of::<Event>() == 24);
+    assert!(offset_of!(Event, status) == 8);
+    assert!(offset_of!(Event, returned) == 16);
 };
 
 /// Declares the table from one list, required and optional symbols apart, and how it is loaded.

@@ -1,5 +1,10 @@
 //! Which launcher started this process, by the environment variables that it sets.
 
+use gpuio_objects::environment;
+
+/// Names the MPI library to load, or `off`: each process then runs for itself.
+pub const LIBRARY_VARIABLE: &str = "GPUIO_MPI";
+
 /// A launcher, and what it says of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
@@ -57,6 +62,13 @@ const ROWS: [Row; 4] = [
 ];
 
 impl Launcher {
+    /// The launcher of this process, unless [`LIBRARY_VARIABLE`] is `off`.
+    #[must_use]
+    pub fn of_this_process() -> Option<Launcher> {
+        let off = environment::text(LIBRARY_VARIABLE).is_some_and(|value| value == "off");
+        Launcher::found(&environment::text).filter(|_| !off)
+    }
+
     /// The launcher of this process, by `variable`, which reads the environment. `None` where there
     /// is none, and where it started one process only.
     #[must_use]

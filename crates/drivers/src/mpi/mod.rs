@@ -29,6 +29,6 @@ mod launcher;
 mod library;
 mod world;
 
-pub use launcher::Launcher;
+pub use launcher::{LIBRARY_VARIABLE, Launcher};
 pub use library::LoadError;
 pub use world::{World, WorldError};

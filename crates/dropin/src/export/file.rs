@@ -8,8 +8,8 @@ use super::export;
 use crate::abi::{CufileError, Descriptor, Handle, IoVec, OPAQUE_FD};
 use crate::call::{as_count, as_error, run_void};
 use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
-use crate::io::CallRequest;
 use crate::library;
+use crate::request::CallRequest;
 
 export! {
     /// Registers a file by a descriptor of this process (kind 1): regular files and block devices

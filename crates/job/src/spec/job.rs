@@ -10,7 +10,7 @@ use gpuio_record::{
     VerifyMode,
 };
 
-use crate::spec::keys::Dialect;
+use crate::spec::dialect::Dialect;
 use crate::spec::{Origin, Requested};
 use crate::workload::replay::Script;
 

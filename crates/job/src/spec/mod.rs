@@ -13,6 +13,7 @@
 //! and two values with which the tests that walk the tables try it. A key of another tool that
 //! sets nothing is a line of `keys/known.tsv`. The reference has the printed tables.
 
+mod dialect;
 mod gdsio;
 mod ini;
 mod job;
@@ -21,6 +22,7 @@ mod nearest;
 mod origin;
 mod value;
 
+pub use dialect::Dialect;
 pub use gdsio::{
     GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
 };
@@ -35,8 +37,8 @@ pub use job::{
 };
 pub(crate) use keys::take_writes;
 pub use keys::{
-    CUFILE_PREFIX, Dialect, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status,
-    apply, find, keys, markdown_table, not_of, plan_lines, searched,
+    CUFILE_PREFIX, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status, apply, find,
+    keys, markdown_table, not_of, plan_lines, searched,
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};

@@ -53,7 +53,7 @@ impl<'a> Collector<'a> {
     /// first, so that the counters are read close to the clock.
     #[must_use]
     pub fn begin(setup: Setup<'a>) -> Collector<'a> {
-        let layout = Layout::read(&setup);
+        let layout = Layout::read(&setup.root, setup.jobs, setup.open, setup.cufile);
         let (nodes, selection) = match setup.sampler {
             Some(sampler) => (sampler.nodes(), sampler.selection(setup.jobs)),
             None => (Vec::new(), Selection::nothing()),

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use gpuio_drivers::cufile::Abilities;
 use gpuio_host::{Root, extents};
+use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::TargetStorage;
 use gpuio_record::{HolesReading, JobPlan, TargetKind};
 
-use crate::evidence::collector::Setup;
-use crate::evidence::source::block::{self, Device, Stack};
-use crate::evidence::source::nic::{self, NetDevice};
+use crate::evidence::block_stack::{self, Device, Stack};
+use crate::evidence::net_devices::{self, NetDevice};
 use crate::evidence::{OpenFile, by_foreign_library};
 
 /// One entry per GPU of the machine, whether or not CUDA may use it.
@@ -64,23 +64,27 @@ pub(crate) enum Kept {
 impl Layout {
     /// Looks at the machine. Writes dirty pages of the jobs' files back to find their holes, so it
     /// comes before every counter.
-    pub(crate) fn read(setup: &Setup<'_>) -> Layout {
-        let root = &setup.root;
+    pub(crate) fn read(
+        root: &Root,
+        jobs: &[JobPlan],
+        open: OpenFile<'_>,
+        cufile: Option<&CufileDriver>,
+    ) -> Layout {
         let mut layout = Layout {
             lone_gpu: root.list(GPUS).is_ok_and(|gpus| gpus.len() == 1),
             nvidia_fs: module(root),
             ..Layout::default()
         };
-        if setup.jobs.iter().any(by_foreign_library) {
-            layout.cufile = setup.cufile.and_then(|driver| driver.abilities());
+        if jobs.iter().any(by_foreign_library) {
+            layout.cufile = cufile.and_then(|driver| driver.abilities());
         }
-        for job in setup.jobs {
+        for job in jobs {
             let storages = storages(root, job);
-            let (holes, unknown) = holes(job, setup.open);
+            let (holes, unknown) = holes(job, open);
             let of_job = JobLayout {
                 kept: kept(&storages),
-                stack: block::stack(&storages),
-                net_devices: nic::devices(root, &storages),
+                stack: block_stack::stack(&storages),
+                net_devices: net_devices::devices(root, &storages),
                 holes,
                 unknown,
             };
@@ -92,9 +96,9 @@ impl Layout {
 
     fn add(&mut self, of_job: &JobLayout, storages: &[TargetStorage]) {
         for device in storages.iter().filter_map(|storage| storage.device.as_ref()) {
-            block::add(&mut self.tops, device);
+            block_stack::add(&mut self.tops, device);
             let mut all = Vec::new();
-            block::add_all(&mut all, device);
+            block_stack::add_all(&mut all, device);
             self.devices.extend(all.into_iter().map(|device| ("block", device.name)));
         }
         if let Kept::Nfs(points) = &of_job.kept {

@@ -51,10 +51,10 @@
 //! `gpuio-watch` samples has clocks, power and memory in addition, and the PCIe rates of GPUs that
 //! no job uses. gpuio's own counters (`own`) begin at 0 with each job and need no snapshot.
 //!
-//! Modules: `collector` (what is stateful), `layout`, `snapshot`, `sampler` and `series` (the
-//! devices during the run), `pcie_meter`; pure: `source` (an evidence source is one file and one
-//! row), `verdict`, `reconcile` (a rule is one function and one row), [`warn`]. Counters cover the
-//! process or a device, never a job.
+//! Modules: `collector` (what is stateful), `layout` (of `block_stack` and `net_devices`),
+//! `snapshot`, `sampler` and `series` (the devices during the run), `pcie_meter`; pure: `source`
+//! (an evidence source is one file and one row), `verdict`, `reconcile` (a rule is one function and
+//! one row), [`warn`]. Counters cover the process or a device, never a job.
 //!
 //! It moves no bytes, starts no workers, judges no speed and prints nothing.
 //!
@@ -62,9 +62,11 @@
 //! in [`Collector::end`], on a sample that is being taken. `gpuio-watch` and `gpuio-pcie` end with
 //! the [`Collector`].
 
+mod block_stack;
 mod collector;
 mod group;
 mod layout;
+mod net_devices;
 mod pcie_meter;
 mod reconcile;
 mod sampler;

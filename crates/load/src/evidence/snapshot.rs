@@ -8,10 +8,10 @@ use gpuio_record::{CacheReading, JobPlan, StorageReading, Watched, WatchedGroup}
 use gpuio_watch::{Counters, Sample, Watcher};
 
 use crate::evidence::OpenFile;
+use crate::evidence::block_stack;
 use crate::evidence::layout::Layout;
 use crate::evidence::pcie_meter::Links;
 use crate::evidence::reconcile::Counted;
-use crate::evidence::source::block;
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const MOST_FILES: usize = 64;
@@ -120,7 +120,7 @@ impl Readings {
             if before.block(&device.name).is_none() {
                 continue;
             }
-            match block::change(before, after, &device.name) {
+            match block_stack::change(before, after, &device.name) {
                 Some(moved) => storage.push(StorageReading {
                     device: device.name.clone(),
                     volatile_cache: device.volatile_cache,

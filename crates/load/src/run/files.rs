@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::RunError;
-use super::verify::salt;
+use super::pattern_keys::salt;
 use gpuio_dataset::held::Targets;
 
 /// The open targets of one worker, in the order of the job's targets that it uses.

@@ -31,8 +31,9 @@ use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::SeriesSampler;
 use super::stonewall;
+use super::task::{Ready, Task};
 use super::total::{self, GroupParts};
-use super::worker::{self, Outcome, Ready, Task};
+use super::worker::{self, Outcome};
 use super::{Means, Ran, RunError, RunObserver, computation, feed, reached, so_far, warn};
 use gpuio_dataset::held::Targets;
 

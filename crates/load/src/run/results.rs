@@ -1,6 +1,7 @@
 //! From what workers returned to a job's result.
 
 use gpuio_base::stat::Tally;
+use gpuio_base::units::per_second;
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FanOutResult,
@@ -11,8 +12,9 @@ use gpuio_record::{
 use super::failures::Failures;
 use super::gate::FirstDone;
 use super::rusage::Usage;
+use super::task::Ready;
 use super::verify::Findings;
-use super::worker::{Outcome, Ready};
+use super::worker::Outcome;
 
 /// Everything known of a job that ran.
 pub(super) struct JobParts<'a> {
@@ -230,11 +232,6 @@ fn fan_out(sum: FanOutResult, reads: &Tally, elapsed_ns: u64) -> FanOutResult {
     let placed_bytes = reads.bytes * u64::from(sum.gpus);
     let placed_bytes_per_s = per_second(placed_bytes, elapsed_ns);
     FanOutResult { placed_bytes, placed_bytes_per_s, ..sum }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
-pub(super) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
-    if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
 }
 
 pub(super) fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {

@@ -8,7 +8,7 @@ use gpuio_record::{
 
 use super::results::{direct, direction, engines};
 use super::sample::SeriesSampler;
-use super::worker::Ready;
+use super::task::Ready;
 
 /// One result for each job of the group by now: what completed after the ramp, its latencies and
 /// the series. Results known only at the end are absent; the job counts as interrupted.

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use gpuio_base::units::per_second;
 use gpuio_io::clock::Nanos;
 use gpuio_record::{JobPlan, Stonewall};
 
 use super::gate::FirstDone;
 use super::peers::Peers;
-use super::results::per_second;
 
 /// No worker moves this much.
 const UNKNOWN: u64 = u64::MAX;

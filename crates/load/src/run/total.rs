@@ -3,13 +3,12 @@
 //! Its rates are over the time in which all jobs of the group ran.
 
 use gpuio_base::stat::{Histogram, LiveTotals};
-use gpuio_base::units::human_ns;
+use gpuio_base::units::{human_ns, per_second};
 use gpuio_io::clock::Nanos;
 use gpuio_record::{
     CpuScope, DirectionResult, DirectionTotal, JobPlan, JobResult, Latency, RunTotals, TimeSpan,
 };
 
-use super::results::per_second;
 use super::rusage::Usage;
 
 /// The facts about a group in addition to the results of its jobs.

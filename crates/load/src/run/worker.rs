@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use gpuio_gpu::Context;
-use gpuio_io::clock::Nanos;
+use gpuio_io::engine;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
-use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{
-    self, CufileDriver, CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters,
-    MappedCounters, PatternBlock, RouteCounters, Via,
+    self, CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters,
+    PatternBlock, RouteCounters, Via,
 };
 use gpuio_record::{
     DirectMode, FanOutResult, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes,
@@ -23,60 +21,12 @@ use super::RunError;
 use super::affinity;
 use super::feed::Feed;
 use super::files::Files;
-use super::gate::{FirstDone, Gate, Stage};
-use super::mapped::Mappings;
-use super::reached::ReachedMap;
-use super::replay::Replay;
+use super::gate::Stage;
+use super::pattern_keys;
+use super::task::{Ready, Routes, Task, Tools};
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
 use super::worker_slot;
-use gpuio_dataset::held::Targets;
-
-/// The inputs of a worker. Everything shared is read-only or atomic.
-pub(super) struct Task<'a> {
-    pub(super) job: &'a JobPlan,
-    pub(super) plan: &'a WorkerPlan,
-    /// Which of the gate's live counters are its own.
-    pub(super) live_index: usize,
-    /// The page that other processes read, where the run has one.
-    pub(super) live_page: Option<&'a LivePage>,
-    pub(super) gate: &'a Gate,
-    /// From the common start until all jobs of the group count.
-    pub(super) all_from_ns: Nanos,
-    pub(super) first_done: &'a FirstDone,
-    /// The group's targets, as they were checked.
-    pub(super) held: &'a Targets,
-    /// Those of all workers of the job.
-    pub(super) job_live: std::ops::Range<usize>,
-    /// The GPU's context, for workers of GPU paths.
-    pub(super) context: Option<Context>,
-    /// The context of the GPU on the route, for workers of paths that have one.
-    pub(super) near: Option<Context>,
-    /// The contexts of the job's other GPUs, for workers of paths that place blocks in all.
-    pub(super) others: Vec<Context>,
-    /// cuFile, for workers of paths that need it.
-    pub(super) cufile: Option<CufileDriver>,
-    /// The parts of each target that timed writes have reached, where they are read back.
-    pub(super) reached_maps: &'a [Arc<ReachedMap>],
-    /// Descriptors shared by all threads of the job, where requested.
-    pub(super) shared_files: Option<Files>,
-    /// The job's mappings for the GPU to read, on paths that have them.
-    pub(super) mappings: Option<&'a Mappings>,
-    /// The samples that it reads, where the job is a training feed.
-    pub(super) feed: Option<&'a Feed>,
-    /// The calls that it repeats, where the job is a replay.
-    pub(super) replay: Option<&'a Replay>,
-}
-
-/// A worker's report once it is ready to start.
-#[derive(Debug, Clone)]
-pub(super) struct Ready {
-    /// Which of the gate's live counters are the worker's, by which answers find their job.
-    pub(super) live_index: usize,
-    pub(super) actual_engine: String,
-    pub(super) steps_down: Vec<String>,
-    pub(super) direct: DirectMode,
-}
 
 /// The results of a worker.
 #[derive(Debug)]
@@ -88,33 +38,6 @@ pub(super) struct Outcome {
     /// Number within the job.
     pub(super) thread: u32,
     pub(super) findings: Option<Findings>,
-}
-
-/// The open parts of a worker.
-pub(super) struct Tools {
-    // The path goes first: it waits for I/Os on the files.
-    pub(super) path: Box<dyn path::Path>,
-    pub(super) files: Files,
-    pub(super) counters: Arc<LegCounters>,
-    /// The view of this worker in `gpuio stats`.
-    pub(super) worker_slot: Option<WorkerSlot>,
-    /// Threads of its engine, by the kernel's numbers.
-    pub(super) helpers: Vec<i32>,
-    routes: Routes,
-    ready: Ready,
-}
-
-/// The counts that each path keeps of the routes that bytes took.
-#[derive(Default)]
-struct Routes {
-    /// Path `routed`.
-    segments: Arc<RouteCounters>,
-    /// Path `fan-out`.
-    fan_out: Arc<FanOutCounters>,
-    /// Paths of gpuio's library core.
-    library: Arc<LibraryCounters>,
-    /// Path `mapped`.
-    mapped: Arc<MappedCounters>,
 }
 
 /// The counters of a worker when the clock stopped.
@@ -371,24 +294,14 @@ fn prefill(
     let len = u32::try_from(block).unwrap_or(u32::MAX);
     let random = job.fill == gpuio_record::Fill::Random;
     let target = files.targets.first().copied().unwrap_or(region.target);
-    let key =
-        if random { verify::random_key(job, task.plan.seed) } else { verify::key(job, target) };
+    let key = if random {
+        pattern_keys::random_key(job, task.plan.seed)
+    } else {
+        pattern_keys::key(job, target)
+    };
     for slot in 0..job.depth {
         let offset = region.place((u64::from(slot) * block) % region.length.max(1));
         path.generate(PatternBlock::new(slot, key, offset, len))?;
     }
     Ok(())
-}
-
-/// Sum of counted bytes of a job's workers until now.
-pub(super) fn counted(task: &Task<'_>) -> u64 {
-    task.gate.live[task.job_live.clone()].iter().map(|live| live.totals().counted_bytes).sum()
-}
-
-/// Index of a direction in pairs of things.
-pub(super) fn side(op: Op) -> usize {
-    match op {
-        Op::Read => 0,
-        Op::Write => 1,
-    }
 }

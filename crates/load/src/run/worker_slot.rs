@@ -4,7 +4,7 @@ use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion};
 use gpuio_watch::page::{Direction, Key, WorkerSlot};
 
-use super::worker::Task;
+use super::task::Task;
 
 /// Offsets and lengths that are multiples of this suit O_DIRECT and cuFile everywhere.
 const GRID: u64 = 4096;

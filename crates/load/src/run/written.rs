@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gpuio_record::{JobPlan, JobResult, VerifyMode, VerifyOutcome};
 
 use super::data::parts;
-use super::verify::salt;
+use super::pattern_keys::salt;
 use gpuio_dataset::held::{Held, Targets};
 use gpuio_dataset::manifest::{Holds, Known};
 use gpuio_dataset::{Identity, ranges};

@@ -1,8 +1,23 @@
-//! Findings of a rule.
+//! Rules and their findings.
 
+use gpuio_record::facts::Machine;
 use serde::Serialize;
 
-use crate::check::Rule;
+/// A rule: a question about the machine, and the function that answers it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Name, as `--only` and `--skip` take it.
+    pub name: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// Why the answer matters for I/O between storage and GPUs.
+    pub why: &'static str,
+    /// The general fix; a finding has the one for the device itself.
+    pub fix: &'static str,
+    pub source: &'static str,
+    /// Evaluates the machine. Returns at least one finding, also when all is well.
+    pub evaluate: fn(&Machine) -> Vec<Found>,
+}
 
 /// How much a finding matters, gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

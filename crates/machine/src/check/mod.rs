@@ -43,8 +43,8 @@ mod verdict;
 pub mod why;
 
 pub use coherent::coherent_links;
-pub use finding::{Finding, Found, Severity};
-pub use rule::{RULES, Rule, check, find};
+pub use finding::{Finding, Found, Rule, Severity};
+pub use rule::{RULES, check, find};
 pub use verdict::{
     About, Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, gpu_of, mount_of, narrow,
     verdict,

@@ -4,38 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::topo::{Knot, KnotKind, Link, Topology, slot};
 use gpuio_record::facts::Machine;
-use serde::Serialize;
 
-use crate::pair::{Given, Pair, nics};
-
-/// A link that several pairs use at the same time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SharedLink {
-    /// Function at its lower end: a switch or a card.
-    pub above: String,
-    /// As it is now; `null` where not known.
-    pub link: Option<Link>,
-    /// The GPUs.
-    pub gpus: Vec<String>,
-    /// On which path bytes meet there.
-    pub when: When,
-    /// The most that could go through it in one direction while all pairs run, in bytes per second:
-    /// as fast as the links of drives and cards allow, each shared evenly by the pairs that have
-    /// it; `null` where one is not known.
-    pub need_bytes_per_second: Option<u64>,
-    /// Whether it carries all of that; `null` where one of the two is not known.
-    pub enough: Option<bool>,
-}
-
-/// On which path bytes meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum When {
-    /// On every path, also directly from drive to GPU.
-    Always,
-    /// Only when bytes go through host memory.
-    ByHostMemory,
-}
+use crate::pair::{Given, Pair, SharedLink, When, nics};
 
 /// A step on the path from the root down to a device.
 #[derive(Debug, Clone, Copy)]

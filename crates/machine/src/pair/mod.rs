@@ -19,6 +19,7 @@
 //! (`Pairing::set_expected`): the two crates do not depend on each other. docs/plan.md has the
 //! reasons.
 
+mod answer;
 mod assign;
 mod distance;
 mod ends;
@@ -34,14 +35,12 @@ mod start;
 mod store;
 mod wanted;
 
+pub use answer::{
+    By, Given, Group, NearNic, NotUsed, Pair, PairExpected, Pairing, Regroup, SharedLink, Start,
+    StoreKind, Unused, When,
+};
 pub use ends::{Ends, ends};
 pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_document, hosts_job_file};
-pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
-pub use nics::{NearNic, Unused};
-pub use pairing::{
-    By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair, second_choice,
-};
-pub use regroup::{Group, Regroup};
-pub use start::Start;
+pub use pairing::{pair, second_choice};
 pub use wanted::{NotHere, Wanted};

@@ -2,32 +2,8 @@
 
 use crate::topo::{Affinity, Class, Device};
 use gpuio_record::facts::{Machine, NicFacts};
-use serde::Serialize;
 
-use crate::pair::Pair;
-
-/// A network card near to a GPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NearNic {
-    /// Name: `mlx5_0`, or the interface.
-    pub name: String,
-    /// Interfaces of the network stack: `ib0`.
-    pub interfaces: Vec<String>,
-    pub class: Class,
-    /// Whether its link is up; `null` where not known.
-    pub up: Option<bool>,
-}
-
-/// A card near to GPUs over which nothing is mounted, while these GPUs have no network mount that
-/// is as near.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unused {
-    /// Name of the card.
-    pub nic: String,
-    pub interfaces: Vec<String>,
-    /// The GPUs.
-    pub gpus: Vec<String>,
-}
+use crate::pair::{NearNic, Pair, Unused};
 
 /// The cards that the topology has as nearest.
 pub(crate) fn near(machine: &Machine, devices: &[Device], row: &Affinity) -> Vec<NearNic> {

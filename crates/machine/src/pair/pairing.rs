@@ -1,153 +1,20 @@
-//! The whole answer.
+//! Pairs GPUs with storage.
 
 use crate::topo::{Class, DeviceKind, Topology};
 use gpuio_base::units::parse_index_list;
 use gpuio_record::Expected;
 use gpuio_record::facts::Machine;
-use serde::Serialize;
 
 use crate::pair::assign::assign;
 use crate::pair::distance::Distance;
-use crate::pair::links::{self, SharedLink};
-use crate::pair::nics::{self, NearNic, Unused};
-use crate::pair::regroup::{self, Regroup};
-use crate::pair::start::{self, Start};
 use crate::pair::store::{Stock, Store, Tier, leaves, stock};
-use crate::pair::{Load, NotHere, Wanted, distance, reason};
+use crate::pair::{
+    Given, NotHere, NotUsed, Pair, PairExpected, Pairing, Start, StoreKind, Wanted, distance,
+    links, nics, reason, regroup, start,
+};
 
 /// Version of [`Pairing`]'s JSON.
 const SCHEMA: u32 = 1;
-
-/// Which storage each GPU should use.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Pairing {
-    /// Version of this form.
-    pub gpuio_plan: u32,
-    pub load: Load,
-    /// One for each GPU, in the driver's order; without GPUs one for each store, to host memory.
-    pub pairs: Vec<Pair>,
-    /// The expected rate of all pairs together while all run; `null` until it was computed.
-    pub total: Option<Expected>,
-    /// Links above switches or cards that several pairs use.
-    pub shared_links: Vec<SharedLink>,
-    /// Arrays that would better be several.
-    pub regroup: Vec<Regroup>,
-    /// Cards near to GPUs whose network mounts use another route.
-    pub unused_nics: Vec<Unused>,
-    /// Storage that no pair uses.
-    pub not_used: Vec<NotUsed>,
-    /// The same with the next kind of storage; `null` unless only that has an expected figure.
-    pub second_choice: Option<Box<Pairing>>,
-    /// Notes, as sentences.
-    pub notes: Vec<String>,
-    /// Processors of the machine that may be used.
-    #[serde(skip)]
-    all_cpus: Option<usize>,
-}
-
-/// A GPU and its storage.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Pair {
-    /// The GPU; `null` for host memory.
-    pub gpu: Option<String>,
-    /// Its PCI address; `null` where not known.
-    pub pci: Option<String>,
-    /// NUMA node of the GPU, or without one of the storage; `null` where not known.
-    pub node: Option<u32>,
-    /// NUMA nodes that the driver calls near to the GPU, where those are several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub near_nodes: Vec<u32>,
-    /// Processors of that node or those nodes, ascending; `null` where not known.
-    pub cpus: Option<Vec<u32>>,
-    /// The stores that its job opens.
-    pub stores: Vec<Given>,
-    /// Where its job opens local storage: the network mounts that it should use otherwise.
-    pub network: Vec<Given>,
-    /// Network cards near to it.
-    pub nics: Vec<NearNic>,
-    /// Why this storage, in one sentence.
-    pub why: String,
-    /// Threads and depth to start with.
-    pub start: Start,
-    /// Its expected rate while all pairs run; `null` until it was computed.
-    pub expected: Option<PairExpected>,
-}
-
-/// The expected rates of a pair.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PairExpected {
-    /// The data path that was assumed.
-    pub by: By,
-    pub expected: Expected,
-}
-
-/// How bytes get from storage to memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// Straight between drive or card and GPU.
-    Direct,
-    /// To host memory, and for a GPU on from there.
-    HostMemory,
-}
-
-/// Storage of a pair.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Given {
-    /// Mount point, or `/dev/NAME`.
-    pub name: String,
-    pub kind: StoreKind,
-    /// Where data files go; `null` for what is opened raw.
-    pub directory: Option<String>,
-    /// Block devices right below, or the kind of file system.
-    pub on: Vec<String>,
-    /// Drives below, by name.
-    pub drives: Vec<String>,
-    /// The card that leads to it.
-    pub nic: Option<String>,
-    /// Rate of that card's fastest port, in Mbit/s; `null` where it is not known.
-    pub nic_megabits: Option<u64>,
-    /// Class of the nearest drive, or of the card; `null` where it is not known.
-    pub class: Option<Class>,
-    pub farthest: Option<Class>,
-    /// Drives of the nearest class.
-    pub near: usize,
-    /// Drives, or cards. A drive with several ways to it counts once.
-    pub of: usize,
-    /// Other GPUs that have it too.
-    pub shared_with: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoreKind {
-    /// A file system on block devices of this machine.
-    Mount,
-    /// A file system that is reached over a network card.
-    NetworkMount,
-    /// An array without a file system.
-    Array,
-    /// A drive without a file system.
-    Drive,
-}
-
-/// Storage that no pair uses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NotUsed {
-    pub name: String,
-    pub why: String,
-}
-
-impl Pair {
-    /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
-    pub(crate) fn node_text(&self) -> String {
-        match (self.node, self.near_nodes.as_slice()) {
-            (Some(node), _) => node.to_string(),
-            (None, []) => "?".to_owned(),
-            (None, several) => gpuio_base::units::format_cpu_list(several),
-        }
-    }
-}
 
 impl Pairing {
     /// Takes in what was reckoned for each pair, in their order, and for all. Where rate and

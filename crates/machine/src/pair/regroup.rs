@@ -4,43 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::topo::{Class, Topology};
 use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
-use serde::Serialize;
 
 use crate::pair::store::{Store, leaves, natural};
-use crate::pair::{PairExpected, distance};
-
-/// An array that would better be several.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Regroup {
-    /// Its kernel name.
-    pub array: String,
-    pub mount: Option<String>,
-    /// Its level, as the kernel names it; `null` where not known.
-    pub level: Option<String>,
-    /// The arrays that should replace it, in the order of their GPUs.
-    pub groups: Vec<Group>,
-    /// Why it should stay as it is all the same.
-    pub hindrance: Option<String>,
-    /// The expected rate of all GPUs together after the change; `null` until it was computed, and
-    /// with a hindrance.
-    pub expected: Option<PairExpected>,
-    /// Commands for a person to run. gpuio never runs any of them. Empty with a hindrance.
-    pub commands: Vec<String>,
-}
-
-/// An array for one group of GPUs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Group {
-    /// Its kernel name; of one drive alone, that drive's.
-    pub device: String,
-    pub mount: Option<String>,
-    /// Block devices that it is made of.
-    pub members: Vec<String>,
-    /// GPUs that should use it.
-    pub gpus: Vec<String>,
-    /// Class of the farthest pair of the two; `null` where one is not known.
-    pub class: Option<Class>,
-}
+use crate::pair::{Group, Regroup, distance};
 
 /// A part of the array with its drives and GPUs, by their indices in the topology.
 #[derive(Debug, Default)]

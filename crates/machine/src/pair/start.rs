@@ -2,9 +2,8 @@
 
 use gpuio_base::units::{format_bytes, human_count, human_ns};
 use gpuio_record::Expected;
-use serde::Serialize;
 
-use crate::pair::{Given, Load, Pair, StoreKind};
+use crate::pair::{Given, Load, Pair, Start, StoreKind};
 
 /// Bytes in flight that keep one NVMe drive busy with large blocks. NVIDIA's "GPUDirect Storage
 /// Benchmarking and Configuration Guide" has 6.5 of 6.8 GB/s from two drives with 8 threads of one
@@ -41,23 +40,6 @@ const DEPTH_HOST: u64 = 8;
 const DEPTH_MOST: u64 = 128;
 /// Threads of one I/O each: the most that the guide's table has.
 const SYNC_THREADS_MOST: u64 = 128;
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Start {
-    /// Threads of the pair, over all of its storage.
-    pub threads: u32,
-    /// I/Os in flight per thread, on paths that take a depth (`host`, `staged`). Path `gather`
-    /// keeps batches of its own in flight, `gds` one I/O per thread.
-    pub depth: u32,
-    /// Threads where each has one I/O in flight and no more, as in `gdsio` (`num_threads`) and on
-    /// path `gds`: so many that all of `in_flight` are used, up to the 128 of NVIDIA's guide.
-    /// Such threads wait in their call, so that there may be more of them than processors.
-    pub sync_threads: u32,
-    /// I/Os in flight that the storage wants of this pair.
-    pub in_flight: u64,
-    /// Where these are from.
-    pub why: String,
-}
 
 /// Sets the start values of all pairs. `all_cpus` is how many there are on all nodes together.
 pub(crate) fn set(pairs: &mut [Pair], load: Load, all_cpus: Option<usize>) {

@@ -8,6 +8,7 @@ use crate::{
     StorageReading, TimeSpan, Verdict, VerifyOutcome,
 };
 use gpuio_base::stat::Histogram;
+use gpuio_base::units::per_second;
 
 use crate::merge::beside::CostSum;
 use crate::merge::series::SeriesSum;
@@ -80,11 +81,6 @@ impl DirectionSum {
             of_ceiling: None,
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
-fn per_second(count: u64, time_ns: u64) -> f64 {
-    if time_ns == 0 { 0.0 } else { count as f64 * 1e9 / time_ns as f64 }
 }
 
 /// Reads or writes of several jobs; rates where there is only one.

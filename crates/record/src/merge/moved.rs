@@ -1,5 +1,7 @@
 //! The bytes that ranks moved while all of them ran; slow ranks.
 
+use gpuio_base::units::per_second;
+
 use crate::{RankJobRates, RankRow, RateOver, Straggler, TimeSpan};
 
 /// Less than this share of the median is slow.
@@ -119,9 +121,7 @@ pub fn rates(job: &str, windows: Windows, parts: &[[(u64, u64); 2]], bytes: u64)
 }
 
 fn over(time_ns: u64, bytes: u64, bytes_bound: u64) -> RateOver {
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
-    let bytes_per_s = if time_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / time_ns as f64 };
-    RateOver { time_ns, bytes, bytes_bound, bytes_per_s }
+    RateOver { time_ns, bytes, bytes_bound, bytes_per_s: per_second(bytes, time_ns) }
 }
 
 /// From the first start to the last, and how well that is known: `started` has for each rank when

@@ -5,7 +5,8 @@ use std::slice;
 
 use crate::call::{call, put};
 use crate::code::{Answer, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE};
-use crate::machine::{Device, Machine};
+use crate::device::Device;
+use crate::machine::Machine;
 use crate::memory::Kind;
 use crate::vmm::{GRANULARITY, Physical};
 

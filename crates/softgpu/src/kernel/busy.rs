@@ -49,6 +49,6 @@ pub(super) fn lasts(memory: &Reach<'_>, args: &[u64]) -> Duration {
 
 /// Multiprocessors with a block; the state has bits for 1024.
 fn at_work(memory: &Reach<'_>, blocks: u64) -> u32 {
-    let sms = memory.machine.config.multiprocessors;
+    let sms = memory.multiprocessors;
     u32::try_from(blocks).unwrap_or(u32::MAX).clamp(1, sms)
 }

@@ -17,7 +17,6 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::Op;
-use crate::api::State;
 use crate::call::DeferredCompletion;
 use crate::clock::Clock;
 use crate::device::Devices;
@@ -25,6 +24,7 @@ use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
 use crate::pool::{Work, WorkOwner};
+use crate::state::State;
 use crate::transferred::Transferred;
 use run::Taken;
 

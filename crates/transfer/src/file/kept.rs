@@ -13,7 +13,7 @@
 //! program's: the more descriptors the program, its libraries and CUDA's driver have, the fewer.
 //! Where the limit is 1024 and nothing else is open, all of 270 files may have one, none of 450.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, StatxFlags};
@@ -68,7 +68,7 @@ impl KeptFd {
             return Err(super::sys::errno());
         }
         // SAFETY: just opened, and not owned elsewhere.
-        let fd = unsafe { super::owned(fd) };
+        let fd = unsafe { owned(fd) };
         let file = file_of(fd.as_raw_fd()).map_err(Errno::raw_os_error)?;
         if file != of.file {
             return Err(libc::EBADF);
@@ -131,7 +131,7 @@ impl Drop for KeptFd {
         // Otherwise the number is the program's.
         if self.is_ours() {
             // SAFETY: this value's own, and not used any more.
-            drop(unsafe { super::owned(self.fd) });
+            drop(unsafe { owned(self.fd) });
         }
     }
 }
@@ -307,6 +307,16 @@ impl Descriptor<'_> {
             Self::Opened(opened) => opened.raw(),
         }
     }
+}
+
+/// Takes ownership of a descriptor that a system call just returned.
+///
+/// # Safety
+///
+/// `fd` is open and not owned elsewhere.
+pub(super) unsafe fn owned(fd: RawFd) -> OwnedFd {
+    // SAFETY: the caller's promise.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 #[cfg(test)]

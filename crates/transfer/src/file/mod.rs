@@ -11,7 +11,7 @@ mod spares;
 mod sys;
 mod write;
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -21,6 +21,7 @@ use crate::fault::{Failed, Fault, FileError};
 use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
+use kept::owned;
 pub(crate) use kept::{Descriptor, are_fixed_too_many, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use reopen::ReopenedFd;
@@ -412,16 +413,6 @@ fn file_type_name(kind: rustix::fs::FileType) -> &'static str {
         FileType::Symlink => "a symbolic link",
         _ => "of an unknown kind",
     }
-}
-
-/// Takes ownership of a descriptor that a system call just returned.
-///
-/// # Safety
-///
-/// `fd` is open and not owned elsewhere.
-unsafe fn owned(fd: RawFd) -> OwnedFd {
-    // SAFETY: the caller's promise.
-    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 #[cfg(test)]

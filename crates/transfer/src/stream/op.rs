@@ -6,16 +6,16 @@ use std::sync::{Arc, OnceLock};
 use gpuio_gpu::{Piece, Shape, most_pieces, pieces};
 
 use super::chunks::Progress;
-use super::pending::{StreamKey, StreamLatency};
+use super::latency::{StreamKey, StreamLatency};
 use super::staging::{PAGE, StagingBuffer};
 use super::workers::StreamWorkers;
 use super::{OnCompletion, Param, Params, ResolvedParams, StreamDevice};
 use crate::Op;
-use crate::api::State;
 use crate::clock::Nanos;
 use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
+use crate::state::State;
 
 /// How many pieces a chunk is split into, unless they would be too short or too long.
 const PIECES: u64 = 4;
@@ -44,6 +44,7 @@ pub(super) enum Method {
 pub(super) struct StreamOp {
     pub(super) state: &'static State,
     pub(super) stream_device: &'static StreamDevice,
+    workers: &'static StreamWorkers,
     /// Its stream, and how fast that reaches transfers.
     pub(super) key: StreamKey,
     pub(super) latency: Arc<StreamLatency>,
@@ -89,7 +90,8 @@ pub(super) struct Resolved {
 
 impl StreamOp {
     pub(super) fn new(
-        (state, stream_device, key): (&'static State, &'static StreamDevice, StreamKey),
+        (state, stream_device): (&'static State, &'static StreamDevice),
+        (workers, key): (&'static StreamWorkers, StreamKey),
         (op, file): (Op, File),
         (method, base): (Method, u64),
         params: Params,
@@ -112,10 +114,11 @@ impl StreamOp {
                 fair.max((chunk / MAX_PIECES).next_power_of_two())
             }
         };
-        let latency = super::workers(state, &method).pending.latency(key);
+        let latency = workers.pending.latency(key);
         Ok(Arc::new(Self {
             state,
             stream_device,
+            workers,
             key,
             created: latency.now(),
             latency,
@@ -150,7 +153,7 @@ impl StreamOp {
     }
 
     pub(super) fn workers(&self) -> &'static StreamWorkers {
-        super::workers(self.state, &self.method)
+        self.workers
     }
 
     /// Whether all parameters are known before the stream reaches the transfer.

@@ -16,7 +16,7 @@ use std::sync::PoisonError;
 
 use rustix::thread::futex;
 
-use super::pending::{PROMPT, PendingOps};
+use super::latency::PROMPT;
 use crate::clock::{Clock, Nanos};
 use crate::idle::IdleThreads;
 use crate::sync::Mutex;
@@ -73,7 +73,8 @@ impl Poller {
     }
 
     /// Waits until the next poll is due, `since` being the last success; true if notified.
-    pub(super) fn wait(&self, since: &Clock, seen: u32, pending: &PendingOps) -> bool {
+    /// `has_none`: there was nothing to poll after the sequence `seen` was read.
+    pub(super) fn wait(&self, since: &Clock, seen: u32, has_none: bool) -> bool {
         let waited = since.now();
         if waited < self.spin_for {
             (0..4).for_each(|_| std::hint::spin_loop());
@@ -84,7 +85,7 @@ impl Poller {
         let pause = futex::Timespec { tv_sec: 0, tv_nsec: pause.cast_signed() };
         // Whoever adds an operation notifies afterwards, so with none there is no reason to poll
         // again.
-        let most = if pending.is_empty() { None } else { Some(&pause) };
+        let most = if has_none { None } else { Some(&pause) };
         self.idle.sleep(seen, most);
         self.sequence() != seen
     }

@@ -3,11 +3,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
-use gpuio_gpu::{DevPtr, DeviceBuf, MemoryKind, Stream, Which};
+use gpuio_gpu::{DevPtr, DeviceBuf, MemoryKind, RawStream, Stream, UserStream, Which};
 
+use super::latency::StreamKey;
 use super::op::StreamOp;
 use super::pending::PendingOps;
 use super::*;
+use crate::Op;
+use crate::api::Transfer;
+use crate::file::File;
 
 pub(super) type Completion = Receiver<(ResolvedParams, Result<Transferred, Fault>)>;
 
@@ -27,7 +31,7 @@ impl Program {
         let settings = Settings { driver, max_piece_bytes, max_active: 3, ..Settings::default() };
         let transfer = Transfer::new(settings);
         let state = transfer.state();
-        let stream_device = state.streams.device(&state.devices, 0).unwrap();
+        let stream_device = transfer.streams().device(&state.devices, 0).unwrap();
         let stream = Stream::new(stream_device.device.context()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let content: Vec<u8> = (0..len as u64).map(|at| (at * at / 7).to_le_bytes()[0]).collect();
@@ -53,11 +57,13 @@ impl Program {
         let on_completion = move |read, outcome| {
             let _ = report.send((read, outcome));
         };
-        let kept = (self.transfer.state(), self.stream_device, StreamKey::of(user));
+        let kept = (self.transfer.state(), self.stream_device);
+        let served = (self.transfer.streams().workers(&method), StreamKey::of(user));
         let request = (Op::Read, self.file.clone());
         let params = self.params();
         (
-            StreamOp::new(kept, request, (method, base), params, Box::new(on_completion)).unwrap(),
+            StreamOp::new(kept, served, request, (method, base), params, Box::new(on_completion))
+                .unwrap(),
             completion,
         )
     }

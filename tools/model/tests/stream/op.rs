@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ResolvedParams;
 use super::chunks::{PieceRange, Progress};
-use super::pending::{StreamKey, StreamLatency};
+use super::latency::{StreamKey, StreamLatency};
 use super::staging::{StagingBuffer, StagingBuffers};
 use super::workers::StreamWorkers;
 use crate::Op;

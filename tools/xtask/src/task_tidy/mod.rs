@@ -13,9 +13,11 @@ use anyhow::{Context as _, bail, ensure};
 mod architecture;
 mod arrows;
 mod calls;
+mod circles;
 mod commands;
 mod examples;
 mod locks;
+mod modules;
 mod prose;
 mod rust;
 mod sentences;
@@ -79,6 +81,7 @@ fn check(
     findings.extend(locks::check(files, packages));
     findings.extend(examples::check(files));
     findings.extend(commands::check(files));
+    findings.extend(circles::check(files));
     for file in files {
         findings.extend(text::check(file, exists));
         findings.extend(sentences::check(file));

@@ -1,5 +1,5 @@
 //! Takes the prose out of files: comments and string literals of Rust sources, paragraphs of
-//! Markdown pages.
+//! Markdown pages; and what is left of a Rust source without its prose.
 //!
 //! The lexer knows as much of Rust as that takes: comments, literals of strings and characters,
 //! and lifetimes. Code in fences of pages and comments is no prose.
@@ -11,12 +11,14 @@ const FENCE: &str = "```";
 
 /// Comments and string literals. A line feed in a string ends a paragraph.
 pub(super) fn of_rust(text: &str) -> Vec<Paragraph> {
-    let mut lexer = Lexer { rest: text, line: 1, prose: Prose::default(), comment: ("", 0) };
-    while !lexer.rest.is_empty() {
-        lexer.step();
-    }
+    let mut lexer = Lexer::read(text);
     lexer.prose.end();
     lexer.prose.all
+}
+
+/// The code, with a blank for each comment and literal of a string or a character.
+pub(super) fn code_of_rust(text: &str) -> String {
+    Lexer::read(text).code
 }
 
 /// Lines of a page outside fences. Headings, list items and rows of tables are paragraphs.
@@ -69,10 +71,20 @@ struct Lexer<'a> {
     prose: Prose,
     /// Marker and line of the last comment.
     comment: (&'static str, usize),
+    code: String,
 }
 
 impl<'a> Lexer<'a> {
-    /// Takes one comment, literal or other character.
+    fn read(text: &'a str) -> Self {
+        let (prose, code) = (Prose::default(), String::with_capacity(text.len()));
+        let mut lexer = Lexer { rest: text, line: 1, prose, comment: ("", 0), code };
+        while !lexer.rest.is_empty() {
+            lexer.step();
+        }
+        lexer
+    }
+
+    /// Takes one comment or literal, or what is before the next.
     fn step(&mut self) {
         let rest = self.rest;
         let hashes =
@@ -98,8 +110,13 @@ impl<'a> Lexer<'a> {
         } else if let Some(length) = character(rest) {
             self.take(length);
         } else {
-            self.take(rest.chars().next().map_or(1, char::len_utf8));
+            // Nothing else begins a comment or a literal.
+            let next = rest.bytes().skip(1).position(|byte| b"/\"'r".contains(&byte));
+            let code = self.take(next.map_or(rest.len(), |at| at + 1));
+            self.code.push_str(code);
+            return;
         }
+        self.code.push(' ');
     }
 
     fn take(&mut self, length: usize) -> &'a str {

@@ -448,3 +448,86 @@ fn pages_may_ask() {
     let pages = ["README.md", "docs/a.md", "docs/a/b.md", "crates/a.md", "docs/a.html"];
     assert_eq!(pages.map(sentences::is_page), [true, true, false, false, false]);
 }
+
+/// The circles among these files of one crate.
+fn circles_of(sources: &[(&str, &str)]) -> Vec<String> {
+    let path = |inside: &str| format!("crates/io/src/{inside}.rs");
+    let files: Vec<File> = sources.iter().map(|(inside, text)| file(&path(inside), text)).collect();
+    circles::check(&files).into_iter().map(|found| found.what).collect()
+}
+
+/// The circles among five files, each of which needs the next; `a` by this code, or not.
+fn circles_by(code: &str) -> Vec<String> {
+    circles_of(&[
+        ("lib", "mod a;\nmod b;\nmod c;\nmod d;\nmod e;\n"),
+        ("a", &format!("{code}\npub(crate) struct A;\n")),
+        ("b", "use crate::c::C;\npub(crate) struct B;\nmacro_rules! bee { () => {} }\n"),
+        ("c", "use super::d::D;\npub(crate) struct C;\n"),
+        ("d", "use crate::e;\npub(crate) struct D;\nfn d() { e::E::new(); }\n"),
+        ("e", "impl E { fn new() { crate::a::A; } }\npub(crate) struct E;\n"),
+    ])
+}
+
+#[test]
+fn a_circle_of_five_files_is_found() {
+    for code in [
+        "use crate::b::B;",
+        "use crate::{c::{self}, b::{B as C}};",
+        "use crate::b;\nfn a(it: &b::B) {}",
+        "use super::b::*;\nfn a(it: B) {}",
+        "fn a() -> crate::b::B { B }",
+        "fn a<'a>() { let _ = ('\"', '\\'', 0..super::b::B); }",
+        "mod inside { use super::super::b::B; }",
+        "#[cfg(test)]\nmod tests { use super::*; }\nuse crate::b::B;",
+        "fn a() { bee!(); }",
+    ] {
+        let found = circles_by(code);
+        assert_eq!(found.len(), 1, "{code}");
+        assert!(found[0].starts_with("5 files need each other"), "{found:?}");
+        assert!(found[0].contains("a.rs, b.rs, c.rs, d.rs, e.rs. A shortest circle: a.rs -"));
+        assert!(
+            found[0].contains("-> c.rs -super::d::D-> d.rs -e::E::new-> e.rs -crate::a::A-> a")
+        );
+    }
+}
+
+#[test]
+fn only_shipped_code_makes_circles() {
+    for code in [
+        "",
+        "use crate::b;",
+        "use std::b::B;",
+        "// use crate::b::B;\n/* crate::b::B */\nconst A: &str = \"crate::b::B\";",
+        "#[cfg(test)]\nuse crate::b::B;",
+        "#[cfg(test)]\nmod tests { use crate::b::B; }",
+        "#[cfg(all(test, unix))]\nfn a(it: crate::b::B) { { it } }",
+    ] {
+        assert_eq!(circles_by(code), Vec::<String>::new(), "{code}");
+    }
+    let four = [("lib", ""), ("a", "use crate::b::B;"), ("b", "use crate::c::C;")];
+    let four = four.into_iter().chain([("c", "use crate::d::D;"), ("d", "use crate::a::A;")]);
+    assert_eq!(circles_of(&four.collect::<Vec<_>>()), Vec::<String>::new());
+}
+
+#[test]
+fn a_module_and_its_parts_are_no_circle() {
+    let parts = ["m/a", "m/b", "m/c", "m/d"];
+    let table = "mod a;\nmod b;\npub use c::Shown;\npub struct Row;\nstatic ALL: [Row; 4] = \
+                 [a::ROW, b::ROW, c::ROW, d::ROW];\n";
+    let part = "use super::Row;\npub const ROW: Row = Row;\npub struct Shown;\n";
+    let mut files = vec![("lib", ""), ("m/mod", table), ("other", "pub struct Other;\n")];
+    files.extend(parts.map(|part_path| (part_path, part)));
+    assert_eq!(circles_of(&files), Vec::<String>::new());
+    // A part needs a file that needs the module, and so all of its parts.
+    files[2].1 = "use crate::m::Row;\npub struct Other;\n";
+    for (_, text) in &mut files[3..] {
+        *text = "use super::Row;\nuse crate::other::Other;\npub const ROW: Row = Row;\n";
+    }
+    let found = circles_of(&files);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("6 files need each other"), "{found:?}");
+    // One of the parts alone, by the name that the module gives it.
+    files[2].1 = "use crate::m::Shown;\npub struct Other;\n";
+    files[5].1 = part;
+    assert_eq!(circles_of(&files), Vec::<String>::new());
+}

@@ -18,14 +18,14 @@ use crate::args::Check;
 use crate::failure::Failure;
 use crate::formats;
 use crate::output::{self, Delivery};
-use crate::ranks;
+use crate::ranks::{self, Role};
 use crate::source;
-use crate::ui::terminal_width;
+use crate::terminal;
 use crate::unused;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     if let Some(name) = &check.explain {
-        output::put(&text::explain(find("--explain", name)?).terminal(terminal_width()))?;
+        output::put(&text::explain(find("--explain", name)?).terminal(terminal::width()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let format = formats::document(check.format.as_deref())?;
@@ -38,9 +38,11 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     let live = check.from.is_empty();
     if live && check.mount.is_none() {
         match ranks::join(None)? {
-            Ok(Some(joined)) => return Ok(hosts::on_ranks(joined, own_machine, &rules, &printed)),
-            Ok(None) => {}
-            Err(code) => return Ok(code),
+            Role::First(joined) | Role::Member(joined) => {
+                return Ok(hosts::on_ranks(joined, own_machine, &rules, &printed));
+            }
+            Role::Alone => {}
+            Role::Ended(code) => return Ok(code),
         }
     }
     let delivery = Delivery::open(&check.save)?;

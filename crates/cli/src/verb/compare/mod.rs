@@ -12,7 +12,7 @@ use crate::args::{Compare, Save};
 use crate::failure::Failure;
 use crate::formats;
 use crate::output::Delivery;
-use crate::ui::terminal_width;
+use crate::terminal;
 
 pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
     let format = formats::document(args.format.as_deref())?;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
     let sides = sides(args, &options)?;
     let comparison = compare(&sides, &options);
     refuse(&comparison)?;
-    delivery.put(&render(&comparison, format, terminal_width()))?;
+    delivery.put(&render(&comparison, format, terminal::width()))?;
     let beyond = comparison.beyond().next().is_some();
     Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }

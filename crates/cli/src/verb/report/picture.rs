@@ -9,7 +9,7 @@ use gpuio_report::set::{Candidate, Origin, Picture, Set, origin};
 
 use crate::args::Report;
 use crate::failure::Failure;
-use crate::session::boot;
+use crate::head::boot;
 use crate::source::{cells, problems, read};
 
 /// The picture that was given, of the machine that was given, or of this machine if it made every

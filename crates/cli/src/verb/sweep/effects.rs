@@ -3,21 +3,38 @@
 //! A key that no point uses is refused before anything runs. The run of a point that does not use a
 //! key does not get it, so that the command in its record can be run by hand.
 
+use std::path::Path;
+
 use gpuio_io::CATALOG;
 use gpuio_job::plan::{AUTO, path_names, unused};
-use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin};
+use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Origin};
 use gpuio_job::sweep::{Axis, Preset};
 
-use super::request::{RANKS, keyed};
 use crate::args::Work;
 use crate::failure::Failure;
+use crate::jobs;
 use crate::ranks::Place;
-use crate::verb::bench;
 
+/// The axis whose values are directories, files or devices.
+pub(super) const TARGET: &str = "target";
+/// The axis whose values are numbers of ranks.
+pub(super) const RANKS: &str = "ranks";
 /// Flags under which keys of a point are given.
 const SET: &str = "--set";
 const VARY: &str = "--vary";
 const LIBRARY: &str = "--cufile-lib";
+
+/// Key and value of a job for a value of an axis.
+pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
+    let value = &jobs::local_gpu(key, value);
+    if key != TARGET {
+        return (key.to_owned(), value.to_owned());
+    }
+    if Path::new(value).is_dir() {
+        return ("directory".to_owned(), spec::one_name(value));
+    }
+    ("filename".to_owned(), spec::one_name(value))
+}
 
 /// Removes the user's keys from the preset's own.
 pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
@@ -40,7 +57,7 @@ pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobS
     let mut job = job.clone();
     for (axis, value) in axes.iter().zip(values).filter(|(axis, _)| axis.key != RANKS) {
         let (key, value) = keyed(&axis.key, value);
-        bench::set(&mut job, &key, &Place::alone().fill(&value), VARY).ok()?;
+        jobs::set(&mut job, &key, &Place::alone().fill(&value), VARY).ok()?;
     }
     Some(job)
 }

@@ -10,7 +10,9 @@ mod directory;
 mod effects;
 mod fall_back;
 mod request;
+mod resolved;
 mod routes;
+mod runs;
 mod table;
 
 use std::process::ExitCode;
@@ -22,33 +24,26 @@ use gpuio_base::units::{human_ns, human_rate};
 use gpuio_job::sweep::{Progress, Step, next, step};
 
 use crate::args::Sweep;
+use crate::child::LOOK;
 use crate::failure::Failure;
 use crate::formats;
 use crate::interrupt;
 use crate::output;
-use crate::ranks::{self, Children};
+use crate::ranks::{self, Children, Role};
 use crate::unused;
 use child::Ended;
 use directory::SweepDirectory;
-use request::ResolvedSweep;
-
-pub(crate) use child::{
-    ChildOf, child_command, die_with_parent, end_of, is_of_a_sweep, is_of_ab, memory, text,
-};
-pub(crate) use directory::DATA;
-
-/// Interval at which a wait checks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(20);
+use resolved::ResolvedSweep;
 
 pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
     match ranks::join(sweep.ranks.timeout()?)? {
-        Ok(Some(joined)) if joined.is_first() => joined.lead(|children| on(children, sweep)),
-        Ok(Some(joined)) => Ok(ranks::serve(joined)),
-        Ok(None) => {
+        Role::First(joined) => joined.lead(|children| on(children, sweep)),
+        Role::Member(joined) => Ok(ranks::serve(joined)),
+        Role::Alone => {
             unused::rank_limits(&sweep.ranks)?;
             on(&Children::alone(), sweep).map(ExitCode::from)
         }
-        Err(code) => Ok(code),
+        Role::Ended(code) => Ok(code),
     }
 }
 

@@ -8,136 +8,22 @@ use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::input;
 use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
 use gpuio_job::sweep::{
-    Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
+    Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, grid, is_route,
 };
 use gpuio_job::workload::preset::Preset as Workload;
 
-use super::directory::Run;
+use super::effects::{RANKS, TARGET, keyed};
 use super::fall_back::fall_back;
+use super::resolved::{ResolvedSweep, Search};
 use super::{effects, routes};
 use crate::args::{Given, Sweep, Vary, Work};
 use crate::failure::Failure;
+use crate::jobs;
 use crate::ranks::Place;
 use crate::unused;
-use crate::verb::{bench, workload};
 
-/// The axis whose values are directories, files or devices.
-const TARGET: &str = "target";
-/// The axis whose values are numbers of ranks.
-pub(super) const RANKS: &str = "ranks";
 /// Bytes per thread by default: too much for a drive's cache, little enough to write quickly.
 const SIZE: &str = "128M";
-
-/// A sweep with all settings resolved.
-#[derive(Debug)]
-pub(super) struct ResolvedSweep {
-    pub(super) name: String,
-    pub(super) directory: PathBuf,
-    pub(super) axes: Vec<Axis>,
-    pub(super) points: Vec<Vec<String>>,
-    /// The requested settings that all points share.
-    job: JobSpec,
-    /// Arguments for `gpuio bench` that all points share.
-    pub(super) base: Vec<String>,
-    /// The job file's text.
-    pub(super) job_file: Option<Vec<u8>>,
-    pub(super) search: Option<Search>,
-    pub(super) rule: Rule,
-    pub(super) order_seed: u64,
-    pub(super) budget: Option<Duration>,
-    pub(super) cool_down: Duration,
-    /// Runtime and ramp of a run that is limited by time.
-    pub(super) each: Option<Duration>,
-    /// State of the page cache before each run.
-    pub(super) cache: &'static str,
-    /// Note about a preset's results.
-    pub(super) note: String,
-    /// Whether the data is in the sweep's directory.
-    pub(super) own_data: bool,
-    /// Number of the GPU through which points of path `routed` copy, if a preset sets it.
-    pub(super) via: Option<String>,
-    /// How many ranks were started, where a launcher did.
-    pub(super) ranks: Option<u32>,
-}
-
-/// A search for the highest load.
-#[derive(Debug)]
-pub(super) struct Search {
-    pub(super) bound: Bound,
-    pub(super) words: String,
-    /// Whether the load is a rate, which has to be reached.
-    pub(super) is_rate: bool,
-    pub(super) from: u64,
-    pub(super) to: u64,
-}
-
-impl Search {
-    /// The lowest and the highest load.
-    fn ends(&self) -> [Vec<String>; 2] {
-        [self.from, self.to].map(|load| vec![load.to_string()])
-    }
-
-    /// How many runs of a load stayed within the limit, and how many did not. A load that could not
-    /// run counts as failed: nothing is known about higher loads. So does a rate that was not
-    /// reached: a queue that grows has low latencies as long as the run is short.
-    pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
-        if ended.is_some_and(|why| !why.contains("settled")) {
-            return Tried { load, within_limit: 0, failed: u32::MAX };
-        }
-        let is_within =
-            |run: &&Run| self.latency(run) <= self.bound_ns() && self.missed(run).is_none();
-        let within_limit = runs.iter().filter(is_within).count();
-        let count = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
-        Tried { load, within_limit: count(within_limit), failed: count(runs.len() - within_limit) }
-    }
-
-    /// The share of its rate that a run reached, where that is too little.
-    pub(super) fn missed(&self, run: &Run) -> Option<f64> {
-        run.short_of_rate.filter(|_| self.is_rate)
-    }
-
-    /// The latency that is limited. If too few I/Os completed for it, the maximum is used if that
-    /// is within the limit, since no percentile is above it; else it is NaN, which is never within
-    /// the limit.
-    pub(super) fn latency(&self, run: &Run) -> f64 {
-        let largest = if run.max_ns <= self.bound_ns() { run.max_ns } else { f64::NAN };
-        if run.limited_ns.is_nan() { largest } else { run.limited_ns }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "no limit of a latency is near 2^53 ns")]
-    pub(super) fn bound_ns(&self) -> f64 {
-        self.bound.ns as f64
-    }
-}
-
-impl ResolvedSweep {
-    /// How many ranks take part in this point; all where the sweep does not vary that.
-    pub(super) fn ranks_of(&self, at: &[String]) -> Option<u32> {
-        let (_, value) = self.axes.iter().zip(at).find(|(axis, _)| axis.key == RANKS)?;
-        value.parse().ok()
-    }
-
-    pub(super) fn varies_ranks(&self) -> bool {
-        self.axes.iter().any(|axis| axis.key == RANKS)
-    }
-
-    /// Arguments for `gpuio` that run this point.
-    pub(super) fn arguments_of(&self, at: &[String]) -> Vec<String> {
-        let mut words = self.base.clone();
-        for (axis, value) in self.axes.iter().zip(at).filter(|(axis, _)| axis.key != RANKS) {
-            let (key, value) = keyed(&axis.key, value);
-            words.extend(["--set".to_owned(), format!("{key}={value}")]);
-        }
-        let routed =
-            self.axes.iter().zip(at).any(|(axis, at)| axis.key == "path" && at == "routed");
-        let mut all = vec!["bench".to_owned()];
-        all.extend(effects::used(words, effects::at(&self.job, &self.axes, at).as_ref()));
-        if let Some(via) = self.via.as_ref().filter(|_| routed) {
-            all.extend(["--set".to_owned(), format!("via_gpu={via}")]);
-        }
-        all
-    }
-}
 
 /// `ranks` is how many a launcher started, where one did.
 pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep, Failure> {
@@ -340,7 +226,7 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
     });
     let flags = given
         .into_iter()
-        .map(|Given { key, value, .. }| (key.replace('-', "_"), bench::local_gpu(key, value)));
+        .map(|Given { key, value, .. }| (key.replace('-', "_"), jobs::local_gpu(key, value)));
     let settings = work.own.cufile.cufile_set.iter().map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (format!("{CUFILE_PREFIX}{}", key.trim()), value.trim().to_owned())
@@ -372,8 +258,8 @@ fn shared(
     keys: &[(String, String)],
 ) -> Result<JobSpec, Failure> {
     let spec = match (workload, job_file) {
-        (Some(workload), _) => workload::parsed(workload)?,
-        (None, Some(path)) => bench::read_jobs(path)?,
+        (Some(workload), _) => jobs::of_preset(workload)?,
+        (None, Some(path)) => jobs::read_jobs(path)?,
         (None, None) => Spec { name: None, jobs: vec![JobSpec::new("job")] },
     };
     let [job] = spec.jobs.as_slice() else {
@@ -386,7 +272,7 @@ fn shared(
     // Values with {rank} are checked as those of rank 0.
     let here = Place::alone();
     for (key, value) in keys {
-        bench::set(&mut job, key, &here.fill(value), "--set")?;
+        jobs::set(&mut job, key, &here.fill(value), "--set")?;
     }
     if job.keep == Some(false) {
         return Err(Failure::Usage(
@@ -435,7 +321,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
         for value in &axis.values {
             let (key, value) = keyed(&axis.key, value);
             let mut job = job.clone();
-            bench::set(&mut job, &key, &Place::alone().fill(&value), "--vary")?;
+            jobs::set(&mut job, &key, &Place::alone().fill(&value), "--vary")?;
             let many = job.paths.as_ref().is_some_and(|paths| paths.len() > 1);
             if many || job.paths.as_ref().is_some_and(|paths| paths.iter().any(|p| p == "all")) {
                 return Err(Failure::Usage(format!(
@@ -445,18 +331,6 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Key and value of a job for a value of an axis.
-pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
-    let value = &bench::local_gpu(key, value);
-    if key != TARGET {
-        return (key.to_owned(), value.to_owned());
-    }
-    if Path::new(value).is_dir() {
-        return ("directory".to_owned(), spec::one_name(value));
-    }
-    ("filename".to_owned(), spec::one_name(value))
 }
 
 fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {

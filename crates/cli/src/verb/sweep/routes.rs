@@ -10,8 +10,8 @@ use gpuio_machine::topo::{Class, Topology};
 
 use crate::args::Work;
 use crate::failure::Failure;
+use crate::jobs;
 use crate::source;
-use crate::verb::bench;
 
 /// The near GPU and a note, besides the axes.
 pub(super) struct Routes {
@@ -29,14 +29,14 @@ pub(super) fn add(
     directory: &Path,
 ) -> Result<Routes, Failure> {
     let mut job = match job_file {
-        Some(path) => bench::read_jobs(path)?.jobs.into_iter().next(),
+        Some(path) => jobs::read_jobs(path)?.jobs.into_iter().next(),
         None => None,
     }
     .unwrap_or_else(|| JobSpec::new("job"));
     let varied = axes.iter().find(|axis| axis.key == "gpu").map(|axis| axis.values.clone());
     let flag = work.written("gpu");
     if let Some(gpu) = flag.or_else(|| varied.as_ref()?.first().map(String::as_str)) {
-        bench::set(&mut job, "gpu", gpu, "--gpu")?;
+        jobs::set(&mut job, "gpu", gpu, "--gpu")?;
     }
     let location = location(axes, work, &job, directory);
     let seen = seen(&location);

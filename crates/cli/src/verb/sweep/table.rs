@@ -10,8 +10,9 @@ use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
 
 use super::Why;
-use super::directory::{Feed, Run, SweepDirectory, axes};
-use super::request::ResolvedSweep;
+use super::directory::{SweepDirectory, axes};
+use super::resolved::ResolvedSweep;
+use super::runs::{Feed, Run};
 use crate::verb::compare;
 
 /// `threads=4 bs=64k`.

@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome;
 use crate::output::Sink;
-use crate::ui::{Progress, terminal_width};
+use crate::terminal;
+use crate::ui::Progress;
 
 /// Utilisation to keep where the workload names none, per cent.
 const LEAST_PERCENT: f64 = 90.0;
@@ -79,7 +80,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
     let Some(record) = best else {
         return Err(Failure::Ran("no run was made".to_owned()));
     };
-    sink.write(&record, terminal_width())?;
+    sink.write(&record, terminal::width())?;
     Ok(ExitCode::from(outcome::report(&record, &[])))
 }
 

@@ -14,6 +14,7 @@ use gpuio_load::run::Permit;
 use crate::args::{Given, Workload};
 use crate::failure::Failure;
 use crate::figures;
+use crate::jobs;
 use crate::output;
 use crate::session::Session;
 use crate::unused;
@@ -115,8 +116,8 @@ fn unknown(name: &str) -> Failure {
 /// The workload with what the flags change.
 fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure> {
     let mut spec = match preset::find(&workload.name) {
-        Some(preset) => parsed(preset)?,
-        None if Path::new(&workload.name).exists() => bench::read_jobs(Path::new(&workload.name))?,
+        Some(preset) => jobs::of_preset(preset)?,
+        None if Path::new(&workload.name).exists() => jobs::read_jobs(Path::new(&workload.name))?,
         None => return Err(unknown(&workload.name)),
     };
     found::files(&mut spec, workload)?;
@@ -124,26 +125,17 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
         for Given { key, value, flag, .. } in workload.work.keys() {
             match (*flag, accelerators) {
                 ("--accelerators", Some(count)) => {
-                    bench::set(job, key, &count.to_string(), flag)?;
+                    jobs::set(job, key, &count.to_string(), flag)?;
                 }
                 ("--accelerators", None) if searches(workload) => {}
-                _ => bench::set(job, key, value, flag)?,
+                _ => jobs::set(job, key, value, flag)?,
             }
         }
         let is_try = searches(workload) && !workload.out.dry_run;
         if is_try && job.pre_read.is_none() && job.invalidate.is_none() {
             // Pages that one try leaves in the page cache would be the next one's storage.
-            bench::set(job, "cache_alike", "1", "--accelerators")?;
+            jobs::set(job, "cache_alike", "1", "--accelerators")?;
         }
     }
     Ok(spec)
-}
-
-/// The jobs of a preset.
-pub(crate) fn parsed(preset: &Preset) -> Result<Spec, Failure> {
-    let name = format!("preset {}", preset.name);
-    gpuio_job::spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Failure::Usage(lines.join("\n       "))
-    })
 }

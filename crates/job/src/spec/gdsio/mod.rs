@@ -8,8 +8,9 @@ pub use error::GdsioError;
 pub use flags::is_flag;
 
 use crate::spec::Origin;
+use crate::spec::dialect::Dialect;
 use crate::spec::job::{JobSpec, Spec};
-use crate::spec::keys::{Dialect, KeyError, apply};
+use crate::spec::keys::{KeyError, apply};
 use flags::{FLAGS, Flag, Takes};
 
 /// A parsed gdsio command line.

@@ -10,9 +10,10 @@ pub use place::At;
 
 use std::sync::Arc;
 
+use crate::spec::dialect::Dialect;
 use crate::spec::gdsio::speak_gdsio;
 use crate::spec::job::{JobSpec, Spec};
-use crate::spec::keys::{Dialect, KeyError, Status, apply, find};
+use crate::spec::keys::{KeyError, Status, apply, find};
 use crate::spec::{Origin, Requested};
 pub use expand::MACHINE as MACHINE_WORDS;
 use expand::expand;

@@ -33,37 +33,12 @@ pub use unused::KeyContext;
 
 use gpuio_record::JobPlan;
 
+use crate::spec::dialect::Dialect;
 use crate::spec::job::{JobSpec, RefusedForWrites};
 use crate::spec::nearest::nearest;
 use crate::spec::value::ValueError;
 use crate::spec::{Origin, Requested};
 pub(crate) use error::full_width;
-
-/// The tool that a key comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// gpuio's own.
-    Native,
-    /// gdsio's flags and configuration files.
-    Gdsio,
-    /// fio's job files.
-    Fio,
-    /// Same spelling and meaning in several.
-    All,
-}
-
-impl Dialect {
-    /// The name as printed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "gpuio",
-            Self::Gdsio => "gdsio",
-            Self::Fio => "fio",
-            Self::All => "all",
-        }
-    }
-}
 
 /// The part of a load that grows with a larger value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

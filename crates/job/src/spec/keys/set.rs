@@ -1,8 +1,8 @@
 //! One setter for each meaning, shared by keys of several dialects.
 
 use super::{Apply, Key, Setter, Status};
+use crate::spec::dialect::Dialect;
 use crate::spec::job::{GpuWhich, JobSpec};
-use crate::spec::keys::Dialect;
 use crate::spec::value;
 
 /// A setter that needs a value.

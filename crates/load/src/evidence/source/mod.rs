@@ -4,26 +4,23 @@
 //! Counters cover the process or a device, never a job. Conclusions about one job of several are
 //! therefore bounded by the group's total: see `share`.
 
-pub(crate) mod block;
+mod block;
 mod cufile_properties;
 mod cufile_stats;
 pub(crate) mod gpu_pcie;
 mod nfs;
-pub(crate) mod nic;
+mod nic;
 mod nvidia_fs;
 mod own;
 mod page_cache;
 mod process_io;
 
-use gpuio_base::units::human_bytes;
 use gpuio_record::{DirectMode, Evidence, HolesReading, JobPlan, JobResult, Proof};
 
 use crate::evidence::group::{Flow, cached, direct_in_force};
 use crate::evidence::layout::JobLayout;
 use crate::evidence::snapshot::Readings;
-use crate::evidence::verdict::{
-    self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share,
-};
+use crate::evidence::verdict::{self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share, size};
 
 pub(crate) struct Source {
     name: &'static str,
@@ -252,11 +249,6 @@ fn actual_path(job: &JobPlan, result: &JobResult) -> String {
         DirectMode::Buffered => "descriptors without O_DIRECT",
     };
     format!("{}, engine {}, {held}", job.path.choice.actual, engines.join("+"))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
-pub(crate) fn size(bytes: u64) -> String {
-    human_bytes(bytes as f64)
 }
 
 #[cfg(test)]

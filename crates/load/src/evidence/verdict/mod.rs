@@ -5,11 +5,11 @@ mod library;
 mod mapped;
 mod share;
 
+use gpuio_base::units::human_bytes;
 use gpuio_io::path::{self, Backend};
 use gpuio_record::{Assessment, Route, Source, Verdict};
 
 use crate::evidence::group::Flow;
-use crate::evidence::source::size;
 pub(crate) use share::{OtherJobs, Share, share};
 
 /// The way of the bytes on a path, by its own construction.
@@ -488,6 +488,11 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
         Source::Holes => format!("{stop}, from holes"),
         Source::Unknown => format!("{stop}, source unknown"),
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+pub(crate) fn size(bytes: u64) -> String {
+    human_bytes(bytes as f64)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! removed at the end unless kept.
 
 mod checked;
+mod error;
 mod together;
 
 use std::borrow::Cow;
@@ -21,45 +22,20 @@ use gpuio_record::{
 
 use gpuio_dataset::held::{Budget, DirEntry, Held, Targets};
 use gpuio_dataset::make::{self, Made, Task};
-use gpuio_dataset::manifest::{self, Holds, Known, Lists, ManifestError};
+use gpuio_dataset::manifest::{self, Holds, Known, Lists};
 use gpuio_dataset::ownership::{Permit, Verdict, Wanted, check_with};
 use gpuio_dataset::scratch::{self, Coming, Owner};
-use gpuio_dataset::{
-    Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
-};
+use gpuio_dataset::{Identity, Looks, MakeError, Progress, Refusal, clean as remove, space};
 use gpuio_job::plan::{SCRATCH, on_own_files};
 use gpuio_job::workload::blocks;
 
 use checked::CheckedTarget;
+pub use error::DataSetError;
 use together::Together;
 
+use super::pattern_keys::salt;
 use super::peers::Peers;
 use super::written::{self, Use, clean, is_left_whole, writers};
-use crate::run::verify::salt;
-
-/// Why the data set is not as the plan needs it.
-#[derive(Debug, thiserror::Error)]
-pub enum DataSetError {
-    /// Targets that may not be used as planned. Nothing was written.
-    #[error("{}", refusal::lines(.0))]
-    Refused(Vec<Refusal>),
-    /// Making files failed; what was half made is gone.
-    #[error(transparent)]
-    Make(#[from] MakeError),
-    /// Processes can't use a file together.
-    #[error("{0}")]
-    Together(String),
-    /// The list of our files could not be kept.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    /// Files of ours could not be removed.
-    #[error("{}", lines(.0))]
-    Clean(Vec<remove::CleanError>),
-}
-
-fn lines<T: ToString>(all: &[T]) -> String {
-    all.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
-}
 
 /// The files of a run.
 pub(super) struct DataSet<'a> {

@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 
 use super::checked::CheckedTarget;
 use super::{DataSetError, wants};
+use crate::run::pattern_keys::salt;
 use crate::run::peers::Peers;
-use crate::run::verify::salt;
 
 /// A client of NFS may see a new file so late; other file systems show it at once.
 const LATE: Duration = Duration::from_secs(65);

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::atomic;
 
 use gpuio_base::stat::Histogram;
+use gpuio_base::units::per_second;
 use gpuio_job::workload::feed::Draws;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
@@ -14,7 +15,6 @@ use super::accelerator::{Accelerated, EpochSeen, MovedSoFar};
 use super::rules::{self, Ruled};
 use super::tier::Tier;
 use super::{Feed, hold};
-use crate::run::results::per_second;
 
 /// The facts besides the accelerators' measurements.
 #[derive(Debug, Clone, Copy)]

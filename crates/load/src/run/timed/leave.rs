@@ -6,7 +6,7 @@ use gpuio_record::NeverStarted;
 
 use super::super::rusage::Usage;
 use super::super::stonewall;
-use super::super::worker::{self, side};
+use super::super::task::side;
 use super::{Loop, Timed};
 
 /// I/Os that were never started are counted one by one up to here.
@@ -57,7 +57,7 @@ impl Loop<'_> {
         if stonewall::is_of(self.task.job) && self.bounds.deadline.is_some() {
             self.task.first_done.wall.miss();
         }
-        self.task.first_done.note(self.last_back, || worker::counted(self.task));
+        self.task.first_done.note(self.last_back, || self.task.counted());
         if self.task.first_done.is_last() {
             self.task.gate.job_done();
         }

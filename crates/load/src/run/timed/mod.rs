@@ -23,12 +23,13 @@ use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 use super::RunError;
 use super::failures::Failures;
 use super::feed::{FeedReader, Step};
+use super::pattern_keys;
 use super::reached::ReachedMap;
 use super::replay::{LaneReader, Look};
 use super::rusage::Usage;
 use super::stonewall;
+use super::task::{Task, Tools, side};
 use super::verify::{self, Findings};
-use super::worker::{Task, Tools, side};
 use super::worker_slot;
 use gpuio_base::pattern::Key;
 use gpuio_job::workload::blocks;
@@ -204,7 +205,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     if let Some(worker_slot) = &mut tools.worker_slot {
         worker_slot.begin(u64::from(job.depth), began + monotonic);
     }
-    let keys = tools.files.targets.iter().map(|&target| verify::key(job, target)).collect();
+    let keys = tools.files.targets.iter().map(|&target| pattern_keys::key(job, target)).collect();
     let slots = job.depth as usize;
     let info = path::find(&job.path.choice.actual).map(|row| &row.info);
     let mut looped = Loop {
@@ -527,7 +528,9 @@ impl Loop<'_> {
         let began = self.task.gate.clock.now();
         let key = match job.fill {
             gpuio_record::Fill::Pattern => self.keys[block.file as usize],
-            gpuio_record::Fill::Random => verify::random_key(job, self.task.plan.seed ^ began),
+            gpuio_record::Fill::Random => {
+                pattern_keys::random_key(job, self.task.plan.seed ^ began)
+            }
         };
         let path = &mut self.tools.path;
         path.generate(PatternBlock::new(slot, key, block.offset, block.len))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use gpuio_base::pattern::{Key, Repeats, Salt, file_key, other_salt, unmix, word};
+use gpuio_base::pattern::{Salt, file_key, other_salt, unmix, word};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Place, Request, Start};
 use gpuio_record::{
@@ -12,29 +12,14 @@ use gpuio_record::{
 };
 
 use super::RunError;
+use super::pattern_keys::{key, salt};
 use super::reached::{Reached, Runs};
-use super::worker::{Task, Tools};
+use super::task::{Task, Tools};
 use gpuio_job::workload::blocks::unit;
 use gpuio_job::workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
 
 /// Mismatches kept.
 const KEPT: usize = 16;
-
-/// The salt of a job's data.
-pub(super) fn salt(job: &JobPlan) -> Salt {
-    let repeats = job.compressible.and_then(|it| Repeats::new(it.percent, it.chunk_bytes));
-    Salt { number: job.salt, repeats: repeats.unwrap_or_default() }
-}
-
-/// A key that no file has, of data that repeats as a job's does.
-pub(super) fn random_key(job: &JobPlan, seed: u64) -> Key {
-    Key { seed, repeats: salt(job).repeats }
-}
-
-/// The key of a target's pattern.
-pub(super) fn key(job: &JobPlan, target: u32) -> Key {
-    file_key(salt(job), job.targets[target as usize].file_number)
-}
 
 /// The findings of one worker.
 #[derive(Debug, Clone, Default)]

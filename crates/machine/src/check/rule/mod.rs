@@ -38,23 +38,7 @@ mod udev;
 
 use gpuio_record::facts::Machine;
 
-use crate::check::finding::{Finding, Found, Severity};
-
-/// A rule: a question about the machine, and the function that answers it.
-#[derive(Debug, Clone, Copy)]
-pub struct Rule {
-    /// Name, as `--only` and `--skip` take it.
-    pub name: &'static str,
-    /// The question that it answers.
-    pub question: &'static str,
-    /// Why the answer matters for I/O between storage and GPUs.
-    pub why: &'static str,
-    /// The general fix; a finding has the one for the device itself.
-    pub fix: &'static str,
-    pub source: &'static str,
-    /// Evaluates the machine. Returns at least one finding, also when all is well.
-    pub evaluate: fn(&Machine) -> Vec<Found>,
-}
+use crate::check::finding::{Finding, Found, Rule, Severity};
 
 /// All rules, in the order in which they run: the hardware's first.
 pub static RULES: &[Rule] = &[

@@ -4,8 +4,7 @@ use gpuio_base::document::{Block, Columns, Look, Section};
 use gpuio_base::units::human_decimal_rate;
 
 use super::together;
-use crate::pair::regroup::Group;
-use crate::pair::{By, PairExpected, Regroup};
+use crate::pair::{By, Group, PairExpected, Regroup};
 
 /// Advice for each array, with the commands as a suggestion.
 pub(super) fn section(all: &[Regroup], section: &mut Section) {

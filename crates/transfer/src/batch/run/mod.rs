@@ -7,13 +7,13 @@ use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, PieceList};
 
 use super::{Entry, Event, uring};
 use crate::Op;
-use crate::api::State;
 use crate::call::{CallRequest, catch_panic};
 use crate::device::Device;
 use crate::device::staging::{List, StagingRing, StagingSlot};
 use crate::fault::{Failed, Fault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use crate::mapped::{MappedFiles, MappedRange};
+use crate::state::State;
 use crate::transferred::Transferred;
 
 /// Most entries of a run.

@@ -143,7 +143,7 @@ impl StreamWorkers {
             let seen = self.poller.sequence();
             if catch_panic(|| self.start_reached()).unwrap_or(true) {
                 since = Clock::start();
-            } else if self.poller.wait(&since, seen, &self.pending) {
+            } else if self.poller.wait(&since, seen, self.pending.is_empty()) {
                 // A thread notified it.
                 since = Clock::start();
             }

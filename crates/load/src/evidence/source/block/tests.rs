@@ -1,8 +1,9 @@
 use gpuio_host::Root;
 use gpuio_host::block::{self, BlockSample};
-use gpuio_record::facts::DeviceNumber;
+use gpuio_record::facts::{BlockFacts, DeviceNumber};
 
 use super::*;
+use crate::block_stack::{add, add_leaves};
 
 fn device(name: &str, minor: u32, kind: BlockKind, members: Vec<BlockFacts>) -> BlockFacts {
     let device = DeviceNumber { major: 259, minor };

@@ -1,6 +1,9 @@
+use gpuio_host::Root;
 use gpuio_host::interface_io::InterfaceSample;
+use gpuio_record::facts::MountFacts;
 
 use super::*;
+use crate::net_devices::devices_of;
 
 const ROUTES: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n\
                       eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\n\

@@ -1,0 +1,81 @@
+//! Jobs out of job files, presets and flags.
+
+use std::path::Path;
+
+use gpuio_host::{Root, input};
+use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Spec};
+use gpuio_job::workload::preset::Preset;
+use gpuio_objects::environment;
+
+use crate::args::Given;
+use crate::failure::Failure;
+use crate::ranks::Place;
+
+/// Sets every flag on a job, as the key of the same name in a job file would, with `{rank}`,
+/// `{local_rank}` and `{host}` in values; `--gpu local` is the GPU of the local rank.
+pub(crate) fn override_at(job: &mut JobSpec, keys: &[Given], place: &Place) -> Result<(), Failure> {
+    keys.iter().try_for_each(|Given { key, value, flag, .. }| {
+        set(job, key, &place.fill(&local_gpu(key, value)), flag)
+    })
+}
+
+/// The value of a flag; `local` as a GPU is that of the local rank.
+pub(crate) fn local_gpu(key: &str, value: &str) -> String {
+    match (key, value) {
+        ("gpu", "local") => "{local_rank}".to_owned(),
+        ("gpu", "software:local") => "software:{local_rank}".to_owned(),
+        (_, value) => value.to_owned(),
+    }
+}
+
+pub(crate) fn set(
+    job: &mut JobSpec,
+    key: &str,
+    value: &str,
+    flag: &'static str,
+) -> Result<(), Failure> {
+    spec::apply(job, key, value, Origin::Flag(flag))
+        .map_err(|error| Failure::Usage(format!("{flag}: {error}")))
+}
+
+/// Reads a job file; `${NAME}` comes from the environment.
+pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
+    read_jobs_at(path, &Place::alone())
+}
+
+/// The same with `{rank}`, `{local_rank}` and `{host}`, and with the sections `[place …]` of this
+/// process.
+pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
+    let name = path.display().to_string();
+    let text = input::read(path, input::MOST_WRITTEN)
+        .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
+    let env = |name: &str| match MACHINE_WORDS.contains(&name) {
+        true => number_of_machine(name),
+        false => environment::text(name),
+    };
+    let at = At { host: &place.host, local_rank: place.local_rank };
+    spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Usage(lines.join("\n       "))
+    })
+}
+
+/// The value of fio's words for numbers of the machine.
+fn number_of_machine(word: &str) -> Option<String> {
+    let host = || gpuio_host::collect(&Root::live());
+    Some(match word {
+        "$ncpus" => host().cpu.online?.len().to_string(),
+        "$pagesize" => rustix::param::page_size().to_string(),
+        "$mb_memory" => (host().memory.total_bytes? >> 20).to_string(),
+        _ => return None,
+    })
+}
+
+/// The jobs of a preset.
+pub(crate) fn of_preset(preset: &Preset) -> Result<Spec, Failure> {
+    let name = format!("preset {}", preset.name);
+    spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Usage(lines.join("\n       "))
+    })
+}

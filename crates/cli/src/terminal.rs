@@ -1,0 +1,16 @@
+//! The terminal on standard output.
+
+use std::io::IsTerminal;
+
+use gpuio_objects::environment;
+
+/// Width of the terminal on standard output, by `COLUMNS` or as it says itself; 120 if it is none.
+pub(crate) fn width() -> u16 {
+    const PLAIN: u16 = 120;
+    if !std::io::stdout().is_terminal() {
+        return PLAIN;
+    }
+    let given = environment::text("COLUMNS").and_then(|columns| columns.parse().ok());
+    let own = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
+    given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(80))
+}

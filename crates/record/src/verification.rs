@@ -1,0 +1,89 @@
+//! The findings of a verification.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The findings of the verification.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyOutcome {
+    /// The data that was checked.
+    #[serde(default)]
+    pub subject: VerifySubject,
+    /// Blocks left in memory by the timed load itself that were checked.
+    pub timed_blocks: u64,
+    /// Bytes of those.
+    pub timed_bytes: u64,
+    /// Blocks checked by the pass after the clock.
+    pub pass_blocks: u64,
+    /// Bytes of those.
+    pub pass_bytes: u64,
+    /// Bytes that no timed write had reached, and that were given their pattern afterwards, so that
+    /// the file can be verified by later runs. They were not read back.
+    #[serde(default)]
+    pub filled_bytes: u64,
+    /// Bytes of which those of the pass are a random sample, because the time for it was limited
+    /// and ended; absent where all were checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_of_bytes: Option<u64>,
+    /// Where blocks were checked: `GPU memory, by a kernel` or `host memory, by the CPU`.
+    pub checked_in: String,
+    /// Blocks with at least one wrong word.
+    pub bad_blocks: u64,
+    /// Wrong 8-byte words in all.
+    pub bad_words: u64,
+    /// The first mismatches, at most 16.
+    pub mismatches: Vec<VerifyMismatch>,
+    /// I/Os of the pass that failed.
+    pub failed: u64,
+    /// Whether it ran to its end (an interrupt cuts it short).
+    pub complete: bool,
+}
+
+/// The data that a verification checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifySubject {
+    /// Not recorded: the record is older than this field.
+    #[default]
+    #[serde(alias = "unsaid")]
+    Unspecified,
+    /// The data of reads: those of the timed load and, after the clock, the data set read again.
+    Reads,
+    /// The data of timed reads; the job's writes were not read back.
+    TimedReads,
+    /// The data of timed writes, read back after the clock.
+    TimedWrites,
+    /// Data that was written anew after the clock; the timed writes were not verified.
+    Rewritten,
+}
+
+impl VerifyOutcome {
+    /// Whether it ran to its end and found nothing wrong.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.bad_blocks == 0 && self.failed == 0 && self.complete
+    }
+}
+
+/// One wrong block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyMismatch {
+    /// File or device.
+    pub path: String,
+    /// Byte offset of the first wrong word.
+    pub offset: u64,
+    /// The word that belongs there, as hexadecimal.
+    pub expected: String,
+    /// The word found.
+    pub found: String,
+    /// Wrong words in the block.
+    pub bad_words: u64,
+    /// `file` or `gpu`, or `unknown`.
+    pub leg: String,
+    /// The GPU, by the driver's index, if the block is wrong in its memory alone, which the bytes
+    /// reached by way of another GPU (path `fan-out`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<u32>,
+    /// Where in the file (of the same job) the found word belongs, when it belongs anywhere.
+    pub found_belongs_at: Option<String>,
+}
