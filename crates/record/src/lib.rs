@@ -26,6 +26,7 @@ mod result;
 mod steady;
 mod sum;
 mod sweep;
+mod timing;
 mod totals;
 mod warning;
 mod watched;

@@ -58,7 +58,7 @@ use crate::spec::{JobSpec, Spec};
 
 pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
-pub use defaults::REFUSES_DIRECT;
+pub use defaults::{REFUSES_DIRECT, whole_time_ns};
 pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
 pub use layout::on_own_files;
 pub use mapped::mapped_parts;

@@ -81,14 +81,13 @@ impl SeriesSampler {
         start: Nanos,
         interval_ns: u64,
     ) -> SeriesSampler {
-        let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
         let bytes = |job: &JobPlan| match (&job.feed, &job.replay) {
             (_, Some(replay)) => Some(replay.read_bytes.saturating_add(replay.written_bytes)),
             (Some(feed), _) => Some(Shape::new(feed).epoch_bytes().saturating_mul(feed.epochs)),
             (None, None) => Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads))),
         };
         let series = |(job, range): (&JobPlan, &Range<usize>)| {
-            let from = start + job.start_delay_ns + job.ramp_ns;
+            let from = start + job.measured_from_ns();
             JobSeries {
                 live: range.clone(),
                 from,
@@ -103,7 +102,7 @@ impl SeriesSampler {
             interval_ns,
             last_at: start,
             next_at: start + interval_ns,
-            expected_ns: jobs.iter().map(length).max().flatten(),
+            expected_ns: jobs.iter().map(JobPlan::time_over_ns).max().flatten(),
             expected_bytes: jobs
                 .iter()
                 .try_fold(0_u64, |sum, job| Some(sum.saturating_add(bytes(job)?))),
