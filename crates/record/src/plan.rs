@@ -447,12 +447,13 @@ pub enum Arrivals {
 }
 
 /// O_DIRECT or page cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DirectMode {
     /// Opened with O_DIRECT.
     Direct,
     /// Through the page cache.
+    #[default]
     Buffered,
 }
 
