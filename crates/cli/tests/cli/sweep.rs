@@ -104,6 +104,27 @@ fn what_makes_no_sense_is_reported_before_anything_is_made() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+/// A row for each point, in the order of the runs.
+#[test]
+fn the_points_have_the_formats_of_results() {
+    let dir = scratch();
+    let line = "sweep --vary threads=1,2 --vary bs=4k,8k --order-seed 7 --dry-run --format";
+    let csv = gpuio(dir.path(), &format!("{line} csv")).exits(0).out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("run,threads,bs", 5), "{csv}");
+    let page = gpuio(dir.path(), &format!("{line} json")).exits(0).json();
+    let table = page["sections"][0]["blocks"].as_array().unwrap();
+    let rows = table.iter().find_map(|block| block["rows"].as_array()).unwrap();
+    let row = |row: &Value| {
+        let [threads, bs] = ["threads", "bs"].map(|key| row[key].as_str().unwrap().to_owned());
+        format!("{},{threads},{bs}", row["run"])
+    };
+    assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), lines[1..]);
+    let mut points: Vec<&str> = lines[1..].iter().map(|line| &line[2..]).collect();
+    points.sort_unstable();
+    assert_eq!(points, ["1,4k", "1,8k", "2,4k", "2,8k"]);
+}
+
 /// 4 to 128 threads by cuFile, as in NVIDIA's guide; where that can't run, what can, and that is
 /// said.
 #[test]

@@ -28,7 +28,7 @@ const IMAGES: [&str; 3] = ["squashfs", "iso9660", "erofs"];
 const MOUNTS: usize = 12;
 
 pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
-    let format = formats::document(args.format.as_deref())?;
+    let format = formats::saved(args.format.as_deref(), &args.save)?;
     match args.pid {
         Some(pid) => process::run(pid, format, Delivery::open(&args.save)?),
         None => of_machine(args, format),
