@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use gpuio_base::units::shell_word;
 use gpuio_document::{Format, json_of};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
@@ -279,7 +280,7 @@ fn next(why: &ProcessWhy) -> Vec<String> {
         ));
     }
     let mount =
-        why.mounts.first().map(|mount| format!(" --mount {}", super::quoted(&mount.mount_point)));
+        why.mounts.first().map(|mount| format!(" --mount {}", shell_word(&mount.mount_point)));
     next.push(format!(
         "gpuio why{}   (the machine, without the process)",
         mount.unwrap_or_default()
