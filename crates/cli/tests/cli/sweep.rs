@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{Ran, TIMEOUT, command, finish, gpuio, scratch, wait, words};
+use crate::tool::{Ran, command, finish, gpuio, scratch, until, wait, words};
 
 fn sweep_json(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
@@ -420,7 +420,7 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
         .spawn()
         .unwrap();
     let folder = dir.path().join("s");
-    until(|| folder.join("data/gpuio.0").exists());
+    until("it never came", || folder.join("data/gpuio.0").exists());
     gpuio(dir.path(), &format!("{line} --runtime 600s"))
         .exits(2)
         .prints(&["another sweep is running"]);
@@ -434,14 +434,6 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
         !names.iter().any(|name| name.contains("running") || name.contains("draft")),
         "{names:?}"
     );
-}
-
-fn until(done: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < TIMEOUT, "it never came");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Command lines of living processes that name this folder.
@@ -493,7 +485,7 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
         child.wait().unwrap();
         kills += 1;
         assert!(kills < 200, "it makes no progress");
-        until(|| living(&folder) == 0);
+        until("it never came", || living(&folder) == 0);
         let now = records(&folder);
         for (name, text) in &seen {
             assert_eq!(now.get(name), Some(text), "{name} was lost or made again");
