@@ -95,12 +95,6 @@ impl Change {
         let each = self.of(each).filter(|each| *each > 0.0)?;
         Some(self.of(key)? / each)
     }
-
-    /// Length of the interval.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        self.seconds
-    }
 }
 
 /// How a figure is shown.
