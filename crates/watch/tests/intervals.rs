@@ -2,20 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests")]
 
-use std::path::Path;
-
 use gpuio_host::Root;
 use gpuio_record::facts::{BlockDevice, BlockFacts, BlockKind, DeviceNumber, Machine, NumaNode};
+use gpuio_testkit::tree::put;
 use gpuio_watch::{Interval, PROBES, Sample, Selection, Watcher, openmetrics, print, select};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
-
-fn put(root: &Path, name: &str, text: &str) {
-    let path = root.join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
 
 /// The first sums of all files are 0 but for what comes from before.
 fn tree(disks: &str, later: bool) -> tempfile::TempDir {

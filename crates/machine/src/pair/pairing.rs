@@ -1,6 +1,6 @@
 //! The whole answer.
 
-use crate::topo::{Class, DeviceKind, Topology};
+use crate::topo::{Class, DeviceKind, Topology, node_text};
 use gpuio_base::units::parse_index_list;
 use gpuio_record::Expected;
 use gpuio_record::facts::Machine;
@@ -141,11 +141,7 @@ pub struct NotUsed {
 impl Pair {
     /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
     pub(crate) fn node_text(&self) -> String {
-        match (self.node, self.near_nodes.as_slice()) {
-            (Some(node), _) => node.to_string(),
-            (None, []) => "?".to_owned(),
-            (None, several) => gpuio_base::units::format_cpu_list(several),
-        }
+        node_text(self.node, &self.near_nodes)
     }
 }
 
