@@ -385,7 +385,8 @@ fn range(text: &str) -> Option<(u32, u8, u8)> {
     Some((u32::from_str_radix(domain, 16).ok()?, bus(first)?, bus(last)?))
 }
 
-fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
+/// Domain and bus of a PCI address.
+pub(crate) fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
     let mut parts = address.split(':');
     let domain = u32::from_str_radix(parts.next()?, 16).ok()?;
     Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use gpuio_record::facts::PciFacts;
 
+use crate::hwloc::domain_and_bus;
 use crate::merge::function;
 use crate::{CaptureError, Kind, MOST_FUNCTIONS, lines, merge};
 
@@ -147,12 +148,6 @@ fn adopt(found: &mut [PciFacts]) {
             one.host_bridge.clone_from(root);
         }
     }
-}
-
-fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
-    let mut parts = address.split(':');
-    let domain = u32::from_str_radix(parts.next()?, 16).ok()?;
-    Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))
 }
 
 #[derive(Clone, Copy)]

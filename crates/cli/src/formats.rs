@@ -1,8 +1,11 @@
 //! Formats of verbs: those of every document, and a verb's own.
 
+use std::path::Path;
+
 use gpuio_base::document::{Document, FORMATS, Format};
 use gpuio_report::format::FORMATS as RECORDS;
 
+use crate::args::Save;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -26,19 +29,51 @@ pub(crate) fn names(own: &[&'static str]) -> Vec<&'static str> {
 
 /// The format of this name, text if there is none.
 pub(crate) fn find(name: Option<&str>, own: &[&'static str]) -> Result<Wanted, Failure> {
-    let name = name.unwrap_or("text");
-    match own.iter().find(|own| **own == name) {
-        Some(own) => Ok(Wanted::Own(own)),
-        None => gpuio_base::document::find(name)
-            .map(Wanted::Document)
-            .ok_or_else(|| unknown(name, &names(own))),
-    }
+    let wanted = name.and_then(|name| own.iter().find(|own| **own == name));
+    wanted.map_or_else(|| of_document(name, own).map(Wanted::Document), |own| Ok(Wanted::Own(own)))
 }
 
 /// The same for a verb that has none of its own.
 pub(crate) fn document(name: Option<&str>) -> Result<&'static Format, Failure> {
+    of_document(name, &[])
+}
+
+fn of_document(name: Option<&str>, own: &[&'static str]) -> Result<&'static Format, Failure> {
     let name = name.unwrap_or("text");
-    gpuio_base::document::find(name).ok_or_else(|| unknown(name, &names(&[])))
+    gpuio_base::document::find(name).ok_or_else(|| unknown(name, &names(own)))
+}
+
+/// The same for a verb's output, which may be a file.
+pub(crate) fn saved(name: Option<&str>, save: &Save) -> Result<&'static Format, Failure> {
+    document(of_file(name, save.output.as_deref(), &[])?)
+}
+
+/// Endings of files and formats that documents do not have: of records, whose plan is a job file.
+pub(crate) const RECORD_FILES: &[(&str, &str)] = &[("ini", "plan")];
+
+/// The name of the format of an output: the one that was requested, else what the ending of the
+/// file's name says, of `own` endings first. Both must agree, but a text file may hold any format.
+pub(crate) fn of_file<'n>(
+    requested: Option<&'n str>,
+    path: Option<&Path>,
+    own: &[(&str, &'n str)],
+) -> Result<Option<&'n str>, Failure> {
+    let Some(path) = path else { return Ok(requested) };
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let said = match own.iter().find(|(own, _)| *own == ending) {
+        Some((_, name)) => Some(*name),
+        None => gpuio_base::document::by_extension(ending).map(|format| format.name),
+    };
+    match (requested, said) {
+        (Some(format), Some(name)) if format != name && name != "text" => {
+            Err(Failure::Usage(format!(
+                "--format {format} -o {}: the file's name says {name}; give it another ending, or \
+                 leave --format out",
+                path.display()
+            )))
+        }
+        _ => Ok(requested.or(said)),
+    }
 }
 
 /// No format has this name.

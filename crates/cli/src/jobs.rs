@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use gpuio_guard::objects::environment;
 use gpuio_host::{Root, input};
 use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Spec};
 use gpuio_job::workload::preset::Preset;
-use gpuio_objects::environment;
 
 use crate::args::Given;
 use crate::failure::Failure;

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gpuio_io::CATALOG;
 use gpuio_guard::objects::environment;
 use gpuio_guard::outfile::{Directory, Draft, Identity};
+use gpuio_io::CATALOG;
 use gpuio_record::{Plan, Record};
 use rustix::fs::{FlockOperation, Mode, flock};
 

@@ -56,20 +56,11 @@ impl Sink {
             unused::evidence(out, row.on_demand)?;
             return Ok(Sink { stdout: Some(row), evidence, per_rank: false, file: None });
         };
-        let row = match named {
-            Some(row) => row,
-            None => find(by_extension(path).unwrap_or("json"))?,
-        };
+        let requested = named.map(|row| row.name);
+        let name = formats::of_file(requested, Some(path), formats::RECORD_FILES)?;
+        let row = find(name.unwrap_or("json"))?;
         let stdout = if out.quiet { None } else { Some(screen) };
         unused::evidence(out, stdout.is_some() || row.on_demand)?;
-        if let Some(name) = other_format(path, row) {
-            return Err(Failure::Usage(format!(
-                "--format {} -o {}: the file's name says {name}; give it another ending, or leave \
-                 --format out",
-                row.name,
-                path.display()
-            )));
-        }
         let file = Some((Output::begin("-o", path, Replace::forced(out.force))?, row));
         Ok(Sink { stdout, evidence, per_rank: false, file })
     }
@@ -121,19 +112,6 @@ impl Sink {
         }
         Ok(Some(path))
     }
-}
-
-/// The format that the ending of a file's name says.
-fn by_extension(path: &Path) -> Option<&'static str> {
-    match path.extension()?.to_str()? {
-        "ini" => Some("plan"),
-        other => gpuio_base::document::by_extension(other).map(|format| format.name),
-    }
-}
-
-/// The format that a file's name says, if it is not the one that is written. Text may hold any.
-fn other_format(path: &Path, row: &Row) -> Option<&'static str> {
-    by_extension(path).filter(|name| *name != row.name && *name != "text")
 }
 
 /// The text of a verb, on its way to standard output or to a file that was checked before the work.

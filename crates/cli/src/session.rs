@@ -11,9 +11,9 @@ use gpuio_job::workload::replay::Script;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_machine::flow::Figures;
-use gpuio_watch::page::{LivePage, LivePageRoot};
 use gpuio_record::facts::{HostFacts, Machine};
 use gpuio_record::{EndedHow, JobExpected, JobPlan, JobResult, Plan, Record};
+use gpuio_watch::page::{LivePage, LivePageRoot};
 
 use crate::args::CufileFlags;
 use crate::cufile::{self, Cufile, Trial, UNTRIED};

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 /// Width of the terminal on standard output, by `COLUMNS` or as it says itself; 120 if it is none.
 pub(crate) fn width() -> u16 {

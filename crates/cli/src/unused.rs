@@ -133,8 +133,8 @@ pub(crate) fn show(show: &Show, row: &format::Row) -> Result<(), Failure> {
     evidence_of(show.evidence, row.on_demand)
 }
 
-pub(crate) fn check(check: &Check) -> Result<(), Failure> {
-    let json = check.format.as_deref() == Some("json");
+pub(crate) fn check(check: &Check, format: &str) -> Result<(), Failure> {
+    let json = format == "json";
     let not_named = |rule: &String| !check.only.is_empty() && !check.only.contains(rule);
     refuse(&[
         ("--all", check.all && json, "JSON lists every rule by itself; leave it out"),
@@ -209,11 +209,6 @@ pub(crate) fn figures(figures: &FigureFlags, shown: bool) -> Result<(), Failure>
 pub(crate) fn sweep(vary: &Vary) -> Result<(), Failure> {
     let search = vary.latency_target.is_some();
     refuse(&[
-        (
-            "--format",
-            vary.dry_run && vary.format.is_some(),
-            "--dry-run prints the points; leave one out",
-        ),
         (
             "--over",
             vary.over.is_some() && !search,

@@ -5,9 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpuio_gpu::{Driver, GpuError, MapError, Which};
-use gpuio_transfer::{
-    Fault, FileError, LocationError, MappingError, cancellation_point, uncancelled,
-};
+use gpuio_transfer::{Fault, FileError, MappingError, cancellation_point, uncancelled};
 
 /// The driver's code for a GPU that it does not have (`CUDA_ERROR_INVALID_DEVICE`, CUDA driver API
 /// manual).
@@ -59,14 +57,6 @@ impl Failure {
             _ => libc::EIO,
         };
         Self::new(errno, error.to_string())
-    }
-
-    /// Why an address is not known.
-    pub(crate) fn of_location(error: &LocationError) -> Self {
-        match error {
-            LocationError::Gpu(error) => Self::of_gpu(error),
-            error => Self::new(libc::EPERM, error.to_string()),
-        }
     }
 
     /// Why a transfer failed.

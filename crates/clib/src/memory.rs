@@ -295,7 +295,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_read(
         let file = file(fd).map_err(named)?;
         let address = address.expose_provenance() as u64;
         let location =
-            transfer().locate(address).map_err(|error| named(Failure::of_location(&error)))?;
+            transfer().locate(address).map_err(|error| named(Failure::of_gpu(&error)))?;
         // SAFETY: the caller's promise.
         let done = unsafe { transfer().call(Op::Read, &file, location, address, len, offset) };
         let done = done.map_err(|fault| named(Failure::of_fault(&fault)))?;

@@ -13,8 +13,6 @@ pub(crate) const UNSUPPORTED_LIMIT: c_int = 5003;
 pub(crate) const IO_NOT_SUPPORTED: c_int = 5008;
 /// The CUDA driver failed; its own code is in the second field.
 pub(crate) const CUDA_DRIVER_ERROR: c_int = 5011;
-/// An address that neither CUDA nor the kernel knows.
-pub(crate) const CUDA_POINTER_INVALID: c_int = 5012;
 /// The range leaves the memory that its base lies in.
 pub(crate) const CUDA_POINTER_RANGE_ERROR: c_int = 5014;
 /// The memory is of another context than the stream.

@@ -4,20 +4,21 @@ use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
 use gpuio_base::trace::{Call, Within};
+use gpuio_gpu::GpuError;
 use gpuio_transfer::{
-    Fault, File, FileError, LocationError, MemoryLocation, Op, RouteBytes, Transfer, Transferred,
+    Fault, File, FileError, MemoryLocation, Op, RouteBytes, Transfer, Transferred,
 };
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::abi::Handle;
 use crate::buffers::Buffer;
 use crate::code::{
-    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_INVALID, CUDA_POINTER_RANGE_ERROR,
-    Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
-    INVALID_FILE_TYPE, INVALID_VALUE,
+    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_RANGE_ERROR, Failure, GETNEWFD_FAILED,
+    HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG, INVALID_FILE_TYPE,
+    INVALID_VALUE,
 };
 use crate::direct::{self, NvidiaFile, ShortTransfer};
-use crate::library::Library;
+use crate::library::{CUDA_NOT_INITIALIZED, Library};
 use crate::live_page;
 use crate::log::{self, Level};
 use crate::recorder::{self, Origin};
@@ -26,8 +27,6 @@ use crate::stats::{CompletedCall, CountedOp};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
 const ALIGNMENT: u64 = 4096;
-/// The CUDA driver's code in a child of fork(2).
-const CUDA_NOT_INITIALIZED: c_int = 3;
 
 /// A registered file.
 #[derive(Debug)]
@@ -322,11 +321,7 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
     }
 }
 
-pub(crate) fn location_failure(error: &LocationError) -> Failure {
+pub(crate) fn location_failure(error: &GpuError) -> Failure {
     log::line(Level::Error, || error.to_string());
-    match error {
-        LocationError::Gpu(error) => Failure::Cuda(error.code),
-        LocationError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),
-        _ => CUDA_POINTER_INVALID.into(),
-    }
+    Failure::Cuda(error.code)
 }

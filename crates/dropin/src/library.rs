@@ -24,7 +24,7 @@ use crate::log::{self, Level};
 use crate::stats::Stats;
 
 /// The CUDA driver's codes for reasons why it can't be loaded.
-const CUDA_NOT_INITIALIZED: c_int = 3;
+pub(crate) const CUDA_NOT_INITIALIZED: c_int = 3;
 const CUDA_NO_DEVICE: c_int = 100;
 const CUDA_NOT_FOUND: c_int = 500;
 

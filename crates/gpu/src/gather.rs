@@ -32,10 +32,6 @@ const MODEST_SHARE: u32 = 8;
 /// The least and the greatest result of [`GatherKernel::piece_len`], in bytes.
 const PIECES: (u64, u64) = (4 << 10, 64 << 10);
 
-/// The piece that one block of 256 threads moves in a single round of loads, in bytes: the size
-/// to cut blocks into where [`GatherKernel::piece_len`] can't be called.
-pub const PIECE_LEN: u64 = 16 << 10;
-
 /// An entry of the list that [`GatherKernel::launch`] takes, as the kernel reads it.
 ///
 /// It has 32 bytes, though 24 would hold it, for the GPU reads memory in sectors of 32 and loads at

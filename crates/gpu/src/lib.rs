@@ -51,7 +51,7 @@ pub use context::{Context, RawContext};
 pub use driver::{DeviceFacts, Driver, Which, software_candidates};
 pub use error::{Absent, GpuError};
 pub use event::{Event, Wait};
-pub use gather::{GatherKernel, PIECE_LEN, Piece, PieceList, Pieces, Shape, most_pieces, pieces};
+pub use gather::{GatherKernel, Piece, PieceList, Pieces, Shape, most_pieces, pieces};
 pub use gpuio_base::catalog::MemoryKind;
 pub use gpuio_base::pattern;
 pub use gpuio_base::pattern::Mismatch;

@@ -57,7 +57,6 @@ unsafe impl Sync for Locked {}
 pub struct Leaked {
     start: NonNull<u8>,
     seen: DevPtr,
-    len: usize,
 }
 
 // SAFETY: it only names memory, which lives as long as the process.
@@ -76,13 +75,6 @@ impl Leaked {
     #[must_use]
     pub fn ptr(&self) -> DevPtr {
         self.seen
-    }
-
-    /// The length in bytes, never 0.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
-    pub fn len(&self) -> usize {
-        self.len
     }
 }
 
@@ -154,7 +146,7 @@ impl Locked {
     #[must_use]
     pub fn leak(self) -> Leaked {
         let kept = ManuallyDrop::new(self);
-        Leaked { start: kept.mapping.start, seen: kept.seen, len: kept.mapping.len }
+        Leaked { start: kept.mapping.start, seen: kept.seen }
     }
 }
 

@@ -101,8 +101,6 @@ unsafe impl Sync for Kernel {}
 /// An argument of a kernel, by its type in the kernel's declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
-    /// A 32-bit unsigned number.
-    U32(u32),
     /// A 64-bit unsigned number.
     U64(u64),
     /// An address.
@@ -154,7 +152,6 @@ impl Kernel {
         let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGS];
         for (pointer, arg) in pointers.iter_mut().zip(args) {
             *pointer = match arg {
-                Arg::U32(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Arg::U64(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Arg::Ptr(value) => std::ptr::from_ref(&value.0).cast_mut().cast(),
             };

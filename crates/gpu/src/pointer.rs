@@ -63,13 +63,6 @@ impl Pointer {
             }
         }
     }
-
-    /// How many bytes there are from `address` to the end of the allocation, where that is known.
-    #[must_use]
-    pub fn left_from(&self, address: u64) -> Option<u64> {
-        let (start, len) = self.range?;
-        start.checked_add(len)?.checked_sub(address)
-    }
 }
 
 /// The attributes that are queried, in the order of the results.
@@ -185,7 +178,7 @@ mod tests {
         for ordinal in [0xffff_fffe, 0] {
             let pointer = parsed([0, 0, 0, ordinal, 0, 0, 0, 0, 0]);
             assert_eq!((pointer.owner, pointer.device, pointer.context), (Owner::Host, None, None));
-            assert_eq!(pointer.left_from(7), None);
+            assert_eq!(pointer.range, None);
         }
     }
 
@@ -195,8 +188,7 @@ mod tests {
             let pointer = parsed([kind, 0x40, 1, 3, 4096, 64, 1, 1, 5]);
             assert_eq!((pointer.owner, pointer.device), (Owner::Managed, Some(3)));
             assert_eq!(pointer.context, Some(RawContext(0x40)));
-            assert_eq!(pointer.left_from(4100), Some(60));
-            assert_eq!(pointer.left_from(4161), None);
+            assert_eq!(pointer.range, Some((4096, 64)));
         }
     }
 

@@ -31,12 +31,6 @@ impl RawStream {
         Self(handle)
     }
 
-    /// The handle.
-    #[must_use]
-    pub fn as_raw(self) -> *mut c_void {
-        self.0
-    }
-
     /// True for the handles that mean a stream of the calling thread's current context.
     #[must_use]
     pub fn is_default(self) -> bool {

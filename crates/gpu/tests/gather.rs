@@ -6,13 +6,16 @@
 use std::cell::RefCell;
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemoryKind, PIECE_LEN, Piece,
-    Pinned, Shape, Stream, most_pieces, pattern, pieces,
+    Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemoryKind, Piece, Pinned, Shape,
+    Stream, most_pieces, pattern, pieces,
 };
 use gpuio_testkit::child;
 use gpuio_testkit::gpu::{skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+
+/// The piece that one block of 256 threads moves in a single round of loads, in bytes.
+const PIECE_LEN: u64 = 16 << 10;
 
 /// The tools of a case; its thread has the context current.
 struct Bench {

@@ -1,6 +1,6 @@
 //! A training feed: samples that are read for accelerators which compute at the same time.
 
-use gpuio_base::stat::Summary;
+use gpuio_base::stat::{Percentile, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +88,27 @@ pub struct ServiceLevel {
 }
 
 impl ServiceLevel {
+    /// The shares of batches that it is about, ascending.
+    pub const AT: [Percentile; 2] = [Percentile::hundredths(95_00), Percentile::TAIL];
+
     /// The levels that have a name, of MLPerf Storage's benchmark of key-value caches.
     pub const NAMED: [(&'static str, ServiceLevel); 3] = [
-        ("interactive", ServiceLevel { p95_ns: 50_000_000, p99_ns: 100_000_000 }),
-        ("responsive", ServiceLevel { p95_ns: 100_000_000, p99_ns: 200_000_000 }),
-        ("batch", ServiceLevel { p95_ns: 1_000_000_000, p99_ns: 5_000_000_000 }),
+        ("interactive", ServiceLevel::within([50_000_000, 100_000_000])),
+        ("responsive", ServiceLevel::within([100_000_000, 200_000_000])),
+        ("batch", ServiceLevel::within([1_000_000_000, 5_000_000_000])),
     ];
+
+    /// These longest times, in nanoseconds, for the shares of [`ServiceLevel::AT`].
+    #[must_use]
+    pub const fn within([p95_ns, p99_ns]: [u64; 2]) -> ServiceLevel {
+        ServiceLevel { p95_ns, p99_ns }
+    }
+
+    /// Its longest times, in nanoseconds, for the shares of [`ServiceLevel::AT`].
+    #[must_use]
+    pub fn times(self) -> [u64; 2] {
+        [self.p95_ns, self.p99_ns]
+    }
 
     /// Its name, where it has one.
     #[must_use]

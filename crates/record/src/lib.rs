@@ -27,6 +27,7 @@ mod result;
 mod steady;
 mod sum;
 mod sweep;
+mod timing;
 mod totals;
 mod verification;
 mod warning;

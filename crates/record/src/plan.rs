@@ -450,19 +450,6 @@ pub struct Pacing {
     pub arrivals: Arrivals,
 }
 
-impl Pacing {
-    /// The share of what was asked for that so many threads reached with so many I/Os and bytes in
-    /// so much time. With two limits the one nearer to its bound held the load back.
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    #[must_use]
-    pub fn reached(&self, threads: u32, (ios, bytes): (u64, u64), elapsed_ns: u64) -> f64 {
-        let seconds = elapsed_ns as f64 / 1e9 * f64::from(threads);
-        let by_bytes = self.bytes_per_s.map(|rate| bytes as f64 / (rate as f64 * seconds));
-        let by_ios = self.iops.map(|rate| ios as f64 / (rate as f64 * seconds));
-        by_bytes.into_iter().chain(by_ios).fold(0.0, f64::max)
-    }
-}
-
 /// How arrivals at a rate are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -474,12 +461,13 @@ pub enum Arrivals {
 }
 
 /// O_DIRECT or page cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DirectMode {
     /// Opened with O_DIRECT.
     Direct,
     /// Through the page cache.
+    #[default]
     Buffered,
 }
 

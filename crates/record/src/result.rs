@@ -1,6 +1,6 @@
 //! The results of a run.
 
-use gpuio_base::stat::Percentile;
+use gpuio_base::stat::{Histogram, Percentile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ pub struct Tool {
 }
 
 /// How a run or job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndedHow {
     /// As planned.
@@ -116,6 +116,7 @@ pub enum EndedHow {
     /// Errors ended it.
     Failed,
     /// The record was saved between two groups of jobs. Only of a run as a whole.
+    #[default]
     Unfinished,
 }
 
@@ -148,7 +149,7 @@ fn is_zero(time: &u64) -> bool {
 }
 
 /// One job's result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobResult {
     /// Name, as in the plan.
     pub name: String,
@@ -361,7 +362,7 @@ pub struct IoFailure {
 }
 
 /// One point of a series: what was counted in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// End of the interval, nanoseconds after the end of the ramp (negative during the ramp).
     pub at_ns: i64,
@@ -391,6 +392,18 @@ pub struct Point {
 }
 
 impl Point {
+    /// The figures of these total latencies in a point that has nothing else.
+    #[must_use]
+    pub fn of_latencies(all: &Histogram) -> Point {
+        let at = |at: Percentile| all.percentile(at.quantile());
+        Point {
+            p50_ns: at(Percentile::MEDIAN),
+            p99_ns: at(Percentile::TAIL),
+            max_ns: all.max(),
+            ..Point::default()
+        }
+    }
+
     /// Bytes of a direction in it.
     #[must_use]
     pub fn bytes(&self, direction: Towards) -> u64 {

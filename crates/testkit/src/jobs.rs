@@ -2,8 +2,7 @@
 
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{
-    CacheReading, CpuCost, DirectionResult, EndedHow, FileLegCounters, Gpu, JobPlan, JobResult,
-    Plan,
+    CacheReading, DirectionResult, EndedHow, FileLegCounters, Gpu, JobPlan, JobResult, Plan,
 };
 
 use gpuio_job::plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
@@ -92,10 +91,6 @@ pub fn result(job: &JobPlan, ios: u64) -> JobResult {
         first_done_ns: 9_900_000_000,
         first_done_bytes: bytes,
         last_done_ns: 10_000_000_000,
-        measured: None,
-        never_started: None,
-        cpu: CpuCost::default(),
-        engine: Vec::new(),
         file_leg: FileLegCounters {
             read_ios: reads,
             read_bytes: reads * 4096,
@@ -109,23 +104,6 @@ pub fn result(job: &JobPlan, ios: u64) -> JobResult {
             process_write_bytes: Some(writes * 4096),
             ..CacheReading::default()
         },
-        proof: None,
-        failures: Vec::new(),
-        failed: 0,
-        verify: None,
-        between_ios_ns: 0,
-        flushes: None,
-        steady: None,
-        stonewall: None,
-        series: Vec::new(),
-        workers: Vec::new(),
-        gpus: Vec::new(),
-        via: None,
-        fan_out: None,
-        library: None,
-        mapped: None,
-        beside: None,
-        feed: None,
-        replay: None,
+        ..JobResult::default()
     }
 }

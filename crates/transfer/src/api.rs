@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use gpuio_gpu::MapError;
+use gpuio_gpu::{GpuError, MapError};
 
 use crate::Op;
 use crate::batch::Batch;
 use crate::call::CallRequest;
 use crate::device::small::{self, SmallRequest};
-use crate::fault::{Fault, FileError, LocationError};
+use crate::fault::{Fault, FileError};
 use crate::file::File;
 use crate::fork::PerProcess;
 use crate::mapped::{FileMapping, MappingError};
@@ -117,7 +117,7 @@ impl Transfer {
     /// # Errors
     ///
     /// The driver's error.
-    pub fn locate(&self, address: u64) -> Result<MemoryLocation, LocationError> {
+    pub fn locate(&self, address: u64) -> Result<MemoryLocation, GpuError> {
         let state = self.state();
         if state.forked {
             // GPU addresses stay reserved in the child, but there is no memory behind them.
@@ -129,9 +129,9 @@ impl Transfer {
         let query =
             || MemoryLocation::query(driver, address, |device| state.devices.device(device));
         match query() {
-            Err(LocationError::Gpu(error)) if error.is_reset() => {
+            Err(error) if error.is_reset() => {
                 let renewed = error.device.is_some_and(|index| state.devices.renew(index));
-                if renewed { query() } else { Err(error.into()) }
+                if renewed { query() } else { Err(error) }
             }
             result => result,
         }

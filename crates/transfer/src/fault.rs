@@ -34,24 +34,6 @@ pub enum FileError {
     },
 }
 
-/// Why the location of an address is unknown.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum LocationError {
-    /// The driver's error.
-    #[error(transparent)]
-    Gpu(#[from] GpuError),
-    /// This is a child of the process that initialised the driver.
-    #[error(
-        "the memory at {address:#x} can't be queried in a child process: CUDA does not survive \
-         fork(2). Start the child by exec, or fork before CUDA is used"
-    )]
-    Forked {
-        /// The address.
-        address: u64,
-    },
-}
-
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

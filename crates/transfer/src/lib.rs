@@ -99,7 +99,7 @@ mod transferred;
 pub use api::{Ahead, Transfer};
 pub use batch::{Batch, BatchFull, Entry, Event};
 pub use cancel::{cancellation_point, uncancelled};
-pub use fault::{Fault, FileError, LocationError};
+pub use fault::{Fault, FileError};
 pub use file::{File, KeptFd};
 pub use gpuio_base::catalog::Op;
 pub use gpuio_gpu::RawStream;

@@ -3,7 +3,6 @@
 use gpuio_gpu::{Driver, GpuError, Owner};
 
 use crate::device::Device;
-use crate::fault::LocationError;
 
 /// The kind of memory of an address, at the time of the query.
 ///
@@ -108,7 +107,7 @@ impl MemoryLocation {
         driver: &Driver,
         address: u64,
         device: impl FnOnce(u32) -> Result<&'static Device, GpuError>,
-    ) -> Result<Self, LocationError> {
+    ) -> Result<Self, GpuError> {
         let info = driver.pointer(address)?;
         let (Owner::Device | Owner::Managed, Some(index)) = (info.owner, info.device) else {
             return Ok(Self { range: info.range, ..Self::host() });

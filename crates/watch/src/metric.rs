@@ -95,12 +95,6 @@ impl Change {
         let each = self.of(each).filter(|each| *each > 0.0)?;
         Some(self.of(key)? / each)
     }
-
-    /// Length of the interval.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        self.seconds
-    }
 }
 
 /// How a figure is shown.
@@ -161,6 +155,24 @@ pub(crate) const fn figure(
     Figure { key, heading, form, narrow, of }
 }
 
+/// Figures of whatever counts `reads`, `writes`, `read_bytes` and `written_bytes`: devices, mounts
+/// and processes have columns of the same names.
+pub(crate) const READS: Figure =
+    figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads"));
+pub(crate) const WRITES: Figure =
+    figure("writes_per_second", "w/s", Form::Number, true, |c| c.rate("writes"));
+pub(crate) const READ_BYTES: Figure =
+    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes"));
+pub(crate) const WRITTEN_BYTES: Figure =
+    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
+        c.rate("written_bytes")
+    });
+
+/// Bytes per second in both directions.
+pub(crate) fn moved(change: &Change) -> Option<f64> {
+    Some(change.rate("read_bytes")? + change.rate("written_bytes")?)
+}
+
 /// Figures of whatever counts `received_bytes`, `sent_bytes`, `received_packets` and
 /// `sent_packets`: interfaces and ports have columns of the same names.
 pub(crate) const RECEIVED_BYTES: Figure =
@@ -175,3 +187,8 @@ pub(crate) const RECEIVED_PACKETS: Figure =
     });
 pub(crate) const SENT_PACKETS: Figure =
     figure("sent_packets_per_second", "tx pkt/s", Form::Number, true, |c| c.rate("sent_packets"));
+
+/// Bytes per second in both directions, of the same.
+pub(crate) fn carried(change: &Change) -> Option<f64> {
+    Some(change.rate("received_bytes")? + change.rate("sent_bytes")?)
+}

@@ -347,7 +347,7 @@ mod tests {
             .short("job")
             .figures("rate", |_| Cell::rate(1e9).short("1 G"))
             .part(Part::First)
-            .figures("p99", |row| row.1.map_or_else(Cell::default, Cell::time))
+            .figures("max", |row| row.1.map_or_else(Cell::default, Cell::time))
             .part(Part::Second)
             .figures("none", |_| None::<u64>)
             .if_any()
@@ -356,7 +356,7 @@ mod tests {
         all.table(table);
         let all = page(all);
         let wide = all.terminal(80);
-        assert!(wide.starts_with("job name                   rate   p99\n---"), "{wide}");
+        assert!(wide.starts_with("job name                   rate   max\n---"), "{wide}");
         assert!(!wide.contains("none"), "{wide}");
         let narrow = all.terminal(19);
         assert!(narrow.contains("\n\njob"), "{narrow}");

@@ -8,7 +8,7 @@ use crate::stat::{Histogram, Percentile, enough_for};
 /// The summary of a histogram, in nanoseconds. A percentile for which there were too few values
 /// (see [`enough_for`]) is absent; those of records of before the rule are dropped as they are
 /// read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self")]
 pub struct Summary {
     pub count: u64,
@@ -36,6 +36,21 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Sets the percentiles that have a field.
+    pub(super) fn with(mut self, percentile: impl Fn(Percentile) -> Option<u64>) -> Summary {
+        self.p50_ns = percentile(Percentile::MEDIAN).unwrap_or(self.max_ns);
+        for (field, at) in self.absent_with_few() {
+            *field = percentile(at);
+        }
+        self
+    }
+
+    /// The percentiles for which there may be too few values.
+    fn absent_with_few(&mut self) -> impl Iterator<Item = (&mut Option<u64>, Percentile)> {
+        let fields = [&mut self.p90_ns, &mut self.p99_ns, &mut self.p99_9_ns, &mut self.p99_99_ns];
+        fields.into_iter().zip(Percentile::ALL.into_iter().skip(1))
+    }
+
     /// A percentile; `None` with too few values for it. One that has no field is computed of the
     /// buckets.
     #[must_use]
@@ -83,9 +98,9 @@ fn rank(quantile: f64, count: u64) -> u64 {
 impl<'de> Deserialize<'de> for Summary {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Summary, D::Error> {
         let mut read = Summary::deserialize(deserializer)?;
-        let fields = [&mut read.p90_ns, &mut read.p99_ns, &mut read.p99_9_ns, &mut read.p99_99_ns];
-        for (field, at) in fields.into_iter().zip(&Percentile::ALL[1..]) {
-            *field = field.filter(|_| enough_for(at.quantile(), read.count));
+        let count = read.count;
+        for (field, at) in read.absent_with_few() {
+            *field = field.filter(|_| enough_for(at.quantile(), count));
         }
         Ok(read)
     }

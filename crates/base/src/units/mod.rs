@@ -38,7 +38,7 @@ pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
 pub use printable::{
     MOST_SHOWN, csv_text, is_hidden, label_value, markup, printable, printable_lines,
-    printable_short,
+    printable_short, shell_word,
 };
 pub use rate::{parse_bytes_per_second, parse_count, per_second};
 pub use wildcard::fits_wildcard;

@@ -115,6 +115,16 @@ pub fn label_value(text: &str) -> String {
     printable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
+/// A word of a command line, in quotes where a POSIX shell needs them.
+#[must_use]
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+%@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
+    }
+}
+
 fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&hidden) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
@@ -171,6 +181,14 @@ mod tests {
         let cut = printable_short(&"é".repeat(5000)).into_owned();
         assert!(cut.ends_with("é… (5000 characters in all)"), "{cut}");
         assert_eq!(cut.matches('é').count(), MOST_SHOWN);
+    }
+
+    #[test]
+    fn words_of_a_shell_are_quoted_where_they_must_be() {
+        assert_eq!(shell_word("--size=1.5G"), "--size=1.5G");
+        assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(shell_word(""), "''");
+        assert_eq!(shell_word("~"), "'~'");
     }
 
     #[test]

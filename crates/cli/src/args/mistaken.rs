@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use gpuio_base::units::shell_word;
 
 /// Suggests the words to type instead, where fio's flags have one dash, or `-f` names a job file.
 pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String> {
@@ -51,15 +52,7 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
         verb if verb.starts_with('-') => words.get(1..)?,
         _ => return None,
     };
-    let quoted = |word: &OsString| {
-        let word = word.to_string_lossy();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=%+".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word.into_owned()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
+    let quoted = |word: &OsString| shell_word(&word.to_string_lossy()).into_owned();
     let line: Vec<String> = rest.iter().map(quoted).collect();
     Some(format!(
         "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  \

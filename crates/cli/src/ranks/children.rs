@@ -18,8 +18,6 @@ use gpuio_dataset::leftover;
 use gpuio_guard::objects::environment;
 use gpuio_guard::outfile::Directory;
 use gpuio_host::Root;
-use gpuio_guard::objects::environment;
-use gpuio_guard::outfile::Directory;
 use gpuio_load::ranks::{Ended, Relay, Stage};
 use serde::{Deserialize, Serialize};
 

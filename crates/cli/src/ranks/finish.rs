@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use gpuio_load::ranks::{Collected, Ended, Left, Ranks};
-use gpuio_machine::flow::Portion;
 use gpuio_load::ranks::{ClockOffset, Collected, Ended, Left, Ranks};
+use gpuio_machine::flow::Portion;
 use gpuio_record::merge::{Merger, RankFacts, Started};
 use gpuio_record::{Plan, RankGroup, Record, TimeSpan};
 use gpuio_report::format::json;

@@ -33,6 +33,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_drivers::mpi::{LIBRARY_VARIABLE, Launcher, World};
+use gpuio_guard::objects::environment;
 use gpuio_job::spec::RankPlace;
 use gpuio_load::ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_load::run::{Interval, NotOpened, Peers, Ran, Start, Tick};
-use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_record::merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, Steady, TimeSpan};
 use serde::{Deserialize, Serialize};
@@ -259,16 +258,14 @@ impl<'a> Synchronised<'a> {
     }
 }
 
-/// When the jobs' own I/Os are due, from their start: the last start delay; and, where one has a
-/// rate, the planned end of all, after which only I/Os in flight are awaited.
-fn due(jobs: &[JobPlan]) -> (u64, Option<u64>) {
-    let delay = jobs.iter().map(|job| job.start_delay_ns).max().unwrap_or(0);
-    let paced = jobs.iter().any(|job| job.pacing.is_some());
-    let end = |job: &JobPlan| {
-        let runtime_ns = job.stop.runtime_ns.filter(|_| !job.stop.wear_out)?;
-        Some(job.start_delay_ns + job.ramp_ns + runtime_ns)
-    };
-    (delay, jobs.iter().map(end).max().flatten().filter(|_| paced))
+/// From when on some I/O of the jobs is due all the time, and the planned end of all, after which
+/// those in flight are awaited. Only the end is known where one may rest, else only the first.
+fn due(jobs: &[JobPlan]) -> (Option<u64>, Option<u64>) {
+    let end = |job: &JobPlan| job.time_over_ns().filter(|_| !job.stop.wear_out);
+    match jobs.iter().any(JobPlan::may_rest) {
+        true => (None, jobs.iter().map(end).max().flatten()),
+        false => (jobs.iter().map(JobPlan::latest_first_io_ns).max(), None),
+    }
 }
 
 impl Peers for Synchronised<'_> {
@@ -309,13 +306,12 @@ impl Peers for Synchronised<'_> {
         let what = format!("start of group {}", hold(&self.state).group);
         let go = self.ranks.exchange(&what, Vec::new(), |all| self.decide_start(all.len()));
         let go: Go = parse(&go.map_err(|ended| ended.0)?).ok_or("the start can't be read")?;
-        let (delay, length) = due(jobs);
-        let paced = jobs.iter().any(|job| job.pacing.is_some());
+        let (from, end) = due(jobs);
         let mut state = hold(&self.state);
         state.go = go;
         state.agreed_ns = go.start_ns;
-        state.due_from_ns = if paced { u64::MAX } else { go.start_ns + delay };
-        state.ended_by_ns = length.map(|length| go.start_ns + length);
+        state.due_from_ns = from.map_or(u64::MAX, |from| go.start_ns + from);
+        state.ended_by_ns = end.map(|end| go.start_ns + end);
         state.moved = vec![Moved::default(); jobs.len()];
         state.ios = 0;
         state.steady.begin(jobs, self.ranks.rank() == 0);

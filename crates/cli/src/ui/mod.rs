@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate};
-use gpuio_guard::objects::environment;
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{JobPlan, JobResult, Plan};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -6,10 +6,12 @@ use crate::args::Show;
 use crate::failure::Failure;
 use crate::output::{self, Delivery};
 use crate::terminal;
-use crate::{records, unused};
+use crate::{formats, records, unused};
 
 pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
-    let row = output::find(show.format.as_deref().unwrap_or("text"))?;
+    let (requested, path) = (show.format.as_deref(), show.save.output.as_deref());
+    let name = formats::of_file(requested, path, formats::RECORD_FILES)?;
+    let row = output::find(name.unwrap_or("text"))?;
     unused::show(show, row)?;
     let delivery = Delivery::open(&show.save)?;
     let record = records::record(&show.record)?;

@@ -66,17 +66,15 @@ fn devices_behind_files(topo: &Topo) -> (&[PathBuf], Vec<String>) {
 
 fn wanted(topo: &Topo, pair: &[String]) -> Result<Wanted, Failure> {
     let extension = topo.save.output.as_ref().and_then(|path| path.extension()?.to_str());
-    let by_name = match extension {
-        Some("svg") => Some("svg"),
-        Some("xml") => Some("hwloc-xml"),
-        Some(other @ ("png" | "pdf" | "jpg" | "jpeg")) if topo.format.is_none() => {
-            let words = "pictures are svg, and pages html: name the file so";
-            return Err(Failure::Usage(format!("-o with the ending {other}: {words}")));
-        }
-        Some(other) => gpuio_base::document::by_extension(other).map(|format| format.name),
-        None => None,
-    };
-    let wanted = formats::find(topo.format.as_deref().or(by_name), &["svg", "html", "hwloc-xml"])?;
+    if let Some(other @ ("png" | "pdf" | "jpg" | "jpeg")) = extension
+        && topo.format.is_none()
+    {
+        let words = "pictures are svg, and pages html: name the file so";
+        return Err(Failure::Usage(format!("-o with the ending {other}: {words}")));
+    }
+    let own = [("svg", "svg"), ("xml", "hwloc-xml")];
+    let name = formats::of_file(topo.format.as_deref(), topo.save.output.as_deref(), &own)?;
+    let wanted = formats::find(name, &["svg", "html", "hwloc-xml"])?;
     match wanted {
         // A pair has no picture of its own.
         Wanted::Own(name) if !pair.is_empty() => {

@@ -8,7 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::record::{check, jobs, list, n};
-use crate::tool::{Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, tree, wait, words};
+use crate::tool::{
+    Ran, TIMEOUT, bench, bench_with, command, counts, gpuio, scratch, tree, until, wait, words,
+};
 
 /// Starts `gpuio bench LINE` and waits until it is ready.
 fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
@@ -16,10 +18,7 @@ fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
     let mut run = command(dir);
     run.arg("bench").args(words(line)).stdin(Stdio::null());
     let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !ready() {
-        assert!(began.elapsed() < TIMEOUT, "it never started");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("it never started", ready);
     (child, began)
 }
 
@@ -27,19 +26,10 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Whether the process has counted an I/O, by its live page: its load runs then.
-fn counts(dir: &Path, child: u32) -> bool {
-    let ran = gpuio(dir, &format!("stats {child} --json"));
-    ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0)
-}
-
 /// Starts a load and sends it a signal when it runs.
 fn interrupt(dir: &Path, line: &str, which: Signal) -> Ran {
     let (child, began) = start(dir, line, || true);
-    while !counts(dir, child.id()) {
-        assert!(began.elapsed() < TIMEOUT, "it counts nothing: {line}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until(&format!("it counts nothing: {line}"), || counts(dir, child.id()));
     signal(&child, which);
     wait(child, began).exits(1)
 }
@@ -111,10 +101,7 @@ fn two_interrupts() {
     // The first leaves I/Os to be waited for, each of which takes longer than `wait` waits.
     let line = "--rw read --bs 64k --size 1m --runtime 600 --engine psync --inject delay=500s";
     let (mut child, began) = start(dir.path(), line, || true);
-    while !has_opened(dir.path(), child.id()) {
-        assert!(began.elapsed() < TIMEOUT, "it opens no file");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("it opens no file", || has_opened(dir.path(), child.id()));
     // Its first I/O is begun at once now, which is no event that can be seen from here.
     assert!(!ends_within(&mut child, Duration::from_millis(500)), "it ends by itself");
     signal(&child, Signal::INT);
@@ -231,10 +218,7 @@ fn while_it_runs(engine: &str, more: &str, act: impl Fn(&Path)) -> Ran {
     let line = format!("--rw read {data} --engine {engine} --runtime 2s {more} --format json");
     let (child, began) = start(dir.path(), &line, || true);
     // Before that the file would be made anew.
-    while !counts(dir.path(), child.id()) {
-        assert!(began.elapsed() < TIMEOUT, "it counts nothing: {line}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until(&format!("it counts nothing: {line}"), || counts(dir.path(), child.id()));
     act(&path);
     wait(child, began)
 }

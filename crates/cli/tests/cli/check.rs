@@ -3,13 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::tool::{command, finish, scratch, words};
+use gpuio_testkit::tree::put;
 
-fn put(dir: &Path, file: &str, text: &str) {
-    let path = dir.join(file);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
+use crate::tool::{command, finish, scratch, words};
 
 /// A GPU on PCI and nothing else: no /run/udev.
 pub(crate) fn gpu_without_udev(dir: &Path) {

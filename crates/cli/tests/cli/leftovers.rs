@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use crate::tool::{Ran, TIMEOUT, command, finish, scratch, tree, words};
+use crate::tool::{Ran, command, finish, scratch, tree, until, words};
 
 /// `gpuio bench LINE` with a place of its own for temporary files.
 fn bench(dir: &Path, line: &str) -> Ran {
@@ -19,15 +18,11 @@ fn temporary(dir: &Path) -> PathBuf {
 
 /// Starts it, and kills it when `ready`.
 fn killed(dir: &Path, line: &str, ready: impl Fn() -> bool) {
-    let began = Instant::now();
     let mut run = command(dir);
     run.env("TMPDIR", temporary(dir)).arg("bench").args(words(line));
     run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = run.spawn().unwrap();
-    while !ready() {
-        assert!(began.elapsed() < TIMEOUT, "it never started");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("it never started", ready);
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -94,11 +89,7 @@ fn the_scratch_of_a_living_run_stays() {
     run.arg("bench").args(words(&format!("--rw read {LOAD} --runtime 600")));
     run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = run.spawn().unwrap();
-    let began = Instant::now();
-    while !writes(dir.path(), "gpuio-scratch/gpuio.0") {
-        assert!(began.elapsed() < TIMEOUT, "it never started");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("it never started", || writes(dir.path(), "gpuio-scratch/gpuio.0"));
     let beside = "--rw write --filename gpuio-scratch/other --size 1m --runtime 50ms --keep";
     bench(dir.path(), beside).exits(0);
     assert!(dir.path().join("gpuio-scratch/gpuio.0").exists());

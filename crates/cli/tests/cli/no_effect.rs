@@ -76,6 +76,7 @@ fn of_reports_and_looks() {
         ("report r.json --format csv --force", &["--force:", "standard output"]),
         ("report r.json -o - --format html --force", &["--force:", "standard output"]),
         ("check --all --format json", &["--all:", "JSON"]),
+        ("check --all -o c.json", &["--all:", "JSON"]),
         ("check --only pcie-link --skip memlock", &["--skip:", "--only"]),
         ("check --explain memlock --all", &["cannot be used with", "--explain"]),
         ("stats --level 2", &["--level:", "--format json"]),
@@ -98,7 +99,6 @@ fn of_reports_and_looks() {
 fn of_sweeps() {
     refused(&[
         ("sweep --vary threads=1,2 --over depth=1..8", &["--over:", "--latency-target"]),
-        ("sweep --vary threads=1,2 --dry-run --format csv", &["--format:", "--dry-run"]),
         ("sweep --latency-target p99=1ms --order-seed 3", &["--order-seed:", "search"]),
         ("sweep --vary threads=1 --order-seed 3", &["--order-seed:", "one point"]),
         ("sweep --vary threads=1,2 --one-at-a-time", &["--one-at-a-time:", "one axis"]),

@@ -12,7 +12,7 @@ use gpuio_testkit::programs::python_with;
 
 use crate::tool::{
     GPUIO, Scratch, TIMEOUT, bench, command, finish, gpuio, other, plain, scratch, scratch_short,
-    served, skip, wait, words,
+    served, skip, until, wait, words,
 };
 
 /// Seconds that both tools watch. The load lies within, with seconds to spare on either side.
@@ -218,13 +218,11 @@ fn top_ends_with_its_terminal() {
     terminal.until(|shown| shown.contains("measured"));
     let pid = std::fs::read_to_string(file).unwrap();
     drop(terminal);
-    let began = Instant::now();
     // Its parent has gone too, and who inherits it may leave its entry.
     let stat = format!("/proc/{}/stat", pid.trim());
-    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(began.elapsed() < TIMEOUT, "process {pid} goes on without a terminal");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("it goes on without a terminal", || {
+        !std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "))
+    });
 }
 
 /// How many samples Prometheus' own parser finds, which fails on the first fault.

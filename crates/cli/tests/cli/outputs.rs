@@ -32,6 +32,28 @@ fn every_verb_writes_files() {
     }
 }
 
+/// As of `gpuio bench`: the ending says the format, and `--format` can't say another.
+#[test]
+fn the_ending_of_a_name_is_its_format() {
+    let dir = scratch();
+    let dir = dir.path();
+    bench(dir, &format!("{LOAD} -o r.json")).exits(0);
+    bench(dir, &format!("{LOAD} -o s.json")).exits(0);
+    for (line, own) in [("show r.json", "plan"), ("compare r.json s.json --despite all", "")] {
+        let formats = [("json", "json"), ("md", "markdown"), ("html", "html"), ("csv", "csv")];
+        let own = (!own.is_empty()).then_some(("ini", own));
+        for (ending, format) in formats.into_iter().chain(own) {
+            let name = format!("{}.{ending}", line.split(' ').next().unwrap());
+            gpuio(dir, &format!("{line} -o {name}")).exits(0);
+            let printed = gpuio(dir, &format!("{line} --format {format}")).exits(0).out;
+            assert_eq!(std::fs::read_to_string(dir.join(&name)).unwrap(), printed, "{name}");
+        }
+        let other = gpuio(dir, &format!("{line} --format csv -o new.md")).exits(2);
+        other.prints(&["--format csv -o new.md: the file's name says markdown"]);
+        gpuio(dir, &format!("{line} --format csv --force -o any.txt")).exits(0);
+    }
+}
+
 #[test]
 fn only_what_gpuio_wrote_is_replaced() {
     let dir = scratch();

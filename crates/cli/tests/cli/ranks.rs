@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::tool::{GPUIO, Scratch, TIMEOUT, command, exit_code, other, plain, scratch};
+use crate::tool::{GPUIO, Scratch, command, exit_code, other, plain, scratch, until};
 
 /// A launcher with the flags that it needs here.
 pub(crate) struct Mpi {
@@ -320,11 +319,7 @@ fn begun(mpi: &Mpi, dir: &Path, more: &[&str]) -> std::process::Child {
     ranks.arg(GPUIO).args(["bench", "--rw", "read", "--bs", "64k", "--size", "1M"]);
     ranks.args(["--runtime", "600", "--directory", "d", "-o", "r.json"]).args(more);
     let child = ranks.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let began = Instant::now();
-    while journals(dir).len() < 4 {
-        assert!(began.elapsed() < TIMEOUT, "no journals");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    until("no journals", || journals(dir).len() >= 4);
     child
 }
 
@@ -353,11 +348,7 @@ fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, Scratch) {
     assert!(sent.success());
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_ne!(ran.code, 0, "{}", ran.err);
-    let began = Instant::now();
-    while pids.iter().any(|pid| runs(pid)) {
-        assert!(began.elapsed() < TIMEOUT, "{pids:?} still run");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until(&format!("{pids:?} still run"), || !pids.iter().any(|pid| runs(pid)));
     for rank in [0, 1, 3] {
         has_own_results(dir.path(), rank);
     }

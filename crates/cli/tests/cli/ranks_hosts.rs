@@ -5,11 +5,10 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use crate::layouts::bad_ranks;
 use crate::ranks::{Mpi, Ran, has_own_results, installed, journals, process_of, record, runs};
-use crate::tool::{GPUIO, TIMEOUT, command, plain, scratch, with_variables_of};
+use crate::tool::{GPUIO, command, plain, scratch, until, with_variables_of};
 
 const AHEAD_NS: u64 = 1_000_000_000_000;
 
@@ -272,14 +271,6 @@ fn ranks_meet_over_a_network() {
     }
 }
 
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < TIMEOUT, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// Without its network a rank is silent. Rank 0 names it and has the results of its own host; the
 /// ranks of the other host miss rank 0, save what they have, and end, though their launcher can't
 /// be reached.
@@ -295,10 +286,10 @@ fn a_network_that_vanishes_ends_the_run() {
         ranks.args(line.split_whitespace()).stdout(std::process::Stdio::null());
         let mut launcher: Child =
             ranks.stderr(std::fs::File::create(&printed).unwrap()).spawn().unwrap();
-        wait("no journals", || journals(dir.path()).len() == 4);
+        until("no journals", || journals(dir.path()).len() == 4);
         let pids: Vec<String> = (0..4).map(|rank| process_of(dir.path(), rank)).collect();
         hosts.cut();
-        wait("ranks still run", || !pids.iter().any(|pid| runs(pid)));
+        until("ranks still run", || !pids.iter().any(|pid| runs(pid)));
         // The launcher itself may wait for its other half.
         hosts.clear();
         launcher.wait().unwrap();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ranks::{Mpi, Ran, installed, record, run, small};
-use crate::tool::{TIMEOUT, command, scratch_short, words};
+use crate::tool::{command, scratch_short, until, words};
 
 /// The value of a field of gdsio's line.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
@@ -180,25 +180,18 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
         let ran = std::thread::spawn(move || Ran::from(ranks.output().unwrap()));
         // Each of the two points has its runs; one is killed, and one hangs.
         for signal in ["-KILL", "-STOP"] {
-            let began = std::time::Instant::now();
-            let runs = loop {
-                let runs = runs_of(&at);
-                if runs.len() == 3 {
-                    break runs;
-                }
-                assert!(began.elapsed() < TIMEOUT, "{runs:?}");
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            };
+            let mut runs = Vec::new();
+            until("the point has not three runs", || {
+                runs = runs_of(&at);
+                runs.len() == 3
+            });
             let of_rank = |(_, place): &&(u32, String)| {
                 serde_json::from_str::<Value>(place).unwrap()["rank"] == 2
             };
             let (pid, _) = runs.iter().find(of_rank).unwrap();
             let mut kill = crate::tool::plain("kill");
             assert!(kill.args([signal, &pid.to_string()]).status().unwrap().success());
-            while runs_of(&at).iter().any(|one| runs.contains(one)) {
-                assert!(began.elapsed() < TIMEOUT, "they still run");
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
+            until("they still run", || !runs_of(&at).iter().any(|one| runs.contains(one)));
         }
         let ran = ran.join().unwrap();
         assert_ne!(ran.code, 0);

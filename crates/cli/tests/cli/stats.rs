@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::tool::{GPUIO, TIMEOUT, command, finish, gpuio, other, page_of, scratch, words};
+use crate::tool::{GPUIO, command, counts, finish, gpuio, other, page_of, scratch, until, words};
 
 /// A run that goes on until it is killed or taken down.
 pub(crate) struct Run {
@@ -22,15 +21,8 @@ impl Run {
         let command = command.arg("bench").args(words(line)).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let run = Run::of(dir, child);
-        let until = Instant::now() + TIMEOUT;
-        while Instant::now() < until {
-            let ran = gpuio(dir, &format!("stats {} --json", run.pid()));
-            if ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0) {
-                return run;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("process {} counts nothing", run.pid());
+        until("it counts nothing", || counts(dir, run.pid()));
+        run
     }
 
     fn of(dir: &Path, child: Child) -> Run {
@@ -129,15 +121,6 @@ fn two_runs_are_distinguished_and_every_level_says_more() {
     assert!(sections.contains("PER_GPU STATS:\nGPU 0 Read: bw="), "{sections}");
 }
 
-/// Waits for what comes in the end.
-fn until(mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < TIMEOUT, "it never came");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_watch_ends_with_its_process() {
     let dir = scratch();
@@ -150,10 +133,10 @@ fn a_watch_ends_with_its_process() {
     watch.args(words(&line)).stdout(std::fs::File::create(&file).unwrap());
     let mut watch = watch.spawn().unwrap();
     let written = || std::fs::read_to_string(&file).unwrap();
-    until(|| written().lines().count() > 3);
+    until("it never came", || written().lines().count() > 3);
     kill_process(Pid::from_child(&run.child), Signal::INT).unwrap();
     run.child.wait().unwrap();
-    until(|| watch.try_wait().unwrap().is_some());
+    until("it never came", || watch.try_wait().unwrap().is_some());
     assert!(watch.wait().unwrap().success());
     let looks: Vec<Value> =
         written().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -171,7 +154,7 @@ fn no_page_is_made_where_none_is_wanted() {
         let line = format!("bench {LOAD} {flag}");
         let child = command(dir.path()).args(words(&line)).stdout(Stdio::null()).spawn().unwrap();
         let run = Run::of(dir.path(), child);
-        until(|| has_worker(run.pid()));
+        until("it never came", || has_worker(run.pid()));
         assert_eq!(run.file.exists(), makes, "{flag}");
         if !makes {
             let ran = gpuio(dir.path(), &format!("stats {}", run.pid()));

@@ -6,19 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::tool::{TIMEOUT, command, gpuio, scratch, wait, words};
+use crate::tool::{command, gpuio, scratch, until, wait, words};
 
 /// How long the process is stopped.
 const STOPPED: Duration = Duration::from_secs(3);
-
-/// Waits for what comes in the end.
-fn until(mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < TIMEOUT, "it never came");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// The state of a process, by its letter: proc_pid_stat(5).
 fn state(pid: u32) -> Option<char> {
@@ -36,12 +27,12 @@ fn time_in_which_the_process_was_stopped_is_in_no_figure() {
         let run = run.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (child, began) = (run.spawn().unwrap(), Instant::now());
         let (pid, process) = (child.id(), Pid::from_child(&child));
-        until(|| {
+        until("it never came", || {
             let ran = gpuio(dir.path(), &format!("stats {pid} --json"));
             ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0)
         });
         kill_process(process, Signal::STOP).unwrap();
-        until(|| state(pid) == Some('T'));
+        until("it never came", || state(pid) == Some('T'));
         std::thread::sleep(STOPPED);
         kill_process(process, Signal::CONT).unwrap();
         let ran = wait(child, began).exits(0);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{Ran, TIMEOUT, command, finish, gpuio, scratch, wait, words};
+use crate::tool::{Ran, command, finish, gpuio, scratch, until, wait, words};
 
 fn sweep_json(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
@@ -102,6 +102,27 @@ fn what_makes_no_sense_is_reported_before_anything_is_made() {
     let plan = gpuio(dir.path(), "sweep --preset paths --dry-run").exits(0);
     assert!(plan.out.starts_with("28 points, 3 runs each: about 7m 42s"), "{}", plan.out);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A row for each point, in the order of the runs.
+#[test]
+fn the_points_have_the_formats_of_results() {
+    let dir = scratch();
+    let line = "sweep --vary threads=1,2 --vary bs=4k,8k --order-seed 7 --dry-run --format";
+    let csv = gpuio(dir.path(), &format!("{line} csv")).exits(0).out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("run,threads,bs", 5), "{csv}");
+    let page = gpuio(dir.path(), &format!("{line} json")).exits(0).json();
+    let table = page["sections"][0]["blocks"].as_array().unwrap();
+    let rows = table.iter().find_map(|block| block["rows"].as_array()).unwrap();
+    let row = |row: &Value| {
+        let [threads, bs] = ["threads", "bs"].map(|key| row[key].as_str().unwrap().to_owned());
+        format!("{},{threads},{bs}", row["run"])
+    };
+    assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), lines[1..]);
+    let mut points: Vec<&str> = lines[1..].iter().map(|line| &line[2..]).collect();
+    points.sort_unstable();
+    assert_eq!(points, ["1,4k", "1,8k", "2,4k", "2,8k"]);
 }
 
 /// 4 to 128 threads by cuFile, as in NVIDIA's guide; where that can't run, what can, and that is
@@ -399,7 +420,7 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
         .spawn()
         .unwrap();
     let folder = dir.path().join("s");
-    until(|| folder.join("data/gpuio.0").exists());
+    until("it never came", || folder.join("data/gpuio.0").exists());
     gpuio(dir.path(), &format!("{line} --runtime 600s"))
         .exits(2)
         .prints(&["another sweep is running"]);
@@ -413,14 +434,6 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
         !names.iter().any(|name| name.contains("running") || name.contains("draft")),
         "{names:?}"
     );
-}
-
-fn until(done: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < TIMEOUT, "it never came");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Command lines of living processes that name this folder.
@@ -472,7 +485,7 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
         child.wait().unwrap();
         kills += 1;
         assert!(kills < 200, "it makes no progress");
-        until(|| living(&folder) == 0);
+        until("it never came", || living(&folder) == 0);
         let now = records(&folder);
         for (name, text) in &seen {
             assert_eq!(now.get(name), Some(text), "{name} was lost or made again");

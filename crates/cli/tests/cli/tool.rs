@@ -269,7 +269,23 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// `gpuio top --serve 0`, which ends with this.
+/// Waits for what comes in the end; `missing` says that it did not.
+#[track_caller]
+pub(crate) fn until(missing: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < TIMEOUT, "{missing}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the process has counted an I/O, by its live page: its load runs then.
+pub(crate) fn counts(dir: &Path, pid: u32) -> bool {
+    let ran = gpuio(dir, &format!("stats {pid} --json"));
+    ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0)
+}
+
+/// A program that serves metrics, until it is dropped.
 pub(crate) struct Serving {
     child: Child,
     /// Where it says that it listens.
@@ -277,14 +293,25 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn start(dir: &Path) -> Serving {
+    pub(crate) fn start(dir: &Path, line: &str) -> Serving {
         let mut command = command(dir);
-        let command = command.args(words("top --serve 0")).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        Serving { at: at.unwrap_or_default().to_owned(), child }
+        let command = command.args(words(line)).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line =
+            lines.find_map(|line| line.unwrap().strip_prefix("serving http://").map(str::to_owned));
+        let at = line.unwrap().split('/').next().unwrap().to_owned();
+        // Further output must not end it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Serving { child, at }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn page(&self) -> String {
+        self.request("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
     }
 
     /// The answer to one request.
@@ -306,7 +333,6 @@ impl Drop for Serving {
 
 /// Where `gpuio top --serve 0` says that it listens, and what it answers there to one request.
 pub(crate) fn served(dir: &Path) -> (String, String) {
-    let serving = Serving::start(dir);
-    let response = serving.request("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
-    (serving.at.clone(), response)
+    let serving = Serving::start(dir, "top --serve 0");
+    (serving.at.clone(), serving.page())
 }

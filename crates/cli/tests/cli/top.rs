@@ -65,7 +65,7 @@ fn the_page_for_prometheus_is_served_on_this_machine() {
 #[test]
 fn a_scrape_is_answered_while_500_connections_say_nothing() {
     let dir = scratch();
-    let serving = Serving::start(dir.path());
+    let serving = Serving::start(dir.path(), "top --serve 0");
     let connect = |nth: u32| {
         let mut idle = TcpStream::connect(&serving.at).unwrap();
         match nth % 3 {
@@ -91,7 +91,7 @@ fn a_scrape_is_answered_while_500_connections_say_nothing() {
 #[test]
 fn a_load_of_processes_that_grows_does_not_end_it() {
     let dir = scratch();
-    let serving = Serving::start(dir.path());
+    let serving = Serving::start(dir.path(), "top --serve 0");
     let mut idle = std::collections::VecDeque::new();
     for _ in 0..3000 {
         idle.push_back(TcpStream::connect(&serving.at).unwrap());

@@ -36,7 +36,7 @@ mod vendor;
 pub use absent::Absent;
 pub use batch::{Batch, Completion};
 pub use calls::{MissingFunction, Unavailable};
-pub use codes::{CufileError, explain, meaning, name};
+pub use codes::{CufileError, explain, meaning};
 pub use config::{Base, ConfigDirectory, ConfigError, Environment, Setting, reserve};
 pub use diagnosis::Diagnosis;
 pub use driver::{Driver, Facts};

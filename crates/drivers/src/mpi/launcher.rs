@@ -1,6 +1,6 @@
 //! Which launcher started this process, by the environment variables that it sets.
 
-use gpuio_objects::environment;
+use gpuio_guard::objects::environment;
 
 /// Names the MPI library to load, or `off`: each process then runs for itself.
 pub const LIBRARY_VARIABLE: &str = "GPUIO_MPI";

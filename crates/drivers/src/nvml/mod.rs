@@ -106,14 +106,6 @@ impl Library {
         let uuid = |nth| self.0.device_by_index(nth)?.uuid();
         (0..count).map(|nth| uuid(nth).map_err(failed)).collect()
     }
-
-    /// The driver's version (`580.65.06`).
-    ///
-    /// # Errors
-    /// When it does not report it.
-    pub fn driver_version(&self) -> Result<String, Unread> {
-        self.0.sys_driver_version().map_err(|error| Unread::new("driver version", &error))
-    }
 }
 
 /// The loader's error: the error's own text leaves it to its source.

@@ -251,12 +251,6 @@ impl CommandQueue {
     pub fn is_backing_off(&self) -> bool {
         self.0.is_backing_off()
     }
-
-    /// The context whose memory the kernel reaches.
-    #[must_use]
-    pub fn context(&self) -> &Context {
-        &self.0.context
-    }
 }
 
 /// How many blocks of the kernel are on a device at most.

@@ -5,7 +5,7 @@ mod topology;
 
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber};
 
-pub use sample::{BlockSample, parse_diskstats, parse_stat, sample, sample_named, samples};
+pub use sample::{BlockSample, parse_stat, sample_named, samples};
 pub(crate) use topology::{
     BlockDir, block_dir, block_dir_by_name, is_nvme_controller, last_pci_address,
 };

@@ -1,8 +1,8 @@
 //! A block device's I/O counters: its `stat` file (Documentation/block/stat.rst of Linux).
 
-use gpuio_record::facts::{BlockCounters, DeviceNumber};
+use gpuio_record::facts::BlockCounters;
 
-use super::topology::{block_dir, block_dir_by_name};
+use super::topology::block_dir_by_name;
 use crate::{HostError, Malformed, Root};
 
 const SECTOR_BYTES: u64 = 512;
@@ -60,22 +60,8 @@ fn milliseconds(from: u64, to: u64) -> u64 {
     passed * NS_PER_MS
 }
 
-/// Samples a device's counters; `None` when it has no entry in sysfs. A partition counts only
-/// its own I/O.
-///
-/// # Errors
-/// [`HostError`] when the file cannot be read or understood.
-pub fn sample(root: &Root, device: DeviceNumber) -> Result<Option<BlockSample>, HostError> {
-    let Some(dir) = block_dir(root, device) else {
-        return Ok(None);
-    };
-    let Some(text) = root.read(dir.file("stat"))? else {
-        return Ok(None);
-    };
-    text.parse(parse_stat).map(Some)
-}
-
-/// As [`sample`], of the device with this kernel name.
+/// Samples the counters of the device with this kernel name; `None` when it has no entry in sysfs.
+/// A partition counts only its own I/O.
 ///
 /// # Errors
 /// [`HostError`] when the file cannot be read or understood.
@@ -101,7 +87,7 @@ pub fn samples(root: &Root) -> Result<Vec<(String, BlockSample)>, HostError> {
 ///
 /// # Errors
 /// [`Malformed`] when a line has no name or fewer than eleven numbers behind it.
-pub fn parse_diskstats(text: &str) -> Result<Vec<(String, BlockSample)>, Malformed> {
+fn parse_diskstats(text: &str) -> Result<Vec<(String, BlockSample)>, Malformed> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| {

@@ -32,16 +32,6 @@ pub use swap::{SwapArea, parse_swaps};
 /// Directory entries are counted no further than this.
 const MAX_ENTRIES: usize = 1000;
 
-/// Looks at `path`, which is the path this process would open; `/proc` and `/sys` are taken from
-/// `root`. Never fails: a check that can't be made is listed in `unchecked`.
-///
-/// A block device is opened for reading, with `O_EXCL` for a moment, to check whether it is
-/// in use, and its first and last MiB are read.
-#[must_use]
-pub fn examine(root: &Root, path: &Path) -> TargetFacts {
-    examine_open(root, path, &Opened::named(path), &[], &Tables::default())
-}
-
 /// The kernel's uses of files, and the mounts: each table is read when it is first needed and kept.
 /// One value serves a look at many targets, at about the same time.
 #[derive(Debug, Default)]
@@ -51,8 +41,12 @@ pub struct Tables {
     loops: OnceLock<Vec<loops::Loop>>,
 }
 
-/// As [`examine`], for `path` as it was opened: all facts of a file or device are those of the
-/// open one. `claimed` are devices, by `st_rdev`, that this process itself has open with
+/// Looks at `path`, which this process opened; `/proc` and `/sys` are taken from `root`. Never
+/// fails: a check that can't be made is listed in `unchecked`.
+///
+/// A block device is opened for reading, with `O_EXCL` for a moment, to check whether it is in use,
+/// and its first and last MiB are read. All facts of a file or device are those of the open one.
+/// `claimed` are devices, by `st_rdev`, that this process itself has open with
 /// `O_EXCL`, so that the kernel's refusal of another such descriptor has no meaning.
 #[must_use]
 pub fn examine_open(

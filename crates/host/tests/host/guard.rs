@@ -13,9 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpuio_host::Root;
 use gpuio_host::signature::{END_BYTES, Ends};
-use gpuio_host::target::{
-    Contents, Danger, Opened, Tables, danger, examine, examine_block, examine_open,
-};
+use gpuio_host::target::{Contents, Danger, Opened, Tables, danger, examine_block, examine_open};
 use gpuio_record::facts::{
     BlockTarget, DeviceNumber, MountFacts, OtherKind, TargetFacts, TargetKind, Unchecked,
 };
@@ -281,6 +279,11 @@ fn bytes_without_a_known_mark_are_a_danger_that_may_be_waved_through() {
     let found = reasons(target, Vec::new());
     assert_eq!(found, ["sda1 is not empty, and its content is not recognised"]);
     assert!(!Danger::UnknownData { name: String::new() }.is_final());
+}
+
+/// A look at one target by itself.
+pub(crate) fn examine(root: &Root, path: &Path) -> TargetFacts {
+    examine_open(root, path, &Opened::named(path), &[], &Tables::default())
 }
 
 fn dangers(root: &Root, path: &Path) -> Vec<Danger> {

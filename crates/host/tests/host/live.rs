@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpuio_host::residency::residency;
-use gpuio_host::target::{Danger, danger, examine};
+use gpuio_host::target::{Danger, danger};
+
+use crate::guard::examine;
 use gpuio_host::{Root, block, collect, proc_io, statx, target_storage};
-use gpuio_record::facts::{BlockKind, DeviceNumber, TargetKind};
+use gpuio_record::facts::{BlockKind, TargetKind};
 
 #[test]
 fn the_machine_agrees_with_the_standard_library_and_system_calls() {
@@ -153,7 +155,7 @@ fn a_loop_device_lives_and_is_guarded() {
 
     // Kept open: when a device's last user goes, so does its page cache.
     let node = File::open(&device.node).unwrap();
-    counts_io(&device.node, target.device);
+    counts_io(&device.node);
     let cached = residency(&node, 0, u64::MAX);
     assert_eq!(cached.range_bytes, 64 << 20, "cut at the end of the device");
     assert!(cached.cached_bytes >= Some(1 << 20), "just written through the cache: {cached:?}");
@@ -161,13 +163,14 @@ fn a_loop_device_lives_and_is_guarded() {
     sees_a_swap_mark(&device, &find_dangers);
 }
 
-fn counts_io(node: &Path, device: DeviceNumber) {
+fn counts_io(node: &Path) {
     let root = Root::live();
-    let first = block::sample(&root, device).unwrap().unwrap();
+    let sample = || block::sample_named(&root, node.file_name()?.to_str()?).unwrap();
+    let first = sample().unwrap();
     let mut file = File::options().write(true).open(node).unwrap();
     file.write_all(&[0; 1 << 20]).unwrap();
     file.sync_all().unwrap();
-    let delta = first.delta(&block::sample(&root, device).unwrap().unwrap()).unwrap();
+    let delta = first.delta(&sample().unwrap()).unwrap();
     assert!(delta.write_bytes >= 1 << 20, "{delta:?}");
 }
 

@@ -169,7 +169,7 @@ fn a_partition_takes_its_queue_from_its_disk() {
     assert_eq!(found.scheduler.as_deref(), Some("none"));
     assert_eq!(found.write_cache.as_deref(), Some("write through"));
     assert_eq!(block::read(&tree.root(), number(1, 1), &mut problems), None);
-    let sample = block::sample(&tree.root(), number(259, 0)).unwrap().unwrap();
+    let sample = block::sample_named(&tree.root(), "nvme0n1").unwrap().unwrap();
     assert_eq!((sample.reads, sample.write_sectors, sample.busy_ms), (1, 16, 3));
 }
 

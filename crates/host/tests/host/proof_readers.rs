@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gpuio_host::{Root, nfs, nvidia_fs};
+use gpuio_testkit::tree::put;
 use proptest::prelude::*;
 
 const OLD: &str = include_str!("../fixtures/nvidia_fs_stats_2.0.txt");
@@ -13,11 +14,7 @@ const MOUNTS: &[u8] = include_bytes!("../fixtures/mountstats");
 #[expect(clippy::unwrap_used, reason = "only tests call it")]
 fn tree(stats: Option<&str>, parameter: Option<&str>, mountstats: &[u8]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let put = |path: &str, body: &[u8]| {
-        let path = dir.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, body).unwrap();
-    };
+    let put = |path: &str, body: &[u8]| put(dir.path(), path, body);
     if let Some(stats) = stats {
         put("proc/driver/nvidia-fs/stats", stats.as_bytes());
     }

@@ -410,6 +410,15 @@ pub(super) fn beside(job: &JobSpec) -> Option<ComputationPlan> {
     Some(ComputationPlan { with, share_percent })
 }
 
+/// How long a job is under way from its start if only its time ends it, nanoseconds.
+#[must_use]
+pub fn whole_time_ns(job: &JobSpec) -> u64 {
+    [job.start_delay_ns, job.ramp_ns, job.runtime_ns.or(Some(RUNTIME_NS))]
+        .into_iter()
+        .flatten()
+        .fold(0, u64::saturating_add)
+}
+
 /// When the job ends.
 pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
     let passes = |n: u64| size.saturating_mul(n);

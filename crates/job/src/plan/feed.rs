@@ -124,13 +124,13 @@ fn tier(
     }
 }
 
+/// The key that asks for a tier.
+pub const TIER_KEY: &str = "cache_memory";
+
 /// Bytes of a feed's tier in host memory.
 pub(super) fn tier_bytes(job: &JobPlan) -> u64 {
     job.feed.as_ref().and_then(|feed| feed.tier).map_or(0, TierPlan::bytes)
 }
-
-/// The keys to lower where such a job needs too much memory.
-pub(super) const TAKES_MEMORY: &str = "cache_memory, --readers, --depth or --bs";
 
 /// Why a path of `all` can't feed accelerators.
 pub(super) fn lacks(job: &JobSpec, path: &PathInfo) -> Option<String> {

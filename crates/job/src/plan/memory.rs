@@ -76,12 +76,12 @@ pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
     let whence = group.map_or("the memory of this machine".to_owned(), |group| {
         format!("the limit of the control group, {}", group.path)
     });
-    let lower = match jobs.iter().any(|job| feed::tier_bytes(job) > 0) {
-        true => feed::TAKES_MEMORY,
-        false => "--threads, --depth or --bs",
+    let keys = match jobs.iter().any(|job| feed::tier_bytes(job) > 0) {
+        true => format!("{}, --readers", feed::TIER_KEY),
+        false => "--threads".to_owned(),
     };
     Some(format!(
-        "the buffers take {}, more than {}: {whence}; lower {lower}",
+        "the buffers take {}, more than {}: {whence}; lower {keys}, --depth or --bs",
         human_bytes(bytes as f64),
         human_bytes(usable as f64)
     ))

@@ -23,21 +23,6 @@ pub struct Spec {
     pub jobs: Vec<JobSpec>,
 }
 
-impl Spec {
-    /// The notes of all jobs, each text once, in order. A line of `[global]` reaches every job
-    /// after it and would otherwise be reported once per job.
-    #[must_use]
-    pub fn notes(&self) -> Vec<&str> {
-        let mut notes: Vec<&str> = Vec::new();
-        for note in self.jobs.iter().flat_map(|job| &job.notes) {
-            if !notes.contains(&note.as_str()) {
-                notes.push(note);
-            }
-        }
-        notes
-    }
-}
-
 /// A trace that is to be replayed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayRequest {

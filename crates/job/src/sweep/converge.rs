@@ -31,13 +31,8 @@ impl Interval {
     }
 }
 
-/// The 95 % interval of the mean by Student's t, n - 1 degrees of freedom: `None` for fewer than
-/// two values and for a mean of 0. Assumes independent runs with normal noise.
-#[must_use]
-pub fn interval(values: &[f64]) -> Option<Interval> {
-    at_level(values, LEVEL)
-}
-
+/// The interval of the mean by Student's t, n - 1 degrees of freedom: `None` for fewer than two
+/// values and for a mean of 0. Assumes independent runs with normal noise.
 fn at_level(values: &[f64], level: f64) -> Option<Interval> {
     let count = f64::from(u32::try_from(values.len()).ok()?);
     let mean = infer::mean(values)?;
@@ -125,12 +120,12 @@ mod tests {
             (&[812.5, 799.1, 805.7], 789.122_326_064_706_2, 822.411_007_268_627_4),
             (&[1.0, 2.0], -4.853_102_368_087_347, 7.853_102_368_087_347),
         ] {
-            let found = interval(values).unwrap();
+            let found = at_level(values, LEVEL).unwrap();
             let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * b.abs();
             assert!(near(found.mean - found.half, low), "{values:?}: {found:?}");
             assert!(near(found.mean + found.half, high), "{values:?}: {found:?}");
         }
-        assert_eq!(interval(&[1.0]), None);
+        assert_eq!(at_level(&[1.0], LEVEL), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod search;
 
 pub use axis::{Axis, AxisError};
 pub use condition::{Condition, ConditionError};
-pub use converge::{Interval, LOOKS_FROM, Rule, interval};
+pub use converge::{Interval, LOOKS_FROM, Rule};
 pub use grid::{Mode, grid};
 pub use order::{Progress, next};
 pub use preset::{PRESETS, Preset, is_route, preset, routes};

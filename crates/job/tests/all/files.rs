@@ -40,7 +40,7 @@ fn four_gpus_random_read() {
         assert_eq!((job.direct, job.depth, job.seed), (None, None, None));
     }
     assert_eq!(spec.jobs[3].directory.as_deref(), Some("/mnt/store/d/gds_dir"));
-    assert!(spec.notes().is_empty());
+    assert!(spec.jobs.iter().all(|job| job.notes.is_empty()));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn fio_random_and_mixed() {
     let shares: Vec<_> = second.blocks.iter().flatten().collect();
     assert_eq!(shares.iter().map(|b| b.percent).collect::<Vec<_>>(), [60, 40]);
     assert_eq!(shares[1].min_bytes, 65536);
-    let notes = spec.notes();
+    let notes = &second.notes;
     assert_eq!(notes.len(), 3, "{notes:?}");
     assert!(notes[0].starts_with("'thread' (random_read.fio:5:1) has no effect here: "));
 }

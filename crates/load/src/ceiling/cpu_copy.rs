@@ -187,7 +187,7 @@ fn measure(
 ) -> Copied {
     let [source, mut ring] = memory;
     let mut copying = Copying { buffers, source: &source, ring: &mut ring, at: 0 };
-    let (_, from) = copying.until(start + load.ramp_ns, gate.clock, &gate.stop);
+    let (_, from) = copying.until(start + load.measured_from_ns(), gate.clock, &gate.stop);
     let time = load.stop.runtime_ns.unwrap_or(0);
     let (copies, end) = copying.until(from + time, gate.clock, &gate.stop);
     Copied { copies, from, end }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +17,7 @@ use rustix::fs::inotify;
 use super::*;
 use crate::evidence::reconcile::GroupContext;
 use gpuio_testkit::jobs::{job, result};
+use gpuio_testkit::tree;
 
 const STAT: &str = "sys/devices/pci0000:00/vda/stat";
 const DEV: &str = "proc/net/dev";
@@ -26,7 +27,7 @@ const NVIDIA_FS: &str = "proc/driver/nvidia-fs/stats";
 const GIB: u64 = 1 << 30;
 
 /// A machine of files, with a file of 1 MiB for a job.
-struct Tree(tempfile::TempDir);
+struct Tree(tree::Tree);
 
 impl Tree {
     /// The file lies on a disk.
@@ -35,10 +36,7 @@ impl Tree {
         let dev = fs::metadata(tree.file()).unwrap().dev();
         let number = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
         let disk = "sys/devices/pci0000:00/vda";
-        tree.put(&format!("{disk}/dev"), &format!("{number}\n"));
-        tree.put(&format!("{disk}/size"), "2048\n");
-        tree.link(&format!("sys/dev/block/{number}"), disk);
-        tree.link("sys/class/block/vda", disk);
+        tree.0.device(disk, &number, 2048);
         tree.read_from_disk(0);
         tree.put("proc/self/mountinfo", &format!("1 0 {number} / / rw - xfs /dev/vda rw\n"));
         tree
@@ -63,7 +61,7 @@ impl Tree {
     }
 
     fn new() -> Tree {
-        let tree = Tree(tempfile::tempdir().unwrap());
+        let tree = Tree(tree::Tree::new());
         tree.put("data", "");
         fs::File::options().write(true).open(tree.file()).unwrap().set_len(1 << 20).unwrap();
         tree.put(IO, "rchar: 0\nread_bytes: 4096\nwrite_bytes: 0\n");
@@ -74,7 +72,7 @@ impl Tree {
     }
 
     fn path(&self, at: &str) -> PathBuf {
-        self.0.path().join(at)
+        self.0.path(at)
     }
 
     fn file(&self) -> PathBuf {
@@ -82,7 +80,7 @@ impl Tree {
     }
 
     fn root(&self) -> Root {
-        Root::at(self.0.path())
+        self.0.root()
     }
 
     /// Replaces the file, so that no reader finds half of it.
@@ -91,12 +89,6 @@ impl Tree {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&new, text).unwrap();
         fs::rename(new, path).unwrap();
-    }
-
-    fn link(&self, from: &str, to: &str) {
-        let from = self.path(from);
-        fs::create_dir_all(from.parent().unwrap()).unwrap();
-        symlink(self.path(to), from).unwrap();
     }
 
     fn read_from_disk(&self, bytes: u64) {

@@ -105,7 +105,7 @@ impl Group<'_> {
         let gate = Gate::new(self.clock, workers, Arc::clone(&self.means.stop));
         let firsts: Vec<FirstDone> =
             self.jobs.iter().map(|job| FirstDone::new(job.threads)).collect();
-        let all_from = self.jobs.iter().map(|job| job.start_delay_ns + job.ramp_ns).max();
+        let all_from = self.jobs.iter().map(JobPlan::measured_from_ns).max();
         let live_ranges = self.live_ranges();
         let reached_maps = reached::of(self.jobs);
         let shared = self.shared_files()?;

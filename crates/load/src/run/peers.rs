@@ -99,4 +99,4 @@ pub struct Start {
 }
 
 /// Between two readings for [`Peers::moved`], at most.
-pub const READING_NS: u64 = 20_000_000;
+pub(super) const READING_NS: u64 = 20_000_000;

@@ -81,14 +81,13 @@ impl SeriesSampler {
         start: Nanos,
         interval_ns: u64,
     ) -> SeriesSampler {
-        let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
         let bytes = |job: &JobPlan| match (&job.feed, &job.replay) {
             (_, Some(replay)) => Some(replay.read_bytes.saturating_add(replay.written_bytes)),
             (Some(feed), _) => Some(Shape::new(feed).epoch_bytes().saturating_mul(feed.epochs)),
             (None, None) => Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads))),
         };
         let series = |(job, range): (&JobPlan, &Range<usize>)| {
-            let from = start + job.start_delay_ns + job.ramp_ns;
+            let from = start + job.measured_from_ns();
             JobSeries {
                 live: range.clone(),
                 from,
@@ -103,7 +102,7 @@ impl SeriesSampler {
             interval_ns,
             last_at: start,
             next_at: start + interval_ns,
-            expected_ns: jobs.iter().map(length).max().flatten(),
+            expected_ns: jobs.iter().map(JobPlan::time_over_ns).max().flatten(),
             expected_bytes: jobs
                 .iter()
                 .try_fold(0_u64, |sum, job| Some(sum.saturating_add(bytes(job)?))),
@@ -235,9 +234,7 @@ fn point(
         write_ios: totals.write_ios.saturating_sub(job.last.write_ios),
         read_latency_ns: Some(sums[0]),
         write_latency_ns: Some(sums[1]),
-        p50_ns: window.percentile(0.5),
-        p99_ns: window.percentile(0.99),
-        max_ns: window.max(),
+        ..Point::of_latencies(window)
     }
 }
 
@@ -256,14 +253,8 @@ mod tests {
             at_ns,
             span_ns: 1,
             read_bytes,
-            write_bytes: 0,
             read_ios,
-            write_ios: 0,
-            read_latency_ns: None,
-            write_latency_ns: None,
-            p50_ns: None,
-            p99_ns: None,
-            max_ns: None,
+            ..Point::default()
         };
         let mut points = Vec::new();
         add(&mut points, point(1, 10, 8 * 4096), false);
@@ -310,8 +301,8 @@ mod tests {
         let p50 = series.iter().map(|point| millis(point.p50_ns.unwrap()));
         assert_eq!(p50.collect::<Vec<_>>(), [1, 1, 1, 1, 1], "the first and the last have it too");
         // No 99th percentile is reported of 101 and of 500.
-        let p99 = series.iter().map(|point| point.p99_ns.is_some());
-        assert_eq!(p99.collect::<Vec<_>>(), [true, true, false, true, false]);
+        let tail = series.iter().map(|point| point.percentile(Percentile::TAIL).is_some());
+        assert_eq!(tail.collect::<Vec<_>>(), [true, true, false, true, false]);
         assert_eq!(ticks.map(|tick| tick.tail_ns.is_some()), [true, true, false, true, false]);
     }
 

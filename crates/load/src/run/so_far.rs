@@ -2,9 +2,7 @@
 
 use gpuio_base::stat::{Counted, Live, Tally};
 use gpuio_io::clock::Nanos;
-use gpuio_record::{
-    CacheReading, CpuCost, EndedHow, FileLegCounters, JobPlan, JobResult, TimeSpan, WorkerResult,
-};
+use gpuio_record::{CacheReading, EndedHow, JobPlan, JobResult, TimeSpan, WorkerResult};
 
 use super::results::{direct, direction, engines};
 use super::sample::SeriesSampler;
@@ -34,33 +32,16 @@ pub(super) fn results(
             first_done_bytes: read.bytes + write.bytes,
             last_done_ns: elapsed,
             measured: Some(TimeSpan { begin_ns: from, end_ns: now.max(from) }),
-            never_started: None,
-            cpu: CpuCost::default(),
             engine: engines(ready),
-            file_leg: FileLegCounters::default(),
             direct_actual: direct(ready),
             cache: CacheReading {
                 unknown: vec!["the job still ran when this was saved".to_owned()],
                 ..CacheReading::default()
             },
-            proof: None,
-            failures: Vec::new(),
             failed: read.failed + write.failed,
-            verify: None,
-            between_ios_ns: 0,
-            flushes: None,
-            steady: None,
-            stonewall: None,
             series: points.to_vec(),
             workers: (0..).zip(pages).map(|(thread, page)| worker(thread, page, elapsed)).collect(),
-            gpus: Vec::new(),
-            via: None,
-            fan_out: None,
-            library: None,
-            mapped: None,
-            beside: None,
-            feed: None,
-            replay: None,
+            ..JobResult::default()
         }
     })
     .collect()

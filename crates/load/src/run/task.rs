@@ -9,8 +9,8 @@ use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::path::{
     self, CufileDriver, FanOutCounters, LibraryCounters, MappedCounters, RouteCounters,
 };
-use gpuio_page::{LivePage, WorkerSlot};
 use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
+use gpuio_watch::page::{LivePage, WorkerSlot};
 
 use super::feed::Feed;
 use super::files::Files;

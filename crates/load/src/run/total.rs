@@ -42,7 +42,7 @@ pub(super) fn total(parts: &GroupParts<'_>, results: &[JobResult]) -> RunTotals 
     let read = sum(results.iter().map(|job| &job.read));
     let write = sum(results.iter().map(|job| &job.write));
     // The process was also busy during ramps and start delays, whose bytes do not count.
-    let before = parts.jobs.iter().map(|job| job.ramp_ns + job.start_delay_ns).max().unwrap_or(0);
+    let before = parts.jobs.iter().map(JobPlan::measured_from_ns).max().unwrap_or(0);
     let elapsed = end.saturating_sub(parts.start);
     let mut cpu = parts.usage.cost(CpuScope::Process, elapsed, read.bytes + write.bytes);
     if before > 0 {

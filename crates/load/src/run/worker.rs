@@ -15,7 +15,6 @@ use gpuio_record::{
     DirectMode, FanOutResult, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes,
     VerifyMode, ViaResult, WorkerPlan,
 };
-use gpuio_watch::page::{LivePage, WorkerSlot};
 
 use super::RunError;
 use super::affinity;

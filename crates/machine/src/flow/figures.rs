@@ -119,10 +119,12 @@ impl Figures {
                 "nic" => new.nics.push(nic(file, &section)?),
                 "port" => new.ports.push(port(file, &section)?),
                 "server" => new.servers.push(ServerFigures::of(file, &section)?),
-                "memory" => new.memory = Some(one_rate(file, &section)?),
-                "interconnect" => new.interconnect = Some(one_rate(file, &section)?),
-                "network" => new.network = Some(one_rate(file, &section)?),
-                "processor" => new.processor = Some(processor(file, &section)?),
+                "memory" => new.memory = Some(one(file, &section, "rate", Entry::rate)?),
+                "interconnect" => {
+                    new.interconnect = Some(one(file, &section, "rate", Entry::rate)?)
+                }
+                "network" => new.network = Some(one(file, &section, "rate", Entry::rate)?),
+                "processor" => new.processor = Some(one(file, &section, "ios", Entry::ios)?),
                 other => {
                     let what = format!(
                         "no section {other:?} here; there are drive, server, nic, port, memory, \
@@ -349,31 +351,23 @@ pub(crate) fn set_drive(
     Ok(true)
 }
 
-fn processor(file: &str, section: &Section<'_>) -> Result<(f64, String), FileError> {
+/// A section that has one figure, and its source.
+fn one<'s>(
+    file: &str,
+    section: &Section<'s>,
+    key: &'static str,
+    read: fn(&Entry<'s>, &str) -> Result<f64, FileError>,
+) -> Result<(f64, String), FileError> {
     let mut found = None;
     let mut source = file.to_owned();
     for entry in &section.entries {
         match entry.key {
-            "ios" => found = Some(entry.ios(file)?),
             "source" => entry.value.clone_into(&mut source),
-            _ => return Err(entry.unknown_key(file, &["ios", "source"])),
+            own if own == key => found = Some(read(entry, file)?),
+            _ => return Err(entry.unknown_key(file, &[key, "source"])),
         }
     }
-    let what = || error(file, section.line, 2, "[processor] lacks ios=".to_owned());
-    Ok((found.ok_or_else(what)?, source))
-}
-
-fn one_rate(file: &str, section: &Section<'_>) -> Result<(f64, String), FileError> {
-    let mut found = None;
-    let mut source = file.to_owned();
-    for entry in &section.entries {
-        match entry.key {
-            "rate" => found = Some(entry.rate(file)?),
-            "source" => entry.value.clone_into(&mut source),
-            _ => return Err(entry.unknown_key(file, &["rate", "source"])),
-        }
-    }
-    let what = || error(file, section.line, 2, format!("[{}] lacks rate=", section.kind));
+    let what = || error(file, section.line, 2, format!("[{}] lacks {key}=", section.kind));
     Ok((found.ok_or_else(what)?, source))
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn part(expected: &Expected, share: f64) -> Expected {
 
 fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Request {
     let threads = f64::from(job.threads);
-    let block_bytes = mean_block(job);
+    let block_bytes = job.mean_block_bytes();
     let requested = job.pacing.and_then(|pacing| {
         #[expect(clippy::cast_precision_loss, reason = "rates and sizes are far below 2^53")]
         let (bytes, iops) = (
@@ -164,17 +164,6 @@ fn end(job: &JobPlan) -> End {
         [one] => End::Gpu(one.clone()),
         _ => End::Gpus(gpus),
     }
-}
-
-/// The mean size of an I/O.
-fn mean_block(job: &JobPlan) -> u64 {
-    let middle = |min: u64, max: u64| u128::from(min).midpoint(u128::from(max));
-    let sum = |all: u128, one: &gpuio_record::BlockShare| {
-        all + middle(one.min_bytes, one.max_bytes) * u128::from(one.percent)
-    };
-    let percents: u128 = job.blocks.iter().map(|one| u128::from(one.percent)).sum();
-    let mean = job.blocks.iter().fold(0, sum) / percents.max(1);
-    u64::try_from(mean).unwrap_or(u64::MAX)
 }
 
 /// The storage behind the job's files, each as often as it has files where these differ.

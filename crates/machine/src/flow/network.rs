@@ -34,11 +34,6 @@ impl Network {
         PartId(self.parts.len() - 1)
     }
 
-    /// All parts; a [`PartId`] is the index.
-    pub fn parts(&self) -> impl Iterator<Item = (PartId, &Part)> {
-        self.parts.iter().enumerate().map(|(index, (_, part))| (PartId(index), part))
-    }
-
     /// The part.
     ///
     /// # Panics

@@ -1,6 +1,6 @@
 //! The whole answer: values alone, as JSON has them.
 
-use crate::topo::{Class, Link};
+use crate::topo::{Class, Link, node_text};
 use gpuio_record::Expected;
 use serde::Serialize;
 
@@ -129,11 +129,7 @@ pub struct NotUsed {
 impl Pair {
     /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
     pub(crate) fn node_text(&self) -> String {
-        match (self.node, self.near_nodes.as_slice()) {
-            (Some(node), _) => node.to_string(),
-            (None, []) => "?".to_owned(),
-            (None, several) => gpuio_base::units::format_cpu_list(several),
-        }
+        node_text(self.node, &self.near_nodes)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::topo::{Class, Topology};
+use gpuio_base::units::shell_word;
 use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
 
 use crate::pair::store::{Store, leaves, natural};
@@ -178,7 +179,7 @@ fn commands(
     let on_it = machine.mounts.iter().filter(|mount| mount.devices.contains(&array.facts.name));
     // The last mount goes first.
     let points: Vec<&str> = on_it.map(|mount| mount.mount.mount_point.as_str()).collect();
-    lines.extend(points.iter().rev().map(|point| format!("umount {}", quoted(point))));
+    lines.extend(points.iter().rev().map(|point| format!("umount {}", shell_word(point))));
     let mount = machine.mounts.iter().find(|mount| mount.mount.mount_point == store.name);
     lines.push(format!("mdadm --stop /dev/{}", array.facts.name));
     let devices = |names: &[String]| {
@@ -202,19 +203,9 @@ fn commands(
     let Some(mount) = mount else { return lines };
     for group in groups {
         let (device, point) = (&group.device, group.mount.as_deref().unwrap_or_default());
-        let point = quoted(point);
+        let point = shell_word(point);
         lines.push(format!("mkfs.{} /dev/{device}", mount.mount.fs_type));
         lines.push(format!("mkdir -p {point} && mount /dev/{device} {point}"));
     }
     lines
-}
-
-/// For a shell.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
-    if path.chars().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
-    }
 }

@@ -88,11 +88,16 @@ impl Affinity {
     /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
     #[must_use]
     pub fn node_text(&self) -> String {
-        match (self.node, self.near_nodes.as_slice()) {
-            (Some(node), _) => node.to_string(),
-            (None, []) => "?".to_owned(),
-            (None, several) => gpuio_base::units::format_cpu_list(several),
-        }
+        node_text(self.node, &self.near_nodes)
+    }
+}
+
+/// A NUMA node, or several that are near, in words.
+pub(crate) fn node_text(node: Option<u32>, near: &[u32]) -> String {
+    match (node, near) {
+        (Some(node), _) => node.to_string(),
+        (None, []) => "?".to_owned(),
+        (None, several) => gpuio_base::units::format_cpu_list(several),
     }
 }
 

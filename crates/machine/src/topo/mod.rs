@@ -26,6 +26,7 @@ mod link;
 mod route;
 mod topology;
 
+pub(crate) use affinity::node_text;
 pub use affinity::{Affinity, Near, NearStorage};
 pub use branch::{Branch, HostBridge, Knot, KnotKind};
 pub use class::Class;

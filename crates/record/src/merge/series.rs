@@ -87,9 +87,8 @@ impl SeriesSum {
                 write_ios,
                 read_latency_ns: known.then_some(reads_ns),
                 write_latency_ns: known.then_some(writes_ns),
-                p50_ns: None,
-                p99_ns: None,
                 max_ns: cell.max_ns,
+                ..Point::default()
             }
         };
         self.cells.into_iter().map(point).collect()

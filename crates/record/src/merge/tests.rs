@@ -231,14 +231,10 @@ fn a_series_of_different_intervals_keeps_every_byte() {
         at_ns,
         span_ns,
         read_bytes,
-        write_bytes: 0,
         read_ios: read_bytes / 7,
-        write_ios: 0,
-        read_latency_ns: None,
-        write_latency_ns: None,
         p50_ns: Some(1),
-        p99_ns: None,
         max_ns: Some(max_ns),
+        ..crate::Point::default()
     };
     let first = [point(0, 100, 70, 1), point(100, 100, 700, 5), point(200, 100, 701, 6)];
     let mut sum = series::SeriesSum::like(&first);

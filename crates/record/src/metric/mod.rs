@@ -99,7 +99,7 @@ impl Metric {
         Metric::Percentile(&LEGS[0], at)
     }
 
-    /// Its name, in which no point occurs: `p99_9`.
+    /// Its name, in which no point occurs ([`Percentile::key`]).
     #[must_use]
     pub fn key(&self) -> String {
         match self {

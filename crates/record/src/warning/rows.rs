@@ -11,6 +11,7 @@ use std::fmt::{Display, Formatter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use gpuio_base::stat::{Percentile, enough_for};
 use gpuio_base::units::{format_bytes, human_bytes, human_count, human_ns};
 
 use super::Severity;
@@ -633,12 +634,8 @@ fn bounded(missing: u64, completed: u64) -> String {
 /// rate.
 fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let mut lacks = String::new();
-    let percentiles = [("p99", 0.99), ("p99.9", 0.999)];
-    let unknown: Vec<&str> = percentiles
-        .iter()
-        .filter(|(_, quantile)| !gpuio_base::stat::enough_for(*quantile, ios))
-        .map(|(name, _)| *name)
-        .collect();
+    let lacking = Percentile::TABLE.into_iter().filter(|at| !enough_for(at.quantile(), ios));
+    let unknown: Vec<String> = lacking.map(Percentile::label).collect();
     if !unknown.is_empty() {
         let names = unknown.join(" and ");
         lacks.push_str(&format!("Too few I/Os for a reliable {names}. "));

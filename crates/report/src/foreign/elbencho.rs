@@ -11,7 +11,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
-    form: "--csvfile",
     measures: &[
         "elbencho's figures are those of [last]: until the last thread finished, in whole MiB/s \
          and µs",

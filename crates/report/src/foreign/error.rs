@@ -28,14 +28,4 @@ pub enum ForeignError {
          into it"
     )]
     Json(#[from] serde_json::Error),
-    /// A value is not what the tool prints there.
-    #[error("{tool}, {place}: {what}; give the file exactly as the tool wrote it")]
-    Value {
-        /// The tool.
-        tool: &'static str,
-        /// Line or job.
-        place: String,
-        /// The error.
-        what: String,
-    },
 }

@@ -11,7 +11,6 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
-    form: "result lines",
     measures: &[
         "gdsio's time includes set-up (buffer registration), which affects short runs; untimed \
          runs of several threads stop near the first thread's end",

@@ -20,8 +20,6 @@ pub use reading::{Direction, Number, Output, Reading, Skipped};
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
-    /// The form of its output that is read.
-    pub form: &'static str,
     /// How it measures, where that is not how gpuio does: what to know before its figures are held
     /// against another tool's.
     pub measures: &'static [&'static str],

@@ -104,9 +104,7 @@ mod tests {
             write_ios: 1,
             read_latency_ns: Some(reads * 10),
             write_latency_ns: Some(700),
-            p50_ns: None,
-            p99_ns: None,
-            max_ns: None,
+            ..Point::default()
         }
     }
 

@@ -1,6 +1,7 @@
 //! Findings and facts of a set in words, shared by the formats for people.
 
 use gpuio_base::document::{grouped, unique};
+use gpuio_base::units::shell_word;
 use gpuio_record::{
     Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
 };
@@ -308,14 +309,7 @@ fn state(jobs: &[&JobResult]) -> String {
 
 /// A command line, quoted for a shell.
 pub(super) fn command(words: &[String]) -> String {
-    let quoted = words.iter().map(|word| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
-        match !word.is_empty() && word.chars().all(plain) {
-            true => word.clone(),
-            false => format!("'{}'", word.replace('\'', "'\\''")),
-        }
-    });
-    quoted.collect::<Vec<String>>().join(" ")
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The first and the last start time of the set's records.

@@ -126,8 +126,6 @@ pub struct SetFormat {
     pub name: &'static str,
     /// The file extension that selects it.
     pub extension: &'static str,
-    /// Its purpose, in one line.
-    pub summary: &'static str,
     /// Text in the first 4 KiB of every file of this format and of few others: it identifies a file
     /// that gpuio created.
     pub mark: &'static str,
@@ -140,42 +138,21 @@ pub const SET_FORMATS: &[SetFormat] = &[
     SetFormat {
         name: "html",
         extension: "html",
-        summary: "one page with plots, tables, evidence and the data; needs no network",
         mark: "<meta name=\"generator\" content=\"gpuio report",
         render: html::render,
     },
-    SetFormat {
-        name: "svg",
-        extension: "svg",
-        summary: "the first plot of the page as a picture",
-        mark: plot::MARK,
-        render: plot::render,
-    },
+    SetFormat { name: "svg", extension: "svg", mark: plot::MARK, render: plot::render },
     SetFormat {
         name: "markdown",
         extension: "md",
-        summary: "tables for an issue or a wiki",
         mark: "<!-- gpuio report -->",
         render: document::markdown,
     },
-    SetFormat {
-        name: "csv",
-        extension: "csv",
-        summary: "a row per record, job and direction, with the axes of sweeps",
-        mark: csv::MARK,
-        render: csv::render,
-    },
-    SetFormat {
-        name: "fio-json",
-        extension: "json",
-        summary: "jobs as fio prints them, for tools that plot fio's results",
-        mark: fio::MARK,
-        render: fio::render,
-    },
+    SetFormat { name: "csv", extension: "csv", mark: csv::MARK, render: csv::render },
+    SetFormat { name: "fio-json", extension: "json", mark: fio::MARK, render: fio::render },
     SetFormat {
         name: "openmetrics",
         extension: "prom",
-        summary: "gauges and summaries for Prometheus and similar programs",
         mark: openmetrics::MARK,
         render: openmetrics::render,
     },

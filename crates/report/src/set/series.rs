@@ -62,7 +62,7 @@ pub(super) fn all(rows: &[Row<'_>]) -> Value {
             }
             key
         });
-        let from = float(row.plan.start_delay_ns.saturating_add(row.plan.ramp_ns)) / 1e9;
+        let from = float(row.plan.measured_from_ns()) / 1e9;
         jobs.insert(key, of_job(row, from, group));
     }
     json!({ "jobs": jobs, "groups": groups })

@@ -37,9 +37,7 @@ impl Tree {
     }
 
     pub fn file(&self, rest: &str, body: impl AsRef<[u8]>) -> &Self {
-        let path = self.path(rest);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, body).unwrap();
+        put(self.dir.path(), rest, body);
         self
     }
 
@@ -65,6 +63,13 @@ impl Tree {
         self.link(&format!("sys/class/block/{name}"), dir);
         self
     }
+}
+
+/// A file below a directory, in directories of its own.
+pub fn put(dir: &Path, rest: &str, body: impl AsRef<[u8]>) {
+    let path = dir.join(rest);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, body).unwrap();
 }
 
 pub fn number(major: u32, minor: u32) -> DeviceNumber {

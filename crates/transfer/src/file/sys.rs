@@ -19,7 +19,26 @@ fn offset_of(call: &'static str, offset: u64, len: usize) -> Result<libc::off_t,
     }
 }
 
-/// One `pread(2)`, repeated if a signal interrupts it before the first byte.
+/// One call from this offset, repeated if a signal interrupts it before the first byte.
+#[inline]
+fn repeated(
+    call: &'static str,
+    (offset, len): (u64, usize),
+    attempt: impl Fn(libc::off_t) -> libc::ssize_t,
+) -> Result<usize, Failed> {
+    let from = offset_of(call, offset, len)?;
+    loop {
+        match usize::try_from(attempt(from)) {
+            Ok(count) => return Ok(count),
+            Err(_) => match errno() {
+                libc::EINTR => {}
+                errno => return Err(Failed { call, errno, offset, len: len as u64 }),
+            },
+        }
+    }
+}
+
+/// One `pread(2)`.
 ///
 /// # Safety
 ///
@@ -30,18 +49,8 @@ pub(super) unsafe fn pread(
     len: usize,
     offset: u64,
 ) -> Result<usize, Failed> {
-    let from = offset_of("pread", offset, len)?;
-    loop {
-        // SAFETY: the caller's promise.
-        let count = unsafe { libc::pread(fd, at.cast(), len, from) };
-        match usize::try_from(count) {
-            Ok(count) => return Ok(count),
-            Err(_) => match errno() {
-                libc::EINTR => {}
-                errno => return Err(Failed { call: "pread", errno, offset, len: len as u64 }),
-            },
-        }
-    }
+    // SAFETY: the caller's promise.
+    repeated("pread", (offset, len), |from| unsafe { libc::pread(fd, at.cast(), len, from) })
 }
 
 /// The result of a read from the page cache.
@@ -83,7 +92,7 @@ pub(super) unsafe fn pread_cached(
     }
 }
 
-/// One `pwrite(2)`, repeated if a signal interrupts it before the first byte.
+/// One `pwrite(2)`.
 ///
 /// # Safety
 ///
@@ -94,18 +103,8 @@ pub(super) unsafe fn pwrite(
     len: usize,
     offset: u64,
 ) -> Result<usize, Failed> {
-    let from = offset_of("pwrite", offset, len)?;
-    loop {
-        // SAFETY: the caller's promise.
-        let count = unsafe { libc::pwrite(fd, at.cast(), len, from) };
-        match usize::try_from(count) {
-            Ok(count) => return Ok(count),
-            Err(_) => match errno() {
-                libc::EINTR => {}
-                errno => return Err(Failed { call: "pwrite", errno, offset, len: len as u64 }),
-            },
-        }
-    }
+    // SAFETY: the caller's promise.
+    repeated("pwrite", (offset, len), |from| unsafe { libc::pwrite(fd, at.cast(), len, from) })
 }
 
 /// Pages of the range in the page cache, without touching it; `None` if that is unknown.

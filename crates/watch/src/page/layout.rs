@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 256;
 /// The most worker slots of a page: 9 MiB, for more threads than machines have processors. Further
 /// threads share.
-pub const MAX_WORKER_SLOTS: u32 = 1024;
+pub(crate) const MAX_WORKER_SLOTS: u32 = 1024;
 /// Slots that several threads may write, after those of one thread each.
 pub(crate) const SHARED: u32 = 4;
 /// Instead of a count: it is not counted.

@@ -25,7 +25,7 @@ mod snapshot;
 mod write;
 
 pub use bucket::{SIZES, size_class};
-pub use layout::{MAX_WORKER_SLOTS, NOT_COUNTED, REGISTERED, VERSION};
+pub use layout::{NOT_COUNTED, REGISTERED, VERSION};
 pub use page_root::{LivePageError, LivePageRoot};
 pub use snapshot::{Counts, PathCounters, Snapshot};
 pub use write::{Direction, Key, LivePage, WorkerSlot, monotonic_ns};

@@ -69,12 +69,6 @@ impl LivePageRoot {
         LivePageRoot { base: base.into() }
     }
 
-    /// The directory that holds the directories of users.
-    #[must_use]
-    pub fn base(&self) -> &Path {
-        &self.base
-    }
-
     /// The directory of this user's pages.
     #[must_use]
     pub fn directory(&self, uid: u32) -> PathBuf {

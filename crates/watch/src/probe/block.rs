@@ -1,7 +1,7 @@
 //! Block devices: `/proc/diskstats` (Documentation/admin-guide/iostats.rst). Figures are those of
 //! `iostat -x` (iostat(1) of sysstat 12).
 
-use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure, milliseconds};
+use crate::metric::{self, Figure, Form, Kind, Metric, bytes, count, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading, both};
 
 const fn sectors(key: &'static str, help: &'static str) -> Metric {
@@ -28,12 +28,10 @@ const METRICS: [Metric; 11] = [
 ];
 
 const FIGURES: [Figure; 12] = [
-    figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),
-    figure("writes_per_second", "w/s", Form::Number, true, |c| c.rate("writes")),
-    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
-    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
-        c.rate("written_bytes")
-    }),
+    metric::READS,
+    metric::WRITES,
+    metric::READ_BYTES,
+    metric::WRITTEN_BYTES,
     figure("reads_merged_per_second", "rrqm/s", Form::Number, false, |c| c.rate("reads_merged")),
     figure("writes_merged_per_second", "wrqm/s", Form::Number, false, |c| c.rate("writes_merged")),
     figure("read_await_seconds", "r_await ms", Form::Milliseconds, false, |c| {
@@ -58,7 +56,7 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/diskstats",
     metrics: &METRICS,
     figures: &FIGURES,
-    trend: both(|c| Some(c.rate("read_bytes")? + c.rate("written_bytes")?)),
+    trend: both(metric::moved),
     most: usize::MAX,
     rank: None,
     read,

@@ -33,7 +33,7 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/net/dev",
     metrics: &METRICS,
     figures: &FIGURES,
-    trend: both(|c| Some(c.rate("received_bytes")? + c.rate("sent_bytes")?)),
+    trend: both(metric::carried),
     most: usize::MAX,
     rank: None,
     read,

@@ -1,6 +1,6 @@
 //! NFS mounts: `/proc/self/mountstats`. Bytes are those from and to the server.
 
-use crate::metric::{Figure, Form, Metric, bytes, count, figure, milliseconds};
+use crate::metric::{self, Figure, Form, Metric, bytes, count, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading, both};
 
 const METRICS: [Metric; 11] = [
@@ -18,13 +18,11 @@ const METRICS: [Metric; 11] = [
 ];
 
 const FIGURES: [Figure; 10] = [
-    figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),
-    figure("writes_per_second", "w/s", Form::Number, true, |c| c.rate("writes")),
+    metric::READS,
+    metric::WRITES,
     figure("other_per_second", "other/s", Form::Number, false, |c| c.rate("other")),
-    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
-    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
-        c.rate("written_bytes")
-    }),
+    metric::READ_BYTES,
+    metric::WRITTEN_BYTES,
     figure("read_round_trip_seconds", "r_rtt ms", Form::Milliseconds, true, |c| {
         c.per("read_round_trip_seconds", "reads")
     }),
@@ -46,7 +44,7 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/self/mountstats",
     metrics: &METRICS,
     figures: &FIGURES,
-    trend: both(|c| Some(c.rate("read_bytes")? + c.rate("written_bytes")?)),
+    trend: both(metric::moved),
     most: usize::MAX,
     rank: None,
     read,

@@ -2,7 +2,7 @@
 
 use gpuio_host::nvidia_fs::NvidiaFsSample;
 
-use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure};
+use crate::metric::{self, Figure, Form, Kind, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading, both};
 
 const METRICS: [Metric; 15] = [
@@ -24,12 +24,10 @@ const METRICS: [Metric; 15] = [
 ];
 
 const FIGURES: [Figure; 9] = [
-    figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),
-    figure("writes_per_second", "w/s", Form::Number, true, |c| c.rate("writes")),
-    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
-    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
-        c.rate("written_bytes")
-    }),
+    metric::READS,
+    metric::WRITES,
+    metric::READ_BYTES,
+    metric::WRITTEN_BYTES,
     figure("errors", "errors", Form::Number, true, |c| {
         Some(c.of("read_errors")? + c.of("write_errors")?)
     }),
@@ -49,7 +47,7 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/driver/nvidia-fs/stats",
     metrics: &METRICS,
     figures: &FIGURES,
-    trend: both(|c| Some(c.rate("read_bytes")? + c.rate("written_bytes")?)),
+    trend: both(metric::moved),
     most: usize::MAX,
     rank: None,
     read,

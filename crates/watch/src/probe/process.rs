@@ -10,7 +10,7 @@ use gpuio_base::units::human_bytes;
 use gpuio_host::process_time::{ProcessSample, samples};
 use gpuio_host::{proc_io, process};
 
-use crate::metric::{Change, Figure, Form, Kind, Metric, bytes, figure, milliseconds};
+use crate::metric::{self, Change, Figure, Form, Kind, Metric, bytes, figure, milliseconds, moved};
 use crate::probe::{Eye, Probe, Reading, both};
 
 /// Kernel threads are remembered by number; beyond so many the memory is emptied, since numbers are
@@ -30,10 +30,8 @@ const METRICS: [Metric; 5] = [
 ];
 
 const FIGURES: [Figure; 6] = [
-    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
-    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
-        c.rate("written_bytes")
-    }),
+    metric::READ_BYTES,
+    metric::WRITTEN_BYTES,
     figure("cpu_percent", "%CPU", Form::Percent, true, cpu),
     figure("user_percent", "%user", Form::Percent, false, |c| {
         Some(c.rate("user_seconds")? * 100.0)
@@ -46,10 +44,6 @@ const FIGURES: [Figure; 6] = [
 
 fn cpu(change: &Change) -> Option<f64> {
     Some((change.rate("user_seconds")? + change.rate("system_seconds")?) * 100.0)
-}
-
-fn moved(change: &Change) -> Option<f64> {
-    Some(change.rate("read_bytes")? + change.rate("written_bytes")?)
 }
 
 pub(super) const PROBE: Probe = Probe {

@@ -35,7 +35,7 @@ pub(super) const PROBE: Probe = Probe {
     source: "/sys/class/infiniband/*/ports/*/counters",
     metrics: &METRICS,
     figures: &FIGURES,
-    trend: both(|c| Some(c.rate("received_bytes")? + c.rate("sent_bytes")?)),
+    trend: both(metric::carried),
     most: usize::MAX,
     rank: None,
     read,

@@ -2,20 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests")]
 
-use std::path::Path;
-
 use gpuio_host::Root;
 use gpuio_record::facts::{BlockDevice, BlockFacts, BlockKind, DeviceNumber, Machine, NumaNode};
+use gpuio_testkit::tree::put;
 use gpuio_watch::{Interval, PROBES, Sample, Selection, Watcher, openmetrics, print, select};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
-
-fn put(root: &Path, name: &str, text: &str) {
-    let path = root.join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
 
 /// The first sums of all files are 0 but for what comes from before.
 fn tree(disks: &str, later: bool) -> tempfile::TempDir {
@@ -28,7 +21,7 @@ fn tree(disks: &str, later: bool) -> tempfile::TempDir {
     put(at, "proc/net/dev", &net);
     put(at, "proc/meminfo", "MemFree: 1 kB\nCached: 2 kB\nDirty: 3 kB\nWriteback: 0 kB\n");
     let (busy, idle) = (100 + 50 * n, 1000 + 150 * n);
-    put(at, "proc/stat", &format!("cpu 0 0 0 0\ncpu0 {busy} 0 0 {idle} 0 0 0 0\ncpu1 0 0 0 0\n"));
+    put(at, "proc/stat", format!("cpu 0 0 0 0\ncpu0 {busy} 0 0 {idle} 0 0 0 0\ncpu1 0 0 0 0\n"));
     let ticks = 10 + 30 * n;
     let process = format!("7 (gpuio) S 1 7 7 0 -1 4 0 0 0 0 {ticks} 20 0 0 20 0 1 0 99 0 0\n");
     put(at, "proc/7/stat", &process);
@@ -36,8 +29,8 @@ fn tree(disks: &str, later: bool) -> tempfile::TempDir {
     put(at, "proc/7/io", &io);
     put(at, "proc/9/stat", "9 (kworker/0:1) I 2 0 0 0 -1 4 0 0 0 0 5 5 0 0 20 0 1 0 1 0 0\n");
     let port = "sys/class/infiniband/mlx5_0/ports/1/counters";
-    put(at, &format!("{port}/port_rcv_data"), &format!("{}\n", 1000 + n * 262_144));
-    put(at, &format!("{port}/port_xmit_data"), &format!("{}\n", u32::MAX));
+    put(at, &format!("{port}/port_rcv_data"), format!("{}\n", 1000 + n * 262_144));
+    put(at, &format!("{port}/port_xmit_data"), format!("{}\n", u32::MAX));
     let (ops, rtt) = (10 + 4 * n, 30 + 20 * n);
     let nfs = format!(
         "device srv:/a mounted on /mnt with fstype nfs4 statvers=1.1\n\

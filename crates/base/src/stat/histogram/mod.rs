@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::stat::{Buckets, Percentile, Summary};
+use crate::stat::{Buckets, Summary};
 
 /// Values from 2^44 ns (about 4.9 hours) on share the last bucket; `max` stays exact.
 pub(crate) type Nanoseconds = Buckets<7, 44>;
@@ -29,8 +29,8 @@ pub struct Histogram {
 const BEYOND: f64 = 10.0;
 
 /// Whether a percentile of `count` values is reported at all. Above the median at least ten values
-/// must lie beyond it (100 values for p90, 1000 for p99, 10,000 for p99.9, 100,000 for p99.99):
-/// with fewer it is one of the few slowest, whichever these were, and another run gives another.
+/// must lie beyond it (100 values for 90 %, 1000 for 99 %, 10,000 for 99.9 %): with fewer it is one
+/// of the few slowest, whichever these were, and another run gives another.
 /// The median and what is below are reported for any number, the largest value apart.
 #[must_use]
 pub fn enough_for(quantile: f64, count: u64) -> bool {
@@ -238,21 +238,16 @@ impl Histogram {
         let (n, sum) = (self.count as f64, self.sum as f64);
         let mean = sum / n;
         let variance = (self.sum_squares / n - mean * mean).max(0.0);
-        let [_, p90_ns, p99_ns, p99_9_ns, p99_99_ns] =
-            Percentile::ALL.map(|at| self.percentile(at.quantile()));
-        Some(Summary {
+        let summary = Summary {
             count: self.count,
             min_ns: self.min,
             mean_ns: mean,
             stddev_ns: variance.sqrt(),
-            p50_ns: self.at(0.50).unwrap_or(self.max),
-            p90_ns,
-            p99_ns,
-            p99_9_ns,
-            p99_99_ns,
             max_ns: self.max,
             buckets: self.buckets(),
-        })
+            ..Summary::default()
+        };
+        Some(summary.with(|at| self.percentile(at.quantile())))
     }
 
     /// The buckets that hold something: lowest value and count.

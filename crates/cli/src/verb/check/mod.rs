@@ -28,9 +28,9 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         output::put(&text::explain(find("--explain", name)?).terminal(terminal::width()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let format = formats::document(check.format.as_deref())?;
+    let format = formats::saved(check.format.as_deref(), &check.save)?;
     let rules = rules(check)?;
-    unused::check(check)?;
+    unused::check(check, format.name)?;
     let printed = hosts::Printed { format, all: check.all, save: &check.save };
     if let Some(dir) = &check.hosts {
         return hosts::run(dir, &rules, &printed);

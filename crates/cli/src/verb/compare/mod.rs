@@ -15,7 +15,7 @@ use crate::output::Delivery;
 use crate::terminal;
 
 pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
-    let format = formats::document(args.format.as_deref())?;
+    let format = formats::saved(args.format.as_deref(), &args.save)?;
     let options = options(args)?;
     let delivery = Delivery::open(&args.save)?;
     let sides = sides(args, &options)?;

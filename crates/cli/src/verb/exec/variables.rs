@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use gpuio_base::units::shell_word;
 use gpuio_guard::objects::environment;
 
 use super::library::Library;
@@ -75,7 +76,7 @@ impl Variables {
         if !json {
             let lines = self.set.iter().map(|(name, value)| {
                 let text = value.to_str().ok_or_else(|| not_text(name, value))?;
-                Ok(format!("export {name}={}\n", quoted(text)))
+                Ok(format!("export {name}={}\n", shell_word(text)))
             });
             return lines.collect();
         }
@@ -156,11 +157,6 @@ pub(super) fn is_sanitizer(object: &[u8]) -> bool {
     let clang = ["libclang_rt.asan", "libclang_rt.hwasan", "libclang_rt.lsan", "libclang_rt.tsan"];
     gcc.iter().chain(&clang).any(|start| name.starts_with(start.as_bytes()))
         || name.starts_with(b"libclang_rt.ubsan")
-}
-
-/// Quotes one word for a POSIX shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn not_text(name: &str, value: &OsStr) -> Failure {

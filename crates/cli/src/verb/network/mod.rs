@@ -40,7 +40,9 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
         let most = (args.count.unwrap_or(1), args.served_streams());
         return server::run(serve::address(text)?, most, stays);
     }
-    let format = format(args)?;
+    let path = args.save.output.as_deref();
+    let name = formats::of_file(args.format.as_deref(), path, &[("ini", "spec")])?;
+    let format = formats::find(name, &["spec"])?;
     let delivery = Delivery::open(&args.save)?;
     let measured = client::measure(args)?;
     delivery.put(&match format {
@@ -49,22 +51,4 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
         Wanted::Own(_) => measured.spec()?,
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// By the flag or the file's name; a file holds what its name says.
-fn format(args: &Network) -> Result<Wanted, Failure> {
-    let path = args.save.output.as_deref();
-    let by_name = match path.and_then(|path| path.extension()?.to_str()) {
-        Some("ini") => Some("spec"),
-        Some(other) => gpuio_base::document::by_extension(other).map(|format| format.name),
-        None => None,
-    };
-    match (args.format.as_deref(), by_name, path) {
-        (Some(format), Some(name), Some(path)) if format != name => Err(Failure::Usage(format!(
-            "--format {format} -o {}: the file's name says {name}; give it another ending, or \
-             leave --format out",
-            path.display()
-        ))),
-        (format, name, _) => formats::find(format.or(name), &["spec"]),
-    }
 }

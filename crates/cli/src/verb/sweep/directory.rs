@@ -20,7 +20,6 @@ use gpuio_dataset::leftover;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::{Root, input};
 use gpuio_job::sweep::Axis;
-use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
 
 use super::resolved::ResolvedSweep;

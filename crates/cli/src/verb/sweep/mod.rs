@@ -55,7 +55,7 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
     let format = formats::document(sweep.vary.format.as_deref())?;
     let resolved = request::resolve(sweep, children.ranks())?;
     if dry_run {
-        output::put(&table::dry_run(&resolved))?;
+        output::put(&(format.render)(&table::dry_run(&resolved), "sweep", u16::MAX))?;
         return Ok(0);
     }
     let stop = interrupt::flag();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::input;
+use gpuio_job::plan::whole_time_ns;
 use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
 use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, grid, is_route,
@@ -70,7 +71,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let ends = search.as_ref().map(|(_, search)| search.ends().to_vec());
     effects::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
     let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
-    let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
+    let each = whole_time_ns(&job);
     let has_file = job_file.is_some() || workload.is_some();
     // A load that may become steady ends then.
     let bounded = job.loops.is_none() && job.steady.is_none() && job.feed.files.is_none();

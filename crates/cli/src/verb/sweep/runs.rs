@@ -104,20 +104,18 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
 #[expect(clippy::cast_precision_loss, reason = "counts of I/Os below 2^53")]
 fn short_of_rate((plan, job): (&JobPlan, &JobResult)) -> Option<f64> {
     const MISSING: f64 = 0.01;
-    let pacing = plan.pacing.as_ref()?;
-    let threads = u32::try_from(job.workers.len()).unwrap_or(u32::MAX);
-    let (ios, bytes) = (job.read.ios + job.write.ios, job.read.bytes + job.write.bytes);
-    if ios == 0 {
+    let reached = plan.share_of_due(job)?;
+    let ios = (job.read.ios + job.write.ios) as f64;
+    if ios == 0.0 {
         return Some(0.0);
     }
-    let reached = pacing.reached(threads, (ios, bytes), job.last_done_ns);
-    let asked = ios as f64 / reached;
-    let by_chance = match pacing.arrivals {
+    let asked = ios / reached;
+    let by_chance = match plan.pacing?.arrivals {
         Arrivals::Steady => 0.0,
         Arrivals::Poisson => 3.0 * asked.sqrt(),
     };
-    let allowed = (MISSING * asked).max(f64::from(threads) + by_chance);
-    (asked - ios as f64 > allowed).then_some(reached)
+    let allowed = (MISSING * asked).max(job.workers.len() as f64 + by_chance);
+    (asked - ios > allowed).then_some(reached)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times below 2^53 ns")]

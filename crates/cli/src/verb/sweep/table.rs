@@ -1,9 +1,8 @@
 //! Output of a sweep: the plan, and the results per point.
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use gpuio_base::document::{Cell, Columns, Document, Look, Section, Table};
+use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Section, Table};
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::human_ns;
 use gpuio_job::sweep::{Progress, next};
@@ -60,27 +59,32 @@ pub(super) fn long(time: Duration) -> String {
 }
 
 /// Points in the order of the first round.
-pub(super) fn dry_run(resolved: &ResolvedSweep) -> String {
-    let mut text = estimate(resolved) + "\n";
-    if let Some(search) = &resolved.search {
-        let _ = writeln!(text, "search: {}", search.words);
-    }
-    let axes = axes(resolved);
+pub(super) fn dry_run(resolved: &ResolvedSweep) -> Document {
     let mut state = vec![Progress { runs: 0, ended: false }; resolved.points.len()];
-    let mut nth = 0;
+    let mut order = Vec::new();
     while let Some(at) = next(&state, resolved.order_seed) {
-        nth += 1;
-        if let (Some(stand), Some(point)) = (state.get_mut(at), resolved.points.get(at)) {
-            stand.ended = true;
-            let _ = writeln!(text, "{nth:>5}  {}", point_text(&axes, point));
-        }
+        state[at].ended = true;
+        order.push((order.len() + 1, &resolved.points[at]));
     }
-    let _ = writeln!(text, "page cache: {}", resolved.cache);
-    if !resolved.note.is_empty() {
-        let _ = writeln!(text, "{}", resolved.note);
+    let columns = Columns::<(usize, &Vec<String>)>::new().figures("run", |(nth, _)| *nth);
+    let columns = axes(resolved).into_iter().enumerate().fold(columns, |columns, (at, axis)| {
+        columns.words(axis.key, move |(_, point)| point.get(at).cloned().unwrap_or_default())
+    });
+    let facts = [
+        ("page cache", resolved.cache.to_owned()),
+        ("note", resolved.note.clone()),
+        ("each", format!("gpuio bench {}", resolved.base.join(" "))),
+    ];
+    let facts = facts.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut page = Document::new("Points of a sweep");
+    let section = page.begin("", "").paragraph(estimate(resolved));
+    if let Some(search) = &resolved.search {
+        section.item(Layout::labels(0), Item::new("search", search.words.as_str()));
     }
-    let _ = writeln!(text, "each: gpuio bench {}", resolved.base.join(" "));
-    text
+    section.table(columns.table("", order));
+    let facts = facts.map(|(label, text)| Item::new(label, text));
+    section.list(List::new(Layout::labels(0), facts));
+    page
 }
 
 /// The median of a figure over runs; the mean of the middle two of an even number.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_base::document::{Format, json_of};
+use gpuio_base::units::shell_word;
 use gpuio_machine::check::why::{Overview, Why as Answer, document};
 use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
@@ -28,7 +29,7 @@ const IMAGES: [&str; 3] = ["squashfs", "iso9660", "erofs"];
 const MOUNTS: usize = 12;
 
 pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
-    let format = formats::document(args.format.as_deref())?;
+    let format = formats::saved(args.format.as_deref(), &args.save)?;
     match args.pid {
         Some(pid) => process::run(pid, format, Delivery::open(&args.save)?),
         None => of_machine(args, format),
@@ -126,7 +127,7 @@ fn short(gpu: &GpuFacts) -> String {
 
 /// Commands that answer what facts leave open.
 fn next(pair: &Pair<'_>, path: &str, live: bool) -> Vec<String> {
-    let path = quoted(path);
+    let path = shell_word(path);
     let gpu = match pair.gpu {
         Gpu::Real(gpu) => format!(" --gpu {}", short(gpu)),
         Gpu::Software => " --gpu software".to_owned(),
@@ -144,15 +145,5 @@ fn next(pair: &Pair<'_>, path: &str, live: bool) -> Vec<String> {
             format!("{check}   (what costs throughput between the two)"),
         ],
         false => vec![format!("{check} --prove on that machine   (real I/O on each way)")],
-    }
-}
-
-/// A word of a command line, in quotes where a shell needs them.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
-    if word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gpuio_base::document::{Format, json_of};
+use gpuio_base::units::shell_word;
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
 use gpuio_machine::check::why::{
@@ -279,7 +280,7 @@ fn next(why: &ProcessWhy) -> Vec<String> {
         ));
     }
     let mount =
-        why.mounts.first().map(|mount| format!(" --mount {}", super::quoted(&mount.mount_point)));
+        why.mounts.first().map(|mount| format!(" --mount {}", shell_word(&mount.mount_point)));
     next.push(format!(
         "gpuio why{}   (the machine, without the process)",
         mount.unwrap_or_default()

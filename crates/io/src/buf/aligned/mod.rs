@@ -4,9 +4,6 @@ use crate::engine::{HostRegion, Span};
 use std::io;
 use std::ptr::NonNull;
 
-/// Huge pages of x86-64, and of aarch64 with 4 KiB pages, bytes.
-const HUGE: usize = 2 << 20;
-
 /// No memory.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -43,38 +40,11 @@ impl Aligned {
     /// # Errors
     /// mmap(2) refused.
     pub fn new(len: usize) -> Result<Aligned, AllocError> {
-        Aligned::allocate(len, false)
-    }
-
-    /// As [`Aligned::new`], but rounded up and aligned to 2 MiB, and huge pages are requested
-    /// (madvise(2) `MADV_HUGEPAGE`). The kernel may not have any: that is no error.
-    ///
-    /// # Errors
-    /// mmap(2) refused.
-    pub fn huge(len: usize) -> Result<Aligned, AllocError> {
-        Aligned::allocate(len, true)
-    }
-
-    fn allocate(len: usize, huge: bool) -> Result<Aligned, AllocError> {
         let page = rustix::param::page_size();
-        let unit = if huge { HUGE.max(page) } else { page };
         let too_large = || AllocError { len, source: io::Error::from_raw_os_error(libc::ENOMEM) };
-        let len = len.max(1).checked_next_multiple_of(unit).ok_or_else(too_large)?;
-        // The kernel aligns to pages: for more, map one unit more and give the ends back.
-        let mapped = len.checked_add(unit - page).ok_or_else(too_large)?;
-        let start = map(mapped).map_err(|source| AllocError { len, source })?;
-        let skip = (start.as_ptr() as usize).next_multiple_of(unit) - start.as_ptr() as usize;
-        // SAFETY: skip is at most unit - page, so this is inside what was mapped.
-        let ptr = unsafe { start.add(skip) };
-        unmap(start, skip);
-        // SAFETY: skip + len is at most the mapped length.
-        unmap(unsafe { ptr.add(len) }, mapped - skip - len);
+        let len = len.max(1).checked_next_multiple_of(page).ok_or_else(too_large)?;
+        let ptr = map(len).map_err(|source| AllocError { len, source })?;
         let memory = Aligned { ptr, len };
-        if huge {
-            // Advice: a kernel without transparent huge pages says EINVAL, and small ones do.
-            // SAFETY: our own pages.
-            unsafe { libc::madvise(memory.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
-        }
         memory.touch(page);
         Ok(memory)
     }
@@ -151,7 +121,9 @@ impl Aligned {
 
 impl Drop for Aligned {
     fn drop(&mut self) {
-        unmap(self.ptr, self.len);
+        // SAFETY: whole pages that `map` gave us and that nobody uses any more. A failure (too many
+        // mappings) leaves them mapped, which harms nobody.
+        unsafe { libc::munmap(self.ptr.as_ptr().cast(), self.len) };
     }
 }
 
@@ -165,15 +137,6 @@ fn map(len: usize) -> io::Result<NonNull<u8>> {
         return Err(io::Error::last_os_error());
     }
     NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
-}
-
-/// Gives pages of ours back.
-fn unmap(ptr: NonNull<u8>, len: usize) {
-    if len > 0 {
-        // SAFETY: whole pages that `map` gave us and that nobody uses any more. A failure
-        // (too many mappings) leaves them mapped, which harms nobody.
-        unsafe { libc::munmap(ptr.as_ptr().cast(), len) };
-    }
 }
 
 #[cfg(test)]

@@ -15,17 +15,6 @@ fn memory_is_whole_zeroed_pages() {
 }
 
 #[test]
-fn huge_memory_is_aligned_to_huge_pages() {
-    for requested in [1, HUGE, HUGE + 1] {
-        let mut memory = Aligned::huge(requested).unwrap();
-        assert_eq!(memory.as_ptr() as usize % HUGE, 0);
-        assert_eq!(memory.len(), requested.next_multiple_of(HUGE));
-        // The trimmed ends must not be ours any more, and all between them must be.
-        memory.slice_mut().fill(1);
-    }
-}
-
-#[test]
 fn every_page_is_resident() {
     let memory = Aligned::new(64 * 4096).unwrap();
     let mut resident = vec![0_u8; memory.len() / rustix::param::page_size()];
@@ -50,7 +39,7 @@ fn spans_stay_inside() {
 #[test]
 fn too_much_is_an_error_that_says_what_to_do() {
     for len in [usize::MAX, 1 << 62] {
-        let err = Aligned::huge(len).unwrap_err();
+        let err = Aligned::new(len).unwrap_err();
         assert!(err.to_string().contains("lower block size"), "{err}");
     }
 }

@@ -57,11 +57,10 @@ fn is_it(
     context: &CeilingContext<'_>,
 ) -> bool {
     let alone = context.jobs.iter().filter(|other| other.group == host.group).count() == 1;
-    let free = host.pacing.is_none() && !host.works_between_ios();
     host.path.choice.actual == "host"
         && Some(&host.engine.actual) == ceiling.engine.as_ref()
         && alone
-        && free
+        && host.is_unhindered()
         && self::load(ceiling, host, context.catalog()) == *load
 }
 

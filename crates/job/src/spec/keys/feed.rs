@@ -53,13 +53,7 @@ pub(super) const KEYS: &[Key] = &[
          responsive, batch, or two times: 50ms/100ms",
     )])
     .not_of(REPLAY)
-    .prints(REST + 22, |p| {
-        Some(
-            [p.feed.as_ref()?.slo?.p95_ns, p.feed.as_ref()?.slo?.p99_ns]
-                .map(format_duration_ns)
-                .join("/"),
-        )
-    })
+    .prints(REST + 22, |p| Some(p.feed.as_ref()?.slo?.times().map(format_duration_ns).join("/")))
     .tried(["interactive", "1ms/2ms"]),
     key(
         "ratio",

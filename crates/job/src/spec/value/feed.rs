@@ -75,17 +75,17 @@ pub(crate) fn slo(value: &str) -> Read<ServiceLevel> {
     if let Some(level) = ServiceLevel::NAMED.iter().find(|(name, _)| *name == value) {
         return Ok(level.1);
     }
-    let Some((p95, p99)) = value.split_once('/') else {
+    let Some((most, nearly_all)) = value.split_once('/') else {
         let what = "expected interactive, responsive, batch, or two times: 50ms/100ms";
         return wrong(0, what);
     };
-    let p95_ns = some_time(p95)?;
-    let p99_ns = some_time(p99).map_err(|error| error.shifted(p95.len() + 1))?;
-    match p95_ns <= p99_ns {
-        true => Ok(ServiceLevel { p95_ns, p99_ns }),
+    let second = most.len() + 1;
+    let times = [some_time(most)?, some_time(nearly_all).map_err(|error| error.shifted(second))?];
+    match times.is_sorted() {
+        true => Ok(ServiceLevel::within(times)),
         false => {
             let what = "99 % of the batches can't be faster than 95 %; give the shorter time first";
-            wrong(p95.len() + 1, what)
+            wrong(second, what)
         }
     }
 }

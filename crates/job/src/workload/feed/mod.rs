@@ -72,11 +72,6 @@ impl Shape {
         self.plan.files.saturating_mul(self.units_per_file)
     }
 
-    #[must_use]
-    pub fn units_per_file(&self) -> u64 {
-        self.units_per_file
-    }
-
     /// Samples of the data set.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -256,12 +251,6 @@ impl Reader {
             part: 0,
             done: 0,
         }
-    }
-
-    /// The data set.
-    #[must_use]
-    pub fn shape(&self) -> &Shape {
-        &self.shape
     }
 
     /// The next read, if its step is below `limit`.

@@ -70,7 +70,7 @@ fn is_exact(plan: &FeedPlan, block: u32) {
         *bytes.entry((epoch, *unit)).or_insert(0) += u64::from(read.len);
         assert!(read.len <= block && read.len > 0);
         assert!(read.offset + u64::from(read.len) <= shape.file_bytes(u64::from(read.file)));
-        assert_eq!(u64::from(read.file), unit / shape.units_per_file());
+        assert_eq!(u64::from(read.file), unit / shape.units_per_file);
     }
     let wanted = shape.units() * plan.epochs;
     assert_eq!(ends.len() as u64, wanted, "{plan:?}");

@@ -159,11 +159,6 @@ impl Script {
     }
 
     #[must_use]
-    pub fn file_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
-    }
-
-    #[must_use]
     pub fn hole_bytes(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.holes).map(|hole| hole.end - hole.start).sum()
     }

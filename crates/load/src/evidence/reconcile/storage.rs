@@ -280,8 +280,8 @@ fn ios_per_request(group: &GroupContext<'_>, device: &StorageReading) -> f64 {
 }
 
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
-    let at_ease = job.pacing.is_none() && job.start_delay_ns == 0 && job.inject.is_none();
-    at_ease && !job.works_between_ios() && !cached(job, result)
+    let at_once = job.latest_first_io_ns() == 0 && job.inject.is_none();
+    at_once && job.is_unhindered() && !cached(job, result)
 }
 
 /// I/Os that a job can have at storage at once.

@@ -20,7 +20,9 @@ use gpuio_record::{DirectMode, Evidence, HolesReading, JobPlan, JobResult, Proof
 use crate::evidence::group::{Flow, cached, direct_in_force};
 use crate::evidence::layout::JobLayout;
 use crate::evidence::snapshot::Readings;
-use crate::evidence::verdict::{self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share, size};
+use crate::evidence::verdict::{
+    self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share, size,
+};
 
 pub(crate) struct Source {
     name: &'static str,

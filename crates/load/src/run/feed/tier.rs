@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use gpuio_gpu::{Context, Pinned};
 use gpuio_io::path::{self, PathError, Place};
+use gpuio_job::plan::TIER_KEY;
 use gpuio_job::workload::lru::{Lru, Use};
 use gpuio_record::{JobPlan, TierPlan, TierResult};
 
@@ -57,7 +58,7 @@ impl Tier {
         let len = usize::try_from(plan.bytes()).unwrap_or(usize::MAX);
         let memory = Pinned::zeroed(context, len).map_err(|error| {
             failed(format!(
-                "memory for {places} samples could not be had; lower cache_memory. {error}"
+                "memory for {places} samples could not be had; lower {TIER_KEY}. {error}"
             ))
         })?;
         let state = State { lru: Lru::new(places), hits: 0, misses: 0, not_kept: 0 };

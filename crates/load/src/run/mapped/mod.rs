@@ -204,13 +204,12 @@ fn is_twin(mapped: &JobPlan, other: &JobPlan, plans: &[JobPlan]) -> bool {
         && paths(mapped) == paths(other)
         && mapped.gpus == other.gpus
         && mapped.memory == other.memory;
-    let free = |job: &JobPlan| job.pacing.is_none() && !job.works_between_ios();
     let another = mapped.path.choice.actual != other.path.choice.actual
         && other.read_percent == 100
         && other.direct == DirectMode::Buffered
         && other.engine.actual != "null"
         && other.inject.is_none();
-    another && same && [mapped, other].into_iter().all(|job| alone(job) && free(job))
+    another && same && [mapped, other].into_iter().all(|job| alone(job) && job.is_unhindered())
 }
 
 fn is_whole(result: &JobResult) -> bool {

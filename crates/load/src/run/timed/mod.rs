@@ -177,15 +177,14 @@ impl Blocks<'_> {
 /// Runs the load from `start` until its bounds, an interrupt, or too many failures.
 pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Timed, RunError> {
     let job = task.job;
-    let from = start + job.start_delay_ns + job.ramp_ns;
+    let (began, from) = (start + job.latest_first_io_ns(), start + job.measured_from_ns());
     let bounds = Bounds {
         from,
         all_from: start + task.all_from_ns,
-        deadline: job.stop.runtime_ns.map(|time| from + time),
+        deadline: job.time_over_ns().map(|time| start + time),
         bytes: job.stop.bytes_per_thread,
         wears_out: false,
     };
-    let began = start + job.start_delay_ns;
     let blocks = match (task.feed, task.replay) {
         (Some(feed), _) => Blocks::Feed(Box::new(FeedReader::new(feed, job, task.plan.thread))),
         (None, Some(replay)) => {
@@ -242,7 +241,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
-    task.gate.begins(task.gate.clock.now().saturating_sub(job.start_delay_ns));
+    task.gate.begins(task.gate.clock.now().saturating_sub(began - start));
     looped.go()?;
     Ok(looped.leave())
 }
@@ -258,14 +257,10 @@ fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
 
 /// Its turn among the threads of the job, which keep the rate each.
 fn phase(task: &Task<'_>) -> ThreadPhase {
-    let mean = |share: &gpuio_record::BlockShare| {
-        (share.min_bytes + share.max_bytes) / 2 * u64::from(share.percent)
-    };
-    let mean_bytes = task.job.blocks.iter().map(mean).sum::<u64>() / 100;
     ThreadPhase {
         thread: task.plan.thread,
         threads: task.job.threads,
-        mean_bytes: u32::try_from(mean_bytes).unwrap_or(u32::MAX),
+        mean_bytes: u32::try_from(task.job.mean_block_bytes()).unwrap_or(u32::MAX),
     }
 }
 

@@ -6,7 +6,7 @@ use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
-    Arrivals, DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, Warning, WarningKind,
+    DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, Warning, WarningKind,
 };
 
 use gpuio_job::plan::REFUSES_DIRECT;
@@ -167,23 +167,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
             observed: steady.observed,
         });
     }
-    if let Some(pacing) = &job.pacing
-        && elapsed_ns > 0
-    {
-        let bytes = result.read.bytes + result.write.bytes;
-        // Random arrivals are as many as were drawn, and not as many as the rate has on average.
-        let drawn = match (pacing.arrivals, result.never_started) {
-            (Arrivals::Poisson, Some(never)) if ios > 0 => {
-                ios as f64 / (ios as f64 + never.ios as f64)
-            }
-            _ => 0.0,
-        };
-        // With two limits the one nearer to its bound is the one that held the load back.
-        let reached = pacing.reached(job.threads, (ios, bytes), elapsed_ns).max(drawn);
-        if reached < 0.95 {
-            kinds.push(WarningKind::RateNotReached { reached });
-        }
-    }
+    let reached = job.share_of_due(result).filter(|share| elapsed_ns > 0 && *share < 0.95);
+    kinds.extend(reached.map(|reached| WarningKind::RateNotReached { reached }));
     if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
         let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);
         let completed = result.read.ios + result.write.ios;

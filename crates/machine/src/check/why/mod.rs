@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::check::verdict::{About, Answer, ModeVerdict, Need, Verdict};
 
 pub use overview::{Overview, Row};
-pub use process::{CUFILE_PAGE, IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, of_process};
+pub use process::{IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, of_process};
 pub use process_text::process_document;
 pub use text::document;
 

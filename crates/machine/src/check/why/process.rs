@@ -9,7 +9,7 @@ use super::Why;
 use crate::check::verdict::Answer;
 
 /// How the program's name on a live page begins if gpuio's libcufile wrote it.
-pub const CUFILE_PAGE: &str = "cuFile: ";
+pub(super) const CUFILE_PAGE: &str = "cuFile: ";
 
 /// All that was read of a process.
 #[derive(Debug, Clone)]

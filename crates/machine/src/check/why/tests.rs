@@ -1,5 +1,6 @@
 use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile, ProcessIo, ProcessUse};
 
+use super::process::CUFILE_PAGE;
 use super::*;
 
 fn need(about: About, met: Answer, found: &str, fix: Option<&str>) -> Need {

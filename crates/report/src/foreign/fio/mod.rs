@@ -21,7 +21,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
-    form: "--output-format=json",
     measures: &[
         "fio's percentiles are of completion latency, without submission; its mean here is of the \
          whole latency",

@@ -4,14 +4,12 @@ use gpuio_base::document::Section;
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{
     AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
-    JobResult, Record,
+    JobResult, Record, ServiceLevel,
 };
 
 use super::of_jobs;
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, time};
 use crate::workload::jobs;
-
-const P95: Percentile = Percentile::hundredths(95_00);
 
 /// Epochs and accelerators that get a line each.
 const LINES_MOST: usize = 8;
@@ -123,7 +121,8 @@ fn mean_compute(accelerators: &[AcceleratorResult]) -> Option<u64> {
 }
 
 fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
-    let usual = [Percentile::MEDIAN, P95, Percentile::TAIL];
+    let [p95, tail] = ServiceLevel::AT;
+    let usual = [Percentile::MEDIAN, p95, tail];
     let shown = Percentile::shown(&job_plan.percentiles, &usual);
     let labels: Vec<String> = shown.iter().map(|at| at.label()).collect();
     let whole = float(found.span_ns) * f64::from(plan.accelerators.max(1));
@@ -147,6 +146,7 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
 /// The times of the batches against those that they were to keep, and the storage alone.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
+    let ([p95, tail], [most, nearly_all]) = (ServiceLevel::AT, slo.times());
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     let batches = found.batch_read.as_ref();
     let percentile = |of: Option<&Summary>, at| of.and_then(|summary| summary.percentile(at));
@@ -157,14 +157,14 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     };
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
-    let alone = percentile(file, P95).map_or_else(|| NONE.to_owned(), time);
+    let alone = percentile(file, p95).map_or_else(|| NONE.to_owned(), time);
     Some(format!(
-        "service level{name}: 95 % of {} batches were {} within {}, 99 % within {}; {} {}, 95 % of \
-         the I/Os in {alone} by the storage alone",
+        "service level{name}: {p95} % of {} batches were {} within {}, {tail} % within {}; {} {}, \
+         {p95} % of the I/Os in {alone} by the storage alone",
         count(batches.map_or(0, |batches| batches.count)),
         done(plan),
-        verdict(P95, slo.p95_ns),
-        verdict(Percentile::TAIL, slo.p99_ns),
+        verdict(p95, most),
+        verdict(tail, nearly_all),
         bytes(side.bytes),
         done(plan),
     ))

@@ -74,14 +74,11 @@ fn points() -> Vec<Point> {
         at_ns: (i64::from(nth) - 1) * SECOND as i64,
         span_ns: SECOND,
         read_bytes: rate(nth) as u64,
-        write_bytes: 0,
         read_ios: rate(nth) as u64 >> 20,
-        write_ios: 0,
-        read_latency_ns: None,
-        write_latency_ns: None,
         p50_ns: Some(310_000),
         p99_ns: Some(520_000 + u64::from(nth) * 1000),
         max_ns: Some(2_000_000),
+        ..Point::default()
     };
     (0..INTERVALS).map(point).collect()
 }

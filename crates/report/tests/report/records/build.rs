@@ -6,11 +6,11 @@ use gpuio_record::facts::{
     NumaFacts, NumaNode, TargetStorage,
 };
 use gpuio_record::{
-    ActualEngine, Assessment, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode,
-    DirectionResult, EndedHow, Evidence, FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult,
-    Latency, MemoryKind, Order, PathChoice, Plan, Point, Proof, Record, Region, Route,
-    SCHEMA_VERSION, SetupTimes, Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict,
-    VerifyMode, WorkerPlan, WorkerResult,
+    ActualEngine, Assessment, BlockShare, Choice, CpuCost, CpuScope, DirectMode, DirectionResult,
+    EndedHow, Evidence, FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult, Latency,
+    MemoryKind, Order, PathChoice, Plan, Point, Proof, Record, Region, Route, SCHEMA_VERSION,
+    SetupTimes, Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict, VerifyMode,
+    WorkerPlan, WorkerResult,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -232,7 +232,6 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         first_done_bytes: read.bytes / 1000 * 995,
         last_done_ns: 10 * SECOND,
         measured: Some(TimeSpan { begin_ns: SECOND, end_ns: 11 * SECOND }),
-        never_started: None,
         cpu: CpuCost {
             user_s: 0.5,
             system_s: 3.0,
@@ -253,39 +252,19 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
             ..FileLegCounters::default()
         },
         direct_actual: plan.direct,
-        cache: CacheReading::default(),
         proof: Some(proof(plan)),
-        failures: Vec::new(),
-        failed: 0,
-        verify: None,
-        between_ios_ns: 0,
-        flushes: None,
-        steady: None,
-        stonewall: None,
         series: vec![Point {
             at_ns: 1_000_000_000,
             span_ns: SECOND,
             read_bytes: read.bytes / 10,
-            write_bytes: 0,
             read_ios: read.ios / 10,
-            write_ios: 0,
-            read_latency_ns: None,
-            write_latency_ns: None,
             p50_ns: Some(300_000),
             p99_ns: Some(500_000),
-            max_ns: None,
+            ..Point::default()
         }],
         workers: (0..2).map(worker).collect(),
-        gpus: Vec::new(),
-        via: None,
-        fan_out: None,
-        library: None,
-        mapped: None,
-        beside: None,
-        feed: None,
-        replay: None,
         read,
-        write: DirectionResult::default(),
+        ..JobResult::default()
     }
 }
 

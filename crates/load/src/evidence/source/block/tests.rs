@@ -1,9 +1,10 @@
 use gpuio_host::Root;
 use gpuio_host::block::{self, BlockSample};
 use gpuio_record::facts::{BlockFacts, DeviceNumber};
+use gpuio_testkit::tree::Tree;
 
 use super::*;
-use crate::block_stack::{add, add_leaves};
+use crate::evidence::block_stack::{add, add_leaves};
 
 fn device(name: &str, minor: u32, kind: BlockKind, members: Vec<BlockFacts>) -> BlockFacts {
     let device = DeviceNumber { major: 259, minor };
@@ -82,7 +83,7 @@ fn the_reason_names_what_blurs_the_figure() {
 }
 
 /// A tree with a mirror of two partitions and a volume on it, as sysfs has them.
-struct Mirror(tempfile::TempDir);
+struct Mirror(Tree);
 
 impl Mirror {
     const DISKS: [&str; 2] = ["sys/devices/pci0000:00/nvme0n1", "sys/devices/pci0000:00/nvme1n1"];
@@ -90,13 +91,13 @@ impl Mirror {
     const DM: &str = "sys/devices/virtual/block/dm-0";
 
     fn new() -> Mirror {
-        let mirror = Mirror(tempfile::tempdir().unwrap());
-        mirror.put(&format!("{}/md/level", Self::MD), "raid1\n");
-        mirror.put(&format!("{}/dm/name", Self::DM), "vg-data\n");
+        let mirror = Mirror(Tree::new());
+        mirror.0.file(&format!("{}/md/level", Self::MD), "raid1\n");
+        mirror.0.file(&format!("{}/dm/name", Self::DM), "vg-data\n");
         for (nth, disk) in Self::DISKS.iter().enumerate() {
             mirror.device(disk, &format!("259:{}", nth * 4));
             let partition = format!("{disk}/{}p2", disk.rsplit('/').next().unwrap());
-            mirror.put(&format!("{partition}/partition"), "2\n");
+            mirror.0.file(&format!("{partition}/partition"), "2\n");
             mirror.device(&partition, &format!("259:{}", nth * 4 + 2));
             mirror.slave(Self::MD, &partition);
         }
@@ -106,36 +107,21 @@ impl Mirror {
         mirror
     }
 
-    fn put(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn link(&self, from: &str, to: &str) {
-        let from = self.0.path().join(from);
-        std::fs::create_dir_all(from.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(self.0.path().join(to), from).unwrap();
-    }
-
     fn device(&self, at: &str, number: &str) {
-        self.put(&format!("{at}/dev"), &format!("{number}\n"));
-        self.put(&format!("{at}/size"), "2048\n");
-        self.link(&format!("sys/dev/block/{number}"), at);
-        self.link(&format!("sys/class/block/{}", at.rsplit('/').next().unwrap()), at);
+        self.0.device(at, number, 2048);
         self.written(at, 0);
     }
 
     fn slave(&self, at: &str, member: &str) {
-        self.link(&format!("{at}/slaves/{}", member.rsplit('/').next().unwrap()), member);
+        self.0.link(&format!("{at}/slaves/{}", member.rsplit('/').next().unwrap()), member);
     }
 
     fn written(&self, at: &str, sectors: u64) {
-        self.put(&format!("{at}/stat"), &format!("0 0 0 0 1 0 {sectors} 1 0 1 1\n"));
+        self.0.file(&format!("{at}/stat"), format!("0 0 0 0 1 0 {sectors} 1 0 1 1\n"));
     }
 
     fn root(&self) -> Root {
-        Root::at(self.0.path())
+        self.0.root()
     }
 }
 

@@ -1,33 +1,21 @@
-use gpuio_host::Root;
 use gpuio_host::interface_io::InterfaceSample;
 use gpuio_record::facts::MountFacts;
+use gpuio_testkit::tree::Tree;
 
 use super::*;
-use crate::net_devices::devices_of;
+use crate::evidence::net_devices::devices_of;
 
 const ROUTES: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n\
                       eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\n\
                       ib0\t0007000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\n";
 
-struct Tree(tempfile::TempDir);
-
-impl Tree {
-    fn new(files: &[(&str, &str)]) -> Tree {
-        let tree = Tree(tempfile::tempdir().unwrap());
-        tree.put("proc/net/route", ROUTES);
-        files.iter().for_each(|(path, text)| tree.put(path, text));
-        tree
+fn tree(files: &[(&str, &str)]) -> Tree {
+    let tree = Tree::new();
+    tree.file("proc/net/route", ROUTES);
+    for (path, text) in files {
+        tree.file(path, text);
     }
-
-    fn put(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn root(&self) -> Root {
-        Root::at(self.0.path())
-    }
+    tree
 }
 
 fn mount(options: &str) -> MountFacts {
@@ -44,7 +32,7 @@ fn mount(options: &str) -> MountFacts {
 
 #[test]
 fn the_server_s_address_leads_to_an_interface() {
-    let tree = Tree::new(&[]);
+    let tree = tree(&[]);
     let of = |options: &str| devices_of(&tree.root(), &mount(options));
     let interface = |name: &str| Ok(vec![NetDevice::Interface(name.into())]);
     assert_eq!(of("rw,vers=4.2,proto=tcp,addr=10.0.7.9"), interface("ib0"));
@@ -57,7 +45,7 @@ fn the_server_s_address_leads_to_an_interface() {
 
 #[test]
 fn rdma_is_counted_at_the_port() {
-    let tree = Tree::new(&[
+    let tree = tree(&[
         ("sys/class/net/ib0/device/infiniband/mlx5_0/node_type", "1: CA\n"),
         ("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "250\n"),
         ("sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "100\n"),
@@ -70,7 +58,7 @@ fn rdma_is_counted_at_the_port() {
         Counters { ports, ..Counters::default() }
     };
     let before = read();
-    tree.put("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "350\n");
+    tree.file("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "350\n");
     let after = read();
     assert_eq!(moved(&before, &after, &devices, Flow::Read), Some(400));
     assert_eq!(moved(&before, &after, &devices, Flow::Write), Some(0));
