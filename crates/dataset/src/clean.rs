@@ -38,8 +38,8 @@ pub enum CleanError {
 ///
 /// A file is removed from the directory that was held since it was made, wherever that is by now.
 /// Linux has no call that unlinks by inode, so a file gets a name that is unpredictable before
-/// it is looked at for the last time and removed ([`gpuio_guard::outfile::Directory::remove`]): what
-/// another process puts under the old name at the same time stays.
+/// it is looked at for the last time and removed ([`gpuio_guard::outfile::Directory::remove`]):
+/// what another process puts under the old name at the same time stays.
 #[must_use = "what could not be removed should be reported"]
 pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut errors = Vec::new();

@@ -6,8 +6,8 @@
 //! - [`mpi`]: messages between the processes of one job.
 //!
 //! No pointer of a library leaves its module, nothing is linked, and which file may be loaded is
-//! decided by `gpuio_guard::objects`. CUDA's driver is not here: `gpuio_gpu` has it, with our kernels.
-//! It must not hold the meaning of readings and messages.
+//! decided by `gpuio_guard::objects`. CUDA's driver is not here: `gpuio_gpu` has it, with our
+//! kernels. It must not hold the meaning of readings and messages.
 
 pub mod cufile;
 pub mod dcgm;

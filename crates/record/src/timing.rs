@@ -1,4 +1,4 @@
-//! What a job's plan says about its times and its rate. Each question has one answer here, so that
+//! The times and the rate of a job's plan. Each question has one answer here, so that
 //! a key which moves a time or holds I/Os back changes this file and no reader.
 
 use crate::plan::{Arrivals, JobPlan, Pacing};

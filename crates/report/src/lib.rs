@@ -4,7 +4,8 @@
 //! Nothing here measures, reads the system, prints, or looks at anything but its argument. Every
 //! function may be called from any thread and gives the same text for the same record.
 //!
-//! - Whatever people read is a `gpuio_base::document::Document`: sections here, markup and columns there.
+//! - Whatever people read is a `gpuio_base::document::Document`: sections here, markup and columns
+//!   there.
 //! - `format/` prints one record. `format/text/table.rs` has the columns of the table of results
 //!   and the fields of the record behind them (`job_line`); the other sections have a file each
 //!   beside it. `ranks` is what text and page say of several ranks.
@@ -32,7 +33,8 @@
 //! - CPUs, µs/MiB: `Usage` in `load/src/run/rusage.rs`; whose CPU time it is: `whose` in
 //!   `load/src/run/results.rs`
 //! - rows of totals, all of the above: `load/src/run/total.rs`
-//! - path taken: `load/src/evidence/verdict`, from the evidence sources in `load/src/evidence/source`
+//! - path taken: `load/src/evidence/verdict`, from the evidence sources in
+//!   `load/src/evidence/source`
 //! - % of: `load/src/ceiling/lowest.rs`; loads of ceilings in `job/src/plan/ceiling`, other
 //!   ceilings beside `lowest.rs`
 //! - verified: `load/src/run/verify/mod.rs`
@@ -40,7 +42,8 @@
 //! - page cache pinned, reads until it pays: `load/src/run/mapped/mod.rs`
 //! - device columns: `watch/src/probe/mod.rs`, `load/src/evidence/series.rs`
 //! - expected, bottleneck: `machine/src/flow/fill.rs`; of several ranks `machine/src/flow/hosts.rs`
-//! - ratio, interval, verdict of `compare`: `report/src/compare/evaluate.rs`, `base/src/stat/infer/mod.rs`
+//! - ratio, interval, verdict of `compare`: `report/src/compare/evaluate.rs`,
+//!   `base/src/stat/infer/mod.rs`
 //!
 //! To add a format: a file `format/NAME.rs` and a row in [`FORMATS`], or `set/NAME.rs` and a row
 //! in `SET_FORMATS`. To add a metric: a row in `gpuio_record::metric`; an axis: a row in `AXES` in

@@ -29,6 +29,7 @@ const HOST: &str = "crates/host/tests/fixtures";
 const SYSTEMS: &str = "crates/machine/tests/machine/flow/fixtures/seeds";
 const POSTED: &str = "crates/capture/tests/posted";
 const SPECS: &str = "crates/job/tests/fixtures";
+const FOREIGN: &str = "crates/report/tests/report/fixtures/foreign";
 const RECORDS: &str = "crates/report/tests/report/compare/fixtures";
 const FLAGS: &str = "tools/fuzz/seeds/flags";
 
@@ -46,7 +47,7 @@ const TARGETS: &[Target] = &[
     Target { name: "cufile-json", seeds: &["tools/fuzz/seeds/cufile"], run: texts::cufile_json },
     Target { name: "record", seeds: &[RECORDS], run: results::record },
     Target { name: "sweep", seeds: &["tools/fuzz/seeds/sweep"], run: results::sweep },
-    Target { name: "foreign", seeds: &["crates/report/tests/report/fixtures/foreign"], run: results::foreign },
+    Target { name: "foreign", seeds: &[FOREIGN], run: results::foreign },
     Target { name: "page", seeds: &["MADE/page"], run: results::page },
     Target { name: "system", seeds: &[SYSTEMS], run: texts::system },
     Target { name: "figures", seeds: &["crates/machine/src/flow/drives.ini"], run: texts::figures },

@@ -1,7 +1,8 @@
 //! A verb as one of the ranks of an MPI job, and `gpuio check` of their hosts
 //! (`Joined::of_each_host`).
 //!
-//! The steps of the ranks, in this order, each an exchange in which rank 0 decides (`gpuio_load::ranks`):
+//! The steps of the ranks, in this order, each an exchange in which rank 0 decides
+//! (`gpuio_load::ranks`):
 //!
 //! 1. `hello`: version, host and process of each; back comes the number on the host, for
 //!    `{local_rank}`.
