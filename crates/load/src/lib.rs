@@ -24,8 +24,8 @@
 //! 1. `Loop::fill` takes a free slot, asks `Pacer::due` whether an I/O is due and
 //!    `BlockSequence::next` for its block, and calls `Path::start` (`gpuio_io`).
 //! 2. `Path::advance` moves requests on and returns completions.
-//! 3. `Loop::complete` frees the slot, counts bytes and latency in `Live` (`gpuio_stat`), and
-//!    checks the data where verification is inline.
+//! 3. `Loop::complete` frees the slot, counts bytes and latency in `Live` (`gpuio_base::stat`),
+//!    and checks the data where verification is inline.
 //!
 //! Which thread does what, and what may block:
 //!

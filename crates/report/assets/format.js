@@ -1,5 +1,5 @@
 "use strict";
-// Numbers as people read them: the same rules as crate gpuio-units, so that table and plots agree.
+// Numbers as people read them: the rules of gpuio_base::units, so that table and plots agree.
 const gpuio = {};
 
 gpuio.format = (() => {

@@ -1,4 +1,4 @@
-//! The one error of this crate.
+//! The one error of this module.
 
 use std::fmt;
 

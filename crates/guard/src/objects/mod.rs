@@ -74,7 +74,7 @@ pub fn own(file: &Path) -> Result<PathBuf, trust::Refused> {
     judged
 }
 
-/// Directories that may have objects without unpacking any, as the crate's page lists them. Empty
+/// Directories that may have objects without unpacking any, as the module's page lists them. Empty
 /// if the program's own path can't be read.
 #[must_use]
 pub fn directories() -> Vec<PathBuf> {

@@ -16,7 +16,7 @@
 //! - `hosts` puts the pairings of several hosts side by side and writes their job file.
 //!
 //! The `cli` builds streams from the pairs for `flow` and sets its answer here
-//! (`Pairing::set_expected`): the two crates do not depend on each other. docs/plan.md has the
+//! (`Pairing::set_expected`): the two modules do not use each other. docs/plan.md has the
 //! reasons.
 
 mod answer;

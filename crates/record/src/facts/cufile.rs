@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Fact;
 
-/// cuFile's configuration, as it lies there: crate `cufilejson` knows what its keys mean.
+/// cuFile's configuration, as it lies there: `gpuio_base::cufilejson` knows what its keys mean.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CufileFacts {
     /// The file that the library reads: the one that `CUFILE_ENV_PATH_JSON` names, else

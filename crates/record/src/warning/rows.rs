@@ -630,8 +630,8 @@ fn bounded(missing: u64, completed: u64) -> String {
     format!("percentiles above the {known:.decimals$}th are at least the values shown, ")
 }
 
-/// The figures that a short run lacks: I/Os for a percentile, by the rule of `stat`, or time for a
-/// rate.
+/// The figures that a short run lacks: I/Os for a percentile, by the rule of `base::stat`, or time
+/// for a rate.
 fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let mut lacks = String::new();
     let lacking = Percentile::TABLE.into_iter().filter(|at| !enough_for(at.quantile(), ios));

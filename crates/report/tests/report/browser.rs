@@ -100,7 +100,7 @@ fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
     (rates, p99)
 }
 
-/// The scripts' own rounding is that of crate `gpuio-units`, ties included.
+/// The scripts' own rounding is that of `gpuio_base::units`, ties included.
 #[test]
 fn scripts_print_numbers_as_the_program_does() {
     with_browser(|browser| {

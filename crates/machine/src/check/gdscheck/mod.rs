@@ -43,8 +43,8 @@ pub struct Software {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LibraryReport {
     pub release: Option<(u32, u32)>,
-    /// Kinds of storage to which it knows a direct way (`dstatusflags`), in the words of crate
-    /// `cufile`.
+    /// Kinds of storage to which it knows a direct way (`dstatusflags`), in the words of
+    /// `gpuio_drivers::cufile`.
     pub storage: Vec<String>,
     /// Whether it may go through host memory.
     pub compat: bool,

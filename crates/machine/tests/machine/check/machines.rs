@@ -1,4 +1,4 @@
-//! The rules on whole machines, made from the tables of crate `host`.
+//! The rules on whole machines, made from the tables of crate `testkit`.
 
 use std::time::Duration;
 

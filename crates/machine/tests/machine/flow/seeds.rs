@@ -1,7 +1,7 @@
 //! Figures that documents print, beside the model's own: within 10 %, with the same bottleneck.
 //!
 //! Systems are in `fixtures/seeds`, each with its document; the guides' servers are the tables of
-//! crate `host`. `UPDATE_DOCS=1` writes the table of docs/lab-book/expectation.md anew.
+//! crate `testkit`. `UPDATE_DOCS=1` writes the table of docs/lab-book/expectation.md anew.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::sync::OnceLock;
