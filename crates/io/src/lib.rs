@@ -17,7 +17,7 @@
 //!   `destination` (memory) is common to these; `progress` (requests), `blocking`, `grouped` and
 //!   `streamed` (calls of each kind) to both libraries. `launcher` is the kernel of `gather` and
 //!   `mapped`, with its lists.
-//! - [`CATALOG`]: both tables as data (`gpuio_catalog`), without what opens an engine or path.
+//! - [`CATALOG`]: both tables as data (`gpuio_base::catalog`), without what opens an engine or path.
 //! - [`buf`] and [`clock`]: aligned host memory, and the clock of a run (`transfer`'s).
 //!
 //! One read on path `staged`:

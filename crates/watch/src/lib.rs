@@ -7,13 +7,14 @@
 //! figures of that device are unknown for the interval. Devices may come and go. `select` turns
 //! files, mounts and names into devices by the machine's facts.
 //!
-//! Reads kernel files through `host` and GPUs through `nvml`; writes, prints and starts nothing. A
+//! Reads kernel files through `host` and GPUs through `drivers`; writes, prints and starts nothing. A
 //! [`Watcher`] belongs to one thread at a time. Users: `gpuio top` (screen, lines, Prometheus),
-//! and `evidence`, which samples the devices below a job's files during the run.
+//! and `load::evidence`, which samples the devices below a job's files during the run.
 //!
 //! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width), the
 //! figures made from a change and the one for its history, a row in [`PROBES`], and a row in
-//! docs/top.md.
+//! docs/top.md. To add a counter of a known kind: a row of its probe's `METRICS`, and of `FIGURES`
+//! where it is shown.
 
 mod counters;
 mod interval;

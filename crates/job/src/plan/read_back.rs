@@ -1,6 +1,6 @@
 //! Whether what timed writes leave can be read back and verified.
 //!
-//! `gpuio_pattern` has the rule for what a file must hold.
+//! `gpuio_base::pattern` has the rule for what a file must hold.
 
 use std::collections::BTreeMap;
 

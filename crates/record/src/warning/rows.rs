@@ -630,7 +630,7 @@ fn bounded(missing: u64, completed: u64) -> String {
     format!("percentiles above the {known:.decimals$}th are at least the values shown, ")
 }
 
-/// The figures that a short run lacks: I/Os for a percentile, by the rule of `stat`, or time for a
+/// The figures that a short run lacks: I/Os for a percentile, by the rule of `base::stat`, or time for a
 /// rate.
 fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let mut lacks = String::new();

@@ -1,6 +1,6 @@
 //! Which counter a latency and a size belong to.
 
-/// Coarser than the histograms of crate `stat`, so that a worker slot takes 9 KiB: percentiles are
+/// Coarser than the histograms of `base::stat`, so that a worker slot takes 9 KiB: percentiles are
 /// within 1/32 (3 %). Latencies from 2^36 ns (69 s) on share the last.
 pub(crate) type Latencies = gpuio_base::stat::Buckets<4, 36>;
 

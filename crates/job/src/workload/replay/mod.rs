@@ -11,7 +11,7 @@
 //! order ([`Step::place`]). With `ReplayOrder::Threads` that holds of the calls of each lane alone.
 //! Every step waits only for calls that began before it did, so that some step can always go on.
 //!
-//! Data flows from `gpuio_trace` through here to the plan (files, threads, sizes) and to the
+//! Data flows from `gpuio_base::trace` through here to the plan (files, threads, sizes) and to the
 //! workers (steps). It reads no clock, does no I/O and never waits. Pure.
 
 mod files;
