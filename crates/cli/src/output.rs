@@ -43,8 +43,9 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Opens the output. An existing file is always refused: `--overwrite` is about data files, and
-    /// one flag must not permit two dangerous things.
+    /// Opens the output. An existing file is refused; `--force` replaces one that gpuio wrote and
+    /// that has not changed since. `--overwrite` is about data files: one flag must not permit two
+    /// dangerous things.
     ///
     /// `quick` says whether text is one screen, unless details are requested.
     pub(crate) fn open(out: &Out, quick: bool) -> Result<Sink, Failure> {

@@ -16,10 +16,10 @@
 //! - `recorder`: traces of the calls that a program makes, where that is requested.
 //! - `fork`: the count of forks; `sync`: the primitives of the lock-free parts, for their model.
 //!
-//! How one `cuFileRead` flows: `export::file` → `call` → `io::Library::transfer`, which finds the
-//! file in `handles` and the memory in `buffers` (if it is registered), checks the request, calls
-//! `transfer` (or NVIDIA's library for a direct path), and counts the result in `stats` and
-//! `live_page`.
+//! How one `cuFileRead` flows: `export::file` → `call` (errno and panics) →
+//! `io::Library::transfer`, which finds the file in `handles` and the memory in `buffers` (if it is
+//! registered), checks the request, calls `transfer` (or NVIDIA's library for a direct path), and
+//! counts the result in `stats` and `live_page`.
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
 //! one, the writer of `recorder`, where calls are recorded; those of `transfer` are listed there.

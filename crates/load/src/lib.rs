@@ -32,9 +32,10 @@
 //! - The run's thread (the caller) makes files, starts groups, samples the series and calls
 //!   [`run::RunObserver`]. It may block on file I/O and on workers.
 //! - A worker, one for each thread of a job, opens its path, then runs steps 1 to 3 and verifies.
-//!   It may block on its own I/O and copies, and at the `Gate` before the start and after the end.
-//! - The device sampler (`crate::evidence`) reads counters of devices once per interval. It may
-//!   block on the kernel's files and on NVML.
+//!   It may block on its own I/O, copies, flushes and verification, sleep until an I/O is due, and
+//!   wait at the `Gate` before the start and after the end.
+//! - The device sampler, `gpuio-watch` (`evidence/sampler.rs`), reads counters of devices once per
+//!   interval. It may block on the kernel's files and on NVML; runs never ask DCGM.
 //! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
 //!   may block on events of its CUDA stream.
 //! - The threads of accelerators (`run::feed`), one for each of a training feed, take batches and
@@ -45,20 +46,21 @@
 //!   a group's threads can be had.
 //! - `gpuio-stops` (`run::stops`) sleeps 20 ms at a time, and thereby notices that the process was
 //!   stopped. It may block on the kernel's file of its own statistics.
-//! - The PCIe meter (`crate::evidence`) adds up the 32-bit counters of GPU links. It may block on
-//!   NVML.
+//! - The PCIe meter, `gpuio-pcie` (`evidence/pcie_meter.rs`), adds up the 32-bit counters of GPU
+//!   links. It may block on NVML.
 //! - In runs that mpirun or srun started: `gpuio-ranks` (`crate::ranks`) makes all calls of MPI. It
 //!   sleeps 1 ms between two, 10 ms while the clock runs. A thread of the `cli` writes the results
 //!   so far once a second. In a sweep or `--ab` on several ranks, `gpuio-to-child` and
 //!   `gpuio-of-child` pass messages on between the sockets of a run's process and `gpuio-ranks`.
 //!
-//! While the clock runs, a worker waits for no other thread of gpuio, with five exceptions:
-//! `gpuio-stops`, where it is overdue, because the process was stopped; the
-//! threads of engine `pool`; those of `transfer` on the paths `library*`; the accelerator of a
-//! training feed, once its reader is as far ahead as it may be; and the end of a ramp, where the
-//! workers of a job take one reading of the process's CPU time together. A worker that
-//! has finished takes the lock of the gate. All other exchange is by atomics: a sampler never waits
-//! for a worker, nor a worker for a sampler.
+//! While the clock runs, a worker waits for no other thread of gpuio, with six exceptions:
+//! `gpuio-stops`, where it is overdue, because the process was stopped; the threads of engine
+//! `pool`; those of `transfer` on the paths `library*`; the accelerator of a training feed, once its
+//! reader is as far ahead as it may be; the workers whose calls must end before one of a replay may
+//! begin (`run::replay`); and the end of a ramp, where the workers of a job take one reading of the
+//! process's CPU time together. A worker that has finished takes the lock of the gate. Readers of a
+//! training feed take a lock for each batch, and with a tier two for each sample. All other exchange
+//! is by atomics: a sampler never waits for a worker, nor a worker for a sampler.
 
 pub(crate) mod ceiling;
 pub mod direct_try;

@@ -26,7 +26,8 @@
 //!
 //! - throughput, IOPS, failed: `load/src/run/results.rs`
 //! - p50 … max: the time at which an I/O is due: `load/src/run/timed/mod.rs`; its end:
-//!   `Completion` in `io/src/path/mod.rs`; the difference: `Loop::complete`, which counts it in
+//!   `Host::complete` in `io/src/path/host.rs`, `Requests::complete` in `io/src/path/two_legs.rs`
+//!   and the like of other paths; the difference: `Loop::complete`, which counts it in
 //!   `Live` (`base/src/stat/live.rs`, `base/src/stat/shared.rs`); the sum at the end:
 //!   `load/src/run/timed/leave.rs` and `load/src/run/results.rs`, then `Histogram::summary`
 //!   (`base/src/stat/histogram/mod.rs`)
@@ -44,6 +45,9 @@
 //! - expected, bottleneck: `machine/src/flow/fill.rs`; of several ranks `machine/src/flow/hosts.rs`
 //! - ratio, interval, verdict of `compare`: `report/src/compare/evaluate.rs`,
 //!   `base/src/stat/infer/mod.rs`
+//!
+//! The place of a column of the CSV: `csv` in the rows of `record/src/metric/rows.rs`; a percentile
+//! adds its index.
 //!
 //! To add a format: a file `format/NAME.rs` and a row in [`FORMATS`], or `set/NAME.rs` and a row
 //! in `SET_FORMATS`. To add a metric: a row in `gpuio_record::metric`; an axis: a row in `AXES` in

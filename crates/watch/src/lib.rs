@@ -13,7 +13,8 @@
 //!
 //! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width), the
 //! figures made from a change and the one for its history, a row in [`PROBES`], and a row in
-//! docs/top.md.
+//! docs/top.md. To add a counter of a known kind: a row of its probe's `METRICS`, and of `FIGURES`
+//! where it is shown.
 
 mod counters;
 mod interval;

@@ -23,7 +23,7 @@ use crate::{Context, Row, holds, interrupted, often};
 #[path = "../../../crates/transfer/src/stream/chunks.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod chunks;
-#[path = "../../crates/transfer/src/stream/latency.rs"]
+#[path = "../../../crates/transfer/src/stream/latency.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod latency;
 mod op;

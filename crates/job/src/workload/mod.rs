@@ -10,7 +10,7 @@
 //! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their
 //! own numbers, allocate nothing after they are made, take no lock and never block.
 //!
-//! To add a preset: a file in `presets/` and a row in [`preset::PRESETS`].
+//! To add a preset: a file `crates/job/presets/NAME.ini` and a row in [`preset::PRESETS`].
 //!
 //! It neither does an I/O nor reads a clock. Pure: no file, no clock, no environment.
 

@@ -22,8 +22,9 @@
 //!
 //! [`hosts`] compares several machines and puts equal findings of theirs together.
 //!
-//! To add a rule: a file in `rule/`, a row in [`RULES`]. To add a mode: a file in `verdict/mode/`,
-//! a row in `MODES`, a row in docs/check.md.
+//! To add a rule: a file in `rule/`, a row in [`RULES`], a case for each outcome in `CASES`
+//! (`rule/tests/outcomes.rs`). To add a mode: a file in `verdict/mode/`, a row in `MODES`, a row in
+//! docs/check.md.
 //!
 //! [`Machine`]: gpuio_record::facts::Machine
 

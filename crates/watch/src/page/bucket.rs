@@ -1,7 +1,7 @@
 //! Which counter a latency and a size belong to.
 
-/// Coarser than the histograms of `gpuio_base::stat`, so that a worker slot takes 9 KiB:
-/// percentiles are within 1/32 (3 %). Latencies from 2^36 ns (69 s) on share the last.
+/// Coarser than the histograms of `base::stat`, so that a worker slot takes 9 KiB: percentiles are
+/// within 1/32 (3 %). Latencies from 2^36 ns (69 s) on share the last.
 pub(crate) type Latencies = gpuio_base::stat::Buckets<4, 36>;
 
 /// Classes of the size histogram: below 4 KiB, twelve powers of two up to 16 MiB, and so on; those

@@ -1,6 +1,6 @@
 //! `gpuio why`: whether GDS is on, and which way bytes go, for a mount and a GPU or for a process.
 //!
-//! Reads facts and prints the answer that `gpuio_machine::check` makes of them.
+//! Reads facts and prints the answer that `machine::check` makes of them.
 
 mod process;
 

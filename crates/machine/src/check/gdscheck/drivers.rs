@@ -11,7 +11,7 @@ use super::{LibraryReport, Software};
 use crate::check::machine::{module, modules_not_read, modules_were_read};
 
 /// Kinds of storage in gdscheck's order, each with the module that registers with nvidia-fs, the
-/// setting for peer-to-peer DMA, and the word of `gpuio_drivers::cufile` for the library's flag.
+/// setting for peer-to-peer DMA, and the word of `drivers::cufile` for the library's flag.
 pub(super) const STORAGE: [(&str, Option<&str>, &str, &str); 12] = [
     ("NVMe", Some("nvme"), "block.nvme.use_pci_p2pdma", "NVMe"),
     ("NVMeOF", Some("nvme_rdma"), "block.nvmeof.use_pci_p2pdma", "NVMe-oF"),
