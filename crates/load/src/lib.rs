@@ -55,12 +55,13 @@
 //!
 //! While the clock runs, a worker waits for no other thread of gpuio, with six exceptions:
 //! `gpuio-stops`, where it is overdue, because the process was stopped; the threads of engine
-//! `pool`; those of `transfer` on the paths `library*`; the accelerator of a training feed, once its
+//! `pool`; those of `transfer` on the paths `library*`; the accelerator of a training feed, once
+//! its
 //! reader is as far ahead as it may be; the workers whose calls must end before one of a replay may
 //! begin (`run::replay`); and the end of a ramp, where the workers of a job take one reading of the
 //! process's CPU time together. A worker that has finished takes the lock of the gate. Readers of a
-//! training feed take a lock for each batch, and with a tier two for each sample. All other exchange
-//! is by atomics: a sampler never waits for a worker, nor a worker for a sampler.
+//! training feed take a lock for each batch, and with a tier two for each sample. All other
+//! exchange is by atomics: a sampler never waits for a worker, nor a worker for a sampler.
 
 pub(crate) mod ceiling;
 pub mod direct_try;

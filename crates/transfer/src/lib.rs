@@ -24,8 +24,8 @@
 //! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
 //!
 //! Reads of files that are read again and again (`mapped`) need no `pread` and skip 3 and 4: on
-//! the calling thread the resident copy kernel (up to 64 KiB) or a copy of the driver reads the page
-//! cache, and the thread waits for it. In a program's stream, the stream does.
+//! the calling thread the resident copy kernel (up to 64 KiB) or a copy of the driver reads the
+//! page cache, and the thread waits for it. In a program's stream, the stream does.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
 //! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a

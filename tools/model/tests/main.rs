@@ -11,7 +11,9 @@
 //!
 //! It is a program and no test of cargo's, whose `cfg(test)` the sources' own tests would hear.
 
+use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 // The crates' names for what is in this one.
@@ -173,21 +175,32 @@ fn main() -> ExitCode {
         all.filter(|row| row.name == name).for_each(|row| (row.run)());
         return ExitCode::SUCCESS;
     }
-    let (mut passed, mut failed) = (0, 0);
-    for (module, rows) in MODULES {
-        for row in rows.iter().filter(|row| format!("{module}: {}", row.name).contains(wanted)) {
-            let began = Instant::now();
-            let wrong = wrong(row);
-            let took = began.elapsed().as_secs_f64();
-            match &wrong {
-                None => passed += 1,
-                Some(_) => failed += 1,
-            }
-            let word = if wrong.is_none() { "ok" } else { "FAILED" };
-            println!("{word:<7} {took:5.1} s  {module}: {}", row.name);
-            wrong.iter().for_each(|wrong| println!("{wrong}"));
+    let rows = MODULES.iter().flat_map(|(module, rows)| rows.iter().map(move |row| (module, row)));
+    let rows: Vec<_> =
+        rows.filter(|(module, row)| format!("{module}: {}", row.name).contains(wanted)).collect();
+    let (waiting, counts) = (Mutex::new(rows.iter()), Mutex::new((0, 0)));
+    let next = || waiting.lock().expect("no thread panics with it").next();
+    let at_a_time = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..at_a_time {
+            scope.spawn(|| {
+                while let Some((module, row)) = next() {
+                    let began = Instant::now();
+                    let wrong = wrong(row);
+                    let took = began.elapsed().as_secs_f64();
+                    let mut counts = counts.lock().expect("no thread panics with it");
+                    match &wrong {
+                        None => counts.0 += 1,
+                        Some(_) => counts.1 += 1,
+                    }
+                    let word = if wrong.is_none() { "ok" } else { "FAILED" };
+                    println!("{word:<7} {took:5.1} s  {module}: {}", row.name);
+                    wrong.iter().for_each(|wrong| println!("{wrong}"));
+                }
+            });
         }
-    }
+    });
+    let (passed, failed) = counts.into_inner().expect("no thread panics with it");
     println!("{passed} passed, {failed} failed");
     if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -28,7 +28,7 @@ pub enum SettingError {
 /// key's range.
 ///
 /// ```
-/// let (key, value) = crate::cufilejson::setting("logging.level", "TRACE").unwrap();
+/// let (key, value) = gpuio_base::cufilejson::setting("logging.level", "TRACE").unwrap();
 /// assert_eq!((key.path, value.to_string()), ("logging.level", "\"TRACE\"".to_owned()));
 /// ```
 pub fn setting(path: &str, text: &str) -> Result<(&'static Key, Value), SettingError> {

@@ -3,7 +3,7 @@
 /// Values of equal keys together, in the order in which the keys come.
 ///
 /// ```
-/// let of = crate::document::grouped([("no GPU", 1), ("no NFS", 2), ("no GPU", 3)]);
+/// let of = gpuio_base::document::grouped([("no GPU", 1), ("no NFS", 2), ("no GPU", 3)]);
 /// assert_eq!(of, [("no GPU", vec![1, 3]), ("no NFS", vec![2])]);
 /// ```
 pub fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {

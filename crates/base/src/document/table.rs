@@ -117,7 +117,7 @@ type Says<'a, T, V = Cell> = Box<dyn Fn(&T) -> V + 'a>;
 /// The columns of a table of things `T`.
 ///
 /// ```
-/// use crate::document::{Cell, Columns, Document, Section};
+/// use gpuio_base::document::{Cell, Columns, Document, Section};
 ///
 /// let table = Columns::<(&str, u64)>::new()
 ///     .words("device", |(name, _)| *name)

@@ -30,8 +30,8 @@ const UNITS: [(char, u32); 6] = [('E', 60), ('P', 50), ('T', 40), ('G', 30), ('M
 /// of a byte.
 ///
 /// ```
-/// assert_eq!(crate::units::parse_bytes("1.5G"), Ok(1_610_612_736));
-/// assert!(crate::units::parse_bytes("4x").is_err());
+/// assert_eq!(gpuio_base::units::parse_bytes("1.5G"), Ok(1_610_612_736));
+/// assert!(gpuio_base::units::parse_bytes("4x").is_err());
 /// ```
 pub fn parse_bytes(input: &str) -> Result<u64, UnitError> {
     let number = Decimal::scan(input, &WANTED)?;

@@ -54,8 +54,8 @@ const WORDS: [(&str, u64); 16] = [
 /// nanosecond.
 ///
 /// ```
-/// assert_eq!(crate::units::parse_duration_ns("250us"), Ok(250_000));
-/// assert_eq!(crate::units::parse_duration_ns("10"), Ok(10_000_000_000));
+/// assert_eq!(gpuio_base::units::parse_duration_ns("250us"), Ok(250_000));
+/// assert_eq!(gpuio_base::units::parse_duration_ns("10"), Ok(10_000_000_000));
 /// ```
 pub fn parse_duration_ns(input: &str) -> Result<u64, UnitError> {
     let number = Decimal::scan(input, &WANTED)?;

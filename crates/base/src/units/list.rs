@@ -23,7 +23,7 @@ const ENTRIES: &str = "at most 65536 entries in the whole list";
 /// blanks, an index above [`MAX_INDEX`], a range that runs backwards.
 ///
 /// ```
-/// assert_eq!(crate::units::parse_cpu_list("8,0-3"), Ok(vec![0, 1, 2, 3, 8]));
+/// assert_eq!(gpuio_base::units::parse_cpu_list("8,0-3"), Ok(vec![0, 1, 2, 3, 8]));
 /// ```
 pub fn parse_cpu_list(input: &str) -> Result<Vec<u32>, UnitError> {
     let mut cpus = parse_index_list(input)?;

@@ -9,7 +9,7 @@ use crate::units::printable_short;
 /// a line feed and without spaces.
 ///
 /// ```
-/// let lines = crate::units::paragraph("fix: ", 5, "mount it again", 12);
+/// let lines = gpuio_base::units::paragraph("fix: ", 5, "mount it again", 12);
 /// assert_eq!(lines, "fix: mount\n     it\n     again\n");
 /// ```
 #[must_use]

@@ -12,8 +12,8 @@
 /// Tables that say 242 of 256 include the link's own bytes.
 ///
 /// ```
-/// assert_eq!(crate::units::pcie_bytes_per_second(8_000, 16), Some(15_753_846_153));
-/// assert_eq!(crate::units::pcie_bytes_per_second(64_000, 1), Some(7_375_000_000));
+/// assert_eq!(gpuio_base::units::pcie_bytes_per_second(8_000, 16), Some(15_753_846_153));
+/// assert_eq!(gpuio_base::units::pcie_bytes_per_second(64_000, 1), Some(7_375_000_000));
 /// ```
 #[must_use]
 pub fn pcie_bytes_per_second(mega_transfers: u64, lanes: u64) -> Option<u64> {

@@ -14,8 +14,8 @@ const WANTED: Wanted = Wanted { number: PERCENT, fits: PERCENT, whole: PERCENT }
 /// Empty or signed text, anything after the number but one `%`, or a value above 100.
 ///
 /// ```
-/// assert_eq!(crate::units::parse_percent("12.5%"), Ok(12.5));
-/// assert!(crate::units::parse_percent("101").is_err());
+/// assert_eq!(gpuio_base::units::parse_percent("12.5%"), Ok(12.5));
+/// assert!(gpuio_base::units::parse_percent("101").is_err());
 /// ```
 pub fn parse_percent(input: &str) -> Result<f64, UnitError> {
     let number = Decimal::scan(input, &WANTED)?;

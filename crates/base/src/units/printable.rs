@@ -29,8 +29,8 @@ pub fn is_hidden(c: char) -> bool {
 /// The text in one line: every hidden character is an escape, line feeds too.
 ///
 /// ```
-/// assert_eq!(crate::units::printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n");
-/// assert_eq!(crate::units::printable("\u{202e}gpj.exe"), "\\u202egpj.exe");
+/// assert_eq!(gpuio_base::units::printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n");
+/// assert_eq!(gpuio_base::units::printable("\u{202e}gpj.exe"), "\\u202egpj.exe");
 /// ```
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -62,7 +62,7 @@ pub fn printable_short(text: &str) -> Cow<'_, str> {
 ///
 /// ```
 /// let safe = "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\\x00";
-/// assert_eq!(crate::units::markup("<a b=\"c\">&'\0"), safe);
+/// assert_eq!(gpuio_base::units::markup("<a b=\"c\">&'\0"), safe);
 /// ```
 #[must_use]
 pub fn markup(text: &str) -> Cow<'_, str> {
@@ -89,8 +89,8 @@ pub fn markup(text: &str) -> Cow<'_, str> {
 /// an apostrophe before it (OWASP, "CSV Injection"). Nothing is cut.
 ///
 /// ```
-/// assert_eq!(crate::units::csv_text("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
-/// assert_eq!(crate::units::csv_text("-1.5"), "-1.5");
+/// assert_eq!(gpuio_base::units::csv_text("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
+/// assert_eq!(gpuio_base::units::csv_text("-1.5"), "-1.5");
 /// ```
 #[must_use]
 pub fn csv_text(text: &str) -> Cow<'_, str> {
@@ -108,7 +108,7 @@ fn is_number(text: &str) -> bool {
 /// and backslash and quote are escaped.
 ///
 /// ```
-/// assert_eq!(crate::units::label_value("a\"b\u{202e}"), "a\\\"b\\\\u202e");
+/// assert_eq!(gpuio_base::units::label_value("a\"b\u{202e}"), "a\\\"b\\\\u202e");
 /// ```
 #[must_use]
 pub fn label_value(text: &str) -> String {

@@ -42,8 +42,8 @@ const UNITS: [(&str, u64); 13] = [
 /// Empty or signed text, a missing or other unit, blanks, a fraction of a byte, 2^64 or more.
 ///
 /// ```
-/// assert_eq!(crate::units::parse_bytes_per_second("100Gb/s"), Ok(12_500_000_000));
-/// assert!(crate::units::parse_bytes_per_second("3500").is_err());
+/// assert_eq!(gpuio_base::units::parse_bytes_per_second("100Gb/s"), Ok(12_500_000_000));
+/// assert!(gpuio_base::units::parse_bytes_per_second("3500").is_err());
 /// ```
 pub fn parse_bytes_per_second(input: &str) -> Result<u64, UnitError> {
     let number = Decimal::scan(input, &WANTED_RATE)?;
@@ -63,7 +63,7 @@ pub fn parse_bytes_per_second(input: &str) -> Result<u64, UnitError> {
 /// Empty or signed text, another suffix, blanks, a fraction of one, 2^64 or more.
 ///
 /// ```
-/// assert_eq!(crate::units::parse_count("1.5M"), Ok(1_500_000));
+/// assert_eq!(gpuio_base::units::parse_count("1.5M"), Ok(1_500_000));
 /// ```
 pub fn parse_count(input: &str) -> Result<u64, UnitError> {
     let number = Decimal::scan(input, &WANTED_COUNT)?;

@@ -3,7 +3,7 @@
 /// Whether `*` in the pattern, for any characters or none, makes it the name. Case counts.
 ///
 /// ```
-/// # use crate::units::fits_wildcard;
+/// # use gpuio_base::units::fits_wildcard;
 /// assert!(fits_wildcard("node*-ib", "node17-ib") && fits_wildcard("a", "a"));
 /// assert!(!fits_wildcard("node*-ib", "node17-eth") && !fits_wildcard("a", "ab"));
 /// ```

@@ -50,7 +50,7 @@ impl Axis {
     /// See [`AxisError`]. The key table checks whether key and values are valid.
     ///
     /// ```
-    /// let axis = crate::sweep::Axis::parse("bs=4k..64k*4,1M").unwrap();
+    /// let axis = gpuio_job::sweep::Axis::parse("bs=4k..64k*4,1M").unwrap();
     /// assert_eq!(axis.values, ["4K", "16K", "64K", "1M"]);
     /// ```
     pub fn parse(text: &str) -> Result<Axis, AxisError> {

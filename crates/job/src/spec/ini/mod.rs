@@ -34,7 +34,7 @@ pub const MAX_ERRORS: usize = 20;
 /// Every error found, up to [`MAX_ERRORS`], in the order of the file; never an empty list.
 ///
 /// ```
-/// let spec = crate::spec::parse_job_file("a.fio", "[job1]\nbs=4k\niodepth=8\n", &|_| None);
+/// let spec = gpuio_job::spec::parse_job_file("a.fio", "[job1]\nbs=4k\niodepth=8\n", &|_| None);
 /// assert_eq!(spec.map(|spec| spec.jobs[0].depth), Ok(Some(8)));
 /// ```
 pub fn parse(

@@ -313,14 +313,14 @@ pub fn find(name: &str) -> Option<&'static Key> {
 /// is unchanged then.
 ///
 /// ```
-/// use crate::spec::{JobSpec, Origin, apply};
+/// use gpuio_job::spec::{JobSpec, Origin, apply};
 ///
 /// let mut job = JobSpec::new("job1");
 /// apply(&mut job, "depth", "32", Origin::Flag("--depth"))?;
 /// assert_eq!(job.depth, Some(32));
 /// let error = apply(&mut job, "dept", "32", Origin::Flag("--dept")).unwrap_err();
 /// assert_eq!(error.to_string(), "unknown key 'dept'; nearest: depth");
-/// # Ok::<(), crate::spec::KeyError>(())
+/// # Ok::<(), gpuio_job::spec::KeyError>(())
 /// ```
 pub fn apply(job: &mut JobSpec, key: &str, value: &str, origin: Origin) -> Result<(), KeyError> {
     if let Some(path) = key.strip_prefix(cufile::PREFIX) {
