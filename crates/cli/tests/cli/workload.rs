@@ -167,8 +167,8 @@ fn several_values_of_a_key_are_a_row_each() {
     assert!(plan.contains("4 points, 3 runs each"), "{plan}");
     let plan =
         run(dir.path(), &format!("{line} --path gather --path staged --dry-run")).exits(0).out;
-    let both = |line: &str| line.split_whitespace().skip(1).eq(["3", "gather"]);
-    assert!(plan.lines().any(both), "{plan}");
+    let point = |line: &str| line.split_whitespace().skip(1).eq(["3", "gather"]);
+    assert!(plan.contains("batch_samples") && plan.lines().any(point), "{plan}");
     let csv = run(dir.path(), &format!("{line} --repeats 1 -o f --format csv")).exits(0).out;
     assert!(csv.starts_with("batch_samples,throughput,") && csv.contains("\n3,"), "{csv}");
     let plan = run(dir.path(), &format!("{line} -o f --format plan")).exits(2);

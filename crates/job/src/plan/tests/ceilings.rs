@@ -25,6 +25,16 @@ fn without_a_request_none_is_planned() {
     assert_eq!(ceilings("[a]\npath=all\nceilings=0\n"), []);
 }
 
+/// A job by path host that pauses or keeps a rate is slower than what storage can do.
+#[test]
+fn a_job_that_is_held_back_is_no_ceiling() {
+    for (held, is_it) in [("rw=read", true), ("thinktime=100", false), ("rate_iops=9", false)] {
+        let all = ceilings(&format!("[a]\npath=host,staged\nnuma=0\ndepth=4\nceilings\n{held}\n"));
+        let [storage] = of(&all, CeilingKind::Storage)[..] else { panic!("{all:#?}") };
+        assert_eq!(is_measured(storage), !is_it, "{held}: {storage:?}");
+    }
+}
+
 #[test]
 fn all_paths_measure_by_themselves_and_share_ceilings() {
     // On one node, so that the host path's threads sit where the others' do.

@@ -247,7 +247,9 @@ fn a_queue_that_does_not_reach_the_device() {
     let device = Block { queue: Some(0.0), ..block("nvme0n1", 0) };
     let counted = Counted { seconds: 10.0, block: vec![device], ..NO_DEVICES };
     assert_eq!(found(&job, &result, &counted), [], "kernels that do not count at this device");
-    assert_eq!(queue(&format!("{deep}\nrate_iops=100"), 9.5), [], "the rate held it back");
+    for held in ["rate_iops=100", "thinktime=1000"] {
+        assert_eq!(queue(&format!("{deep}\n{held}"), 9.5), [], "{held} held it back");
+    }
     assert_eq!(queue(&format!("{deep}\ndirect=0\nsize=32g"), 9.5), [], "the kernel's affair");
 }
 
