@@ -757,23 +757,10 @@ fn flags_change_a_workload() {
     ] {
         assert!(plan.lines().any(|line| line == words), "no {words:?} in {plan}");
     }
-    for flag in [
-        "--set a=b",
-        "--cufile-lib x",
-        "--cufile-set a=b",
-        "--spec x",
-        "--server x",
-        "--format json",
-        "--evidence",
-        "--details",
-        "--serve 1",
-        "--quiet",
-        "--no-watch",
-        "--no-stats-page",
-        "--dry-run",
-        "--scale 0.1",
-        "--keep",
-    ] {
+    let flags = "--set a=b|--cufile-lib x|--cufile-set a=b|--spec x|--server x|--format json|\
+                 --evidence|--details|--serve 1|--quiet|--no-watch|--no-stats-page|--dry-run|\
+                 --scale 0.1|--keep";
+    for flag in flags.split('|') {
         let name = flag.split(' ').next().unwrap();
         run(dir.path(), &format!("list {flag}")).exits(2).prints(&[name, "no effect"]);
     }
