@@ -79,6 +79,7 @@ const OF_ASPECTS: &[&str] = &[
     "plan.refill",
     "plan.register_buffer",
     "plan.replay",
+    "plan.rings",
     "plan.size_bytes",
     "plan.skew_bytes",
     "plan.steady",

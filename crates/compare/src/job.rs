@@ -345,6 +345,7 @@ impl Job<'_> {
         let streams = self.plan.streams;
         let mut words = vec![format!("{streams} stream{}", if streams == 1 { "" } else { "s" })];
         words.extend(self.plan.gather_batch.map(|batch| format!("batches of {batch}")));
+        words.extend(self.plan.rings.map(|rings| format!("{rings} rings")));
         let unregistered = self.plan.register_buffer == Some(false);
         words.extend(unregistered.then(|| "memory not registered".to_owned()));
         Some(words.join(", "))

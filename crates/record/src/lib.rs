@@ -60,9 +60,10 @@ pub use ranks::{
 pub use replay::{ReplayOrder, ReplayPace, ReplayPlan, ReplayResult};
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,
-    FlushResult, GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult,
-    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, TimeSpan,
-    Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
+    FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, Latency, LibraryBytes,
+    LibraryResult, NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall,
+    StorageReading, TimeSpan, Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult,
+    WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

@@ -124,6 +124,7 @@ pub fn result(job: &JobPlan, ios: u64) -> JobResult {
         fan_out: None,
         library: None,
         mapped: None,
+        initiated: None,
         beside: None,
         feed: None,
         replay: None,

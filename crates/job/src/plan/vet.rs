@@ -1,6 +1,6 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
-use gpuio_base::catalog::{Catalog, Inject, PathInfo};
+use gpuio_base::catalog::{Catalog, Inject, PathInfo, RING_ENTRIES};
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 
 use super::defaults::mix_and_order;
@@ -180,6 +180,16 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("invalidate", what.into());
     }
     direct(requested, plan, alignment)?;
+    if let Some(rings) = plan.rings
+        && plan.depth.div_ceil(rings) > RING_ENTRIES
+    {
+        let what = format!(
+            "{} I/Os in flight on {rings} rings, and a ring has {RING_ENTRIES} entries; raise \
+             rings, or lower depth",
+            plan.depth
+        );
+        return wrong("rings", what);
+    }
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
         return wrong("inject", error.to_string());
     }

@@ -58,6 +58,7 @@ pub(super) fn results(
             fan_out: None,
             library: None,
             mapped: None,
+            initiated: None,
             beside: None,
             feed: None,
             replay: None,

@@ -279,6 +279,9 @@ fn settings(row: &Row<'_>) -> String {
     if let Some(batch) = plan.gather_batch.filter(|_| set("gather_batch")) {
         words.push(format!("batches of {batch}"));
     }
+    if let Some(rings) = plan.rings.filter(|_| set("rings")) {
+        words.push(format!("rings {rings}"));
+    }
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 

@@ -141,7 +141,7 @@ pub(super) const KEYS: &[Key] = &[
                 aliases: &["iodepth"],
                 ..load(
                     "N",
-                    "I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks \
+                    "I/Os in flight per thread [io_uring, libaio, path initiated: 32, or 8 for blocks \
                      above 128k; other engines: 4 on a GPU path, else 1; paths gather \
                      and mapped: by block size. --dry-run prints it]",
                 )
