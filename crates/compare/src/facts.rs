@@ -60,6 +60,7 @@ const OF_ASPECTS: &[&str] = &[
     "host.memory.usable_bytes",
     "plan.beside",
     "plan.blocks",
+    "plan.chain",
     "plan.compressible",
     "plan.depth",
     "plan.direct",

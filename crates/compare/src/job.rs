@@ -125,6 +125,9 @@ impl Job<'_> {
         if self.plan.skew_bytes > 0 {
             words.push("off the 4 KiB grid".to_owned());
         }
+        if self.plan.chain {
+            words.push("each out of the bytes before".to_owned());
+        }
         if words.is_empty() { None } else { Some(words.join(", ")) }
     }
 

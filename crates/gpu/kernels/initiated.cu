@@ -24,9 +24,12 @@ struct Description {
     u64 destination; // entry 0's part of the destination
     u64 stride;      // bytes from there to the next entry's
     u64 commands;    // 128 commands of 32 bytes
-    u64 results;     // 128 results of 16 bytes
+    u64 results;     // 128 results of 32 bytes
     u64 count;       // word: the results that there are
     u64 exited;      // two words: commands that were taken, and the launch that exited
+    u64 chain_begin; // a chain's first byte in the file
+    u64 chain_len;   // bytes of its blocks
+    u64 chain_count; // how many there are; 0: the blocks are no chain
 };
 
 // What is known of an I/O in flight.
@@ -35,7 +38,7 @@ struct Entry {
     u32 skip;
     u32 gpu_ns; // time of the copy before it
     u64 is_read;
-    u64 unused;
+    u64 offset;
 };
 
 struct Copy {
@@ -46,7 +49,11 @@ struct Copy {
 
 DEVICE void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
 
-DEVICE u32 ballot(bool holds) {
+// Orders what the threads of the block do before it and after it.
+DEVICE void fence_block() { asm volatile("fence.acq_rel.cta;" : : : "memory"); }
+
+// A bit for each thread of the warp for which `holds` is true. All of them must call it.
+DEVICE u32 lanes_where(bool holds) {
     u32 result;
     asm volatile("{\n\t"
                  ".reg .pred mine;\n\t"
@@ -98,6 +105,10 @@ DEVICE u32 since(u64 now, u64 then) {
 // direction (1: a write); in the second bits 0 to 47 are the file's byte; in the third bits 0 to 31 are the
 // first byte within the buffer, 32 to 47 the file's number. Length 0 ends the kernel. The host has at most one
 // command in flight for an entry.
+//
+// In a chain the kernel starts one I/O at a time, and the block that a command names is moved on by the first
+// word of the block before, modulo the chain's blocks. Commands for the rest of a block (whose first byte is not
+// the buffer's) are as they say.
 struct Command {
     u64 offset;
     u32 len;
@@ -144,7 +155,7 @@ DEVICE void copy_all(const Copy *copies, u32 count, u32 warp, u32 warps, u32 lan
 
 // One block of 64 to 512 threads. `description`: see above. `state`: ENTRIES entries in device memory, from
 // one launch to the next. `first`: the number of the first command that no launch has taken. `completed`:
-// results that there are. `idle`, `lifetime`: nanoseconds after which it exits with nothing to do, and
+// results that there are; the word behind them is the chain's. `idle`, `lifetime`: nanoseconds after which it exits with nothing to do, and
 // altogether. As its last access it stores `launch`.
 KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64 completed, u64 launch, u64 idle,
                        u64 lifetime) {
@@ -156,6 +167,8 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
     SHARED u32 count_out;
     SHARED u32 ends;
     SHARED volatile u64 shared_completed;
+    // The first word of the chain's last block.
+    SHARED volatile u64 chain_word;
     const u32 thread = thread_number();
     const u32 warp = thread / 32;
     const u32 warps = thread_count() / 32;
@@ -170,6 +183,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
     }
     if (thread == 0) {
         shared_completed = completed;
+        chain_word = relaxed(state + ENTRIES * sizeof(Entry));
     }
     sync_block();
     const gpuio_ring &ring = about.ring;
@@ -187,18 +201,28 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
         if (warp == 0) {
             // No more commands can be there than entries are free; the one that ends the kernel always can.
             const u64 in_flight = next - 1 - shared_completed;
-            const bool there = (lane == 0 || in_flight + lane < ring.buffer_count) &&
-                               command(about.commands, next + lane, mine);
-            const u32 missing = ~ballot(there);
-            const u32 stops = ballot(there && mine.len == 0);
+            const bool is_chain = about.chain_count != 0;
+            const bool looks = lane == 0 || (!is_chain && in_flight + lane < ring.buffer_count);
+            bool there = looks && command(about.commands, next + lane, mine);
+            if (is_chain && there && mine.len != 0) {
+                there = next - 1 == shared_completed;
+                fence_block();
+                if (mine.skip == 0) {
+                    const u64 block = (mine.offset - about.chain_begin) / about.chain_len;
+                    mine.offset = about.chain_begin +
+                                  (block + chain_word) % about.chain_count * about.chain_len;
+                }
+            }
+            const u32 missing = ~lanes_where(there);
+            const u32 stops = lanes_where(there && mine.len == 0);
             // Lanes before the first without a command, and before the one that ends the kernel.
             const u32 until = missing | stops;
             const u32 valid = until == 0 ? 0xffffffff : (until & (0 - until)) - 1;
             const u32 taken = bits_set(valid);
             const bool is_mine = (valid >> lane & 1) != 0;
             is_write = is_mine && mine.is_write;
-            const u32 reads = ballot(is_mine && !mine.is_write);
-            const u32 writes = ballot(is_write);
+            const u32 reads = lanes_where(is_mine && !mine.is_write);
+            const u32 writes = lanes_where(is_write);
             seen = clock_ns();
             if (is_mine) {
                 Entry &entry = entries[mine.entry];
@@ -206,6 +230,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
                 entry.skip = mine.skip;
                 entry.gpu_ns = 0;
                 entry.is_read = !mine.is_write;
+                entry.offset = mine.offset;
                 if (is_write) {
                     Copy &one = copies_out[bits_set(writes & below)];
                     one.dst = ring.buffers + mine.entry * ring.buffer_len + mine.skip;
@@ -245,7 +270,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
                 mine.entry = (u32)done.user & (ENTRIES - 1);
                 has_bytes = entries[mine.entry].is_read != 0 && done.result > 0;
             }
-            const u32 all = ballot(has_bytes);
+            const u32 all = lanes_where(has_bytes);
             if (has_bytes) {
                 Copy &one = copies_in[bits_set(all & below)];
                 const u32 skip = entries[mine.entry].skip;
@@ -264,7 +289,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
         copy_all(copies_out, count_out, warp, warps, lane);
         sync_block();
         if (warp == 0) {
-            const u32 writes = ballot(is_write);
+            const u32 writes = lanes_where(is_write);
             if (is_write) {
                 const u64 now = clock_ns();
                 entries[mine.entry].began = now;
@@ -278,7 +303,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
                 gpuio_publish(ring, tail);
             }
         } else if (warp == 1) {
-            const u32 count = bits_set(ballot(is_done));
+            const u32 count = bits_set(lanes_where(is_done));
             if (is_done) {
                 const Entry &entry = entries[mine.entry];
                 const bool copied = entry.is_read != 0 && done.result > 0;
@@ -286,14 +311,22 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
                 Word result;
                 result.low = mine.entry | (u64)(u32)done.result << 32;
                 result.high = since(seen, entry.began) | gpu_ns << 32;
-                store(about.results + ((completed + lane) & COMMAND_MASK) * 16, result);
+                const u64 at = about.results + ((completed + lane) & COMMAND_MASK) * 32;
+                store(at, result);
+                result.low = entry.offset;
+                result.high = 0;
+                store(at + 16, result);
+                if (copied && about.chain_count != 0 && entry.skip == 0) {
+                    chain_word = load(about.destination + mine.entry * about.stride).low;
+                    fence_block();
+                }
             }
             sync_warp();
             completed += count;
             if (lane == 0 && count != 0) {
                 // The completions were read; their places go back before the host can name another block.
-                gpuio_take(ring, head);
                 shared_completed = completed;
+                gpuio_take(ring, head);
                 release(about.count, completed);
             }
         }
@@ -306,6 +339,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
         store(state + at * 16, ((Word *)entries)[at]);
     }
     if (thread == 0) {
+        store(state + ENTRIES * sizeof(Entry), Word{chain_word, 0});
         release(about.exited, next);
     }
     sync_block();

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::initiated::{
-    Command, Direction, ENTRIES, Outcome, Request, Ring, RingError, available,
+    Chain, Command, Direction, ENTRIES, Outcome, Request, Ring, RingError, available,
 };
 use gpuio_gpu::resident::LIFETIME;
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Stream};
@@ -29,6 +29,11 @@ struct Bench {
 
 /// A ring over these files; nothing, and said so, where the machine has no such rings.
 fn bench(files: &[RawFd], entries: u32) -> Option<Bench> {
+    chain_bench(files, entries, None)
+}
+
+/// The same, for I/Os that are a chain.
+fn chain_bench(files: &[RawFd], entries: u32, chain: Option<Chain>) -> Option<Bench> {
     if let Err(why) = available() {
         eprintln!("skipped: {why}");
         return None;
@@ -38,7 +43,8 @@ fn bench(files: &[RawFd], entries: u32) -> Option<Bench> {
     context.make_current().unwrap();
     let room = usize::try_from(LEN * u64::from(entries)).unwrap();
     let device = DeviceBuf::alloc(&context, MemoryKind::Device, room).unwrap();
-    let request = Request { files, entries, len: LEN, destination: device.ptr(), stride: LEN };
+    let request =
+        Request { files, entries, len: LEN, destination: device.ptr(), stride: LEN, chain };
     let ring = Ring::new(&context, &request).unwrap();
     let stream = Stream::new(&context).unwrap();
     Some(Bench { ring, device, stream, context })
@@ -174,6 +180,54 @@ fn a_full_ring_many_times_over_loses_nothing() {
         }
     }
     assert_eq!((bench.ring.completed(), bench.ring.in_flight()), (1000, 0));
+}
+
+/// Each block of the chain decides about the next: the host learns where it was, and finds there what
+/// the device read. A rest is where it is said to be.
+#[test]
+fn a_chain_follows_the_bytes() {
+    let (_directory, file, bytes) = file(1 << 20);
+    let chain = Chain { begin: 4096, len: 512, count: 2000 };
+    for entries in [1, 5] {
+        let Some(mut bench) = chain_bench(&[file.as_raw_fd()], entries, Some(chain)) else {
+            return;
+        };
+        let (mut outcomes, mut order) = (Vec::new(), Vec::new());
+        let mut free: Vec<u32> = (0..entries).collect();
+        let (mut submitted, mut ended) = (0_u64, 0);
+        while ended < 300 {
+            for entry in free.drain(..) {
+                let offset = 4096 + submitted * 7 % 2000 * 512;
+                bench.submit(&read(entry, offset, 512));
+                order.push(offset);
+                submitted += 1;
+            }
+            bench.ring.take(&mut outcomes).unwrap();
+            for outcome in outcomes.drain(..) {
+                assert_eq!(outcome.result, Ok(512));
+                free.push(outcome.entry);
+                let from = usize::try_from(outcome.offset).unwrap();
+                assert_eq!(bench.on_device(outcome.entry)[..512], bytes[from..from + 512]);
+                // One at a time, so results come in the commands' order.
+                let next = u64::from_le_bytes(bytes[from..from + 8].try_into().unwrap());
+                let named = (order[ended] - 4096) / 512;
+                if ended > 0 {
+                    assert_eq!(outcome.offset, 4096 + moved(named, order[ended - 1]) * 512);
+                }
+                order[ended] = next;
+                ended += 1;
+            }
+        }
+        bench.wait();
+        let rest = Command { skip: 100, ..read(0, 5000, 33) };
+        bench.submit(&rest);
+        assert_eq!(bench.wait()[0].offset, 5000);
+    }
+}
+
+/// The block that one which was named becomes by a word.
+fn moved(named: u64, word: u64) -> u64 {
+    named.wrapping_add(word) % 2000
 }
 
 #[test]
@@ -318,7 +372,9 @@ fn requests_that_do_not_suit_are_refused() {
         len: 4096,
         destination: bench.device.ptr(),
         stride: 4096,
+        chain: None,
     };
+    let chain = |len, count| Some(Chain { begin: 0, len, count });
     for (request, words) in [
         (Request { entries: 0, ..good }, "a ring takes 1 to 64"),
         (Request { entries: ENTRIES + 1, ..good }, "a ring takes 1 to 64"),
@@ -326,6 +382,8 @@ fn requests_that_do_not_suit_are_refused() {
         (Request { len: 0, ..good }, "multiples of 4096"),
         (Request { len: 4097, ..good }, "multiples of 4096"),
         (Request { len: 2 << 30, ..good }, "up to 1073741824"),
+        (Request { chain: chain(4, 9), ..good }, "8 bytes at least"),
+        (Request { chain: chain(512, 0), ..good }, "8 bytes at least"),
         (Request { files: &[i32::MAX], ..good }, "io_uring_register"),
     ] {
         match Ring::new(&bench.context, &request) {

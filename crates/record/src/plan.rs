@@ -180,6 +180,9 @@ pub struct JobPlan {
     /// Whether blocks are scattered over the destination, so that a batch can't be one plain
     /// copy; absent on paths other than `gather`.
     pub gather_scatter: Option<bool>,
+    /// Whether the bytes of each block decide on the GPU which block is read next (path `initiated`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chain: bool,
     /// Rings of each thread on path `initiated`; absent on the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<u32>,

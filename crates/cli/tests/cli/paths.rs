@@ -142,7 +142,17 @@ fn started_by_the_gpu() {
         }
     }
     let dir = scratch();
+    let line = "--path initiated --gpu software --rw randread --bs 4k --size 1m --depth 6 --rings 2 \
+                --chain --loops 2 --verify=inline --directory d --format json";
+    let record = bench(dir.path(), line).exits(0).json();
+    check_clean(&record);
+    let (plan, job) = jobs(&record)[0];
+    assert_eq!((&plan["chain"], n(&job["read"]["ios"])), (&true.into(), 512));
+    assert_eq!(n(&job["verify"]["timed_blocks"]), 512, "{}", job["verify"]);
     for (more, words) in [
+        ("--chain --rw read", "use rw=randread alone"),
+        ("--chain --rw randrw", "use rw=randread alone"),
+        ("--chain --rw randread --bs 4k:8k:4k", "have one size"),
         ("--rings 2 --depth 200", "200 I/Os in flight on 2 rings"),
         ("--rings 9 --depth 8", "fill 8"),
         ("--engine psync", "the GPU itself starts the I/O"),

@@ -8,9 +8,14 @@
 //! is the kernel of `bench`, which takes the blocks from commands of the host; this module makes the
 //! ring ([`Ring::new`]) and gives the commands.
 //!
-//! **Memory.** Five parts, all registered with the driver: a page with the ring's words and
+//! **Chains.** With [`Chain`] the device starts one I/O at a time, and the bytes of each decide about
+//! the next one's offset: the block that a command names is moved on by the first word of the block
+//! before, modulo the chain's blocks. The host has commands ready, and learns the offset with the
+//! result. This is the load of a search in a graph or a list on the GPU.
+//!
+//! **Memory.** Six parts, all registered with the driver: a page with the ring's words and
 //! completions; a page with [`ENTRIES`] entries; a control page (a description of all this for the
-//! device, the count of results, what a launch left, the results); a page of commands; a buffer for
+//! device, the count of results, what a launch left); a page of commands; one of results; a buffer for
 //! each entry, registered with the ring. Each part of the ring is one page, for kernels that take no
 //! more. The ring holds the pages itself: what is in flight after a teardown never writes into
 //! memory that has another owner.
@@ -89,13 +94,12 @@ const THREADS: u32 = 512;
 const COMMANDS: u64 = 128;
 /// Bytes of a command and of a result.
 const COMMAND_LEN: usize = 32;
-const RESULT_LEN: usize = 16;
+const RESULT_LEN: usize = 32;
 /// Bytes of what a launch leaves for the next, in device memory.
-const STATE_LEN: usize = ENTRIES as usize * 32;
+const STATE_LEN: usize = ENTRIES as usize * 32 + 16;
 /// Places in the control page, in bytes.
 const COUNT: usize = 512;
 const EXITED: usize = 640;
-const RESULTS: usize = 1024;
 /// Polls without a result before the driver is asked whether the kernel failed, and before a look at
 /// whether the operating system's thread sleeps.
 const POLLS_PER_QUERY: u32 = 20_000;
@@ -127,6 +131,19 @@ pub struct Request<'a> {
     pub destination: DevPtr,
     /// Bytes from there to the next entry's part.
     pub stride: u64,
+    /// The blocks of a chain, where the I/Os are one.
+    pub chain: Option<Chain>,
+}
+
+/// Blocks of a file of which each decides which is read next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chain {
+    /// The first byte.
+    pub begin: u64,
+    /// Bytes of a block, 8 at least.
+    pub len: u32,
+    /// How many there are, at least 1.
+    pub count: u64,
 }
 
 /// An I/O for the device to start.
@@ -158,6 +175,8 @@ pub struct Outcome {
     pub file_ns: u32,
     /// The copy between buffer and destination, by the device's clock, nanoseconds.
     pub gpu_ns: u32,
+    /// The first byte in the file: the command's, or what a chain made of it.
+    pub offset: u64,
 }
 
 /// A ring, its buffers, and the kernel that uses it. One thread owns it; the context must be current
@@ -206,7 +225,7 @@ impl Ring {
     pub fn new(context: &Context, request: &Request<'_>) -> Result<Self, RingError> {
         check(request)?;
         let page = rustix::param::page_size();
-        let pages = Locked::new(context, 4 * page, PageSize::Plain)?;
+        let pages = Locked::new(context, 5 * page, PageSize::Plain)?;
         let room = usize::try_from(request.len * u64::from(request.entries)).unwrap_or(usize::MAX);
         let buffers = Locked::new(context, room, PageSize::Plain)?;
         // SAFETY: fresh pages of zeros at a multiple of a page, of which the ring gets the first
@@ -343,12 +362,12 @@ impl Ring {
         for number in self.taken..count {
             // At most COMMANDS less one.
             let at = usize::try_from(number % COMMANDS).unwrap_or(0) * RESULT_LEN;
-            let what = self.control(RESULTS + at).load(Ordering::Relaxed);
-            let times = self.control(RESULTS + at + 8).load(Ordering::Relaxed);
+            let load = |on: usize| self.word(4 * self.page + at + on).load(Ordering::Relaxed);
+            let (what, times, offset) = (load(0), load(8), load(16));
             let [entry, result] = halves(what);
             let [file_ns, gpu_ns] = halves(times);
             let result = u32::try_from(result.cast_signed()).map_err(|_| -result.cast_signed());
-            outcomes.push(Outcome { entry, result, file_ns, gpu_ns });
+            outcomes.push(Outcome { entry, result, file_ns, gpu_ns, offset });
         }
         self.taken = count;
         let completed = self.uring.completed();
@@ -461,9 +480,12 @@ impl Ring {
             request.destination.0,
             request.stride,
             seen(3 * self.page),
-            seen(2 * self.page + RESULTS),
+            seen(4 * self.page),
             seen(2 * self.page + COUNT),
             seen(2 * self.page + EXITED),
+            request.chain.map_or(0, |chain| chain.begin),
+            request.chain.map_or(0, |chain| chain.len.into()),
+            request.chain.map_or(0, |chain| chain.count),
         ];
         for (at, word) in words.into_iter().enumerate() {
             self.control(at * 8).store(word, Ordering::Release);
@@ -503,13 +525,15 @@ impl Drop for Ring {
 }
 
 fn check(request: &Request<'_>) -> Result<(), RingError> {
-    let Request { files, entries, len, .. } = *request;
+    let Request { files, entries, len, chain, .. } = *request;
     let what = if entries == 0 || entries > ENTRIES {
         format!("{entries} I/Os in flight: a ring takes 1 to {ENTRIES}")
     } else if files.is_empty() || files.len() > MAX_FILES {
         format!("{} files: a ring takes 1 to {MAX_FILES}", files.len())
     } else if len == 0 || len > MAX_LEN || !len.is_multiple_of(4096) {
         format!("buffers of {len} bytes: a ring takes multiples of 4096 up to {MAX_LEN}")
+    } else if chain.is_some_and(|chain| chain.len < 8 || chain.count == 0) {
+        format!("{chain:?}: a chain has blocks of 8 bytes at least")
     } else {
         return Ok(());
     };

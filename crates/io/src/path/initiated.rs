@@ -13,12 +13,16 @@
 //!
 //! **Waiting.** The thread polls results, which lie in host memory. It wakes a ring's thread that
 //! sleeps. **Short transfers** are continued by another command for the rest.
+//!
+//! **Chains** ([`InitiatedSide::chain`]): each ring has one I/O in flight, and the GPU decides by the
+//! bytes of one where the next is. Requests in flight are those that the GPU has ready.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use gpuio_base::stat::add_single_writer;
 use gpuio_gpu::MemoryKind;
+pub use gpuio_gpu::initiated::Chain;
 use gpuio_gpu::initiated::{Command, Direction, ENTRIES, MAX_LEN, Outcome, Ring, RingError};
 
 use super::destination::Destination;
@@ -72,6 +76,9 @@ pub struct InitiatedCounters {
 pub struct InitiatedSide {
     /// Rings, 1 to [`PathConfig::slots`]; what is outside is brought inside.
     pub rings: u32,
+    /// The blocks of a chain, where the requests are one: all in the first file, each of the chain's
+    /// length. A request names a block, and its completion has the one that was read.
+    pub chain: Option<Chain>,
     /// Their counts.
     pub counters: Arc<InitiatedCounters>,
 }
@@ -126,6 +133,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
             len: stride,
             destination: destination.block(nth, 0),
             stride: stride * u64::from(count),
+            chain: config.initiated.chain,
         };
         Ring::new(&gpu.context, &request)
     };
@@ -212,6 +220,7 @@ impl Initiated {
                 if outcome.result.is_ok() {
                     self.progress.spent(slot, outcome.file_ns.into());
                 }
+                self.progress.found_at(slot, outcome.offset);
                 let result = outcome.result.map(|bytes| bytes as usize);
                 let result = result.map_err(|code| Fault::File(IoFault::Errno(code)));
                 if self.progress.moved(slot, now, result) {

@@ -48,7 +48,7 @@ pub use gpuio_base::catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_drivers::cufile::Driver as CufileDriver;
 use gpuio_gpu::pattern::Key;
 use gpuio_gpu::{Context, GpuError, MappedFile, Pinned};
-pub use initiated::{InitiatedCounters, InitiatedSide, rings_available};
+pub use initiated::{Chain, InitiatedCounters, InitiatedSide, rings_available};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
 pub use mapped::MappedCounters;
 pub use routed::{RouteCounters, SegmentCounters, Via};
@@ -131,7 +131,7 @@ impl Fault {
 /// A finished request.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
-    /// The request as started.
+    /// The request as started. Of a chain it has the offset that the bytes before decided.
     pub request: Request,
     /// Whether all of its bytes were moved.
     pub result: Result<(), Fault>,

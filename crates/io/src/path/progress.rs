@@ -45,6 +45,12 @@ impl Progress {
         }
     }
 
+    /// Notes where in its file an I/O for the rest of a slot's request was, if elsewhere than it said.
+    pub(super) fn found_at(&mut self, slot: u32, offset: u64) {
+        let done = u64::from(self.done[slot as usize]);
+        self.requests.move_to(slot, offset.saturating_sub(done));
+    }
+
     /// Notes what an I/O for the rest of a request came to at `now`. True if it stopped short,
     /// which is the end of a file as a rule, and the rest is to be requested.
     pub(super) fn moved(&mut self, slot: u32, now: Nanos, result: Result<usize, Fault>) -> bool {

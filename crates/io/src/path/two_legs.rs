@@ -169,6 +169,13 @@ impl Requests {
         self.slots.get(slot as usize)?.map(|held| held.request)
     }
 
+    /// Notes where in its file the bytes of a slot's request are.
+    pub(super) fn move_to(&mut self, slot: u32, offset: u64) {
+        if let Some(held) = self.slots[slot as usize].as_mut() {
+            held.request.offset = offset;
+        }
+    }
+
     /// Notes that a slot's first leg ended; its request, if the slot is in use.
     fn hand(&mut self, slot: u32, now: Nanos) -> Option<Request> {
         let held = self.slots[slot as usize].as_mut()?;

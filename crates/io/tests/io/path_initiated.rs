@@ -14,8 +14,8 @@ use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
 use gpuio_io::path::{
-    Completion, Fault, InitiatedCounters, InitiatedSide, Path, PathConfig, PatternBlock,
-    rings_available,
+    Chain, Completion, Fault, InitiatedCounters, InitiatedSide, Path, PathConfig, PatternBlock,
+    Request, rings_available,
 };
 
 /// A path over files, with its counters.
@@ -95,6 +95,37 @@ fn the_gpu_starts_every_block_and_times_it() {
         assert_eq!(bench.counts(), (blocks, blocks), "{slots} slots, {rings} rings");
         assert_eq!(bench.legs.read.ios.load(Ordering::Relaxed), blocks);
         assert_eq!(bench.legs.read.bytes.load(Ordering::Relaxed), blocks * 4096);
+    }
+}
+
+/// The GPU decides where blocks are; what completes says where, and that is what is verified.
+#[test]
+fn a_chain_says_where_its_blocks_were() {
+    let rig = Rig::new(false).unwrap();
+    for (slots, rings) in [(1, 1), (8, 1), (9, 3)] {
+        let Some(mut config) = config(&rig, (slots, rings)) else { return };
+        config.initiated.chain = Some(Chain { begin: 8192, len: 4096, count: 100 });
+        let mut bench = Bench::new(config);
+        let (mut places, mut named) = (Vec::new(), Vec::new());
+        for round in 0..30_u64 {
+            for slot in 0..slots {
+                let offset = 8192 + (u64::from(slot) + round) % 100 * 4096;
+                bench.start(Op::Read, 0, offset, 4096, slot);
+                named.push(offset);
+            }
+            for one in bench.wait() {
+                assert_eq!(one.result, Ok(()));
+                let Request { slot, offset, len, .. } = one.request;
+                assert!((8192..8192 + 100 * 4096).contains(&offset) && offset % 4096 == 0);
+                let block = PatternBlock::new(slot, rig.key(0), offset, len);
+                assert_eq!(bench.path.check(block).unwrap(), None, "{:?}", one.request);
+                places.push(offset);
+            }
+        }
+        assert_ne!(places, named, "the bytes decide");
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.len() > 20, "{} places", places.len());
     }
 }
 

@@ -97,6 +97,7 @@ pub(super) fn resolve(
         streams: in_flight.streams,
         gather_batch: in_flight.batch,
         gather_scatter: in_flight.scatter,
+        chain: path.uses_rings() && spec.chain == Some(true),
         rings: path.uses_rings().then(|| defaults::rings(spec, in_flight.depth)),
         via,
         fan_out,

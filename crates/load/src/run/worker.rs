@@ -361,9 +361,18 @@ fn path_config(
         mapped: Arc::clone(&routes.mapped),
         initiated: InitiatedSide {
             rings: job.rings.unwrap_or(1),
+            chain: chain(task),
             counters: Arc::clone(&routes.initiated),
         },
     })
+}
+
+/// The blocks of the worker's chain, where its job is one. They lie in its only region.
+fn chain(task: &Task<'_>) -> Option<path::Chain> {
+    let region = task.plan.regions.first().filter(|_| task.job.chain)?;
+    let len = u32::try_from(task.job.blocks.first()?.max_bytes).ok()?;
+    let count = region.length / u64::from(len.max(1));
+    Some(path::Chain { begin: region.offset, len, count })
 }
 
 /// The alignment of direct I/O. Plans of before it was kept have 4 KiB, which every logical block

@@ -1,18 +1,21 @@
 //! `gpuio_initiated(description, state, first, completed, launch, idle, lifetime)`: starts the I/O of
 //! files by itself, through an io_uring ring in memory of the program.
 //!
-//! The description has 17 words, each an address or a number: the ring's tail of entries, head and
+//! The description has 20 words, each an address or a number: the ring's tail of entries, head and
 //! tail of completions, its entries and completions, the masks of both, the first buffer as the
 //! device and as the operating system know it, the length and the number of buffers; then the
 //! destination of entry 0, the bytes to the next one's, commands, results, the word that counts
-//! results, and the two words that an exit writes.
+//! results, the two words that an exit writes; and the first byte, the blocks' length and the number
+//! of the blocks of a chain, which is none where that is 0.
 //!
 //! A command is three words with the low 16 bits of its number on top: length (0 ends the kernel),
 //! entry in bits 32 to 37, direction in bit 38 (1: a write); the byte in the file; the first byte in
 //! the buffer, the file's number in bits 32 to 47. A result is two: entry and bytes moved or a
-//! negative error number; time of the I/O and time of the copy, nanoseconds. The kernel exits after
+//! negative error number; time of the I/O and time of the copy, nanoseconds; a third is the byte in
+//! the file. In a chain one I/O is in flight, and the block that a command names is moved on by the
+//! first word of the block before, unless the command is for the rest of one. The kernel exits after
 //! `idle` nanoseconds with nothing in flight, and after `lifetime` in any case: `state` has what the
-//! next launch needs of I/O in flight.
+//! next launch needs of I/O in flight, and behind that the chain's word.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -22,9 +25,13 @@ use crate::code::{Answer, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
 use crate::reach::Reach;
 
 /// Words of the description.
-const WORDS: usize = 17;
+const WORDS: usize = 20;
 /// Commands, and results, in their memory.
 const COMMANDS: u64 = 128;
+/// Entries; the bytes of what is kept of each, and of a result.
+const ENTRIES: u64 = 64;
+const KEPT: u64 = 32;
+const RESULT: u64 = 32;
 /// The longest time that a result holds.
 const LONGEST: u64 = 0xffff_ffff;
 /// Operations of io_uring with registered buffers (`linux/io_uring.h`).
@@ -66,10 +73,12 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let began = Instant::now();
     let mut last_work = began;
     loop {
-        let command = ring.command(next)?;
+        let one = ring.words[19] != 0;
+        let may = |command: &Command| !one || command.len == 0 || next - 1 == completed;
+        let command = ring.command(next)?.filter(may);
         let stops = command.as_ref().is_some_and(|command| command.len == 0);
         if let Some(command) = command.filter(|_| !stops) {
-            ring.start(state, &command)?;
+            ring.start(state, &ring.chained(state, command)?)?;
             next += 1;
             last_work = Instant::now();
         }
@@ -124,6 +133,18 @@ impl Ring<'_> {
         }))
     }
 
+    /// The command, with the byte that the block before decides where it is of a chain.
+    fn chained(&self, state: u64, command: Command) -> Answer<Command> {
+        let [begin, len, count] = [self.words[17], self.words[18], self.words[19]];
+        if count == 0 || command.skip > 0 {
+            return Ok(command);
+        }
+        let before = state.wrapping_add(ENTRIES * KEPT);
+        let moved = word(self.memory, before, |word| word.load(Ordering::Relaxed))?;
+        let block = command.offset.wrapping_sub(begin) / len;
+        Ok(Command { offset: begin + block.wrapping_add(moved) % count * len, ..command })
+    }
+
     /// Where an entry's bytes are, from `skip` on: in the ring's buffer and in the destination.
     fn places(&self, entry: u64, skip: u64) -> (u64, u64) {
         let buffer = self.words[7].wrapping_add(entry.wrapping_mul(self.words[9]));
@@ -142,9 +163,9 @@ impl Ring<'_> {
         }
         let published = now();
         let copied = if is_write { (published - began).min(LONGEST) } else { 0 };
-        let known = [published, skip | copied << 32, u64::from(!is_write)];
+        let known = [published, skip | copied << 32, u64::from(!is_write), offset];
         for (at, value) in (0..).zip(known) {
-            let place = state.wrapping_add(entry * 32 + at * 8);
+            let place = state.wrapping_add(entry * KEPT + at * 8);
             word(self.memory, place, |word| word.store(value, Ordering::Relaxed))?;
         }
         let operation = if is_write { WRITE_FIXED } else { READ_FIXED };
@@ -167,7 +188,7 @@ impl Ring<'_> {
             let answer = self.words[4].wrapping_add(at);
             let entry = word(self.memory, answer, |word| word.load(Ordering::Relaxed))? & 0x3f;
             let moved = self.half(4, at + 8, |word| word.load(Ordering::Relaxed))?;
-            let place = state.wrapping_add(entry * 32);
+            let place = state.wrapping_add(entry * KEPT);
             let known = |at| word(self.memory, place + at, |word| word.load(Ordering::Relaxed));
             let (published, second, is_read) = (known(0)?, known(8)?, known(16)? == 1);
             let file_ns = (now() - published).min(LONGEST);
@@ -178,9 +199,15 @@ impl Ring<'_> {
                 std::thread::sleep(COPY_DELAY);
                 copy(self.memory, destination, buffer, u64::from(moved))?;
                 gpu_ns = (now() - began).min(LONGEST);
+                if second & 0xffff_ffff == 0 {
+                    let first =
+                        word(self.memory, destination, |word| word.load(Ordering::Relaxed))?;
+                    let chain = state.wrapping_add(ENTRIES * KEPT);
+                    word(self.memory, chain, |word| word.store(first, Ordering::Relaxed))?;
+                }
             }
-            let result = self.words[14].wrapping_add(*completed % COMMANDS * 16);
-            let words = [entry | u64::from(moved) << 32, file_ns | gpu_ns << 32];
+            let result = self.words[14].wrapping_add(*completed % COMMANDS * RESULT);
+            let words = [entry | u64::from(moved) << 32, file_ns | gpu_ns << 32, known(24)?];
             for (place, value) in (0..).zip(words) {
                 word(self.memory, result + place * 8, |word| word.store(value, Ordering::Relaxed))?;
             }

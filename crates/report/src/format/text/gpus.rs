@@ -1,7 +1,9 @@
 //! Lines about jobs with several GPUs: what each moved, and what went through another.
 
 use gpuio_document::Section;
-use gpuio_record::{FanOutResult, GpuResult, InitiatedResult, JobResult, Record, SegmentBytes, ViaResult};
+use gpuio_record::{
+    FanOutResult, GpuResult, InitiatedResult, JobResult, Record, SegmentBytes, ViaResult,
+};
 
 use super::of_jobs;
 use crate::number::{bytes, throughput};
