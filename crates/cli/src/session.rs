@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use gpuio_base::catalog::GPU_RINGS;
 use gpuio_host::Root;
 use gpuio_io::{CATALOG, engine};
 use gpuio_job::plan::Facts;
@@ -62,7 +63,10 @@ impl Session {
         let mut cufile = cufile::open(spec, flags, configured, &loaded, trial);
         let host = gpuio_host::collect(&Root::live());
         let targets = LiveTargets::default();
-        let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
+        let missing = |name: &str| match name {
+            GPU_RINGS => gpuio_io::path::rings_available().err(),
+            name => engine::find(name).and_then(|row| (row.available)().err()),
+        };
         let facts = Facts {
             catalog: CATALOG,
             host: &host,

@@ -17,15 +17,17 @@ fnv1a64() {
     }
 }
 
-for name in pattern gather resident resident_copy busy; do
+for name in pattern gather resident resident_copy busy initiated; do
     # `nanosleep` came with PTX ISA 6.3 (CUDA 10.0).
     isa=ptx60
     [ "$name" = resident_copy ] && isa=ptx63
+    headers="device.cuh copy.cuh"
+    [ "$name" = initiated ] && headers="$headers gpuio_device.cuh"
     "$clang" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
         -Xclang -target-feature -Xclang "+$isa" -Wno-unknown-cuda-version \
         -std=c++17 -O3 -ffp-contract=off -fno-ident -S "$name.cu" -o "$name.ptx.new"
     {
-        printf '// made by kernels/build.sh from %s.cu fnv1a64:%s\n' "$name" "$(fnv1a64 "$name.cu" device.cuh copy.cuh)"
+        printf '// made by kernels/build.sh from %s.cu fnv1a64:%s\n' "$name" "$(fnv1a64 "$name.cu" $headers)"
         cat "$name.ptx.new"
     } >"$name.ptx"
     rm "$name.ptx.new"

@@ -9,7 +9,8 @@
 //! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one
 //! gives its resource back and ignores what the driver returns.
 //!
-//! [`MappedFile`] is a file in the page cache that the device reads by itself.
+//! [`MappedFile`] is a file in the page cache that the device reads by itself; in [`initiated`] it
+//! starts the I/O of any file.
 //!
 //! For libraries inside another program: [`Driver::pointer`] reports what an
 //! address is, [`UserStream`] puts work into the program's streams, [`Context::entered`] leaves a
@@ -28,6 +29,7 @@ mod driver;
 mod error;
 mod event;
 mod gather;
+pub mod initiated;
 mod kernels;
 mod locked;
 mod managed;

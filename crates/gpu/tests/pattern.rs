@@ -38,10 +38,13 @@ fn files_of_a_set_differ_and_so_do_sets() {
 
 /// Fails if `ptx` was made from another text than `source` and the headers.
 fn is_of_source(name: &str, source: &[u8], ptx: &str) {
-    let headers = [
+    let mut headers = vec![
         include_bytes!("../kernels/device.cuh").as_slice(),
         include_bytes!("../kernels/copy.cuh").as_slice(),
     ];
+    if name == "initiated" {
+        headers.push(include_bytes!("../kernels/gpuio_device.cuh").as_slice());
+    }
     let hash = source
         .iter()
         .chain(headers.into_iter().flatten())
@@ -75,6 +78,11 @@ fn the_ptx_is_of_this_source() {
         "resident_copy",
         include_bytes!("../kernels/resident_copy.cu"),
         include_str!("../kernels/resident_copy.ptx"),
+    );
+    is_of_source(
+        "initiated",
+        include_bytes!("../kernels/initiated.cu"),
+        include_str!("../kernels/initiated.ptx"),
     );
 }
 

@@ -13,7 +13,8 @@
 //!   `slot_buffers` (memory) and `stream_queues` (CUDA streams and events) are its parts, and
 //!   `staged` makes the streams a GPU stage that copies each slot by itself. On the paths `gds*`,
 //!   NVIDIA's cuFile moves the bytes from end to end; on the paths `library*` the core of our own
-//!   libcufile.so.0 does (crate `transfer`); on `mapped` the GPU itself, out of a mapping.
+//!   libcufile.so.0 does (crate `transfer`); on `mapped` the GPU itself, out of a mapping, and on
+//!   `initiated` by I/O that it starts.
 //!   `destination` (memory) is common to these; `progress` (requests), `blocking`, `grouped` and
 //!   `streamed` (calls of each kind) to both libraries. `launcher` is the kernel of `gather` and
 //!   `mapped`, with its lists.

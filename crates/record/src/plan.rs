@@ -65,8 +65,8 @@ pub struct Choice {
 /// A path with its number in gdsio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`, `routed`,
-    /// `fan-out`, `library`, `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`,
+    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`,
+    /// `initiated`, `routed`, `fan-out`, `library`, `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`,
     /// `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
@@ -91,7 +91,7 @@ pub struct JobPlan {
     /// I/Os in flight per thread (slots of the path).
     pub depth: u32,
     /// Keys of the job file that were not set, so that gpuio chose the values here: of
-    /// `bs`, `depth`, `gather_batch`, `streams` and `threads`. Absent in older records.
+    /// `bs`, `depth`, `gather_batch`, `rings`, `streams` and `threads`. Absent in older records.
     #[serde(default)]
     pub defaulted: Option<Vec<String>>,
     /// Share of reads, 0 to 100.
@@ -180,6 +180,12 @@ pub struct JobPlan {
     /// Whether blocks are scattered over the destination, so that a batch can't be one plain
     /// copy; absent on paths other than `gather`.
     pub gather_scatter: Option<bool>,
+    /// Whether the bytes of each block decide on the GPU which block is read next (path `initiated`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chain: bool,
+    /// Rings of each thread on path `initiated`; absent on the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<u32>,
     /// The GPU through which the bytes go on path `routed`; absent on the others.
     pub via: Option<Via>,
     /// How each block gets into the memory of all GPUs on path `fan-out`; absent on the others.

@@ -228,6 +228,9 @@ pub struct JobResult {
     /// absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<MappedResult>,
+    /// What the GPU started by itself; absent on paths without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initiated: Option<InitiatedResult>,
     /// How much the job and a concurrent computation slow each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationCost>,
@@ -237,6 +240,19 @@ pub struct JobResult {
     /// The outcome of a replay; absent where no recorded calls are made again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayResult>,
+}
+
+/// The I/Os that GPUs started by themselves, ramp included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InitiatedResult {
+    /// Entries of the rings that the operating system completed, by its own count in each: GPUs
+    /// wrote them all.
+    pub entries: u64,
+    /// I/Os that the job's threads named to the GPUs: its blocks, and the rest of those that stopped
+    /// short.
+    pub commands: u64,
+    /// Rings, of all threads.
+    pub rings: u32,
 }
 
 /// Calls of fsync(2) or fdatasync(2) in the measured time: inside the wall clock, outside the

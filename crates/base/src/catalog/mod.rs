@@ -19,7 +19,9 @@ pub use engine::EngineInfo;
 pub use inject::{Inject, InjectError};
 pub use memory::{MemoryKind, UnknownMemoryKind};
 pub use op::Op;
-pub use path::{Backend, Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
+pub use path::{
+    Backend, Calls, GATHER_PLAIN_BYTES, GPU_RINGS, MAPPED_COPY_BYTES, PathInfo, RING_ENTRIES,
+};
 
 /// The paths and engines of this gpuio.
 #[derive(Debug, Clone, Copy)]

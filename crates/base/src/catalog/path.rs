@@ -12,6 +12,14 @@ pub const GATHER_PLAIN_BYTES: u64 = 512 << 10;
 /// many blocks share one launch of the kernel.
 pub const MAPPED_COPY_BYTES: u64 = 1 << 20;
 
+/// Entries of a ring of path `initiated`: the most I/Os in flight on it. They fill a page, and
+/// the first kernels with such rings take no more unless it is a huge one.
+pub const RING_ENTRIES: u32 = 64;
+
+/// In the place of an engine's name: the rings of path `initiated`, which a kernel or a policy may
+/// not offer.
+pub const GPU_RINGS: &str = "rings that the GPU fills";
+
 /// An interface of cuFile for I/O: of NVIDIA's library, or of gpuio's own in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
@@ -38,6 +46,9 @@ pub enum Backend {
     /// The GPU, out of the page cache: the file is mapped and page-locked before, and only read.
     /// One leg, and no engine.
     Mapping,
+    /// The GPU, through io_uring rings that a kernel fills and polls by itself: two legs that its
+    /// clock distinguishes, and no engine.
+    Rings,
 }
 
 /// One path: how bytes travel between a file and the requested memory.
@@ -87,7 +98,7 @@ impl PathInfo {
     pub fn cufile(&self) -> Option<Calls> {
         match self.backend {
             Backend::Cufile(calls) => Some(calls),
-            Backend::Engine | Backend::Library(_) | Backend::Mapping => None,
+            Backend::Engine | Backend::Library(_) | Backend::Mapping | Backend::Rings => None,
         }
     }
 
@@ -109,6 +120,12 @@ impl PathInfo {
         self.backend == Backend::Mapping
     }
 
+    /// Whether the GPU fills rings of the operating system.
+    #[must_use]
+    pub fn uses_rings(&self) -> bool {
+        self.backend == Backend::Rings
+    }
+
     /// Whether it needs several GPUs, and so runs only where it is named.
     #[must_use]
     pub fn needs_gpus(&self) -> bool {
@@ -121,7 +138,7 @@ impl PathInfo {
     pub fn overlaps(&self) -> bool {
         match self.backend {
             Backend::Engine => false,
-            Backend::Mapping => true,
+            Backend::Mapping | Backend::Rings => true,
             Backend::Cufile(calls) | Backend::Library(calls) => calls != Calls::Blocking,
         }
     }
@@ -129,7 +146,7 @@ impl PathInfo {
     /// Whether its time in the GPU leg is known.
     #[must_use]
     pub fn times_gpu_leg(&self) -> bool {
-        self.needs_gpu && (self.uses_engine() || self.uses_mapping())
+        self.needs_gpu && (self.uses_engine() || self.uses_mapping() || self.uses_rings())
     }
 
     /// Whether it has a leg between file and host memory, or one that can't be separated from it.

@@ -62,6 +62,10 @@ impl Needs {
         };
         let cufile = match (row.info.backend, &self.cufile) {
             (Backend::Engine | Backend::Library(_) | Backend::Mapping, _) => None,
+            (Backend::Rings, _) => {
+                let why = path::rings_available().err();
+                why.map(|why| format!("rings that the GPU fills ({why})"))
+            }
             (Backend::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
             (Backend::Cufile(calls), Ok(library)) => {
                 library.missing_function(calls).map(|lacks| format!("calls of cuFile ({lacks})"))

@@ -52,8 +52,10 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     assert_eq!(record["ended"], "unfinished");
     let done: Vec<&str> =
         jobs(&record).iter().map(|(_, job)| job["name"].as_str().unwrap()).collect();
-    let engines =
-        words("job-host job-staged job-cached job-managed job-gather job-mapped job-resident");
+    let engines = words(
+        "job-host job-staged job-cached job-managed job-gather job-mapped job-resident \
+         job-initiated",
+    );
     let core = ["job-library", "job-library-stream", "job-library-batch"];
     assert_eq!(done, [engines.as_slice(), &core].concat());
     for (_, job) in jobs(&record) {

@@ -110,6 +110,59 @@ fn routed_through_a_gpu() {
     }
 }
 
+/// The GPU starts the I/O, by page cache and past it, in every direction; and what stands for that.
+#[test]
+fn started_by_the_gpu() {
+    if let Err(why) = gpuio_io::path::rings_available() {
+        return eprintln!("skipped: {why}");
+    }
+    for open in ["--buffered", "--direct"] {
+        let dir = scratch();
+        for rw in DIRECTIONS {
+            let line = format!(
+                "--path initiated --gpu software --rw {rw} --bs 64k --size 1m --depth 8 \
+                 --threads 2 --rings 3 --loops 2 --verify --directory d --keep {open}"
+            );
+            let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
+            check_clean(&record);
+            let (plan, job) = jobs(&record)[0];
+            let initiated = &job["initiated"];
+            let blocks = n(&job["read"]["ios"]) + n(&job["write"]["ios"]);
+            assert_eq!((&plan["rings"], &initiated["rings"]), (&3.into(), &6.into()));
+            assert_eq!((n(&initiated["entries"]), n(&initiated["commands"])), (blocks, blocks));
+            let place = job["verify"]["checked_in"].as_str().unwrap();
+            assert!(place.contains("GPU memory"), "{place}");
+            let own = &job["proof"]["evidence"][0];
+            let said = format!("the GPU started {blocks} of {blocks} I/Os");
+            assert!(own["why"].as_str().unwrap().starts_with(&said), "{own}");
+            assert_eq!(own["assessment"], "supports", "{own}");
+            let line = format!("{line} --evidence");
+            let words = format!("{blocks} of {blocks} I/Os through 6 rings of io_uring");
+            bench(dir.path(), &line).exits(0).prints(&["started by the GPU", &words, &said]);
+        }
+    }
+    let dir = scratch();
+    let line = "--path initiated --gpu software --rw randread --bs 4k --size 1m --depth 6 --rings 2 \
+                --chain --loops 2 --verify=inline --directory d --format json";
+    let record = bench(dir.path(), line).exits(0).json();
+    check_clean(&record);
+    let (plan, job) = jobs(&record)[0];
+    assert_eq!((&plan["chain"], n(&job["read"]["ios"])), (&true.into(), 512));
+    assert_eq!(n(&job["verify"]["timed_blocks"]), 512, "{}", job["verify"]);
+    for (more, words) in [
+        ("--chain --rw read", "use rw=randread alone"),
+        ("--chain --rw randrw", "use rw=randread alone"),
+        ("--chain --rw randread --bs 4k:8k:4k", "have one size"),
+        ("--rings 2 --depth 200", "200 I/Os in flight on 2 rings"),
+        ("--rings 9 --depth 8", "fill 8"),
+        ("--engine psync", "the GPU itself starts the I/O"),
+        ("--memory malloc", "ends in device, vmm or pinned memory"),
+    ] {
+        let ran = bench(dir.path(), &format!("--path initiated --gpu software {more}"));
+        assert!(ran.exits(2).err.contains(words), "{more}");
+    }
+}
+
 /// Each block is read once and placed in all GPUs.
 #[test]
 fn read_once_placed_in_all_gpus() {
@@ -253,12 +306,22 @@ fn all_paths_without_a_gpu() {
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed", "fan-out"];
+    let ours = [
+        "staged",
+        "cached",
+        "managed",
+        "gather",
+        "mapped",
+        "resident",
+        "initiated",
+        "routed",
+        "fan-out",
+    ];
     let core = ["library", "library-stream", "library-batch"];
     assert_eq!(names, [ours.as_slice(), &core, &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
     no_driver(dir.path(), load).exits(0).prints(&[
-        "staged, cached, managed, gather, mapped, resident, routed, fan-out, ",
+        "staged, cached, managed, gather, mapped, resident, initiated, routed, fan-out, ",
         "libcuda",
     ]);
 }

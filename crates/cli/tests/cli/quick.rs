@@ -42,7 +42,8 @@ fn only_the_record_stays() {
     let cufile = ["gds", "gds-batch", "gds-batch-stream", "gds-stream"];
     let (ours, core) = (["cached", "gather"], ["library", "library-batch", "library-stream"]);
     let others =
-        [["host"].as_slice(), &core, &["managed", "mapped", "resident", "staged"]].concat();
+        [["host", "initiated"].as_slice(), &core, &["managed", "mapped", "resident", "staged"]]
+            .concat();
     assert_eq!(paths, [ours.as_slice(), &cufile, &others].concat());
     // All paths read, and two of them write.
     assert_eq!(jobs(&record).len(), 2 * paths.len() + 4);

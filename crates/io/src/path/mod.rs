@@ -8,7 +8,7 @@
 //! from the row's `PathInfo`. A path with a copy per slot calls `staged::open`: `cached.rs` is the
 //! shortest example. Another GPU stage implements `GpuStage` or `Slots`, as `gather.rs` and
 //! `managed.rs`. One leg from end to end implements [`Path`], as `gds/mod.rs` for a library and
-//! `mapped.rs` for the GPU itself. Where gdsio has a name for the path:
+//! `mapped.rs` and `initiated.rs` for the GPU itself. Where gdsio has a name for the path:
 //! `report/src/foreign/gdsio.rs`.
 
 mod blocking;
@@ -23,6 +23,7 @@ mod gds_batch_stream;
 mod gds_stream;
 mod grouped;
 mod host;
+mod initiated;
 mod launcher;
 mod library;
 mod library_batch;
@@ -48,6 +49,7 @@ pub use gpuio_base::catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_drivers::cufile::Driver as CufileDriver;
 use gpuio_gpu::pattern::Key;
 use gpuio_gpu::{Context, GpuError, MappedFile, Pinned};
+pub use initiated::{Chain, InitiatedCounters, InitiatedSide, rings_available};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
 pub use mapped::MappedCounters;
 pub use routed::{RouteCounters, SegmentCounters, Via};
@@ -130,7 +132,7 @@ impl Fault {
 /// A finished request.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
-    /// The request as started.
+    /// The request as started. Of a chain it has the offset that the bytes before decided.
     pub request: Request,
     /// Whether all of its bytes were moved.
     pub result: Result<(), Fault>,
@@ -378,6 +380,8 @@ pub struct PathConfig {
     pub mappings: Vec<Arc<MappedFile>>,
     /// The counters of such a path, readable from other threads. Other paths leave it at 0.
     pub mapped: Arc<MappedCounters>,
+    /// The rings of path `initiated`. Other paths do not read it.
+    pub initiated: InitiatedSide,
 }
 
 /// An open path and what it actually uses.
@@ -460,6 +464,7 @@ pub const PATHS: &[PathEntry] = &[
     gather::ENTRY,
     mapped::ENTRY,
     resident::ENTRY,
+    initiated::ENTRY,
     routed::ENTRY,
     fan_out::ENTRY,
     library::ENTRY,

@@ -169,6 +169,13 @@ impl Requests {
         self.slots.get(slot as usize)?.map(|held| held.request)
     }
 
+    /// Notes where in its file the bytes of a slot's request are.
+    pub(super) fn move_to(&mut self, slot: u32, offset: u64) {
+        if let Some(held) = self.slots[slot as usize].as_mut() {
+            held.request.offset = offset;
+        }
+    }
+
     /// Notes that a slot's first leg ended; its request, if the slot is in use.
     fn hand(&mut self, slot: u32, now: Nanos) -> Option<Request> {
         let held = self.slots[slot as usize].as_mut()?;
@@ -200,14 +207,24 @@ impl Requests {
         self.completed.push(Completion { request, result, ended: now, file_ns, gpu_ns });
     }
 
-    /// The same for a request whose legs can't be distinguished: all of its time is the file's.
-    pub(super) fn complete_one_leg(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
+    /// The same for a request whose time in the file leg is known, or whose legs can't be
+    /// distinguished: then all of its time is the file's.
+    pub(super) fn complete_legs(
+        &mut self,
+        slot: u32,
+        ended: Nanos,
+        result: Result<(), Fault>,
+        file_ns: Option<Nanos>,
+    ) {
         let Some(held) = self.slots[slot as usize].take() else {
             return;
         };
         let request = held.request;
-        let file_ns = ended.saturating_sub(request.started);
-        self.completed.push(Completion { request, result, ended, file_ns, gpu_ns: 0 });
+        let whole = ended.saturating_sub(request.started);
+        // Another clock than the run's may be ahead of it by one of its steps.
+        let file_ns = file_ns.unwrap_or(whole).min(whole);
+        let gpu_ns = whole - file_ns;
+        self.completed.push(Completion { request, result, ended, file_ns, gpu_ns });
     }
 
     /// Whether none has completed since the last [`Requests::deliver`].

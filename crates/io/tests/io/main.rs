@@ -10,6 +10,7 @@ mod path_fault;
 mod path_gather;
 mod path_gds;
 mod path_gds_async;
+mod path_initiated;
 mod path_library;
 mod path_mapped;
 mod path_reference;

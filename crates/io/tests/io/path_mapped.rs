@@ -15,8 +15,8 @@ use gpuio_gpu::{Context, MappedFile, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
 use gpuio_io::path::{
-    Completion, Fault, GpuSide, LibraryCounters, MappedCounters, Path, PathConfig, PathError,
-    PatternBlock, Request, Start,
+    Completion, Fault, GpuSide, InitiatedSide, LibraryCounters, MappedCounters, Path, PathConfig,
+    PathError, PatternBlock, Request, Start,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -95,6 +95,7 @@ fn config(shape: Shape, context: &Context, held: &Held, mapped: &[Arc<MappedFile
         library: Arc::new(LibraryCounters::default()),
         mappings: mapped.to_vec(),
         mapped: Arc::new(MappedCounters::default()),
+        initiated: InitiatedSide::default(),
     }
 }
 

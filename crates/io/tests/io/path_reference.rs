@@ -14,7 +14,7 @@ use crate::path_support::{Rig, Setup, child, context, kinds, on_system, to_slot}
 use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{PATHS, PatternBlock, Start};
+use gpuio_io::path::{PATHS, PatternBlock, Start, rings_available};
 use proptest::test_runner::{Config, TestRunner};
 
 /// The wait of the software GPU before it touches memory, µs.
@@ -25,7 +25,7 @@ fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[St
     let mut model = Model::new(setup, &rig, context);
     if !on_system() {
         // A kernel that stays is launched once, and each block takes its reference's own 20 us.
-        let stays = setup.path.info.name == "resident";
+        let stays = ["resident", "initiated"].contains(&setup.path.info.name);
         model.copy_ns = if stays { 20_000 } else { DELAY_US.parse::<u64>().unwrap() * 1000 };
     }
     for step in steps {
@@ -151,7 +151,15 @@ fn path_resident() {
     every_engine("resident");
 }
 
-/// A library moves the bytes: which engine a setup names is all one.
+#[test]
+fn path_initiated() {
+    if let Err(why) = rings_available() {
+        return eprintln!("skipped: {why}");
+    }
+    library("initiated");
+}
+
+/// A library or the GPU moves the bytes: which engine a setup names is all one.
 fn library(path: &str) {
     let case = format!("{path} psync");
     child::passes_case(child_twins, &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpuio_base::catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
+use gpuio_base::catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo, RING_ENTRIES};
 use gpuio_record::{
     BlockShare, ComputationKind, ComputationPlan, DirectMode, Distribution, JobPlan, Order, Stop,
 };
@@ -88,6 +88,7 @@ pub(super) fn unset(job: &JobSpec) -> Vec<String> {
         ("bs", job.blocks.is_none()),
         ("depth", job.depth.is_none()),
         ("gather_batch", job.gather_batch.is_none() && job.batch.is_none()),
+        ("rings", job.rings.is_none()),
         ("streams", job.streams.is_none()),
         ("threads", job.threads.is_none()),
     ];
@@ -282,6 +283,12 @@ pub(super) fn library(
         false => 0,
     };
     LibraryShape { depth, streams, batch }
+}
+
+/// Rings of a thread on path `initiated`: no more than there are I/Os in flight, and as many as
+/// these need.
+pub(super) fn rings(job: &JobSpec, depth: u32) -> u32 {
+    job.rings.unwrap_or_else(|| depth.div_ceil(RING_ENTRIES)).clamp(1, depth.max(1))
 }
 
 /// O_DIRECT or page cache, and why, and the alignment of offsets and lengths in bytes.

@@ -30,7 +30,9 @@ pub struct Facts<'a> {
     pub gpus: &'a Gpus,
     /// Files, directories and devices.
     pub targets: &'a dyn TargetLookup,
-    /// Engines that can't run here, with the reason.
+    /// Engines that can't run here, with the reason; and [`GPU_RINGS`] in the place of a name.
+    ///
+    /// [`GPU_RINGS`]: gpuio_base::catalog::GPU_RINGS
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
     /// Why NVIDIA's cuFile library can't do I/O by these calls here.
     pub cufile_missing: &'a dyn Fn(Calls) -> Option<String>,

@@ -1,6 +1,6 @@
 //! One job on one path.
 
-use gpuio_base::catalog::{Backend, PathInfo};
+use gpuio_base::catalog::{Backend, GPU_RINGS, PathInfo};
 use gpuio_base::units::format_cpu_list;
 use gpuio_record::{
     Arrivals, Choice, Compressible, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing,
@@ -97,6 +97,8 @@ pub(super) fn resolve(
         streams: in_flight.streams,
         gather_batch: in_flight.batch,
         gather_scatter: in_flight.scatter,
+        chain: path.uses_rings() && spec.chain == Some(true),
+        rings: path.uses_rings().then(|| defaults::rings(spec, in_flight.depth)),
         via,
         fan_out,
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
@@ -189,7 +191,8 @@ fn in_flight(
             defaults::gather(spec, order, block_max);
         return InFlight { depth, streams, batch: Some(batch), scatter: Some(scatter) };
     }
-    let depth = defaults::depth(spec, asynchronous, path.times_gpu_leg(), block_max);
+    let deep = asynchronous || path.uses_rings();
+    let depth = defaults::depth(spec, deep, path.times_gpu_leg(), block_max);
     let default = fan_out::streams(path).unwrap_or(default_streams(block_max));
     let streams = spec.streams.unwrap_or(default).min(depth);
     let streams = if path.streams { streams } else { 0 };
@@ -220,6 +223,7 @@ fn no_engine(path: &PathInfo) -> &'static str {
     match path.backend {
         Backend::Library(_) => "none (library)",
         Backend::Mapping => "none (mapping)",
+        Backend::Rings => "none (the GPU)",
         Backend::Cufile(_) | Backend::Engine => "none (cuFile)",
     }
 }
@@ -304,6 +308,12 @@ pub(super) fn gpus(
         && let Some(why) = (facts.cufile_missing)(calls)
     {
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
+        return Err(PlanError::unavailable(spec, "paths", what));
+    }
+    if path.uses_rings()
+        && let Some(why) = (facts.engine_missing)(GPU_RINGS)
+    {
+        let what = format!("path {} can't run here: {why}", path.name);
         return Err(PlanError::unavailable(spec, "paths", what));
     }
     match which {

@@ -51,7 +51,7 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_base::catalog::{Backend, Catalog, PathInfo};
+use gpuio_base::catalog::{Backend, Catalog, GPU_RINGS, PathInfo};
 use gpuio_record::{JobPlan, LeftOut, Plan};
 
 use crate::spec::{JobSpec, Spec};
@@ -332,7 +332,7 @@ fn all_paths(
 ) {
     let mut paths: Vec<_> = facts.catalog.paths.iter().collect();
     paths.sort_by_key(|row| match row.backend {
-        Backend::Engine | Backend::Mapping => 0,
+        Backend::Engine | Backend::Mapping | Backend::Rings => 0,
         Backend::Library(_) => 1,
         Backend::Cufile(_) => 2,
     });
@@ -382,6 +382,11 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     if job.engine.is_some() || job.inject.is_some() {
         return Some(format!("it has no engine, and the job asks for one: {}", no_engine(row)));
     }
+    if row.uses_rings()
+        && let Some(why) = (facts.engine_missing)(GPU_RINGS)
+    {
+        return Some(why);
+    }
     let gpus = job::gpus(job, row, facts).unwrap_or_default();
     let lacks = row.cufile().and_then(|calls| (facts.cufile_missing)(calls));
     lacks.or_else(|| mapped::no_register(row, &gpus))
@@ -394,6 +399,7 @@ fn no_engine(row: &PathInfo) -> &'static str {
             "gpuio's library core itself moves the bytes between file and GPU memory"
         }
         Backend::Mapping => "the GPU itself reads the page cache",
+        Backend::Rings => "the GPU itself starts the I/O, through io_uring",
         Backend::Cufile(_) | Backend::Engine => {
             "cuFile itself moves the bytes between file and GPU memory"
         }

@@ -1,7 +1,9 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
-use gpuio_base::catalog::{Catalog, Inject, PathInfo};
-use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
+use gpuio_base::catalog::{Catalog, Inject, PathInfo, RING_ENTRIES};
+use gpuio_record::{
+    BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, VerifyMode, WorkerPlan,
+};
 
 use super::defaults::mix_and_order;
 use super::{PlanError, layout, no_engine, read_back};
@@ -180,6 +182,19 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("invalidate", what.into());
     }
     direct(requested, plan, alignment)?;
+    if let Some(rings) = plan.rings
+        && plan.depth.div_ceil(rings) > RING_ENTRIES
+    {
+        let what = format!(
+            "{} I/Os in flight on {rings} rings, and a ring has {RING_ENTRIES} entries; raise \
+             rings, or lower depth",
+            plan.depth
+        );
+        return wrong("rings", what);
+    }
+    if let Some(what) = not_a_chain(plan) {
+        return wrong("chain", what.to_owned());
+    }
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
         return wrong("inject", error.to_string());
     }
@@ -210,6 +225,28 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     times(requested, plan)?;
     // Samples are read as `workload::feed` has them, and recorded calls as they were.
     if plan.feed.is_some() || plan.replay.is_some() { Ok(()) } else { sequences(requested, plan) }
+}
+
+/// Why the blocks can't be a chain.
+fn not_a_chain(plan: &JobPlan) -> Option<&'static str> {
+    let one_size = matches!(plan.blocks.as_slice(), [one] if one.min_bytes == one.max_bytes);
+    let uniform = Order::Random { distribution: Distribution::Uniform, coverage: true };
+    let in_one = |worker: &WorkerPlan| matches!(&*worker.regions, [one] if one.stripe.is_none());
+    let why = [
+        (
+            plan.read_percent < 100 || plan.order != uniform || plan.skew_bytes > 0,
+            "the blocks of a chain come from anywhere, and are only read; use rw=randread alone",
+        ),
+        (
+            !one_size || plan.blocks.iter().any(|block| block.min_bytes < 8),
+            "the blocks of a chain have one size, of 8 bytes at least; use bs= with one",
+        ),
+        (
+            !plan.workers.iter().all(in_one),
+            "each thread's chain lies in one file; use a file for each thread, or one for all",
+        ),
+    ];
+    why.into_iter().find(|(wrong, _)| plan.chain && *wrong).map(|(_, why)| why)
 }
 
 /// Why blocks can't have fio's headers.

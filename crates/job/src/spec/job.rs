@@ -237,6 +237,10 @@ pub struct JobSpec {
     pub gather_batch: Option<u32>,
     /// On path `gather`: blocks get separate, non-adjacent locations in the destination.
     pub gather_scatter: Option<bool>,
+    /// On path `initiated`: rings per thread; at least 1.
+    pub rings: Option<u32>,
+    /// On path `initiated`: each block's offset comes out of the bytes read before.
+    pub chain: Option<bool>,
     /// On path `routed`: the GPU near the drive that the bytes go through.
     pub via_gpu: Option<u32>,
     /// On path `routed`: which routes copies between the GPUs may take.

@@ -5,8 +5,8 @@ use gpuio_base::units::per_second;
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FanOutResult,
-    FileLegCounters, FlushResult, GpuResult, JobPlan, JobResult, Latency, LibraryResult,
-    MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
+    FileLegCounters, FlushResult, GpuResult, InitiatedResult, JobPlan, JobResult, Latency,
+    LibraryResult, MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
 };
 
 use super::failures::Failures;
@@ -85,6 +85,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
             by_copy_bytes: sums.mapped.1,
             ..mapped
         }),
+        initiated: sums.initiated,
         beside: None,
         feed: None,
         replay: None,
@@ -108,6 +109,7 @@ struct Sums {
     library: Option<LibraryResult>,
     /// Bytes that the GPU read out of mappings: by kernel, by copy.
     mapped: (u64, u64),
+    initiated: Option<InitiatedResult>,
 }
 
 impl Sums {
@@ -125,6 +127,12 @@ impl Sums {
         }
         self.mapped.0 += outcome.legs.mapped.0;
         self.mapped.1 += outcome.legs.mapped.1;
+        if let Some(one) = outcome.legs.initiated {
+            let all = self.initiated.get_or_insert_default();
+            all.entries += one.entries;
+            all.commands += one.commands;
+            all.rings += one.rings;
+        }
         self.file_leg += outcome.legs.file;
         self.reads.merge(&outcome.timed.reads);
         self.writes.merge(&outcome.timed.writes);

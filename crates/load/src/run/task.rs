@@ -7,7 +7,7 @@ use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::path::{
-    self, CufileDriver, FanOutCounters, LibraryCounters, MappedCounters, RouteCounters,
+    self, CufileDriver, FanOutCounters, InitiatedCounters, LibraryCounters, MappedCounters, RouteCounters,
 };
 use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
 use gpuio_watch::page::{LivePage, WorkerSlot};
@@ -98,6 +98,8 @@ pub(super) struct Routes {
     pub(super) library: Arc<LibraryCounters>,
     /// Path `mapped`.
     pub(super) mapped: Arc<MappedCounters>,
+    /// Path `initiated`.
+    pub(super) initiated: Arc<InitiatedCounters>,
 }
 
 /// Index of a direction in pairs of things.

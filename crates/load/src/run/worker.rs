@@ -8,12 +8,12 @@ use gpuio_io::engine;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::path::{
-    self, CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters,
-    PatternBlock, RouteCounters, Via,
+    self, CufileSide, FanOut, FanOutCounters, GpuSide, InitiatedCounters, InitiatedSide,
+    LibraryCounters, MappedCounters, PatternBlock, RouteCounters, Via,
 };
 use gpuio_record::{
-    DirectMode, FanOutResult, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes,
-    VerifyMode, ViaResult, WorkerPlan,
+    DirectMode, FanOutResult, FileLegCounters, InitiatedResult, JobPlan, LibraryBytes,
+    LibraryResult, SegmentBytes, VerifyMode, ViaResult, WorkerPlan,
 };
 
 use super::RunError;
@@ -51,6 +51,8 @@ pub(super) struct WorkerLegs {
     pub(super) library: Option<LibraryResult>,
     /// Bytes that the GPU read out of mappings: by kernel, by copy.
     pub(super) mapped: (u64, u64),
+    /// What the GPU started by itself.
+    pub(super) initiated: Option<InitiatedResult>,
 }
 
 /// The body of a worker thread. `None` when the group was abandoned before the start (the reason
@@ -79,6 +81,7 @@ pub(super) fn work(
         fan_out: fan_out(task, &tools.routes.fan_out),
         library: library(task.job, &tools.routes.library),
         mapped: mapped(&tools.routes.mapped),
+        initiated: initiated(task.job, &tools.routes.initiated),
     };
     drop(running);
     task.gate.await_after();
@@ -144,6 +147,13 @@ fn library(job: &JobPlan, counters: &LibraryCounters) -> Option<LibraryResult> {
 fn mapped(counters: &MappedCounters) -> (u64, u64) {
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     (load(&counters.by_kernel), load(&counters.by_copy))
+}
+
+/// A reading of what the GPU started.
+fn initiated(job: &JobPlan, counters: &InitiatedCounters) -> Option<InitiatedResult> {
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (entries, commands) = (load(&counters.entries), load(&counters.commands));
+    job.rings.map(|rings| InitiatedResult { entries, commands, rings })
 }
 
 fn finish(
@@ -269,7 +279,20 @@ fn path_config(
         library: Arc::clone(&routes.library),
         mappings: task.mappings.map(|all| all.of(&files.targets)).unwrap_or_default(),
         mapped: Arc::clone(&routes.mapped),
+        initiated: InitiatedSide {
+            rings: job.rings.unwrap_or(1),
+            chain: chain(task),
+            counters: Arc::clone(&routes.initiated),
+        },
     })
+}
+
+/// The blocks of the worker's chain, where its job is one. They lie in its only region.
+fn chain(task: &Task<'_>) -> Option<path::Chain> {
+    let region = task.plan.regions.first().filter(|_| task.job.chain)?;
+    let len = u32::try_from(task.job.blocks.first()?.max_bytes).ok()?;
+    let count = region.length / u64::from(len.max(1));
+    Some(path::Chain { begin: region.offset, len, count })
 }
 
 /// The alignment of direct I/O. Plans of before it was kept have 4 KiB, which every logical block

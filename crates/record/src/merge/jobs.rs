@@ -125,7 +125,7 @@ impl JobSum {
         (result.failed, result.between_ios_ns) = (0, 0);
         (result.never_started, result.verify, result.via) = (None, None, None);
         (result.library, result.mapped, result.measured) = (None, None, None);
-        (result.fan_out, result.flushes) = (None, None);
+        (result.fan_out, result.flushes, result.initiated) = (None, None, None);
         (result.proof, result.steady, result.beside) = (None, None, None);
         result.stonewall = None;
         result.file_leg = crate::FileLegCounters::default();
@@ -307,6 +307,12 @@ fn add_routes(sum: &mut JobResult, job: &JobResult) {
         all.from_host_bytes += one.from_host_bytes;
         all.between_gpus_bytes += one.between_gpus_bytes;
         all.through_host |= one.through_host;
+    }
+    if let Some(one) = &job.initiated {
+        let all = sum.initiated.get_or_insert_default();
+        all.entries += one.entries;
+        all.commands += one.commands;
+        all.rings += one.rings;
     }
     if let Some(one) = &job.mapped {
         add_mapped(sum.mapped.get_or_insert_default(), one);

@@ -125,6 +125,9 @@ impl Job<'_> {
         if self.plan.skew_bytes > 0 {
             words.push("off the 4 KiB grid".to_owned());
         }
+        if self.plan.chain {
+            words.push("each out of the bytes before".to_owned());
+        }
         if words.is_empty() { None } else { Some(words.join(", ")) }
     }
 
@@ -345,6 +348,7 @@ impl Job<'_> {
         let streams = self.plan.streams;
         let mut words = vec![format!("{streams} stream{}", if streams == 1 { "" } else { "s" })];
         words.extend(self.plan.gather_batch.map(|batch| format!("batches of {batch}")));
+        words.extend(self.plan.rings.map(|rings| format!("{rings} rings")));
         let unregistered = self.plan.register_buffer == Some(false);
         words.extend(unregistered.then(|| "memory not registered".to_owned()));
         Some(words.join(", "))

@@ -34,6 +34,7 @@ fn path_of(xfer_type: &str) -> Option<&'static str> {
         "GATHER" => "gather",
         "MAPPED" => "mapped",
         "RESIDENT" => "resident",
+        "INITIATED" => "initiated",
         "LIBRARY" => "library",
         "LIBRARY_STREAM" => "library-stream",
         "LIBRARY_BATCH" => "library-batch",

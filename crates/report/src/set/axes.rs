@@ -261,6 +261,7 @@ fn settings(row: &Row<'_>) -> String {
     when(plan.pre_read, "read in before");
     when(plan.invalidate, "dropped from the page cache before");
     when(plan.skew_bytes > 0, "unaligned");
+    when(plan.chain, "a chain");
     when(!matches!(plan.read_percent, 0 | 100), &format!("{} % reads", plan.read_percent));
     if let Some(pacing) = &plan.pacing {
         let iops = pacing.iops.map(|rate| format!("{rate} I/Os/s"));
@@ -278,6 +279,9 @@ fn settings(row: &Row<'_>) -> String {
     }
     if let Some(batch) = plan.gather_batch.filter(|_| set("gather_batch")) {
         words.push(format!("batches of {batch}"));
+    }
+    if let Some(rings) = plan.rings.filter(|_| set("rings")) {
+        words.push(format!("rings {rings}"));
     }
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

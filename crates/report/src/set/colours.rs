@@ -18,6 +18,7 @@ const PREFERRED: &[(&str, usize)] = &[
     ("library", 5),
     ("cached", 6),
     ("resident", 7),
+    ("initiated", 3),
     ("managed", 4),
     ("routed", 5),
     ("fan-out", 6),

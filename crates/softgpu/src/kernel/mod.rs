@@ -7,6 +7,7 @@ mod busy;
 mod check;
 mod fill;
 mod gather;
+mod initiated;
 mod resident;
 mod resident_copy;
 
@@ -35,12 +36,13 @@ const fn kernel(
     Kernel { name, args, run, lasts: None }
 }
 
-static KERNELS: [Kernel; 7] = [
+static KERNELS: [Kernel; 8] = [
     kernel("gpuio_fill", 5, fill::run),
     kernel("gpuio_check", 6, check::run),
     kernel("gpuio_gather", 2, gather::run),
     kernel("gpuio_resident_copy", 11, resident_copy::run),
     kernel("gpuio_resident", 10, resident::run),
+    kernel("gpuio_initiated", 7, initiated::run),
     Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_compute", 3, busy::compute) },
     Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_memory", 6, busy::memory) },
 ];

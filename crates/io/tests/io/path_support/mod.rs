@@ -16,8 +16,8 @@ use gpuio_drivers::cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MappedFile, MemoryKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters, Op};
 use gpuio_io::path::{
-    CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters, OpenedPath,
-    PathConfig, PathEntry, PathError, Place, Request, RouteCounters, Via,
+    CufileSide, FanOut, FanOutCounters, GpuSide, InitiatedSide, LibraryCounters, MappedCounters,
+    OpenedPath, PathConfig, PathEntry, PathError, Place, Request, RouteCounters, Via,
 };
 pub(crate) use gpuio_testkit::child;
 pub(crate) use gpuio_testkit::gpu::{on_system, skipped};
@@ -239,6 +239,7 @@ impl Setup {
             library: Arc::new(LibraryCounters::default()),
             mappings: self.mappings(rig, context),
             mapped: Arc::new(MappedCounters::default()),
+            initiated: InitiatedSide { rings: self.streams, ..InitiatedSide::default() },
         }
     }
 

@@ -48,23 +48,24 @@ fn all_paths_measure_by_themselves_and_share_ceilings() {
     // One more with the depth of batches, which is not the job's.
     let [direct, cached, ..] = &storage[..] else { panic!("{storage:#?}") };
     assert_eq!(direct.source, CeilingSource::Result { job: "a-host".into() });
-    assert_eq!(direct.jobs, with_libraries(&["a-staged", "a-gather", "a-resident"]));
+    assert_eq!(direct.jobs, with_libraries(&["a-staged", "a-gather", "a-resident", "a-initiated"]));
     assert_eq!(cached.source, CeilingSource::Measured { runtime_ns: 1_000_000_000 });
     assert_eq!(cached.jobs, ["a-cached", "a-managed"]);
     let link = of(&all, CeilingKind::GpuLink);
     assert_eq!(link.len(), 1, "{link:#?}");
     assert_eq!(
         link[0].jobs,
-        with_cufile(&["a-staged", "a-cached", "a-mapped", "a-resident", "a-gds"])
+        with_cufile(&["a-staged", "a-cached", "a-mapped", "a-resident", "a-initiated", "a-gds"])
     );
     assert_eq!(link[0].direction, Some(Towards::Read));
     assert_eq!(of(&all, CeilingKind::Gather)[0].jobs, ["a-gather"]);
     assert_eq!(of(&all, CeilingKind::CpuCopy)[0].jobs, ["a-cached", "a-managed"]);
     // All that end in the GPU's own memory; managed memory is on either side.
-    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 12);
+    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 13);
     let nvme = of(&all, CeilingKind::PcieNvme);
     let nvme: BTreeSet<&str> = nvme[0].jobs.iter().map(String::as_str).collect();
-    let ours = ["a-host", "a-staged", "a-gather", "a-resident", "a-library", "a-gds"];
+    let ours =
+        ["a-host", "a-staged", "a-gather", "a-resident", "a-initiated", "a-library", "a-gds"];
     assert_eq!(nvme, with_libraries(&ours).into_iter().collect());
 }
 

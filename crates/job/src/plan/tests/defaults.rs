@@ -248,9 +248,9 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 15, "each path once, those that were named too");
+    assert_eq!(plan.left_out.len(), 16, "each path once, those that were named too");
     let all = quick(Bench::default(), false);
-    assert_eq!(all.jobs.len(), 2 * 14 + 2 * 2, "reads on all paths, writes on two");
+    assert_eq!(all.jobs.len(), 2 * 15 + 2 * 2, "reads on all paths, writes on two");
     let measured: u64 = all.jobs.iter().filter_map(|job| job.stop.runtime_ns).sum();
     let verified: u64 = all.jobs.iter().filter_map(|job| job.verify_ns).sum();
     assert!(measured + verified <= 25 * SECOND, "{measured} {verified}");

@@ -20,7 +20,7 @@ const SHOWN: &str = "\
      align bw_log cache_alike ceilings cpus directory end_fsync fdatasync_ios file_bytes \
      file_prefix filenames files_per_thread fill fsync_ios gather_scatter gpu invalidate \
      io_size iops_log keep lat_log layout log_ns loops numa number_ios offset \
-     offset_increment pre_read ramp_ns runtime_ns seed shared_fd shared_files size \
+     offset_increment pre_read ramp_ns rings runtime_ns seed shared_fd shared_files size \
      skip_bufregister start_delay_ns steady steady_check_ns steady_ramp_ns steady_window_ns \
      streams think_ios think_ns think_spin_ns time_based verify_ns via_gpu via_peer wear_out";
 

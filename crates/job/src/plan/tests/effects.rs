@@ -30,6 +30,8 @@ pub(super) const LOADS: &[&str] = &[
     "path=gather\nrw=randread",
     "path=gather\ndepth=2\nrw=write",
     "path=mapped\nrw=randread",
+    "path=initiated\nrw=randread\ndepth=4",
+    "path=initiated\nrw=randread\nchain",
     "path=mapped\nbs=2m\ndepth=4",
     "path=resident",
     "path=routed\ngpu=0\nvia_gpu=1\nsize=1g\ndepth=4",

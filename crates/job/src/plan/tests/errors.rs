@@ -31,7 +31,7 @@ fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
         "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
-         managed, gather, mapped, resident, routed, fan-out, library, library-stream, \
+         managed, gather, mapped, resident, initiated, routed, fan-out, library, library-stream, \
          library-batch, gds, gds-stream, gds-batch, gds-batch-stream, or auto, or all"
     );
 }

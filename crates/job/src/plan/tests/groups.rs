@@ -42,7 +42,8 @@ fn all_paths_are_those_that_this_machine_has() {
     let paths: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.actual.as_str()).collect();
     let library = ["library", "library-stream", "library-batch"];
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let engine = ["host", "staged", "cached", "managed", "gather", "mapped", "resident"];
+    let engine =
+        ["host", "staged", "cached", "managed", "gather", "mapped", "resident", "initiated"];
     let all = [engine.as_slice(), &library, &cufile].concat();
     assert_eq!(paths, [all.clone(), all.clone()].concat());
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
@@ -58,7 +59,17 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed", "fan-out"];
+    let ours = [
+        "staged",
+        "cached",
+        "managed",
+        "gather",
+        "mapped",
+        "resident",
+        "initiated",
+        "routed",
+        "fan-out",
+    ];
     let gpu_paths: Vec<(&str, &str)> =
         ours.iter().chain(&library).chain(&cufile).map(|path| (*path, why)).collect();
     assert_eq!(left, gpu_paths, "each once");
@@ -73,9 +84,12 @@ fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\nengine=psync\n");
     let plan = Bench::default().plan(&spec).unwrap();
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
-    assert_eq!(plan.jobs.len(), engine.len() - 1);
-    assert_eq!(left, [["mapped", "routed", "fan-out"].as_slice(), &library, &cufile].concat());
-    assert!(plan.left_out[3..].iter().all(|out| out.why.contains("no engine")), "{left:?}");
+    assert_eq!(plan.jobs.len(), engine.len() - 2);
+    assert_eq!(
+        left,
+        [["mapped", "initiated", "routed", "fan-out"].as_slice(), &library, &cufile].concat()
+    );
+    assert!(plan.left_out[4..].iter().all(|out| out.why.contains("no engine")), "{left:?}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const KEYS: &[(&str, &str)] = &[
     ("memory", "device vmm pinned malloc"),
     (
         "path",
-        "host staged cached gather mapped gds-stream gds-batch gds-batch-stream library \
+        "host staged cached gather mapped initiated gds-stream gds-batch gds-batch-stream library \
          library-stream library-batch all none host,staged gather,mapped",
     ),
     ("engine", "psync io_uring mmap null"),
@@ -135,6 +135,9 @@ fn job_holds_together(job: &JobPlan) {
     assert_eq!(path.batches, job.gather_batch.is_some());
     assert_eq!(path.batches && path.uses_engine(), job.gather_scatter.is_some());
     assert!(job.gather_batch.is_none_or(|batch| (1..=job.depth).contains(&batch)));
+    assert_eq!(path.uses_rings(), job.rings.is_some());
+    let holds = |rings| (1..=job.depth).contains(&rings) && job.depth.div_ceil(rings) <= 64;
+    assert!(job.rings.is_none_or(holds));
     assert!(!path.needs_gpu || !job.gpus.is_empty());
     regions_fit(job);
     blocks_fit(job);

@@ -141,7 +141,7 @@ pub(super) const KEYS: &[Key] = &[
                 aliases: &["iodepth"],
                 ..load(
                     "N",
-                    "I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks \
+                    "I/Os in flight per thread [io_uring, libaio, path initiated: 32, or 8 for blocks \
                      above 128k; other engines: 4 on a GPU path, else 1; paths gather \
                      and mapped: by block size. --dry-run prints it]",
                 )
@@ -254,6 +254,21 @@ pub(super) const KEYS: &[Key] = &[
     ))
         })
         .prints(LOAD + 7, |p| covers(p).map(|covers| switch(!covers)))
+        .tried(["1", "0"]),
+    key("chain", Native, switch!(chain), "")
+        .flags(&[load(
+            "",
+            "On path initiated: the bytes of each block decide on the GPU which block is read next, \
+             so one at a time on each ring; the depth is what the GPU has ready",
+        )])
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| {
+            when(
+                s.requested.chain == Some(true) && !s.path.uses_rings(),
+                "it concerns path initiated, on which the GPU starts the I/O; leave it out",
+            )
+        })
+        .prints(LOAD + 30, |p| p.chain.then(|| switch(true)))
         .tried(["1", "0"]),
     key("align", Native, set::ALIGN, "")
         .flags(&[load("SIZE", "Alignment of random offsets [the block size]")])

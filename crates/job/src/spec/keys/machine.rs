@@ -64,4 +64,13 @@ pub(super) const KEYS: &[Key] = &[
         .unused(unused::gather_batch)
         .prints(WHERE + 6, |p| p.gather_batch.map(|batch| batch.to_string()))
         .tried(["2", "3"]),
+    key("rings", Native, field!(rings, value::at_least_one_u32), "")
+        .flags(&[machine(
+            "N",
+            "io_uring rings per thread on path initiated, each with a thread of the kernel and a \
+             thread block of the GPU [1 for 64 I/Os in flight]",
+        )])
+        .unused(unused::rings)
+        .prints(WHERE + 15, |p| p.rings.map(|rings| rings.to_string()))
+        .tried(["2", "3"]),
 ];

@@ -271,6 +271,20 @@ pub(super) fn gather_batch(s: &KeyContext<'_>) -> Option<String> {
     }
 }
 
+pub(super) fn rings(s: &KeyContext<'_>) -> Option<String> {
+    let requested = s.requested.rings?;
+    match s.plan.rings {
+        None => Some(format!(
+            "it concerns path initiated, and path {} has no rings that the GPU fills; leave it out",
+            s.path.name
+        )),
+        Some(rings) => when(
+            rings < requested,
+            format!("I/Os at depth {} fill {rings}; raise depth, or lower it", s.plan.depth),
+        ),
+    }
+}
+
 pub(super) fn not_between_gpus(s: &KeyContext<'_>) -> Option<String> {
     when(
         !s.path.needs_gpus(),

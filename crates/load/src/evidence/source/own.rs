@@ -1,6 +1,8 @@
 //! gpuio's own counters, leg by leg.
 
-use gpuio_record::{DirectionResult, JobPlan, LibraryBytes, MappedResult, SegmentBytes, ViaResult};
+use gpuio_record::{
+    DirectionResult, InitiatedResult, JobPlan, LibraryBytes, MappedResult, SegmentBytes, ViaResult,
+};
 
 use super::{JobFlow, Observation, Source, size};
 use crate::evidence::group::{Flow, by_core};
@@ -29,6 +31,7 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         None => completed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some()),
     };
     let job: &JobPlan = one.job();
+    let rings = one.result().initiated.filter(|_| completed.bytes > 0);
     let (observed, why) = if job.engine.actual == "null" {
         (Observed::Nothing, "engine null moves no bytes, so there is no path".to_owned())
     } else if completed.bytes == 0 {
@@ -41,10 +44,12 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         );
         (Observed::Legs { host: false, gpu }, why)
     } else {
-        (
-            Observed::Legs { host: true, gpu },
-            legs(PathKind::of(&job.path.choice.actual), gpu).to_owned(),
-        )
+        let legs = legs(PathKind::of(&job.path.choice.actual), gpu);
+        (Observed::Legs { host: true, gpu }, legs.to_owned())
+    };
+    let (observed, why) = match &rings {
+        Some(rings) => of_rings(rings, observed, &why),
+        None => (observed, why),
     };
     Observation {
         before: Some("0 B".to_owned()),
@@ -54,6 +59,20 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         observed,
         why,
     }
+}
+
+/// Whether the GPU started every I/O: the entries of its rings, by the operating system's count.
+fn of_rings(found: &InitiatedResult, legs: Observed, why: &str) -> (Observed, String) {
+    let InitiatedResult { entries, commands, rings } = *found;
+    let words = format!(
+        "the GPU started {entries} of {commands} I/Os (entries that the kernel completed in {rings} \
+         rings, which nothing else writes); {why}"
+    );
+    let observed = match legs {
+        Observed::Legs { gpu, .. } if entries < commands => Observed::Legs { host: false, gpu },
+        legs => legs,
+    };
+    (observed, words)
 }
 
 /// The bytes that the GPU read out of mappings, compared with so many that completed.
@@ -138,6 +157,18 @@ pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Observed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_less_than_commands_is_an_i_o_that_the_gpu_did_not_start() {
+        let of = |entries| {
+            let found = InitiatedResult { entries, commands: 9, rings: 2 };
+            of_rings(&found, Observed::Legs { host: true, gpu: true }, "both legs")
+        };
+        let words = "the GPU started 9 of 9 I/Os (entries that the kernel completed in 2 rings, \
+                     which nothing else writes); both legs";
+        assert_eq!(of(9), (Observed::Legs { host: true, gpu: true }, words.to_owned()));
+        assert_eq!(of(8).0, Observed::Legs { host: false, gpu: true });
+    }
 
     #[test]
     fn all_bytes_have_to_have_made_both_hops() {

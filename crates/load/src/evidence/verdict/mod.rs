@@ -34,7 +34,7 @@ impl PathKind {
         match info.backend {
             Backend::Engine if info.via_gpu => PathKind::Relay,
             Backend::Engine if !info.needs_gpu => PathKind::User,
-            Backend::Engine | Backend::Library(_) => PathKind::Ring,
+            Backend::Engine | Backend::Library(_) | Backend::Rings => PathKind::Ring,
             Backend::Mapping => PathKind::Mapped,
             Backend::Cufile(_) => PathKind::Foreign,
         }

@@ -1,7 +1,9 @@
 //! Lines about jobs with several GPUs: what each moved, and what went through another.
 
 use gpuio_base::document::Section;
-use gpuio_record::{FanOutResult, GpuResult, JobResult, Record, SegmentBytes, ViaResult};
+use gpuio_record::{
+    FanOutResult, GpuResult, InitiatedResult, JobResult, Record, SegmentBytes, ViaResult,
+};
 
 use super::of_jobs;
 use crate::number::{bytes, throughput};
@@ -61,6 +63,16 @@ pub(super) fn fanned_out(record: &Record) -> Section {
         Some((plan.name.as_str(), placed(job, fan_out)))
     });
     of_jobs(record, "read once, placed in several GPUs:", rows)
+}
+
+/// A line per job whose I/O the GPU started.
+pub(super) fn initiated(record: &Record) -> Section {
+    let rows = jobs(record).filter_map(|(plan, job)| {
+        let InitiatedResult { entries, commands, rings } = job.initiated?;
+        let words = format!("{entries} of {commands} I/Os through {rings} rings of io_uring");
+        Some((plan.name.as_str(), words))
+    });
+    of_jobs(record, "started by the GPU, ramp included:", rows)
 }
 
 fn placed(job: &JobResult, fan_out: &FanOutResult) -> String {

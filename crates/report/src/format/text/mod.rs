@@ -93,6 +93,7 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         gpus::parts(record),
         gpus::intermediate(record),
         gpus::fanned_out(record),
+        gpus::initiated(record),
         mapped::section(record),
         detail::workers(record),
         cache::section(record),

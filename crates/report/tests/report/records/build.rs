@@ -113,6 +113,8 @@ pub(crate) fn job(name: &str) -> JobPlan {
         streams: 0,
         gather_batch: None,
         gather_scatter: None,
+        chain: false,
+        rings: None,
         via: None,
         fan_out: None,
         register_buffer: None,

@@ -1,0 +1,271 @@
+//! An io_uring ring in memory of ours, which a thread of the kernel polls.
+//!
+//! Written from io_uring_setup(2), io_uring_register(2), io_uring_enter(2) and `linux/io_uring.h`.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{ENTRIES, RingError};
+
+/// `IORING_SETUP_SQPOLL`: a thread of the kernel takes the entries (5.1; for every user since
+/// 5.13).
+const SQPOLL: u32 = 1 << 1;
+/// `IORING_SETUP_NO_MMAP`: the ring lies in memory of the caller (6.5).
+const NO_MMAP: u32 = 1 << 14;
+/// `IORING_SETUP_NO_SQARRAY`: entries are taken in their order (6.6).
+const NO_SQARRAY: u32 = 1 << 16;
+/// `IORING_REGISTER_BUFFERS` and `IORING_REGISTER_FILES`.
+const REGISTER_BUFFERS: libc::c_uint = 0;
+const REGISTER_FILES: libc::c_uint = 2;
+/// `IORING_ENTER_SQ_WAKEUP`.
+const ENTER_SQ_WAKEUP: libc::c_uint = 1 << 1;
+/// `IORING_SQ_NEED_WAKEUP`, a flag of the submission queue.
+const NEED_WAKEUP: u32 = 1;
+
+/// How long the kernel's thread polls without an entry before it sleeps, milliseconds. Until then
+/// it takes a processor.
+const IDLE_MS: u32 = 50;
+
+/// `struct io_sqring_offsets`.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct SubmissionOffsets {
+    head: u32,
+    tail: u32,
+    ring_mask: u32,
+    ring_entries: u32,
+    flags: u32,
+    dropped: u32,
+    array: u32,
+    resv1: u32,
+    user_addr: u64,
+}
+
+/// `struct io_cqring_offsets`.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct CompletionOffsets {
+    head: u32,
+    tail: u32,
+    ring_mask: u32,
+    ring_entries: u32,
+    overflow: u32,
+    cqes: u32,
+    flags: u32,
+    resv1: u32,
+    user_addr: u64,
+}
+
+/// `struct io_uring_params`.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct Params {
+    sq_entries: u32,
+    cq_entries: u32,
+    flags: u32,
+    sq_thread_cpu: u32,
+    sq_thread_idle: u32,
+    features: u32,
+    wq_fd: u32,
+    resv: [u32; 3],
+    sq_off: SubmissionOffsets,
+    cq_off: CompletionOffsets,
+}
+
+/// Where the words of a ring are, in bytes from the first page, and how large it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    pub(super) sq_tail: usize,
+    pub(super) sq_flags: usize,
+    pub(super) cq_head: usize,
+    pub(super) cq_tail: usize,
+    pub(super) completions: usize,
+    pub(super) entry_mask: u32,
+    pub(super) completion_mask: u32,
+}
+
+/// The ring: its descriptor and its words.
+#[derive(Debug)]
+pub(super) struct Uring {
+    fd: OwnedFd,
+    pages: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the memory is the caller's, who promises that it lives as long as the ring; all access
+// through the pointer is atomic.
+unsafe impl Send for Uring {}
+
+impl Uring {
+    /// Makes a ring of [`ENTRIES`] entries in the two pages of `page` bytes at `pages`: the words
+    /// and completions in the first, the entries in the second. One page each, since the first
+    /// kernels that have this take no more unless it is a huge one.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal, and how to get what is missing.
+    ///
+    /// # Safety
+    ///
+    /// The pages are mapped and writable, hold zeros, begin at a multiple of `page`, which is the
+    /// system's, and live as long as the ring. From here on the host accesses them by this value
+    /// only.
+    pub(super) unsafe fn new(pages: NonNull<u8>, page: usize) -> Result<Self, RingError> {
+        let start = pages.addr().get() as u64;
+        let mut params = Params {
+            flags: SQPOLL | NO_MMAP | NO_SQARRAY,
+            sq_thread_idle: IDLE_MS,
+            ..Params::default()
+        };
+        params.cq_off.user_addr = start;
+        params.sq_off.user_addr = start + page as u64;
+        // SAFETY: `params` is the structure of the call, valid for its writes; the memory that it
+        // names is the caller's promise.
+        let made = unsafe { libc::syscall(libc::SYS_io_uring_setup, ENTRIES, &raw mut params) };
+        let Ok(fd @ 0..) = RawFd::try_from(made) else {
+            return Err(RingError::setup(&io::Error::last_os_error()));
+        };
+        // SAFETY: a descriptor that the kernel just made, which nothing else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let (sq, cq) = (params.sq_off, params.cq_off);
+        let layout = Layout {
+            sq_tail: sq.tail as usize,
+            sq_flags: sq.flags as usize,
+            cq_head: cq.head as usize,
+            cq_tail: cq.tail as usize,
+            completions: cq.cqes as usize,
+            entry_mask: params.sq_entries - 1,
+            completion_mask: params.cq_entries - 1,
+        };
+        Ok(Self { fd, pages, layout })
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Registers the files, which the kernel then knows by their numbers.
+    pub(super) fn register_files(&self, files: &[RawFd]) -> Result<(), RingError> {
+        // SAFETY: `files` is an array of descriptors, which the call only reads.
+        unsafe { self.register(REGISTER_FILES, files.as_ptr().cast(), files.len()) }
+            .map_err(|error| RingError::files(&error, files.len()))
+    }
+
+    /// Registers buffers of `len` bytes each, one behind the other from `start` on, `stride` bytes
+    /// apart.
+    ///
+    /// # Safety
+    ///
+    /// They are mapped and writable, and nothing else uses them while I/O does.
+    pub(super) unsafe fn register_buffers(
+        &self,
+        start: NonNull<u8>,
+        stride: usize,
+        count: u32,
+    ) -> Result<(), RingError> {
+        let buffers: Vec<libc::iovec> = (0..count as usize)
+            .map(|number| libc::iovec {
+                iov_base: start.as_ptr().wrapping_add(number * stride).cast(),
+                iov_len: stride,
+            })
+            .collect();
+        // SAFETY: `buffers` is an array of the call's structures, which it only reads; the memory
+        // that they name is the caller's promise.
+        unsafe { self.register(REGISTER_BUFFERS, buffers.as_ptr().cast(), buffers.len()) }
+            .map_err(|error| RingError::buffers(&error, stride * count as usize))
+    }
+
+    /// # Safety
+    ///
+    /// `argument` is what io_uring_register(2) wants for the operation.
+    unsafe fn register(
+        &self,
+        operation: libc::c_uint,
+        argument: *const libc::c_void,
+        count: usize,
+    ) -> io::Result<()> {
+        let fd = self.fd.as_raw_fd();
+        // SAFETY: the caller's promise.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_io_uring_register, fd, operation, argument, count) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Wakes the kernel's thread if it sleeps. One look at a word where it does not.
+    ///
+    /// The thread sets the flag, then looks at the tail once more, and sleeps. So an entry that it
+    /// has not seen by then is there while the flag is set: who looks at the flag again and again
+    /// while an entry has no completion wakes the thread in the end.
+    pub(super) fn wake(&self) -> io::Result<()> {
+        if self.word(self.layout.sq_flags).load(Ordering::Acquire) & NEED_WAKEUP == 0 {
+            return Ok(());
+        }
+        let (fd, none) = (self.fd.as_raw_fd(), std::ptr::null::<libc::sigset_t>());
+        // SAFETY: the call takes no memory of ours: nothing is submitted, and no mask is set.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, 0, 0, ENTER_SQ_WAKEUP, none, 0) };
+        if answer >= 0 {
+            return Ok(());
+        }
+        match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            error => Err(error),
+        }
+    }
+
+    /// Entries that the kernel has completed. Wraps at 2^32.
+    pub(super) fn completed(&self) -> u32 {
+        self.word(self.layout.cq_tail).load(Ordering::Acquire)
+    }
+
+    /// Entries without a completion: each entry has one. For the host, once the device publishes no
+    /// more.
+    pub(super) fn unfinished(&self) -> u32 {
+        let published = self.word(self.layout.sq_tail).load(Ordering::Acquire);
+        published.wrapping_sub(self.completed())
+    }
+
+    /// Takes all completions that there are, unread. While the device uses the ring no more.
+    pub(super) fn discard(&self) {
+        self.word(self.layout.cq_head).store(self.completed(), Ordering::Release);
+    }
+
+    /// The kernel's thread, by its number, where the kernel reports it (`SqThread`, in
+    /// `/proc/self/fdinfo`).
+    pub(super) fn thread(&self) -> Option<i32> {
+        let name = format!("/proc/self/fdinfo/{}", self.fd.as_raw_fd());
+        let text = std::fs::read_to_string(name).ok()?;
+        let value = text.lines().find_map(|line| line.strip_prefix("SqThread:"))?;
+        value.trim().parse().ok().filter(|&number| number > 0)
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: the kernel's own offset, in the ring's first page.
+        let word = unsafe { self.pages.add(at) };
+        // SAFETY: a word of 32 bits, aligned, live as long as the ring by `new`'s contract; kernel
+        // and device access it as a whole.
+        unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) }
+    }
+}
+
+/// Whether such a ring can be made here and now; why not, and how to get what is missing.
+pub(super) fn available() -> Result<(), RingError> {
+    let page = rustix::param::page_size();
+    let (protection, flags) =
+        (rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE, rustix::mm::MapFlags::PRIVATE);
+    // SAFETY: a new mapping where the kernel chooses touches no other.
+    let mapped =
+        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), 2 * page, protection, flags) };
+    let mapped = mapped.map_err(|error| RingError::setup(&error.into()))?;
+    let Some(pages) = NonNull::new(mapped.cast::<u8>()) else {
+        return Err(RingError::setup(&io::Error::from_raw_os_error(libc::ENOMEM)));
+    };
+    // SAFETY: two fresh pages, which outlive the ring: they are unmapped below.
+    let made = unsafe { Uring::new(pages, page) }.map(drop);
+    // SAFETY: mapped above with this length; the ring is gone, and the kernel holds the pages that
+    // it still uses.
+    let _ = unsafe { rustix::mm::munmap(mapped, 2 * page) };
+    made
+}
