@@ -517,7 +517,7 @@ fn child_late() {
     let began = Instant::now();
     // Until the first probe.
     while run() != Outcome::Busy {
-        assert!(began.elapsed() < Duration::from_secs(20), "never Busy");
+        assert!(began.elapsed() < Duration::from_secs(60), "never Busy");
     }
     let mut launches = bench.queue.launches();
     while bench.queue.launches() < launches + 4 {
@@ -526,7 +526,7 @@ fn child_late() {
             // kernel for punctual. Four probes in a row show that late ones are not.
             launches = bench.queue.launches();
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "no four late probes in a row");
+        assert!(began.elapsed() < Duration::from_secs(60), "no four late probes in a row");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,5 +1,5 @@
-//! Times and rate of a job by its plan. Each question has one answer here, so that a key which moves
-//! a time or holds I/Os back changes this file and no reader.
+//! Times and rate of a job by its plan. Each question has one answer here, so that a key which
+//! moves a time or holds I/Os back changes this file and no reader.
 
 use crate::plan::{Arrivals, JobPlan, Pacing};
 use crate::replay::ReplayPace;
