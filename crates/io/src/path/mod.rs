@@ -8,7 +8,8 @@
 //! from the row's `PathInfo`. A path with a copy per slot calls `staged::open`: `cached.rs` is the
 //! shortest example. Another GPU stage implements `GpuStage` or `Slots`, as `gather.rs` and
 //! `managed.rs`. One leg from end to end implements [`Path`], as `gds/mod.rs` for a library and
-//! `mapped.rs` and `initiated.rs` for the GPU itself. Where gdsio has a name for the path: `foreign/src/gdsio.rs`.
+//! `mapped.rs` and `initiated.rs` for the GPU itself. Where gdsio has a name for the path:
+//! `foreign/src/gdsio.rs`.
 
 mod blocking;
 mod cached;
