@@ -182,8 +182,8 @@ fn a_full_ring_many_times_over_loses_nothing() {
     assert_eq!((bench.ring.completed(), bench.ring.in_flight()), (1000, 0));
 }
 
-/// Each block of the chain decides about the next: the host learns where it was, and finds there what
-/// the device read. A rest is where it is said to be.
+/// Each block of the chain decides about the next: the host learns where it was, and finds there
+/// what the device read. A rest is where it is said to be.
 #[test]
 fn a_chain_follows_the_bytes() {
     let (_directory, file, bytes) = file(1 << 20);

@@ -66,8 +66,8 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
     /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`,
-    /// `initiated`, `routed`, `fan-out`, `library`, `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`,
-    /// `gds-batch-stream`.
+    /// `initiated`, `routed`, `fan-out`, `library`, `library-stream`, `library-batch`, `gds`,
+    /// `gds-stream`, `gds-batch`, `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
     pub gdsio: Option<u8>,
@@ -180,7 +180,8 @@ pub struct JobPlan {
     /// Whether blocks are scattered over the destination, so that a batch can't be one plain
     /// copy; absent on paths other than `gather`.
     pub gather_scatter: Option<bool>,
-    /// Whether the bytes of each block decide on the GPU which block is read next (path `initiated`).
+    /// Whether the bytes of each block decide on the GPU which block is read next (path
+    /// `initiated`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub chain: bool,
     /// Rings of each thread on path `initiated`; absent on the others.

@@ -248,8 +248,8 @@ pub struct InitiatedResult {
     /// Entries of the rings that the operating system completed, by its own count in each: GPUs
     /// wrote them all.
     pub entries: u64,
-    /// I/Os that the job's threads named to the GPUs: its blocks, and the rest of those that stopped
-    /// short.
+    /// I/Os that the job's threads named to the GPUs: its blocks, and the rest of those that
+    /// stopped short.
     pub commands: u64,
     /// Rings, of all threads.
     pub rings: u32,

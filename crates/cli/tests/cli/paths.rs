@@ -142,8 +142,8 @@ fn started_by_the_gpu() {
         }
     }
     let dir = scratch();
-    let line = "--path initiated --gpu software --rw randread --bs 4k --size 1m --depth 6 --rings 2 \
-                --chain --loops 2 --verify=inline --directory d --format json";
+    let line = "--path initiated --gpu software --rw randread --bs 4k --size 1m --depth 6 \
+                --rings 2 --chain --loops 2 --verify=inline --directory d --format json";
     let record = bench(dir.path(), line).exits(0).json();
     check_clean(&record);
     let (plan, job) = jobs(&record)[0];

@@ -1,34 +1,35 @@
 //! File I/O that a kernel starts by itself, through io_uring.
 //!
-//! The device writes entries into a ring in page-locked memory of ours, and a thread of the operating
-//! system (`SQPOLL`) takes and serves them, from any file system. The device polls the completions
-//! and moves the bytes between the ring's buffers and its memory. No kernel module, no root, no
-//! thread of ours for a block. It needs Linux 6.6: the ring in our memory and entries in their
-//! order. `kernels/gpuio_device.cuh` has the ring's protocol for any kernel; `kernels/initiated.cu`
-//! is the kernel of `bench`, which takes the blocks from commands of the host; this module makes the
-//! ring ([`Ring::new`]) and gives the commands.
+//! The device writes entries into a ring in page-locked memory of ours, and a thread of the
+//! operating system (`SQPOLL`) takes and serves them, from any file system. The device polls the
+//! completions and moves the bytes between the ring's buffers and its memory. No kernel module, no
+//! root, no thread of ours for a block. It needs Linux 6.6: the ring in our memory and entries in
+//! their order. `kernels/gpuio_device.cuh` has the ring's protocol for any kernel;
+//! `kernels/initiated.cu` is the kernel of `bench`, which takes the blocks from commands of the
+//! host; this module makes the ring ([`Ring::new`]) and gives the commands.
 //!
-//! **Chains.** With [`Chain`] the device starts one I/O at a time, and the bytes of each decide about
-//! the next one's offset: the block that a command names is moved on by the first word of the block
-//! before, modulo the chain's blocks. The host has commands ready, and learns the offset with the
-//! result. This is the load of a search in a graph or a list on the GPU.
+//! **Chains.** With [`Chain`] the device starts one I/O at a time, and the bytes of each decide
+//! about the next one's offset: the block that a command names is moved on by the first word of the
+//! block before, modulo the chain's blocks. The host has commands ready, and learns the offset with
+//! the result. This is the load of a search in a graph or a list on the GPU.
 //!
 //! **Memory.** Six parts, all registered with the driver: a page with the ring's words and
 //! completions; a page with [`ENTRIES`] entries; a control page (a description of all this for the
-//! device, the count of results, what a launch left); a page of commands; one of results; a buffer for
-//! each entry, registered with the ring. Each part of the ring is one page, for kernels that take no
-//! more. The ring holds the pages itself: what is in flight after a teardown never writes into
-//! memory that has another owner.
+//! device, the count of results, what a launch left); a page of commands; one of results; a buffer
+//! for each entry, registered with the ring. Each part of the ring is one page, for kernels that
+//! take no more. The ring holds the pages itself: what is in flight after a teardown never writes
+//! into memory that has another owner.
 //!
-//! **Order.** A command is three words, each with the low bits of its number, so that it is there as
-//! a whole or not at all. The device stores an entry, then the tail with release at system scope; the
-//! kernel's thread loads the tail with acquire. The other way the same: completion, then tail with
-//! release; the device loads with acquire before it looks at the completion and the bytes. Results
-//! for the host are stored before their count, again release and acquire. Each word has one writer.
+//! **Order.** A command is three words, each with the low bits of its number, so that it is there
+//! as a whole or not at all. The device stores an entry, then the tail with release at system
+//! scope; the kernel's thread loads the tail with acquire. The other way the same: completion, then
+//! tail with release; the device loads with acquire before it looks at the completion and the
+//! bytes. Results for the host are stored before their count, again release and acquire. Each word
+//! has one writer.
 //!
-//! **Limits.** At most one command in flight for an entry, so at most [`ENTRIES`] I/Os. The ring has
-//! as many entries and twice as many completions, so neither can be full, also when the device takes
-//! none for a while. [`MAX_FILES`] files, 2^48 bytes in each.
+//! **Limits.** At most one command in flight for an entry, so at most [`ENTRIES`] I/Os. The ring
+//! has as many entries and twice as many completions, so neither can be full, also when the device
+//! takes none for a while. [`MAX_FILES`] files, 2^48 bytes in each.
 //!
 //! **Progress.** The operating system's thread sleeps after 50 ms without an entry, and the device
 //! can't wake it. The owner of a [`Ring`] does, in [`Ring::take`]: it looks at the flag while
@@ -36,10 +37,10 @@
 //! something else, I/Os may rest and none is lost.
 //!
 //! **The kernel's end.** It exits when it had nothing to do for `IDLE`, and after `LIFETIME` in any
-//! case, also with I/O in flight: what it knows of that is in device memory, and the next launch goes
-//! on with it. So whoever waits for the whole device waits no longer than that, and an I/O that never
-//! ends keeps no kernel alive. Where the driver reports a failure, nothing that was in flight has a
-//! result; the ring is emptied by the host, and goes on if the device does.
+//! case, also with I/O in flight: what it knows of that is in device memory, and the next launch
+//! goes on with it. So whoever waits for the whole device waits no longer than that, and an I/O
+//! that never ends keeps no kernel alive. Where the driver reports a failure, nothing that was in
+//! flight has a result; the ring is emptied by the host, and goes on if the device does.
 //!
 //! **Results.** Bytes moved, which may be fewer than wanted (the end of a file, or a signal), 0 at
 //! the end of a file, or an error number of the I/O. Nothing is retried here.
@@ -100,8 +101,8 @@ const STATE_LEN: usize = ENTRIES as usize * 32 + 16;
 /// Places in the control page, in bytes.
 const COUNT: usize = 512;
 const EXITED: usize = 640;
-/// Polls without a result before the driver is asked whether the kernel failed, and before a look at
-/// whether the operating system's thread sleeps.
+/// Polls without a result before the driver is asked whether the kernel failed, and before a look
+/// at whether the operating system's thread sleeps.
 const POLLS_PER_QUERY: u32 = 20_000;
 const POLLS_PER_WAKE: u32 = 16;
 /// How often, and with what pauses, the exit word is polled when the driver does not report whether
@@ -179,8 +180,8 @@ pub struct Outcome {
     pub offset: u64,
 }
 
-/// A ring, its buffers, and the kernel that uses it. One thread owns it; the context must be current
-/// there.
+/// A ring, its buffers, and the kernel that uses it. One thread owns it; the context must be
+/// current there.
 #[derive(Debug)]
 pub struct Ring {
     kernel: Kernel,
@@ -264,7 +265,8 @@ impl Ring {
         (self.pages.len() + self.buffers.len()) as u64
     }
 
-    /// The operating system's thread that serves the ring, by the kernel's number, where it is known.
+    /// The operating system's thread that serves the ring, by the kernel's number, where it is
+    /// known.
     #[must_use]
     pub fn thread(&self) -> Option<i32> {
         self.uring.thread()
@@ -293,13 +295,13 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// The driver refused to launch the kernel: the command is withdrawn. Or I/O of before a failure
-    /// has not ended.
+    /// The driver refused to launch the kernel: the command is withdrawn. Or I/O of before a
+    /// failure has not ended.
     ///
     /// # Panics
     ///
-    /// An entry that is not there, a block that is empty or does not fit its buffer, a file's number
-    /// or byte beyond the limits.
+    /// An entry that is not there, a block that is empty or does not fit its buffer, a file's
+    /// number or byte beyond the limits.
     ///
     /// # Safety
     ///
@@ -328,13 +330,13 @@ impl Ring {
         Ok(())
     }
 
-    /// Appends what has come to an end, in any order, and wakes the operating system's thread where it
-    /// sleeps. Never blocks.
+    /// Appends what has come to an end, in any order, and wakes the operating system's thread where
+    /// it sleeps. Never blocks.
     ///
     /// # Errors
     ///
-    /// The kernel failed, or could not be launched again, or the ring can't go on: nothing in flight
-    /// will have a result, and none is in flight any more.
+    /// The kernel failed, or could not be launched again, or the ring can't go on: nothing in
+    /// flight will have a result, and none is in flight any more.
     pub fn take(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), RingError> {
         if self.collect(outcomes) || self.in_flight() == 0 {
             self.polls = 0;

@@ -14,8 +14,8 @@
 //! **Waiting.** The thread polls results, which lie in host memory. It wakes a ring's thread that
 //! sleeps. **Short transfers** are continued by another command for the rest.
 //!
-//! **Chains** ([`InitiatedSide::chain`]): each ring has one I/O in flight, and the GPU decides by the
-//! bytes of one where the next is. Requests in flight are those that the GPU has ready.
+//! **Chains** ([`InitiatedSide::chain`]): each ring has one I/O in flight, and the GPU decides by
+//! the bytes of one where the next is. Requests in flight are those that the GPU has ready.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -76,8 +76,8 @@ pub struct InitiatedCounters {
 pub struct InitiatedSide {
     /// Rings, 1 to [`PathConfig::slots`]; what is outside is brought inside.
     pub rings: u32,
-    /// The blocks of a chain, where the requests are one: all in the first file, each of the chain's
-    /// length. A request names a block, and its completion has the one that was read.
+    /// The blocks of a chain, where the requests are one: all in the first file, each of the
+    /// chain's length. A request names a block, and its completion has the one that was read.
     pub chain: Option<Chain>,
     /// Their counts.
     pub counters: Arc<InitiatedCounters>,

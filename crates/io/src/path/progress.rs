@@ -45,7 +45,8 @@ impl Progress {
         }
     }
 
-    /// Notes where in its file an I/O for the rest of a slot's request was, if elsewhere than it said.
+    /// Notes where in its file an I/O for the rest of a slot's request was, if elsewhere than it
+    /// said.
     pub(super) fn found_at(&mut self, slot: u32, offset: u64) {
         let done = u64::from(self.done[slot as usize]);
         self.requests.move_to(slot, offset.saturating_sub(done));

@@ -182,19 +182,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("invalidate", what.into());
     }
     direct(requested, plan, alignment)?;
-    if let Some(rings) = plan.rings
-        && plan.depth.div_ceil(rings) > RING_ENTRIES
-    {
-        let what = format!(
-            "{} I/Os in flight on {rings} rings, and a ring has {RING_ENTRIES} entries; raise \
-             rings, or lower depth",
-            plan.depth
-        );
-        return wrong("rings", what);
-    }
-    if let Some(what) = not_a_chain(plan) {
-        return wrong("chain", what.to_owned());
-    }
+    rings(requested, plan)?;
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
         return wrong("inject", error.to_string());
     }
@@ -225,6 +213,24 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     times(requested, plan)?;
     // Samples are read as `workload::feed` has them, and recorded calls as they were.
     if plan.feed.is_some() || plan.replay.is_some() { Ok(()) } else { sequences(requested, plan) }
+}
+
+/// The rings of path `initiated`, and the chain that its blocks may be.
+fn rings(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+    if let Some(rings) = plan.rings
+        && plan.depth.div_ceil(rings) > RING_ENTRIES
+    {
+        let what = format!(
+            "{} I/Os in flight on {rings} rings, and a ring has {RING_ENTRIES} entries; raise \
+             rings, or lower depth",
+            plan.depth
+        );
+        return Err(PlanError::usage(requested, "rings", what));
+    }
+    match not_a_chain(plan) {
+        Some(what) => Err(PlanError::usage(requested, "chain", what)),
+        None => Ok(()),
+    }
 }
 
 /// Why the blocks can't be a chain.

@@ -1,21 +1,21 @@
-//! `gpuio_initiated(description, state, first, completed, launch, idle, lifetime)`: starts the I/O of
-//! files by itself, through an io_uring ring in memory of the program.
+//! `gpuio_initiated(description, state, first, completed, launch, idle, lifetime)`: starts the I/O
+//! of files by itself, through an io_uring ring in memory of the program.
 //!
 //! The description has 20 words, each an address or a number: the ring's tail of entries, head and
 //! tail of completions, its entries and completions, the masks of both, the first buffer as the
 //! device and as the operating system know it, the length and the number of buffers; then the
 //! destination of entry 0, the bytes to the next one's, commands, results, the word that counts
-//! results, the two words that an exit writes; and the first byte, the blocks' length and the number
-//! of the blocks of a chain, which is none where that is 0.
+//! results, the two words that an exit writes; and the first byte, the blocks' length and the
+//! number of the blocks of a chain, which is none where that is 0.
 //!
 //! A command is three words with the low 16 bits of its number on top: length (0 ends the kernel),
-//! entry in bits 32 to 37, direction in bit 38 (1: a write); the byte in the file; the first byte in
-//! the buffer, the file's number in bits 32 to 47. A result is two: entry and bytes moved or a
+//! entry in bits 32 to 37, direction in bit 38 (1: a write); the byte in the file; the first byte
+//! in the buffer, the file's number in bits 32 to 47. A result is two: entry and bytes moved or a
 //! negative error number; time of the I/O and time of the copy, nanoseconds; a third is the byte in
 //! the file. In a chain one I/O is in flight, and the block that a command names is moved on by the
-//! first word of the block before, unless the command is for the rest of one. The kernel exits after
-//! `idle` nanoseconds with nothing in flight, and after `lifetime` in any case: `state` has what the
-//! next launch needs of I/O in flight, and behind that the chain's word.
+//! first word of the block before, unless the command is for the rest of one. The kernel exits
+//! after `idle` nanoseconds with nothing in flight, and after `lifetime` in any case: `state` has
+//! what the next launch needs of I/O in flight, and behind that the chain's word.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -99,7 +99,8 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
 }
 
 impl Ring<'_> {
-    /// Works on a word of 32 bits: of the description's address number `which`, and so many bytes on.
+    /// Works on a word of 32 bits: of the description's address number `which`, and so many bytes
+    /// on.
     fn half<T>(&self, which: usize, on: u64, work: impl FnOnce(&AtomicU32) -> T) -> Answer<T> {
         let at = self.words[which].wrapping_add(on);
         if !at.is_multiple_of(4) {

@@ -67,6 +67,7 @@ fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> JobPlan {
     load.depth = DEPTH;
     load.streams = STREAMS;
     load.gather_batch = None;
+    (load.rings, load.chain) = (None, false);
     load.gather_scatter = None;
     load.seed = 1;
     for worker in &mut load.workers {

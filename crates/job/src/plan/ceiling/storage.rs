@@ -75,6 +75,7 @@ fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> JobPlan {
     load.memory = MemoryKind::Malloc;
     load.streams = 0;
     load.gather_batch = None;
+    (load.rings, load.chain) = (None, false);
     load.gather_scatter = None;
     load.register_buffer = None;
     load.gpus = Vec::new();

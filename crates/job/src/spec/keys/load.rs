@@ -141,9 +141,9 @@ pub(super) const KEYS: &[Key] = &[
                 aliases: &["iodepth"],
                 ..load(
                     "N",
-                    "I/Os in flight per thread [io_uring, libaio, path initiated: 32, or 8 for blocks \
-                     above 128k; other engines: 4 on a GPU path, else 1; paths gather \
-                     and mapped: by block size. --dry-run prints it]",
+                    "I/Os in flight per thread [io_uring, libaio, path initiated: 32, or 8 for \
+                     blocks above 128k; other engines: 4 on a GPU path, else 1; paths gather and \
+                     mapped: by block size. --dry-run prints it]",
                 )
             },
             workload("N", "I/Os in flight per reader thread, as in gpuio bench"),
@@ -258,8 +258,8 @@ pub(super) const KEYS: &[Key] = &[
     key("chain", Native, switch!(chain), "")
         .flags(&[load(
             "",
-            "On path initiated: the bytes of each block decide on the GPU which block is read next, \
-             so one at a time on each ring; the depth is what the GPU has ready",
+            "On path initiated: the bytes of each block decide on the GPU which block is read \
+             next, so one at a time on each ring; the depth is what the GPU has ready",
         )])
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| {

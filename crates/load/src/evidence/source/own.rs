@@ -65,8 +65,8 @@ fn observe(one: &JobFlow<'_>) -> Observation {
 fn of_rings(found: &InitiatedResult, legs: Observed, why: &str) -> (Observed, String) {
     let InitiatedResult { entries, commands, rings } = *found;
     let words = format!(
-        "the GPU started {entries} of {commands} I/Os (entries that the kernel completed in {rings} \
-         rings, which nothing else writes); {why}"
+        "the GPU started {entries} of {commands} I/Os (entries that the kernel completed in \
+         {rings} rings, which nothing else writes); {why}"
     );
     let observed = match legs {
         Observed::Legs { gpu, .. } if entries < commands => Observed::Legs { host: false, gpu },
