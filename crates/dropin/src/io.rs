@@ -223,7 +223,8 @@ impl Library {
         result: &Result<(usize, Option<RouteBytes>), Failure>,
         forwarded: bool,
     ) {
-        let location = request.file_offset.unsigned_abs() | request.len as u64;
+        // Both are aligned where no low bit of either is set.
+        let offset_or_len = request.file_offset.unsigned_abs() | request.len as u64;
         let ended_ns = gpuio_watch::page::monotonic_ns();
         let done = CompletedCall {
             op: request.op,
@@ -231,7 +232,7 @@ impl Library {
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
             latency_ns: ended_ns.saturating_sub(began_ns),
             ended_ns,
-            unaligned: !location.is_multiple_of(ALIGNMENT),
+            unaligned: !offset_or_len.is_multiple_of(ALIGNMENT),
             forwarded,
         };
         self.stats.count(&done);
