@@ -18,12 +18,12 @@ use crate::handles::HeldHandle;
 use crate::io::{Checked, Registered, failure};
 use crate::library::{self, Library};
 use crate::recorder::{self, Origin};
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 use crate::stats::CountedOp;
 
 /// A batch of a program.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct ProgramBatch {
     inner: gpuio_transfer::Batch,
     state: Mutex<State>,
 }
@@ -41,7 +41,7 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     cookie: u64,
-    request: CallRequest,
+    request: UncheckedRequest,
     gpu: Option<u32>,
     began_ns: u64,
     origin: Origin,
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-impl Batch {
+impl ProgramBatch {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +144,7 @@ impl Library {
             Err(INVALID_VALUE.into())
         } else {
             let (inner, state) = (transfer.batch(capacity), Mutex::default());
-            let batch = Arc::new(Batch { inner, state });
+            let batch = Arc::new(ProgramBatch { inner, state });
             let mut state = self.lock();
             state.living.retain(|batch| batch.strong_count() > 0);
             state.living.push(Arc::downgrade(&batch));
@@ -154,7 +154,7 @@ impl Library {
         result
     }
 
-    fn batch(&self, handle: BatchHandle) -> Result<Arc<Batch>, Failure> {
+    fn batch(&self, handle: BatchHandle) -> Result<Arc<ProgramBatch>, Failure> {
         let batch = self.batches.hold(handle).ok_or(Failure::from(INVALID_VALUE))?;
         Ok(Arc::clone(&batch))
     }
@@ -281,7 +281,7 @@ impl Library {
 
     /// Collects completions before they are fetched, so that files are released.
     pub(crate) fn collect_completed(&self) {
-        let living: Vec<Arc<Batch>> =
+        let living: Vec<Arc<ProgramBatch>> =
             self.lock().living.iter().filter_map(std::sync::Weak::upgrade).collect();
         living.iter().for_each(|batch| batch.collect_completed(self));
     }
@@ -317,7 +317,7 @@ impl Library {
 
 fn accept(
     cookie: u64,
-    request: CallRequest,
+    request: UncheckedRequest,
     checked: &Checked,
     (held, file): (HeldHandle<'static, Registered>, File),
     (began_ns, origin): (u64, Origin),
@@ -329,8 +329,8 @@ fn accept(
 }
 
 impl BatchEntry {
-    fn request(&self) -> CallRequest {
-        CallRequest {
+    fn request(&self) -> UncheckedRequest {
+        UncheckedRequest {
             op: if self.opcode == OPCODE_READ { Op::Read } else { Op::Write },
             base: self.base,
             len: self.len,

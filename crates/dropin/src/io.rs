@@ -22,7 +22,7 @@ use crate::library::{CUDA_NOT_INITIALIZED, Library};
 use crate::live_page;
 use crate::log::{self, Level};
 use crate::recorder::{self, Origin};
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 use crate::stats::{CompletedCall, CountedOp};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
@@ -152,7 +152,7 @@ impl Library {
         &self,
         transfer: &Transfer,
         file: &Registered,
-        request: &CallRequest,
+        request: &UncheckedRequest,
         near: Option<MemoryLocation>,
     ) -> Result<Checked, Failure> {
         let invalid = |_| Failure::from(INVALID_VALUE);
@@ -186,7 +186,7 @@ impl Library {
     pub(crate) unsafe fn transfer(
         &self,
         handle: Handle,
-        request: CallRequest,
+        request: UncheckedRequest,
     ) -> Result<usize, Failure> {
         let transfer = self.ensure_open()?;
         let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
@@ -217,7 +217,7 @@ impl Library {
     /// Counts a completed transfer, and records it where that is requested.
     pub(crate) fn record(
         &self,
-        request: &CallRequest,
+        request: &UncheckedRequest,
         origin: Origin,
         (began_ns, gpu): (u64, Option<u32>),
         result: &Result<(usize, Option<RouteBytes>), Failure>,
@@ -264,7 +264,7 @@ impl Library {
 unsafe fn run(
     transfer: &Transfer,
     file: &File,
-    request: &CallRequest,
+    request: &UncheckedRequest,
     checked: &Checked,
 ) -> Result<Transferred, Failure> {
     let Checked { location, address, offset } = *checked;
@@ -281,7 +281,7 @@ unsafe fn run(
 unsafe fn transfer_by_nvidia(
     transfer: &Transfer,
     (file, nvidia_file): (&File, &NvidiaFile),
-    request: &CallRequest,
+    request: &UncheckedRequest,
     checked: &Checked,
 ) -> Result<(usize, Option<RouteBytes>), Failure> {
     // SAFETY: the caller's promise.
@@ -290,7 +290,7 @@ unsafe fn transfer_by_nvidia(
         return Ok((done, None));
     };
     let done_bytes = done as u64;
-    let rest = CallRequest { len: request.len - done, ..*request };
+    let rest = UncheckedRequest { len: request.len - done, ..*request };
     let Checked { location, address, offset } = *checked;
     let (address, offset) = (address.saturating_add(done_bytes), offset.saturating_add(done_bytes));
     let left = Checked { location, address, offset };

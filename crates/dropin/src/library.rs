@@ -11,7 +11,7 @@ use gpuio_gpu::{Absent, DeviceFacts, Driver};
 use gpuio_host::input;
 use gpuio_transfer::{BypassCache, Settings, Transfer};
 
-use crate::batches::Batch;
+use crate::batches::ProgramBatch;
 use crate::buffers::{Buffer, Buffers, MapGuard};
 use crate::code::{DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED, Failure};
 use crate::config::{Config, Sources, Staged, table};
@@ -37,7 +37,7 @@ pub(crate) struct Library {
     transfer: OnceLock<Transfer>,
     gpus: OnceLock<Gpus>,
     pub(crate) files: Table<Registered>,
-    pub(crate) batches: Table<Arc<Batch>>,
+    pub(crate) batches: Table<Arc<ProgramBatch>>,
     pub(crate) buffers: Buffers,
     pub(crate) stats: Stats,
 }
@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) stream_numbers: BTreeMap<(usize, usize), u32>,
     pub(crate) free_batches: Free,
     /// Batches that may have entries in flight.
-    pub(crate) living: Vec<Weak<Batch>>,
+    pub(crate) living: Vec<Weak<ProgramBatch>>,
 }
 
 thread_local! {

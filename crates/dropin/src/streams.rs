@@ -5,12 +5,12 @@ use std::ffi::c_uint;
 use gpuio_base::trace::Within;
 use gpuio_transfer::{OnCompletion, Op, Param, Params, RawStream, Transferred};
 
-use crate::abi::{self, Handle};
+use crate::abi::{Handle, StreamHandle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
 use crate::io::{Registered, failure, location_failure};
 use crate::library::{self, Library, State};
 use crate::recorder::{self, Origin};
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 use crate::sync::thread_number;
 
 /// Flags of a registered stream: which parameters are read at the call, not when the stream reaches
@@ -93,7 +93,7 @@ const PER_THREAD: usize = 2;
 
 impl State {
     /// The number of a stream in a trace.
-    fn stream_number(&mut self, stream: abi::RawStream) -> u32 {
+    fn stream_number(&mut self, stream: StreamHandle) -> u32 {
         let thread = if stream.addr() == PER_THREAD { thread_number() } else { 0 };
         let next = u32::try_from(self.stream_numbers.len()).unwrap_or(u32::MAX);
         *self.stream_numbers.entry((stream.addr(), thread)).or_insert(next)
@@ -104,7 +104,7 @@ impl Library {
     /// Records a stream's flags.
     pub(crate) fn register_stream(
         &self,
-        stream: abi::RawStream,
+        stream: StreamHandle,
         flags: c_uint,
     ) -> Result<(), Failure> {
         self.ensure_open()?;
@@ -121,7 +121,7 @@ impl Library {
     }
 
     /// Removes it.
-    pub(crate) fn deregister_stream(&self, stream: abi::RawStream) -> Result<(), Failure> {
+    pub(crate) fn deregister_stream(&self, stream: StreamHandle) -> Result<(), Failure> {
         let known = self.lock().streams.remove(&stream.addr()).is_some();
         if known || stream.is_null() { Ok(()) } else { Err(INVALID_VALUE.into()) }
     }
@@ -136,7 +136,7 @@ impl Library {
         handle: Handle,
         (op, base): (Op, u64),
         pointers: Pointers,
-        stream: abi::RawStream,
+        stream: StreamHandle,
     ) -> Result<(), Failure> {
         if pointers.has_null() || base == 0 {
             return Err(INVALID_VALUE.into());
@@ -159,7 +159,7 @@ impl Library {
             let result = outcome.map_err(|fault| failure(&fault));
             done.store(&result);
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
-            let request = CallRequest { op, base, len: read.size, file_offset, buffer_offset };
+            let request = UncheckedRequest { op, base, len: read.size, file_offset, buffer_offset };
             let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
             library::get().record(&request, origin, (began_ns, gpu), &moved, false);
         });
