@@ -23,7 +23,7 @@
 pub mod clean;
 mod content;
 mod directory;
-mod failure;
+mod error;
 mod fill;
 pub mod held;
 pub mod leftover;
@@ -42,7 +42,7 @@ mod tests;
 use gpuio_host::statx::Stamp;
 
 pub use content::Looks;
-pub use failure::MakeError;
+pub use error::MakeError;
 pub use gpuio_guard::outfile::Identity;
 pub use refusal::Refusal;
 

@@ -147,7 +147,7 @@ impl State {
         };
         if outside {
             let CallRequest { offset, len, file, .. } = request;
-            let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
+            let failed = crate::fault::FileFault { call, errno: libc::EINVAL, offset, len };
             return Err(file.0.fault(failed));
         }
         request.len = request.len.min(room);

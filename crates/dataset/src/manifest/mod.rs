@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{self, Looks};
 use super::held::{DirEntry, Held};
-use super::look::Absent;
+use super::look::AbsentFiles;
 use super::ranges::{covers, joined};
 use super::{Identity, identity_of};
 pub use error::ManifestError;
@@ -234,7 +234,7 @@ pub struct Lists<'a> {
     /// The kernel's uses of files, and mounts.
     pub(super) tables: Tables,
     /// The common facts of the absent files of each directory, by its path as it is written.
-    pub(super) absent: BTreeMap<PathBuf, Absent>,
+    pub(super) absent: BTreeMap<PathBuf, AbsentFiles>,
     /// Block devices, by `st_rdev`, that this run holds exclusively.
     pub(super) claimed: Vec<u64>,
     /// Who is notified of looks at what files hold.

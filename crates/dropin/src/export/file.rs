@@ -7,7 +7,7 @@ use gpuio_transfer::Op;
 use super::export;
 use crate::abi::{CufileError, Descriptor, Handle, IoVec, OPAQUE_FD};
 use crate::call::{as_count, as_error, run_void};
-use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
+use crate::code::{CallError, INVALID_VALUE, IO_NOT_SUPPORTED};
 use crate::library;
 use crate::request::UncheckedRequest;
 
@@ -120,7 +120,7 @@ unsafe fn vectors(
         let mut done: usize = 0;
         for IoVec { base, len } in vectors.iter().filter(|vector| vector.len > 0) {
             let further = i64::try_from(done).ok().and_then(|done| file_offset.checked_add(done));
-            let file_offset = further.ok_or(Failure::from(INVALID_VALUE))?;
+            let file_offset = further.ok_or(CallError::from(INVALID_VALUE))?;
             let (base, len) = (*base, *len);
             let request = UncheckedRequest { op, base, len, file_offset, buffer_offset: 0 };
             // SAFETY: the caller's promise.
