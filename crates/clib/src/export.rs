@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use gpuio_transfer::{FileMapping, MappingState};
 
-use crate::failure::{self, Failure, run};
+use crate::error::{self, CallError, run};
 use crate::process::{file, gpu, path, transfer, which};
 
 /// `GPUIO_MAP_SURE` and `GPUIO_MAP_WANTED`.
@@ -17,15 +17,17 @@ const _: fn() = || {
     needs::<FileMapping>();
 };
 
-fn open(fd: c_int, offset: u64, length: u64, device: c_int) -> Result<FileMapping, Failure> {
+fn open(fd: c_int, offset: u64, length: u64, device: c_int) -> Result<FileMapping, CallError> {
     if length == 0 {
-        return Err(Failure::new(libc::EINVAL, "length is 0. Map one byte or more"));
+        return Err(CallError::new(libc::EINVAL, "length is 0. Map one byte or more"));
     }
     let end = offset.checked_add(length).ok_or_else(|| {
-        Failure::new(libc::EINVAL, "offset + length is above 2^64. Map a range inside the file")
+        CallError::new(libc::EINVAL, "offset + length is above 2^64. Map a range inside the file")
     })?;
     let (file, device) = (file(fd)?, gpu(device)?);
-    transfer().map(&file, offset..end, device).map_err(|error| Failure::of_mapping(&error, which()))
+    transfer()
+        .map(&file, offset..end, device)
+        .map_err(|error| CallError::of_mapping(&error, which()))
 }
 
 /// Maps a range of a file.
@@ -42,13 +44,13 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_map_open(
 ) -> c_int {
     run(|| {
         if map.is_null() {
-            return Err(Failure::null("gpuio_map_open", "map"));
+            return Err(CallError::null("gpuio_map_open", "map"));
         }
         // SAFETY: not null, and the caller's promise.
         unsafe { map.write(std::ptr::null_mut()) };
-        let opened = open(fd, offset, length, device).map_err(|failure| {
+        let opened = open(fd, offset, length, device).map_err(|error| {
             let file = path(fd);
-            failure.of(&format!(
+            error.of(&format!(
                 "gpuio_map_open of {length} bytes at {offset} of {file} for GPU {device}"
             ))
         })?;
@@ -88,7 +90,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_map_state(map: *const FileMapping) 
     match unsafe { map.as_ref() }.map(FileMapping::state) {
         Some(MappingState::Sure) => SURE,
         Some(MappingState::Wanted) => WANTED,
-        None => run(|| Err(Failure::null("gpuio_map_state", "map"))),
+        None => run(|| Err(CallError::null("gpuio_map_state", "map"))),
     }
 }
 
@@ -100,7 +102,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_map_state(map: *const FileMapping) 
 pub(crate) unsafe extern "C-unwind" fn gpuio_map_close(map: *mut FileMapping) -> c_int {
     run(|| {
         if map.is_null() {
-            return Err(Failure::null("gpuio_map_close", "map"));
+            return Err(CallError::null("gpuio_map_close", "map"));
         }
         // SAFETY: from `Box::into_raw` in `gpuio_map_open`, and closed once.
         let map = unsafe { Box::from_raw(map) };
@@ -109,7 +111,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_map_close(map: *mut FileMapping) ->
                 "gpuio_map_close: {error}. It is closed, but its pages may stay in memory until \
                  the process ends"
             );
-            Failure::new(libc::EIO, text)
+            CallError::new(libc::EIO, text)
         })
     })
 }
@@ -117,5 +119,5 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_map_close(map: *mut FileMapping) ->
 /// The last error of this thread.
 #[unsafe(no_mangle)]
 pub(crate) extern "C-unwind" fn gpuio_error() -> *const c_char {
-    failure::last()
+    error::last()
 }

@@ -12,14 +12,14 @@
 //! - `tensor`: tensors over such a memory, as DLPack has them.
 //! - `process`: the process's only `Transfer` (the variable `GPUIO_CUFILE_DRIVER` says with which
 //!   driver).
-//! - `failure`: what the functions return where they fail, and the thread's last error in words.
+//! - `error`: what the functions return where they fail, and the thread's last error in words.
 //!
 //! How one `gpuio_read` flows: `memory` opens the caller's descriptor with the transfer, asks it
 //! what memory the address is, and makes one call of it. The bytes moved, by route, go into the
 //! caller's `gpuio_bytes`. `gpuio_map_open` maps the range and hands out the mapping in a box, as
 //! an address that only these functions look into. A `gpuio_memory` is counted: the caller and each
 //! tensor have a share, and the last one frees it, on any thread. An error becomes an errno and
-//! words in `failure`.
+//! words in `error`.
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
 //! none; `transfer` starts some on demand, which stay until the process ends, so the object stays
@@ -28,8 +28,8 @@
 #![warn(missing_docs)]
 #![allow(unsafe_code)]
 
+mod error;
 mod export;
-mod failure;
 mod memory;
 mod process;
 mod safetensors;

@@ -8,7 +8,7 @@ use gpuio_gpu::{Context, DeviceBuf, MemoryKind, Stream};
 use gpuio_transfer::{Op, Transferred, uncancelled};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::failure::{Failure, run};
+use crate::error::{CallError, run};
 use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
 
 /// `GPUIO_HOST`: the device of host memory.
@@ -42,16 +42,16 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    fn new(len: usize) -> Result<Self, Failure> {
+    fn new(len: usize) -> Result<Self, CallError> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, access, flags) };
         let start = start.map_err(|error| {
             let text = format!("the kernel has no memory for {len} bytes: {error}");
-            Failure::new(libc::ENOMEM, text)
+            CallError::new(libc::ENOMEM, text)
         })?;
         let start = NonNull::new(start.cast()).ok_or_else(|| {
-            Failure::new(libc::ENOMEM, "the kernel mapped memory at address 0".to_owned())
+            CallError::new(libc::ENOMEM, "the kernel mapped memory at address 0".to_owned())
         })?;
         Ok(Self { start, len })
     }
@@ -65,9 +65,9 @@ impl Drop for Pages {
 }
 
 impl Memory {
-    fn new(device: c_int, length: u64) -> Result<Self, Failure> {
+    fn new(device: c_int, length: u64) -> Result<Self, CallError> {
         let len = usize::try_from(length)
-            .map_err(|_| Failure::new(libc::ENOMEM, "no address space holds so many bytes"))?;
+            .map_err(|_| CallError::new(libc::ENOMEM, "no address space holds so many bytes"))?;
         let bytes = if device == HOST {
             if len == 0 { Bytes::None } else { Bytes::Host(Pages::new(len)?) }
         } else {
@@ -76,7 +76,7 @@ impl Memory {
                 Bytes::None
             } else {
                 let buffer = DeviceBuf::alloc(&context, MemoryKind::Device, len)
-                    .map_err(|error| Failure::of_gpu(&error))?;
+                    .map_err(|error| CallError::of_gpu(&error))?;
                 Bytes::Gpu(buffer, context)
             }
         };
@@ -110,7 +110,7 @@ impl Memory {
     ///
     /// # Safety
     /// `to` is valid for the write of `len` bytes, which are in the memory from `offset` on.
-    unsafe fn copy_out(&self, offset: u64, to: *mut u8, len: usize) -> Result<(), Failure> {
+    unsafe fn copy_out(&self, offset: u64, to: *mut u8, len: usize) -> Result<(), CallError> {
         match &self.bytes {
             Bytes::None => Ok(()),
             Bytes::Host(pages) => {
@@ -129,7 +129,7 @@ impl Memory {
                     unsafe { stream.d2h(to, buffer.ptr().byte_add(offset), len) }?;
                     stream.sync()
                 });
-                copied.and_then(|done| done).map_err(|error| Failure::of_gpu(&error))
+                copied.and_then(|done| done).map_err(|error| CallError::of_gpu(&error))
             }
         }
     }
@@ -143,7 +143,7 @@ impl Memory {
 pub(crate) unsafe extern "C-unwind" fn gpuio_gpus(software: *mut c_int) -> c_int {
     let mut count = 0;
     let code = run(|| {
-        let driver = driver().map_err(|failure| failure.of("gpuio_gpus"))?;
+        let driver = driver().map_err(|error| error.of("gpuio_gpus"))?;
         count = c_int::try_from(driver.device_count()).unwrap_or(c_int::MAX);
         if !software.is_null() {
             // SAFETY: not null, and the caller's promise.
@@ -166,13 +166,13 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_memory_new(
 ) -> c_int {
     run(|| {
         if memory.is_null() {
-            return Err(Failure::null("gpuio_memory_new", "memory"));
+            return Err(CallError::null("gpuio_memory_new", "memory"));
         }
         // SAFETY: not null, and the caller's promise.
         unsafe { memory.write(std::ptr::null()) };
-        let made = Memory::new(device, length).map_err(|failure| {
+        let made = Memory::new(device, length).map_err(|error| {
             let on = if device == HOST { "the host".into() } else { format!("GPU {device}") };
-            failure.of(&format!("gpuio_memory_new of {length} bytes on {on}"))
+            error.of(&format!("gpuio_memory_new of {length} bytes on {on}"))
         })?;
         // SAFETY: as above.
         unsafe { memory.write(Arc::into_raw(Arc::new(made))) };
@@ -215,25 +215,25 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_memory_copy_out(
     run(|| {
         // SAFETY: the caller's promise.
         let memory = unsafe { memory.as_ref() }
-            .ok_or_else(|| Failure::null("gpuio_memory_copy_out", "memory"))?;
+            .ok_or_else(|| CallError::null("gpuio_memory_copy_out", "memory"))?;
         if to.is_null() && length > 0 {
-            return Err(Failure::null("gpuio_memory_copy_out", "to"));
+            return Err(CallError::null("gpuio_memory_copy_out", "to"));
         }
         let len = usize::try_from(length).ok().filter(|_| memory.holds(offset, length));
         let Some(len) = len else { return Err(outside(memory, offset, length)) };
         // SAFETY: the caller's promise, and inside the memory.
         unsafe { memory.copy_out(offset, to.cast(), len) }
-            .map_err(|failure| failure.of("gpuio_memory_copy_out"))
+            .map_err(|error| error.of("gpuio_memory_copy_out"))
     })
 }
 
 /// A range that leaves the memory.
-pub(crate) fn outside(memory: &Memory, offset: u64, length: u64) -> Failure {
+pub(crate) fn outside(memory: &Memory, offset: u64, length: u64) -> CallError {
     let text = format!(
         "{length} bytes at {offset} are not in a memory of {} bytes. Take a range inside it",
         memory.len()
     );
-    Failure::new(libc::EINVAL, text)
+    CallError::new(libc::EINVAL, text)
 }
 
 /// Gives up the caller's share.
@@ -283,22 +283,22 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_read(
     moved: *mut Moved,
 ) -> c_int {
     run(|| {
-        let named = |failure: Failure| {
+        let named = |error: CallError| {
             let what = format!("gpuio_read of {length} bytes at {offset} of {}", path(fd));
-            failure.of(&what)
+            error.of(&what)
         };
         if address.is_null() && length > 0 {
-            return Err(Failure::null("gpuio_read", "address"));
+            return Err(CallError::null("gpuio_read", "address"));
         }
         let len = usize::try_from(length)
-            .map_err(|_| named(Failure::new(libc::EINVAL, "no memory has so many bytes")))?;
+            .map_err(|_| named(CallError::new(libc::EINVAL, "no memory has so many bytes")))?;
         let file = file(fd).map_err(named)?;
         let address = address.expose_provenance() as u64;
         let location =
-            transfer().locate(address).map_err(|error| named(Failure::of_gpu(&error)))?;
+            transfer().locate(address).map_err(|error| named(CallError::of_gpu(&error)))?;
         // SAFETY: the caller's promise.
         let done = unsafe { transfer().call(Op::Read, &file, location, address, len, offset) };
-        let done = done.map_err(|fault| named(Failure::of_fault(&fault)))?;
+        let done = done.map_err(|fault| named(CallError::of_fault(&fault)))?;
         if !moved.is_null() {
             // SAFETY: not null, and the caller's promise.
             unsafe { moved.write(done.into()) };

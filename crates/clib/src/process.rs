@@ -7,7 +7,7 @@ use gpuio_gpu::{Context, Driver, Which};
 use gpuio_guard::objects::environment;
 use gpuio_transfer::{Fault, File, Settings, Transfer};
 
-use crate::failure::Failure;
+use crate::error::CallError;
 
 /// The driver's name, read from the environment once.
 pub(crate) fn which() -> &'static Which {
@@ -16,25 +16,25 @@ pub(crate) fn which() -> &'static Which {
 }
 
 /// The driver. One that does not load is tried again by the next call.
-pub(crate) fn driver() -> Result<&'static Driver, Failure> {
+pub(crate) fn driver() -> Result<&'static Driver, CallError> {
     static DRIVER: OnceLock<Driver> = OnceLock::new();
     if let Some(driver) = DRIVER.get() {
         return Ok(driver);
     }
     let loaded =
-        Driver::load(which()).map_err(|absent| Failure::new(libc::ENODEV, absent.to_string()))?;
+        Driver::load(which()).map_err(|absent| CallError::new(libc::ENODEV, absent.to_string()))?;
     Ok(DRIVER.get_or_init(|| loaded))
 }
 
 /// Refuses memory of a GPU in a child of the process that used the driver first (`fork(2)`).
-pub(crate) fn may_use_gpus() -> Result<(), Failure> {
-    if transfer().is_forked() { Err(Failure::of_fault(&Fault::Forked)) } else { Ok(()) }
+pub(crate) fn may_use_gpus() -> Result<(), CallError> {
+    if transfer().is_forked() { Err(CallError::of_fault(&Fault::Forked)) } else { Ok(()) }
 }
 
 /// The primary context of a GPU.
-pub(crate) fn context(device: u32) -> Result<Context, Failure> {
+pub(crate) fn context(device: u32) -> Result<Context, CallError> {
     may_use_gpus()?;
-    Context::new(driver()?, device).map_err(|error| Failure::of_gpu(&error))
+    Context::new(driver()?, device).map_err(|error| CallError::of_gpu(&error))
 }
 
 /// The transfer of this process.
@@ -55,9 +55,12 @@ pub(crate) fn transfer() -> &'static Transfer {
 }
 
 /// The file of a caller's descriptor, which is duplicated.
-pub(crate) fn file(fd: i32) -> Result<File, Failure> {
+pub(crate) fn file(fd: i32) -> Result<File, CallError> {
     if fd < 0 {
-        return Err(Failure::new(libc::EBADF, "no descriptor has a negative number: see open(2)"));
+        return Err(CallError::new(
+            libc::EBADF,
+            "no descriptor has a negative number: see open(2)",
+        ));
     }
     // SAFETY: the caller's descriptor, open during the call by the interface; a closed one is
     // refused by the kernel.
@@ -66,9 +69,10 @@ pub(crate) fn file(fd: i32) -> Result<File, Failure> {
 }
 
 /// The number of a GPU.
-pub(crate) fn gpu(device: i32) -> Result<u32, Failure> {
-    u32::try_from(device)
-        .map_err(|_| Failure::new(libc::ENODEV, "no GPU has a negative number. The first one is 0"))
+pub(crate) fn gpu(device: i32) -> Result<u32, CallError> {
+    u32::try_from(device).map_err(|_| {
+        CallError::new(libc::ENODEV, "no GPU has a negative number. The first one is 0")
+    })
 }
 
 /// The file of a descriptor, for messages.

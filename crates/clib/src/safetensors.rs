@@ -9,7 +9,7 @@ use gpuio_transfer::uncancelled;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::failure::{Failure, run};
+use crate::error::{CallError, run};
 use crate::process::path;
 
 /// `gpuio_text`: bytes of a text of an [`Owner`].
@@ -95,10 +95,10 @@ impl Owner {
     }
 }
 
-fn header(fd: c_int) -> Result<Header, Failure> {
+fn header(fd: c_int) -> Result<Header, CallError> {
     let call = |error: Errno| {
         let errno = if error == Errno::BADF { libc::EBADF } else { libc::EIO };
-        Failure::new(errno, format!("it can't be read: {}", io::Error::from(error)))
+        CallError::new(errno, format!("it can't be read: {}", io::Error::from(error)))
     };
     if fd < 0 {
         return Err(call(Errno::BADF));
@@ -108,14 +108,14 @@ fn header(fd: c_int) -> Result<Header, Failure> {
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let found = rustix::fs::fstat(fd).map_err(call)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Failure::new(
+        return Err(CallError::new(
             libc::EINVAL,
             "it is no regular file. Name a file of safetensors",
         ));
     }
     let read_at = |bytes: &mut [u8], at| rustix::io::pread(fd, bytes, at).map_err(io::Error::from);
     read(u64::try_from(found.st_size).unwrap_or(0), read_at).map_err(|error| match error {
-        ReadError::Wrong(wrong) => Failure::new(libc::EBADMSG, wrong.to_string()),
+        ReadError::Wrong(wrong) => CallError::new(libc::EBADMSG, wrong.to_string()),
         ReadError::Io(error) => call(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
     })
 }
@@ -131,11 +131,11 @@ pub(crate) unsafe extern "C" fn gpuio_safetensors_open(
 ) -> c_int {
     run(|| {
         if opened.is_null() {
-            return Err(Failure::null("gpuio_safetensors_open", "header"));
+            return Err(CallError::null("gpuio_safetensors_open", "header"));
         }
         // SAFETY: not null, and the caller's promise.
         unsafe { opened.write(std::ptr::null()) };
-        let header = header(fd).map_err(|failure| failure.of(&path(fd)))?;
+        let header = header(fd).map_err(|error| error.of(&path(fd)))?;
         let owner = Box::into_raw(Box::new(Owner::new(header)));
         // SAFETY: as above.
         unsafe { opened.write(owner.cast_const().cast()) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gpuio_transfer::uncancelled;
 
-use crate::failure::{Failure, run};
+use crate::error::{CallError, run};
 use crate::memory::{HOST, Memory, outside};
 
 /// `kDLCPU` and `kDLCUDA`.
@@ -90,13 +90,13 @@ fn tensor(
     offset: u64,
     (code, bits): (u8, u8),
     shape: &[i64],
-) -> Result<*mut Managed, Failure> {
+) -> Result<*mut Managed, CallError> {
     if bits == 0 || bits % 8 != 0 {
         let text = format!("an element of {bits} bits is not a number of bytes");
-        return Err(Failure::new(libc::EINVAL, text));
+        return Err(CallError::new(libc::EINVAL, text));
     }
     let (strides, elements) = strides(shape).ok_or_else(|| {
-        Failure::new(libc::EINVAL, format!("{shape:?} is not the shape of a tensor"))
+        CallError::new(libc::EINVAL, format!("{shape:?} is not the shape of a tensor"))
     })?;
     let bytes = elements.saturating_mul(u64::from(bits / 8));
     if !memory.holds(offset, bytes) {
@@ -145,20 +145,20 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_tensor_new(
 ) -> c_int {
     run(|| {
         if made.is_null() {
-            return Err(Failure::null("gpuio_tensor_new", "tensor"));
+            return Err(CallError::null("gpuio_tensor_new", "tensor"));
         }
         // SAFETY: not null, and the caller's promise.
         unsafe { made.write(std::ptr::null_mut()) };
         if memory.is_null() {
-            return Err(Failure::null("gpuio_tensor_new", "memory"));
+            return Err(CallError::null("gpuio_tensor_new", "memory"));
         }
         let count = usize::try_from(dimensions).ok().filter(|count| *count <= DIMENSIONS);
         let Some(count) = count else {
             let text = format!("gpuio_tensor_new: {dimensions} dimensions. 0 to 64 are possible");
-            return Err(Failure::new(libc::EINVAL, text));
+            return Err(CallError::new(libc::EINVAL, text));
         };
         if shape.is_null() && count > 0 {
-            return Err(Failure::null("gpuio_tensor_new", "shape"));
+            return Err(CallError::null("gpuio_tensor_new", "shape"));
         }
         let shape = if count == 0 {
             &[][..]
@@ -171,7 +171,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_tensor_new(
         // SAFETY: the share that was just taken.
         let memory = unsafe { Arc::from_raw(memory) };
         let tensor = tensor(&memory, offset, (code, bits), shape)
-            .map_err(|failure| failure.of("gpuio_tensor_new"))?;
+            .map_err(|error| error.of("gpuio_tensor_new"))?;
         // SAFETY: as above.
         unsafe { made.write(tensor) };
         Ok(())

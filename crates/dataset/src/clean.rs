@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gpuio_guard::outfile::Removed;
 use thiserror::Error;
 
-use super::failure::meaning;
+use super::error::meaning;
 use super::make::Made;
 use super::manifest::{self, ManifestError};
 

@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Progress;
-use super::failure::MakeError;
+use super::error::MakeError;
 
 /// Bytes per write: large enough for any device's full rate, a multiple of every alignment.
 pub(super) const BLOCK: u64 = 4 << 20;

@@ -28,7 +28,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::Identity;
+use super::{Identity, identity_of};
 
 /// A name in a directory that is held open.
 #[derive(Debug, Clone)]
@@ -75,9 +75,8 @@ impl DirEntry {
 
     /// Takes the file away, if it is this one, from the directory that is held.
     pub(super) fn remove(&self, which: Identity) -> io::Result<Removed> {
-        let Identity { dev, ino } = which;
         let dir = gpuio_guard::outfile::Directory::of_open(&*self.dir, self.dir.path())?;
-        dir.remove(&self.name, gpuio_guard::outfile::Identity { dev, ino })
+        dir.remove(&self.name, which)
     }
 }
 
@@ -115,7 +114,7 @@ impl Held {
 
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity::of_stamp(&self.stamp)
+        identity_of(&self.stamp)
     }
 
     /// Where it was when it was checked, links followed.

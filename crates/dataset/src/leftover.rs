@@ -45,8 +45,7 @@ pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
     for file in directory.names().unwrap_or_default() {
         let path = real.join(&file);
         let Some(identity) = ours(&mut lists, &path, root) else { continue };
-        let own = gpuio_guard::outfile::Identity { dev: identity.dev, ino: identity.ino };
-        match directory.remove(&file, own) {
+        match directory.remove(&file, identity) {
             Ok(Removed::Gone) => gone.push((path, identity)),
             Ok(Removed::Kept(kept)) => {
                 lines.push(format!("{}: another file has the name, and stays", kept.display()));
@@ -77,8 +76,7 @@ pub fn remove_empty(parent: &Directory, name: &OsStr) {
             // One that stays is checked by the next run.
             let removed = directory.remove(&file, found.identity);
             if removed.is_ok_and(|removed| removed == Removed::Gone) {
-                let gpuio_guard::outfile::Identity { dev, ino } = found.identity;
-                gone.push((real.join(&file), Identity { dev, ino }));
+                gone.push((real.join(&file), found.identity));
             }
         }
     }

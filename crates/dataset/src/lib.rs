@@ -23,7 +23,7 @@
 pub mod clean;
 mod content;
 mod directory;
-mod failure;
+mod error;
 mod fill;
 pub mod held;
 pub mod leftover;
@@ -42,24 +42,14 @@ mod tests;
 use gpuio_host::statx::Stamp;
 
 pub use content::Looks;
-pub use failure::MakeError;
+pub use error::MakeError;
+pub use gpuio_guard::outfile::Identity;
 pub use refusal::Refusal;
 
-/// Which file a name stood for: `st_dev` and `st_ino` of stat(2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
-    /// Device that holds the file.
-    pub dev: u64,
-    /// Inode number on that device.
-    pub ino: u64,
-}
-
-impl Identity {
-    /// The identity of a file that was looked at.
-    #[must_use]
-    pub fn of_stamp(found: &Stamp) -> Identity {
-        Identity { dev: found.dev, ino: found.ino }
-    }
+/// The identity of a file that was looked at.
+#[must_use]
+pub fn identity_of(found: &Stamp) -> Identity {
+    Identity { dev: found.dev, ino: found.ino }
 }
 
 /// Receives the number of bytes written. May be called from several threads at once.

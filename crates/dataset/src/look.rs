@@ -30,7 +30,7 @@ pub(super) enum Owner {
 
 /// The common facts of all absent files in one directory: nothing of it is found out twice.
 #[derive(Debug)]
-pub(crate) struct Absent {
+pub(crate) struct AbsentFiles {
     directory_exists: bool,
     /// The directory with its links followed.
     resolved: Option<PathBuf>,
@@ -38,13 +38,13 @@ pub(crate) struct Absent {
     parent_can_be_made: bool,
 }
 
-impl Absent {
+impl AbsentFiles {
     /// From what was found out about the first of them. Below a `--directory` no link is followed,
     /// so that an absent file is no link that leads nowhere.
-    fn of(seen: &Seen, wanted: &Wanted) -> Option<Absent> {
+    fn of(seen: &Seen, wanted: &Wanted) -> Option<AbsentFiles> {
         let Found::Absent { parent_exists } = seen.facts.kind else { return None };
         let resolved = seen.facts.resolved.as_deref().map(Path::new);
-        (wanted.directory.is_some() && !seen.facts.symlink).then(|| Absent {
+        (wanted.directory.is_some() && !seen.facts.symlink).then(|| AbsentFiles {
             directory_exists: parent_exists,
             resolved: resolved.and_then(|at| Some(at.parent()?.to_owned())),
             dangers: seen.dangers.clone(),
@@ -147,7 +147,7 @@ pub(super) fn look(
         facts,
     };
     if let (Some(all), Ok(_), Some(directory)) =
-        (Absent::of(&seen, wanted), &seen.owner, wanted.path.parent())
+        (AbsentFiles::of(&seen, wanted), &seen.owner, wanted.path.parent())
     {
         lists.absent.insert(directory.to_owned(), all);
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use gpuio_record::GuardNote;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
-use super::failure::MakeError;
+use super::error::MakeError;
 use super::fill::Filling;
 use super::held::{Budget, DirEntry, Held};
 use super::manifest::{self, Holds, Known, Take};

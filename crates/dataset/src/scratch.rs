@@ -12,17 +12,17 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gpuio_guard::outfile::{Directory, Draft, Identity as Own, Removed};
+use gpuio_guard::outfile::{Directory, Draft, Identity, Removed};
 use gpuio_host::Root;
 use gpuio_record::JobPlan;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::MakeError;
 use super::content::Looks;
 use super::directory::directory_of;
 use super::leftover::ours;
 use super::manifest::{self, Lists};
-use super::{Identity, MakeError};
 
 const PREFIX: &str = ".gpuio-scratch-";
 /// Names of a thousand files take some 20 KB.
@@ -83,7 +83,7 @@ impl Owner {
     /// When the files are gone.
     pub fn remove(self) {
         // One that stays is found by the next run, and then names nothing that is there.
-        let _ = Own::of(&self.file).and_then(|own| self.directory.remove(&self.name, own));
+        let _ = Identity::of(&self.file).and_then(|own| self.directory.remove(&self.name, own));
     }
 }
 
@@ -173,7 +173,7 @@ fn dead(
     if let Err(error) = manifest::forget_named(&all.collect::<Vec<_>>()) {
         lines.push(error.to_string());
     }
-    let _ = Own::of(&file).and_then(|own| directory.remove(name, own));
+    let _ = Identity::of(&file).and_then(|own| directory.remove(name, own));
     if says.made_directory
         && let (Some(parent), Some(name)) = (real.parent(), real.file_name())
         && let Ok(parent) = Directory::open(parent)
@@ -200,12 +200,11 @@ fn take_away(directory: &Directory, path: &Path, lists: &mut Lists<'_>, root: &R
     // One that is empty was made and not listed yet, and holds nothing that could be lost.
     let empty = found.is_regular() && found.size == 0;
     let known = ours(lists, path, root);
-    let identity = known
-        .or_else(|| empty.then_some(Identity { dev: found.identity.dev, ino: found.identity.ino }));
+    let identity = known.or_else(|| empty.then_some(found.identity));
     let Some(identity) = identity else {
         return Taken::Stays("what is in it now is not gpuio's".to_owned());
     };
-    match directory.remove(name, Own { dev: identity.dev, ino: identity.ino }) {
+    match directory.remove(name, identity) {
         Ok(Removed::Gone) => Taken::Gone(identity),
         Ok(Removed::Kept(_)) => Taken::Stays("another file took its name just now".to_owned()),
         Err(error) => Taken::Stays(error.to_string()),

@@ -21,7 +21,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::directory::{directory_of, existing};
-use super::failure::MakeError;
+use super::error::MakeError;
 use super::fill::{BLOCK, Filling};
 use super::held::{Budget, Held};
 use super::look;

@@ -12,7 +12,7 @@ pub(crate) type Handle = *mut c_void;
 /// `CUfileBatchHandle_t`.
 pub(crate) type BatchHandle = *mut c_void;
 /// `CUstream` of the CUDA driver.
-pub(crate) type RawStream = *mut c_void;
+pub(crate) type StreamHandle = *mut c_void;
 
 /// `CUfileError_t`: cuFile's code and, only with 5011, the CUDA driver's. By value, in one
 /// register.

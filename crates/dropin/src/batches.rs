@@ -12,18 +12,18 @@ use crate::abi::{
     BatchEntry, BatchEvent, BatchHandle, Handle, MODE_BATCH, OPCODE_READ, OPCODE_WRITE,
     STATUS_CANCELED, STATUS_COMPLETE, STATUS_FAILED,
 };
-use crate::code::{BATCH_FULL, Failure, HANDLE_NOT_REGISTERED, INVALID_VALUE};
+use crate::code::{BATCH_FULL, CallError, HANDLE_NOT_REGISTERED, INVALID_VALUE};
 use crate::config::table;
 use crate::handles::HeldHandle;
-use crate::io::{Checked, Registered, failure};
+use crate::io::{Checked, Registered, call_error};
 use crate::library::{self, Library};
 use crate::recorder::{self, Origin};
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 use crate::stats::CountedOp;
 
 /// A batch of a program.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct ProgramBatch {
     inner: gpuio_transfer::Batch,
     state: Mutex<State>,
 }
@@ -41,7 +41,7 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     cookie: u64,
-    request: CallRequest,
+    request: UncheckedRequest,
     gpu: Option<u32>,
     began_ns: u64,
     origin: Origin,
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-impl Batch {
+impl ProgramBatch {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,7 +109,7 @@ impl Batch {
 
 /// Counts a completed entry, releases its file and makes its event.
 fn finish(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
-    let result = event.outcome.as_ref().map_err(failure);
+    let result = event.outcome.as_ref().map_err(call_error);
     let status = match &event.outcome {
         Ok(_) => STATUS_COMPLETE,
         Err(Fault::Cancelled) => STATUS_CANCELED,
@@ -123,9 +123,9 @@ fn finish(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
     batch_event(cookie, status, moved.map(|(bytes, _)| bytes))
 }
 
-fn batch_event(cookie: u64, status: c_int, result: Result<usize, Failure>) -> BatchEvent {
+fn batch_event(cookie: u64, status: c_int, result: Result<usize, CallError>) -> BatchEvent {
     // No range of memory is longer than isize::MAX.
-    let result = result.map_or_else(Failure::negative, usize::cast_signed);
+    let result = result.map_or_else(CallError::negative, usize::cast_signed);
     BatchEvent { cookie, status, result }
 }
 
@@ -137,25 +137,25 @@ struct Accepted {
 
 impl Library {
     /// Makes a batch for so many entries at a time, 1 to `properties.io_batchsize`.
-    pub(crate) fn set_up(&self, capacity: u32) -> Result<BatchHandle, Failure> {
+    pub(crate) fn set_up(&self, capacity: u32) -> Result<BatchHandle, CallError> {
         let transfer = self.ensure_open()?;
         let most = self.config(|config| config.sizes[table::BATCH]);
         let result = if capacity == 0 || capacity as usize > most {
             Err(INVALID_VALUE.into())
         } else {
             let (inner, state) = (transfer.batch(capacity), Mutex::default());
-            let batch = Arc::new(Batch { inner, state });
+            let batch = Arc::new(ProgramBatch { inner, state });
             let mut state = self.lock();
             state.living.retain(|batch| batch.strong_count() > 0);
             state.living.push(Arc::downgrade(&batch));
-            self.batches.open(&mut state.free_batches, batch).ok_or(Failure::from(INVALID_VALUE))
+            self.batches.open(&mut state.free_batches, batch).ok_or(CallError::from(INVALID_VALUE))
         };
         self.stats.operations(CountedOp::BatchSetup, result.is_ok(), 1);
         result
     }
 
-    fn batch(&self, handle: BatchHandle) -> Result<Arc<Batch>, Failure> {
-        let batch = self.batches.hold(handle).ok_or(Failure::from(INVALID_VALUE))?;
+    fn batch(&self, handle: BatchHandle) -> Result<Arc<ProgramBatch>, CallError> {
+        let batch = self.batches.hold(handle).ok_or(CallError::from(INVALID_VALUE))?;
         Ok(Arc::clone(&batch))
     }
 
@@ -168,7 +168,7 @@ impl Library {
         &self,
         handle: BatchHandle,
         entries: &[BatchEntry],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallError> {
         // SAFETY: the caller's promise.
         let result = unsafe { self.submit_all(handle, entries) };
         self.stats.operations(CountedOp::BatchSubmit, result.is_ok(), 1);
@@ -181,7 +181,7 @@ impl Library {
         &self,
         handle: BatchHandle,
         entries: &[BatchEntry],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallError> {
         let transfer = self.ensure_open()?;
         let batch = self.batch(handle)?;
         let known = |entry: &BatchEntry| {
@@ -191,8 +191,9 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let library = library::get();
-        let hold =
-            |handle: Handle| library.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED));
+        let hold = |handle: Handle| {
+            library.files.hold(handle).ok_or(CallError::from(HANDLE_NOT_REGISTERED))
+        };
         let files: Vec<_> =
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
         let began_ns = gpuio_watch::page::monotonic_ns();
@@ -219,7 +220,7 @@ impl Library {
                     let began = (began_ns, origin);
                     accepted.push(accept(cookie, request, &checked, (held, file), began));
                 }
-                Err(failure) => ready.push(batch_event(cookie, STATUS_FAILED, Err(failure))),
+                Err(error) => ready.push(batch_event(cookie, STATUS_FAILED, Err(error))),
             }
         }
         let mut state = batch.lock();
@@ -251,7 +252,7 @@ impl Library {
         least: u32,
         most: u32,
         timeout: Option<Duration>,
-    ) -> Result<Vec<BatchEvent>, Failure> {
+    ) -> Result<Vec<BatchEvent>, CallError> {
         let batch = self.batch(handle)?;
         if least > most {
             return Err(INVALID_VALUE.into());
@@ -281,13 +282,13 @@ impl Library {
 
     /// Collects completions before they are fetched, so that files are released.
     pub(crate) fn collect_completed(&self) {
-        let living: Vec<Arc<Batch>> =
+        let living: Vec<Arc<ProgramBatch>> =
             self.lock().living.iter().filter_map(std::sync::Weak::upgrade).collect();
         living.iter().for_each(|batch| batch.collect_completed(self));
     }
 
     /// Cancels entries that have not begun; their events follow.
-    pub(crate) fn cancel(&self, handle: BatchHandle) -> Result<(), Failure> {
+    pub(crate) fn cancel(&self, handle: BatchHandle) -> Result<(), CallError> {
         let result = self.batch(handle).map(|batch| batch.inner.cancel());
         self.stats.operations(CountedOp::BatchCancel, result.is_ok(), 1);
         result
@@ -317,7 +318,7 @@ impl Library {
 
 fn accept(
     cookie: u64,
-    request: CallRequest,
+    request: UncheckedRequest,
     checked: &Checked,
     (held, file): (HeldHandle<'static, Registered>, File),
     (began_ns, origin): (u64, Origin),
@@ -329,8 +330,8 @@ fn accept(
 }
 
 impl BatchEntry {
-    fn request(&self) -> CallRequest {
-        CallRequest {
+    fn request(&self) -> UncheckedRequest {
+        UncheckedRequest {
             op: if self.opcode == OPCODE_READ { Op::Read } else { Op::Write },
             base: self.base,
             len: self.len,

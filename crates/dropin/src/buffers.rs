@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gpuio_transfer::MemoryLocation;
 
 use crate::code::{
-    Failure, INVALID_MAPPING_RANGE, MEMORY_ALREADY_REGISTERED, MEMORY_NOT_REGISTERED,
+    CallError, INVALID_MAPPING_RANGE, MEMORY_ALREADY_REGISTERED, MEMORY_NOT_REGISTERED,
 };
 
 /// A buffer.
@@ -55,7 +55,7 @@ impl Buffers {
         result
     }
 
-    pub(crate) fn register(&self, base: u64, buffer: Buffer) -> Result<(), Failure> {
+    pub(crate) fn register(&self, base: u64, buffer: Buffer) -> Result<(), CallError> {
         self.change(|map| match map.entry(base) {
             std::collections::btree_map::Entry::Occupied(_) => {
                 Err(MEMORY_ALREADY_REGISTERED.into())
@@ -67,8 +67,8 @@ impl Buffers {
         })
     }
 
-    pub(crate) fn deregister(&self, base: u64) -> Result<Buffer, Failure> {
-        self.change(|map| map.remove(&base)).ok_or(Failure::from(MEMORY_NOT_REGISTERED))
+    pub(crate) fn deregister(&self, base: u64) -> Result<Buffer, CallError> {
+        self.change(|map| map.remove(&base)).ok_or(CallError::from(MEMORY_NOT_REGISTERED))
     }
 
     /// Removes all buffers and returns them.
@@ -90,7 +90,7 @@ impl Buffers {
         base: u64,
         offset: u64,
         len: usize,
-    ) -> Result<Option<MemoryLocation>, Failure> {
+    ) -> Result<Option<MemoryLocation>, CallError> {
         let version = self.version.load(Ordering::Acquire);
         if version == 0 {
             return Ok(None);

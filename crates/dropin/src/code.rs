@@ -46,7 +46,7 @@ pub(crate) const ASYNC_NOT_SUPPORTED: c_int = 5038;
 
 /// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum CallError {
     /// One of the codes above.
     Code(c_int),
     /// [`CUDA_DRIVER_ERROR`] with the CUDA driver's code.
@@ -55,20 +55,20 @@ pub(crate) enum Failure {
     Errno(c_int),
 }
 
-impl From<c_int> for Failure {
-    fn from(code: c_int) -> Failure {
-        Failure::Code(code)
+impl From<c_int> for CallError {
+    fn from(code: c_int) -> CallError {
+        CallError::Code(code)
     }
 }
 
-impl Failure {
+impl CallError {
     /// The form in results of batches and streams: one negative number, below -5000 for cuFile's
     /// codes and -1 to -4095 for an errno (`IS_CUFILE_ERR` of the interface distinguishes them).
     pub(crate) fn negative(self) -> isize {
         let number = match self {
-            Failure::Code(code) => code,
-            Failure::Cuda(_) => CUDA_DRIVER_ERROR,
-            Failure::Errno(errno) => errno,
+            CallError::Code(code) => code,
+            CallError::Cuda(_) => CUDA_DRIVER_ERROR,
+            CallError::Errno(errno) => errno,
         };
         -(number as isize)
     }

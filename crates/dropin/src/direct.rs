@@ -33,7 +33,7 @@ use crate::environment::{self, Backend};
 use crate::fork;
 use crate::log::{self, Level};
 use crate::nvidia::NvidiaLibrary;
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 
 /// The file of nvidia-fs, while it is loaded.
 const NVIDIA_FS: &str = "proc/driver/nvidia-fs/version";
@@ -304,7 +304,10 @@ impl NvidiaFile {
     ///
     /// # Safety
     /// As the interface requires of its callers.
-    pub(crate) unsafe fn transfer(&self, request: &CallRequest) -> (usize, Option<ShortTransfer>) {
+    pub(crate) unsafe fn transfer(
+        &self,
+        request: &UncheckedRequest,
+    ) -> (usize, Option<ShortTransfer>) {
         let call = match request.op {
             Op::Read => self.direct.read,
             Op::Write => self.direct.write,

@@ -13,16 +13,16 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use crate::abi::Handle;
 use crate::buffers::Buffer;
 use crate::code::{
-    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_RANGE_ERROR, Failure, GETNEWFD_FAILED,
-    HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG, INVALID_FILE_TYPE,
-    INVALID_VALUE,
+    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_RANGE_ERROR, CallError,
+    GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
+    INVALID_FILE_TYPE, INVALID_VALUE,
 };
 use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::{CUDA_NOT_INITIALIZED, Library};
 use crate::live_page;
 use crate::log::{self, Level};
 use crate::recorder::{self, Origin};
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 use crate::stats::{CompletedCall, CountedOp};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
@@ -52,25 +52,25 @@ impl Library {
     /// Registers a descriptor of this process, which stays the caller's. A registered one gets
     /// another handle: programs close descriptors without notice, and the kernel reuses the number
     /// for another file.
-    pub(crate) fn register(&self, fd: c_int) -> Result<Handle, Failure> {
+    pub(crate) fn register(&self, fd: c_int) -> Result<Handle, CallError> {
         let transfer = self.ensure_open()?;
         let result = self.register_with(transfer, fd);
         self.stats.operations(CountedOp::HandleRegister, result.is_ok(), 1);
         result
     }
 
-    fn register_with(&self, transfer: &Transfer, fd: c_int) -> Result<Handle, Failure> {
+    fn register_with(&self, transfer: &Transfer, fd: c_int) -> Result<Handle, CallError> {
         if fd < 0 {
             return Err(INVALID_VALUE.into());
         }
         // SAFETY: the caller's descriptor, open during the call by the interface; a closed one is
         // refused by the kernel.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let flags = fcntl_getfl(borrowed).map_err(|_| Failure::from(INVALID_VALUE))?;
+        let flags = fcntl_getfl(borrowed).map_err(|_| CallError::from(INVALID_VALUE))?;
         let file = transfer.file(borrowed).map_err(|error| {
             log::line(Level::Error, || error.to_string());
             match error {
-                FileError::Kind { .. } => Failure::from(INVALID_FILE_TYPE),
+                FileError::Kind { .. } => CallError::from(INVALID_FILE_TYPE),
                 FileError::Call { errno: libc::EBADF, .. } => INVALID_VALUE.into(),
                 _ => GETNEWFD_FAILED.into(),
             }
@@ -86,7 +86,7 @@ impl Library {
         if made.is_some() {
             live_page::count_registrations(None, 1, 0);
         }
-        made.ok_or(Failure::from(GETNEWFD_FAILED))
+        made.ok_or(CallError::from(GETNEWFD_FAILED))
     }
 
     /// Ends a handle after all reads, writes and batch entries that use it have completed, whether
@@ -110,12 +110,12 @@ impl Library {
         base: u64,
         len: usize,
         flags: c_int,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallError> {
         if base == 0 || len == 0 {
             return Err(INVALID_VALUE.into());
         }
         let transfer = self.ensure_open()?;
-        let location = transfer.locate(base).map_err(|error| location_failure(&error));
+        let location = transfer.locate(base).map_err(|error| location_error(&error));
         let result = location.and_then(|location| {
             let buffer = Buffer { len, gpu: location.device(), location: Some(location) };
             self.buffers.register(base, buffer).map(|()| location)
@@ -131,7 +131,7 @@ impl Library {
     }
 
     /// Removes a buffer.
-    pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), Failure> {
+    pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), CallError> {
         if base == 0 {
             return Err(INVALID_VALUE.into());
         }
@@ -152,10 +152,10 @@ impl Library {
         &self,
         transfer: &Transfer,
         file: &Registered,
-        request: &CallRequest,
+        request: &UncheckedRequest,
         near: Option<MemoryLocation>,
-    ) -> Result<Checked, Failure> {
-        let invalid = |_| Failure::from(INVALID_VALUE);
+    ) -> Result<Checked, CallError> {
+        let invalid = |_| CallError::from(INVALID_VALUE);
         let offset = u64::try_from(request.file_offset).map_err(invalid)?;
         let skip = u64::try_from(request.buffer_offset).map_err(invalid)?;
         if request.base == 0 || isize::try_from(request.len).is_err() {
@@ -170,10 +170,10 @@ impl Library {
         let holds =
             |location: &MemoryLocation| direct::find().is_none() && transfer.is_current(location);
         let known = registered.filter(holds);
-        let address = request.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
+        let address = request.base.checked_add(skip).ok_or(CallError::from(INVALID_VALUE))?;
         let location = match known.or(near.filter(|near| near.holds(address, request.len))) {
             Some(location) => location,
-            None => transfer.locate(address).map_err(|error| location_failure(&error))?,
+            None => transfer.locate(address).map_err(|error| location_error(&error))?,
         };
         Ok(Checked { location, address, offset })
     }
@@ -186,14 +186,14 @@ impl Library {
     pub(crate) unsafe fn transfer(
         &self,
         handle: Handle,
-        request: CallRequest,
-    ) -> Result<usize, Failure> {
+        request: UncheckedRequest,
+    ) -> Result<usize, CallError> {
         let transfer = self.ensure_open()?;
-        let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
+        let file = self.files.hold(handle).ok_or(CallError::from(HANDLE_NOT_REGISTERED))?;
         let began_ns = gpuio_watch::page::monotonic_ns();
         let checked = self.check(transfer, &file, &request, None);
         let result = match (&checked, &file.nvidia_file) {
-            (Err(failure), _) => Err(*failure),
+            (Err(error), _) => Err(*error),
             (Ok(_), _) if request.len == 0 => return Ok(0),
             (Ok(checked), Some(nvidia_file)) if nvidia_file.moves(&checked.location) => {
                 // SAFETY: the caller's promise.
@@ -217,13 +217,14 @@ impl Library {
     /// Counts a completed transfer, and records it where that is requested.
     pub(crate) fn record(
         &self,
-        request: &CallRequest,
+        request: &UncheckedRequest,
         origin: Origin,
         (began_ns, gpu): (u64, Option<u32>),
-        result: &Result<(usize, Option<RouteBytes>), Failure>,
+        result: &Result<(usize, Option<RouteBytes>), CallError>,
         forwarded: bool,
     ) {
-        let location = request.file_offset.unsigned_abs() | request.len as u64;
+        // Both are aligned where no low bit of either is set.
+        let offset_or_len = request.file_offset.unsigned_abs() | request.len as u64;
         let ended_ns = gpuio_watch::page::monotonic_ns();
         let done = CompletedCall {
             op: request.op,
@@ -231,7 +232,7 @@ impl Library {
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
             latency_ns: ended_ns.saturating_sub(began_ns),
             ended_ns,
-            unaligned: !location.is_multiple_of(ALIGNMENT),
+            unaligned: !offset_or_len.is_multiple_of(ALIGNMENT),
             forwarded,
         };
         self.stats.count(&done);
@@ -244,7 +245,7 @@ impl Library {
             bytes: request.len as u64,
             // No range of memory is longer than isize::MAX.
             result: result.as_ref().map_or_else(
-                |failure| failure.negative() as i64,
+                |error| error.negative() as i64,
                 |(bytes, _)| bytes.cast_signed() as i64,
             ),
             begin_ns: began_ns,
@@ -263,13 +264,13 @@ impl Library {
 unsafe fn run(
     transfer: &Transfer,
     file: &File,
-    request: &CallRequest,
+    request: &UncheckedRequest,
     checked: &Checked,
-) -> Result<Transferred, Failure> {
+) -> Result<Transferred, CallError> {
     let Checked { location, address, offset } = *checked;
     // SAFETY: the caller's promise.
     let moved = unsafe { transfer.call(request.op, file, location, address, request.len, offset) };
-    moved.map_err(|fault| failure(&fault))
+    moved.map_err(|fault| call_error(&fault))
 }
 
 /// Runs it by NVIDIA's library, and the rest by `transfer`, whose route is returned then.
@@ -280,16 +281,16 @@ unsafe fn run(
 unsafe fn transfer_by_nvidia(
     transfer: &Transfer,
     (file, nvidia_file): (&File, &NvidiaFile),
-    request: &CallRequest,
+    request: &UncheckedRequest,
     checked: &Checked,
-) -> Result<(usize, Option<RouteBytes>), Failure> {
+) -> Result<(usize, Option<RouteBytes>), CallError> {
     // SAFETY: the caller's promise.
     let (done, short) = unsafe { nvidia_file.transfer(request) };
     let Some(short) = short else {
         return Ok((done, None));
     };
     let done_bytes = done as u64;
-    let rest = CallRequest { len: request.len - done, ..*request };
+    let rest = UncheckedRequest { len: request.len - done, ..*request };
     let Checked { location, address, offset } = *checked;
     let (address, offset) = (address.saturating_add(done_bytes), offset.saturating_add(done_bytes));
     let left = Checked { location, address, offset };
@@ -304,24 +305,24 @@ unsafe fn transfer_by_nvidia(
 }
 
 /// The interface's code for a fault. The log, if there is one, gets the details.
-pub(crate) fn failure(fault: &Fault) -> Failure {
+pub(crate) fn call_error(fault: &Fault) -> CallError {
     log::line(Level::Error, || fault.to_string());
     match fault {
-        Fault::File { errno, .. } => Failure::Errno(*errno),
-        Fault::Gpu(error) => Failure::Cuda(error.code),
-        Fault::Forked => Failure::Cuda(CUDA_NOT_INITIALIZED),
-        Fault::Unreached { .. } => Failure::Errno(libc::EFAULT),
+        Fault::File { errno, .. } => CallError::Errno(*errno),
+        Fault::Gpu(error) => CallError::Cuda(error.code),
+        Fault::Forked => CallError::Cuda(CUDA_NOT_INITIALIZED),
+        Fault::Unreached { .. } => CallError::Errno(libc::EFAULT),
         Fault::Parameter { .. } => INVALID_VALUE.into(),
         Fault::Outside { .. } => CUDA_POINTER_RANGE_ERROR.into(),
         Fault::Captured => ASYNC_NOT_SUPPORTED.into(),
         Fault::OtherContext => CUDA_CONTEXT_MISMATCH.into(),
-        Fault::NoDriver => Failure::Cuda(CUDA_NOT_INITIALIZED),
-        Fault::Cancelled => Failure::Errno(libc::ECANCELED),
+        Fault::NoDriver => CallError::Cuda(CUDA_NOT_INITIALIZED),
+        Fault::Cancelled => CallError::Errno(libc::ECANCELED),
         _ => INTERNAL_ERROR.into(),
     }
 }
 
-pub(crate) fn location_failure(error: &GpuError) -> Failure {
+pub(crate) fn location_error(error: &GpuError) -> CallError {
     log::line(Level::Error, || error.to_string());
-    Failure::Cuda(error.code)
+    CallError::Cuda(error.code)
 }

@@ -11,9 +11,9 @@ use gpuio_gpu::{Absent, DeviceFacts, Driver};
 use gpuio_host::input;
 use gpuio_transfer::{BypassCache, Settings, Transfer};
 
-use crate::batches::Batch;
+use crate::batches::ProgramBatch;
 use crate::buffers::{Buffer, Buffers, MapGuard};
-use crate::code::{DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED, Failure};
+use crate::code::{CallError, DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED};
 use crate::config::{Config, Sources, Staged, table};
 use crate::direct;
 use crate::environment::{self, Tuning};
@@ -37,7 +37,7 @@ pub(crate) struct Library {
     transfer: OnceLock<Transfer>,
     gpus: OnceLock<Gpus>,
     pub(crate) files: Table<Registered>,
-    pub(crate) batches: Table<Arc<Batch>>,
+    pub(crate) batches: Table<Arc<ProgramBatch>>,
     pub(crate) buffers: Buffers,
     pub(crate) stats: Stats,
 }
@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) stream_numbers: BTreeMap<(usize, usize), u32>,
     pub(crate) free_batches: Free,
     /// Batches that may have entries in flight.
-    pub(crate) living: Vec<Weak<Batch>>,
+    pub(crate) living: Vec<Weak<ProgramBatch>>,
 }
 
 thread_local! {
@@ -164,7 +164,7 @@ impl Library {
     }
 
     /// Opens the driver once more.
-    pub(crate) fn open(&self) -> Result<(), Failure> {
+    pub(crate) fn open(&self) -> Result<(), CallError> {
         self.load_driver()?;
         let mut state = self.lock();
         self.begin(&mut state)?;
@@ -173,7 +173,7 @@ impl Library {
     }
 
     /// Opens the driver for a call that came before any open. It counts as one open.
-    pub(crate) fn ensure_open(&self) -> Result<&Transfer, Failure> {
+    pub(crate) fn ensure_open(&self) -> Result<&Transfer, CallError> {
         if !self.open.load(Ordering::Acquire) {
             self.load_driver()?;
             let mut state = self.lock();
@@ -188,7 +188,7 @@ impl Library {
     /// Undoes one open. After the last one, registrations of buffers and streams end and settings
     /// may be changed. Handles stay valid until they are deregistered; threads and memory stay for
     /// a later open.
-    pub(crate) fn close(&self) -> Result<(), Failure> {
+    pub(crate) fn close(&self) -> Result<(), CallError> {
         let mut state = self.lock();
         if state.uses == 0 {
             return Err(DRIVER_NOT_INITIALIZED.into());
@@ -220,13 +220,13 @@ impl Library {
     }
 
     /// Fails before the first open.
-    pub(crate) fn needs_open(&self) -> Result<(), Failure> {
+    pub(crate) fn needs_open(&self) -> Result<(), CallError> {
         let open = self.open.load(Ordering::Acquire);
         if open { Ok(()) } else { Err(DRIVER_NOT_INITIALIZED.into()) }
     }
 
     /// The first open, after the driver is loaded.
-    fn begin(&self, state: &mut State) -> Result<(), Failure> {
+    fn begin(&self, state: &mut State) -> Result<(), CallError> {
         if state.uses > 0 {
             return Ok(());
         }
@@ -260,13 +260,13 @@ impl Library {
 
     /// Loads and initialises the CUDA driver; the program need not have done so. Not under the
     /// lock: the driver may fork (to run nvidia-modprobe), and a fork takes the lock.
-    fn load_driver(&self) -> Result<(), Failure> {
+    fn load_driver(&self) -> Result<(), CallError> {
         if self.gpus.get().is_some() {
             return Ok(());
         }
         let found = Driver::load(&environment::get().driver).map_err(|absent| {
             log::line(Level::Error, || absent.to_string());
-            failure(&absent)
+            absent_error(&absent)
         })?;
         let facts = found.devices().unwrap_or_default();
         // If another thread was quicker, this one's is dropped.
@@ -307,7 +307,7 @@ impl Library {
     }
 
     /// Changes the program's staged settings; fails while the driver is open.
-    pub(crate) fn stage(&self, change: impl FnOnce(&mut Staged)) -> Result<(), Failure> {
+    pub(crate) fn stage(&self, change: impl FnOnce(&mut Staged)) -> Result<(), CallError> {
         let mut state = self.lock();
         if state.uses > 0 {
             return Err(DRIVER_ALREADY_OPEN.into());
@@ -360,8 +360,8 @@ fn settings(tuning: Tuning) -> Settings {
     settings
 }
 
-fn failure(absent: &Absent) -> Failure {
-    Failure::Cuda(match absent {
+fn absent_error(absent: &Absent) -> CallError {
+    CallError::Cuda(match absent {
         Absent::InitFailed { code, .. } => *code,
         Absent::NoDevice => CUDA_NO_DEVICE,
         Absent::SymbolMissing { .. } => CUDA_NOT_FOUND,

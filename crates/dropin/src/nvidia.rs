@@ -31,31 +31,31 @@ pub(crate) struct NvidiaLibrary {
 }
 
 /// The result of a call that could not be forwarded: the library is missing or lacks the function.
-pub(crate) trait Unavailable {
-    fn refused(there: bool) -> Self;
+pub(crate) trait FromAbsent {
+    fn from_absent(is_here: bool) -> Self;
 }
 
-impl Unavailable for CufileError {
-    fn refused(there: bool) -> CufileError {
-        let code = if there { IO_NOT_SUPPORTED } else { DRIVER_NOT_INITIALIZED };
+impl FromAbsent for CufileError {
+    fn from_absent(is_here: bool) -> CufileError {
+        let code = if is_here { IO_NOT_SUPPORTED } else { DRIVER_NOT_INITIALIZED };
         CufileError { code, cuda: 0 }
     }
 }
 
-impl Unavailable for isize {
-    fn refused(there: bool) -> isize {
-        -(CufileError::refused(there).code as isize)
+impl FromAbsent for isize {
+    fn from_absent(is_here: bool) -> isize {
+        -(CufileError::from_absent(is_here).code as isize)
     }
 }
 
-impl Unavailable for Count {
-    fn refused(_: bool) -> Count {
+impl FromAbsent for Count {
+    fn from_absent(_: bool) -> Count {
         Count(0)
     }
 }
 
-impl Unavailable for () {
-    fn refused(_: bool) {}
+impl FromAbsent for () {
+    fn from_absent(_: bool) {}
 }
 
 /// The result of `cuFileUseCount`.

@@ -4,7 +4,7 @@ use gpuio_transfer::Op;
 
 /// The parameters of a transfer, before any check.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallRequest {
+pub(crate) struct UncheckedRequest {
     pub(crate) op: Op,
     pub(crate) base: u64,
     pub(crate) len: usize,

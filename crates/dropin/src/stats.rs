@@ -15,7 +15,7 @@ use gpuio_gpu::DeviceFacts;
 use gpuio_transfer::Op;
 
 use crate::abi::{OpCounter, STATS_CLASSES, STATS_GPUS, STATS_MORE_1_20, StatsGpu, StatsLevel1};
-use crate::code::{Failure, INVALID_VALUE};
+use crate::code::{CallError, INVALID_VALUE};
 use crate::environment::VERSION_LARGE;
 
 /// Groups of threads with counters of their own.
@@ -142,9 +142,9 @@ impl Stats {
         self.since_ns.store(gpuio_watch::page::monotonic_ns(), Relaxed);
     }
 
-    pub(crate) fn set_level(&self, level: i32) -> Result<(), Failure> {
+    pub(crate) fn set_level(&self, level: i32) -> Result<(), CallError> {
         let known = u8::try_from(level).ok().filter(|level| *level <= 3);
-        self.level.store(known.ok_or(Failure::from(INVALID_VALUE))?, Relaxed);
+        self.level.store(known.ok_or(CallError::from(INVALID_VALUE))?, Relaxed);
         self.chosen.store(true, Relaxed);
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Stats {
         version: i32,
         gpus: &[DeviceFacts],
         registered: impl Fn(u32) -> u64,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, CallError> {
         if self.level() < level {
             return Err(INVALID_VALUE.into());
         }

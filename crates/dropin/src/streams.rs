@@ -5,12 +5,12 @@ use std::ffi::c_uint;
 use gpuio_base::trace::Within;
 use gpuio_transfer::{OnCompletion, Op, Param, Params, RawStream, Transferred};
 
-use crate::abi::{self, Handle};
-use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
-use crate::io::{Registered, failure, location_failure};
+use crate::abi::{Handle, StreamHandle};
+use crate::code::{CallError, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
+use crate::io::{Registered, call_error, location_error};
 use crate::library::{self, Library, State};
 use crate::recorder::{self, Origin};
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 use crate::sync::thread_number;
 
 /// Flags of a registered stream: which parameters are read at the call, not when the stream reaches
@@ -42,12 +42,12 @@ struct ResultPointer(*mut isize);
 unsafe impl Send for ResultPointer {}
 
 impl ResultPointer {
-    fn store(&self, result: &Result<Transferred, Failure>) {
+    fn store(&self, result: &Result<Transferred, CallError>) {
         let number = match result {
             // No range of memory is longer than isize::MAX.
             Ok(moved) => moved.bytes.cast_signed(),
-            Err(Failure::Errno(_)) => IO_ERROR,
-            Err(failure) => failure.negative(),
+            Err(CallError::Errno(_)) => IO_ERROR,
+            Err(error) => error.negative(),
         };
         // SAFETY: the program's address, valid until the stream has passed. Volatile: the program
         // may read it from another thread.
@@ -93,7 +93,7 @@ const PER_THREAD: usize = 2;
 
 impl State {
     /// The number of a stream in a trace.
-    fn stream_number(&mut self, stream: abi::RawStream) -> u32 {
+    fn stream_number(&mut self, stream: StreamHandle) -> u32 {
         let thread = if stream.addr() == PER_THREAD { thread_number() } else { 0 };
         let next = u32::try_from(self.stream_numbers.len()).unwrap_or(u32::MAX);
         *self.stream_numbers.entry((stream.addr(), thread)).or_insert(next)
@@ -104,9 +104,9 @@ impl Library {
     /// Records a stream's flags.
     pub(crate) fn register_stream(
         &self,
-        stream: abi::RawStream,
+        stream: StreamHandle,
         flags: c_uint,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallError> {
         self.ensure_open()?;
         if flags & !FLAGS != 0 {
             return Err(INVALID_VALUE.into());
@@ -121,7 +121,7 @@ impl Library {
     }
 
     /// Removes it.
-    pub(crate) fn deregister_stream(&self, stream: abi::RawStream) -> Result<(), Failure> {
+    pub(crate) fn deregister_stream(&self, stream: StreamHandle) -> Result<(), CallError> {
         let known = self.lock().streams.remove(&stream.addr()).is_some();
         if known || stream.is_null() { Ok(()) } else { Err(INVALID_VALUE.into()) }
     }
@@ -136,13 +136,13 @@ impl Library {
         handle: Handle,
         (op, base): (Op, u64),
         pointers: Pointers,
-        stream: abi::RawStream,
-    ) -> Result<(), Failure> {
+        stream: StreamHandle,
+    ) -> Result<(), CallError> {
         if pointers.has_null() || base == 0 {
             return Err(INVALID_VALUE.into());
         }
         let transfer = self.ensure_open()?;
-        let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
+        let file = self.files.hold(handle).ok_or(CallError::from(HANDLE_NOT_REGISTERED))?;
         let (flags, number) = {
             let mut state = self.lock();
             let flags = state.streams.get(&stream.addr()).copied().unwrap_or(0);
@@ -152,14 +152,14 @@ impl Library {
         // SAFETY: not null, and the caller's promise.
         let params = unsafe { pointers.parameters(flags) };
         self.check_fixed(&file, op, base, &params)?;
-        let location = transfer.locate(base).map_err(|error| location_failure(&error))?;
+        let location = transfer.locate(base).map_err(|error| location_error(&error))?;
         let (began_ns, gpu) = (gpuio_watch::page::monotonic_ns(), location.device());
         let done = ResultPointer(pointers.done);
         let on_completion: OnCompletion = Box::new(move |read, outcome| {
-            let result = outcome.map_err(|fault| failure(&fault));
+            let result = outcome.map_err(|fault| call_error(&fault));
             done.store(&result);
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
-            let request = CallRequest { op, base, len: read.size, file_offset, buffer_offset };
+            let request = UncheckedRequest { op, base, len: read.size, file_offset, buffer_offset };
             let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
             library::get().record(&request, origin, (began_ns, gpu), &moved, false);
         });
@@ -168,7 +168,7 @@ impl Library {
         let enqueued = unsafe {
             transfer.enqueue(stream, (op, &file), (location, base), params, on_completion)
         };
-        enqueued.map_err(|fault| failure(&fault))
+        enqueued.map_err(|fault| call_error(&fault))
     }
 
     /// Refuses at once what is already known to be invalid.
@@ -178,7 +178,7 @@ impl Library {
         op: Op,
         base: u64,
         params: &Params,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallError> {
         if isize::try_from(params.max_size).is_err() {
             return Err(INVALID_VALUE.into());
         }

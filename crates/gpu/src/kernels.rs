@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::GpuError;
 use crate::memory::DeviceBuf;
 use crate::module::{Arg, Kernel, Module};
-use crate::pattern::{self, Key, Mismatch};
+use crate::pattern::{self, Key, PatternMismatch};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
 use crate::table;
@@ -176,7 +176,7 @@ impl Checker {
         len: u64,
         key: impl Into<Key>,
         offset: u64,
-    ) -> Result<Option<Mismatch>, GpuError> {
+    ) -> Result<Option<PatternMismatch>, GpuError> {
         let key = key.into();
         let staged = self.staged.as_ptr();
         // SAFETY: the offset is within the 4096 bytes.
@@ -195,7 +195,7 @@ impl Checker {
         }
         // SAFETY: the caller's promise holds on.
         let (expected, found) = unsafe { self.found(stream, src, len, key, offset, first_offset)? };
-        Ok(Some(Mismatch { first_offset, expected, found, bad_words }))
+        Ok(Some(PatternMismatch { first_offset, expected, found, bad_words }))
     }
 
     /// The word at `first` by the rule and as it is on the device.

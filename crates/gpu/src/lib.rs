@@ -56,7 +56,7 @@ pub use event::{Event, Wait};
 pub use gather::{GatherKernel, Piece, PieceList, Pieces, Shape, most_pieces, pieces};
 pub use gpuio_base::catalog::MemoryKind;
 pub use gpuio_base::pattern;
-pub use gpuio_base::pattern::Mismatch;
+pub use gpuio_base::pattern::PatternMismatch;
 pub use kernels::{Checker, PatternKernels, REPORT_LEN};
 pub use locked::{Leaked, Locked, PageSize};
 pub use managed::{Managed, Side};

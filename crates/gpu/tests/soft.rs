@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 
 use gpuio_gpu::pattern::{Key, Repeats};
 use gpuio_gpu::{
-    Absent, Checker, Context, DevPtr, DeviceBuf, Driver, Event, GpuError, MemoryKind, Mismatch,
-    PatternKernels, Pinned, REPORT_LEN, Registered, Stream, Wait, Which, pattern,
+    Absent, Checker, Context, DevPtr, DeviceBuf, Driver, Event, GpuError, MemoryKind,
+    PatternKernels, PatternMismatch, Pinned, REPORT_LEN, Registered, Stream, Wait, Which, pattern,
     software_candidates,
 };
 use gpuio_testkit::child;
@@ -483,7 +483,7 @@ fn twins_agree(
     checker: &mut Checker,
     (shift, len, key, offset): (usize, usize, Key, u64),
     flips: &[(usize, u8)],
-) -> Option<Mismatch> {
+) -> Option<PatternMismatch> {
     let whole = shift + len + 64;
     let memory = bench.alloc(MemoryKind::Device, whole);
     bench.put(memory.ptr(), &vec![0x5A; whole]);

@@ -3,7 +3,7 @@
 use gpuio_record::facts::CpuFacts;
 
 use crate::parse::{field, keep, parse_cpu_list};
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// Reads the processors. A value that cannot be understood goes to `problems` and stays `None`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> CpuFacts {
@@ -65,14 +65,14 @@ fn allowed(root: &Root) -> Result<Option<Vec<u32>>, HostError> {
 /// `Cpus_allowed_list` of `/proc/self/status`.
 ///
 /// # Errors
-/// [`Malformed`] when the line is there and is no list.
-pub fn parse_allowed(status: &str) -> Result<Option<Vec<u32>>, Malformed> {
+/// [`LineFault`] when the line is there and is no list.
+pub fn parse_allowed(status: &str) -> Result<Option<Vec<u32>>, LineFault> {
     let Some((index, value)) = field(status, "Cpus_allowed_list") else {
         return Ok(None);
     };
     match parse_cpu_list(value) {
         Ok(cpus) => Ok(Some(cpus)),
-        Err(error) => Err(Malformed { line: index as u64 + 1, ..error }),
+        Err(error) => Err(LineFault { line: index as u64 + 1, ..error }),
     }
 }
 
@@ -102,10 +102,10 @@ fn caches(root: &Root) -> Result<(Option<u64>, Option<u64>), HostError> {
 /// A cache size such as `1024K`, in bytes. Linux prints KiB always; `M` is read too.
 ///
 /// # Errors
-/// [`Malformed`] when it is not a number with `K` or `M`.
-pub fn parse_cache_size(text: &str) -> Result<u64, Malformed> {
+/// [`LineFault`] when it is not a number with `K` or `M`.
+pub fn parse_cache_size(text: &str) -> Result<u64, LineFault> {
     let word = text.trim();
-    let malformed = || Malformed::new(0, word, "a cache size like 1024K");
+    let malformed = || LineFault::new(0, word, "a cache size like 1024K");
     let (digits, scale) = match word.strip_suffix('K') {
         Some(digits) => (digits, 1024),
         None => (word.strip_suffix('M').ok_or_else(malformed)?, 1024 * 1024),

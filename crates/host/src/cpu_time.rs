@@ -1,6 +1,6 @@
 //! Time of processors: `/proc/stat` (proc_stat(5)), in ticks of `sysconf(_SC_CLK_TCK)`.
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// Ticks of one processor since the system began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,12 +33,12 @@ pub fn samples(root: &Root) -> Result<Vec<CpuSample>, HostError> {
 /// Parses `/proc/stat`: lines `cpuN` with user, nice, system, idle, iowait, irq, softirq, steal.
 ///
 /// # Errors
-/// [`Malformed`] when such a line has fewer than four numbers.
-pub fn parse(text: &str) -> Result<Vec<CpuSample>, Malformed> {
+/// [`LineFault`] when such a line has fewer than four numbers.
+pub fn parse(text: &str) -> Result<Vec<CpuSample>, LineFault> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let Some(rest) = line.strip_prefix("cpu") else { continue };
-        let malformed = || Malformed::new(index, line, "cpuN and four or more numbers");
+        let malformed = || LineFault::new(index, line, "cpuN and four or more numbers");
         let (number, rest) = rest.split_once(' ').ok_or_else(malformed)?;
         if number.is_empty() {
             continue;

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// A line that does not have the form its documentation gives.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line} reads {text:?}, where {wanted} was expected")]
-pub struct Malformed {
+pub struct LineFault {
     /// Line, counted from 1.
     pub line: u64,
     /// The line, cut to 80 characters.
@@ -17,7 +17,7 @@ pub struct Malformed {
     pub wanted: &'static str,
 }
 
-impl Malformed {
+impl LineFault {
     /// Describes the line at `index`, counted from 0.
     pub(crate) fn new(index: usize, text: &str, wanted: &'static str) -> Self {
         Self { line: index as u64 + 1, text: text.chars().take(80).collect(), wanted }
@@ -42,7 +42,7 @@ pub enum HostError {
     Malformed {
         path: PathBuf,
         /// Which line, and why.
-        source: Malformed,
+        source: LineFault,
     },
     /// A system call on a file under test failed.
     #[error("{call} failed on {}: {source}; {advice}", path.display())]

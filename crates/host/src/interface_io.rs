@@ -1,6 +1,6 @@
 //! The bytes on network interfaces: `/proc/net/dev` (proc_pid_net(5)), 64 bits since Linux 2.6.35.
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// Counters of one interface since it appeared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,11 +32,11 @@ pub fn samples(root: &Root) -> Result<Vec<InterfaceSample>, HostError> {
 /// Parses `/proc/net/dev`: two lines of heading, then `name:` and sixteen numbers.
 ///
 /// # Errors
-/// [`Malformed`] when a line has not its sixteen numbers.
-pub fn parse(text: &str) -> Result<Vec<InterfaceSample>, Malformed> {
+/// [`LineFault`] when a line has not its sixteen numbers.
+pub fn parse(text: &str) -> Result<Vec<InterfaceSample>, LineFault> {
     let lines = text.lines().enumerate().skip(2).filter(|(_, line)| !line.trim().is_empty());
     let one = |(index, line): (usize, &str)| {
-        let malformed = || Malformed::new(index, line.trim(), "name: and sixteen numbers");
+        let malformed = || LineFault::new(index, line.trim(), "name: and sixteen numbers");
         // An alias has a colon in its name (`eth0:1`), numbers have none.
         let (name, numbers) = line.rsplit_once(':').ok_or_else(malformed)?;
         let mut values = [0u64; 16];

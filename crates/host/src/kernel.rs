@@ -5,7 +5,7 @@
 use gpuio_record::facts::{Containment, KernelFacts, ResourceLimit};
 
 use crate::parse::{chosen, field, keep};
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// Reads the kernel's facts. A value that cannot be understood goes to `problems` and stays `None`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> KernelFacts {
@@ -33,8 +33,8 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> KernelFacts {
 /// One line of `/proc/self/limits` (proc_pid_limits(5)): name, soft, hard, unit, in columns.
 ///
 /// # Errors
-/// [`Malformed`] when the line is there and its values are neither numbers nor `unlimited`.
-pub fn parse_limit(limits: &str, name: &str) -> Result<Option<ResourceLimit>, Malformed> {
+/// [`LineFault`] when the line is there and its values are neither numbers nor `unlimited`.
+pub fn parse_limit(limits: &str, name: &str) -> Result<Option<ResourceLimit>, LineFault> {
     for (index, line) in limits.lines().enumerate() {
         let Some(rest) = line.strip_prefix(name) else {
             continue;
@@ -45,7 +45,7 @@ pub fn parse_limit(limits: &str, name: &str) -> Result<Option<ResourceLimit>, Ma
             Some(word) => word.parse().map(Some).map_err(|_| ()),
             None => Err(()),
         };
-        let malformed = |()| Malformed::new(index, line, "a soft and a hard limit");
+        let malformed = |()| LineFault::new(index, line, "a soft and a hard limit");
         let soft = value().map_err(malformed)?;
         let hard = value().map_err(malformed)?;
         return Ok(Some(ResourceLimit { soft, hard }));
@@ -64,10 +64,10 @@ fn capabilities(root: &Root, problems: &mut Vec<HostError>) -> Option<u64> {
 /// `CapEff` of `/proc/self/status` (proc_pid_status(5)): a mask of bits in hexadecimal.
 ///
 /// # Errors
-/// [`Malformed`] when the line is there and holds no such number.
-pub fn parse_capabilities(status: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] when the line is there and holds no such number.
+pub fn parse_capabilities(status: &str) -> Result<Option<u64>, LineFault> {
     let Some((index, mask)) = field(status, "CapEff") else { return Ok(None) };
-    let malformed = |_| Malformed::new(index, mask, "a mask in hexadecimal");
+    let malformed = |_| LineFault::new(index, mask, "a mask in hexadecimal");
     u64::from_str_radix(mask, 16).map(Some).map_err(malformed)
 }
 

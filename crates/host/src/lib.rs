@@ -63,7 +63,7 @@ pub mod target;
 pub mod tcp_info;
 mod tree;
 
-pub use error::{HostError, Malformed};
+pub use error::{HostError, LineFault};
 pub use facts::{collect, target_storage};
 pub use parse::parse_cpu_list;
 pub use recorder::Recorder;

@@ -6,7 +6,7 @@ use gpuio_record::facts::{CgroupLimit, HugePages, MemoryFacts};
 
 use crate::mount::{self, Mount};
 use crate::parse::{count_field, keep, kib_field};
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// A version 1 limit at or above this means no limit: the kernel prints `LONG_MAX` cut to pages.
 const V1_UNLIMITED: u64 = 1 << 62;
@@ -39,13 +39,13 @@ pub fn pinned_bytes(root: &Root) -> Option<u64> {
 /// Pages whose pins were taken and not given back, by `/proc/vmstat`; `None` without these lines.
 ///
 /// # Errors
-/// [`Malformed`] when a line is there and its value has another form.
-pub fn parse_pins(text: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] when a line is there and its value has another form.
+pub fn parse_pins(text: &str) -> Result<Option<u64>, LineFault> {
     let count = |name: &str| {
         let lines = text.lines().enumerate();
         let mut values = lines.filter_map(|(at, line)| Some((at, line.strip_prefix(name)?.trim())));
         let parsed = values.next().map(|(at, value)| {
-            value.parse::<u64>().map_err(|_| Malformed::new(at, value, "an unsigned number"))
+            value.parse::<u64>().map_err(|_| LineFault::new(at, value, "an unsigned number"))
         });
         parsed.transpose()
     };
@@ -63,8 +63,8 @@ fn meminfo(root: &Root) -> Result<Option<MemoryFacts>, HostError> {
 /// The sizes of `/proc/meminfo` (proc_meminfo(5)); `cgroup` and `usable_bytes` stay `None`.
 ///
 /// # Errors
-/// [`Malformed`] when a line is there and its value has another form.
-pub fn parse_meminfo(text: &str) -> Result<MemoryFacts, Malformed> {
+/// [`LineFault`] when a line is there and its value has another form.
+pub fn parse_meminfo(text: &str) -> Result<MemoryFacts, LineFault> {
     let total = count_field(text, "HugePages_Total")?;
     let free = count_field(text, "HugePages_Free")?;
     let page_bytes = kib_field(text, "Hugepagesize")?;
@@ -148,11 +148,11 @@ impl Group {
 /// The groups of `/proc/self/cgroup` that can limit memory: `0::/path` and `4:memory:/path`.
 ///
 /// # Errors
-/// [`Malformed`] when a line has fewer than three parts.
-pub fn parse_cgroup(text: &str) -> Result<Vec<Group>, Malformed> {
+/// [`LineFault`] when a line has fewer than three parts.
+pub fn parse_cgroup(text: &str) -> Result<Vec<Group>, LineFault> {
     let mut groups = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let malformed = || Malformed::new(index, line, "id:controllers:path");
+        let malformed = || LineFault::new(index, line, "id:controllers:path");
         let (id, rest) = line.split_once(':').ok_or_else(malformed)?;
         let (controllers, path) = rest.split_once(':').ok_or_else(malformed)?;
         let unified = id == "0" && controllers.is_empty();
@@ -166,12 +166,12 @@ pub fn parse_cgroup(text: &str) -> Result<Vec<Group>, Malformed> {
 /// A limit file's value in bytes; `None` for `max` and for version 1's huge number.
 ///
 /// # Errors
-/// [`Malformed`] when it is neither `max` nor a number.
-pub fn parse_limit(text: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] when it is neither `max` nor a number.
+pub fn parse_limit(text: &str) -> Result<Option<u64>, LineFault> {
     let word = text.trim();
     if word == "max" || word == "-1" {
         return Ok(None);
     }
-    let limit: u64 = word.parse().map_err(|_| Malformed::new(0, word, "max or a number"))?;
+    let limit: u64 = word.parse().map_err(|_| LineFault::new(0, word, "max or a number"))?;
     Ok((limit < V1_UNLIMITED).then_some(limit))
 }

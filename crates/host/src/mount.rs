@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use gpuio_record::facts::{DeviceNumber, MountFacts};
 
 use crate::parse::unescape_octal;
-use crate::{HostError, Malformed, Root, statx};
+use crate::{HostError, LineFault, Root, statx};
 
 /// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)), its escapes undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,14 +60,14 @@ pub fn read(root: &Root) -> Result<Vec<Mount>, HostError> {
 /// Parses `/proc/self/mountinfo`. Paths may hold any byte, so the input is bytes.
 ///
 /// # Errors
-/// [`Malformed`] for the first line without its ten fields.
-pub fn parse_mountinfo(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
+/// [`LineFault`] for the first line without its ten fields.
+pub fn parse_mountinfo(text: &[u8]) -> Result<Vec<Mount>, LineFault> {
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     lines
         .filter(|(_, line)| !line.is_empty())
         .map(|(index, line)| {
             parse_line(line).ok_or_else(|| {
-                Malformed::new(index, &String::from_utf8_lossy(line), "a mount of ten fields")
+                LineFault::new(index, &String::from_utf8_lossy(line), "a mount of ten fields")
             })
         })
         .collect()

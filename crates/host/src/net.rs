@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// `RTF_UP` and `RTF_REJECT` of a route's flags, and `RTF_LOCAL` of IPv6.
 const UP: u32 = 0x1;
@@ -132,7 +132,7 @@ pub fn interface_to(root: &Root, address: IpAddr) -> Result<Option<String>, Host
 fn table(
     root: &Root,
     file: &str,
-    parse: impl FnOnce(&str) -> Result<Vec<Route>, Malformed>,
+    parse: impl FnOnce(&str) -> Result<Vec<Route>, LineFault>,
 ) -> Result<Vec<Route>, HostError> {
     root.read(file)?.map_or_else(|| Ok(Vec::new()), |text| text.parse(parse))
 }
@@ -162,8 +162,8 @@ fn is_own(root: &Root, address: IpAddr) -> Result<bool, HostError> {
 /// metric and mask; addresses are the bytes on the wire as one number of this machine.
 ///
 /// # Errors
-/// [`Malformed`] for the first line without these fields.
-pub fn parse_routes(text: &str) -> Result<Vec<Route>, Malformed> {
+/// [`LineFault`] for the first line without these fields.
+pub fn parse_routes(text: &str) -> Result<Vec<Route>, LineFault> {
     let mut routes = Vec::new();
     for (index, line) in text.lines().enumerate().skip(1) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -171,9 +171,9 @@ pub fn parse_routes(text: &str) -> Result<Vec<Route>, Malformed> {
             if words.is_empty() {
                 continue;
             }
-            return Err(Malformed::new(index, line, "a route of eight or more fields"));
+            return Err(LineFault::new(index, line, "a route of eight or more fields"));
         };
-        let malformed = || Malformed::new(index, line, "addresses and flags in hexadecimal");
+        let malformed = || LineFault::new(index, line, "addresses and flags in hexadecimal");
         let number = |word: &str| u32::from_str_radix(word, 16).map_err(|_| malformed());
         let flags = number(flags)?;
         if flags & UP == 0 || flags & REJECT != 0 {
@@ -194,15 +194,15 @@ pub fn parse_routes(text: &str) -> Result<Vec<Route>, Malformed> {
 /// two counts, flags and interface, all but the last in hexadecimal.
 ///
 /// # Errors
-/// [`Malformed`] for the first line without these fields.
-pub fn parse_ipv6_routes(text: &str) -> Result<Vec<Route>, Malformed> {
+/// [`LineFault`] for the first line without these fields.
+pub fn parse_ipv6_routes(text: &str) -> Result<Vec<Route>, LineFault> {
     let mut routes = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [to, prefix, _, _, _, metric, _, _, flags, interface] = words[..] else {
-            return Err(Malformed::new(index, line, "a route of ten fields"));
+            return Err(LineFault::new(index, line, "a route of ten fields"));
         };
-        let malformed = || Malformed::new(index, line, "addresses and flags in hexadecimal");
+        let malformed = || LineFault::new(index, line, "addresses and flags in hexadecimal");
         let number = |word: &str| u32::from_str_radix(word, 16).map_err(|_| malformed());
         let flags = number(flags)?;
         if flags & UP == 0 || flags & REJECT != 0 {

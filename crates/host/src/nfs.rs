@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use gpuio_record::facts::NfsFacts;
 
-use crate::Malformed;
+use crate::LineFault;
 use crate::parse::unescape_octal;
 
 /// Bytes of one mount since it was made.
@@ -30,8 +30,8 @@ pub struct NfsSample {
 /// are passed over.
 ///
 /// # Errors
-/// [`Malformed`] when a line of bytes has not at least six numbers.
-pub fn parse_mountstats(text: &[u8]) -> Result<Vec<NfsSample>, Malformed> {
+/// [`LineFault`] when a line of bytes has not at least six numbers.
+pub fn parse_mountstats(text: &[u8]) -> Result<Vec<NfsSample>, LineFault> {
     let mut found: Vec<NfsSample> = Vec::new();
     let mut current: Option<PathBuf> = None;
     for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -43,7 +43,7 @@ pub fn parse_mountstats(text: &[u8]) -> Result<Vec<NfsSample>, Malformed> {
             continue;
         };
         let numbers = String::from_utf8_lossy(numbers);
-        let malformed = || Malformed::new(index, numbers.trim(), "six or more numbers");
+        let malformed = || LineFault::new(index, numbers.trim(), "six or more numbers");
         let mut values = [0u64; 6];
         let mut words = numbers.split_whitespace();
         for value in &mut values {

@@ -1,6 +1,6 @@
 //! The operations of NFS mounts, one by one: `/proc/self/mountstats` (`net/sunrpc/stats.c`).
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// One operation of one mount since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,8 +45,8 @@ pub fn samples(root: &Root) -> Result<Vec<MountSample>, HostError> {
 /// Parses `/proc/self/mountstats`. Mounts of other kinds are passed over.
 ///
 /// # Errors
-/// [`Malformed`] when a line of bytes or of an operation has too few numbers.
-pub fn parse(text: &str) -> Result<Vec<MountSample>, Malformed> {
+/// [`LineFault`] when a line of bytes or of an operation has too few numbers.
+pub fn parse(text: &str) -> Result<Vec<MountSample>, LineFault> {
     // The same file: only this function handles its first lines and its escapes.
     let bytes = crate::nfs::parse_mountstats(text.as_bytes())?;
     let mut found: Vec<MountSample> = Vec::new();
@@ -67,7 +67,7 @@ pub fn parse(text: &str) -> Result<Vec<MountSample>, Malformed> {
         } else if let (true, Some(mount), Some((name, numbers))) =
             (operations, found.last_mut(), line.split_once(':'))
         {
-            let malformed = || Malformed::new(index, line.trim(), "eight or more numbers");
+            let malformed = || LineFault::new(index, line.trim(), "eight or more numbers");
             let operation = operation(numbers).ok_or_else(malformed)?;
             match name.trim() {
                 "READ" => mount.read = operation,

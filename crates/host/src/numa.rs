@@ -3,7 +3,7 @@
 use gpuio_record::facts::{NumaFacts, NumaNode, PciLocality};
 
 use crate::parse::{keep, parse_cpu_list};
-use crate::{HostError, Malformed, Root, cpu};
+use crate::{HostError, LineFault, Root, cpu};
 
 const BASE: &str = "sys/devices/system/node";
 
@@ -54,8 +54,8 @@ fn memory(root: &Root, dir: &str) -> Result<Option<Sizes>, HostError> {
 /// One value of a node's `meminfo` (`Node 0 MemTotal:  16384 kB`), in bytes.
 ///
 /// # Errors
-/// [`Malformed`] when the line is there and is no size in kB.
-pub fn parse_node_memory(meminfo: &str, key: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] when the line is there and is no size in kB.
+pub fn parse_node_memory(meminfo: &str, key: &str) -> Result<Option<u64>, LineFault> {
     for (index, line) in meminfo.lines().enumerate() {
         let Some((name, value)) = line.split_once(':') else {
             continue;
@@ -63,7 +63,7 @@ pub fn parse_node_memory(meminfo: &str, key: &str) -> Result<Option<u64>, Malfor
         if name.split_whitespace().last() != Some(key) {
             continue;
         }
-        let malformed = || Malformed::new(index, line, "a size in kB");
+        let malformed = || LineFault::new(index, line, "a size in kB");
         let digits = value.trim().strip_suffix("kB").ok_or_else(malformed)?.trim_end();
         let kib: u64 = digits.parse().map_err(|_| malformed())?;
         return kib.checked_mul(1024).ok_or_else(malformed).map(Some);
@@ -81,10 +81,10 @@ fn distances(root: &Root, dir: &str) -> Result<Option<Vec<u32>>, HostError> {
 /// A node's `distance` file: one number per online node.
 ///
 /// # Errors
-/// [`Malformed`] when a word is not a number.
-pub fn parse_distances(text: &str) -> Result<Vec<u32>, Malformed> {
+/// [`LineFault`] when a word is not a number.
+pub fn parse_distances(text: &str) -> Result<Vec<u32>, LineFault> {
     text.split_whitespace()
-        .map(|word| word.parse().map_err(|_| Malformed::new(0, text.trim_end(), "distances")))
+        .map(|word| word.parse().map_err(|_| LineFault::new(0, text.trim_end(), "distances")))
         .collect()
 }
 
@@ -113,13 +113,13 @@ pub fn pci_locality(root: &Root, address: &str) -> Result<Option<PciLocality>, H
 /// A `numa_node` file; -1, from firmware that does not report a node, is `None`.
 ///
 /// # Errors
-/// [`Malformed`] when it is not a number from -1 up.
-pub fn parse_node(text: &str) -> Result<Option<u32>, Malformed> {
+/// [`LineFault`] when it is not a number from -1 up.
+pub fn parse_node(text: &str) -> Result<Option<u32>, LineFault> {
     let word = text.trim();
     if word == "-1" {
         return Ok(None);
     }
-    word.parse().map(Some).map_err(|_| Malformed::new(0, word, "a node number or -1"))
+    word.parse().map(Some).map_err(|_| LineFault::new(0, word, "a node number or -1"))
 }
 
 /// A PCI address as sysfs spells it; `None` when `address` is not one.

@@ -9,7 +9,7 @@ use gpuio_record::facts::{CrossRootPort, Fact};
 
 use crate::numa::normalize_pci;
 use crate::parse::keep;
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 const STATS: &str = "proc/driver/nvidia-fs/stats";
 const DRIVERS: &str = "proc/driver/nvidia-fs/modules";
@@ -171,12 +171,12 @@ pub fn parse_drivers(text: &str) -> Vec<String> {
 /// passed over.
 ///
 /// # Errors
-/// [`Malformed`] when a count of reads or writes is not a number.
-pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
+/// [`LineFault`] when a count of reads or writes is not a number.
+pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, LineFault> {
     let mut sample = NvidiaFsSample::default();
     let mut part = "";
     for (index, line) in text.lines().enumerate() {
-        let malformed = || Malformed::new(index, line, "name=number, as nvidia-fs prints counts");
+        let malformed = || LineFault::new(index, line, "name=number, as nvidia-fs prints counts");
         if let Some((_, version)) = line.split_once("statistics(ver:") {
             sample.stats_version = inside(version);
         } else if let Some((_, version)) = line.split_once("Driver(version:") {

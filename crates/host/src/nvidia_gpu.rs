@@ -6,7 +6,7 @@ use gpuio_record::facts::{Bar1Facts, Fact, GpuFacts, PciFacts};
 
 use crate::numa::normalize_pci;
 use crate::parse::{field, keep};
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 const NVIDIA: u16 = 0x10de;
 /// Base class of display controllers, 3D controllers without a display among them.
@@ -95,11 +95,11 @@ pub fn parse_information(text: &str) -> Information {
 /// its memory: the other two are 16 and 32 MiB.
 ///
 /// # Errors
-/// [`Malformed`] for the first line of another form.
-pub fn parse_largest_bar(text: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] for the first line of another form.
+pub fn parse_largest_bar(text: &str) -> Result<Option<u64>, LineFault> {
     let mut largest = None;
     for (index, line) in text.lines().take(BARS).enumerate() {
-        let malformed = || Malformed::new(index, line, "start, end and flags in hexadecimal");
+        let malformed = || LineFault::new(index, line, "start, end and flags in hexadecimal");
         let mut words = line.split_whitespace().map(|word| {
             let digits = word.strip_prefix("0x").ok_or_else(malformed)?;
             u64::from_str_radix(digits, 16).map_err(|_| malformed())

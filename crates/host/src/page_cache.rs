@@ -1,7 +1,7 @@
 //! The page cache and what waits to be written: `/proc/meminfo` (proc_meminfo(5)).
 
 use crate::parse::kib_field;
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// Memory at one moment, in bytes. `None` where the kernel does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,8 +30,8 @@ pub fn sample(root: &Root) -> Result<Option<PageCacheSample>, HostError> {
 /// Parses `/proc/meminfo`.
 ///
 /// # Errors
-/// [`Malformed`] when one of the lines is no size in kB.
-pub fn parse(text: &str) -> Result<PageCacheSample, Malformed> {
+/// [`LineFault`] when one of the lines is no size in kB.
+pub fn parse(text: &str) -> Result<PageCacheSample, LineFault> {
     Ok(PageCacheSample {
         free: kib_field(text, "MemFree")?,
         available: kib_field(text, "MemAvailable")?,

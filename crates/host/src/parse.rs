@@ -1,6 +1,6 @@
 //! The few forms that kernel files share.
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// More of a kind than any machine has: pairs of devices are counted by their square.
 const MOST_DEVICES: usize = 4096;
@@ -13,9 +13,9 @@ const MAX_CPU: u32 = 1 << 20;
 /// An empty list is a list of none.
 ///
 /// # Errors
-/// [`Malformed`] when a part is not a number or an ascending range.
-pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, Malformed> {
-    let malformed = || Malformed::new(0, text.trim_end(), "a list like 0-3,8");
+/// [`LineFault`] when a part is not a number or an ascending range.
+pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, LineFault> {
+    let malformed = || LineFault::new(0, text.trim_end(), "a list like 0-3,8");
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -30,9 +30,9 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, Malformed> {
 }
 
 /// A file of one unsigned number.
-pub(crate) fn number(text: &str) -> Result<u64, Malformed> {
+pub(crate) fn number(text: &str) -> Result<u64, LineFault> {
     let word = text.trim();
-    word.parse().map_err(|_| Malformed::new(0, word, "an unsigned number"))
+    word.parse().map_err(|_| LineFault::new(0, word, "an unsigned number"))
 }
 
 /// The value of the first line `key: value`, trimmed.
@@ -44,22 +44,22 @@ pub(crate) fn field<'t>(text: &'t str, key: &str) -> Option<(usize, &'t str)> {
 }
 
 /// A `/proc/meminfo` value in bytes: `16384 kB`. Counts (no unit) are refused.
-pub(crate) fn kib_field(text: &str, key: &str) -> Result<Option<u64>, Malformed> {
+pub(crate) fn kib_field(text: &str, key: &str) -> Result<Option<u64>, LineFault> {
     let Some((index, value)) = field(text, key) else {
         return Ok(None);
     };
-    let malformed = || Malformed::new(index, value, "a size in kB");
+    let malformed = || LineFault::new(index, value, "a size in kB");
     let digits = value.strip_suffix("kB").ok_or_else(malformed)?.trim_end();
     let kib: u64 = digits.parse().map_err(|_| malformed())?;
     kib.checked_mul(1024).ok_or_else(malformed).map(Some)
 }
 
 /// A `key: number` value without unit.
-pub(crate) fn count_field(text: &str, key: &str) -> Result<Option<u64>, Malformed> {
+pub(crate) fn count_field(text: &str, key: &str) -> Result<Option<u64>, LineFault> {
     let Some((index, value)) = field(text, key) else {
         return Ok(None);
     };
-    value.parse().map(Some).map_err(|_| Malformed::new(index, value, "an unsigned number"))
+    value.parse().map(Some).map_err(|_| LineFault::new(index, value, "an unsigned number"))
 }
 
 /// The choice in brackets of a list like `always [madvise] never`; the only word when there are
@@ -126,7 +126,7 @@ fn octal(text: &[u8]) -> Option<u8> {
 pub(crate) fn devices_in(root: &Root, dir: &str, problems: &mut Vec<HostError>) -> Vec<String> {
     let mut names = keep(root.list(dir).map(Some), problems).unwrap_or_default();
     if names.len() > MOST_DEVICES {
-        let source = Malformed::new(MOST_DEVICES, &names[MOST_DEVICES], "4096 devices at most");
+        let source = LineFault::new(MOST_DEVICES, &names[MOST_DEVICES], "4096 devices at most");
         problems.push(HostError::Malformed { path: root.join(dir), source });
         names.truncate(MOST_DEVICES);
     }

@@ -2,7 +2,7 @@
 
 use gpuio_record::facts::ProcessIo;
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// The counters since the process began, all threads together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,11 +58,11 @@ fn sample_at(root: &Root, file: &str) -> Result<Option<ProcessIoSample>, HostErr
 /// Parses `/proc/self/io`. Keys this program does not know are passed over.
 ///
 /// # Errors
-/// [`Malformed`] when a line is not `key: number`.
-pub fn parse(text: &str) -> Result<ProcessIoSample, Malformed> {
+/// [`LineFault`] when a line is not `key: number`.
+pub fn parse(text: &str) -> Result<ProcessIoSample, LineFault> {
     let mut total = ProcessIo::default();
     for (index, line) in text.lines().enumerate() {
-        let malformed = || Malformed::new(index, line, "key: number");
+        let malformed = || LineFault::new(index, line, "key: number");
         let (key, value) = line.split_once(':').ok_or_else(malformed)?;
         let value: u64 = value.trim().parse().map_err(|_| malformed())?;
         match key {

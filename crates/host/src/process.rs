@@ -1,7 +1,7 @@
 //! Which process a number means: `/proc/PID/stat` (proc_pid_stat(5)), the PID namespace
 //! (pid_namespaces(7)) and the boot (`/proc/sys/kernel/random/boot_id`, random(4)).
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// The identity of a process, also against a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,9 +75,9 @@ pub fn command(root: &Root, pid: u32) -> Option<String> {
 
 /// State and start time. The name in field 2 may hold blanks and brackets, so fields are counted
 /// from its last bracket.
-fn parse(text: &str) -> Result<(char, u64), Malformed> {
+fn parse(text: &str) -> Result<(char, u64), LineFault> {
     let line = text.lines().next().unwrap_or("");
-    let malformed = || Malformed::new(0, line, "PID (NAME) STATE … with 22 fields or more");
+    let malformed = || LineFault::new(0, line, "PID (NAME) STATE … with 22 fields or more");
     let (_, rest) = line.rsplit_once(')').ok_or_else(malformed)?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next().and_then(|word| word.chars().next()).ok_or_else(malformed)?;

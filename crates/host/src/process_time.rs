@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// `kthreadd`: the parent of the kernel's own threads.
 const KERNEL_THREADS: u32 = 2;
@@ -61,9 +61,9 @@ pub fn thread_ran_ns(root: &Root, thread: i32) -> Option<u64> {
 /// Parses `/proc/PID/stat`. The name stands in brackets and may hold anything, brackets included.
 ///
 /// # Errors
-/// [`Malformed`] when numbers are missing.
-pub fn parse(text: &str) -> Result<ProcessSample, Malformed> {
-    let malformed = || Malformed::new(0, text.trim(), "PID (name) state and numbers");
+/// [`LineFault`] when numbers are missing.
+pub fn parse(text: &str) -> Result<ProcessSample, LineFault> {
+    let malformed = || LineFault::new(0, text.trim(), "PID (name) state and numbers");
     let (pid, rest) = text.split_once(" (").ok_or_else(malformed)?;
     let (name, rest) = rest.rsplit_once(") ").ok_or_else(malformed)?;
     let words: Vec<&str> = rest.split_whitespace().collect();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::tree::{Entry, Tree};
-use crate::{HostError, Malformed, Recorder};
+use crate::{HostError, LineFault, Recorder};
 
 /// The longest file that is read, in bytes: `/proc/cpuinfo` of 1024 processors has 2 MB, a mount
 /// table of 10,000 mounts 3 MB. A kernel file of more is none.
@@ -43,7 +43,7 @@ impl Text {
     /// [`HostError::Malformed`] when the parser refuses a line.
     pub fn parse<T>(
         &self,
-        parser: impl FnOnce(&str) -> Result<T, Malformed>,
+        parser: impl FnOnce(&str) -> Result<T, LineFault>,
     ) -> Result<T, HostError> {
         parser(&self.body)
             .map_err(|source| HostError::Malformed { path: self.path.clone(), source })

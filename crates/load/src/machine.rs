@@ -1,6 +1,6 @@
 //! The whole machine for questions of topology: what `host` reads, with what NVML knows of GPUs.
 
-use gpuio_drivers::nvml::{Library, Link, NvLink, NvLinks, Readings, Unread};
+use gpuio_drivers::nvml::{Library, Link, NvLink, NvLinks, ReadingAbsent, Readings};
 use gpuio_host::{Entry, Root, Tree, nvidia_gpu};
 use gpuio_record::facts::{
     Bar1Facts, Fact, GpuFacts, Machine, NvLinkEnd, NvLinkPeer, PcieGeneration, ReadProblem,
@@ -74,8 +74,8 @@ fn nothing(why: &str) -> GpuFacts {
 
 fn facts(
     readings: Readings,
-    nvlinks: Result<NvLinks, Unread>,
-    c2c_links: Result<u64, Unread>,
+    nvlinks: Result<NvLinks, ReadingAbsent>,
+    c2c_links: Result<u64, ReadingAbsent>,
 ) -> GpuFacts {
     let generation = |link: Link| PcieGeneration { generation: link.generation, lanes: link.lanes };
     let bar1 = readings
@@ -100,7 +100,7 @@ fn facts(
     }
 }
 
-fn fact<T>(reading: Result<T, Unread>) -> Fact<T> {
+fn fact<T>(reading: Result<T, ReadingAbsent>) -> Fact<T> {
     reading.map_or_else(|unread| Fact::unknown(unread.to_string()), Fact::Known)
 }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_nvml_keeps_silent_about_has_its_reason() {
-        let unread = || Unread { what: "PCIe link", why: "no".to_owned() };
+        let unread = || ReadingAbsent { what: "PCIe link", why: "no".to_owned() };
         let readings = Readings {
             index: Ok(3),
             minor: Ok(2),

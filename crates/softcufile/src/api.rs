@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::failure::{Failure, code};
+use crate::error::{CallError, code};
 use crate::machine::{self, Direction, Machine, Transfer};
 
 /// The result of most calls, by value.
@@ -28,20 +28,20 @@ const OPAQUE_FD: c_int = 1;
 const VERSION: c_int = 1150;
 
 /// The result of `body`, after the injected fault; no panic leaves.
-pub(crate) fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Answer {
+pub(crate) fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), CallError>) -> Answer {
     let run = || {
         let machine = machine::get()?;
         machine.fault(call)?;
         body(machine)
     };
-    let failure = match catch_unwind(AssertUnwindSafe(run)) {
+    let error = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => return Answer { code: 0, cuda: 0 },
-        Ok(Err(failure)) => failure,
+        Ok(Err(error)) => error,
         Err(_) => code::INTERNAL_ERROR.into(),
     };
-    match failure {
-        Failure::Code(code, cuda) => Answer { code, cuda },
-        Failure::Errno(_) | Failure::Lost => Answer { code: code::INTERNAL_ERROR, cuda: 0 },
+    match error {
+        CallError::Code(code, cuda) => Answer { code, cuda },
+        CallError::Errno(_) | CallError::Lost => Answer { code: code::INTERNAL_ERROR, cuda: 0 },
     }
 }
 
@@ -50,15 +50,15 @@ fn transfer(request: Transfer) -> isize {
     match catch_unwind(AssertUnwindSafe(run)) {
         // No slice is longer than isize::MAX.
         Ok(Ok(count)) => count.cast_signed(),
-        Ok(Err(Failure::Code(code, _))) => -(code as isize),
-        Ok(Err(Failure::Errno(errno))) => {
+        Ok(Err(CallError::Code(code, _))) => -(code as isize),
+        Ok(Err(CallError::Errno(errno))) => {
             // SAFETY: the address of this thread's errno, which is always valid.
             let address = unsafe { libc::__errno_location() };
             // SAFETY: as above, valid for writes by this thread.
             unsafe { address.write(errno) };
             -1
         }
-        Ok(Err(Failure::Lost)) | Err(_) => -(code::INTERNAL_ERROR as isize),
+        Ok(Err(CallError::Lost)) | Err(_) => -(code::INTERNAL_ERROR as isize),
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
-use crate::failure::{Failure, code};
-use crate::fault::FailureMode;
+use crate::error::{CallError, code};
+use crate::fault::FaultMode;
 use crate::machine::{self, Direction, Machine, Transfer};
 
 /// One I/O of a submit: 64 bytes.
@@ -89,9 +89,9 @@ impl Batch {
         let returned = match machine.transfer(entry.transfer()) {
             // No slice is longer than isize::MAX.
             Ok(count) => count.cast_signed(),
-            Err(Failure::Code(code, _)) => -(code as isize),
-            Err(Failure::Errno(errno)) => -(errno as isize),
-            Err(Failure::Lost) => return None,
+            Err(CallError::Code(code, _)) => -(code as isize),
+            Err(CallError::Errno(errno)) => -(errno as isize),
+            Err(CallError::Lost) => return None,
         };
         let status = if returned < 0 { FAILED } else { COMPLETE };
         Some(Event { cookie, status, returned })
@@ -123,13 +123,13 @@ fn batches() -> MutexGuard<'static, Batches> {
     BATCHES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn find(handle: *mut c_void) -> Result<Arc<Batch>, Failure> {
+fn find(handle: *mut c_void) -> Result<Arc<Batch>, CallError> {
     let found = batches().by_handle.get(&handle.addr()).cloned();
-    found.ok_or(Failure::from(code::INVALID_VALUE))
+    found.ok_or(CallError::from(code::INVALID_VALUE))
 }
 
 /// Starts entries: the odd ones in one thread, the even ones, last first, in another.
-fn begin(batch: &Arc<Batch>, entries: &[Entry], context: Context) -> Result<(), Failure> {
+fn begin(batch: &Arc<Batch>, entries: &[Entry], context: Context) -> Result<(), CallError> {
     let machine = machine::get()?;
     let odd: Vec<Entry> = entries.iter().skip(1).step_by(2).copied().collect();
     let even: Vec<Entry> = entries.iter().step_by(2).rev().copied().collect();
@@ -195,9 +195,9 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOSubmit(
         let refused = match machine.next("cuFileBatchIOSubmit") {
             None => None,
             // Some entries are in flight, and the call still fails.
-            Some(FailureMode::Short) => {
+            Some(FaultMode::Short) => {
                 entries = &entries[..entries.len() / 2];
-                Some(Failure::from(code::BATCH_FULL))
+                Some(CallError::from(code::BATCH_FULL))
             }
             Some(mode) => return Err(mode.refusal()),
         };

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::failure::{Failure, code};
+use crate::error::{CallError, code};
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FailureMode {
+pub(crate) enum FaultMode {
     /// With a code of cuFile's, or an errno below 5001.
     Code(i32),
     /// By moving half of what was requested.
@@ -17,12 +17,12 @@ pub(crate) enum FailureMode {
     Lost,
 }
 
-impl FailureMode {
+impl FaultMode {
     /// The failure of a call that moves nothing.
-    pub(crate) fn refusal(self) -> Failure {
+    pub(crate) fn refusal(self) -> CallError {
         match self {
-            FailureMode::Crash => std::process::abort(),
-            FailureMode::Code(code) if code > 5000 => code.into(),
+            FaultMode::Crash => std::process::abort(),
+            FaultMode::Code(code) if code > 5000 => code.into(),
             _ => code::INTERNAL_ERROR.into(),
         }
     }
@@ -31,7 +31,7 @@ impl FailureMode {
 #[derive(Debug)]
 struct Fault {
     call: String,
-    mode: FailureMode,
+    mode: FaultMode,
     after: u64,
     times: u64,
     calls_seen: AtomicU64,
@@ -48,7 +48,7 @@ impl Faults {
     }
 
     /// Counts one more `call` and returns its fault, if any.
-    pub(crate) fn next(&self, call: &str) -> Option<FailureMode> {
+    pub(crate) fn next(&self, call: &str) -> Option<FaultMode> {
         let fault = self.0.iter().find(|fault| fault.call == call)?;
         // Only the count matters; it orders nothing else.
         let before = fault.calls_seen.fetch_add(1, Ordering::Relaxed);
@@ -64,12 +64,12 @@ impl Fault {
         let mut parts = text.split(':');
         let call = parts.next().filter(|call| !call.is_empty()).ok_or_else(wrong)?;
         let mode = match parts.next().ok_or_else(wrong)? {
-            "short" => FailureMode::Short,
-            "crash" => FailureMode::Crash,
-            "lost" => FailureMode::Lost,
+            "short" => FaultMode::Short,
+            "crash" => FaultMode::Crash,
+            "lost" => FaultMode::Lost,
             code => {
                 let code = code.parse().ok().filter(|&code: &i32| code > 0);
-                FailureMode::Code(code.ok_or_else(wrong)?)
+                FaultMode::Code(code.ok_or_else(wrong)?)
             }
         };
         let mut count = |default: u64| match parts.next() {
@@ -93,12 +93,12 @@ mod tests {
         let text = "cuFileRead:5:1:2,cuFileWrite:short,cuFileBufRegister:crash:1,c:lost";
         let faults = Faults::read(text).unwrap();
         let answers: Vec<_> = (0..4).map(|_| faults.next("cuFileRead")).collect();
-        let five = Some(FailureMode::Code(5));
+        let five = Some(FaultMode::Code(5));
         assert_eq!(answers, [None, five, five, None]);
-        assert_eq!(faults.next("cuFileWrite"), Some(FailureMode::Short));
+        assert_eq!(faults.next("cuFileWrite"), Some(FaultMode::Short));
         let answers: Vec<_> = (0..2).map(|_| faults.next("cuFileBufRegister")).collect();
-        assert_eq!(answers, [None, Some(FailureMode::Crash)]);
-        assert_eq!(faults.next("c"), Some(FailureMode::Lost));
+        assert_eq!(answers, [None, Some(FaultMode::Crash)]);
+        assert_eq!(faults.next("c"), Some(FaultMode::Lost));
         assert_eq!(faults.next("cuFileHandleRegister"), None);
     }
 

@@ -42,7 +42,7 @@
 mod api;
 mod batch;
 mod cuda;
-mod failure;
+mod error;
 mod fault;
 mod file;
 mod machine;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use gpuio_guard::objects::environment;
 
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
-use crate::failure::{Failure, code};
-use crate::fault::{FailureMode, Faults};
+use crate::error::{CallError, code};
+use crate::fault::{FaultMode, Faults};
 use crate::file::Registered;
 use crate::properties;
 use crate::stats::Stats;
@@ -52,14 +52,14 @@ pub(crate) struct Machine {
 }
 
 /// The library of this process. If the environment can't be parsed, every call fails.
-pub(crate) fn get() -> Result<&'static Machine, Failure> {
+pub(crate) fn get() -> Result<&'static Machine, CallError> {
     static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
     let made = MACHINE.get_or_init(|| {
         let text = environment::text("GPUIO_SOFT_CUFILE_FAIL").unwrap_or_default();
         let faults = Faults::read(&text).ok()?;
         Some(Machine { faults, stats: Stats::default(), state: Mutex::default() })
     });
-    made.as_ref().ok_or(Failure::from(code::INVALID_PROPS))
+    made.as_ref().ok_or(CallError::from(code::INVALID_PROPS))
 }
 
 impl Machine {
@@ -68,23 +68,23 @@ impl Machine {
     }
 
     /// The injected fault, as a failure of a call that moves nothing.
-    pub(crate) fn fault(&self, call: &str) -> Result<(), Failure> {
+    pub(crate) fn fault(&self, call: &str) -> Result<(), CallError> {
         self.next(call).map_or(Ok(()), |mode| Err(mode.refusal()))
     }
 
     /// The injected fault.
-    pub(crate) fn next(&self, call: &str) -> Option<FailureMode> {
+    pub(crate) fn next(&self, call: &str) -> Option<FaultMode> {
         self.faults.next(call)
     }
 
     /// The context that is current in this thread.
-    pub(crate) fn context(&self) -> Result<Context, Failure> {
+    pub(crate) fn context(&self) -> Result<Context, CallError> {
         let cuda = self.start(&mut self.lock())?;
         cuda.context().map_err(driver)
     }
 
     /// Makes a context current in this thread.
-    pub(crate) fn enter(&self, context: Context) -> Result<(), Failure> {
+    pub(crate) fn enter(&self, context: Context) -> Result<(), CallError> {
         let cuda = self.start(&mut self.lock())?;
         cuda.enter(context).map_err(driver)
     }
@@ -98,13 +98,13 @@ impl Machine {
         stream: *mut c_void,
         function: HostFunction,
         data: *mut c_void,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallError> {
         let cuda = self.start(&mut self.lock())?;
         // SAFETY: the caller's promise.
         unsafe { cuda.call_in_stream(stream, function, data) }.map_err(driver)
     }
 
-    pub(crate) fn open(&self) -> Result<(), Failure> {
+    pub(crate) fn open(&self) -> Result<(), CallError> {
         let mut state = self.lock();
         self.start(&mut state)?;
         state.uses += 1;
@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// Finds the software GPU, unless that is done.
-    fn start(&self, state: &mut State) -> Result<Arc<Cuda>, Failure> {
+    fn start(&self, state: &mut State) -> Result<Arc<Cuda>, CallError> {
         if let Some(cuda) = &state.cuda {
             return Ok(Arc::clone(cuda));
         }
@@ -123,7 +123,7 @@ impl Machine {
             properties::configure(&config);
         }
         let cuda = Cuda::find();
-        let cuda = cuda.ok_or(Failure::Code(code::CUDA_DRIVER_ERROR, NOT_INITIALIZED))?;
+        let cuda = cuda.ok_or(CallError::Code(code::CUDA_DRIVER_ERROR, NOT_INITIALIZED))?;
         let cuda = Arc::new(cuda);
         state.cuda = Some(Arc::clone(&cuda));
         Ok(cuda)
@@ -134,7 +134,7 @@ impl Machine {
         state.uses = state.uses.saturating_sub(1);
     }
 
-    pub(crate) fn register(&self, fd: i32) -> Result<usize, Failure> {
+    pub(crate) fn register(&self, fd: i32) -> Result<usize, CallError> {
         let mut state = self.lock();
         self.start(&mut state)?;
         if fd < 0 {
@@ -164,7 +164,7 @@ impl Machine {
         self.lock().files.remove(&handle);
     }
 
-    pub(crate) fn register_buffer(&self, base: u64, len: usize) -> Result<(), Failure> {
+    pub(crate) fn register_buffer(&self, base: u64, len: usize) -> Result<(), CallError> {
         let mut state = self.lock();
         self.start(&mut state)?;
         if base == 0 || len == 0 {
@@ -177,30 +177,30 @@ impl Machine {
         Ok(())
     }
 
-    pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), Failure> {
+    pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), CallError> {
         let found = self.lock().buffers.remove(&base);
-        found.map(|_| ()).ok_or(Failure::from(code::MEMORY_NOT_REGISTERED))
+        found.map(|_| ()).ok_or(CallError::from(code::MEMORY_NOT_REGISTERED))
     }
 
     /// Moves bytes and returns how many. The lock is not held during the transfer.
-    pub(crate) fn transfer(&self, mut request: Transfer) -> Result<usize, Failure> {
+    pub(crate) fn transfer(&self, mut request: Transfer) -> Result<usize, CallError> {
         let call = if request.direction == Direction::Read { "cuFileRead" } else { "cuFileWrite" };
         match self.faults.next(call) {
             None => {}
-            Some(FailureMode::Crash) => std::process::abort(),
-            Some(FailureMode::Code(code)) if code > 5000 => return Err(code.into()),
-            Some(FailureMode::Code(errno)) => return Err(Failure::Errno(errno)),
-            Some(FailureMode::Short) => request.len = request.len.div_ceil(2),
-            Some(FailureMode::Lost) => return Err(Failure::Lost),
+            Some(FaultMode::Crash) => std::process::abort(),
+            Some(FaultMode::Code(code)) if code > 5000 => return Err(code.into()),
+            Some(FaultMode::Code(errno)) => return Err(CallError::Errno(errno)),
+            Some(FaultMode::Short) => request.len = request.len.div_ceil(2),
+            Some(FaultMode::Lost) => return Err(CallError::Lost),
         }
         let (cuda, file, registered) = {
             let mut state = self.lock();
             let cuda = self.start(&mut state)?;
             let file = state.files.get(&request.handle).cloned();
-            let file = file.ok_or(Failure::from(code::HANDLE_NOT_REGISTERED))?;
+            let file = file.ok_or(CallError::from(code::HANDLE_NOT_REGISTERED))?;
             (cuda, file, state.buffers.get(&request.base).copied())
         };
-        let invalid = |_| Failure::from(code::INVALID_VALUE);
+        let invalid = |_| CallError::from(code::INVALID_VALUE);
         let offset = u64::try_from(request.file_offset).map_err(invalid)?;
         let skip = u64::try_from(request.buffer_offset).map_err(invalid)?;
         let end = skip.checked_add(request.len as u64);
@@ -223,8 +223,8 @@ fn has_no_follow(fd: &OwnedFd) -> bool {
 }
 
 /// A failure of the CUDA driver.
-fn driver(code: c_int) -> Failure {
-    Failure::Code(code::CUDA_DRIVER_ERROR, code)
+fn driver(code: c_int) -> CallError {
+    CallError::Code(code::CUDA_DRIVER_ERROR, code)
 }
 
 /// In chunks through host memory, one after another.
@@ -234,11 +234,11 @@ fn move_bytes(
     request: Transfer,
     offset: u64,
     memory: u64,
-) -> Result<usize, Failure> {
+) -> Result<usize, CallError> {
     let mut buffer = vec![0_u8; request.len.min(CHUNK) + PAGE];
     let skip = buffer.as_ptr().align_offset(PAGE);
     let buffer = &mut buffer[skip..];
-    let errno = |error: std::io::Error| Failure::Errno(error.raw_os_error().unwrap_or(libc::EIO));
+    let errno = |error: std::io::Error| CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO));
     let mut done = 0;
     while done < request.len {
         let want = (request.len - done).min(CHUNK);

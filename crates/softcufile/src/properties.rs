@@ -9,7 +9,7 @@ use gpuio_base::cufilejson::Config;
 use gpuio_guard::objects::environment;
 
 use crate::api::{Answer, answer};
-use crate::failure::code;
+use crate::error::code;
 
 /// 56 bytes; zero for properties that do not exist here.
 #[repr(C)]

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::Answer;
-use crate::failure::{Failure, code};
+use crate::error::{CallError, code};
 use crate::machine::Direction;
 
 /// Bytes of the structures of levels 1 to 3.
@@ -65,7 +65,7 @@ impl Stats {
         direction.sizes[class] += 1;
     }
 
-    fn set_level(&self, level: c_int) -> Result<(), Failure> {
+    fn set_level(&self, level: c_int) -> Result<(), CallError> {
         if !(0..=3).contains(&level) {
             return Err(code::INVALID_VALUE.into());
         }
@@ -74,7 +74,7 @@ impl Stats {
     }
 
     /// The structure of `level`, as words. Refused when less is counted or nothing.
-    fn words(&self, level: usize) -> Result<Vec<u64>, Failure> {
+    fn words(&self, level: usize) -> Result<Vec<u64>, CallError> {
         let counts = self.lock();
         if !counts.running || usize::try_from(counts.level).unwrap_or(0) < level {
             return Err(code::INVALID_VALUE.into());
@@ -102,7 +102,7 @@ impl Stats {
     }
 }
 
-fn answer(call: &str, body: impl FnOnce(&Stats) -> Result<(), Failure>) -> Answer {
+fn answer(call: &str, body: impl FnOnce(&Stats) -> Result<(), CallError>) -> Answer {
     crate::api::answer(call, |machine| body(&machine.stats))
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
-use crate::failure::{Failure, code};
+use crate::error::{CallError, code};
 use crate::machine::{self, Direction, Transfer};
 
 /// Stream flags are bits 0 to 3.
@@ -41,9 +41,9 @@ impl StreamOp {
         match moved {
             // No slice is longer than isize::MAX.
             Ok(count) => count.cast_signed(),
-            Err(Failure::Code(code, _)) => -(code as isize),
-            Err(Failure::Errno(errno)) => -(errno as isize),
-            Err(Failure::Lost) => -(code::INTERNAL_ERROR as isize),
+            Err(CallError::Code(code, _)) => -(code as isize),
+            Err(CallError::Errno(errno)) => -(errno as isize),
+            Err(CallError::Lost) => -(code::INTERNAL_ERROR as isize),
         }
     }
 }

@@ -8,10 +8,10 @@ use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY};
 
 /// The failure of one piece of work in a stream, until it is reported: 0 from then on. The stream
 /// and the events that it came to after the failure share it.
-pub(crate) type Failure = Arc<AtomicI32>;
+pub(crate) type StreamError = Arc<AtomicI32>;
 
 /// Reports the oldest failure that was not reported yet, once.
-pub(crate) fn report(failures: &[Failure]) -> Answer<()> {
+pub(crate) fn report(failures: &[StreamError]) -> Answer<()> {
     let codes = failures.iter().map(|failure| failure.swap(0, Ordering::AcqRel));
     match codes.into_iter().find(|&code| code != 0) {
         None => Ok(()),
@@ -32,7 +32,7 @@ struct State {
     recorded: u64,
     reached: u64,
     /// The failures that were not reported when the mark was reached: never one of later work.
-    failures: Vec<Failure>,
+    failures: Vec<StreamError>,
     /// When the last record was reached, by the device's clock.
     at: Option<Instant>,
 }
@@ -61,7 +61,7 @@ impl Event {
     }
 
     /// The stream has come to record `number`.
-    pub(crate) fn reach(&self, number: u64, failures: &[Failure], at: Instant) {
+    pub(crate) fn reach(&self, number: u64, failures: &[StreamError], at: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.reached = state.reached.max(number);
         if state.recorded == number {

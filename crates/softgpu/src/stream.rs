@@ -12,7 +12,7 @@ use crate::code::{
     Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, STREAM_CAPTURE_UNSUPPORTED, UNKNOWN,
 };
 use crate::device::Device;
-use crate::event::{Event, Failure, report};
+use crate::event::{Event, StreamError, report};
 use crate::kernel::Filling;
 use crate::machine::Machine;
 use crate::managed::{Managed, Residence};
@@ -142,7 +142,7 @@ struct Queue {
     done: u64,
     closed: bool,
     /// Failures that were not reported yet, oldest first, and some that were.
-    failures: Vec<Failure>,
+    failures: Vec<StreamError>,
 }
 
 impl Stream {

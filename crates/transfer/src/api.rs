@@ -9,7 +9,7 @@ use gpuio_gpu::{GpuError, MapError};
 use crate::Op;
 use crate::batch::Batch;
 use crate::call::CallRequest;
-use crate::device::small::{self, SmallRequest};
+use crate::device::small::{self, InlineRequest};
 use crate::fault::{Fault, FileError};
 use crate::file::File;
 use crate::fork::PerProcess;
@@ -206,7 +206,7 @@ impl Transfer {
                 && offset <= i64::MAX.cast_unsigned() - small::SMALL
                 && !state.is_forked()
             {
-                let request = SmallRequest { op, file: &file.0, location, address, len, offset };
+                let request = InlineRequest { op, file: &file.0, location, address, len, offset };
                 let device = state.devices.device(device)?;
                 if let Some(done) = state.read_mapped(device, &request) {
                     return done;

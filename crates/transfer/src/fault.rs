@@ -112,7 +112,7 @@ pub enum Fault {
 
 /// A failed system call on a file, before it is known which call it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct FileFault {
     pub(crate) call: &'static str,
     pub(crate) errno: i32,
     pub(crate) offset: u64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Op;
 use crate::call::{Call, CallRequest, LARGE};
-use crate::device::small::{self, SmallRequest};
+use crate::device::small::{self, InlineRequest};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::fork::ProcessMark;
@@ -76,7 +76,7 @@ impl State {
         if let Some(device) = device {
             let CallRequest { op, ref file, location, address, len, offset } = request;
             if let Ok(len) = usize::try_from(len) {
-                let request = SmallRequest { op, file: &file.0, location, address, len, offset };
+                let request = InlineRequest { op, file: &file.0, location, address, len, offset };
                 if let Some(done) = self.read_mapped(device, &request) {
                     return done;
                 }
@@ -113,9 +113,9 @@ impl State {
     pub(crate) fn read_mapped(
         &'static self,
         device: &'static Device,
-        request: &SmallRequest<'_>,
+        request: &InlineRequest<'_>,
     ) -> Option<Result<Transferred, Fault>> {
-        let SmallRequest { op, file, offset, len, .. } = *request;
+        let InlineRequest { op, file, offset, len, .. } = *request;
         if op == Op::Write {
             return None;
         }
@@ -147,7 +147,7 @@ impl State {
         };
         if outside {
             let CallRequest { offset, len, file, .. } = request;
-            let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
+            let failed = crate::fault::FileFault { call, errno: libc::EINVAL, offset, len };
             return Err(file.0.fault(failed));
         }
         request.len = request.len.min(room);

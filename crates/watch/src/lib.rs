@@ -31,4 +31,4 @@ pub use interval::{Interval, Row, Table};
 pub use metric::{Change, Figure, Form, Kind, Metric};
 pub use probe::{Eye, PROBES, Probe, Reading, Trend};
 pub use sample::{Sample, Watcher};
-pub use select::{Selection, Unknown, behind, select, way_to};
+pub use select::{NameAbsent, Selection, behind, select, way_to};

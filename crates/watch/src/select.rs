@@ -34,13 +34,13 @@ pub struct Selection {
 
 /// A name that nothing here has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
+pub struct NameAbsent {
     pub name: String,
     /// Names that there are.
     pub known: Vec<String>,
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for NameAbsent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
         let name = &self.name;
@@ -49,7 +49,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-impl std::error::Error for Unknown {}
+impl std::error::Error for NameAbsent {}
 
 impl Selection {
     /// The same without these probes.
@@ -161,7 +161,7 @@ fn has_counted(reading: &Reading) -> bool {
 ///
 /// # Errors
 /// A word that names nothing of this machine.
-pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown> {
+pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, NameAbsent> {
     let quiet = machine.block.iter().filter(|device| {
         matches!(device.facts.kind, BlockKind::Partition | BlockKind::Loop | BlockKind::Virtual)
     });
@@ -179,7 +179,7 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
         let known = named.len();
         add_word(machine, word, &mut named);
         if named.len() == known && !found_before(machine, word, &named) {
-            return Err(Unknown { name: word.clone(), known: names(machine) });
+            return Err(NameAbsent { name: word.clone(), known: names(machine) });
         }
     }
     selection.named = Some(named);

@@ -86,8 +86,8 @@ pub(crate) fn cufile_json(data: &[u8]) {
             for entry in &config.entries {
                 is_inside(&text, entry.line, entry.column);
             }
-            for problem in gpuio_base::cufilejson::problems(&config) {
-                assert!(!format!("{problem:?}").is_empty());
+            for fault in gpuio_base::cufilejson::faults(&config) {
+                assert!(!format!("{fault:?}").is_empty());
             }
             assert!(gpuio_base::cufilejson::keys(&text).is_ok(), "the lenient reader reads it too");
         }

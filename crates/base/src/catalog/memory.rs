@@ -65,13 +65,13 @@ impl fmt::Display for MemoryKind {
 /// A name that is no [`MemoryKind`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind of memory {0:?}: use device, vmm, pinned, malloc, mmap or managed")]
-pub struct UnknownMemoryKind(pub String);
+pub struct MemoryKindError(pub String);
 
 impl FromStr for MemoryKind {
-    type Err = UnknownMemoryKind;
+    type Err = MemoryKindError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| UnknownMemoryKind(name.to_owned()))
+        found.ok_or_else(|| MemoryKindError(name.to_owned()))
     }
 }

@@ -17,7 +17,7 @@ mod path;
 
 pub use engine::EngineInfo;
 pub use inject::{Inject, InjectError};
-pub use memory::{MemoryKind, UnknownMemoryKind};
+pub use memory::{MemoryKind, MemoryKindError};
 pub use op::Op;
 pub use path::{
     Backend, Calls, GATHER_PLAIN_BYTES, GPU_RINGS, MAPPED_COPY_BYTES, PathInfo, RING_ENTRIES,

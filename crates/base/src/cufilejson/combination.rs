@@ -1,11 +1,11 @@
 //! Settings that contradict each other. Those that depend on the machine are rules of `gpuio
 //! check`.
 
-use crate::cufilejson::problem::{Problem, ProblemKind};
+use crate::cufilejson::fault::{EntryFault, FaultKind};
 use crate::cufilejson::{Config, find};
 
 /// Each checks one combination.
-const ALL: [fn(&Config) -> Option<Problem>; 9] = [
+const ALL: [fn(&Config) -> Option<EntryFault>; 9] = [
     slabs_and_sizes,
     slabs_of_two_lengths,
     posix_slabs_of_two_lengths,
@@ -17,13 +17,13 @@ const ALL: [fn(&Config) -> Option<Problem>; 9] = [
     forced_and_forbidden,
 ];
 
-pub(crate) fn all(config: &Config) -> Vec<Problem> {
+pub(crate) fn all(config: &Config) -> Vec<EntryFault> {
     ALL.iter().filter_map(|look| look(config)).collect()
 }
 
-fn at(config: &Config, path: &str, message: String, fix: &str) -> Option<Problem> {
+fn at(config: &Config, path: &str, message: String, fix: &str) -> Option<EntryFault> {
     let entry = config.get(path)?;
-    Some(Problem::at(entry, ProblemKind::Combination, message, fix.to_owned()))
+    Some(EntryFault::at(entry, FaultKind::Combination, message, fix.to_owned()))
 }
 
 /// A key's value, or its default.
@@ -34,7 +34,7 @@ fn number(config: &Config, path: &str) -> Option<u64> {
 
 const SLABS: &str = "properties.gpu_bounce_buffer_slab_config";
 
-fn slabs_and_sizes(config: &Config) -> Option<Problem> {
+fn slabs_and_sizes(config: &Config) -> Option<EntryFault> {
     let uniform = [
         "properties.max_direct_io_size_kb",
         "properties.max_device_cache_size_kb",
@@ -46,7 +46,7 @@ fn slabs_and_sizes(config: &Config) -> Option<Problem> {
     at(config, both, message, "remove one of them: they must not be set together")
 }
 
-fn lengths(config: &Config, sizes: &str, counts: &str) -> Option<Problem> {
+fn lengths(config: &Config, sizes: &str, counts: &str) -> Option<EntryFault> {
     let length = |path: &str| Some(config.get(path)?.value.as_array()?.len());
     let (one, other) = (length(sizes)?, length(counts)?);
     if one == other {
@@ -56,11 +56,11 @@ fn lengths(config: &Config, sizes: &str, counts: &str) -> Option<Problem> {
     at(config, counts, message, "give each size its count")
 }
 
-fn slabs_of_two_lengths(config: &Config) -> Option<Problem> {
+fn slabs_of_two_lengths(config: &Config) -> Option<EntryFault> {
     lengths(config, &format!("{SLABS}.slab_size_kb"), &format!("{SLABS}.slab_count"))
 }
 
-fn posix_slabs_of_two_lengths(config: &Config) -> Option<Problem> {
+fn posix_slabs_of_two_lengths(config: &Config) -> Option<EntryFault> {
     let (sizes, counts) =
         ("properties.posix_pool_slab_size_kb", "properties.posix_pool_slab_count");
     lengths(config, sizes, counts)
@@ -68,7 +68,7 @@ fn posix_slabs_of_two_lengths(config: &Config) -> Option<Problem> {
 
 /// Best Practices Guide, cuFile Configuration Settings: the cache divided by the buffer is the
 /// number of buffers, and a batch needs one for each of its I/Os.
-fn batch_without_buffers(config: &Config) -> Option<Problem> {
+fn batch_without_buffers(config: &Config) -> Option<EntryFault> {
     let cache = number(config, "properties.max_device_cache_size_kb")?;
     let buffer = number(config, "properties.per_buffer_cache_size_kb")?;
     let batch = number(config, "properties.io_batchsize")?;
@@ -94,7 +94,7 @@ fn batch_without_buffers(config: &Config) -> Option<Problem> {
 }
 
 /// Polling keeps a processor busy for as long as the I/O takes; NVIDIA's own limit is 4 KiB.
-fn poll_large(config: &Config) -> Option<Problem> {
+fn poll_large(config: &Config) -> Option<EntryFault> {
     let most = number(config, "properties.poll_mode_max_size_kb")?;
     if config.switch("properties.use_poll_mode") != Some(true) || most <= 64 {
         return None;
@@ -108,7 +108,7 @@ fn poll_large(config: &Config) -> Option<Problem> {
     )
 }
 
-fn poll_without_mode(config: &Config) -> Option<Problem> {
+fn poll_without_mode(config: &Config) -> Option<EntryFault> {
     let size = config.number("properties.poll_mode_max_size_kb")?;
     if config.switch("properties.use_poll_mode") == Some(true) || size == 4 {
         return None;
@@ -123,7 +123,7 @@ fn poll_without_mode(config: &Config) -> Option<Problem> {
 }
 
 /// Troubleshooting Guide, Dynamic Routing: it infers the cards from the addresses of a mount.
-fn no_route(config: &Config) -> Option<Problem> {
+fn no_route(config: &Config) -> Option<EntryFault> {
     if config.switch("properties.rdma_dynamic_routing") != Some(true) {
         return None;
     }
@@ -152,7 +152,7 @@ fn no_route(config: &Config) -> Option<Problem> {
 }
 
 /// Configuration Guide: the switch of one kind of storage is needed as well as the global one.
-fn route_without_switch(config: &Config) -> Option<Problem> {
+fn route_without_switch(config: &Config) -> Option<EntryFault> {
     let global = config.switch("properties.use_pci_p2pdma") == Some(true);
     let route = config.entries.iter().find(|entry| {
         let one = entry.path.starts_with("block.") || entry.path.starts_with("fs.");
@@ -172,7 +172,7 @@ fn route_without_switch(config: &Config) -> Option<Problem> {
     }
 }
 
-fn forced_and_forbidden(config: &Config) -> Option<Problem> {
+fn forced_and_forbidden(config: &Config) -> Option<EntryFault> {
     let forced = config.switch("properties.force_compat_mode") == Some(true);
     let forbidden = config.switch("properties.allow_compat_mode") == Some(false);
     let message = "is on, and properties.allow_compat_mode is off".to_owned();
@@ -187,7 +187,7 @@ mod tests {
 
     fn of(keys: &str) -> Vec<String> {
         let config = read(&format!("{{ {keys} }}")).unwrap();
-        all(&config).into_iter().map(|problem| problem.path).collect()
+        all(&config).into_iter().map(|fault| fault.path).collect()
     }
 
     #[test]

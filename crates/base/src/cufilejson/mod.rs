@@ -2,7 +2,7 @@
 //! and the table of known keys.
 //!
 //! cuFile reads one JSON file with comments: the one that `CUFILE_ENV_PATH_JSON` names, or
-//! `/etc/cufile.json`. It ignores wrong keys without a message, so [`problems`] reports them: keys
+//! `/etc/cufile.json`. It ignores wrong keys without a message, so [`faults`] reports them: keys
 //! that no release knows, repeated keys, values of a wrong type or out of range, sizes that are no
 //! multiple of 4 KiB, and settings that contradict each other. Everything here is pure and may be
 //! called from any thread; nothing opens a file.
@@ -16,13 +16,13 @@
 //! (`gpuio generate reference`).
 
 mod combination;
-mod problem;
+mod fault;
 mod read;
 mod setting;
 mod table;
 mod value;
 
-pub use problem::{Problem, ProblemKind, problems};
+pub use fault::{EntryFault, FaultKind, faults};
 pub use read::{Config, Entry, SyntaxError, keys, read};
 pub use setting::{SettingError, setting};
 pub use table::{KEYS, Key, ValueType, find, markdown_table};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cufilejson::problem::near;
+use crate::cufilejson::fault::near;
 use crate::cufilejson::{Key, ValueType, find, value};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum SettingError {
     /// The key does not allow the value.
     Value {
         key: &'static str,
-        /// The problem, as a clause that can follow the key.
+        /// The fault, as a clause that can follow the key.
         message: String,
     },
 }

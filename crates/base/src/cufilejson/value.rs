@@ -4,14 +4,14 @@ use std::net::Ipv4Addr;
 
 use serde_json::Value;
 
-use crate::cufilejson::{Key, ProblemKind, ValueType};
+use crate::cufilejson::{FaultKind, Key, ValueType};
 
-/// The problem of a value, and what it should be.
-pub(crate) type Wrong = (ProblemKind, String);
+/// The fault of a value, and what it should be.
+pub(crate) type ValueFault = (FaultKind, String);
 
-/// The problem of a key's value; `None` if there is none.
-pub(crate) fn wrong(key: &Key, value: &Value) -> Option<Wrong> {
-    let kind = |what: &str| Some((ProblemKind::Type, format!("{value} is no {what}")));
+/// The fault of a key's value; `None` if there is none.
+pub(crate) fn wrong(key: &Key, value: &Value) -> Option<ValueFault> {
+    let kind = |what: &str| Some((FaultKind::Type, format!("{value} is no {what}")));
     match key.value_type {
         ValueType::Switch => (!value.is_boolean()).then(|| kind("switch: write true or false"))?,
         ValueType::Text => (!value.is_string()).then(|| kind("text"))?,
@@ -47,8 +47,8 @@ pub(crate) fn wrong(key: &Key, value: &Value) -> Option<Wrong> {
     }
 }
 
-fn in_list(value_type: ValueType, list: &[Value]) -> Option<Wrong> {
-    let kind = |value: &Value, what: &str| (ProblemKind::Type, format!("{value} is no {what}"));
+fn in_list(value_type: ValueType, list: &[Value]) -> Option<ValueFault> {
+    let kind = |value: &Value, what: &str| (FaultKind::Type, format!("{value} is no {what}"));
     let wrong = |value: &Value| match value_type {
         ValueType::Texts => (!value.is_string()).then(|| kind(value, "text")),
         ValueType::Words(message) => match value.as_str() {
@@ -63,7 +63,7 @@ fn in_list(value_type: ValueType, list: &[Value]) -> Option<Wrong> {
         }
         ValueType::Counts => {
             let good = value.as_u64().is_some_and(|count| count > 0);
-            (!good).then(|| (ProblemKind::Range, format!("{value} is no number from 1")))
+            (!good).then(|| (FaultKind::Range, format!("{value} is no number from 1")))
         }
         ValueType::Sizes => match value.as_u64() {
             None => Some(kind(value, "whole number of KiB")),
@@ -76,16 +76,16 @@ fn in_list(value_type: ValueType, list: &[Value]) -> Option<Wrong> {
 }
 
 /// Sizes must ascend, and words must not be repeated.
-fn order(value_type: ValueType, list: &[Value]) -> Option<Wrong> {
+fn order(value_type: ValueType, list: &[Value]) -> Option<ValueFault> {
     match value_type {
         ValueType::Sizes => {
             let sizes: Vec<u64> = list.iter().filter_map(Value::as_u64).collect();
             let message = "its sizes do not ascend".to_owned();
-            (!sizes.is_sorted_by(|a, b| a < b)).then_some((ProblemKind::Range, message))
+            (!sizes.is_sorted_by(|a, b| a < b)).then_some((FaultKind::Range, message))
         }
         ValueType::Words(_) => {
             let twice = list.iter().enumerate().find(|(index, v)| list[..*index].contains(v));
-            twice.map(|(_, value)| (ProblemKind::Range, format!("{value} stands there twice")))
+            twice.map(|(_, value)| (FaultKind::Range, format!("{value} stands there twice")))
         }
         _ => None,
     }
@@ -95,19 +95,19 @@ fn range<T: std::fmt::Display + PartialOrd + From<u32>>(
     value: &Value,
     least: T,
     most: T,
-) -> Option<Wrong> {
+) -> Option<ValueFault> {
     let beyond = most > T::from(u32::MAX / 2);
     let message =
         if beyond { format!("from {least} up") } else { format!("from {least} to {most}") };
-    Some((ProblemKind::Range, format!("{value} is out of range: {message} is allowed")))
+    Some((FaultKind::Range, format!("{value} is out of range: {message} is allowed")))
 }
 
-fn off_grid(value: &Value) -> Wrong {
-    (ProblemKind::Alignment, format!("{value} KiB is off the 4 KiB grid"))
+fn off_grid(value: &Value) -> ValueFault {
+    (FaultKind::Alignment, format!("{value} KiB is off the 4 KiB grid"))
 }
 
-fn one_of(value: &Value, message: &[&str]) -> Wrong {
-    (ProblemKind::Range, format!("{value} is none of {}", message.join(", ")))
+fn one_of(value: &Value, message: &[&str]) -> ValueFault {
+    (FaultKind::Range, format!("{value} is none of {}", message.join(", ")))
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::cufilejson::find;
 
-    fn of(path: &str, value: &str) -> Option<Wrong> {
+    fn of(path: &str, value: &str) -> Option<ValueFault> {
         wrong(find(path).unwrap(), &serde_json::from_str(value).unwrap())
     }
 
@@ -124,19 +124,19 @@ mod tests {
         let kind = |path, value| of(path, value).map(|(kind, _)| kind);
         let compat = "properties.allow_compat_mode";
         assert_eq!(kind(compat, "true"), None);
-        assert_eq!(kind(compat, "\"true\""), Some(ProblemKind::Type));
-        assert_eq!(kind(compat, "1"), Some(ProblemKind::Type));
+        assert_eq!(kind(compat, "\"true\""), Some(FaultKind::Type));
+        assert_eq!(kind(compat, "1"), Some(FaultKind::Type));
         let stats = "profile.cufile_stats";
-        assert_eq!((kind(stats, "3"), kind(stats, "4")), (None, Some(ProblemKind::Range)));
-        assert_eq!(kind(stats, "1.5"), Some(ProblemKind::Type));
-        assert_eq!(kind(stats, "18446744073709551615"), Some(ProblemKind::Range));
+        assert_eq!((kind(stats, "3"), kind(stats, "4")), (None, Some(FaultKind::Range)));
+        assert_eq!(kind(stats, "1.5"), Some(FaultKind::Type));
+        assert_eq!(kind(stats, "18446744073709551615"), Some(FaultKind::Range));
         let direct = "properties.max_direct_io_size_kb";
         assert_eq!(kind(direct, "1024"), None);
-        assert_eq!(kind(direct, "1026"), Some(ProblemKind::Alignment));
-        assert_eq!(kind(direct, "32768"), Some(ProblemKind::Range));
-        assert_eq!(kind(direct, "-4"), Some(ProblemKind::Range));
+        assert_eq!(kind(direct, "1026"), Some(FaultKind::Alignment));
+        assert_eq!(kind(direct, "32768"), Some(FaultKind::Range));
+        assert_eq!(kind(direct, "-4"), Some(FaultKind::Range));
         assert_eq!(kind("properties.rdma_dc_key", "\"0xffeeddcc\""), None);
-        assert_eq!(kind("properties.rdma_dc_key", "\"ffeeddcc\""), Some(ProblemKind::Type));
+        assert_eq!(kind("properties.rdma_dc_key", "\"ffeeddcc\""), Some(FaultKind::Type));
     }
 
     #[test]
@@ -144,17 +144,17 @@ mod tests {
         let kind = |path, value| of(path, value).map(|(kind, _)| kind);
         let order = "properties.rdma_dynamic_routing_order";
         assert_eq!(kind(order, r#"["P2P"]"#), None);
-        assert_eq!(kind(order, r#"["P2P", "P2P"]"#), Some(ProblemKind::Range));
-        assert_eq!(kind(order, r#"["NVLINK"]"#), Some(ProblemKind::Range));
+        assert_eq!(kind(order, r#"["P2P", "P2P"]"#), Some(FaultKind::Range));
+        assert_eq!(kind(order, r#"["NVLINK"]"#), Some(FaultKind::Range));
         let slabs = "properties.posix_pool_slab_size_kb";
-        assert_eq!(kind(slabs, "[1024, 4]"), Some(ProblemKind::Range));
-        assert_eq!(kind(slabs, "[6]"), Some(ProblemKind::Alignment));
-        assert_eq!(kind("properties.posix_pool_slab_count", "[0]"), Some(ProblemKind::Range));
+        assert_eq!(kind(slabs, "[1024, 4]"), Some(FaultKind::Range));
+        assert_eq!(kind(slabs, "[6]"), Some(FaultKind::Alignment));
+        assert_eq!(kind("properties.posix_pool_slab_count", "[0]"), Some(FaultKind::Range));
         let list = "properties.rdma_dev_addr_list";
         assert_eq!((kind(list, r#"[""]"#), kind(list, r#"["10.0.0.1"]"#)), (None, None));
-        assert_eq!(kind(list, r#"["ib0"]"#), Some(ProblemKind::Type));
-        assert_eq!(kind(list, "\"10.0.0.1\""), Some(ProblemKind::Type));
+        assert_eq!(kind(list, r#"["ib0"]"#), Some(FaultKind::Type));
+        assert_eq!(kind(list, "\"10.0.0.1\""), Some(FaultKind::Type));
         assert_eq!(kind("fs.nfs.mount_table", r#"{"/a": ["10.0.0.1"]}"#), None);
-        assert_eq!(kind("fs.nfs.mount_table", "[]"), Some(ProblemKind::Type));
+        assert_eq!(kind("fs.nfs.mount_table", "[]"), Some(FaultKind::Type));
     }
 }

@@ -135,7 +135,7 @@ impl Key {
 
 /// Bytes that differ from the pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct PatternMismatch {
     /// The byte offset in the file of the first word that differs, a multiple of 8. It is less
     /// than the offset of the range if the range starts inside that word.
     pub first_offset: u64,
@@ -250,7 +250,7 @@ pub fn fill(bytes: &mut [u8], key: impl Into<Key>, offset: u64) {
 /// Compares `bytes` with the file with this key from byte `offset` on. `None` means that all are
 /// right.
 #[must_use]
-pub fn check(bytes: &[u8], key: impl Into<Key>, offset: u64) -> Option<Mismatch> {
+pub fn check(bytes: &[u8], key: impl Into<Key>, offset: u64) -> Option<PatternMismatch> {
     let key = key.into();
     let cut = cut(offset, bytes.len());
     let (head, rest) = bytes.split_at(cut.head);
@@ -286,7 +286,7 @@ pub fn check(bytes: &[u8], key: impl Into<Key>, offset: u64) -> Option<Mismatch>
 }
 
 /// Compares the bytes `found`, which stand `skip` bytes into word `w`, and notes a difference.
-fn compare(bad: &mut Option<Mismatch>, key: Key, w: u64, skip: usize, found: &[u8]) {
+fn compare(bad: &mut Option<PatternMismatch>, key: Key, w: u64, skip: usize, found: &[u8]) {
     let expected = word(key, w);
     let mut bytes = expected.to_le_bytes();
     bytes[skip..skip + found.len()].copy_from_slice(found);
@@ -295,6 +295,6 @@ fn compare(bad: &mut Option<Mismatch>, key: Key, w: u64, skip: usize, found: &[u
         return;
     }
     let first_offset = w.wrapping_mul(8);
-    let bad = bad.get_or_insert(Mismatch { first_offset, expected, found, bad_words: 0 });
+    let bad = bad.get_or_insert(PatternMismatch { first_offset, expected, found, bad_words: 0 });
     bad.bad_words += 1;
 }

@@ -10,11 +10,11 @@ use crate::trace::read::{Place, TraceError};
 use crate::trace::{Call, End, Format, Op, OtherActions, Trace, TraceFile};
 
 /// The error, and the column of the word where it is.
-type Wrong = (u64, String);
+type WordFault = (u64, String);
 
 /// Reads a trace of fio's.
 pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
-    let wrong = |line: u64, (column, what): Wrong| {
+    let wrong = |line: u64, (column, what): WordFault| {
         let at = Place::Text { line, column };
         TraceError { at, what }
     };
@@ -64,17 +64,17 @@ struct Word<'a> {
 }
 
 impl Word<'_> {
-    fn wrong<T>(self, what: String) -> Result<T, Wrong> {
+    fn wrong<T>(self, what: String) -> Result<T, WordFault> {
         Err((self.column, what))
     }
 
-    fn number(self) -> Result<u64, Wrong> {
+    fn number(self) -> Result<u64, WordFault> {
         let text = self.text;
         text.parse().or_else(|_| self.wrong(format!("'{text}' is no whole number of 0 or more")))
     }
 
     /// Microseconds as nanoseconds.
-    fn time(self) -> Result<u64, Wrong> {
+    fn time(self) -> Result<u64, WordFault> {
         let ns = self.number()?.checked_mul(1000).filter(|ns| *ns <= i64::MAX as u64);
         let past = || self.wrong(format!("a time of {} microseconds is past any run", self.text));
         ns.map_or_else(past, Ok)
@@ -102,7 +102,7 @@ struct State {
 }
 
 impl State {
-    fn line(&mut self, line: &str) -> Result<(), Wrong> {
+    fn line(&mut self, line: &str) -> Result<(), WordFault> {
         let mut words = words(line);
         let end = line.trim_end().chars().count() as u64 + 1;
         if self.version == 3 {

@@ -32,7 +32,7 @@ const VARIABLE: &str = "GPUIO_RANK_OF";
 
 /// A child's place, from its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct ChildPlace {
     pub(super) rank: u32,
     pub(super) size: u32,
     pub(super) launcher: String,
@@ -40,7 +40,7 @@ pub(super) struct Place {
 }
 
 /// This process's place among the children of ranks, where it is one.
-pub(super) fn place() -> Option<Place> {
+pub(super) fn place() -> Option<ChildPlace> {
     parse(environment::text(VARIABLE)?.as_bytes())
 }
 
@@ -241,7 +241,7 @@ fn one(
 fn command(joined: &Joined, run: &Run) -> Result<Command, Failure> {
     let own = joined.ranks.rank();
     let rank = run.members.iter().position(|member| *member == own).unwrap_or_default();
-    let place = Place {
+    let place = ChildPlace {
         rank: u32::try_from(rank).unwrap_or(u32::MAX),
         size: u32::try_from(run.members.len()).unwrap_or(u32::MAX),
         launcher: joined.launcher.clone(),

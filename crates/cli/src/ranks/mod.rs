@@ -139,7 +139,7 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Role, Failure> {
 }
 
 /// The link of a child: its parent made the socket its standard input.
-fn relayed(place: children::Place) -> Result<Relayed, String> {
+fn relayed(place: children::ChildPlace) -> Result<Relayed, String> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned();
     let socket = socket.map_err(|error| format!("standard input: {error}"))?;
     Relayed::new(socket, place.rank, place.size, place.library)

@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
-use gpuio_load::run::{Interval, NotOpened, Peers, Ran, Start, Tick};
+use gpuio_load::run::{Interval, OpenError, Peers, Ran, Start, Tick};
 use gpuio_record::merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, Steady, TimeSpan};
 use serde::{Deserialize, Serialize};
@@ -289,10 +289,10 @@ impl Peers for Synchronised<'_> {
         self.ranks.fail(why, 1);
     }
 
-    fn opened(&self, jobs: &[JobPlan]) -> Result<(), NotOpened> {
+    fn opened(&self, jobs: &[JobPlan]) -> Result<(), OpenError> {
         match self.can_open(jobs, None) {
-            Err(ended) => Err(NotOpened::Ended(ended.0)),
-            Ok(Some(why)) => Err(NotOpened::Elsewhere(why)),
+            Err(ended) => Err(OpenError::Ended(ended.0)),
+            Ok(Some(why)) => Err(OpenError::Elsewhere(why)),
             Ok(None) => Ok(()),
         }
     }

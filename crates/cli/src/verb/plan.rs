@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Format, json_of};
-use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted as Paired, format, pair};
+use gpuio_machine::pair::{DeviceAbsent, Load, Pairing, Wanted as Paired, format, pair};
 use gpuio_machine::topo::Topology;
 
 use super::{plan_expect, plan_hosts};
@@ -84,7 +84,7 @@ fn wanted(plan: &Plan) -> Result<Paired, Failure> {
 
 /// A GPU that is missing is an error of the machine; a wrong name of a mount or drive is a usage
 /// error.
-pub(super) fn not_here(error: NotHere) -> Failure {
+pub(super) fn not_here(error: DeviceAbsent) -> Failure {
     match error.flag {
         "--gpu" => Failure::Unavailable(error.to_string()),
         _ => Failure::Usage(error.to_string()),

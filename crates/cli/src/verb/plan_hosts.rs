@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use gpuio_base::document::{Format, json_of};
 use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
-    HostsPlan, NoJobFile, Pairing, Wanted as Paired, hosts_document, hosts_job_file, pair,
+    HostsPlan, JobFileRefusal, Pairing, Wanted as Paired, hosts_document, hosts_job_file, pair,
 };
 use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
@@ -100,6 +100,6 @@ fn replaced(hosts: &[Host], plan: &HostsPlan) -> Option<String> {
     ))
 }
 
-fn no_job_file(why: &NoJobFile) -> Failure {
+fn no_job_file(why: &JobFileRefusal) -> Failure {
     Failure::Unavailable(format!("no job file for these hosts: {why}"))
 }

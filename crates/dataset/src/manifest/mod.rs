@@ -34,11 +34,11 @@ use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, ReopenError, Tables};
 use serde::{Deserialize, Serialize};
 
-use super::Identity;
 use super::content::{self, Looks};
 use super::held::{DirEntry, Held};
-use super::look::Absent;
+use super::look::AbsentFiles;
 use super::ranges::{covers, joined};
+use super::{Identity, identity_of};
 pub use error::ManifestError;
 use store::List;
 pub use store::{parse, print};
@@ -135,7 +135,7 @@ impl Entry {
 
     /// Notes which file it is, and in which state.
     fn note(&mut self, found: &Stamp) {
-        Identity { dev: self.dev, ino: self.ino } = Identity::of_stamp(found);
+        Identity { dev: self.dev, ino: self.ino } = identity_of(found);
         (self.size, self.mtime_ns) = (found.size, found.mtime_ns);
         (self.ctime_ns, self.birth_ns) = (Some(found.ctime_ns), found.birth_ns);
     }
@@ -234,7 +234,7 @@ pub struct Lists<'a> {
     /// The kernel's uses of files, and mounts.
     pub(super) tables: Tables,
     /// The common facts of the absent files of each directory, by its path as it is written.
-    pub(super) absent: BTreeMap<PathBuf, Absent>,
+    pub(super) absent: BTreeMap<PathBuf, AbsentFiles>,
     /// Block devices, by `st_rdev`, that this run holds exclusively.
     pub(super) claimed: Vec<u64>,
     /// Who is notified of looks at what files hold.
@@ -264,7 +264,7 @@ impl<'a> Lists<'a> {
 
     /// The list of a directory. Errors are not kept: the next look returns them again.
     fn of(&mut self, dir: &Directory) -> Result<Option<&List>, ManifestError> {
-        let which = Identity::of_stamp(&dir.stamp());
+        let which = identity_of(&dir.stamp());
         Ok(match self.lists.entry(which) {
             btree_map::Entry::Occupied(known) => known.into_mut().as_ref(),
             btree_map::Entry::Vacant(new) => new.insert(store::read(dir)?).as_ref(),
@@ -446,7 +446,7 @@ pub(super) fn forget(files: &[(&DirEntry, Identity)]) -> Result<(), ManifestErro
     let mut directories: BTreeMap<Identity, (&DirEntry, Vec<_>)> = BTreeMap::new();
     for (dir_entry, identity) in files {
         let Some(name) = dir_entry.name.to_str() else { continue };
-        let which = Identity::of_stamp(&dir_entry.dir.stamp());
+        let which = identity_of(&dir_entry.dir.stamp());
         directories.entry(which).or_insert((dir_entry, Vec::new())).1.push((name, *identity));
     }
     for (dir_entry, gone) in directories.into_values() {
@@ -493,7 +493,7 @@ fn each_directory<'a, T: Copy>(
     for (held, with) in files {
         let not_ours = || ManifestError::NotOurs { path: held.path().to_owned() };
         let dir_entry = held.dir_entry().ok_or_else(not_ours)?;
-        let which = Identity::of_stamp(&dir_entry.dir.stamp());
+        let which = identity_of(&dir_entry.dir.stamp());
         directories.entry(which).or_default().push((held, dir_entry, with));
     }
     for files in directories.into_values() {

@@ -299,6 +299,6 @@ fn rejected(path: &Path, what: &str) -> ManifestError {
 }
 
 fn call(call: &'static str, path: &Path, source: io::Error) -> ManifestError {
-    let meaning = crate::failure::meaning(&source, path, None);
+    let meaning = crate::error::meaning(&source, path, None);
     ManifestError::Call { call, path: path.to_owned(), source, meaning }
 }

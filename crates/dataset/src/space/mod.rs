@@ -9,7 +9,7 @@ use gpuio_record::{GuardNote, JobPlan, TargetKind};
 use rustix::process::{Resource, getrlimit};
 
 use super::directory::{directory_of, existing, free, mount_of};
-use super::failure::MakeError;
+use super::error::MakeError;
 use super::make::Task;
 
 /// Room that is needed on each file system, by its device number.

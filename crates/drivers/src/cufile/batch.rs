@@ -7,7 +7,7 @@ use std::time::Duration;
 use gpuio_base::catalog::Op;
 
 use crate::cufile::Calls;
-use crate::cufile::calls::Unavailable;
+use crate::cufile::calls::InterfaceAbsent;
 use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::driver::Driver;
 use crate::cufile::pool::Reservation;
@@ -72,7 +72,7 @@ impl Batch {
     /// # Errors
     /// The release has no batches, the library refused, or its pool of host memory is too small for
     /// this batch and the existing ones (it would then wait forever).
-    pub fn set_up(driver: &Driver, capacity: u32, block: usize) -> Result<Batch, Unavailable> {
+    pub fn set_up(driver: &Driver, capacity: u32, block: usize) -> Result<Batch, InterfaceAbsent> {
         let reservation = driver.reserve(capacity, block)?;
         let raw = set_up(driver, capacity)?;
         let entries = Vec::with_capacity(capacity as usize);
@@ -209,7 +209,7 @@ impl Batch {
         &mut self,
         quiet: Duration,
         ended: &mut Vec<Completion>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), InterfaceAbsent> {
         self.cancel();
         loop {
             let before = ended.len();
@@ -241,7 +241,7 @@ impl Batch {
     }
 }
 
-fn set_up(driver: &Driver, capacity: u32) -> Result<*mut c_void, Unavailable> {
+fn set_up(driver: &Driver, capacity: u32) -> Result<*mut c_void, InterfaceAbsent> {
     let library = driver.library();
     if let Some(missing_function) = library.missing_function(Calls::Batch) {
         return Err(missing_function.into());

@@ -10,16 +10,16 @@ use crate::cufile::table::Library;
 
 /// A function that this release of the library lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingFunction {
+pub struct FunctionAbsent {
     pub symbol: &'static str,
     pub library: PathBuf,
     /// Its release, major and minor, if it reports one.
     pub version: Option<(u32, u32)>,
 }
 
-impl std::error::Error for MissingFunction {}
+impl std::error::Error for FunctionAbsent {}
 
-impl fmt::Display for MissingFunction {
+impl fmt::Display for FunctionAbsent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.library.display())?;
         match self.version {
@@ -33,10 +33,10 @@ impl fmt::Display for MissingFunction {
 /// Why an interface is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unavailable {
+pub enum InterfaceAbsent {
     /// The release lacks a function.
     #[error(transparent)]
-    MissingFunction(#[from] MissingFunction),
+    MissingFunction(#[from] FunctionAbsent),
     #[error(transparent)]
     Refused(#[from] CufileError),
     /// The library's pool of host memory has fewer buffers than batches may have I/Os in flight.
@@ -63,7 +63,7 @@ pub enum Unavailable {
 impl Library {
     /// The first function of this interface that the library lacks.
     #[must_use]
-    pub fn missing_function(&self, calls: Calls) -> Option<MissingFunction> {
+    pub fn missing_function(&self, calls: Calls) -> Option<FunctionAbsent> {
         let needed: &[(&'static str, bool)] = match calls {
             Calls::Blocking => &[],
             Calls::Batch => &[
@@ -83,8 +83,8 @@ impl Library {
     }
 
     /// The error about one function.
-    pub(crate) fn without(&self, symbol: &'static str) -> MissingFunction {
-        MissingFunction { symbol, library: self.path.clone(), version: self.version() }
+    pub(crate) fn without(&self, symbol: &'static str) -> FunctionAbsent {
+        FunctionAbsent { symbol, library: self.path.clone(), version: self.version() }
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_reported_with_release_and_remedy() {
-        let missing_function = MissingFunction {
+        let missing_function = FunctionAbsent {
             symbol: "cuFileReadAsync",
             library: "/opt/libcufile.so.0".into(),
             version: Some((1, 2)),
@@ -104,7 +104,7 @@ mod tests {
             "/opt/libcufile.so.0 is cuFile 1.2 and has no function cuFileReadAsync; name a newer \
              library with --cufile-lib"
         );
-        let silent = MissingFunction { version: None, ..missing_function };
+        let silent = FunctionAbsent { version: None, ..missing_function };
         assert!(silent.to_string().contains("of unknown release"), "{silent}");
     }
 }

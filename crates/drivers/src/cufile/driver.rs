@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 
 use crate::cufile::Calls;
 use crate::cufile::absent::Absent;
-use crate::cufile::calls::MissingFunction;
+use crate::cufile::calls::FunctionAbsent;
 use crate::cufile::codes::CufileError;
 use crate::cufile::config::Environment;
 use crate::cufile::diagnosis::Diagnosis;
@@ -92,7 +92,7 @@ impl Driver {
 
     /// The first function of this interface that the library lacks.
     #[must_use]
-    pub fn missing_function(&self, calls: Calls) -> Option<MissingFunction> {
+    pub fn missing_function(&self, calls: Calls) -> Option<FunctionAbsent> {
         self.0.library.missing_function(calls)
     }
 

@@ -8,7 +8,7 @@
 //! The owners form a chain, each keeping the one before it alive: [`Library`], [`Driver`], then
 //! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). Bytes move by
 //! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream.
-//! Functions that a release lacks are a value ([`MissingFunction`]). A process has one library and
+//! Functions that a release lacks are a value ([`FunctionAbsent`]). A process has one library and
 //! one configuration: an [`Environment`] is applied before the first thread starts, and one
 //! [`Driver`] is opened.
 //!
@@ -35,7 +35,7 @@ mod vendor;
 
 pub use absent::Absent;
 pub use batch::{Batch, Completion};
-pub use calls::{MissingFunction, Unavailable};
+pub use calls::{FunctionAbsent, InterfaceAbsent};
 pub use codes::{CufileError, explain, meaning};
 pub use config::{Base, ConfigDirectory, ConfigError, Environment, Setting, reserve};
 pub use diagnosis::Diagnosis;

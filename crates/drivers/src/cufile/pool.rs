@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value};
 
-use crate::cufile::calls::Unavailable;
+use crate::cufile::calls::InterfaceAbsent;
 use crate::cufile::driver::Driver;
 
 /// Default lengths of the pool's buffers in KiB and their numbers, as in release 1.15; for the last
@@ -76,13 +76,13 @@ fn grant(
     count: u32,
     block: usize,
     pool: Option<&Pool>,
-) -> Result<Reservation, Unavailable> {
+) -> Result<Reservation, InterfaceAbsent> {
     let others = taken.fetch_add(count, Ordering::Relaxed);
     // Dropping it undoes this if the reservation is refused below.
     let reservation = Reservation { taken: Arc::clone(taken), count };
     let wanted = others.saturating_add(count);
     match pool {
-        Some(pool) if wanted > pool.buffers() => Err(Unavailable::Pool {
+        Some(pool) if wanted > pool.buffers() => Err(InterfaceAbsent::Pool {
             requested: count,
             others,
             buffers: pool.buffers(),
@@ -103,7 +103,7 @@ fn any_true(keys: &Map<String, Value>, name: &str) -> bool {
 
 impl Driver {
     /// Reserves `count` I/Os of `block` bytes in flight, if the pool limits them.
-    pub(crate) fn reserve(&self, count: u32, block: usize) -> Result<Reservation, Unavailable> {
+    pub(crate) fn reserve(&self, count: u32, block: usize) -> Result<Reservation, InterfaceAbsent> {
         grant(self.batched(), count, block, self.pool(block).as_ref())
     }
 

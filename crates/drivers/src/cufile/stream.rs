@@ -7,7 +7,7 @@ use std::path::Path;
 use gpuio_base::catalog::Op;
 
 use crate::cufile::Calls;
-use crate::cufile::calls::Unavailable;
+use crate::cufile::calls::InterfaceAbsent;
 use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::driver::Driver;
 use crate::cufile::transfer::{Handle, IoError, IoRange, moved};
@@ -40,7 +40,7 @@ impl StreamIo {
     ///
     /// # Errors
     /// This release has no I/O in streams.
-    pub fn new(driver: &Driver, slots: u32) -> Result<StreamIo, Unavailable> {
+    pub fn new(driver: &Driver, slots: u32) -> Result<StreamIo, InterfaceAbsent> {
         if let Some(missing_function) = driver.library().missing_function(Calls::Streams) {
             return Err(missing_function.into());
         }
@@ -138,7 +138,7 @@ impl StreamRegistration {
     pub unsafe fn new(
         driver: &Driver,
         stream: *mut c_void,
-    ) -> Result<Option<StreamRegistration>, Unavailable> {
+    ) -> Result<Option<StreamRegistration>, InterfaceAbsent> {
         let library = driver.library();
         let (Some(call), Some(_)) = (library.cuFileStreamRegister, library.cuFileStreamDeregister)
         else {

@@ -10,7 +10,7 @@ use crate::mpi::launcher::Launcher;
 
 /// Why there is no MPI for a job that a launcher started.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum Absent {
     #[error(
         "{launcher} started this process ({variable} is set), but no MPI library for it could be \
          loaded; looked for {}; install it on every host, set GPUIO_MPI=/path/to/library, or set \
@@ -61,7 +61,7 @@ pub(crate) struct Functions {
 }
 
 /// Loads the first library that can be: `named`, or those of the launcher.
-pub(crate) fn load(launcher: &Launcher, named: Option<&str>) -> Result<Functions, LoadError> {
+pub(crate) fn load(launcher: &Launcher, named: Option<&str>) -> Result<Functions, Absent> {
     let mut tried = Vec::new();
     let names = named.map_or_else(|| launcher.libraries.to_vec(), |name| vec![name]);
     for name in names {
@@ -73,18 +73,18 @@ pub(crate) fn load(launcher: &Launcher, named: Option<&str>) -> Result<Functions
         }
     }
     let Launcher { name, variable, .. } = *launcher;
-    Err(LoadError::NoLibrary { launcher: name, variable, tried })
+    Err(Absent::NoLibrary { launcher: name, variable, tried })
 }
 
-fn functions(library: Library, name: &str) -> Result<Functions, LoadError> {
+fn functions(library: Library, name: &str) -> Result<Functions, Absent> {
     /// The address of a function of this type.
-    fn get<T: Copy>(library: &Library, name: &str, function: &'static str) -> Result<T, LoadError> {
+    fn get<T: Copy>(library: &Library, name: &str, function: &'static str) -> Result<T, Absent> {
         // SAFETY: each type is the function's signature in the MPI standard, with handles as they
         // are passed (`abi::Handle`).
         let found = unsafe { library.get::<T>(function.as_bytes()) };
         found
             .map(|symbol| *symbol)
-            .map_err(|_| LoadError::NoFunction { library: name.to_owned(), function })
+            .map_err(|_| Absent::NoFunction { library: name.to_owned(), function })
     }
     let functions = Functions {
         abi: Abi::of(&library, name),

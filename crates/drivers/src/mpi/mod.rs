@@ -30,5 +30,5 @@ mod library;
 mod world;
 
 pub use launcher::{LIBRARY_VARIABLE, Launcher};
-pub use library::LoadError;
+pub use library::Absent;
 pub use world::{World, WorldError};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::mpi::abi::Handle;
 use crate::mpi::launcher::Launcher;
-use crate::mpi::library::{self, Functions, LoadError};
+use crate::mpi::library::{self, Absent, Functions};
 
 /// A length, then as many bytes: two MPI messages of the same tag, which MPI keeps in order.
 const TAG: c_int = 7411;
@@ -20,7 +20,7 @@ const VERSION_BYTES: usize = 8192;
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] Absent),
     /// A call failed. Most libraries end the job instead, with a message of their own.
     #[error("{call} failed with error code {code} ({library})")]
     Call {

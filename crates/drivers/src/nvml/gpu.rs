@@ -9,7 +9,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::structs::device::FieldId;
 
-use crate::nvml::Unread;
+use crate::nvml::ReadingAbsent;
 use crate::nvml::counter::{self, Counter};
 
 /// Field: bytes that the GPU sent over PCIe (`NVML_FI_DEV_PCIE_COUNT_TX_BYTES`).
@@ -70,42 +70,42 @@ pub struct Activity {
     /// Share of the last sampling period (1/6 to 1 s, by product) in which kernels ran, and in
     /// which its memory was read or written, in percent (`nvmlDeviceGetUtilizationRates`). Copy
     /// engines are in neither.
-    pub busy_percent: Result<[u32; 2], Unread>,
+    pub busy_percent: Result<[u32; 2], ReadingAbsent>,
     /// Memory in use, the driver's own included, in bytes.
-    pub memory_used: Result<u64, Unread>,
-    pub bar1: Result<Bar1, Unread>,
+    pub memory_used: Result<u64, ReadingAbsent>,
+    pub bar1: Result<Bar1, ReadingAbsent>,
     /// Power that it draws, in milliwatts (`nvmlDeviceGetPowerUsage`; some generations average over
     /// a second).
-    pub power_milliwatts: Result<u32, Unread>,
+    pub power_milliwatts: Result<u32, ReadingAbsent>,
     /// Temperature of the chip, in degrees Celsius.
-    pub celsius: Result<u32, Unread>,
+    pub celsius: Result<u32, ReadingAbsent>,
     /// Clock of the multiprocessors and of memory, in Hz.
-    pub clocks_hz: Result<[u64; 2], Unread>,
+    pub clocks_hz: Result<[u64; 2], ReadingAbsent>,
     /// Share of the last sampling period in which the video encoder and the decoder were busy, in
     /// percent.
-    pub video_percent: Result<[u32; 2], Unread>,
+    pub video_percent: Result<[u32; 2], ReadingAbsent>,
 }
 
 /// Everything of a GPU that does not move while a load runs, each reading on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings {
     /// Number by which the driver and nvidia-smi call it.
-    pub index: Result<u32, Unread>,
+    pub index: Result<u32, ReadingAbsent>,
     /// Number of its node `/dev/nvidiaN`.
-    pub minor: Result<u32, Unread>,
+    pub minor: Result<u32, ReadingAbsent>,
     /// Its product's name.
-    pub name: Result<String, Unread>,
+    pub name: Result<String, ReadingAbsent>,
     /// Its UUID (`GPU-…`).
-    pub uuid: Result<String, Unread>,
+    pub uuid: Result<String, ReadingAbsent>,
     /// Its PCI address, domain of 4 digits and lower case, as sysfs has it.
-    pub pci: Result<String, Unread>,
-    pub bar1: Result<Bar1, Unread>,
+    pub pci: Result<String, ReadingAbsent>,
+    pub bar1: Result<Bar1, ReadingAbsent>,
     /// The link as it is now: idle GPUs save power at a lower generation.
-    pub link_now: Result<Link, Unread>,
+    pub link_now: Result<Link, ReadingAbsent>,
     /// The most that GPU and slot can do together.
-    pub link_most: Result<Link, Unread>,
+    pub link_most: Result<Link, ReadingAbsent>,
     /// Whether the driver stays awake without a user.
-    pub persistence: Result<bool, Unread>,
+    pub persistence: Result<bool, ReadingAbsent>,
 }
 
 impl Gpu<'_> {
@@ -145,13 +145,13 @@ impl Gpu<'_> {
     }
 
     /// NVML reports MHz.
-    fn clocks(&self) -> Result<[u64; 2], Unread> {
+    fn clocks(&self) -> Result<[u64; 2], ReadingAbsent> {
         let of = |what, clock| read(what, self.0.clock_info(clock));
         let clocks = [of("clock", Clock::SM)?, of("memory clock", Clock::Memory)?];
         Ok(clocks.map(|megahertz| u64::from(megahertz) * 1_000_000))
     }
 
-    fn video(&self) -> Result<[u32; 2], Unread> {
+    fn video(&self) -> Result<[u32; 2], ReadingAbsent> {
         let encoder = read("video encoder", self.0.encoder_utilization())?;
         let decoder = read("video decoder", self.0.decoder_utilization())?;
         Ok([encoder.utilization, decoder.utilization])
@@ -162,15 +162,15 @@ impl Gpu<'_> {
     ///
     /// # Errors
     /// When this GPU or driver has no such counters.
-    pub fn pcie_bytes(&self) -> Result<[Counter; 2], Unread> {
+    pub fn pcie_bytes(&self) -> Result<[Counter; 2], ReadingAbsent> {
         let what = "PCIe bytes (fields 197 and 198)";
         let fields = [FieldId(SENT), FieldId(RECEIVED)];
         let mut answers = read(what, self.0.field_values_for(&fields))?.into_iter();
         let mut next = || {
-            let missing = || Unread { what, why: "no answer".to_owned() };
+            let missing = || ReadingAbsent { what, why: "no answer".to_owned() };
             let sample = read(what, answers.next().ok_or_else(missing)?)?;
             let value = read(what, sample.value)?;
-            counter::of(&value).ok_or_else(|| Unread { what, why: format!("{value:?}") })
+            counter::of(&value).ok_or_else(|| ReadingAbsent { what, why: format!("{value:?}") })
         };
         Ok([next()?, next()?])
     }
@@ -180,7 +180,7 @@ impl Gpu<'_> {
     ///
     /// # Errors
     /// When this GPU or driver does not report it.
-    pub fn pcie_rates(&self) -> Result<[u64; 2], Unread> {
+    pub fn pcie_rates(&self) -> Result<[u64; 2], ReadingAbsent> {
         let rate = |direction| {
             let kib = read("PCIe throughput", self.0.pcie_throughput(direction))?;
             Ok(u64::from(kib) * 1000)
@@ -192,7 +192,7 @@ impl Gpu<'_> {
     ///
     /// # Errors
     /// When this GPU or driver does not list them.
-    pub fn processes(&self) -> Result<Vec<Process>, Unread> {
+    pub fn processes(&self) -> Result<Vec<Process>, ReadingAbsent> {
         let all = read("processes", self.0.running_compute_processes())?;
         let one = |process: ProcessInfo| Process {
             pid: process.pid,
@@ -208,10 +208,10 @@ impl Gpu<'_> {
     ///
     /// # Errors
     /// When this GPU or driver does not report it.
-    pub fn memory_celsius(&self) -> Result<u64, Unread> {
+    pub fn memory_celsius(&self) -> Result<u64, ReadingAbsent> {
         let what = "memory temperature (field 82)";
         let mut answers = read(what, self.0.field_values_for(&[FieldId(MEMORY_TEMP)]))?.into_iter();
-        let missing = || Unread { what, why: "no answer".to_owned() };
+        let missing = || ReadingAbsent { what, why: "no answer".to_owned() };
         let value = read(what, read(what, answers.next().ok_or_else(missing)?)?.value)?;
         let found = counter::of(&value).map(|counter| counter.value);
         // 0 is the answer of GPUs without such a sensor.
@@ -223,22 +223,28 @@ impl Gpu<'_> {
     ///
     /// # Errors
     /// When this GPU or driver does not report it, as those without such links.
-    pub fn c2c_links(&self) -> Result<u64, Unread> {
+    pub fn c2c_links(&self) -> Result<u64, ReadingAbsent> {
         let what = "C2C links (field 170)";
         let mut answers = read(what, self.0.field_values_for(&[FieldId(C2C_LINKS)]))?.into_iter();
-        let missing = || Unread { what, why: "no answer".to_owned() };
+        let missing = || ReadingAbsent { what, why: "no answer".to_owned() };
         let value = read(what, read(what, answers.next().ok_or_else(missing)?)?.value)?;
         counter::of(&value)
             .map(|counter| counter.value)
-            .ok_or_else(|| Unread { what, why: format!("{value:?}") })
+            .ok_or_else(|| ReadingAbsent { what, why: format!("{value:?}") })
     }
 }
 
-pub(crate) fn read<T>(what: &'static str, answer: Result<T, NvmlError>) -> Result<T, Unread> {
-    answer.map_err(|error| Unread::new(what, &error))
+pub(crate) fn read<T>(
+    what: &'static str,
+    answer: Result<T, NvmlError>,
+) -> Result<T, ReadingAbsent> {
+    answer.map_err(|error| ReadingAbsent::new(what, &error))
 }
 
-fn link(generation: Result<u32, NvmlError>, lanes: Result<u32, NvmlError>) -> Result<Link, Unread> {
+fn link(
+    generation: Result<u32, NvmlError>,
+    lanes: Result<u32, NvmlError>,
+) -> Result<Link, ReadingAbsent> {
     let what = "PCIe link";
     Ok(Link { generation: read(what, generation)?, lanes: read(what, lanes)? })
 }

@@ -44,19 +44,19 @@ pub enum Absent {
 /// A reading that was not given, and why, in NVML's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("NVML, {what}: {why}")]
-pub struct Unread {
+pub struct ReadingAbsent {
     pub what: &'static str,
     /// NVML's answer.
     pub why: String,
 }
 
-impl Unread {
-    pub(crate) fn new(what: &'static str, why: &NvmlError) -> Unread {
+impl ReadingAbsent {
+    pub(crate) fn new(what: &'static str, why: &NvmlError) -> ReadingAbsent {
         let why = match why {
             NvmlError::NotSupported => "this GPU or driver does not report it".to_owned(),
             other => other.to_string(),
         };
-        Unread { what, why }
+        ReadingAbsent { what, why }
     }
 }
 
@@ -91,17 +91,17 @@ impl Library {
     ///
     /// # Errors
     /// When NVML has no such GPU.
-    pub fn gpu(&self, uuid: &str) -> Result<Gpu<'_>, Unread> {
+    pub fn gpu(&self, uuid: &str) -> Result<Gpu<'_>, ReadingAbsent> {
         let found = self.0.device_by_uuid(uuid);
-        found.map(Gpu).map_err(|error| Unread::new("GPU by its UUID", &error))
+        found.map(Gpu).map_err(|error| ReadingAbsent::new("GPU by its UUID", &error))
     }
 
     /// UUIDs of all GPUs that NVML sees, those that are hidden from CUDA included.
     ///
     /// # Errors
     /// When it can't list them.
-    pub fn uuids(&self) -> Result<Vec<String>, Unread> {
-        let failed = |error: NvmlError| Unread::new("list of GPUs", &error);
+    pub fn uuids(&self) -> Result<Vec<String>, ReadingAbsent> {
+        let failed = |error: NvmlError| ReadingAbsent::new("list of GPUs", &error);
         let count = self.0.device_count().map_err(failed)?;
         let uuid = |nth| self.0.device_by_index(nth)?.uuid();
         (0..count).map(|nth| uuid(nth).map_err(failed)).collect()
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_reading_that_is_not_supported_says_so() {
-        let unread = Unread::new("PCIe link", &NvmlError::NotSupported);
+        let unread = ReadingAbsent::new("PCIe link", &NvmlError::NotSupported);
         assert_eq!(unread.to_string(), "NVML, PCIe link: this GPU or driver does not report it");
     }
 }

@@ -4,7 +4,7 @@
 use nvml_wrapper::structs::device::FieldId;
 
 use crate::nvml::gpu::{Gpu, address, read};
-use crate::nvml::{Unread, counter};
+use crate::nvml::{ReadingAbsent, counter};
 
 /// Field: links of the GPU, up or not (`NVML_FI_DEV_NVLINK_LINK_COUNT`).
 const COUNT: u32 = 91;
@@ -54,9 +54,9 @@ impl Gpu<'_> {
     ///
     /// # Errors
     /// When this GPU or driver does not report how many it has, as those without NVLink.
-    pub fn nvlinks(&self) -> Result<NvLinks, Unread> {
+    pub fn nvlinks(&self) -> Result<NvLinks, ReadingAbsent> {
         let what = "number of NVLinks (field 91)";
-        let no_answer = || Unread { what, why: "no answer".to_owned() };
+        let no_answer = || ReadingAbsent { what, why: "no answer".to_owned() };
         let count = self.field(what, COUNT)?.ok_or_else(no_answer)?;
         let up = (0..count.min(MOST)).filter_map(|number| self.nvlink(u32::try_from(number).ok()?));
         let up: Vec<NvLink> = up.collect();
@@ -95,7 +95,7 @@ impl Gpu<'_> {
         if code == 0 { found } else { TYPE_UNKNOWN }
     }
 
-    fn field(&self, what: &'static str, field: u32) -> Result<Option<u64>, Unread> {
+    fn field(&self, what: &'static str, field: u32) -> Result<Option<u64>, ReadingAbsent> {
         let mut answers = read(what, self.0.field_values_for(&[FieldId(field)]))?.into_iter();
         let Some(answer) = answers.next() else { return Ok(None) };
         let value = read(what, read(what, answer)?.value)?;

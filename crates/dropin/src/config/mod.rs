@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use gpuio_base::cufilejson::{Config as File, DEFAULT_PATH, VARIABLE};
 use serde_json::Value;
 
-use crate::code::{Failure, INVALID_VALUE};
+use crate::code::{CallError, INVALID_VALUE};
 use table::{LOG_DIRECTORY, LOG_FILE, LOG_LEVEL, SIZES, SWITCHES, TEXTS, default, range};
 
 /// The classes of a pool: sizes in KiB, and how many buffers of each.
@@ -103,13 +103,13 @@ impl Config {
 }
 
 /// Refuses a size out of range.
-pub(crate) fn check_size(at: usize, value: usize) -> Result<(), Failure> {
+pub(crate) fn check_size(at: usize, value: usize) -> Result<(), CallError> {
     let (least, most) = range(at);
     if (least..=most).contains(&value) { Ok(()) } else { Err(INVALID_VALUE.into()) }
 }
 
 /// Refuses a text that is invalid for its parameter.
-pub(crate) fn check_text(at: usize, value: &str) -> Result<(), Failure> {
+pub(crate) fn check_text(at: usize, value: &str) -> Result<(), CallError> {
     let good = at != LOG_LEVEL || crate::log::Level::of(value).is_some();
     if good { Ok(()) } else { Err(INVALID_VALUE.into()) }
 }
@@ -262,7 +262,7 @@ impl Resolver<'_> {
 
 impl Slabs {
     /// Refuses lists that are empty or differ in length, and sizes or counts of 0.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), CallError> {
         let same = self.sizes_kib.len() == self.counts.len() && !self.counts.is_empty();
         let some = self.sizes_kib.iter().chain(&self.counts).all(|value| *value > 0);
         if same && some { Ok(()) } else { Err(INVALID_VALUE.into()) }

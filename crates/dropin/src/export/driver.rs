@@ -8,7 +8,9 @@ use crate::abi::{
     FEATURE_STREAMS, Properties,
 };
 use crate::call::as_error;
-use crate::code::{DEVICE_NOT_FOUND, Failure, INVALID_VALUE, IO_NOT_SUPPORTED, UNSUPPORTED_LIMIT};
+use crate::code::{
+    CallError, DEVICE_NOT_FOUND, INVALID_VALUE, IO_NOT_SUPPORTED, UNSUPPORTED_LIMIT,
+};
 use crate::config::{Config, table};
 use crate::nvidia::Count;
 use crate::{environment, library};
@@ -183,7 +185,7 @@ export! {
             library.ensure_open()?;
             let known = library.gpus().iter().any(|one| i64::from(one.index) == i64::from(gpu));
             if !known {
-                return Err(Failure::from(DEVICE_NOT_FOUND));
+                return Err(CallError::from(DEVICE_NOT_FOUND));
             }
             // SAFETY: not null, and the caller's room for one number.
             unsafe { kib.write(0) };

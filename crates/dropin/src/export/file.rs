@@ -7,9 +7,9 @@ use gpuio_transfer::Op;
 use super::export;
 use crate::abi::{CufileError, Descriptor, Handle, IoVec, OPAQUE_FD};
 use crate::call::{as_count, as_error, run_void};
-use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
+use crate::code::{CallError, INVALID_VALUE, IO_NOT_SUPPORTED};
 use crate::library;
-use crate::request::CallRequest;
+use crate::request::UncheckedRequest;
 
 export! {
     /// Registers a file by a descriptor of this process (kind 1): regular files and block devices
@@ -51,7 +51,7 @@ export! {
 
 /// # Safety
 /// As the interface requires of callers of `cuFileRead`.
-unsafe fn transfer(handle: Handle, request: CallRequest) -> isize {
+unsafe fn transfer(handle: Handle, request: UncheckedRequest) -> isize {
     // SAFETY: the caller's promise.
     as_count(|| unsafe { library::get().transfer(handle, request) })
 }
@@ -72,7 +72,7 @@ export! {
         buffer_offset: i64
     ) -> isize {
         let op = Op::Read;
-        let request = CallRequest { op, base, len, file_offset, buffer_offset };
+        let request = UncheckedRequest { op, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
@@ -90,7 +90,7 @@ export! {
         buffer_offset: i64
     ) -> isize {
         let op = Op::Write;
-        let request = CallRequest { op, base, len, file_offset, buffer_offset };
+        let request = UncheckedRequest { op, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
@@ -120,9 +120,9 @@ unsafe fn vectors(
         let mut done: usize = 0;
         for IoVec { base, len } in vectors.iter().filter(|vector| vector.len > 0) {
             let further = i64::try_from(done).ok().and_then(|done| file_offset.checked_add(done));
-            let file_offset = further.ok_or(Failure::from(INVALID_VALUE))?;
+            let file_offset = further.ok_or(CallError::from(INVALID_VALUE))?;
             let (base, len) = (*base, *len);
-            let request = CallRequest { op, base, len, file_offset, buffer_offset: 0 };
+            let request = UncheckedRequest { op, base, len, file_offset, buffer_offset: 0 };
             // SAFETY: the caller's promise.
             let moved = unsafe { library::get().transfer(handle, request) }?;
             done += moved;

@@ -14,13 +14,13 @@ mod parameter;
 mod stats;
 mod stream;
 
-use crate::code::{Failure, INVALID_VALUE};
+use crate::code::{CallError, INVALID_VALUE};
 
 /// Writes a value to the caller's address.
 ///
 /// # Safety
 /// `to` is null or valid for the write.
-unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
+unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), CallError> {
     if to.is_null() {
         return Err(INVALID_VALUE.into());
     }
@@ -55,7 +55,7 @@ macro_rules! export {
                     return match found {
                         // SAFETY: the caller's arguments, unchanged.
                         Some(call) => unsafe { call($($arg),*) },
-                        None => $crate::nvidia::Unavailable::refused(nvidia.is_some()),
+                        None => $crate::nvidia::FromAbsent::from_absent(nvidia.is_some()),
                     };
                 }
                 $body

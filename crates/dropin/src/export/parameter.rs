@@ -10,15 +10,15 @@ use std::ffi::{CStr, c_char, c_int};
 use super::{export, write_out};
 use crate::abi::{CufileError, Text};
 use crate::call::as_error;
-use crate::code::{Failure, INVALID_VALUE};
+use crate::code::{CallError, INVALID_VALUE};
 use crate::config::table::{SIZES, SWITCHES, TEXTS, range};
 use crate::config::{Pool, Slabs, check_size, check_text};
 use crate::library;
 
 /// The index of a parameter in its table.
-fn index(parameter: c_int, rows: usize) -> Result<usize, Failure> {
+fn index(parameter: c_int, rows: usize) -> Result<usize, CallError> {
     let at = usize::try_from(parameter).ok().filter(|at| *at < rows);
-    at.ok_or(Failure::from(INVALID_VALUE))
+    at.ok_or(CallError::from(INVALID_VALUE))
 }
 
 export! {

@@ -5,7 +5,7 @@ use std::ffi::c_uint;
 use gpuio_transfer::Op;
 
 use super::export;
-use crate::abi::{CufileError, Handle, RawStream};
+use crate::abi::{CufileError, Handle, StreamHandle};
 use crate::call::as_error;
 use crate::library;
 use crate::streams::Pointers;
@@ -15,7 +15,7 @@ export! {
     /// 5022, and so is a stream that is registered already (except the default stream). I/O needs
     /// no registration. Bits: 1 the buffer's offset, 2 the file's, 4 the size is read at the call;
     /// 8 promises whole pages, which changes nothing.
-    fn cuFileStreamRegister(stream: RawStream, flags: c_uint) -> CufileError {
+    fn cuFileStreamRegister(stream: StreamHandle, flags: c_uint) -> CufileError {
         as_error(|| library::get().register_stream(stream, flags))
     }
 }
@@ -23,7 +23,7 @@ export! {
 export! {
     /// Deregisters a stream; 5022 for one that is not registered (except the default stream).
     /// Enqueued I/O continues as it was enqueued.
-    fn cuFileStreamDeregister(stream: RawStream) -> CufileError {
+    fn cuFileStreamDeregister(stream: StreamHandle) -> CufileError {
         as_error(|| library::get().deregister_stream(stream))
     }
 }
@@ -53,7 +53,7 @@ export! {
         file_offset: *mut i64,
         buffer_offset: *mut i64,
         done: *mut isize,
-        stream: RawStream
+        stream: StreamHandle
     ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
         let side = (Op::Read, base);
@@ -72,7 +72,7 @@ export! {
         file_offset: *mut i64,
         buffer_offset: *mut i64,
         done: *mut isize,
-        stream: RawStream
+        stream: StreamHandle
     ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
         let side = (Op::Write, base);

@@ -59,7 +59,7 @@ pub fn report_with(report: fn(&str)) {
 ///
 /// # Errors
 /// There is none, or somebody else can change it.
-pub fn own(file: &Path) -> Result<PathBuf, trust::Refused> {
+pub fn own(file: &Path) -> Result<PathBuf, trust::Refusal> {
     static REPORTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let judged = trust::object(file);
     if let (Err(refused), Some(report)) = (&judged, REPORT.get())

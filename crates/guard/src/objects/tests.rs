@@ -1,7 +1,7 @@
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
 use super::*;
-use crate::objects::trust::{Refused, object};
+use crate::objects::trust::{Refusal, object};
 
 fn put(file: &Path) {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -14,7 +14,7 @@ fn mode(path: &Path, mode: u32) {
 
 fn foreign(path: &Path) -> String {
     match object(path) {
-        Err(refused @ Refused::Foreign(..)) => refused.to_string(),
+        Err(refused @ Refusal::Foreign(..)) => refused.to_string(),
         other => panic!("{}: {other:?}", path.display()),
     }
 }

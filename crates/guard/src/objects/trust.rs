@@ -19,37 +19,37 @@ use crate::objects::environment;
 
 /// Why a file is not loaded.
 #[derive(Debug)]
-pub enum Refused {
+pub enum Refusal {
     /// It can't be found or looked at.
     Unreadable(PathBuf, io::Error),
     /// Somebody else can change it. In words: what, and who.
     Foreign(PathBuf, String),
 }
 
-impl Refused {
+impl Refusal {
     /// Whether there is no such file.
     #[must_use]
     pub fn is_absent(&self) -> bool {
-        matches!(self, Refused::Unreadable(_, error)
+        matches!(self, Refusal::Unreadable(_, error)
             if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The loader's words.
-            Refused::Unreadable(path, error) if self.is_absent() => {
+            Refusal::Unreadable(path, error) if self.is_absent() => {
                 write!(f, "{}: cannot open shared object file: {error}", path.display())
             }
-            Refused::Unreadable(path, error) => write!(f, "{}: {error}", path.display()),
-            Refused::Foreign(path, why) if environment::is_secure() => write!(
+            Refusal::Unreadable(path, error) => write!(f, "{}: {error}", path.display()),
+            Refusal::Foreign(path, why) if environment::is_secure() => write!(
                 f,
                 "{} is not loaded: {why}. This program has rights that its caller lacks, so it \
                  loads only what its own user and root alone can change",
                 path.display()
             ),
-            Refused::Foreign(path, why) => write!(
+            Refusal::Foreign(path, why) => write!(
                 f,
                 "{} is not loaded: {why}. Only what root and you alone can change is loaded: copy \
                  it to a directory of yours, change its owner or mode, or, if you trust it, add \
@@ -64,14 +64,14 @@ impl fmt::Display for Refused {
 ///
 /// # Errors
 /// There is none, or somebody else can change it.
-pub fn object(path: &Path) -> Result<PathBuf, Refused> {
-    let unreadable = |error| Refused::Unreadable(path.to_owned(), error);
+pub fn object(path: &Path) -> Result<PathBuf, Refusal> {
+    let unreadable = |error| Refusal::Unreadable(path.to_owned(), error);
     let file = std::fs::canonicalize(path).map_err(unreadable)?;
     let user = User::of_this_process();
     if is_searched(path) || is_searched(&file) {
         return Ok(file);
     }
-    let foreign = |why| Refused::Foreign(path.to_owned(), why);
+    let foreign = |why| Refusal::Foreign(path.to_owned(), why);
     let directory = file.parent().unwrap_or(Path::new("/"));
     user.owns_way_to(directory).map_err(foreign)?;
     user.alone_writes_to(directory, &look(directory).map_err(foreign)?).map_err(foreign)?;

@@ -3,7 +3,7 @@
 use gpuio_record::facts::BlockCounters;
 
 use super::topology::block_dir_by_name;
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
@@ -86,12 +86,12 @@ pub fn samples(root: &Root) -> Result<Vec<(String, BlockSample)>, HostError> {
 /// numbers of [`parse_stat`].
 ///
 /// # Errors
-/// [`Malformed`] when a line has no name or fewer than eleven numbers behind it.
-fn parse_diskstats(text: &str) -> Result<Vec<(String, BlockSample)>, Malformed> {
+/// [`LineFault`] when a line has no name or fewer than eleven numbers behind it.
+fn parse_diskstats(text: &str) -> Result<Vec<(String, BlockSample)>, LineFault> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| {
-            let malformed = || Malformed::new(index, line.trim(), "a device and eleven numbers");
+            let malformed = || LineFault::new(index, line.trim(), "a device and eleven numbers");
             let mut words = line.split_whitespace().skip(2);
             let name = words.next().ok_or_else(malformed)?;
             Ok((name.to_owned(), numbers(words).ok_or_else(malformed)?))
@@ -102,9 +102,9 @@ fn parse_diskstats(text: &str) -> Result<Vec<(String, BlockSample)>, Malformed> 
 /// Parses a `stat` file: 11 numbers, more since Linux 4.18 (discards) and 5.5 (flushes).
 ///
 /// # Errors
-/// [`Malformed`] when there are fewer than 11 or one is not a number.
-pub fn parse_stat(text: &str) -> Result<BlockSample, Malformed> {
-    let malformed = || Malformed::new(0, text.trim(), "eleven or more numbers");
+/// [`LineFault`] when there are fewer than 11 or one is not a number.
+pub fn parse_stat(text: &str) -> Result<BlockSample, LineFault> {
+    let malformed = || LineFault::new(0, text.trim(), "eleven or more numbers");
     numbers(text.split_whitespace()).ok_or_else(malformed)
 }
 

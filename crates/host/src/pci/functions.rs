@@ -9,7 +9,7 @@ use gpuio_record::facts::PciFacts;
 use super::{parse_config, parse_speed, parse_width};
 use crate::numa::{normalize_pci, parse_node};
 use crate::parse::{devices_in, keep};
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 const ALL: &str = "sys/bus/pci/devices";
 
@@ -89,7 +89,7 @@ impl Files<'_> {
     fn parse<T>(
         &mut self,
         name: &str,
-        parser: impl FnOnce(&str) -> Result<T, Malformed>,
+        parser: impl FnOnce(&str) -> Result<T, LineFault>,
     ) -> Option<T> {
         let text = keep(self.root.read(self.dir.join(name)), self.problems)?;
         keep(text.parse(parser).map(Some), self.problems)
@@ -114,9 +114,9 @@ impl Files<'_> {
 }
 
 /// A number as sysfs prints it in hexadecimal: `0x010802`.
-fn parse_hex(text: &str) -> Result<u32, Malformed> {
+fn parse_hex(text: &str) -> Result<u32, LineFault> {
     let word = text.trim();
-    let malformed = || Malformed::new(0, word, "a number like 0x10de");
+    let malformed = || LineFault::new(0, word, "a number like 0x10de");
     let digits = word.strip_prefix("0x").ok_or_else(malformed)?;
     u32::from_str_radix(digits, 16).map_err(|_| malformed())
 }

@@ -10,7 +10,7 @@ pub use functions::read;
 pub use gpuio_record::facts::Lanes;
 
 use crate::numa::normalize_pci;
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// A PCI function on the way from a device to the processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +57,13 @@ fn function(root: &Root, address: &str) -> Result<PciFunction, HostError> {
 /// `Unknown` and for the names that kernels give to speeds they cannot put in figures.
 ///
 /// # Errors
-/// [`Malformed`] when a figure in GT/s is none.
-pub fn parse_speed(text: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] when a figure in GT/s is none.
+pub fn parse_speed(text: &str) -> Result<Option<u64>, LineFault> {
     let text = text.trim();
     let Some((figure, _)) = text.split_once("GT/s") else {
         return Ok(None);
     };
-    let malformed = || Malformed::new(0, text, "a speed like 32.0 GT/s PCIe");
+    let malformed = || LineFault::new(0, text, "a speed like 32.0 GT/s PCIe");
     let (whole, part) = figure.trim().split_once('.').unwrap_or((figure.trim(), "0"));
     let whole: u64 = whole.parse().map_err(|_| malformed())?;
     if part.is_empty() || part.len() > 3 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -78,8 +78,8 @@ pub fn parse_speed(text: &str) -> Result<Option<u64>, Malformed> {
 /// one that it does not know (`PCIE_LNK_WIDTH_UNKNOWN`).
 ///
 /// # Errors
-/// [`Malformed`] when it is no number.
-pub fn parse_width(text: &str) -> Result<Option<u64>, Malformed> {
+/// [`LineFault`] when it is no number.
+pub fn parse_width(text: &str) -> Result<Option<u64>, LineFault> {
     let width = crate::parse::number(text)?;
     Ok((1..=32).contains(&width).then_some(width))
 }

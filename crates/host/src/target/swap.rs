@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use crate::parse::unescape_octal;
-use crate::{HostError, Malformed, Root};
+use crate::{HostError, LineFault, Root};
 
 /// A device or file the kernel swaps to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(super) fn read(root: &Root) -> Result<Vec<SwapArea>, HostError> {
 /// Parses `/proc/swaps`: a heading, then path, type, size, use and priority in columns.
 ///
 /// # Errors
-/// [`Malformed`] for the first line without a path and a type.
-pub fn parse_swaps(text: &[u8]) -> Result<Vec<SwapArea>, Malformed> {
+/// [`LineFault`] for the first line without a path and a type.
+pub fn parse_swaps(text: &[u8]) -> Result<Vec<SwapArea>, LineFault> {
     let mut areas = Vec::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate().skip(1);
     for (index, line) in lines.filter(|(_, line)| !line.is_empty()) {
@@ -36,7 +36,7 @@ pub fn parse_swaps(text: &[u8]) -> Result<Vec<SwapArea>, Malformed> {
         let mut words = line.split(is_space).filter(|word| !word.is_empty());
         let (Some(path), Some(kind)) = (words.next(), words.next()) else {
             let line = String::from_utf8_lossy(line);
-            return Err(Malformed::new(index, &line, "a path and a type"));
+            return Err(LineFault::new(index, &line, "a path and a type"));
         };
         let path = PathBuf::from(OsString::from_vec(unescape_octal(path)));
         areas.push(SwapArea { path, is_file: kind == b"file" });

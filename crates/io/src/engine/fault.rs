@@ -38,7 +38,7 @@ struct Marked {
 }
 
 /// The decorator.
-pub struct Fault {
+pub struct FaultInjector {
     inner: Box<dyn Engine>,
     inject: Inject,
     rng: Xoshiro256PlusPlus,
@@ -56,17 +56,17 @@ pub struct Fault {
     batch: Vec<Done>,
 }
 
-impl std::fmt::Debug for Fault {
+impl std::fmt::Debug for FaultInjector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fault").field("inject", &self.inject).finish_non_exhaustive()
+        f.debug_struct("FaultInjector").field("inject", &self.inject).finish_non_exhaustive()
     }
 }
 
-impl Fault {
+impl FaultInjector {
     /// Injects into `inner`, which was opened with `config`.
     #[must_use]
-    pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &EngineConfig) -> Fault {
-        Fault {
+    pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &EngineConfig) -> FaultInjector {
+        FaultInjector {
             inner,
             inject: inject.clone(),
             rng: Xoshiro256PlusPlus::seed_from_u64(inject.seed),
@@ -235,7 +235,7 @@ fn ended(io: &Io, fate: Fate) -> Option<Result<u32, IoFault>> {
     }
 }
 
-impl Engine for Fault {
+impl Engine for FaultInjector {
     fn push(&mut self, io: Io) -> Push {
         let synchronous = self.inner.synchronous();
         if !synchronous && self.in_flight() >= self.depth {

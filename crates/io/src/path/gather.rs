@@ -116,9 +116,9 @@ impl Batches {
         let enqueued =
             unsafe { self.batch_copy.enqueue(self.queues.stream(at), buffers, batch, number) };
         // It stays without memory of its own unless something was refused.
-        let mut over = Vec::new();
-        self.queues.record(at, number, enqueued, &mut over);
-        for one in over {
+        let mut refused = Vec::new();
+        self.queues.record(at, number, enqueued, &mut refused);
+        for one in refused {
             self.done(one, ended);
         }
         self.open = self.next_open(ended);

@@ -323,11 +323,11 @@ impl Mapped {
         // SAFETY: destinations are their requests' alone until these come back, the list is the
         // group's until its event is reached, nothing in this process writes the mappings, and
         // all of it is dropped after the streams were waited for.
-        let put = unsafe { group.put(self.queues.stream(at), &self.launcher, self.longest) };
+        let enqueued = unsafe { group.put(self.queues.stream(at), &self.launcher, self.longest) };
         let (bytes, before) = (group.bytes, self.ended.len());
         self.order.push_back((at, bytes));
         self.in_flight += bytes;
-        self.queues.record(at, number, put, &mut self.ended);
+        self.queues.record(at, number, enqueued, &mut self.ended);
         // The refused launch is over, and so are those before it in the stream.
         for _ in before..self.ended.len() {
             self.left(at);

@@ -53,18 +53,19 @@ impl StreamQueues {
         self.in_flight == 0
     }
 
-    /// Records an event behind work `number`. `put` is the driver's answer when the work was put
-    /// into stream `at`. The work is in flight until one of the calls below returns it. If the
-    /// driver refused the work, a part of it or the event, the work is over when this returns:
-    /// `over` gets it, after all earlier work of the stream.
+    /// Records an event behind work `number`. `enqueued` is the driver's answer when the work was
+    /// enqueued in stream `at`. The work is in flight until one of the calls below returns it. If
+    /// the driver refused the work, a part of it or the event, the work is over when this returns:
+    /// `ended` gets it, after all earlier work of the stream.
     pub(super) fn record(
         &mut self,
         at: usize,
         number: u32,
-        put: Result<(), GpuError>,
-        over: &mut Vec<Ended>,
+        enqueued: Result<(), GpuError>,
+        ended: &mut Vec<Ended>,
     ) {
-        let recorded = put.and_then(|()| self.events[number as usize].record(&self.streams[at]));
+        let event = &self.events[number as usize];
+        let recorded = enqueued.and_then(|()| event.record(&self.streams[at]));
         let Err(error) = recorded else {
             self.queues[at].push_back(number);
             self.in_flight += 1;
@@ -73,11 +74,11 @@ impl StreamQueues {
         // A part of it may be in flight without an event. Work before it is taken by its own events
         // first, so that the stream's answer, which is not requested, is about this work, which
         // failed anyway.
-        while let Some(ended) = self.oldest(at) {
-            over.push(ended);
+        while let Some(earlier) = self.oldest(at) {
+            ended.push(earlier);
         }
         let _ = self.streams[at].sync();
-        over.push((number, Err(error)));
+        ended.push((number, Err(error)));
     }
 
     /// The oldest work of a stream, if it is over.

@@ -157,10 +157,10 @@ impl<C: StreamCalls> Groups for Streamed<C> {
             return true;
         }
         // It stays without memory of its own unless the mark was refused.
-        let mut over = Vec::new();
-        self.queues.record(at, number, Ok(()), &mut over);
-        for ended in over {
-            self.group_done(queue, clock, ended);
+        let mut ended = Vec::new();
+        self.queues.record(at, number, Ok(()), &mut ended);
+        for one in ended {
+            self.group_done(queue, clock, one);
         }
         true
     }

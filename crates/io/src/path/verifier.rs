@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use gpuio_gpu::pattern::{self, Key};
-use gpuio_gpu::{Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
+use gpuio_gpu::{
+    Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, PatternMismatch, Stream,
+};
 
 use super::{GpuSide, Leg, Mismatch};
 
@@ -78,7 +80,7 @@ impl Verifier {
         location: Range<usize>,
         key: Key,
         offset: u64,
-    ) -> Result<Option<pattern::Mismatch>, GpuError> {
+    ) -> Result<Option<PatternMismatch>, GpuError> {
         match self {
             Verifier::Gpu { base, checker, stream, .. } => {
                 let device = base.byte_add(location.start as u64);
@@ -130,7 +132,7 @@ impl Verifier {
 /// A mismatch in the destination, with the leg in which it came about where `from_file`, the
 /// block's slot in pinned memory, still holds what came from the file.
 pub(super) fn locate_mismatch(
-    m: pattern::Mismatch,
+    m: PatternMismatch,
     from_file: Option<&[u8]>,
     key: Key,
     offset: u64,

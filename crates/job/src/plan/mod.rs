@@ -16,7 +16,9 @@
 //! - `work`: the kinds of load, each with a module of its own: `ranges` (files that are read as a
 //!   whole, or tensor by tensor), `replay` (recorded calls that are made again), `feed` (training
 //!   feeds, whose regions are samples).
-//! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
+//! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect. Only the
+//!   plan of a job shows which values had none. Where there are some, the job is planned again
+//!   without them, because they may have decided other parts of that plan.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
 //!
 //! This module neither reads the machine nor does anything that was planned.
@@ -218,7 +220,8 @@ struct Among {
     group: u32,
 }
 
-/// A job on one path without what has no effect on it, and what that was.
+/// A job on one path without what has no effect on it, and what that was. Where something has none
+/// the job is resolved twice: see the module's page.
 fn resolved(
     requested: &JobSpec,
     row: &Picked,

@@ -273,7 +273,7 @@ pub struct JobSpec {
     pub notes: Vec<String>,
     /// Keys about writes that are refused where the job writes, and have no effect where it does
     /// not.
-    pub for_writes: Vec<RefusedForWrites>,
+    pub for_writes: Vec<WriteRefusal>,
     /// The key that set each field, by the field's name.
     pub requested: BTreeMap<&'static str, Requested>,
 }
@@ -307,7 +307,7 @@ impl JobSpec {
 
 /// A key that a job which writes can't have.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RefusedForWrites {
+pub struct WriteRefusal {
     /// The key.
     pub name: &'static str,
     /// Where it was set.

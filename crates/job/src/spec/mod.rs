@@ -27,13 +27,12 @@ pub use gdsio::{
     GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
 };
 pub use ini::{
-    At, JobFileError, JobFileProblem, MACHINE_WORDS, MAX_ERRORS, parse as parse_job_file,
+    At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, parse as parse_job_file,
     parse_at as parse_job_file_at,
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
-    JobSpec, RankPlace, ReadShift, RefusedForWrites, ReplayRequest, Rw, Spec, SteadyCriterion,
-    ViaPeer,
+    JobSpec, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion, ViaPeer, WriteRefusal,
 };
 pub(crate) use keys::take_writes;
 pub use keys::{

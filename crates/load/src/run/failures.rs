@@ -20,9 +20,9 @@ struct Kind {
     times: u64,
 }
 
-/// Failures of one worker, or of several merged.
+/// Faults of one worker, or of several merged.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Failures {
+pub(super) struct IoFaults {
     kinds: Vec<Kind>,
     pub(super) total: u64,
 }
@@ -35,7 +35,7 @@ fn alike(a: Fault, b: Fault) -> bool {
     }
 }
 
-impl Failures {
+impl IoFaults {
     pub(super) fn add(&mut self, target: u32, request: &Request, fault: Fault) {
         let (offset, length) = (request.offset, u64::from(request.len));
         self.put(Kind { target, op: request.op, fault, offset, length, times: 1 }, KINDS);
@@ -53,7 +53,7 @@ impl Failures {
         }
     }
 
-    pub(super) fn merge(&mut self, other: Failures) {
+    pub(super) fn merge(&mut self, other: IoFaults) {
         let listed: u64 = other.kinds.iter().map(|kind| kind.times).sum();
         self.total += other.total - listed;
         other.kinds.into_iter().for_each(|kind| self.put(kind, KINDS_OF_JOB));

@@ -25,7 +25,7 @@ use super::feed::{Accelerated, Accelerators, Feed, Found};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
-use super::peers::{NotOpened, Peers, READING_NS, Start};
+use super::peers::{OpenError, Peers, READING_NS, Start};
 use super::replay::{self, Replay};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
@@ -265,8 +265,8 @@ impl Group<'_> {
     fn await_others(&self) -> Result<(), RunError> {
         let opened = self.means.peers.map_or(Ok(()), |peers| peers.opened(self.jobs));
         opened.map_err(|why| match why {
-            NotOpened::Ended(what) => RunError::NoStart { what },
-            NotOpened::Elsewhere(what) => RunError::Elsewhere { what },
+            OpenError::Ended(what) => RunError::NoStart { what },
+            OpenError::Elsewhere(what) => RunError::Elsewhere { what },
         })
     }
 

@@ -58,7 +58,7 @@ pub use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{MakeError, scratch};
 use gpuio_job::workload::replay::Script;
 use group::Group;
-pub use peers::{NotOpened, Peers, Start};
+pub use peers::{OpenError, Peers, Start};
 pub use sample::Tick;
 pub use steady::{Interval, SteadyWindow};
 

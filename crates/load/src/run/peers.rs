@@ -32,7 +32,7 @@ pub trait Peers: Sync + Debug {
     ///
     /// # Errors
     /// Why there is no start.
-    fn opened(&self, jobs: &[JobPlan]) -> Result<(), NotOpened>;
+    fn opened(&self, jobs: &[JobPlan]) -> Result<(), OpenError>;
 
     /// Instead of [`Peers::opened`]: these jobs, of a path that was not named, could not be opened
     /// here, so all processes leave them out.
@@ -82,7 +82,7 @@ pub trait Peers: Sync + Debug {
 
 /// Why a group does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotOpened {
+pub enum OpenError {
     Ended(String),
     /// Another process can't open it: all leave it out.
     Elsewhere(String),

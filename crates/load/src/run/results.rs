@@ -9,7 +9,7 @@ use gpuio_record::{
     LibraryResult, MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
 };
 
-use super::failures::Failures;
+use super::failures::IoFaults;
 use super::gate::FirstDone;
 use super::rusage::Usage;
 use super::task::Ready;
@@ -98,7 +98,7 @@ struct Sums {
     reads: Tally,
     writes: Tally,
     usage: Usage,
-    failures: Failures,
+    failures: IoFaults,
     findings: Option<Findings>,
     file_leg: FileLegCounters,
     between_ios_ns: u64,

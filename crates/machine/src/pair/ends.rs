@@ -5,7 +5,7 @@ use gpuio_record::facts::Machine;
 
 use crate::pair::distance::{Distance, class, mean};
 use crate::pair::store::stock;
-use crate::pair::{NotHere, StoreKind, Wanted};
+use crate::pair::{DeviceAbsent, StoreKind, Wanted};
 
 /// The GPUs seen from a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct Ends {
 /// How far each GPU is from the mount that serves the directory at `path`.
 ///
 /// # Errors
-/// [`NotHere`] where no mount is known that serves it.
-pub fn ends(machine: &Machine, topology: &Topology, path: &str) -> Result<Ends, NotHere> {
+/// [`DeviceAbsent`] where no mount is known that serves it.
+pub fn ends(machine: &Machine, topology: &Topology, path: &str) -> Result<Ends, DeviceAbsent> {
     let wanted = Wanted { mounts: vec![path.to_owned()], ..Wanted::default() };
     let stock = stock(machine, topology, &wanted)?;
     let Some(store) = stock.stores.first() else {
         let why = "no mount is known that holds it".to_owned();
-        return Err(NotHere { flag: "--directory", name: path.to_owned(), why });
+        return Err(DeviceAbsent { flag: "--directory", name: path.to_owned(), why });
     };
     let mut gpus: Vec<(Distance, usize)> = topology
         .of_kind(DeviceKind::Gpu)

@@ -40,7 +40,7 @@ pub use answer::{
     StoreKind, Unused, When,
 };
 pub use ends::{Ends, ends};
-pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_document, hosts_job_file};
+pub use hosts::{HostPlan, HostsPlan, JobFileRefusal, Mounted, hosts_document, hosts_job_file};
 pub use load::{Direction, Load};
 pub use pairing::{pair, second_choice};
-pub use wanted::{NotHere, Wanted};
+pub use wanted::{DeviceAbsent, Wanted};

@@ -9,7 +9,7 @@ use crate::pair::assign::assign;
 use crate::pair::distance::Distance;
 use crate::pair::store::{Stock, Store, Tier, leaves, stock};
 use crate::pair::{
-    Given, NotHere, NotUsed, Pair, PairExpected, Pairing, Start, StoreKind, Wanted, distance,
+    DeviceAbsent, Given, NotUsed, Pair, PairExpected, Pairing, Start, StoreKind, Wanted, distance,
     links, nics, reason, regroup, start,
 };
 
@@ -34,7 +34,11 @@ impl Pairing {
 ///
 /// # Errors
 /// A GPU, mount or drive that was named and is not there, or can't be used for such a load.
-pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<Pairing, NotHere> {
+pub fn pair(
+    machine: &Machine,
+    topology: &Topology,
+    wanted: &Wanted,
+) -> Result<Pairing, DeviceAbsent> {
     let stock = stock(machine, topology, wanted)?;
     pair_with(machine, topology, wanted, &stock)
 }
@@ -61,7 +65,7 @@ fn pair_with(
     topology: &Topology,
     wanted: &Wanted,
     stock: &Stock,
-) -> Result<Pairing, NotHere> {
+) -> Result<Pairing, DeviceAbsent> {
     let gpus = wanted_gpus(topology, &wanted.gpus)?;
     let cpu = &machine.host.cpu;
     let named = wanted.names_storage();
@@ -105,7 +109,7 @@ fn pair_with(
     Ok(pairing)
 }
 
-fn wanted_gpus<'w>(topology: &Topology, wanted: &'w [String]) -> Result<Vec<usize>, NotHere> {
+fn wanted_gpus<'w>(topology: &Topology, wanted: &'w [String]) -> Result<Vec<usize>, DeviceAbsent> {
     let all: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(index, _)| index).collect();
     // The word that bench takes, too.
     if wanted.is_empty() || wanted.iter().any(|name| name == "all") {
@@ -126,7 +130,7 @@ fn wanted_gpus<'w>(topology: &Topology, wanted: &'w [String]) -> Result<Vec<usiz
                 all.iter().map(|index| topology.devices[*index].name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let why = format!("no such GPU; there are: {known}");
-            NotHere { flag: "--gpu", name: given.clone(), why }
+            DeviceAbsent { flag: "--gpu", name: given.clone(), why }
         })
     };
     let mut found: Vec<usize> = wanted.iter().flat_map(each).map(find).collect::<Result<_, _>>()?;

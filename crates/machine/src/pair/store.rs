@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::topo::{DeviceKind, Topology};
 use gpuio_record::facts::{BlockDevice, BlockKind, Machine, MountKind, MountedStorage};
 
-use crate::pair::{Direction, NotHere, NotUsed, StoreKind, Wanted};
+use crate::pair::{DeviceAbsent, Direction, NotUsed, StoreKind, Wanted};
 
 /// Which stores are taken first where none is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ pub(crate) fn stock(
     machine: &Machine,
     topology: &Topology,
     wanted: &Wanted,
-) -> Result<Stock, NotHere> {
+) -> Result<Stock, DeviceAbsent> {
     let shop = Shop { machine, topology, write: wanted.load.direction == Direction::Write };
     if wanted.mounts.is_empty() && wanted.drives.is_empty() {
         return Ok(shop.all());
@@ -201,7 +201,7 @@ impl Shop<'_> {
         })
     }
 
-    fn named_mount(&self, path: &str) -> Result<Store, NotHere> {
+    fn named_mount(&self, path: &str) -> Result<Store, DeviceAbsent> {
         let bare = if path == "/" { path } else { path.trim_end_matches('/') };
         let holds = |mount: &&MountedStorage| {
             let point = mount.mount.mount_point.as_str();
@@ -213,17 +213,17 @@ impl Shop<'_> {
         let Some(mount) = found.max_by_key(|mount| mount.mount.mount_point.len()) else {
             let known: Vec<String> = self.all().stores.into_iter().map(|one| one.name).collect();
             let why = format!("no mount is known that holds it; there are: {}", list(&known));
-            return Err(NotHere { flag: "--mount", name: path.to_owned(), why });
+            return Err(DeviceAbsent { flag: "--mount", name: path.to_owned(), why });
         };
         if is_read_only(mount) {
             let why = "mounted read-only: no data can be made there".to_owned();
-            return Err(NotHere { flag: "--mount", name: path.to_owned(), why });
+            return Err(DeviceAbsent { flag: "--mount", name: path.to_owned(), why });
         }
         Ok(self.of_mount(mount, bare))
     }
 
-    fn named_drive(&self, given: &str) -> Result<Store, NotHere> {
-        let refused = |why| NotHere { flag: "--drive", name: given.to_owned(), why };
+    fn named_drive(&self, given: &str) -> Result<Store, DeviceAbsent> {
+        let refused = |why| DeviceAbsent { flag: "--drive", name: given.to_owned(), why };
         let bare = given.strip_prefix("/dev/").unwrap_or(given);
         let block = |name: &str| self.machine.block.iter().find(|one| one.facts.name == name);
         let index = self.topology.find(bare).map(|index| &self.topology.devices[index]);

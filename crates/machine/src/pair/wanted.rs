@@ -26,7 +26,7 @@ impl Wanted {
 /// A requested device that is not there or can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{flag} {name}: {why}")]
-pub struct NotHere {
+pub struct DeviceAbsent {
     /// The flag that named it.
     pub flag: &'static str,
     pub name: String,

@@ -21,10 +21,11 @@ use crate::transferred::Transferred;
 /// The longest small call, bytes: longer ones are faster in pieces.
 pub(crate) const SMALL: u64 = 64 << 10;
 
-/// A call's parameters: a small one, or a read of mapped bytes of any length. The file is
-/// borrowed: a reference count would be a write by all threads of a file to one cache line.
+/// The parameters of a call that its own thread runs whole: a small one, or a read of mapped bytes
+/// of any length. The file is borrowed: a reference count would be a write by all threads of a file
+/// to one cache line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SmallRequest<'a> {
+pub(crate) struct InlineRequest<'a> {
     pub(crate) op: Op,
     pub(crate) file: &'a OpenFile,
     pub(crate) location: MemoryLocation,
@@ -63,7 +64,7 @@ thread_local! {
 /// Runs a small call on memory of the device; `None` if this thread can't have a slot.
 pub(crate) fn run(
     device: &'static Device,
-    request: &SmallRequest<'_>,
+    request: &InlineRequest<'_>,
 ) -> Option<Result<Transferred, Fault>> {
     with_state(device, |state| state.run(request)).flatten()
 }
@@ -72,7 +73,7 @@ pub(crate) fn run(
 /// stream.
 pub(crate) fn read_mapped(
     device: &'static Device,
-    request: &SmallRequest<'_>,
+    request: &InlineRequest<'_>,
     range: &MappedRange,
 ) -> Option<Result<Transferred, GpuError>> {
     with_state(device, |state| state.read_mapped(request, range))
@@ -107,7 +108,7 @@ fn with_state<T>(device: &'static Device, work: impl FnOnce(&mut SmallState) -> 
 }
 
 impl SmallState {
-    fn run(&mut self, request: &SmallRequest<'_>) -> Option<Result<Transferred, Fault>> {
+    fn run(&mut self, request: &InlineRequest<'_>) -> Option<Result<Transferred, Fault>> {
         let file = request.file;
         let skip = file.skip(request.offset);
         let len = request.len;
@@ -146,7 +147,7 @@ impl SmallState {
     /// driver.
     fn read_mapped(
         &mut self,
-        request: &SmallRequest<'_>,
+        request: &InlineRequest<'_>,
         range: &MappedRange,
     ) -> Result<Transferred, GpuError> {
         let (location, len) = (request.location, range.len);
@@ -187,7 +188,7 @@ impl SmallState {
     /// copy kernel did it.
     fn copy_slot(
         &mut self,
-        request: &SmallRequest<'_>,
+        request: &InlineRequest<'_>,
         skip: usize,
         len: usize,
     ) -> Result<bool, GpuError> {

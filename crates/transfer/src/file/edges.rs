@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::sys::errno;
-use crate::fault::Failed;
+use crate::fault::FileFault;
 use crate::fork::{PerProcess, ProcessMark};
 
 /// Number of locks. Files share them by identity: two handles of one file have the same lock.
@@ -51,7 +51,7 @@ pub(super) fn exclusive(identity: u64) -> RwLockWriteGuard<'static, ()> {
 
 /// Writes the range's dirty pages to the device and waits for it (`sync_file_range(2)`). A file
 /// system without a device is no error.
-pub(super) fn flush_range(fd: RawFd, offset: u64, len: usize) -> Result<(), Failed> {
+pub(super) fn flush_range(fd: RawFd, offset: u64, len: usize) -> Result<(), FileFault> {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -63,6 +63,6 @@ pub(super) fn flush_range(fd: RawFd, offset: u64, len: usize) -> Result<(), Fail
     }
     match errno() {
         libc::EINVAL | libc::ESPIPE | libc::ENOSYS | libc::EOPNOTSUPP => Ok(()),
-        errno => Err(Failed { call: "sync_file_range", errno, offset, len: len as u64 }),
+        errno => Err(FileFault { call: "sync_file_range", errno, offset, len: len as u64 }),
     }
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::Op;
-use crate::fault::{Failed, Fault, FileError};
+use crate::fault::{Fault, FileError, FileFault};
 use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
@@ -225,12 +225,12 @@ impl OpenFile {
 
     /// The error if the program closed our duplicate, or put another file there: no byte of that
     /// is read or written. `surely`: a look of the last milliseconds is not enough.
-    fn check(&self, surely: bool, offset: u64, len: usize) -> Result<(), Failed> {
+    fn check(&self, surely: bool, offset: u64, len: usize) -> Result<(), FileFault> {
         if self.own.looks_ours(surely) {
             return Ok(());
         }
         let call = "the program closed gpuio's descriptor of the file: an I/O";
-        Err(Failed { call, errno: libc::EBADF, offset, len: len as u64 })
+        Err(FileFault { call, errno: libc::EBADF, offset, len: len as u64 })
     }
 
     /// A descriptor without `O_DIRECT`, if there is one.
@@ -350,8 +350,8 @@ impl OpenFile {
 
     /// The error of a call, with the file's name.
     #[cold]
-    pub(crate) fn fault(&self, failed: Failed) -> Fault {
-        let Failed { call, errno, offset, len } = failed;
+    pub(crate) fn fault(&self, failed: FileFault) -> Fault {
+        let FileFault { call, errno, offset, len } = failed;
         let link = PathBuf::from(format!("/proc/self/fd/{}", self.own.raw()));
         let path = match std::fs::read_link(&link) {
             Ok(path) if self.own.is_ours() => path,

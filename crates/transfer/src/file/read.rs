@@ -7,7 +7,7 @@ use super::kept::Descriptor;
 use super::sys::{self, Cached};
 use super::{OpenFile, residency};
 use crate::bounce::BounceBuffer;
-use crate::fault::Failed;
+use crate::fault::FileFault;
 
 /// The longest read before which the descriptor is not looked at each time.
 const SHORT: usize = 64 << 10;
@@ -42,7 +42,7 @@ pub(crate) struct UncachedRead<'file> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CacheLookup {
     /// The read is done.
-    Done(Result<FileBytes, Failed>),
+    Done(Result<FileBytes, FileFault>),
     /// The bytes are not cached. If the deferred read completes in full, this is its result.
     Uncached { file_bytes: FileBytes },
 }
@@ -70,7 +70,7 @@ impl OpenFile {
         len: usize,
         offset: u64,
         large: bool,
-    ) -> Result<FileBytes, Failed> {
+    ) -> Result<FileBytes, FileFault> {
         #[cfg(test)]
         self.panic_if_requested();
         let mut file_bytes = FileBytes::default();
@@ -189,7 +189,7 @@ impl OpenFile {
         at: *mut u8,
         len: usize,
         offset: u64,
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, FileFault> {
         if !self.residency.is_worth_trying(fd, offset, len) {
             return Ok(0);
         }
@@ -225,7 +225,7 @@ impl OpenFile {
         buffer: ReadBuffer,
         len: usize,
         offset: u64,
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, FileFault> {
         let align = self.align();
         let skip = self.skip(offset);
         if !buffer.slack && (skip != 0 || !buffer.at.addr().is_multiple_of(align)) {
@@ -264,7 +264,12 @@ impl OpenFile {
     /// # Safety
     ///
     /// `at` is valid for writes of `len` bytes.
-    unsafe fn read_bounced(&self, at: *mut u8, len: usize, offset: u64) -> Result<usize, Failed> {
+    unsafe fn read_bounced(
+        &self,
+        at: *mut u8,
+        len: usize,
+        offset: u64,
+    ) -> Result<usize, FileFault> {
         let align = self.align();
         let skip = self.skip(offset);
         let mut bounce = BounceBuffer::new((skip + len).next_multiple_of(align), align);

@@ -2,7 +2,7 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
-use crate::fault::Failed;
+use crate::fault::FileFault;
 
 /// `preadv2(2)`: return at once with what is in the page cache (Linux 4.14).
 const NOWAIT: libc::c_int = libc::RWF_NOWAIT;
@@ -11,11 +11,11 @@ pub(super) fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-fn offset_of(call: &'static str, offset: u64, len: usize) -> Result<libc::off_t, Failed> {
+fn offset_of(call: &'static str, offset: u64, len: usize) -> Result<libc::off_t, FileFault> {
     let end = offset.checked_add(len as u64).and_then(|end| i64::try_from(end).ok());
     match (end, i64::try_from(offset)) {
         (Some(_), Ok(offset)) => Ok(offset),
-        _ => Err(Failed { call, errno: libc::EINVAL, offset, len: len as u64 }),
+        _ => Err(FileFault { call, errno: libc::EINVAL, offset, len: len as u64 }),
     }
 }
 
@@ -25,14 +25,14 @@ fn repeated(
     call: &'static str,
     (offset, len): (u64, usize),
     attempt: impl Fn(libc::off_t) -> libc::ssize_t,
-) -> Result<usize, Failed> {
+) -> Result<usize, FileFault> {
     let from = offset_of(call, offset, len)?;
     loop {
         match usize::try_from(attempt(from)) {
             Ok(count) => return Ok(count),
             Err(_) => match errno() {
                 libc::EINTR => {}
-                errno => return Err(Failed { call, errno, offset, len: len as u64 }),
+                errno => return Err(FileFault { call, errno, offset, len: len as u64 }),
             },
         }
     }
@@ -48,7 +48,7 @@ pub(super) unsafe fn pread(
     at: *mut u8,
     len: usize,
     offset: u64,
-) -> Result<usize, Failed> {
+) -> Result<usize, FileFault> {
     // SAFETY: the caller's promise.
     repeated("pread", (offset, len), |from| unsafe { libc::pread(fd, at.cast(), len, from) })
 }
@@ -74,7 +74,7 @@ pub(super) unsafe fn pread_cached(
     at: *mut u8,
     len: usize,
     offset: u64,
-) -> Result<Cached, Failed> {
+) -> Result<Cached, FileFault> {
     let from = offset_of("preadv2", offset, len)?;
     let into = libc::iovec { iov_base: at.cast(), iov_len: len };
     loop {
@@ -87,7 +87,7 @@ pub(super) unsafe fn pread_cached(
             libc::EINTR => {}
             libc::EAGAIN => return Ok(Cached::Nothing),
             libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL => return Ok(Cached::Unsupported),
-            errno => return Err(Failed { call: "preadv2", errno, offset, len: len as u64 }),
+            errno => return Err(FileFault { call: "preadv2", errno, offset, len: len as u64 }),
         }
     }
 }
@@ -102,7 +102,7 @@ pub(super) unsafe fn pwrite(
     at: *const u8,
     len: usize,
     offset: u64,
-) -> Result<usize, Failed> {
+) -> Result<usize, FileFault> {
     // SAFETY: the caller's promise.
     repeated("pwrite", (offset, len), |from| unsafe { libc::pwrite(fd, at.cast(), len, from) })
 }

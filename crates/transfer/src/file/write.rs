@@ -7,7 +7,7 @@ use super::kept::Descriptor;
 use super::read::FileBytes;
 use super::{OpenFile, edges, sys};
 use crate::bounce::BounceBuffer;
-use crate::fault::Failed;
+use crate::fault::FileFault;
 
 impl OpenFile {
     /// Writes `len` bytes at `offset`: all of them, or an error.
@@ -25,7 +25,7 @@ impl OpenFile {
         at: *const u8,
         len: usize,
         offset: u64,
-    ) -> Result<FileBytes, Failed> {
+    ) -> Result<FileBytes, FileFault> {
         #[cfg(test)]
         self.panic_if_requested();
         self.check(true, offset, len)?;
@@ -77,7 +77,7 @@ impl OpenFile {
         at: *const u8,
         len: usize,
         offset: u64,
-    ) -> Result<FileBytes, Failed> {
+    ) -> Result<FileBytes, FileFault> {
         let written = {
             let _shared = edges::shared(self.identity);
             // SAFETY: the caller's promise.
@@ -99,7 +99,7 @@ impl OpenFile {
     /// # Safety
     ///
     /// As [`OpenFile::write`].
-    unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<FileBytes, Failed> {
+    unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<FileBytes, FileFault> {
         if len == 0 {
             return Ok(FileBytes::default());
         }
@@ -127,9 +127,9 @@ impl OpenFile {
     }
 
     /// The descriptor to write by. An error if it appends and the file could not be reopened.
-    fn unless_appending(&self, fd: RawFd, len: usize, offset: u64) -> Result<RawFd, Failed> {
+    fn unless_appending(&self, fd: RawFd, len: usize, offset: u64) -> Result<RawFd, FileFault> {
         let (call, errno) = ("pwrite to a descriptor with O_APPEND", libc::EOPNOTSUPP);
-        let refused = Failed { call, errno, offset, len: len as u64 };
+        let refused = FileFault { call, errno, offset, len: len as u64 };
         if self.appends(fd) { Err(refused) } else { Ok(fd) }
     }
 
@@ -139,7 +139,7 @@ impl OpenFile {
     /// # Safety
     ///
     /// As [`OpenFile::write`]; nothing else writes edges of the file during the call.
-    unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, Failed> {
+    unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, FileFault> {
         let own = self.own.raw();
         let align = self.align();
         let skip = self.skip(offset);
@@ -156,7 +156,7 @@ impl OpenFile {
         unsafe { all(own, start, span, from) }?;
         if self.regular && old < span {
             let end = from + old.max(skip + taken) as u64;
-            rustix::fs::ftruncate(&self.own, end).map_err(|errno| Failed {
+            rustix::fs::ftruncate(&self.own, end).map_err(|errno| FileFault {
                 call: "ftruncate",
                 errno: errno.raw_os_error(),
                 offset: end,
@@ -179,7 +179,7 @@ impl FileBytes {
 /// # Safety
 ///
 /// As [`OpenFile::write`].
-unsafe fn all(fd: RawFd, at: *const u8, len: usize, offset: u64) -> Result<(), Failed> {
+unsafe fn all(fd: RawFd, at: *const u8, len: usize, offset: u64) -> Result<(), FileFault> {
     let mut done = 0;
     while done < len {
         let at = at.wrapping_add(done);
@@ -187,7 +187,7 @@ unsafe fn all(fd: RawFd, at: *const u8, len: usize, offset: u64) -> Result<(), F
         let more = unsafe { sys::pwrite(fd, at, len - done, offset + done as u64) }?;
         if more == 0 {
             let (offset, len) = (offset + done as u64, (len - done) as u64);
-            return Err(Failed { call: "pwrite", errno: libc::EIO, offset, len });
+            return Err(FileFault { call: "pwrite", errno: libc::EIO, offset, len });
         }
         done += more;
     }

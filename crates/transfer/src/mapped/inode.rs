@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MappedFiles;
 use super::extent::{EXTENT, ExtentCell, Registered};
-use super::rule::{NoRule, Rule};
+use super::rule::{Rule, RuleAbsent};
 use crate::clock::Nanos;
 use crate::file::{KeptFd, OpenFile, Stamp};
 
@@ -137,12 +137,12 @@ impl MappedInode {
                 }
                 Some(rule.ended)
             }
-            Err(NoRule::Writer | NoRule::Full) => {
+            Err(RuleAbsent::Writer | RuleAbsent::Full) => {
                 rule.until = now + rule.pause;
                 rule.pause = (rule.pause * 2).min(PAUSE_MOST);
                 None
             }
-            Err(NoRule::Never | NoRule::Reopen(_)) => {
+            Err(RuleAbsent::Never | RuleAbsent::Reopen(_)) => {
                 self.refused.store(true, Ordering::Relaxed);
                 None
             }

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use super::rule::NoRule;
+use super::rule::RuleAbsent;
 use crate::file::KeptFd;
 
 /// Most leases of the process.
@@ -42,22 +42,26 @@ impl Lease {
     /// Takes a lease on the file of a descriptor. The lease has an open file description of its
     /// own. Its signal, SIGIO, goes to the watching thread, and to no handler of the program.
     /// `is_spare`: see [`crate::file::reopen_to_read`].
-    pub(super) fn take(file: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Self, NoRule> {
+    pub(super) fn take(
+        file: &KeptFd,
+        watcher: Watcher,
+        is_spare: bool,
+    ) -> Result<Self, RuleAbsent> {
         if !closes_in_children() {
-            return Err(NoRule::Never);
+            return Err(RuleAbsent::Never);
         }
         let entry = DESCRIPTORS.iter().position(|one| {
             // A value that is no descriptor and not free.
             one.compare_exchange(NONE, NONE - 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         });
-        let entry = entry.ok_or(NoRule::Full)?;
+        let entry = entry.ok_or(RuleAbsent::Full)?;
         let free = |why| {
             DESCRIPTORS[entry].store(NONE, Ordering::Release);
             why
         };
         let fd = crate::file::reopen_to_read(file, is_spare).map_err(|errno| {
             let for_now = is_spare && errno == libc::EMFILE;
-            free(if for_now { NoRule::Full } else { NoRule::Reopen(errno) })
+            free(if for_now { RuleAbsent::Full } else { RuleAbsent::Reopen(errno) })
         })?;
         let (device, inode) = fd.file();
         FILES[entry][0].store(device, Ordering::Relaxed);
@@ -68,14 +72,14 @@ impl Lease {
         let owner = OwnerEx { kind: F_OWNER_TID, pid: watcher.0 };
         // SAFETY: `owner` is the structure that the call reads.
         if unsafe { libc::fcntl(lease.fd.raw(), F_SETOWN_EX, &raw const owner) } != 0 {
-            return Err(NoRule::Never);
+            return Err(RuleAbsent::Never);
         }
         // SAFETY: numbers only.
         if unsafe { libc::fcntl(lease.fd.raw(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
             return Ok(lease);
         }
         let error = std::io::Error::last_os_error().raw_os_error();
-        Err(if error == Some(libc::EAGAIN) { NoRule::Writer } else { NoRule::Never })
+        Err(if error == Some(libc::EAGAIN) { RuleAbsent::Writer } else { RuleAbsent::Never })
     }
 
     /// Whether it is held and not wanted back.

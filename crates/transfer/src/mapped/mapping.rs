@@ -7,7 +7,7 @@ use gpuio_gpu::{DevPtr, FilePages, GpuError, MapError, MappedFile};
 use thiserror::Error;
 
 use super::MappedFiles;
-use super::rule::{NoRule, Rule};
+use super::rule::{Rule, RuleAbsent};
 use crate::device::Device;
 use crate::file::{KeptFd, OpenFile, Stamp};
 
@@ -54,13 +54,13 @@ pub enum MappingError {
     Map(#[from] MapError),
 }
 
-impl From<NoRule> for MappingError {
-    fn from(why: NoRule) -> Self {
+impl From<RuleAbsent> for MappingError {
+    fn from(why: RuleAbsent) -> Self {
         match why {
-            NoRule::Writer => Self::Writer,
-            NoRule::Full => Self::TooMany,
-            NoRule::Reopen(errno) => Self::Reopen { errno },
-            NoRule::Never => Self::NoRule,
+            RuleAbsent::Writer => Self::Writer,
+            RuleAbsent::Full => Self::TooMany,
+            RuleAbsent::Reopen(errno) => Self::Reopen { errno },
+            RuleAbsent::Never => Self::NoRule,
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Rule {
 
 /// Why there is no rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoRule {
+pub(super) enum RuleAbsent {
     /// Somebody has the file open for writing. That may end.
     Writer,
     /// The process has as many leases as it may have. That may end.
@@ -61,9 +61,9 @@ const VERITY: u64 = 0x0010_0000;
 /// or removes them, which needs a writer too.
 ///
 /// `is_spare`: the lease's descriptor is one that the library can do without.
-pub(super) fn find(kept: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Rule, NoRule> {
+pub(super) fn find(kept: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Rule, RuleAbsent> {
     let file = kept.as_fd();
-    let kind = rustix::fs::fstatfs(file).map_err(|_| NoRule::Never)?;
+    let kind = rustix::fs::fstatfs(file).map_err(|_| RuleAbsent::Never)?;
     #[expect(clippy::cast_sign_loss, reason = "a number of 32 bits in a signed type")]
     let kind = kind.f_type as u64 & 0xFFFF_FFFF;
     match kind {
@@ -73,11 +73,11 @@ pub(super) fn find(kept: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Ru
             Ok(Rule::Immutable)
         }
         // It may be sealed later.
-        magic::TMPFS if is_memfd(file) => Err(NoRule::Writer),
+        magic::TMPFS if is_memfd(file) => Err(RuleAbsent::Writer),
         magic::EXT | magic::XFS | magic::BTRFS | magic::F2FS | magic::TMPFS => {
             Lease::take(kept, watcher, is_spare).map(Rule::Lease)
         }
-        _ => Err(NoRule::Never),
+        _ => Err(RuleAbsent::Never),
     }
 }
 

@@ -5,7 +5,7 @@ use super::op::{Method, StreamOp};
 use crate::Op;
 use crate::call::CallRequest;
 use crate::device::small::SMALL;
-use crate::fault::Failed;
+use crate::fault::FileFault;
 use crate::file::{FileBytes, ReadBuffer};
 use crate::transferred::RouteBytes;
 
@@ -53,7 +53,7 @@ impl StreamOp {
     }
 
     /// Counts a read from the page cache, so that a file that is read again becomes mapped.
-    fn observe(&self, piece: PieceRange, moved: &Result<FileBytes, Failed>) {
+    fn observe(&self, piece: PieceRange, moved: &Result<FileBytes, FileFault>) {
         let (mapped, file, device) = (&self.state.mapped, &self.file.0, self.stream_device.device);
         if let (Op::Read, Ok(file_bytes)) = (self.op, moved)
             && (file_bytes.direct == 0 || file.is_in_memory())
@@ -75,7 +75,7 @@ impl StreamOp {
         at: *mut u8,
         slack: bool,
         piece: PieceRange,
-    ) -> Result<FileBytes, Failed> {
+    ) -> Result<FileBytes, FileFault> {
         let PieceRange { len, offset, large, .. } = piece;
         match self.op {
             // SAFETY: the caller's promise.
@@ -88,7 +88,7 @@ impl StreamOp {
     fn note(
         &self,
         piece: PieceRange,
-        moved: Result<FileBytes, Failed>,
+        moved: Result<FileBytes, FileFault>,
         memory: impl FnOnce(&mut RouteBytes, u64),
     ) {
         match moved {

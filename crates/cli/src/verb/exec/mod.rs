@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use self::library::Library;
-use self::program::{Missing, Program};
+use self::program::{ExecError, Program};
 use self::variables::Variables;
 use gpuio_guard::objects::environment;
 
@@ -60,11 +60,11 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     // Returns only if the program can't be started; otherwise the program has replaced this
     // process.
     let error = command.exec();
-    Ok(refused(&Missing::refused(&program.path, &error)))
+    Ok(refused(&ExecError::refused(&program.path, &error)))
 }
 
 /// Exits as env(1) does for a program that can't be started.
-fn refused(missing: &Missing) -> ExitCode {
-    message!("error: {missing}");
-    ExitCode::from(missing.exit_code())
+fn refused(error: &ExecError) -> ExitCode {
+    message!("error: {error}");
+    ExitCode::from(error.exit_code())
 }

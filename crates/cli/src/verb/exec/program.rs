@@ -37,42 +37,42 @@ enum Kind {
 
 /// Why a program can't be started.
 #[derive(Debug)]
-pub(crate) enum Missing {
+pub(crate) enum ExecError {
     /// It does not exist: 127.
     Absent(String),
     /// It can't be executed: 126.
     Refused(String),
 }
 
-impl Missing {
+impl ExecError {
     /// From the error of execve(2).
-    pub(crate) fn refused(path: &Path, error: &std::io::Error) -> Missing {
+    pub(crate) fn refused(path: &Path, error: &std::io::Error) -> ExecError {
         let what = format!("{}: {error}", path.display());
         match error.kind() {
-            ErrorKind::NotFound => Missing::Absent(format!("{what}, or its interpreter")),
-            _ => Missing::Refused(what),
+            ErrorKind::NotFound => ExecError::Absent(format!("{what}, or its interpreter")),
+            _ => ExecError::Refused(what),
         }
     }
 
     /// The exit codes of env(1) and POSIX shells.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Missing::Absent(_) => 127,
-            Missing::Refused(_) => 126,
+            ExecError::Absent(_) => 127,
+            ExecError::Refused(_) => 126,
         }
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for ExecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Missing::Absent(what) | Missing::Refused(what)) = self;
+        let (ExecError::Absent(what) | ExecError::Refused(what)) = self;
         f.write_str(what)
     }
 }
 
 impl Program {
     /// By its path, or by its name in the directories of `PATH` (execvp(3)).
-    pub(crate) fn find(name: &OsStr) -> Result<Program, Missing> {
+    pub(crate) fn find(name: &OsStr) -> Result<Program, ExecError> {
         let list = environment::variable("PATH").unwrap_or("/bin:/usr/bin".into());
         let path = lying(name, &std::env::split_paths(&list).collect::<Vec<_>>())?;
         let (image, kind) = image(&path, SCRIPTS);
@@ -117,7 +117,7 @@ impl Program {
     }
 }
 
-fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, Missing> {
+fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, ExecError> {
     let shown = name.display();
     let executable = |file: &Path| match rustix::fs::access(file, Access::EXEC_OK) {
         Ok(()) if file.is_file() => Ok(()),
@@ -128,8 +128,10 @@ fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, Missing> {
         let file = PathBuf::from(name);
         return match (file.exists(), executable(&file)) {
             (true, Ok(())) => Ok(file),
-            (false, _) => Err(Missing::Absent(format!("{shown}: file not found"))),
-            (true, Err(why)) => Err(Missing::Refused(format!("{shown} can't be executed: {why}"))),
+            (false, _) => Err(ExecError::Absent(format!("{shown}: file not found"))),
+            (true, Err(why)) => {
+                Err(ExecError::Refused(format!("{shown} can't be executed: {why}")))
+            }
         };
     }
     let mut refused = None;
@@ -143,9 +145,9 @@ fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, Missing> {
     }
     Err(match refused {
         Some((file, why)) => {
-            Missing::Refused(format!("{} can't be executed: {why}", file.display()))
+            ExecError::Refused(format!("{} can't be executed: {why}", file.display()))
         }
-        None => Missing::Absent(format!("{shown}: program not found in PATH")),
+        None => ExecError::Absent(format!("{shown}: program not found in PATH")),
     })
 }
 

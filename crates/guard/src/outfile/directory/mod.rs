@@ -20,7 +20,7 @@ pub(crate) const AWAY: &str = ".gpuio-gone-";
 
 /// Which file a name stands for: `st_dev` and `st_ino` of stat(2). True as long as the file is
 /// open or has a name; its number is given to another afterwards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Device that holds the file.
     pub dev: u64,

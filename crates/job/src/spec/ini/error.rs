@@ -6,7 +6,7 @@ use crate::spec::keys::KeyError;
 
 /// One error of a job file, printed as `file:line:column: what is wrong; what to do`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {problem}")]
+#[error("{file}:{line}:{column}: {fault}")]
 pub struct JobFileError {
     /// The file, as it was named to the parser.
     pub file: Arc<str>,
@@ -16,12 +16,12 @@ pub struct JobFileError {
     /// mark is not counted.
     pub column: u32,
     /// The error.
-    pub problem: JobFileProblem,
+    pub fault: JobFileFault,
 }
 
 /// The error itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JobFileProblem {
+pub enum JobFileFault {
     /// A key or its value.
     #[error(transparent)]
     Key(#[from] KeyError),

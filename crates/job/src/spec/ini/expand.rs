@@ -1,6 +1,6 @@
 //! `${NAME}` in values.
 
-use super::{JobFileProblem, position};
+use super::{JobFileFault, position};
 
 /// A value after its variables were replaced, with the columns of the original line.
 pub(super) struct Expanded {
@@ -33,7 +33,7 @@ pub(super) fn expand(
     raw: &str,
     column: u32,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Expanded, (u32, JobFileProblem)> {
+) -> Result<Expanded, (u32, JobFileFault)> {
     let mut out = Expanded {
         text: String::with_capacity(raw.len()),
         columns: Vec::with_capacity(raw.len() + 1),
@@ -46,18 +46,18 @@ pub(super) fn expand(
             out.push("${", at);
             "$${".len()
         } else if let Some(after) = rest.strip_prefix("${") {
-            let name = variable(after).ok_or((at, JobFileProblem::BadVariable))?;
+            let name = variable(after).ok_or((at, JobFileFault::BadVariable))?;
             let Some(value) = env(name) else {
                 let name = name.to_owned();
-                return Err((at, JobFileProblem::UnsetVariable { name }));
+                return Err((at, JobFileFault::UnsetVariable { name }));
             };
             if value.contains('\0') {
-                return Err((at, JobFileProblem::Nul));
+                return Err((at, JobFileFault::Nul));
             }
             out.push(&value, at);
             "${}".len() + name.len()
         } else if let Some(word) = MACHINE.iter().find(|word| is_word(rest, word)) {
-            let unknown = || JobFileProblem::UnknownNumber { word };
+            let unknown = || JobFileFault::UnknownNumber { word };
             out.push(&env(word).ok_or_else(|| (at, unknown()))?, at);
             counts = true;
             word.len()

@@ -1,6 +1,6 @@
 //! One line: nothing, a header, or a setting. Positions are byte offsets in the line.
 
-use super::JobFileProblem;
+use super::JobFileFault;
 use crate::spec::keys::{KeyError, full_width};
 use crate::spec::value::shown;
 
@@ -34,7 +34,7 @@ fn is_comment(c: char) -> bool {
 }
 
 /// Reads a line.
-pub(super) fn read(line: &str) -> Result<Line<'_>, (usize, JobFileProblem)> {
+pub(super) fn read(line: &str) -> Result<Line<'_>, (usize, JobFileFault)> {
     let start = line.find(|c| !is_blank(c)).unwrap_or(line.len());
     let body = &line[start..];
     if body.is_empty() || body.starts_with(is_comment) {
@@ -49,7 +49,7 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, (usize, JobFileProblem)> {
     };
     let key = body[..equals].trim_end_matches(is_blank);
     if key.is_empty() {
-        return Err((start, JobFileProblem::KeyMissing));
+        return Err((start, JobFileFault::KeyMissing));
     }
     let after = &body[equals + 1..];
     let value = after.trim_start_matches(is_blank);
@@ -60,7 +60,7 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, (usize, JobFileProblem)> {
     }))
 }
 
-fn section(header: &str, start: usize) -> Result<Line<'_>, (usize, JobFileProblem)> {
+fn section(header: &str, start: usize) -> Result<Line<'_>, (usize, JobFileFault)> {
     let Some((name, rest)) = header.split_once(']') else {
         return Err(unclosed(header, start));
     };
@@ -68,23 +68,23 @@ fn section(header: &str, start: usize) -> Result<Line<'_>, (usize, JobFileProble
     if !trailing.is_empty() && !trailing.starts_with(is_comment) {
         let at = start + 1 + header.len() - trailing.len();
         let text = shown(trailing);
-        return Err((at, JobFileProblem::SectionTrailing { text }));
+        return Err((at, JobFileFault::SectionTrailing { text }));
     }
     match name.trim_matches(is_blank) {
-        "" => Err((start, JobFileProblem::SectionUnnamed)),
+        "" => Err((start, JobFileFault::SectionUnnamed)),
         name => Ok(Line::Section(name)),
     }
 }
 
 /// A header without `]`, or with a character that only looks like it.
-fn unclosed(header: &str, start: usize) -> (usize, JobFileProblem) {
+fn unclosed(header: &str, start: usize) -> (usize, JobFileFault) {
     match full_width(header) {
         Some((at, found, plain)) => {
             let error =
                 KeyError::FullWidth { text: shown(header), in_value: false, at, found, plain };
-            (start + 1 + at, JobFileProblem::Key(error))
+            (start + 1 + at, JobFileFault::Key(error))
         }
-        None => (start, JobFileProblem::SectionUnclosed),
+        None => (start, JobFileFault::SectionUnclosed),
     }
 }
 

@@ -5,7 +5,7 @@ mod expand;
 mod line;
 mod place;
 
-pub use error::{JobFileError, JobFileProblem};
+pub use error::{JobFileError, JobFileFault};
 pub use place::At;
 
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub fn parse_at(
         Err(error) => {
             let (line, column) = end_of(&text.as_ref()[..error.valid_up_to()]);
             let utf16 = matches!(text.as_ref(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
-            reader.fail(line, column, JobFileProblem::NotUtf8 { utf16 });
+            reader.fail(line, column, JobFileFault::NotUtf8 { utf16 });
         }
     }
     reader.finish()
@@ -130,13 +130,13 @@ impl Reader<'_> {
             self.line(position(index), line.strip_suffix('\r').unwrap_or(line));
         }
         if self.spec.jobs.is_empty() && self.errors.is_empty() {
-            self.fail(position(last), 1, JobFileProblem::NoJob);
+            self.fail(position(last), 1, JobFileFault::NoJob);
         }
     }
 
     fn line(&mut self, number: u32, text: &str) {
         if let Some(at) = text.find('\0') {
-            self.fail(number, column(text, at), JobFileProblem::Nul);
+            self.fail(number, column(text, at), JobFileFault::Nul);
             return;
         }
         match line::read(text) {
@@ -151,7 +151,7 @@ impl Reader<'_> {
                     }
                     None => {
                         self.section = Section::Broken;
-                        self.fail(number, at, JobFileProblem::BadPlace);
+                        self.fail(number, at, JobFileFault::BadPlace);
                     }
                 }
             }
@@ -161,11 +161,11 @@ impl Reader<'_> {
                 self.spec.jobs.push(JobSpec { name: name.to_owned(), ..self.global.clone() });
             }
             Ok(Line::Setting(setting)) => self.setting(number, text, &setting),
-            Err((at, problem)) => {
+            Err((at, fault)) => {
                 if text.trim_start().starts_with('[') {
                     self.section = Section::Broken;
                 }
-                self.fail(number, column(text, at), problem);
+                self.fail(number, column(text, at), fault);
             }
         }
     }
@@ -174,7 +174,7 @@ impl Reader<'_> {
         let key_column = column(text, setting.key_at);
         if self.section == Section::Before {
             let key = crate::spec::value::shown(setting.key);
-            self.fail(number, key_column, JobFileProblem::OutsideSection { key });
+            self.fail(number, key_column, JobFileFault::OutsideSection { key });
             return;
         }
         let Some((value_at, raw)) = setting.value else {
@@ -183,14 +183,14 @@ impl Reader<'_> {
         };
         let value = match expand(raw, column(text, value_at), self.env) {
             Ok(value) => value,
-            Err((at, problem)) => {
-                self.fail(number, at, problem);
+            Err((at, fault)) => {
+                self.fail(number, at, fault);
                 return;
             }
         };
         if self.section == Section::Place && !place::takes(setting.key) {
             let key = crate::spec::value::shown(setting.key);
-            self.fail(number, key_column, JobFileProblem::NoPlacement { key });
+            self.fail(number, key_column, JobFileFault::NoPlacement { key });
             return;
         }
         // An unknown key is reported as such, whether or not it has a value.
@@ -198,7 +198,7 @@ impl Reader<'_> {
             let key = setting.key.to_owned();
             let variable = !raw.is_empty();
             let at = column(text, value_at);
-            self.fail(number, at, JobFileProblem::EmptyValue { key, variable });
+            self.fail(number, at, JobFileFault::EmptyValue { key, variable });
             return;
         }
         if let Err(error) = self.apply(number, key_column, setting.key, &value.text) {
@@ -208,7 +208,7 @@ impl Reader<'_> {
                 KeyError::FullWidth { at, .. } => column(text, setting.key_at + at),
                 _ => key_column,
             };
-            self.fail(number, at, JobFileProblem::Key(error));
+            self.fail(number, at, JobFileFault::Key(error));
         }
     }
 
@@ -216,7 +216,7 @@ impl Reader<'_> {
     fn bare(&mut self, number: u32, key_column: u32, words: &str) {
         if self.section == Section::Place && !place::takes(words) {
             let key = crate::spec::value::shown(words);
-            self.fail(number, key_column, JobFileProblem::NoPlacement { key });
+            self.fail(number, key_column, JobFileFault::NoPlacement { key });
             return;
         }
         let mut parts = words.splitn(2, line::is_blank);
@@ -225,14 +225,14 @@ impl Reader<'_> {
         let refused = known.is_some_and(|key| matches!(key.status, Status::Known { .. }));
         if let (Some(key), Some(_), false) = (known, more, refused) {
             let key = key.name;
-            self.fail(number, key_column, JobFileProblem::NoEquals { key });
+            self.fail(number, key_column, JobFileFault::NoEquals { key });
         } else if let Err(error) = self.apply(number, key_column, first, "") {
             let at = match &error {
                 KeyError::FullWidth { at, .. } => key_column
                     .saturating_add(position(first[..*at].chars().count()).saturating_sub(1)),
                 _ => key_column,
             };
-            self.fail(number, at, JobFileProblem::Key(error));
+            self.fail(number, at, JobFileFault::Key(error));
         }
     }
 
@@ -262,9 +262,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn fail(&mut self, line: u32, column: u32, problem: JobFileProblem) {
+    fn fail(&mut self, line: u32, column: u32, fault: JobFileFault) {
         if self.errors.len() < MAX_ERRORS {
-            self.errors.push(JobFileError { file: Arc::clone(&self.file), line, column, problem });
+            self.errors.push(JobFileError { file: Arc::clone(&self.file), line, column, fault });
         }
     }
 
@@ -274,7 +274,7 @@ impl Reader<'_> {
         for place in &places {
             let (line, column) = place.at;
             if let Some(job) = place.of_no_job(&self.spec.jobs) {
-                self.fail(line, column, JobFileProblem::PlaceOfNoJob { job });
+                self.fail(line, column, JobFileFault::PlaceOfNoJob { job });
             }
         }
         let (Some(at), Some(first)) = (self.at, places.first()) else { return };
@@ -285,13 +285,13 @@ impl Reader<'_> {
         for place in places.iter().filter(|place| place.fits(at)) {
             fits = true;
             if let Err(error) = place.apply_to(&mut self.spec.jobs) {
-                self.fail(place.at.0, place.at.1, JobFileProblem::Key(error));
+                self.fail(place.at.0, place.at.1, JobFileFault::Key(error));
             }
         }
         if !fits {
             let (host, local_rank) = (at.host.to_owned(), at.local_rank);
             let (line, column) = first.at;
-            self.fail(line, column, JobFileProblem::NoPlace { host, local_rank });
+            self.fail(line, column, JobFileFault::NoPlace { host, local_rank });
         }
     }
 
@@ -299,7 +299,7 @@ impl Reader<'_> {
         // If there is no job at all, only that is reported.
         for (line, column, key) in std::mem::take(&mut self.unread) {
             if !self.spec.jobs.is_empty() {
-                self.fail(line, column, JobFileProblem::GlobalUnread { key });
+                self.fail(line, column, JobFileFault::GlobalUnread { key });
             }
         }
         self.place();

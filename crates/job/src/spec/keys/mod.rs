@@ -34,7 +34,7 @@ pub use unused::KeyContext;
 use gpuio_record::JobPlan;
 
 use crate::spec::dialect::Dialect;
-use crate::spec::job::{JobSpec, RefusedForWrites};
+use crate::spec::job::{JobSpec, WriteRefusal};
 use crate::spec::nearest::nearest;
 use crate::spec::value::ValueError;
 use crate::spec::{Origin, Requested};
@@ -349,7 +349,7 @@ pub fn apply(job: &mut JobSpec, key: &str, value: &str, origin: Origin) -> Resul
             if !for_writes {
                 return Err(error);
             }
-            job.for_writes.push(RefusedForWrites { name, origin, why: error.to_string() });
+            job.for_writes.push(WriteRefusal { name, origin, why: error.to_string() });
             Ok(())
         }
     }

@@ -25,7 +25,9 @@ use gpuio_dataset::make::{self, Made, Task};
 use gpuio_dataset::manifest::{self, Holds, Known, Lists};
 use gpuio_dataset::ownership::{Permit, Verdict, Wanted, check_with};
 use gpuio_dataset::scratch::{self, Coming, Owner};
-use gpuio_dataset::{Identity, Looks, MakeError, Progress, Refusal, clean as remove, space};
+use gpuio_dataset::{
+    Identity, Looks, MakeError, Progress, Refusal, clean as remove, identity_of, space,
+};
 use gpuio_job::plan::{SCRATCH, on_own_files};
 use gpuio_job::workload::blocks;
 
@@ -200,7 +202,7 @@ impl<'a> DataSet<'a> {
     fn is_verified(&self, wanted: &Wanted, target: &TargetPlan) -> bool {
         let holds = Holds { salt: wanted.salt, file_number: wanted.file_number };
         let found = Opened::named(Path::new(&target.path)).ok();
-        let found = found.map(|found| Identity::of_stamp(&found.stamp()));
+        let found = found.map(|found| identity_of(&found.stamp()));
         let parts = found.and_then(|found| self.verified.get(&found));
         let parts = parts.map(Vec::as_slice).unwrap_or_default();
         let parts = parts.iter().filter(|part| part.holds == holds);
@@ -210,7 +212,7 @@ impl<'a> DataSet<'a> {
     /// Whether this run made the target with these holes.
     fn has_its_holes(&self, wanted: &Wanted) -> bool {
         let found = Opened::named(&wanted.path).ok();
-        let found = found.map(|found| Identity::of_stamp(&found.stamp()));
+        let found = found.map(|found| identity_of(&found.stamp()));
         let holes = found.and_then(|found| self.sparse.get(&found));
         holes.is_some_and(|holes| *holes == wanted.holes)
     }

@@ -151,14 +151,14 @@ impl Drop for AtWork<'_> {
 }
 
 /// A failure and the GPU that it is of.
-type Failed = (String, u32);
+type AcceleratorError = (String, u32);
 
 fn run(
     feed: &Feed,
     gate: &Gate,
     (number, gpu): (u32, Option<u32>),
     (context, runtime_ns): (Option<&Context>, Option<u64>),
-    sender: &Sender<Result<(), Failed>>,
+    sender: &Sender<Result<(), AcceleratorError>>,
 ) -> Accelerated {
     let mut at_work = AtWork(feed, false);
     let mut seen = Accelerated { number, gpu, ..Accelerated::default() };

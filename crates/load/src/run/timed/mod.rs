@@ -21,7 +21,7 @@ use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Place, Request, S
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 
 use super::RunError;
-use super::failures::Failures;
+use super::failures::IoFaults;
 use super::feed::{FeedReader, Step};
 use super::pattern_keys;
 use super::reached::ReachedMap;
@@ -61,7 +61,7 @@ pub(super) struct Timed {
     /// Whether the threads of the engine could be read.
     pub(super) usage_whole: bool,
     pub(super) never_started: Option<NeverStarted>,
-    pub(super) failures: Failures,
+    pub(super) failures: IoFaults,
     /// The block that each slot's last read left there, for verification.
     pub(super) left: Vec<Option<Block>>,
     pub(super) inline: Findings,

@@ -1,6 +1,6 @@
 //! Every key of cuFile's configuration.
 
-use gpuio_base::cufilejson::{Problem, ProblemKind, problems};
+use gpuio_base::cufilejson::{EntryFault, FaultKind, faults};
 use gpuio_record::facts::Machine;
 
 use super::Rule;
@@ -39,27 +39,27 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         }
         File::Read(config) => config,
     };
-    let all = problems(&config);
+    let all = faults(&config);
     if all.is_empty() {
         let count = crate::check::machine::count(config.entries.len(), "key");
         return vec![Found::pass(format!("{count}, all known and in range"))];
     }
-    all.iter().map(|problem| found(machine, problem)).collect()
+    all.iter().map(|fault| found(machine, fault)).collect()
 }
 
-fn found(machine: &Machine, problem: &Problem) -> Found {
-    let observed = format!("{} {}", problem.path, problem.message);
-    let found = Found::warn(observed, problem.fix.clone());
-    let severity = match problem.kind {
-        ProblemKind::Unknown | ProblemKind::Outdated => Severity::Info,
-        ProblemKind::Misspelt
-        | ProblemKind::Repeated
-        | ProblemKind::Type
-        | ProblemKind::Range
-        | ProblemKind::Alignment
-        | ProblemKind::Combination => Severity::Warn,
+fn found(machine: &Machine, fault: &EntryFault) -> Found {
+    let observed = format!("{} {}", fault.path, fault.message);
+    let found = Found::warn(observed, fault.fix.clone());
+    let severity = match fault.kind {
+        FaultKind::Unknown | FaultKind::Outdated => Severity::Info,
+        FaultKind::Misspelt
+        | FaultKind::Repeated
+        | FaultKind::Type
+        | FaultKind::Range
+        | FaultKind::Alignment
+        | FaultKind::Combination => Severity::Warn,
     };
-    Found { severity, ..found }.at([location(machine, problem.line, problem.column)])
+    Found { severity, ..found }.at([location(machine, fault.line, fault.column)])
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::pair::{Given, Pair};
 
 /// Why there is no job file for all hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoJobFile {
+pub enum JobFileRefusal {
     /// A host has nothing that a rank could open.
     #[error("{hosts}: no storage was found that a job could open; leave the captures out")]
     NoStorage { hosts: String },
@@ -34,8 +34,8 @@ type Lines = String;
 /// at least.
 ///
 /// # Errors
-/// [`NoJobFile`].
-pub fn hosts_job_file(plan: &HostsPlan) -> Result<String, NoJobFile> {
+/// [`JobFileRefusal`].
+pub fn hosts_job_file(plan: &HostsPlan) -> Result<String, JobFileRefusal> {
     let all: Vec<(&str, u32, &Pair)> = plan
         .hosts
         .iter()
@@ -63,7 +63,7 @@ pub fn hosts_job_file(plan: &HostsPlan) -> Result<String, NoJobFile> {
     Ok(out)
 }
 
-fn refuse(plan: &HostsPlan, all: &[(&str, u32, &Pair)]) -> Result<(), NoJobFile> {
+fn refuse(plan: &HostsPlan, all: &[(&str, u32, &Pair)]) -> Result<(), JobFileRefusal> {
     let empty: Vec<&str> = plan
         .hosts
         .iter()
@@ -71,13 +71,13 @@ fn refuse(plan: &HostsPlan, all: &[(&str, u32, &Pair)]) -> Result<(), NoJobFile>
         .map(|host| host.host.as_str())
         .collect();
     if !empty.is_empty() || all.is_empty() {
-        return Err(NoJobFile::NoStorage { hosts: host_list(&empty) });
+        return Err(JobFileRefusal::NoStorage { hosts: host_list(&empty) });
     }
     let mut without: Vec<&str> =
         all.iter().filter(|(.., pair)| pair.gpu.is_none()).map(|(host, ..)| *host).collect();
     without.dedup();
     if !without.is_empty() && without.len() < plan.hosts.len() {
-        return Err(NoJobFile::Mixed { hosts: host_list(&without) });
+        return Err(JobFileRefusal::Mixed { hosts: host_list(&without) });
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ fn places(
     plan: &HostsPlan,
     all: &[(&str, u32, &Pair)],
     stores: usize,
-) -> Result<Vec<(String, Lines)>, NoJobFile> {
+) -> Result<Vec<(String, Lines)>, JobFileRefusal> {
     let mut places: Vec<(u32, usize, Lines, Vec<&str>)> = Vec::new();
     for (host, rank, pair) in all {
         for (number, given) in pair.stores.iter().enumerate().take(stores) {
@@ -170,12 +170,12 @@ fn places(
     Ok(places.into_iter().map(header).collect())
 }
 
-fn lines(host: &str, pair: &Pair, given: &Given) -> Result<Lines, NoJobFile> {
+fn lines(host: &str, pair: &Pair, given: &Given) -> Result<Lines, JobFileRefusal> {
     let target = given.directory.as_deref().unwrap_or(&given.name);
     let fit = |name: &str| can_be_written(name) && !name.contains(['[', ']', '{', '}']);
     for name in [target, host] {
         if !fit(name) || (name == host && name.contains([',', '/', '*', ' '])) {
-            return Err(NoJobFile::Name { host: host.to_owned(), name: name.to_owned() });
+            return Err(JobFileRefusal::Name { host: host.to_owned(), name: name.to_owned() });
         }
     }
     let mut out = String::new();

@@ -11,7 +11,7 @@ use gpuio_record::Expected;
 use gpuio_record::facts::Machine;
 use serde::Serialize;
 
-pub use job::{NoJobFile, hosts_job_file};
+pub use job::{JobFileRefusal, hosts_job_file};
 pub use text::document as hosts_document;
 
 use crate::pair::{Given, Load, Pair, Pairing};

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::pair::{
-    HostsPlan, Load, NoJobFile, Pairing, StoreKind, Wanted, When, ends, format, hosts_job_file,
-    pair,
+    HostsPlan, JobFileRefusal, Load, Pairing, StoreKind, Wanted, When, ends, format,
+    hosts_job_file, pair,
 };
 use gpuio_machine::topo::{Class, Topology};
 use gpuio_record::facts::{Machine, MountKind};
@@ -81,11 +81,11 @@ fn hosts_have_one_job_file_with_places() {
 fn hosts_that_do_not_fit_into_one_job_file_are_named() {
     let (gpus, none) = (read(DGX_A100), read(VIRTUAL));
     let mixed = hosts_job_file(&hosts(&[("a", &gpus), ("v", &none)]));
-    assert_eq!(mixed, Err(NoJobFile::Mixed { hosts: "v".to_owned() }));
+    assert_eq!(mixed, Err(JobFileRefusal::Mixed { hosts: "v".to_owned() }));
     let empty = hosts_job_file(&hosts(&[("a", &gpus), ("e", &Machine::default())]));
-    assert_eq!(empty, Err(NoJobFile::NoStorage { hosts: "e".to_owned() }));
+    assert_eq!(empty, Err(JobFileRefusal::NoStorage { hosts: "e".to_owned() }));
     let bad = hosts_job_file(&hosts(&[("a,b", &gpus)]));
-    assert!(matches!(bad, Err(NoJobFile::Name { .. })), "{bad:?}");
+    assert!(matches!(bad, Err(JobFileRefusal::Name { .. })), "{bad:?}");
 }
 
 #[test]

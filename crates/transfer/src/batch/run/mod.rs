@@ -10,7 +10,7 @@ use crate::Op;
 use crate::call::{CallRequest, catch_panic};
 use crate::device::Device;
 use crate::device::staging::{List, StagingRing, StagingSlot};
-use crate::fault::{Failed, Fault};
+use crate::fault::{Fault, FileFault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use crate::mapped::{MappedFiles, MappedRange};
 use crate::state::State;
@@ -300,7 +300,7 @@ impl RunExecutor {
             Err(_) => {
                 self.lost = true;
                 let fault = |entry: &Entry| {
-                    entry.file.0.fault(Failed {
+                    entry.file.0.fault(FileFault {
                         call: "io_uring_enter",
                         errno: libc::EIO,
                         offset: entry.offset,

@@ -3,7 +3,7 @@
 use crate::cufilejson::{Config, Entry, KEYS, combination, find, value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProblemKind {
+pub enum FaultKind {
     /// No known release has the key, but there is a similar one.
     Misspelt,
     /// No known release has the key.
@@ -23,29 +23,29 @@ pub enum ProblemKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    pub kind: ProblemKind,
+pub struct EntryFault {
+    pub kind: FaultKind,
     pub path: String,
     /// Line of the key, counted from 1.
     pub line: usize,
     /// Column of the key in characters, counted from 1.
     pub column: usize,
-    /// The problem, as a clause that can follow the key.
+    /// The fault, as a clause that can follow the key.
     pub message: String,
     pub fix: String,
 }
 
-impl Problem {
-    pub(crate) fn at(entry: &Entry, kind: ProblemKind, message: String, fix: String) -> Problem {
+impl EntryFault {
+    pub(crate) fn at(entry: &Entry, kind: FaultKind, message: String, fix: String) -> EntryFault {
         let Entry { path, line, column, .. } = entry;
-        Problem { kind, path: path.clone(), line: *line, column: *column, message, fix }
+        EntryFault { kind, path: path.clone(), line: *line, column: *column, message, fix }
     }
 }
 
-/// All problems in the order of the text; combinations last.
+/// All faults in the order of the text; combinations last.
 #[must_use]
-pub fn problems(config: &Config) -> Vec<Problem> {
-    let mut all: Vec<Problem> = Vec::new();
+pub fn faults(config: &Config) -> Vec<EntryFault> {
+    let mut all: Vec<EntryFault> = Vec::new();
     for (index, entry) in config.entries.iter().enumerate() {
         all.extend(own(entry));
         all.extend(repeated(entry, &config.entries[..index]));
@@ -54,13 +54,13 @@ pub fn problems(config: &Config) -> Vec<Problem> {
     all
 }
 
-/// The problem of a single key.
-fn own(entry: &Entry) -> Option<Problem> {
+/// The fault of a single key.
+fn own(entry: &Entry) -> Option<EntryFault> {
     let Some(key) = find(&entry.path) else { return unknown(entry) };
     if let Some((kind, message)) = value::wrong(key, &entry.value) {
         let default = key.default.map(|default| format!(", or take it out: {default} holds then"));
         let fix = format!("correct the value{}", default.unwrap_or_default());
-        return Some(Problem::at(entry, kind, message, fix));
+        return Some(EntryFault::at(entry, kind, message, fix));
     }
     let other = key.instead?;
     // The three sizes of the uniform buffers count as long as no slabs are named.
@@ -68,11 +68,11 @@ fn own(entry: &Entry) -> Option<Problem> {
         return None;
     }
     let message = format!("is the older name of {other}");
-    Some(Problem::at(entry, ProblemKind::Outdated, message, format!("write {other}")))
+    Some(EntryFault::at(entry, FaultKind::Outdated, message, format!("write {other}")))
 }
 
-/// An empty group is no problem if it is the prefix of a key.
-fn unknown(entry: &Entry) -> Option<Problem> {
+/// An empty group is no fault if it is the prefix of a key.
+fn unknown(entry: &Entry) -> Option<EntryFault> {
     let group = format!("{}.", entry.path);
     if entry.value.is_object() && KEYS.iter().any(|key| key.path.starts_with(&group)) {
         return None;
@@ -80,12 +80,12 @@ fn unknown(entry: &Entry) -> Option<Problem> {
     Some(match nearest(&entry.path) {
         Some(near) => {
             let message = "is not a key of cuFile, which ignores it silently".to_owned();
-            Problem::at(entry, ProblemKind::Misspelt, message, format!("did you mean {near}?"))
+            EntryFault::at(entry, FaultKind::Misspelt, message, format!("did you mean {near}?"))
         }
         None => {
             let message = "is not documented up to GPUDirect Storage 1.20".to_owned();
             let fix = "remove it, unless your release's own file has it".to_owned();
-            Problem::at(entry, ProblemKind::Unknown, message, fix)
+            EntryFault::at(entry, FaultKind::Unknown, message, fix)
         }
     })
 }
@@ -122,7 +122,7 @@ pub(crate) fn near(path: &str) -> Vec<&'static str> {
     keys
 }
 
-fn repeated(entry: &Entry, before: &[Entry]) -> Option<Problem> {
+fn repeated(entry: &Entry, before: &[Entry]) -> Option<EntryFault> {
     let first = before.iter().rev().find(|other| other.path == entry.path)?;
     if first.value == entry.value {
         return None;
@@ -130,7 +130,7 @@ fn repeated(entry: &Entry, before: &[Entry]) -> Option<Problem> {
     let message =
         format!("stands there again: {} here, {} in line {}", entry.value, first.value, first.line);
     let fix = "keep one: which one cuFile uses is not documented".to_owned();
-    Some(Problem::at(entry, ProblemKind::Repeated, message, fix))
+    Some(EntryFault::at(entry, FaultKind::Repeated, message, fix))
 }
 
 #[cfg(test)]
@@ -138,9 +138,9 @@ mod tests {
     use super::*;
     use crate::cufilejson::read;
 
-    fn of(text: &str) -> Vec<(ProblemKind, usize, String)> {
-        let all = problems(&read(text).unwrap());
-        all.into_iter().map(|problem| (problem.kind, problem.line, problem.fix)).collect()
+    fn of(text: &str) -> Vec<(FaultKind, usize, String)> {
+        let all = faults(&read(text).unwrap());
+        all.into_iter().map(|fault| (fault.kind, fault.line, fault.fix)).collect()
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         }"#);
         assert_eq!(found[0].2, "did you mean properties.allow_compat_mode?");
         assert_eq!(found[1].2, "did you mean profile.cufile_stats?");
-        assert_eq!((found[2].0, found[2].1), (ProblemKind::Unknown, 3));
+        assert_eq!((found[2].0, found[2].1), (FaultKind::Unknown, 3));
         assert_eq!(found.len(), 3);
     }
 
@@ -160,17 +160,14 @@ mod tests {
     fn repeated_keys_matter_where_they_differ() {
         let found = of("{ \"properties\": { \"use_poll_mode\": false,\n\"use_poll_mode\": true,\n\
                         \"use_poll_mode\": true } }");
-        let kinds: Vec<(ProblemKind, usize)> = found.iter().map(|f| (f.0, f.1)).collect();
-        assert_eq!(kinds, [(ProblemKind::Repeated, 2)]);
+        let kinds: Vec<(FaultKind, usize)> = found.iter().map(|f| (f.0, f.1)).collect();
+        assert_eq!(kinds, [(FaultKind::Repeated, 2)]);
     }
 
     #[test]
     fn older_names() {
         let found = of(r#"{ "blacklist": { "drivers": [] } }"#);
-        assert_eq!(
-            (found[0].0, &found[0].2[..]),
-            (ProblemKind::Outdated, "write denylist.drivers")
-        );
+        assert_eq!((found[0].0, &found[0].2[..]), (FaultKind::Outdated, "write denylist.drivers"));
     }
 
     #[test]

@@ -21,15 +21,15 @@ pub(crate) mod code {
 
 /// Why a call fails: cuFile's code and the CUDA driver's, or an errno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum CallError {
     Code(i32, c_int),
     Errno(i32),
     /// It does not fail: it never completes.
     Lost,
 }
 
-impl From<i32> for Failure {
-    fn from(code: i32) -> Failure {
-        Failure::Code(code, 0)
+impl From<i32> for CallError {
+    fn from(code: i32) -> CallError {
+        CallError::Code(code, 0)
     }
 }

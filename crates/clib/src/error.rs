@@ -15,12 +15,12 @@ const NOT_SUPPORTED: i32 = 801;
 
 /// Why a call failed. The header says what each errno means.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallError {
     pub(crate) errno: c_int,
     pub(crate) text: String,
 }
 
-impl Failure {
+impl CallError {
     pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
         Self { errno, text: text.into() }
     }
@@ -36,7 +36,7 @@ impl Failure {
     }
 }
 
-impl From<FileError> for Failure {
+impl From<FileError> for CallError {
     fn from(error: FileError) -> Self {
         let errno = match error {
             FileError::Kind { .. } => libc::EINVAL,
@@ -48,7 +48,7 @@ impl From<FileError> for Failure {
     }
 }
 
-impl Failure {
+impl CallError {
     /// The failure for a refusal of the driver.
     pub(crate) fn of_gpu(error: &GpuError) -> Self {
         let errno = match error.code {
@@ -117,17 +117,17 @@ thread_local! {
 
 /// Runs a call, a cancellation point where it begins, and uncancelled then: 0, or the negative
 /// errno of its failure, whose words are kept. A panic is a defect of ours.
-pub(crate) fn run(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+pub(crate) fn run(body: impl FnOnce() -> Result<(), CallError>) -> c_int {
     let panicked = |_| {
         let text = "a defect in gpuio: it panicked, and standard error has where. Please report it";
-        Err(Failure::new(libc::ENOTRECOVERABLE, text))
+        Err(CallError::new(libc::ENOTRECOVERABLE, text))
     };
     cancellation_point();
     uncancelled(|| match catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(panicked) {
         Ok(()) => 0,
-        Err(failure) => {
-            keep(&failure.text);
-            -failure.errno
+        Err(error) => {
+            keep(&error.text);
+            -error.errno
         }
     })
 }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_failure_is_an_errno_and_words_of_its_thread() {
         assert_eq!(words(), "");
-        assert_eq!(run(|| Err(Failure::new(libc::EAGAIN, "one\0two").of("map"))), -libc::EAGAIN);
+        assert_eq!(run(|| Err(CallError::new(libc::EAGAIN, "one\0two").of("map"))), -libc::EAGAIN);
         assert_eq!(words(), "map: one?two");
         std::thread::spawn(|| assert_eq!(words(), "")).join().expect("it does not panic");
         // A call that succeeds changes nothing.
@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn every_failure_has_its_own_errno() {
         let call = |errno| FileError::Call { call: "fstat", fd: 5, errno };
-        assert_eq!(Failure::from(call(libc::EBADF)).errno, libc::EBADF);
-        assert_eq!(Failure::from(call(libc::ENFILE)).errno, libc::EMFILE);
-        assert_eq!(Failure::from(FileError::Kind { fd: 5, what: "a pipe" }).errno, libc::EINVAL);
-        let of = |error: MappingError| Failure::of_mapping(&error, &Which::System).errno;
+        assert_eq!(CallError::from(call(libc::EBADF)).errno, libc::EBADF);
+        assert_eq!(CallError::from(call(libc::ENFILE)).errno, libc::EMFILE);
+        assert_eq!(CallError::from(FileError::Kind { fd: 5, what: "a pipe" }).errno, libc::EINVAL);
+        let of = |error: MappingError| CallError::of_mapping(&error, &Which::System).errno;
         assert_eq!(of(MappingError::Writer), libc::EAGAIN);
         assert_eq!(of(MappingError::NoRule), libc::EOPNOTSUPP);
         assert_eq!(of(MappingError::TooMany), libc::EMFILE);
@@ -188,11 +188,11 @@ mod tests {
         assert_eq!(of(MapError::Short { length: 5, end: 6 }.into()), libc::EINVAL);
         let of_read = |errno| {
             let (offset, len, path) = (0, 1, "/data".into());
-            Failure::of_fault(&Fault::File { call: "pread", errno, offset, len, path }).errno
+            CallError::of_fault(&Fault::File { call: "pread", errno, offset, len, path }).errno
         };
         assert_eq!(of_read(libc::EFAULT), libc::EFAULT);
         assert_eq!(of_read(libc::ENODATA), libc::EIO);
-        assert_eq!(Failure::of_fault(&Fault::Forked).errno, libc::EPERM);
+        assert_eq!(CallError::of_fault(&Fault::Forked).errno, libc::EPERM);
         let call = |errno| MapError::Call { call: "mmap", errno };
         assert_eq!(of(call(libc::ENOMEM).into()), libc::ENOMEM);
         assert_eq!(of(call(libc::EFAULT).into()), libc::EIO);
