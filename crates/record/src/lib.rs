@@ -64,8 +64,8 @@ pub use ranks::{
 pub use replay::{ReplayOrder, ReplayPace, ReplayPlan, ReplayResult};
 pub use result::{
     ActualEngine, CacheReading, EndedHow, FanOutResult, FileLegCounters, FlushResult, GpuResult,
-    InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult, NeverStarted, Point, Record,
-    SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool, ViaResult, WorkerResult,
+    InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult, NeverStarted, Point,
+    Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

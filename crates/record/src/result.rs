@@ -228,7 +228,7 @@ pub struct JobResult {
     /// absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<MappedResult>,
-    /// What the GPU started by itself; absent on paths without.
+    /// The I/Os that the GPU started by itself; absent on other paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initiated: Option<InitiatedResult>,
     /// How much the job and a concurrent computation slow each other; absent where there was none.

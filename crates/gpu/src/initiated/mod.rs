@@ -119,7 +119,7 @@ pub enum Direction {
     Write,
 }
 
-/// What a ring is made for.
+/// The needs of a ring.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The files, by descriptors that are open as long as the ring.
@@ -164,7 +164,7 @@ pub struct Command {
     pub len: u32,
 }
 
-/// What an I/O came to.
+/// The result of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// Its entry, which is free again.

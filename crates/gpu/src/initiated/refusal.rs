@@ -17,7 +17,7 @@ pub enum RingError {
         call: &'static str,
         /// Its error.
         error: String,
-        /// What it means, and the remedy.
+        /// The meaning, and the remedy.
         what: String,
     },
     /// The CUDA driver refused.

@@ -71,7 +71,7 @@ pub struct InitiatedCounters {
     pub commands: AtomicU64,
 }
 
-/// What a worker's path is opened with.
+/// The settings with which a worker's path is opened.
 #[derive(Debug, Clone, Default)]
 pub struct InitiatedSide {
     /// Rings, 1 to [`PathConfig::slots`]; what is outside is brought inside.

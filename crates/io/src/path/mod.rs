@@ -132,7 +132,7 @@ impl Fault {
 /// A finished request.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
-    /// The request as started. Of a chain it has the offset that the bytes before decided.
+    /// The request as started; in a chain with the offset that the bytes before decided.
     pub request: Request,
     /// Whether all of its bytes were moved.
     pub result: Result<(), Fault>,

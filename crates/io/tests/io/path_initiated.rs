@@ -208,7 +208,7 @@ fn child_launch_fails() {
         assert_eq!(one.result, Err(Fault::Gpu(1)), "{one:?}");
         assert_eq!(one.file_ns, 0, "{one:?}");
     }
-    // What comes after is launched again.
+    // The next I/O is launched again.
     for offset in 0..20 {
         assert_eq!(bench.one(Op::Read, 0, offset, 4096).result, Ok(()));
         let block = PatternBlock::new(0, rig.key(0), offset, 4096);

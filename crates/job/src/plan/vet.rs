@@ -155,28 +155,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     if plan.depth == 0 || plan.depth > 65_535 {
         return wrong("depth", format!("a depth of {}; 1 to 65535 work", plan.depth));
     }
-    for block in &plan.blocks {
-        if block.min_bytes == 0 || block.max_bytes > BLOCK_MOST {
-            let what = format!(
-                "blocks of {} bytes; 1 byte to {BLOCK_MOST} bytes work (read(2) moves no more in \
-                 one call)",
-                size_words(block)
-            );
-            return wrong("blocks", what);
-        }
-        if plan.direct == DirectMode::Direct
-            && !(block.min_bytes.is_multiple_of(alignment)
-                && block.max_bytes.is_multiple_of(alignment)
-                && block.step_bytes.is_multiple_of(alignment))
-        {
-            let what = format!(
-                "O_DIRECT here needs blocks in multiples of {alignment} bytes, and {} needs \
-                 others; use --buffered or another --bs",
-                size_words(block)
-            );
-            return wrong("blocks", what);
-        }
-    }
+    blocks(requested, plan, alignment)?;
     if plan.pre_read && plan.invalidate {
         let what = "pre_read fills the page cache and invalidate empties it; leave one out";
         return wrong("invalidate", what.into());
@@ -213,6 +192,34 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     times(requested, plan)?;
     // Samples are read as `workload::feed` has them, and recorded calls as they were.
     if plan.feed.is_some() || plan.replay.is_some() { Ok(()) } else { sequences(requested, plan) }
+}
+
+/// The sizes of the blocks, and their alignment where the page cache is passed by.
+fn blocks(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {
+    let wrong = |what: String| Err(PlanError::usage(requested, "blocks", what));
+    for block in &plan.blocks {
+        if block.min_bytes == 0 || block.max_bytes > BLOCK_MOST {
+            let what = format!(
+                "blocks of {} bytes; 1 byte to {BLOCK_MOST} bytes work (read(2) moves no more in \
+                 one call)",
+                size_words(block)
+            );
+            return wrong(what);
+        }
+        if plan.direct == DirectMode::Direct
+            && !(block.min_bytes.is_multiple_of(alignment)
+                && block.max_bytes.is_multiple_of(alignment)
+                && block.step_bytes.is_multiple_of(alignment))
+        {
+            let what = format!(
+                "O_DIRECT here needs blocks in multiples of {alignment} bytes, and {} needs \
+                 others; use --buffered or another --bs",
+                size_words(block)
+            );
+            return wrong(what);
+        }
+    }
+    Ok(())
 }
 
 /// The rings of path `initiated`, and the chain that its blocks may be.

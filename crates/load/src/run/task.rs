@@ -7,7 +7,8 @@ use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::path::{
-    self, CufileDriver, FanOutCounters, InitiatedCounters, LibraryCounters, MappedCounters, RouteCounters,
+    self, CufileDriver, FanOutCounters, InitiatedCounters, LibraryCounters, MappedCounters,
+    RouteCounters,
 };
 use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
 use gpuio_watch::page::{LivePage, WorkerSlot};

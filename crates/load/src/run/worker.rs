@@ -51,7 +51,7 @@ pub(super) struct WorkerLegs {
     pub(super) library: Option<LibraryResult>,
     /// Bytes that the GPU read out of mappings: by kernel, by copy.
     pub(super) mapped: (u64, u64),
-    /// What the GPU started by itself.
+    /// The I/Os that the GPU started by itself.
     pub(super) initiated: Option<InitiatedResult>,
 }
 

@@ -228,8 +228,8 @@ const OWN: &[Column] = columns! {
     "job", "name of the job", |l| l.plan.name.clone();
     "group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string();
     "path", "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, \
-     `resident`, `initiated`, `routed`, `fan-out`, `library` or another path of gpuio's library core, `gds` \
-     or another cuFile path",
+     `resident`, `initiated`, `routed`, `fan-out`, `library` or another path of gpuio's library \
+     core, `gds` or another cuFile path",
         |l| l.plan.path.choice.actual.clone();
     "gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result",
         |l| u8::from(l.record.plan.software_gpu).to_string();

@@ -40,7 +40,7 @@ const WRITE_FIXED: u64 = 5;
 /// The time from completion to copy: a program that does not wait for the result sees old bytes.
 const COPY_DELAY: Duration = Duration::from_micros(20);
 
-/// What the description says.
+/// The description of a launch.
 struct Ring<'a> {
     memory: &'a Reach<'a>,
     words: [u64; WORDS],

@@ -27,6 +27,7 @@ pub(super) const BANS: [Ban; 5] = [
             "crates/drivers/src/mpi/world.rs",
             // How long it waits for a kernel that can not start.
             "crates/gpu/src/resident_copy/",
+            "crates/gpu/src/initiated/",
         ],
         instead: "use gpuio_transfer::clock or take the time as an argument",
     },
@@ -93,6 +94,8 @@ pub(super) const BANS: [Ban; 5] = [
             "crates/guard/src/objects/",
             // It reads which memory of the process is pages of files.
             "crates/softgpu/src/fickle.rs",
+            // It reads why the kernel refuses a ring, and what its thread does.
+            "crates/gpu/src/initiated/",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

@@ -218,7 +218,6 @@ pub(crate) fn proof(plan: &JobPlan) -> Proof {
 }
 
 /// The job ran ten seconds and read 20480 blocks of its first size.
-#[expect(clippy::too_many_lines, reason = "one line for each field of the result")]
 pub(crate) fn result(plan: &JobPlan) -> JobResult {
     let read = side(20_480, plan.blocks[0].min_bytes, 250_000);
     let worker = |thread| WorkerResult {
