@@ -69,7 +69,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let csv = show("--format csv");
-    assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 10, "{csv}");
+    assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 11, "{csv}");
     assert!(show("--format gdsio").contains("\n# unfinished: "));
     assert!(show("--format plan").contains("[job-gds]"));
 }
