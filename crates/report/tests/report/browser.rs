@@ -170,10 +170,20 @@ const png = await gpuio.picture.png(gpuio.picture.ofFigure(document.querySelecto
 out.png = [...png].slice(0, 4);
 out.pngBytes = png.length;
 dispatchEvent(new Event('beforeprint'));
-await wait(100);
-out.paper = [...document.querySelectorAll('figure.plot .paper')].filter((one) =>
+const papers = () => [...document.querySelectorAll('figure.plot .paper')].filter((one) =>
   one.querySelector('path')).length;
-out.canvases = [...document.querySelectorAll('figure.plot:not(.undrawn) .canvas')].length;
+const canvases = () =>
+  [...document.querySelectorAll('figure.plot:not(.undrawn) .canvas')].length;
+const printable = () => papers() > 0 && papers() === canvases();
+// A plot that is drawn anew meanwhile, for its size or the theme, has no picture for this print.
+for (let tries = 0; tries < 50 && !printable(); tries += 1) {
+  dispatchEvent(new Event('afterprint'));
+  await wait(100);
+  dispatchEvent(new Event('beforeprint'));
+  await wait(100);
+}
+out.paper = papers();
+out.canvases = canvases();
 out.open = [...document.querySelectorAll('details.fold')].filter((one) => one.open)
   .map((one) => one.id);
 dispatchEvent(new Event('afterprint'));

@@ -121,8 +121,8 @@ impl Aligned {
 
 impl Drop for Aligned {
     fn drop(&mut self) {
-        // SAFETY: whole pages that `map` gave us and that nobody uses any more. A failure (too many
-        // mappings) leaves them mapped, which harms nobody.
+        // SAFETY: whole pages that `map` gave us and that are no longer used. A failure (too many
+        // mappings) leaves them mapped, which does no harm.
         unsafe { libc::munmap(self.ptr.as_ptr().cast(), self.len) };
     }
 }
