@@ -133,6 +133,9 @@ fn scripts_print_numbers_as_the_program_does() {
 
 const ANSWERS: &str = "gpuio.page.drawAll();
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+const until = async (ready) => {
+  for (let tries = 0; tries < 200 && !ready(); tries += 1) await wait(50);
+};
 await wait(200);
 const plot = document.querySelector('figure.plot .canvas');
 plot.focus();
@@ -156,8 +159,12 @@ out.light = document.documentElement.dataset.theme;
 document.getElementById('theme').click();
 out.dark = document.documentElement.dataset.theme;
 await wait(300);
-document.querySelector('.plot details').open = true;
-await wait(100);
+// A plot that is drawn anew, for its size or the theme, has its table folded again.
+await until(() => {
+  const fold = document.querySelector('.plot details');
+  if (fold) fold.open = true;
+  return document.querySelector('.plot details table');
+});
 out.plotTable = document.querySelector('.plot details table').rows.length;
 const saved = gpuio.picture.svgText(gpuio.picture.ofFigure(document.querySelector('figure.plot')));
 const read = new DOMParser().parseFromString(saved, 'image/svg+xml');
