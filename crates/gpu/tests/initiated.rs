@@ -311,7 +311,8 @@ fn an_io_that_does_not_end_keeps_no_kernel_and_loses_nothing() {
     let Some(mut bench) = bench(&[file.as_raw_fd(), from.as_raw_fd()], 2) else { return };
     bench.submit(&Command { file: 1, ..read(0, 0, 4096) });
     let (began, mut outcomes) = (Instant::now(), Vec::new());
-    while bench.ring.launches() < 3 {
+    // A kernel that loses its processor may go before it has seen the command: the time counts too.
+    while bench.ring.launches() < 3 || began.elapsed() < Duration::from_secs(2) {
         bench.ring.take(&mut outcomes).unwrap();
         assert_eq!(outcomes, []);
         assert!(began.elapsed() < Duration::from_secs(60), "the kernel does not go");

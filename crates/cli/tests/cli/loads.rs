@@ -150,7 +150,7 @@ fn offsets() {
 fn inline_verification() {
     for more in ["--path host", "--path staged --gpu software", "--path cached --gpu software"] {
         let line = format!(
-            "{more} --rw randrw --bs 16k --size 1m --runtime 100ms --verify=inline --directory d"
+            "{more} --rw randrw --bs 16k --size 1m --runtime 400ms --verify=inline --directory d"
         );
         let (_, job, record) = one(&line);
         assert!(n(&job["between_ios_ns"]) > 0, "{more}");
