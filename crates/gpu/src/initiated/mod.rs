@@ -45,7 +45,7 @@
 //! **Results.** Bytes moved, which may be fewer than wanted (the end of a file, or a signal), 0 at
 //! the end of a file, or an error number of the I/O. Nothing is retried here.
 //!
-//! **Teardown.** The kernel is ended; then I/O in flight is waited for, [`DRAIN`] at most; then the
+//! **Teardown.** The kernel is ended; then I/O in flight is waited for, `DRAIN` at most; then the
 //! ring is closed, which ends the operating system's thread. A write that had no result by then may
 //! or may not be in its file.
 //!
