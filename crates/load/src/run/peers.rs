@@ -47,7 +47,7 @@ pub trait Peers: Sync + Debug {
 
     /// Bytes that each job of the group has moved by this time on the same clock, after its ramp,
     /// and I/Os of all that have come back, ramp and failures included; at least every
-    /// [`READING_NS`] as long as the clock runs.
+    /// `READING_NS` as long as the clock runs.
     fn moved(&self, at_ns: u64, bytes: &[u64], ios: u64);
 
     /// Takes the counts of this process in the `nth` interval of a job that is to become steady; by

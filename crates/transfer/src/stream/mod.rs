@@ -1,6 +1,6 @@
 //! Transfers in the order of a program's stream.
 //!
-//! A stream operation ([`StreamOp`]) is split into chunks that go through a double-buffered
+//! A stream operation (`StreamOp`) is split into chunks that go through a double-buffered
 //! [`StagingBuffer`](staging::StagingBuffer). For each chunk of a read the stream signals that it
 //! has reached it (`cuStreamWriteValue32`), waits for a semaphore value that one of our threads
 //! stores when the file's bytes are in page-locked memory (`cuStreamWaitValue32`), and then runs
