@@ -6,10 +6,9 @@
 //! `$XDG_CACHE_HOME/gpuio` (`~/.cache/gpuio`), `$XDG_RUNTIME_DIR/gpuio`, `/tmp/gpuio-UID`.
 //!
 //! Who could write there could run code as this user. A directory is used only if it is this
-//! user's with mode 0700, and nobody else can rename what is above it
-//! ([`gpuio_guard::objects::trust`]).
-//! Each file is compared with what the program carries, byte by byte, at every start, and replaced
-//! where it differs.
+//! user's with mode 0700, and no other user can rename the directories above it
+//! ([`gpuio_guard::objects::trust`]). Each file is compared with what the program carries, byte by
+//! byte, at every start, and replaced where it differs.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -105,6 +106,13 @@ pub enum Arg {
     U64(u64),
     /// An address.
     Ptr(DevPtr),
+}
+
+impl Arg {
+    /// A time in nanoseconds, as a 64-bit number; 0 for one that it can't hold.
+    pub(crate) fn nanoseconds(time: Duration) -> Arg {
+        Arg::U64(u64::try_from(time.as_nanos()).unwrap_or(0))
+    }
 }
 
 impl Kernel {

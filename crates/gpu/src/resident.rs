@@ -267,7 +267,6 @@ impl Resident {
 
     fn launch(&mut self, first: u64) -> Result<(), GpuError> {
         let base = DevPtr(self.page.ptr().0);
-        let nanoseconds = |time: Duration| Arg::U64(u64::try_from(time.as_nanos()).unwrap_or(0));
         let args = [
             Arg::Ptr(base),
             Arg::U64(self.mask),
@@ -277,8 +276,8 @@ impl Resident {
             Arg::U64(self.sides.stride),
             Arg::U64(first),
             Arg::U64(self.launches + 1),
-            nanoseconds(IDLE),
-            nanoseconds(LIFETIME),
+            Arg::nanoseconds(IDLE),
+            Arg::nanoseconds(LIFETIME),
         ];
         // SAFETY: the types are the kernel's. The mailbox lives until `drop` has seen the kernel's
         // end, and the sides by the promise to `submit`.

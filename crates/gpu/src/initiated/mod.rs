@@ -445,15 +445,14 @@ impl Ring {
     }
 
     fn launch(&mut self, first: u64) -> Result<(), GpuError> {
-        let nanoseconds = |time: Duration| Arg::U64(u64::try_from(time.as_nanos()).unwrap_or(0));
         let args = [
             Arg::Ptr(self.pages.ptr().byte_add(2 * self.page as u64)),
             Arg::Ptr(self.state.ptr()),
             Arg::U64(first),
             Arg::U64(self.control(COUNT).load(Ordering::Acquire)),
             Arg::U64(self.launches + 1),
-            nanoseconds(IDLE),
-            nanoseconds(LIFETIME),
+            Arg::nanoseconds(IDLE),
+            Arg::nanoseconds(LIFETIME),
         ];
         // SAFETY: the types are the kernel's. Pages, buffers and state live until `drop` has seen
         // the kernel's end, and the destination by the promise to `submit`.
