@@ -1,13 +1,14 @@
 """gpuio in Python: results as data frames, jobs from a notebook, files into tensors.
 
-``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into`` and ``Memory`` call
-``libgpuio.so.0``. Nothing here falls back silently: what took another way than asked says so in a
+``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into``, ``Memory`` and
+``Rings`` call ``libgpuio.so.0``. Nothing here falls back silently: what took another way than asked says so in a
 warning (`FallbackWarning`), or is an error (`GpuioError`). docs/python.md has the page.
 """
 
 from ._library import Gpus, GpuioError, Moved, gpus
 from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
+from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "Loaded",
     "Memory",
     "Moved",
+    "Rings",
     "Tensor",
     "bench",
+    "device_header",
     "gpus",
     "load",
     "program",

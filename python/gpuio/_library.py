@@ -87,6 +87,13 @@ class _Header(ctypes.Structure):
     ]
 
 
+class _RingsOptions(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_uint32)
+        for name in ("rings", "poll_threads", "buffers", "max_buffers", "max_files", "reserved")
+    ] + [("buffer_length", ctypes.c_uint64)]
+
+
 class Stored(NamedTuple):
     """A tensor in a file of safetensors, with the format's name of its type."""
 
@@ -177,6 +184,21 @@ class Library:
             "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
         )
         self._close = function("gpuio_safetensors_close", None, header=out(_Header))
+        u32 = ctypes.c_uint32
+        self._rings_open = function(
+            "gpuio_rings_open", i32, device=i32, options=out(_RingsOptions), rings=out(pointer)
+        )
+        self._add_file = function(
+            "gpuio_rings_add_file", i32, rings=pointer, descriptor=i32, number=out(u32)
+        )
+        self._remove_file = function("gpuio_rings_remove_file", i32, rings=pointer, number=u32)
+        self._grow = function("gpuio_rings_grow", i32, rings=pointer, buffers=u32)
+        self._wake = function("gpuio_rings_wake", i32, rings=pointer)
+        self._rings_close = function("gpuio_rings_close", i32, rings=pointer)
+        self._header = function("gpuio_device_header", ctypes.c_char_p)
+        self.rings_address = function("gpuio_rings_address", u64, rings=pointer)
+        self.rings_count = function("gpuio_rings_count", u32, rings=pointer)
+        self.rings_in_flight = function("gpuio_rings_in_flight", u64, rings=pointer)
         self.address = function("gpuio_memory_address", pointer, memory=pointer)
         self.release = function("gpuio_memory_release", None, memory=pointer)
 
@@ -218,6 +240,45 @@ class Library:
         if made.value is None:
             raise GpuioError("gpuio_tensor_new made no tensor and reported no error")
         return made.value
+
+    def device_header(self) -> str:
+        return self._header().decode()
+
+    def rings_open(
+        self,
+        device: int,
+        rings: int,
+        poll_threads: int,
+        buffers: int,
+        max_buffers: int,
+        max_files: int,
+        buffer_length: int,
+    ) -> int:
+        given = (rings, poll_threads, buffers, max_buffers, max_files)
+        small = (whole(value, "an option of rings", ctypes.c_uint32) for value in given)
+        options = _RingsOptions(*small, 0, whole(buffer_length, "buffer_length"))
+        opened = ctypes.c_void_p()
+        self._check(self._rings_open(device, ctypes.byref(options), ctypes.byref(opened)))
+        if opened.value is None:
+            raise GpuioError("gpuio_rings_open made no rings and reported no error")
+        return opened.value
+
+    def rings_add_file(self, rings: int, fd: int) -> int:
+        number = ctypes.c_uint32()
+        self._check(self._add_file(rings, fd, ctypes.byref(number)))
+        return number.value
+
+    def rings_remove_file(self, rings: int, number: int) -> None:
+        self._check(self._remove_file(rings, number))
+
+    def rings_grow(self, rings: int, buffers: int) -> None:
+        self._check(self._grow(rings, buffers))
+
+    def rings_wake(self, rings: int) -> None:
+        self._check(self._wake(rings))
+
+    def rings_close(self, rings: int) -> None:
+        self._check(self._rings_close(rings))
 
     def safetensors(self, fd: int) -> Tuple[List[Stored], Dict[str, str]]:
         """Tensors and metadata of a file. ``ValueError`` if it is not of the format."""

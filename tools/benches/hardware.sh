@@ -20,6 +20,7 @@
 set -uo pipefail
 [ $# = 2 ] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
+repo=$(cd "$here/../.." && pwd)
 pack=$(realpath "$1")
 mkdir -p "$2/logs" "$2/tmp" || exit 2
 dir=$(realpath "$2")
@@ -172,6 +173,25 @@ mapped_file() { # offset, length
   [ "$code" != 3 ] || return 77 # The GPU or the file system can't do it; the program's last line says which.
   return "$code"
 }
+kernels() { # program of CUDA whose kernels start I/O, arguments
+  built "$1" || return
+  local code=0
+  LD_LIBRARY_PATH=$pack/lib/gpuio${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    timeout -k 5 "$limit" "$dir/tmp/$1" "${@:2}" || code=$?
+  [ "$code" != 3 ] || return 77 # No rings here, or no O_DIRECT; the program's last line says which.
+  return "$code"
+}
+kernels_checked() { # tool, then as kernels
+  built "$2" || return
+  sanitized "$1" "$dir/tmp/$2" "${@:3}"
+}
+lookup() {
+  local code=0
+  PYTHONPATH=$repo/python${PYTHONPATH:+:$PYTHONPATH} GPUIO_LIBGPUIO=$pack/lib/gpuio/libgpuio.so.0 \
+    timeout -k 5 "$limit" "$python" "$repo/examples/gpu/embedding.py" "$dir/table" --rows 262144 || code=$?
+  [ "$code" != 3 ] || return 77 # No PyTorch, CuPy or rings; the last line says which.
+  return "$code"
+}
 module() { # what it needs, then the script
   has "$1" || { echo "no $1 in $python"; return 77; }
   ours "$python" "$here/clients/$2" "$dir"
@@ -210,6 +230,13 @@ if [ -z "$why" ]; then
         "$here/$program.cu" -o "$dir/tmp/$program" $libraries >"$dir/logs/nvcc-$program.log" 2>&1 &
     done
   fi
+  if [ -z "$no_nvcc" ]; then
+    for program in crates/clib/tests/rings/random examples/gpu/pointer_chase; do
+      nvcc -O2 -std=c++17 "-arch=${CUDA_ARCH:-native}" -I "$repo/crates/clib/include" -I "$repo/crates/gpu/kernels" \
+        -I "$repo/examples/gpu" "$repo/$program.cu" -o "$dir/tmp/$(basename "$program")" -L "$pack/lib/gpuio" -lgpuio \
+        >"$dir/logs/nvcc-$(basename "$program").log" 2>&1 &
+    done
+  fi
   file=$dir/data
   [ -e "$file" ] || "$pack/bin/dropin" make "$file" $((2 << 30))
   cat "$file" >/dev/null
@@ -231,6 +258,14 @@ row "tests of the library" 240 tests "$pack/tests/client"
 row "files that other processes change" $((${MODEL_SECONDS:-60} + 60)) tests GPUIO_MODEL_DIR="$dir/tmp" \
   GPUIO_MODEL_SECONDS="${MODEL_SECONDS:-60}" "$pack/tests/client" --ignored model::
 row "gpuio.h: a mapped file" 60 mapped_file 4097 1000000007
+for seed in 1 2; do
+  row "kernels' own I/O, random, seed $seed" 60 kernels random "$dir/rings" $seed 40 0
+done
+row "kernels' own I/O, random, O_DIRECT" 60 kernels random "$dir/rings" 3 20 1
+row "kernels' own I/O, pointer chase" 90 kernels pointer_chase "$dir/nodes" 65536 128 8 5000
+row "kernels' own I/O, look-up in PyTorch" 90 lookup
+row "memcheck, kernels' own I/O" 90 kernels_checked memcheck random "$dir/rings" 4 2 0
+row "racecheck, kernels' own I/O" 90 kernels_checked racecheck random "$dir/rings" 5 2 0
 row "order with earlier work" 90 cuda_row ordering ordering "$dir/ordered" 10 200
 row "attribute of registered memory" 30 cuda_row sync_memops memops "$dir/memops"
 row "fio verifies" 120 verified fio

@@ -69,9 +69,13 @@ gcc -O2 -I "$here/crates/clib/include" -I "$here/examples/c" "$here/examples/c/m
 g++ -O2 -std=c++17 -I "$here/crates/dropin/include" -I "$here/examples/c" "$here/tools/benches/dropin.cpp" \
   -o "$to/bin/dropin" -ldl -pthread
 cp -r tools/benches/{*.cu,gpu_memory.py,hardware.sh,hardware_report.py,clients} "$to/repo/tools/benches/"
-cp -r examples/c "$to/repo/examples/"
+cp -r examples/c examples/gpu "$to/repo/examples/"
 cp -r crates/dropin/include "$to/repo/crates/dropin/"
 cp -r crates/clib/include "$to/repo/crates/clib/"
+mkdir -p "$to/repo/crates/clib/tests" "$to/repo/crates/gpu/kernels" "$to/repo/python"
+cp -r crates/clib/tests/rings "$to/repo/crates/clib/tests/"
+cp crates/gpu/kernels/gpuio_device.cuh "$to/repo/crates/gpu/kernels/"
+cp -r python/gpuio "$to/repo/python/"
 [ -z "${FIO:-}" ] || strip -o "$to/bin/fio" "$FIO"
 [ -z "${ELBENCHO:-}" ] || strip -o "$to/bin/elbencho" "$ELBENCHO"
 [ -z "${LIBRARIES:-}" ] || cp -rL "$LIBRARIES" "$to/lib/programs"

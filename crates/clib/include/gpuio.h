@@ -8,6 +8,9 @@
  * They stay in memory until the mapping is closed. Only files that cannot change meanwhile can be
  * mapped: see docs/gpuio-h.md, which also says what is not here.
  *
+ * gpuio_rings: kernels start reads and writes of any file by themselves, with the device functions
+ * of gpuio_device.cuh: see docs/gpu-started-io.md.
+ *
  * Link with -lgpuio. C11 and C++11; needs no CUDA header. Every function may be called from any
  * thread, and from many at once, and leaves the thread's current CUDA context as it was. Results
  * are return values: errno means nothing after a call.
@@ -207,6 +210,89 @@ int gpuio_map_state(const gpuio_map *map);
  * all the same.
  */
 int gpuio_map_close(gpuio_map *map);
+
+/* Rings of a GPU: the I/O of files that kernels start. */
+typedef struct gpuio_rings gpuio_rings;
+
+/* The size of a set of rings. 0 is the default of each field. */
+typedef struct gpuio_rings_options {
+  uint32_t rings;         /* 1 to 1024. Default: 1 */
+  uint32_t poll_threads;  /* of the operating system, which serve them. Default: one for each ring.
+                           * Each takes a processor while there is I/O */
+  uint32_t buffers;       /* of each ring at first, up to 16384. Default: 64. A ring has 64 I/Os in
+                           * flight at most */
+  uint32_t max_buffers;   /* after gpuio_rings_grow. Default: `buffers` */
+  uint32_t max_files;     /* 1 to 65536. Default: 64 */
+  uint32_t reserved;      /* 0 */
+  uint64_t buffer_length; /* bytes: a multiple of 4096 up to 2^30. Default: 65536 */
+} gpuio_rings_options;
+
+/*
+ * Opens rings for the kernels of a GPU, by the CUDA driver's number, in its primary context. They
+ * have no file yet. `options` may be NULL. `*rings` becomes the rings, or NULL where it fails.
+ *
+ * 0 or a negative errno; gpuio_error() has the words:
+ *
+ *   -EINVAL      `rings` is NULL, or an option is outside its range
+ *   -EOPNOTSUPP  no such rings can be made here: they need Linux 6.6, and that io_uring is allowed
+ *   -ENODEV      there is no CUDA driver, or it has no such GPU
+ *   -ENOMEM      no memory for the buffers, or this user may not lock so much (ulimit -l)
+ *   -EMFILE      too many open files, or a table of files that is too large (ulimit -n)
+ *   -EAGAIN      no thread can be started (ulimit -u)
+ *   -EIO         io_uring or the driver refused
+ *   -EPERM       this is a child of fork(2)
+ *
+ * The calls below have these errnos too.
+ */
+int gpuio_rings_open(int device, const gpuio_rings_options *options, gpuio_rings **rings);
+
+/* A CUdeviceptr: the first `gpuio_ring` of gpuio_device.cuh, with the others behind it. It stays the
+ * same. 0 for NULL. */
+uint64_t gpuio_rings_address(const gpuio_rings *rings);
+
+/* How many rings there are. 0 for NULL. */
+uint32_t gpuio_rings_count(const gpuio_rings *rings);
+
+/*
+ * Adds a file to all rings. `*number` becomes what kernels call it: the lowest number that is free.
+ * `fd` is open for what kernels do with it, with O_DIRECT or without; it may be closed afterwards.
+ * Also while kernels use the rings. 0, -EINVAL (neither a regular file nor a block device, or
+ * `max_files` are there), -EBADF, or as gpuio_rings_open.
+ */
+int gpuio_rings_add_file(gpuio_rings *rings, int fd, uint32_t *number);
+
+/*
+ * Takes a file out; its number is free then. I/O that the operating system has taken ends; later
+ * entries with this number have the result -EBADF. 0, -EINVAL (no such file), or -EIO.
+ */
+int gpuio_rings_remove_file(gpuio_rings *rings, uint32_t number);
+
+/*
+ * Raises the number of buffers of each ring to `buffers`. Also while kernels use the rings: those
+ * that are launched afterwards may use the new ones. 0, -EINVAL (above `max_buffers`), -ENOMEM, -EIO.
+ */
+int gpuio_rings_grow(gpuio_rings *rings, uint32_t buffers);
+
+/*
+ * Wakes the threads of the operating system that serve the rings. They sleep after 50 ms without
+ * I/O, and a thread of this library wakes them where there is some, up to 1 ms late. Called before a
+ * launch after a pause, this call saves that time. 0 or -EIO.
+ */
+int gpuio_rings_wake(gpuio_rings *rings);
+
+/* I/O that kernels have started and that has not ended. 0 for NULL, and in a child of fork(2). */
+uint64_t gpuio_rings_in_flight(const gpuio_rings *rings);
+
+/*
+ * Waits for I/O in flight, for half a minute at most, then gives all back. No kernel may use the
+ * rings any more, and no other thread `rings`. Afterwards it is no set of rings. 0; -EINVAL for
+ * NULL; -EIO if some I/O did not end: the rings are closed all the same, and the operating system
+ * keeps the pages of their buffers until it has ended; -EPERM in a child of fork(2).
+ */
+int gpuio_rings_close(gpuio_rings *rings);
+
+/* The text of gpuio_device.cuh, for nvrtc. Never NULL; lives as long as the process. */
+const char *gpuio_device_header(void);
 
 /*
  * The error of the last call of this thread that failed: the event, its meaning and the remedy. ""

@@ -1,5 +1,5 @@
-//! gpuio's C library, `libgpuio.so.0`: reads into GPU memory, tensors, and files in the page cache
-//! for a program's own GPU kernels.
+//! gpuio's C library, `libgpuio.so.0`: reads into GPU memory, tensors, and for a program's own GPU
+//! kernels files in the page cache and I/O that they start.
 //!
 //! The functions of `include/gpuio.h` over [`gpuio_transfer::Transfer`]. docs/gpuio-h.md is the
 //! page for users of C, docs/python.md for those of the Python module, which calls them.
@@ -8,6 +8,7 @@
 //!
 //! - `export`: mappings, and the last error.
 //! - `memory`: memory on a GPU or in the host, and reads into any memory.
+//! - `rings`: rings for I/O that kernels start, and the thread that wakes those who serve them.
 //! - `safetensors`: the headers of model files.
 //! - `tensor`: tensors over such a memory, as DLPack has them.
 //! - `process`: the process's only `Transfer` (the variable `GPUIO_CUFILE_DRIVER` says with which
@@ -21,9 +22,10 @@
 //! tensor have a share, and the last one frees it, on any thread. An error becomes an errno and
 //! words in `error`.
 //!
-//! Threads: every function may be called from any thread and from many at once. This crate starts
-//! none; `transfer` starts some on demand, which stay until the process ends, so the object stays
-//! loaded after `dlclose(3)`. No lock is held here. The words of an error belong to their thread. A
+//! Threads: every function may be called from any thread and from many at once. Open rings have a
+//! thread each (`gpuio-rings`), which ends with them; `transfer` starts some on demand, which stay
+//! until the process ends, so the object stays loaded after `dlclose(3)`. The locks are those of
+//! rings, which are held for system calls of io_uring while files and buffers are added. The words of an error belong to their thread. A
 //! panic leaves no function.
 #![warn(missing_docs)]
 #![allow(unsafe_code)]
@@ -32,5 +34,6 @@ mod error;
 mod export;
 mod memory;
 mod process;
+mod rings;
 mod safetensors;
 mod tensor;

@@ -20,7 +20,7 @@ enum : u64 { PIECE_LEN = 2048 };
 
 // The description in the control page: the ring, and then these words.
 struct Description {
-    gpuio_ring ring;
+    gpuio_queue ring;
     u64 destination; // entry 0's part of the destination
     u64 stride;      // bytes from there to the next entry's
     u64 commands;    // 128 commands of 32 bytes
@@ -186,7 +186,7 @@ KERNEL BOUNDS(512, 1) gpuio_initiated(u64 description, u64 state, u64 first, u64
         chain_word = relaxed(state + ENTRIES * sizeof(Entry));
     }
     sync_block();
-    const gpuio_ring &ring = about.ring;
+    const gpuio_queue &ring = about.ring;
     // Warp 0: the next command and entry. Warp 1: the next completion.
     u64 next = first;
     u32 tail = gpuio_published(ring);

@@ -164,6 +164,7 @@ fn complete(usr: &Path) -> anyhow::Result<()> {
         "lib/gpuio/libgpuio_softcufile.so",
         "lib/systemd/system/gpuio-exporter.service",
         "include/gpuio.h",
+        "include/gpuio_device.cuh",
         "share/bash-completion/completions/gpuio",
         "share/doc/gpuio/LICENSE",
         "share/doc/gpuio/docs/install.md",

@@ -10,7 +10,7 @@ use crate::runner::Runner;
 use crate::{Entry, Job, succeed};
 
 /// Files of the repository, and where they go.
-const COPIED: [(&str, &str); 10] = [
+const COPIED: [(&str, &str); 11] = [
     ("LICENSE", "share/doc/gpuio/LICENSE"),
     ("README.md", "share/doc/gpuio/README.md"),
     ("ARCHITECTURE.md", "share/doc/gpuio/ARCHITECTURE.md"),
@@ -18,6 +18,7 @@ const COPIED: [(&str, &str); 10] = [
     ("CHANGELOG.md", "share/doc/gpuio/CHANGELOG.md"),
     ("CONTRIBUTING.md", "share/doc/gpuio/CONTRIBUTING.md"),
     ("crates/clib/include/gpuio.h", "include/gpuio.h"),
+    ("crates/gpu/kernels/gpuio_device.cuh", "include/gpuio_device.cuh"),
     ("crates/dropin/include/cufile.h", "include/gpuio/cufile.h"),
     ("packaging/gpuio-exporter.service", "lib/systemd/system/gpuio-exporter.service"),
     ("packaging/grafana-dashboard.json", "share/gpuio/grafana-dashboard.json"),

@@ -31,6 +31,22 @@ pub(crate) enum Map {}
 /// `gpuio_memory`.
 pub(crate) enum Memory {}
 
+/// `gpuio_rings`.
+pub(crate) enum Rings {}
+
+/// `gpuio_rings_options`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RingsOptions {
+    pub(crate) rings: u32,
+    pub(crate) poll_threads: u32,
+    pub(crate) buffers: u32,
+    pub(crate) max_buffers: u32,
+    pub(crate) max_files: u32,
+    pub(crate) reserved: u32,
+    pub(crate) buffer_length: u64,
+}
+
 /// `DLManagedTensor` of DLPack 1.1.
 #[repr(C)]
 pub(crate) struct Managed {
@@ -133,6 +149,15 @@ table! {
         gpuio_memory_release: fn(*mut Memory) -> ();
         gpuio_tensor_new:
             fn(*const Memory, u64, u8, u8, c_int, *const i64, *mut *mut Managed) -> c_int;
+        gpuio_rings_open: fn(c_int, *const RingsOptions, *mut *mut Rings) -> c_int;
+        gpuio_rings_address: fn(*const Rings) -> u64;
+        gpuio_rings_count: fn(*const Rings) -> u32;
+        gpuio_rings_add_file: fn(*mut Rings, c_int, *mut u32) -> c_int;
+        gpuio_rings_grow: fn(*mut Rings, u32) -> c_int;
+        gpuio_rings_wake: fn(*mut Rings) -> c_int;
+        gpuio_rings_in_flight: fn(*const Rings) -> u64;
+        gpuio_rings_close: fn(*mut Rings) -> c_int;
+        gpuio_device_header: fn() -> *const c_char;
         gpuio_safetensors_open: fn(c_int, *mut *const Safetensors) -> c_int;
         gpuio_safetensors_close: fn(*const Safetensors) -> ();
     }

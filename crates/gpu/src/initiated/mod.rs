@@ -6,7 +6,8 @@
 //! root, no thread of ours for a block. It needs Linux 6.6: the ring in our memory and entries in
 //! their order. `kernels/gpuio_device.cuh` has the ring's protocol for any kernel;
 //! `kernels/initiated.cu` is the kernel of `bench`, which takes the blocks from commands of the
-//! host; this module makes the ring ([`Ring::new`]) and gives the commands.
+//! host; this module makes the ring ([`Ring::new`]) and gives the commands. [`Rings`] are for the
+//! kernels of a program, which decide by themselves what they read and write.
 //!
 //! **Chains.** With [`Chain`] the device starts one I/O at a time, and the bytes of each decide
 //! about the next one's offset: the block that a command names is moved on by the first word of the
@@ -54,6 +55,7 @@
 //! its locked memory.
 
 mod refusal;
+mod rings;
 mod uring;
 
 use std::os::fd::RawFd;
@@ -70,6 +72,7 @@ use crate::memory::DeviceBuf;
 use crate::module::{Arg, Kernel, Module};
 use crate::stream::Stream;
 pub use refusal::RingError;
+pub use rings::{DEVICE_HEADER, MAX_BUFFERS, MAX_RINGS, Rings, RingsRequest};
 use uring::Uring;
 
 const PTX: &str = include_str!("../../kernels/initiated.ptx");
@@ -231,7 +234,7 @@ impl Ring {
         let buffers = Locked::new(context, room, PageSize::Plain)?;
         // SAFETY: fresh pages of zeros at a multiple of a page, of which the ring gets the first
         // two; they are unmapped after the ring is closed, by the order of the fields.
-        let uring = unsafe { Uring::new(pages.as_ptr(), page) }?;
+        let uring = unsafe { Uring::new(pages.as_ptr(), page, None) }?;
         uring.register_files(request.files)?;
         let len = room / request.entries as usize;
         // SAFETY: memory of the ring's own, unmapped after it is closed.

@@ -15,7 +15,9 @@ pub enum RingError {
     Kernel {
         /// The system call.
         call: &'static str,
-        /// Its error.
+        /// Its error, as a number and in words.
+        errno: i32,
+        /// See `errno`.
         error: String,
         /// The meaning, and the remedy.
         what: String,
@@ -33,7 +35,8 @@ const SWITCH: &str = "/proc/sys/kernel/io_uring_disabled";
 
 impl RingError {
     fn kernel(call: &'static str, error: &io::Error, what: String) -> Self {
-        Self::Kernel { call, error: error.to_string(), what }
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Self::Kernel { call, errno, error: error.to_string(), what }
     }
 
     /// The answer of io_uring_setup(2).

@@ -12,6 +12,8 @@ use super::{ENTRIES, RingError};
 /// `IORING_SETUP_SQPOLL`: a thread of the kernel takes the entries (5.1; for every user since
 /// 5.13).
 const SQPOLL: u32 = 1 << 1;
+/// `IORING_SETUP_ATTACH_WQ`: another ring's thread serves this one too (5.6; for `SQPOLL` since 5.11).
+const ATTACH_WQ: u32 = 1 << 5;
 /// `IORING_SETUP_NO_MMAP`: the ring lies in memory of the caller (6.5).
 const NO_MMAP: u32 = 1 << 14;
 /// `IORING_SETUP_NO_SQARRAY`: entries are taken in their order (6.6).
@@ -19,6 +21,15 @@ const NO_SQARRAY: u32 = 1 << 16;
 /// `IORING_REGISTER_BUFFERS` and `IORING_REGISTER_FILES`.
 const REGISTER_BUFFERS: libc::c_uint = 0;
 const REGISTER_FILES: libc::c_uint = 2;
+/// `IORING_REGISTER_FILES2` and `IORING_REGISTER_BUFFERS2` (5.13), with `IORING_RSRC_REGISTER_SPARSE`
+/// (5.19): tables whose places are filled later, by the two updates.
+const REGISTER_FILES2: libc::c_uint = 13;
+const REGISTER_FILES_UPDATE2: libc::c_uint = 14;
+const REGISTER_BUFFERS2: libc::c_uint = 15;
+const REGISTER_BUFFERS_UPDATE: libc::c_uint = 16;
+const REGISTER_SPARSE: u32 = 1;
+/// A place of the table of files that holds none.
+const NO_FILE: RawFd = -1;
 /// `IORING_ENTER_SQ_WAKEUP`.
 const ENTER_SQ_WAKEUP: libc::c_uint = 1 << 1;
 /// `IORING_SQ_NEED_WAKEUP`, a flag of the submission queue.
@@ -74,9 +85,33 @@ struct Params {
     cq_off: CompletionOffsets,
 }
 
+/// `struct io_uring_rsrc_register`.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct Table {
+    nr: u32,
+    flags: u32,
+    resv2: u64,
+    data: u64,
+    tags: u64,
+}
+
+/// `struct io_uring_rsrc_update2`.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct Update {
+    offset: u32,
+    resv: u32,
+    data: u64,
+    tags: u64,
+    nr: u32,
+    resv2: u32,
+}
+
 /// Where the words of a ring are, in bytes from the first page, and how large it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
+    pub(super) sq_head: usize,
     pub(super) sq_tail: usize,
     pub(super) sq_flags: usize,
     pub(super) cq_head: usize,
@@ -97,11 +132,14 @@ pub(super) struct Uring {
 // SAFETY: the memory is the caller's, who promises that it lives as long as the ring; all access
 // through the pointer is atomic.
 unsafe impl Send for Uring {}
+// SAFETY: as above; the system calls of a ring may be made by several threads at once.
+unsafe impl Sync for Uring {}
 
 impl Uring {
     /// Makes a ring of [`ENTRIES`] entries in the two pages of `page` bytes at `pages`: the words
     /// and completions in the first, the entries in the second. One page each, since the first
-    /// kernels that have this take no more unless it is a huge one.
+    /// kernels that have this take no more unless it is a huge one. The ring has a thread of its own, or
+    /// that of the ring `served_by`.
     ///
     /// # Errors
     ///
@@ -112,13 +150,21 @@ impl Uring {
     /// The pages are mapped and writable, hold zeros, begin at a multiple of `page`, which is the
     /// system's, and live as long as the ring. From here on the host accesses them by this value
     /// only.
-    pub(super) unsafe fn new(pages: NonNull<u8>, page: usize) -> Result<Self, RingError> {
+    pub(super) unsafe fn new(
+        pages: NonNull<u8>,
+        page: usize,
+        served_by: Option<&Uring>,
+    ) -> Result<Self, RingError> {
         let start = pages.addr().get() as u64;
         let mut params = Params {
             flags: SQPOLL | NO_MMAP | NO_SQARRAY,
             sq_thread_idle: IDLE_MS,
             ..Params::default()
         };
+        if let Some(other) = served_by {
+            params.flags |= ATTACH_WQ;
+            params.wq_fd = other.fd.as_raw_fd().cast_unsigned();
+        }
         params.cq_off.user_addr = start;
         params.sq_off.user_addr = start + page as u64;
         // SAFETY: `params` is the structure of the call, valid for its writes; the memory that it
@@ -131,6 +177,7 @@ impl Uring {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let (sq, cq) = (params.sq_off, params.cq_off);
         let layout = Layout {
+            sq_head: sq.head as usize,
             sq_tail: sq.tail as usize,
             sq_flags: sq.flags as usize,
             cq_head: cq.head as usize,
@@ -165,16 +212,65 @@ impl Uring {
         stride: usize,
         count: u32,
     ) -> Result<(), RingError> {
-        let buffers: Vec<libc::iovec> = (0..count as usize)
-            .map(|number| libc::iovec {
-                iov_base: start.as_ptr().wrapping_add(number * stride).cast(),
-                iov_len: stride,
-            })
-            .collect();
+        let buffers = buffers(start, stride, count);
         // SAFETY: `buffers` is an array of the call's structures, which it only reads; the memory
         // that they name is the caller's promise.
         unsafe { self.register(REGISTER_BUFFERS, buffers.as_ptr().cast(), buffers.len()) }
             .map_err(|error| RingError::buffers(&error, stride * count as usize))
+    }
+
+    /// Makes tables of so many files and buffers, all empty.
+    pub(super) fn register_tables(&self, files: u32, buffers: u32) -> Result<(), RingError> {
+        let table = |nr| Table { nr, flags: REGISTER_SPARSE, ..Table::default() };
+        let (of_files, of_buffers) = (table(files), table(buffers));
+        let size = size_of::<Table>();
+        // SAFETY: the structure of the call, which it only reads, and its size.
+        unsafe { self.register(REGISTER_FILES2, (&raw const of_files).cast(), size) }
+            .map_err(|error| RingError::files(&error, files as usize))?;
+        // SAFETY: as above.
+        unsafe { self.register(REGISTER_BUFFERS2, (&raw const of_buffers).cast(), size) }
+            .map_err(|error| RingError::buffers(&error, 0))
+    }
+
+    /// Puts a file into a place of the table, or empties it. I/O that has begun keeps its file.
+    pub(super) fn set_file(&self, place: u32, file: Option<RawFd>) -> Result<(), RingError> {
+        let fd = file.unwrap_or(NO_FILE);
+        let data = (&raw const fd).addr() as u64;
+        let update = Update { offset: place, data, nr: 1, ..Update::default() };
+        // SAFETY: the structure of the call, which it only reads with the one descriptor that it names.
+        unsafe { self.update(REGISTER_FILES_UPDATE2, &update) }
+            .map_err(|error| RingError::files(&error, 1))
+    }
+
+    /// Puts buffers of `stride` bytes each, one behind the other from `start` on, into the table's places
+    /// from `first` on.
+    ///
+    /// # Safety
+    ///
+    /// They are mapped and writable, and nothing else uses them while I/O does.
+    pub(super) unsafe fn set_buffers(
+        &self,
+        first: u32,
+        start: NonNull<u8>,
+        stride: usize,
+        count: u32,
+    ) -> Result<(), RingError> {
+        let buffers = buffers(start, stride, count);
+        let data = buffers.as_ptr().addr() as u64;
+        let update = Update { offset: first, data, nr: count, ..Update::default() };
+        // SAFETY: the structure of the call, which it only reads with the array that it names; the memory
+        // is the caller's promise.
+        unsafe { self.update(REGISTER_BUFFERS_UPDATE, &update) }
+            .map_err(|error| RingError::buffers(&error, stride * count as usize))
+    }
+
+    /// # Safety
+    ///
+    /// `update` is what io_uring_register(2) wants for the operation.
+    unsafe fn update(&self, operation: libc::c_uint, update: &Update) -> io::Result<()> {
+        let (from, size) = (std::ptr::from_ref(update).cast(), size_of::<Update>());
+        // SAFETY: the caller's promise; the size is the structure's.
+        unsafe { self.register(operation, from, size) }
     }
 
     /// # Safety
@@ -191,6 +287,17 @@ impl Uring {
         let answer =
             unsafe { libc::syscall(libc::SYS_io_uring_register, fd, operation, argument, count) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Wakes the kernel's thread if it sleeps while there are entries for it; whether it did.
+    pub(super) fn wake_for_entries(&self) -> io::Result<bool> {
+        let sleeps = self.word(self.layout.sq_flags).load(Ordering::Acquire) & NEED_WAKEUP != 0;
+        let has_entries =
+            self.published() != self.word(self.layout.sq_head).load(Ordering::Acquire);
+        if sleeps && has_entries {
+            self.wake()?;
+        }
+        Ok(sleeps && has_entries)
     }
 
     /// Wakes the kernel's thread if it sleeps. One look at a word where it does not.
@@ -223,8 +330,12 @@ impl Uring {
     /// Entries without a completion: each entry has one. For the host, once the device publishes no
     /// more.
     pub(super) fn unfinished(&self) -> u32 {
-        let published = self.word(self.layout.sq_tail).load(Ordering::Acquire);
-        published.wrapping_sub(self.completed())
+        self.published().wrapping_sub(self.completed())
+    }
+
+    /// Entries that the device has published. Wraps at 2^32.
+    pub(super) fn published(&self) -> u32 {
+        self.word(self.layout.sq_tail).load(Ordering::Acquire)
     }
 
     /// Takes all completions that there are, unread. While the device uses the ring no more.
@@ -250,6 +361,14 @@ impl Uring {
     }
 }
 
+fn buffers(start: NonNull<u8>, stride: usize, count: u32) -> Vec<libc::iovec> {
+    let one = |number: usize| libc::iovec {
+        iov_base: start.as_ptr().wrapping_add(number * stride).cast(),
+        iov_len: stride,
+    };
+    (0..count as usize).map(one).collect()
+}
+
 /// Whether such a ring can be made here and now; why not, and how to get what is missing.
 pub(super) fn available() -> Result<(), RingError> {
     let page = rustix::param::page_size();
@@ -263,7 +382,7 @@ pub(super) fn available() -> Result<(), RingError> {
         return Err(RingError::setup(&io::Error::from_raw_os_error(libc::ENOMEM)));
     };
     // SAFETY: two fresh pages, which outlive the ring: they are unmapped below.
-    let made = unsafe { Uring::new(pages, page) }.map(drop);
+    let made = unsafe { Uring::new(pages, page, None) }.map(drop);
     // SAFETY: mapped above with this length; the ring is gone, and the kernel holds the pages that
     // it still uses.
     let _ = unsafe { rustix::mm::munmap(mapped, 2 * page) };

@@ -1,0 +1,210 @@
+//! Rings for kernels: the device functions of `gpuio_device.cuh`, which a C++ compiler builds for
+//! threads of the host, on gpuio's software GPU; and the functions that open them.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use gpuio_testkit::repository;
+use tempfile::TempDir;
+
+use crate::support::{DRIVER, HANG, Rings, RingsOptions, driver, gpuio, on_system};
+use crate::{built, dir, output, random_bytes, text};
+
+/// A program in C++ that uses the device's half, and the directory of its libraries; nothing, with a
+/// line, where it can't be built or run.
+fn program(source: &str) -> Option<(TempDir, PathBuf)> {
+    if on_system() {
+        println!(
+            "SKIPPED: threads of the host are no kernels of a GPU; tools/benches/hardware.sh has nvcc"
+        );
+        return None;
+    }
+    if let Err(why) = gpuio_gpu::initiated::available() {
+        println!("SKIPPED: {why}");
+        return None;
+    }
+    let dir = dir();
+    let program = dir.path().join("program");
+    for name in ["libgpuio.so", "libgpuio.so.0"] {
+        std::os::unix::fs::symlink(built("libgpuio.so"), dir.path().join(name)).unwrap();
+    }
+    let mut compile = Command::new("c++");
+    compile.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]);
+    for include in ["crates/clib/include", "crates/gpu/kernels", "examples/gpu"] {
+        compile.arg("-I").arg(repository(include));
+    }
+    compile.args(["-x", "c++"]).arg(repository(source)).arg("-o").arg(&program);
+    compile.arg("-L").arg(dir.path()).args(["-lgpuio", "-pthread"]);
+    let made = output(&mut compile)?;
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    Some((dir, program))
+}
+
+fn run(program: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(program);
+    let directory = program.parent().unwrap();
+    command.env("LD_LIBRARY_PATH", directory).env(DRIVER, driver()).args(words);
+    let output = command.current_dir(directory).output().unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn random_ios_of_many_threads_are_those_of_pread_and_pwrite() {
+    let Some((dir, program)) = program("crates/clib/tests/rings/random.cu") else { return };
+    let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    for (seed, place, operations, direct) in
+        [(1, dir.path(), 60, "0"), (2, in_memory.path(), 60, "0"), (3, dir.path(), 30, "1")]
+    {
+        let (seed, operations) = (seed.to_string(), operations.to_string());
+        let file = place.join("file");
+        let words = [file.to_str().unwrap(), &seed, &operations, direct];
+        let (code, out, err) = run(&program, &words);
+        if code == Some(3) && direct == "1" {
+            println!("SKIPPED: no O_DIRECT on this file system");
+            continue;
+        }
+        assert_eq!(code, Some(0), "{words:?}: {out}{err}");
+        assert!(out.contains("lanes and their file agree"), "{out}");
+    }
+}
+
+#[test]
+fn the_example_follows_its_pointers_and_takes_no_foreign_file() {
+    let Some((dir, program)) = program("examples/gpu/pointer_chase.cu") else { return };
+    let name = dir.path().join("nodes");
+    let words = [name.to_str().unwrap(), "500", "1", "3", "400"];
+    for _ in 0..2 {
+        let (code, out, err) = run(&program, &words);
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(
+            out.contains("of 1.0 GiB (500 nodes") && out.contains("was the right one"),
+            "{out}"
+        );
+    }
+    // A wrong pointer is found.
+    let node = std::os::unix::fs::FileExt::write_all_at;
+    node(&File::options().write(true).open(&name).unwrap(), &[1], 9).unwrap();
+    let (code, out, err) = run(&program, &words);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(err.contains("a wrong node"), "{err}");
+    let foreign = dir.path().join("foreign");
+    std::fs::write(&foreign, random_bytes(1, 9000)).unwrap();
+    assert_eq!(run(&program, &[foreign.to_str().unwrap()]).0, Some(2));
+    assert_eq!(std::fs::read(&foreign).unwrap(), random_bytes(1, 9000));
+    assert_eq!(run(&program, &[]).0, Some(2));
+}
+
+fn open(options: RingsOptions) -> Result<*mut Rings, i32> {
+    let mut rings = std::ptr::dangling_mut::<Rings>();
+    // SAFETY: both are valid.
+    let code = unsafe { (gpuio().gpuio_rings_open)(0, &raw const options, &raw mut rings) };
+    assert_eq!(code != 0, rings.is_null(), "{code}");
+    if code == 0 { Ok(rings) } else { Err(code) }
+}
+
+#[test]
+fn options_outside_their_ranges_are_refused_and_said() {
+    if gpuio_gpu::initiated::available().is_err() {
+        println!("SKIPPED: no rings here");
+        return;
+    }
+    let none = RingsOptions::default();
+    for (options, words) in [
+        (RingsOptions { rings: 1025, ..none }, "1 to 1024"),
+        (RingsOptions { poll_threads: 2, ..none }, "1 for each at most"),
+        (RingsOptions { buffers: 9, max_buffers: 8, ..none }, "9 buffers at first of 8"),
+        (RingsOptions { max_buffers: 16385, ..none }, "1 to 16384"),
+        (RingsOptions { max_files: 65537, ..none }, "1 to 65536"),
+        (RingsOptions { buffer_length: 4097, ..none }, "multiples of 4096"),
+        (RingsOptions { reserved: 1, ..none }, "`reserved` is not 0"),
+    ] {
+        assert_eq!(open(options), Err(-libc::EINVAL), "{options:?}");
+        assert!(gpuio().error().contains(words), "{options:?}: {}", gpuio().error());
+    }
+    let gpuio = gpuio();
+    let rings = open(none).unwrap();
+    // SAFETY: open rings, and a number that is valid for the write, here and below.
+    unsafe {
+        let mut number = 7;
+        let added = (gpuio.gpuio_rings_add_file)(rings, -1, &raw mut number);
+        assert_eq!((added, number), (-libc::EBADF, 7));
+        let directory = File::open("/").unwrap();
+        let added = (gpuio.gpuio_rings_add_file)(rings, directory.as_raw_fd(), &raw mut number);
+        assert_eq!((added, number), (-libc::EINVAL, 7));
+        assert_eq!((gpuio.gpuio_rings_count)(rings), 1);
+        assert_eq!((gpuio.gpuio_rings_grow)(rings, 65), -libc::EINVAL);
+        assert_eq!((gpuio.gpuio_rings_close)(rings), 0);
+        assert_eq!((gpuio.gpuio_rings_close)(std::ptr::null_mut()), -libc::EINVAL);
+        assert_eq!((gpuio.gpuio_rings_address)(std::ptr::null()), 0);
+        assert_eq!((gpuio.gpuio_rings_in_flight)(std::ptr::null()), 0);
+    }
+}
+
+#[test]
+fn the_header_that_nvrtc_gets_is_the_file() {
+    // SAFETY: a C string that lives as long as the process.
+    let text = unsafe { std::ffi::CStr::from_ptr((gpuio().gpuio_device_header)()) };
+    let file = std::fs::read(repository("crates/gpu/kernels/gpuio_device.cuh")).unwrap();
+    assert!(text.to_bytes() == file);
+}
+
+/// Threads of this process with this name.
+fn threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|found| found.starts_with(name)).count()
+}
+
+#[test]
+fn opening_and_closing_leaves_no_thread() {
+    if gpuio_gpu::initiated::available().is_err() {
+        println!("SKIPPED: no rings here");
+        return;
+    }
+    for _ in 0..50 {
+        let rings = open(RingsOptions { rings: 4, poll_threads: 1, ..Default::default() }).unwrap();
+        // SAFETY: open rings, closed once.
+        assert_eq!(unsafe { (gpuio().gpuio_rings_close)(rings) }, 0);
+    }
+    let began = Instant::now();
+    // Another test's, at most.
+    while threads("gpuio-rings") > 2 || threads("iou-sqp") > 2 {
+        assert!(began.elapsed() < HANG, "{} threads", threads("gpuio-rings"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_child_of_fork_has_no_rings() {
+    if gpuio_gpu::initiated::available().is_err() {
+        println!("SKIPPED: no rings here");
+        return;
+    }
+    let gpuio = gpuio();
+    let rings = open(RingsOptions::default()).unwrap();
+    // SAFETY: the child uses nothing that another thread may hold, and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: open rings of the parent's, which each call refuses; and the child's end.
+        unsafe {
+            let right = (gpuio.gpuio_rings_in_flight)(rings) == 0
+                && (gpuio.gpuio_rings_wake)(rings) == -libc::EPERM
+                && (gpuio.gpuio_rings_grow)(rings, 64) == -libc::EPERM
+                && (gpuio.gpuio_rings_close)(rings) == -libc::EPERM;
+            libc::_exit(if right { 7 } else { 1 })
+        }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is valid for the write of a number.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 7));
+    // SAFETY: open rings, closed once.
+    unsafe {
+        assert_eq!((gpuio.gpuio_rings_wake)(rings), 0);
+        assert_eq!((gpuio.gpuio_rings_close)(rings), 0);
+    }
+}
