@@ -90,6 +90,14 @@ GPUIO_DEVICE void gpuio_store_release(unsigned long long at, unsigned int value)
 #endif
 }
 
+GPUIO_DEVICE void gpuio_store_relaxed(unsigned long long at, unsigned int value) {
+#ifdef GPUIO_HOST_CODE
+    __atomic_store_n((unsigned int *)at, value, __ATOMIC_RELAXED);
+#else
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+#endif
+}
+
 GPUIO_DEVICE void gpuio_store_pair(unsigned long long at, unsigned long long low, unsigned long long high) {
 #ifdef GPUIO_HOST_CODE
     __atomic_store_n((unsigned long long *)at, low, __ATOMIC_RELAXED);
@@ -163,6 +171,12 @@ enum : unsigned int { GPUIO_NEXT = 0, GPUIO_PUBLISHED = 128, GPUIO_TAKEN = 256, 
 enum : unsigned long long { GPUIO_DONE = 1ull << 32 };
 // In TAKEN's word: a thread takes completions.
 enum : unsigned long long { GPUIO_TAKING = 1ull << 32 };
+// Looks at the completions of a thread that has the turn.
+#ifdef GPUIO_HOST_CODE
+enum : unsigned int { GPUIO_LOOKS = 1 };
+#else
+enum : unsigned int { GPUIO_LOOKS = 16 };
+#endif
 
 GPUIO_DEVICE unsigned int gpuio_ticket(unsigned long long at, unsigned int more) {
     unsigned int before;
@@ -314,6 +328,22 @@ GPUIO_DEVICE unsigned long long gpuio_result_at(const gpuio_ring &ring, unsigned
     return ring.state + GPUIO_RESULTS + buffer * 8;
 }
 
+// The completions that there are, once there are more than `taken`, or after some looks: one look is a way to the
+// host's memory and back, and the thread has taken the turn from others that wait.
+GPUIO_DEVICE unsigned int gpuio_look(const gpuio_ring &ring, unsigned int taken) {
+    unsigned int there = gpuio_completions(ring.queue);
+    for (unsigned int look = 1; look < GPUIO_LOOKS && there == taken; look++) {
+        there = gpuio_completions(ring.queue);
+    }
+    return there;
+}
+
+// Gives the places of completions back, of which TAKEN says so later. There are twice as many as entries: none is
+// written again before entries are started for which TAKEN has to be further on, so the order does not matter.
+GPUIO_DEVICE void gpuio_give_back(const gpuio_ring &ring, unsigned int taken) {
+    gpuio_store_relaxed(ring.queue.cq_head, taken);
+}
+
 // Gives the buffers their results of all completions that there are, unless another thread does so.
 GPUIO_DEVICE void gpuio_progress(const gpuio_ring &ring) {
     const unsigned long long word = ring.state + GPUIO_TAKEN;
@@ -322,7 +352,7 @@ GPUIO_DEVICE void gpuio_progress(const gpuio_ring &ring) {
         gpuio_pause();
         return;
     }
-    const unsigned int there = gpuio_completions(ring.queue);
+    const unsigned int there = gpuio_look(ring, (unsigned int)before);
     // The bytes that the I/O wrote, before its result.
     gpuio_near_fence();
     for (unsigned int number = (unsigned int)before; number != there; number++) {
@@ -330,7 +360,7 @@ GPUIO_DEVICE void gpuio_progress(const gpuio_ring &ring) {
         gpuio_near_relaxed(gpuio_result_at(ring, one.user), GPUIO_DONE | (unsigned int)one.result);
     }
     if (there != (unsigned int)before) {
-        gpuio_take(ring.queue, there);
+        gpuio_give_back(ring, there);
     }
     gpuio_near_release(word, there);
 }
@@ -345,7 +375,7 @@ GPUIO_DEVICE void gpuio_progress_warp(const gpuio_ring &ring) {
         begin = (unsigned int)before;
         has_turn = (before & GPUIO_TAKING) == 0 && gpuio_near_swap(word, before, before | GPUIO_TAKING);
         if (has_turn != 0) {
-            there = gpuio_completions(ring.queue);
+            there = gpuio_look(ring, begin);
         }
     }
     if (gpuio_from_first_lane(has_turn) == 0) {
@@ -364,7 +394,7 @@ GPUIO_DEVICE void gpuio_progress_warp(const gpuio_ring &ring) {
         }
         gpuio_sync_warp();
         if (leads) {
-            gpuio_take(ring.queue, there);
+            gpuio_give_back(ring, there);
         }
     }
     if (leads) {
