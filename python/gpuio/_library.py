@@ -5,13 +5,14 @@ calls are so few and so long (a read of a file) that their cost does not matter.
 interpreter's lock while a call runs.
 """
 
+import contextlib
 import ctypes
 import errno
 import functools
 import operator
 import os
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ._environment import variable
 
@@ -62,25 +63,13 @@ class _Text(ctypes.Structure):
         return ctypes.string_at(self.bytes, self.length).decode() if self.length else ""
 
 
-class _Stored(ctypes.Structure):
-    _fields_ = [
-        ("name", _Text),
-        ("dtype", _Text),
-        ("bits", ctypes.c_uint32),
-        ("dimensions", ctypes.c_uint32),
-        ("shape", ctypes.POINTER(ctypes.c_uint64)),
-        ("offset", ctypes.c_uint64),
-        ("length", ctypes.c_uint64),
-    ]
-
-
 class _Pair(ctypes.Structure):
     _fields_ = [("name", _Text), ("text", _Text)]
 
 
 class _Header(ctypes.Structure):
     _fields_ = [
-        ("tensors", ctypes.POINTER(_Stored)),
+        ("tensors", ctypes.c_void_p),
         ("tensor_count", ctypes.c_uint64),
         ("metadata", ctypes.POINTER(_Pair)),
         ("metadata_count", ctypes.c_uint64),
@@ -94,14 +83,51 @@ class _RingsOptions(ctypes.Structure):
     ] + [("buffer_length", ctypes.c_uint64)]
 
 
-class Stored(NamedTuple):
-    """A tensor in a file of safetensors, with the format's name of its type."""
+class Header:
+    """The tensors and the metadata of a file of safetensors, by number in the header's order.
 
-    name: str
-    dtype: str
-    shape: Tuple[int, ...]
-    offset: int
-    nbytes: int
+    The numbers of all tensors are taken at once: a model can have tens of thousands, and a field of a
+    structure costs ctypes as much as a whole array.
+    """
+
+    # Words of a `gpuio_stored`: name, dtype (each address and length), bits and dimensions, then the
+    # shape's address, offset and length.
+    _WORDS = 8
+
+    def __init__(self, header: _Header) -> None:
+        self.count: int = header.tensor_count
+        words = self._numbers(header.tensors, self.count * self._WORDS)
+        self._names, self._name_lengths = words[0 :: self._WORDS], words[1 :: self._WORDS]
+        self._dtypes, self._dtype_lengths = words[2 :: self._WORDS], words[3 :: self._WORDS]
+        # The high half of a word, on the little-endian machines that gpuio is built for.
+        self._dimensions = [word >> 32 for word in words[4 :: self._WORDS]]
+        self._shapes = words[5 :: self._WORDS]
+        self.offsets, self.lengths = words[6 :: self._WORDS], words[7 :: self._WORDS]
+        """In bytes of the file, by number."""
+        pairs = header.metadata[: header.metadata_count]
+        self.metadata = {pair.name.get(): pair.text.get() for pair in pairs}
+
+    @staticmethod
+    def _numbers(address: Optional[int], count: int) -> List[int]:
+        return list((ctypes.c_uint64 * count).from_address(address)) if address and count else []
+
+    def dtypes(self) -> List[str]:
+        """The format's names of the types, by number."""
+        known: Dict[int, str] = {}
+        for address, length in set(zip(self._dtypes, self._dtype_lengths)):
+            known[address] = ctypes.string_at(address, length).decode()
+        return [known[address] for address in self._dtypes]
+
+    def names(self) -> List[str]:
+        """The names, by number."""
+        at, pairs = ctypes.string_at, zip(self._names, self._name_lengths)
+        return [at(address, length).decode() if length else "" for address, length in pairs]
+
+    def shapes(self) -> List[Tuple[int, ...]]:
+        """The sizes, by number."""
+        kinds = {rank: ctypes.c_uint64 * rank for rank in set(self._dimensions)}
+        pairs = zip(self._shapes, self._dimensions)
+        return [tuple(kinds[rank].from_address(at)) if rank else () for at, rank in pairs]
 
 
 def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
@@ -280,27 +306,16 @@ class Library:
     def rings_close(self, rings: int) -> None:
         self._check(self._rings_close(rings))
 
-    def safetensors(self, fd: int) -> Tuple[List[Stored], Dict[str, str]]:
-        """Tensors and metadata of a file. ``ValueError`` if it is not of the format."""
+    @contextlib.contextmanager
+    def safetensors(self, fd: int) -> Iterator[Header]:
+        """What a file has, open for the time of ``with``. ``ValueError`` if it is not of the format."""
         header = ctypes.POINTER(_Header)()
         code = self._open(fd, ctypes.byref(header))
         if code == -errno.EBADMSG:
             raise ValueError(f"no file of safetensors: {self._words()}")
         self._check(code)
         try:
-            found = header.contents
-            tensors = [
-                Stored(
-                    one.name.get(),
-                    one.dtype.get(),
-                    tuple(one.shape[: one.dimensions]),
-                    one.offset,
-                    one.length,
-                )
-                for one in found.tensors[: found.tensor_count]
-            ]
-            pairs = found.metadata[: found.metadata_count]
-            return tensors, {pair.name.get(): pair.text.get() for pair in pairs}
+            yield Header(header.contents)
         finally:
             self._close(header)
 

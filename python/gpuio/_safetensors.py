@@ -1,10 +1,11 @@
 """Files of safetensors into tensors, by one read of gpuio's transfer core."""
 
 import os
+import threading
 import warnings
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from ._library import GpuioError, Moved, Stored, library
+from ._library import GpuioError, Header, Moved, library
 from ._memory import KINDS, Device, Memory, Tensor, device_number
 
 # The names of types in the format's header (safetensors, "Format").
@@ -40,46 +41,75 @@ class FallbackWarning(UserWarning):
     """What was asked for was not possible, and what was allowed instead was done."""
 
 
+# A tensor's type, shape, and first byte in memory.
+_Place = Tuple[str, Tuple[int, ...], int]
+# From so many tensors on their names and shapes are taken while the bytes come.
+_MANY = 1000
+
+
 class Loaded(Mapping[str, Tensor]):
     """The tensors of a file by name, and how its bytes came."""
 
     def __init__(
-        self, tensors: Dict[str, Tensor], metadata: Dict[str, str], moved: Moved, device: str
+        self, memory: Memory, places: Dict[str, _Place], metadata: Dict[str, str], moved: Moved
     ) -> None:
-        self._tensors = tensors
+        self._memory, self._places = memory, places
         self.metadata = metadata
         """The strings in the file's header."""
         self.moved = moved
         """What the reads moved."""
-        self.device = device
+        self.device = memory.device
         """Where the tensors are: not what was asked for after a `FallbackWarning`."""
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._tensors[name]
+        return self._memory.tensor(*self._places[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._tensors)
+        return len(self._places)
 
     def torch(self) -> Dict[str, Any]:
         """Tensors of PyTorch over the same bytes, as for ``model.load_state_dict``."""
-        return self._all("torch")
+        if not self._places or not self._memory.nbytes:
+            return self._all("torch")
+        import torch
+
+        whole = self._memory.tensor("uint8", (self._memory.nbytes,)).torch()
+        storage, empty = whole.untyped_storage(), torch.empty
+        kinds, converted = {}, {}  # type: Dict[str, Any], Dict[str, Any]
+        for name, (dtype, shape, offset) in self._places.items():
+            if dtype not in kinds:
+                kind = KINDS[dtype]
+                plain = getattr(torch, kind.torch or "", None) if kind.bits >= 8 else None
+                kinds[dtype] = (plain, max(kind.bits // 8, 1))
+            plain, itemsize = kinds[dtype]
+            if plain is None:
+                converted[name] = self._one(name, "torch")
+                continue
+            # A tensor of its own over the bytes, and no view: views count changes together, and
+            # PyTorch's gradients then refuse one for another's change.
+            made = empty(0, dtype=plain, device=whole.device)
+            converted[name] = made.set_(storage, offset // itemsize, shape)
+        return converted
 
     def numpy(self) -> Dict[str, Any]:
         """Arrays of NumPy: over the same bytes on the host, copies of those of a GPU."""
         return self._all("numpy")
 
     def _all(self, library: str) -> Dict[str, Any]:
-        converted = {}
-        for name, tensor in self.items():
-            try:
-                converted[name] = getattr(tensor, library)()
-            except TypeError as error:
-                one = f'loaded["name"].{library}()'
-                raise TypeError(f"tensor {name!r}: {error}; {one} converts the others") from error
-        return converted
+        return {name: self._one(name, library) for name in self}
+
+    def _one(self, name: str, library: str) -> Any:
+        try:
+            return getattr(self[name], library)()
+        except TypeError as error:
+            one = f'loaded["name"].{library}()'
+            raise TypeError(f"tensor {name!r}: {error}; {one} converts the others") from error
 
     def __repr__(self) -> str:
         return f"<gpuio.Loaded: {len(self)} tensors on {self.device}, {self.moved}>"
@@ -106,68 +136,108 @@ def safetensors(
     path = os.fspath(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        entries, metadata = library().safetensors(descriptor)
-        entries.sort(key=lambda entry: (entry.offset, entry.nbytes))
-        try:
-            return _loaded(descriptor, path, entries, metadata, number)
-        except GpuioError as error:
-            if fallback is None or number < 0:
-                raise
-            warnings.warn(
-                f"{path} is loaded into host memory, not on cuda:{number}: {error}",
-                FallbackWarning,
-                stacklevel=2,
-            )
-            return _loaded(descriptor, path, entries, metadata, -1)
+        with library().safetensors(descriptor) as header:
+            try:
+                return _loaded(descriptor, path, header, number)
+            except GpuioError as error:
+                if fallback is None or number < 0:
+                    raise
+                warnings.warn(
+                    f"{path} is loaded into host memory, not on cuda:{number}: {error}",
+                    FallbackWarning,
+                    stacklevel=2,
+                )
+                return _loaded(descriptor, path, header, -1)
     finally:
         os.close(descriptor)
 
 
-def _runs(entries: List[Stored]) -> Iterator[Tuple[int, List[Stored]]]:
-    """Neighbours that can stay so in memory, with the bytes of memory before each run.
+class _Run(NamedTuple):
+    """Neighbours in the file that can stay so in memory: one read fills it."""
 
-    A run begins at a multiple of 256 bytes; its tensors keep their distances, so one read fills it.
-    The format's writers put tensors of larger elements first, so most files are one run.
+    at: int
+    """Its first byte in memory, a multiple of 256."""
+    first: int
+    """Its first byte in the file."""
+    end: int
+    """The byte behind it in the file."""
+
+
+def _arranged(header: Header, dtypes: List[str]) -> Tuple[List[_Run], List[Tuple[int, int]]]:
+    """The runs, and in the file's order each tensor's number and first byte in memory.
+
+    Tensors of a run keep their distances. The format's writers put tensors of larger elements first,
+    so most files are one run.
     """
-    at, first, run = 0, 0, []  # type: int, int, List[Stored]
-    for entry in entries:
-        itemsize = max(KINDS[_TYPES[entry.dtype]].bits // 8, 1)
-        if run and (entry.offset - first) % itemsize:
-            yield at, run
-            at = -(-(at + _end(run) - first) // _ALIGNED) * _ALIGNED
-            run = []
-        if not run:
-            first = entry.offset
-        run.append(entry)
-    if run:
-        yield at, run
+    sizes = {dtype: max(KINDS[_TYPES[dtype]].bits // 8, 1) for dtype in set(dtypes)}
+    offsets, lengths = header.offsets, header.lengths
+    order = sorted(range(header.count), key=lambda nth: (offsets[nth], lengths[nth]))
+    runs, places = [], []  # type: List[_Run], List[Tuple[int, int]]
+    at = first = end = 0
+    for nth in order:
+        offset = offsets[nth]
+        if nth == order[0]:
+            first = offset
+        elif (offset - first) % sizes[dtypes[nth]]:
+            runs.append(_Run(at, first, end))
+            at = -(-(at + end - first) // _ALIGNED) * _ALIGNED
+            first = offset
+        end = offset + lengths[nth]
+        places.append((nth, at + offset - first))
+    if order:
+        runs.append(_Run(at, first, end))
+    return runs, places
 
 
-def _end(run: List[Stored]) -> int:
-    return run[-1].offset + run[-1].nbytes
+class _Reads(threading.Thread):
+    """The reads of a file's runs, on a thread of their own."""
+
+    def __init__(self, descriptor: int, path: str, memory: Memory, runs: List[_Run]) -> None:
+        super().__init__(name="gpuio-load", daemon=True)
+        self._given = descriptor, path, memory, runs
+        self._moved, self._error = Moved(0, 0, 0, 0), None  # type: Moved, Optional[BaseException]
+
+    def run(self) -> None:
+        try:
+            self._moved = _read_runs(*self._given)
+        except BaseException as error:
+            self._error = error
+
+    def moved(self) -> Moved:
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._moved
 
 
-def _loaded(
-    descriptor: int,
-    path: str,
-    entries: List[Stored],
-    metadata: Dict[str, str],
-    number: int,
-) -> Loaded:
-    runs = list(_runs(entries))
-    total = runs[-1][0] + _end(runs[-1][1]) - runs[-1][1][0].offset if runs else 0
-    memory = Memory("cpu" if number < 0 else number, total)
-    tensors = {}
+def _read_runs(descriptor: int, path: str, memory: Memory, runs: List[_Run]) -> Moved:
     sums = [0, 0, 0, 0]
-    for at, run in runs:
-        first = run[0].offset
-        nbytes = _end(run) - first
-        if nbytes:
-            moved = library().read(descriptor, first, memory.address + at, nbytes)
-            if moved.bytes != nbytes:
-                raise ValueError(f"{path} became shorter while it was read")
-            sums = [before + more for before, more in zip(sums, moved)]
-        for entry in run:
-            dtype, offset = _TYPES[entry.dtype], at + entry.offset - first
-            tensors[entry.name] = memory.tensor(dtype, entry.shape, offset)
-    return Loaded(tensors, metadata, Moved(*sums), memory.device)
+    for at, first, end in runs:
+        if end == first:
+            continue
+        moved = library().read(descriptor, first, memory.address + at, end - first)
+        if moved.bytes != end - first:
+            raise ValueError(f"{path} became shorter while it was read")
+        sums = [before + more for before, more in zip(sums, moved)]
+    return Moved(*sums)
+
+
+def _loaded(descriptor: int, path: str, header: Header, number: int) -> Loaded:
+    dtypes = header.dtypes()
+    runs, order = _arranged(header, dtypes)
+    total = runs[-1].at + runs[-1].end - runs[-1].first if runs else 0
+    memory = Memory("cpu" if number < 0 else number, total)
+    reads = None
+    if header.count >= _MANY:
+        reads = _Reads(descriptor, path, memory, runs)
+        reads.start()
+    else:
+        moved = _read_runs(descriptor, path, memory, runs)
+    try:
+        names, shapes = header.names(), header.shapes()
+        places = {names[nth]: (_TYPES[dtypes[nth]], shapes[nth], at) for nth, at in order}
+    finally:
+        # The bytes go into the memory until it has ended.
+        if reads is not None:
+            moved = reads.moved()
+    return Loaded(memory, places, header.metadata, moved)

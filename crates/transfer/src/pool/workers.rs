@@ -9,7 +9,8 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 const SPIN: Nanos = 80_000;
 /// Threads that a caller wakes itself, at some microseconds each; each of them wakes two more.
 const WOKEN_PER_CALL: u32 = 3;
-/// Threads that one call starts at most, at some 30 microseconds each.
+/// Threads that one call, or one thread that was started or woken, starts at most, at some 30
+/// microseconds each.
 const STARTED_PER_CALL: u32 = 3;
 
 /// The threads' counters.
