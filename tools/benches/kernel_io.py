@@ -66,8 +66,10 @@ class Runs:
             result = os.path.join(scratch, "result.json")
             command = [self.given.gpuio, "bench", "--quiet", "-o", result, "--path", path, "--threads", str(threads),
                        "--bs", str(length), "--rw", operation, "--size", size, "--directory", self.given.directory,
-                       "--file-prefix", f"bench{threads}-", "--keep", "--norandommap", "--ramp", "500ms",
+                       "--file-prefix", f"bench{threads}-", "--keep", "--ramp", "500ms",
                        "--runtime", f"{int(self.given.seconds * 1000)}ms", *flags]
+            if operation.startswith("rand") and "--chain" not in flags:
+                command.append("--norandommap")
             done = subprocess.run(command, capture_output=True, text=True, timeout=180)
             if not os.path.exists(result):
                 raise RuntimeError((done.stderr or done.stdout)[-300:])
@@ -83,7 +85,9 @@ class Runs:
             leg = side["latency"]["file"]
             found["leg"] = [(leg[key] or 0) / 1e3 for key in ("p50_ns", "p99_ns")]
         if job.get("beside"):
-            found["beside"] = job["beside"]
+            cost = job["beside"]
+            found["compute_keeps"] = cost["gpus"][0]["ratio"]
+            found["io_keeps"] = side["bytes_per_s"] / cost["alone"]["read"]["bytes_per_s"]
         return found
 
     def nvidia(self, threads, length):
@@ -94,7 +98,8 @@ class Runs:
         done = self.output([self.given.dropin, "sync", file, "--threads", str(threads), "--block", str(length),
                             "--random", "--seconds", str(self.given.seconds), "--ramp", "0.3"], plain)
         made = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-        return {"raw": made}
+        return {"m": made["iops"] / 1e6, "gib": made["gib_per_s"], "p50": made["p50_us"], "p99": made["p99_us"],
+                "cpu": made["cpu_s"] / made["seconds"]}
 
 
 def rows(runs, given):
@@ -171,7 +176,8 @@ def main():
                 continue
             print(json.dumps({"row": name, **made}), file=sys.stderr, flush=True)
             found.setdefault(name, []).append(made)
-    print("| row (in flight) | M/s | GiB/s | p50, p99 us | file leg p50, p99 us | processors |\n|" + " --- |" * 6)
+    print("| row (in flight) | M/s | GiB/s | p50, p99 us | file leg p50, p99 us | processors | I/O and compute keep |\n|"
+          + " --- |" * 7)
     for name, made in found.items():
         def middle(key, form):
             values = [one[key] for one in made if one.get(key) is not None]
@@ -179,7 +185,8 @@ def main():
 
         leg = [statistics.median(one["leg"][at] for one in made) for at in (0, 1)] if "leg" in made[0] else []
         print(f"| {name} | {middle('m', '.3f')} | {middle('gib', '.2f')} | {middle('p50', '.1f')}, {middle('p99', '.1f')} | "
-              f"{', '.join(f'{one:.1f}' for one in leg)} | {middle('cpu', '.1f')} |")
+              f"{', '.join(f'{one:.1f}' for one in leg)} | {middle('cpu', '.1f')} | "
+              f"{middle('io_keeps', '.3f')} {middle('compute_keeps', '.3f')} |")
     return 0
 
 
