@@ -67,14 +67,6 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     step("lints", || cargo(root, &lints))?;
     step("fuzz targets", || fuzz_targets(root))?;
     step("tidy", || task_tidy::run(root, &[]))?;
-    // The program prefers the shared objects in its directory to those of the test build: none of
-    // an older build may be tested instead.
-    step("shared objects", || {
-        let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin", "gpuio-clib"];
-        let named = objects.iter().flat_map(|object| ["-p", object]);
-        let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
-        cargo(root, &arguments)
-    })?;
     step("lock-free parts", || task_model::run(root, &[]))?;
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;

@@ -51,9 +51,12 @@ impl Programs {
     ///
     /// Something does not build.
     pub(super) fn build(root: &Path) -> anyhow::Result<Programs> {
-        let mut programs = build(root)?;
-        programs.sort_by_key(|program| std::cmp::Reverse(program.bytes));
         let debug = super::target(root).join("debug");
+        let (mut programs, objects) = build(root)?;
+        programs.sort_by_key(|program| std::cmp::Reverse(program.bytes));
+        for object in objects {
+            show(&object, &debug)?;
+        }
         let own = [debug.join("deps"), debug];
         let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let given = std::env::split_paths(&given).filter(|path| !path.as_os_str().is_empty());
@@ -191,25 +194,54 @@ fn unnamed() -> anyhow::Result<std::fs::File> {
     Ok(file.context("memfd_create")?.into())
 }
 
-/// Builds, and answers which programs there are.
-fn build(root: &Path) -> anyhow::Result<Vec<Program>> {
+/// Builds, and answers which programs and shared objects there are.
+fn build(root: &Path) -> anyhow::Result<(Vec<Program>, Vec<PathBuf>)> {
     let mut command = Command::new(super::cargo_path());
     command.current_dir(root).args(["test", "--workspace", "--no-run"]);
     command.args(["--message-format", "json-render-diagnostics"]).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     let output = child.stdout.take().context("the child's standard output is missing")?;
-    let mut programs = Vec::new();
+    let (mut programs, mut objects) = (Vec::new(), Vec::new());
     for line in BufReader::new(output).lines() {
-        programs.extend(program(&line?)?);
+        let message: Value = serde_json::from_str(&line?).context("a message of cargo")?;
+        programs.extend(program(&message)?);
+        objects.extend(shared_objects(&message));
     }
     let status = child.wait().context("cannot wait for cargo")?;
     ensure!(status.success(), "{command:?} ended with {status}");
-    Ok(programs)
+    Ok((programs, objects))
+}
+
+/// The shared objects that a message of cargo is about.
+fn shared_objects(message: &Value) -> Vec<PathBuf> {
+    let kinds = message["target"]["crate_types"].as_array();
+    if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib")) {
+        return Vec::new();
+    }
+    let files = message["filenames"].as_array().into_iter().flatten();
+    let files = files.filter_map(|file| file.as_str()).map(PathBuf::from);
+    files.filter(|file| file.extension().is_some_and(|end| end == "so")).collect()
+}
+
+/// Puts a shared object beside the program, which prefers those in its directory to those of the
+/// test build: none of an older build may be tested instead.
+fn show(object: &Path, beside: &Path) -> anyhow::Result<()> {
+    let to = beside.join(object.file_name().context("a file without a name")?);
+    if to == *object {
+        return Ok(());
+    }
+    match std::fs::remove_file(&to) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", to.display()));
+        }
+        _ => {}
+    }
+    let linked = std::fs::hard_link(object, &to).or_else(|_| std::fs::copy(object, &to).map(drop));
+    linked.with_context(|| format!("cannot put {} at {}", object.display(), to.display()))
 }
 
 /// The test program that a message of cargo is about, if it is about one.
-fn program(message: &str) -> anyhow::Result<Option<Program>> {
-    let message: Value = serde_json::from_str(message).context("a message of cargo")?;
+fn program(message: &Value) -> anyhow::Result<Option<Program>> {
     let is_test = message["profile"]["test"] == true;
     let (Some(executable), true) = (message["executable"].as_str(), is_test) else {
         return Ok(None);
@@ -247,7 +279,6 @@ mod tests {
                 "profile": { "test": test },
                 "executable": own,
             })
-            .to_string()
         };
         let found = program(&message(true, "path+file:///place/crates/cli#gpuio@0.1.0")).unwrap();
         let found = found.unwrap();
@@ -256,8 +287,31 @@ mod tests {
         let same = program(&message(true, "path+file:///place/crates/cli#0.1.0")).unwrap().unwrap();
         assert_eq!(same.package, "cli");
         assert!(program(&message(false, "x")).unwrap().is_none(), "an ordinary program");
-        assert!(program(r#"{"reason":"build-finished","success":true}"#).unwrap().is_none());
-        assert!(program("no message").is_err());
+        let end = serde_json::json!({ "reason": "build-finished", "success": true });
+        assert!(program(&end).unwrap().is_none());
+        assert!(shared_objects(&end).is_empty());
+    }
+
+    #[test]
+    fn shared_objects_stand_beside_the_program() {
+        let message = serde_json::json!({
+            "reason": "compiler-artifact",
+            "target": { "crate_types": ["cdylib", "rlib"] },
+            "filenames": ["/t/debug/deps/libx.so", "/t/debug/deps/libx-1.rlib"],
+        });
+        assert_eq!(shared_objects(&message), [Path::new("/t/debug/deps/libx.so")]);
+        let place = std::env::temp_dir().join(format!("gpuio-objects-{}", std::process::id()));
+        let deps = place.join("deps");
+        std::fs::create_dir_all(&deps).unwrap();
+        std::fs::write(deps.join("libx.so"), "new").unwrap();
+        std::fs::write(place.join("libx.so"), "old").unwrap();
+        for _ in 0..2 {
+            show(&deps.join("libx.so"), &place).unwrap();
+            assert_eq!(std::fs::read(place.join("libx.so")).unwrap(), b"new");
+        }
+        show(&place.join("libx.so"), &place).unwrap();
+        assert_eq!(std::fs::read(place.join("libx.so")).unwrap(), b"new");
+        std::fs::remove_dir_all(place).unwrap();
     }
 
     #[test]
