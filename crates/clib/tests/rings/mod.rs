@@ -97,12 +97,57 @@ fn the_example_follows_its_pointers_and_takes_no_foreign_file() {
     assert_eq!(run(&program, &[]).0, Some(2));
 }
 
-fn open(options: RingsOptions) -> Result<*mut Rings, i32> {
-    let mut rings = std::ptr::dangling_mut::<Rings>();
-    // SAFETY: both are valid.
-    let code = unsafe { (gpuio().gpuio_rings_open)(0, &raw const options, &raw mut rings) };
-    assert_eq!(code != 0, rings.is_null(), "{code}");
-    if code == 0 { Ok(rings) } else { Err(code) }
+/// Rings, or none where the pointer is null.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Opened(*mut Rings);
+
+impl Opened {
+    const NONE: Opened = Opened(std::ptr::null_mut());
+
+    fn new(options: RingsOptions) -> Result<Opened, i32> {
+        let mut rings = std::ptr::dangling_mut::<Rings>();
+        // SAFETY: both are valid.
+        let code = unsafe { (gpuio().gpuio_rings_open)(0, &raw const options, &raw mut rings) };
+        assert_eq!(code != 0, rings.is_null(), "{code}");
+        if code == 0 { Ok(Opened(rings)) } else { Err(code) }
+    }
+
+    fn add_file(self, fd: i32) -> Result<u32, i32> {
+        let mut number = 77;
+        // SAFETY: open or null, and a number that is valid for the write.
+        let code = unsafe { (gpuio().gpuio_rings_add_file)(self.0, fd, &raw mut number) };
+        assert!(code == 0 || number == 77, "{code}, {number}");
+        if code == 0 { Ok(number) } else { Err(code) }
+    }
+
+    fn grow(self, buffers: u32) -> i32 {
+        // SAFETY: open or null.
+        unsafe { (gpuio().gpuio_rings_grow)(self.0, buffers) }
+    }
+
+    fn wake(self) -> i32 {
+        // SAFETY: open or null.
+        unsafe { (gpuio().gpuio_rings_wake)(self.0) }
+    }
+
+    fn in_flight(self) -> u64 {
+        // SAFETY: open or null.
+        unsafe { (gpuio().gpuio_rings_in_flight)(self.0) }
+    }
+
+    /// How many there are, and where the first is.
+    fn place(self) -> (u32, u64) {
+        // SAFETY: open or null.
+        let count = unsafe { (gpuio().gpuio_rings_count)(self.0) };
+        // SAFETY: as above.
+        (count, unsafe { (gpuio().gpuio_rings_address)(self.0) })
+    }
+
+    /// Nothing uses it afterwards.
+    fn close(self) -> i32 {
+        // SAFETY: open or null, and closed once.
+        unsafe { (gpuio().gpuio_rings_close)(self.0) }
+    }
 }
 
 #[test]
@@ -121,26 +166,18 @@ fn options_outside_their_ranges_are_refused_and_said() {
         (RingsOptions { buffer_length: 4097, ..none }, "multiples of 4096"),
         (RingsOptions { reserved: 1, ..none }, "`reserved` is not 0"),
     ] {
-        assert_eq!(open(options), Err(-libc::EINVAL), "{options:?}");
+        assert_eq!(Opened::new(options), Err(-libc::EINVAL), "{options:?}");
         assert!(gpuio().error().contains(words), "{options:?}: {}", gpuio().error());
     }
-    let gpuio = gpuio();
-    let rings = open(none).unwrap();
-    // SAFETY: open rings, and a number that is valid for the write, here and below.
-    unsafe {
-        let mut number = 7;
-        let added = (gpuio.gpuio_rings_add_file)(rings, -1, &raw mut number);
-        assert_eq!((added, number), (-libc::EBADF, 7));
-        let directory = File::open("/").unwrap();
-        let added = (gpuio.gpuio_rings_add_file)(rings, directory.as_raw_fd(), &raw mut number);
-        assert_eq!((added, number), (-libc::EINVAL, 7));
-        assert_eq!((gpuio.gpuio_rings_count)(rings), 1);
-        assert_eq!((gpuio.gpuio_rings_grow)(rings, 65), -libc::EINVAL);
-        assert_eq!((gpuio.gpuio_rings_close)(rings), 0);
-        assert_eq!((gpuio.gpuio_rings_close)(std::ptr::null_mut()), -libc::EINVAL);
-        assert_eq!((gpuio.gpuio_rings_address)(std::ptr::null()), 0);
-        assert_eq!((gpuio.gpuio_rings_in_flight)(std::ptr::null()), 0);
-    }
+    let rings = Opened::new(none).unwrap();
+    assert_eq!(rings.add_file(-1), Err(-libc::EBADF));
+    let directory = File::open("/").unwrap();
+    assert_eq!(rings.add_file(directory.as_raw_fd()), Err(-libc::EINVAL));
+    assert!(matches!(rings.place(), (1, 1..)), "{:?}", rings.place());
+    assert_eq!(rings.grow(65), -libc::EINVAL);
+    assert_eq!(rings.close(), 0);
+    assert_eq!(Opened::NONE.close(), -libc::EINVAL);
+    assert_eq!((Opened::NONE.place(), Opened::NONE.in_flight()), ((0, 0), 0));
 }
 
 #[test]
@@ -166,9 +203,8 @@ fn opening_and_closing_leaves_no_thread() {
         return;
     }
     for _ in 0..50 {
-        let rings = open(RingsOptions { rings: 4, poll_threads: 1, ..Default::default() }).unwrap();
-        // SAFETY: open rings, closed once.
-        assert_eq!(unsafe { (gpuio().gpuio_rings_close)(rings) }, 0);
+        let few = RingsOptions { rings: 4, poll_threads: 1, ..Default::default() };
+        assert_eq!(Opened::new(few).unwrap().close(), 0);
     }
     let began = Instant::now();
     // Another test's, at most.
@@ -184,27 +220,18 @@ fn a_child_of_fork_has_no_rings() {
         println!("SKIPPED: no rings here");
         return;
     }
-    let gpuio = gpuio();
-    let rings = open(RingsOptions::default()).unwrap();
+    let rings = Opened::new(RingsOptions::default()).unwrap();
     // SAFETY: the child uses nothing that another thread may hold, and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: open rings of the parent's, which each call refuses; and the child's end.
-        unsafe {
-            let right = (gpuio.gpuio_rings_in_flight)(rings) == 0
-                && (gpuio.gpuio_rings_wake)(rings) == -libc::EPERM
-                && (gpuio.gpuio_rings_grow)(rings, 64) == -libc::EPERM
-                && (gpuio.gpuio_rings_close)(rings) == -libc::EPERM;
-            libc::_exit(if right { 7 } else { 1 })
-        }
+        let right = rings.in_flight() == 0
+            && [rings.wake(), rings.grow(64), rings.close()] == [-libc::EPERM; 3];
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(if right { 7 } else { 1 }) }
     }
     let mut status = 0;
     // SAFETY: `status` is valid for the write of a number.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 7));
-    // SAFETY: open rings, closed once.
-    unsafe {
-        assert_eq!((gpuio.gpuio_rings_wake)(rings), 0);
-        assert_eq!((gpuio.gpuio_rings_close)(rings), 0);
-    }
+    assert_eq!((rings.wake(), rings.close()), (0, 0));
 }

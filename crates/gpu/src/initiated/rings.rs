@@ -144,7 +144,7 @@ impl Rings {
                 at: Instant::now(),
                 active: Instant::now(),
             }),
-            pages: pages,
+            pages,
         };
         rings.grow(request.buffers)?;
         Ok(rings)
