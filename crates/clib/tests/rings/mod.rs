@@ -182,8 +182,10 @@ fn options_outside_their_ranges_are_refused_and_said() {
 
 #[test]
 fn the_header_that_nvrtc_gets_is_the_file() {
+    // SAFETY: without arguments.
+    let text = unsafe { (gpuio().gpuio_device_header)() };
     // SAFETY: a C string that lives as long as the process.
-    let text = unsafe { std::ffi::CStr::from_ptr((gpuio().gpuio_device_header)()) };
+    let text = unsafe { std::ffi::CStr::from_ptr(text) };
     let file = std::fs::read(repository("crates/gpu/kernels/gpuio_device.cuh")).unwrap();
     assert!(text.to_bytes() == file);
 }
