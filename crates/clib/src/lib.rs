@@ -25,8 +25,8 @@
 //! Threads: every function may be called from any thread and from many at once. Open rings have a
 //! thread each (`gpuio-rings`), which ends with them; `transfer` starts some on demand, which stay
 //! until the process ends, so the object stays loaded after `dlclose(3)`. The locks are those of
-//! rings, which are held for system calls of io_uring while files and buffers are added. The words of an error belong to their thread. A
-//! panic leaves no function.
+//! rings, which are held for system calls of io_uring while files and buffers are added. The words
+//! of an error belong to their thread. A panic leaves no function.
 #![warn(missing_docs)]
 #![allow(unsafe_code)]
 

@@ -64,8 +64,8 @@ impl Watcher {
         self.changed.notify_all();
     }
 
-    /// The thread's work. It has the rings only while it looks, so that their last owner is the caller
-    /// who closes them.
+    /// The thread's work. It has the rings only while it looks, so that their last owner is the
+    /// caller who closes them.
     fn watch(&self, rings: &Weak<Rings>) {
         while let Some(pause) = rings.upgrade().map(|rings| rings.look()) {
             let state = self.lock();

@@ -144,8 +144,8 @@ impl Drop for Locked {
 pub(crate) struct Growing {
     context: Context,
     mapping: Mapping,
-    /// Parts that are registered, by their first byte, and how far the device's addresses are from the
-    /// host's: the same for all.
+    /// Parts that are registered, by their first byte, and how far the device's addresses are from
+    /// the host's: the same for all.
     parts: Vec<NonNull<u8>>,
     shift: u64,
 }
@@ -169,8 +169,8 @@ impl Growing {
         Ok(Self { context: context.clone(), mapping, parts: Vec::new(), shift: 0 })
     }
 
-    /// Takes memory for `len` bytes from byte `begin` on, whole pages, and locks it. It holds zeros.
-    /// Locking the same bytes twice is refused by the driver.
+    /// Takes memory for `len` bytes from byte `begin` on, whole pages, and locks it. It holds
+    /// zeros. Locking the same bytes twice is refused by the driver.
     ///
     /// # Errors
     ///
@@ -238,8 +238,9 @@ impl Drop for Growing {
     }
 }
 
-/// Locks a range of a mapping of ours, in the current context, and answers where the device sees it:
-/// on some platforms at another address than the host (CUDA driver API manual, `cuMemHostRegister`).
+/// Locks a range of a mapping of ours, in the current context, and answers where the device sees
+/// it: on some platforms at another address than the host (CUDA driver API manual,
+/// `cuMemHostRegister`).
 fn register(context: &Context, start: NonNull<u8>, len: usize) -> Result<DevPtr, GpuError> {
     let at = start.as_ptr().cast::<c_void>();
     let flags = table::MEMHOST_PORTABLE | table::MEMHOST_DEVICEMAP;

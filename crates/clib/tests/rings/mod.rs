@@ -13,12 +13,12 @@ use tempfile::TempDir;
 use crate::support::{DRIVER, HANG, Rings, RingsOptions, driver, gpuio, on_system};
 use crate::{built, dir, output, random_bytes, text};
 
-/// A program in C++ that uses the device's half, and the directory of its libraries; nothing, with a
-/// line, where it can't be built or run.
+/// A program in C++ that uses the device's half, and the directory of its libraries; nothing, with
+/// a line, where it can't be built or run.
 fn program(source: &str) -> Option<(TempDir, PathBuf)> {
     if on_system() {
         println!(
-            "SKIPPED: threads of the host are no kernels of a GPU; tools/benches/hardware.sh has nvcc"
+            "SKIPPED: host threads are no kernels of a GPU; tools/benches/hardware.sh has nvcc"
         );
         return None;
     }

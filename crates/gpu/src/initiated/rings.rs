@@ -1,20 +1,20 @@
-//! Rings for the kernels of a program: any number of threads of any kernel start I/O and wait for it
-//! (`gpuio_ring` in `kernels/gpuio_device.cuh`, which has the device's half).
+//! Rings for the kernels of a program: any number of threads of any kernel start I/O and wait for
+//! it (`gpuio_ring` in `kernels/gpuio_device.cuh`, which has the device's half).
 //!
-//! **Memory.** For each ring two pages, as in the module above; its buffers, page-locked and registered
-//! with the ring; and a state in device memory: the tickets of entries, what was published and taken,
-//! and a word for each buffer's result. The descriptions of all rings lie behind each other in device
-//! memory.
+//! **Memory.** For each ring two pages, as in the module above; its buffers, page-locked and
+//! registered with the ring; and a state in device memory: the tickets of entries, what was
+//! published and taken, and a word for each buffer's result. The descriptions of all rings lie
+//! behind each other in device memory.
 //!
 //! **Growing.** Tables of files and buffers are made sparse, at their full size; places are filled
-//! later. The addresses of all buffers are reserved at once, so that a buffer is found by its number;
-//! memory is taken, locked and registered when [`Rings::grow`] asks for it.
+//! later. The addresses of all buffers are reserved at once, so that a buffer is found by its
+//! number; memory is taken, locked and registered when [`Rings::grow`] asks for it.
 //!
 //! **Progress.** Who owns the rings calls [`Rings::look`] again after the time that it answers: it
 //! wakes threads of the operating system that sleep and have entries.
 //!
-//! **The device's failure.** A kernel that fails takes its context along. I/O that it had started ends
-//! all the same, into the rings' own buffers. Closing waits for it.
+//! **The device's failure.** A kernel that fails takes its context along. I/O that it had started
+//! ends all the same, into the rings' own buffers. Closing waits for it.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -115,16 +115,16 @@ impl Rings {
             let served_by = urings.get(nth % request.poll_threads as usize);
             // SAFETY: inside the pages: two for each ring.
             let at = unsafe { pages.as_ptr().add(2 * page * nth) };
-            // SAFETY: fresh pages of zeros at a multiple of a page, unmapped after the ring is closed, by
-            // the order of the fields.
+            // SAFETY: fresh pages of zeros at a multiple of a page, unmapped after the ring is
+            // closed, by the order of the fields.
             let uring = unsafe { Uring::new(at, page, served_by) }?;
             uring.register_tables(request.max_files, request.max_buffers)?;
             urings.push(uring);
         }
         let room = u64::from(request.max_buffers) * request.buffer_len * u64::from(request.rings);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        // Kernels for the software GPU are threads of the host, built from the same header: they reach
-        // what both reach.
+        // Kernels for the software GPU are threads of the host, built from the same header: they
+        // reach what both reach.
         let software = context.driver().is_software();
         let kind = if software { MemoryKind::Pinned } else { MemoryKind::Device };
         let device = DeviceBuf::alloc(context, kind, device_len(&request))?;
@@ -156,7 +156,7 @@ impl Rings {
         self.device.ptr()
     }
 
-    /// What was requested.
+    /// The request.
     #[must_use]
     pub fn request(&self) -> RingsRequest {
         self.request
@@ -168,8 +168,8 @@ impl Rings {
         self.tables().count
     }
 
-    /// Adds a file, and answers its number: the lowest that is free. The rings have the file from then
-    /// on, also when the descriptor is closed.
+    /// Adds a file, and answers its number: the lowest that is free. The rings have the file from
+    /// then on, also when the descriptor is closed.
     ///
     /// # Errors
     ///
@@ -196,8 +196,8 @@ impl Rings {
         Ok(place)
     }
 
-    /// Takes a file out, whose number is free then. I/O that was taken by the operating system still
-    /// ends; later entries of that number have the result -EBADF.
+    /// Takes a file out, whose number is free then. I/O that was taken by the operating system
+    /// still ends; later entries of that number have the result -EBADF.
     ///
     /// # Errors
     ///
@@ -217,8 +217,8 @@ impl Rings {
     ///
     /// # Errors
     ///
-    /// More than were reserved, no memory to lock, or the refusal of io_uring or the driver. Buffers
-    /// of before stay.
+    /// More than were reserved, no memory to lock, or the refusal of io_uring or the driver.
+    /// Buffers of before stay.
     pub fn grow(&self, count: u32) -> Result<(), RingError> {
         let mut tables = self.tables();
         let RingsRequest { max_buffers, buffer_len, .. } = self.request;
@@ -265,16 +265,16 @@ impl Rings {
         woken.map_err(|error| RingError::kernel_stopped(&error))
     }
 
-    /// Wakes the threads of the operating system that sleep and have entries, and answers after which
-    /// time to look again.
+    /// Wakes the threads of the operating system that sleep and have entries, and answers after
+    /// which time to look again.
     pub fn look(&self) -> Duration {
         let mut watched = self.watched();
         let now = Instant::now();
         let before = std::mem::replace(&mut watched.at, now);
         let mut is_busy = false;
         for (uring, seen) in self.urings.iter().zip(&mut watched.published) {
-            // Before the look at the flag: an entry that was seen here is taken by a thread that does
-            // not sleep, or is woken below.
+            // Before the look at the flag: an entry that was seen here is taken by a thread that
+            // does not sleep, or is woken below.
             let published = uring.published();
             is_busy |= std::mem::replace(seen, published) != published;
             // A refusal is found by `wake`; the next look tries again.
@@ -282,7 +282,8 @@ impl Rings {
         }
         if is_busy {
             watched.active = now;
-            // Something was published after `before`, so no thread sleeps sooner than that much later.
+            // Something was published after `before`, so no thread sleeps sooner than that much
+            // later.
             (before + AWAKE).saturating_duration_since(now).clamp(QUIET, BUSY)
         } else if now.duration_since(watched.active) < QUIET_FOR {
             QUIET
@@ -291,13 +292,13 @@ impl Rings {
         }
     }
 
-    /// Waits for I/O in flight, for half a minute at most, before the rings are dropped. No kernel may
-    /// use them any more.
+    /// Waits for I/O in flight, for half a minute at most, before the rings are dropped. No kernel
+    /// may use them any more.
     ///
     /// # Errors
     ///
-    /// So many I/Os have not ended. The pages of their buffers are the operating system's until they
-    /// have, also when the rings are dropped.
+    /// So many I/Os have not ended. The pages of their buffers are the operating system's until
+    /// they have, also when the rings are dropped.
     pub fn drain(&self) -> Result<(), u64> {
         let began = Instant::now();
         while self.in_flight() > 0 && began.elapsed() < DRAIN && self.wake().is_ok() {

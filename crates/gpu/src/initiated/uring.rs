@@ -12,7 +12,8 @@ use super::{ENTRIES, RingError};
 /// `IORING_SETUP_SQPOLL`: a thread of the kernel takes the entries (5.1; for every user since
 /// 5.13).
 const SQPOLL: u32 = 1 << 1;
-/// `IORING_SETUP_ATTACH_WQ`: another ring's thread serves this one too (5.6; for `SQPOLL` since 5.11).
+/// `IORING_SETUP_ATTACH_WQ`: another ring's thread serves this one too (5.6; for `SQPOLL` since
+/// 5.11).
 const ATTACH_WQ: u32 = 1 << 5;
 /// `IORING_SETUP_NO_MMAP`: the ring lies in memory of the caller (6.5).
 const NO_MMAP: u32 = 1 << 14;
@@ -21,8 +22,8 @@ const NO_SQARRAY: u32 = 1 << 16;
 /// `IORING_REGISTER_BUFFERS` and `IORING_REGISTER_FILES`.
 const REGISTER_BUFFERS: libc::c_uint = 0;
 const REGISTER_FILES: libc::c_uint = 2;
-/// `IORING_REGISTER_FILES2` and `IORING_REGISTER_BUFFERS2` (5.13), with `IORING_RSRC_REGISTER_SPARSE`
-/// (5.19): tables whose places are filled later, by the two updates.
+/// `IORING_REGISTER_FILES2` and `IORING_REGISTER_BUFFERS2` (5.13), with
+/// `IORING_RSRC_REGISTER_SPARSE` (5.19): tables whose places are filled later, by the two updates.
 const REGISTER_FILES2: libc::c_uint = 13;
 const REGISTER_FILES_UPDATE2: libc::c_uint = 14;
 const REGISTER_BUFFERS2: libc::c_uint = 15;
@@ -138,8 +139,8 @@ unsafe impl Sync for Uring {}
 impl Uring {
     /// Makes a ring of [`ENTRIES`] entries in the two pages of `page` bytes at `pages`: the words
     /// and completions in the first, the entries in the second. One page each, since the first
-    /// kernels that have this take no more unless it is a huge one. The ring has a thread of its own, or
-    /// that of the ring `served_by`.
+    /// kernels that have this take no more unless it is a huge one. The ring has a thread of its
+    /// own, or that of the ring `served_by`.
     ///
     /// # Errors
     ///
@@ -237,13 +238,14 @@ impl Uring {
         let fd = file.unwrap_or(NO_FILE);
         let data = (&raw const fd).addr() as u64;
         let update = Update { offset: place, data, nr: 1, ..Update::default() };
-        // SAFETY: the structure of the call, which it only reads with the one descriptor that it names.
+        // SAFETY: the structure of the call, which it only reads with the one descriptor that it
+        // names.
         unsafe { self.update(REGISTER_FILES_UPDATE2, &update) }
             .map_err(|error| RingError::files(&error, 1))
     }
 
-    /// Puts buffers of `stride` bytes each, one behind the other from `start` on, into the table's places
-    /// from `first` on.
+    /// Puts buffers of `stride` bytes each, one behind the other from `start` on, into the table's
+    /// places from `first` on.
     ///
     /// # Safety
     ///
@@ -258,8 +260,8 @@ impl Uring {
         let buffers = buffers(start, stride, count);
         let data = buffers.as_ptr().addr() as u64;
         let update = Update { offset: first, data, nr: count, ..Update::default() };
-        // SAFETY: the structure of the call, which it only reads with the array that it names; the memory
-        // is the caller's promise.
+        // SAFETY: the structure of the call, which it only reads with the array that it names; the
+        // memory is the caller's promise.
         unsafe { self.update(REGISTER_BUFFERS_UPDATE, &update) }
             .map_err(|error| RingError::buffers(&error, stride * count as usize))
     }

@@ -627,9 +627,9 @@ impl WorkerPool {
         }
     }
 
-    /// Starts some workers, on one that has found more work than it does itself, unless one is idle or
-    /// no permit is left. So the first large call of a process, whose caller starts a few, has all of
-    /// them within some hundred microseconds.
+    /// Starts some workers, on one that has found more work than it does itself, unless one is idle
+    /// or no permit is left. So the first large call of a process, whose caller starts a few, has
+    /// all of them within some hundred microseconds.
     fn start_more(&'static self, devices: &'static Devices) {
         if self.held.load(Ordering::Relaxed) < self.worker_permits() {
             self.workers.start(1, || move || self.work_loop(devices));
