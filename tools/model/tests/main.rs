@@ -1,4 +1,5 @@
-//! The lock-free parts of gpuio's `libcufile.so.0` in loom: `cargo xtask model`.
+//! The lock-free parts of gpuio's `libcufile.so.0`, and of its rings for kernels, in loom:
+//! `cargo xtask model`.
 //!
 //! The modules are the crates' own sources, included by their paths. The items that they take from
 //! `crate` and from other crates are here: loom's atomics, locks and threads in `sync`, and as
@@ -51,6 +52,7 @@ mod litmus;
 mod mailbox;
 mod permits;
 mod pool;
+mod rings;
 mod slots;
 mod stream;
 mod users;
@@ -161,6 +163,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("stream", stream::ROWS),
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),
+    ("rings", rings::ROWS),
     ("users", users::ROWS),
     ("waited", waited::ROWS),
 ];

@@ -1,4 +1,4 @@
-//! `cargo xtask model`: the lock-free parts of libcufile.so.0 in loom.
+//! `cargo xtask model`: the lock-free parts of libcufile.so.0 and of rings for kernels in loom.
 //!
 //! `tools/model/` is a package of its own with one program, which includes the crates' own sources;
 //! this builds it and runs its tests, or those whose name contains a word of `--only`.

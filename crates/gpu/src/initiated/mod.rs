@@ -57,6 +57,7 @@
 mod refusal;
 mod rings;
 mod uring;
+mod waking;
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +75,7 @@ use crate::stream::Stream;
 pub use refusal::RingError;
 pub use rings::{DEVICE_HEADER, MAX_BUFFERS, MAX_RINGS, Rings, RingsRequest};
 use uring::Uring;
+use waking::Polled;
 
 const PTX: &str = include_str!("../../kernels/initiated.ptx");
 

@@ -1,5 +1,6 @@
 //! Rings for the kernels of a program: any number of threads of any kernel start I/O and wait for
-//! it (`gpuio_ring` in `kernels/gpuio_device.cuh`, which has the device's half).
+//! it (`gpuio_ring` in `kernels/gpuio_device.cuh`, which has the device's half; a model of it is
+//! `tools/model/tests/rings.rs`).
 //!
 //! **Memory.** For each ring two pages, as in the module above; its buffers, page-locked and
 //! registered with the ring; and a state in device memory: the tickets of entries, what was
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use gpuio_base::catalog::MemoryKind;
 
 use super::uring::Uring;
+use super::waking::{Polled, look};
 use super::{DRAIN, ENTRIES, EXIT_PAUSE, MAX_FILES, MAX_LEN, RingError};
 use crate::DevPtr;
 use crate::context::Context;
@@ -272,14 +274,7 @@ impl Rings {
         let now = Instant::now();
         let before = std::mem::replace(&mut watched.at, now);
         let mut is_busy = false;
-        for (uring, seen) in self.urings.iter().zip(&mut watched.published) {
-            // Before the look at the flag: an entry that was seen here is taken by a thread that
-            // does not sleep, or is woken below.
-            let published = uring.published();
-            is_busy |= std::mem::replace(seen, published) != published;
-            // A refusal is found by `wake`; the next look tries again.
-            let _ = uring.wake_for_entries();
-        }
+        look(&self.urings, &mut watched.published, |_| is_busy = true);
         if is_busy {
             watched.active = now;
             // Something was published after `before`, so no thread sleeps sooner than that much

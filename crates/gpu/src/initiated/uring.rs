@@ -5,9 +5,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::waking::Polled;
 use super::{ENTRIES, RingError};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// `IORING_SETUP_SQPOLL`: a thread of the kernel takes the entries (5.1; for every user since
 /// 5.13).
@@ -33,8 +34,6 @@ const REGISTER_SPARSE: u32 = 1;
 const NO_FILE: RawFd = -1;
 /// `IORING_ENTER_SQ_WAKEUP`.
 const ENTER_SQ_WAKEUP: libc::c_uint = 1 << 1;
-/// `IORING_SQ_NEED_WAKEUP`, a flag of the submission queue.
-const NEED_WAKEUP: u32 = 1;
 
 /// How long the kernel's thread polls without an entry before it sleeps, milliseconds. Until then
 /// it takes a processor.
@@ -291,39 +290,6 @@ impl Uring {
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Wakes the kernel's thread if it sleeps while there are entries for it; whether it did.
-    pub(super) fn wake_for_entries(&self) -> io::Result<bool> {
-        let sleeps = self.word(self.layout.sq_flags).load(Ordering::Acquire) & NEED_WAKEUP != 0;
-        let has_entries =
-            self.published() != self.word(self.layout.sq_head).load(Ordering::Acquire);
-        if sleeps && has_entries {
-            self.wake()?;
-        }
-        Ok(sleeps && has_entries)
-    }
-
-    /// Wakes the kernel's thread if it sleeps. One look at a word where it does not.
-    ///
-    /// The thread sets the flag, then looks at the tail once more, and sleeps. So an entry that it
-    /// has not seen by then is there while the flag is set: who looks at the flag again and again
-    /// while an entry has no completion wakes the thread in the end.
-    pub(super) fn wake(&self) -> io::Result<()> {
-        if self.word(self.layout.sq_flags).load(Ordering::Acquire) & NEED_WAKEUP == 0 {
-            return Ok(());
-        }
-        let (fd, none) = (self.fd.as_raw_fd(), std::ptr::null::<libc::sigset_t>());
-        // SAFETY: the call takes no memory of ours: nothing is submitted, and no mask is set.
-        let answer =
-            unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, 0, 0, ENTER_SQ_WAKEUP, none, 0) };
-        if answer >= 0 {
-            return Ok(());
-        }
-        match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            error => Err(error),
-        }
-    }
-
     /// Entries that the kernel has completed. Wraps at 2^32.
     pub(super) fn completed(&self) -> u32 {
         self.word(self.layout.cq_tail).load(Ordering::Acquire)
@@ -333,11 +299,6 @@ impl Uring {
     /// more.
     pub(super) fn unfinished(&self) -> u32 {
         self.published().wrapping_sub(self.completed())
-    }
-
-    /// Entries that the device has published. Wraps at 2^32.
-    pub(super) fn published(&self) -> u32 {
-        self.word(self.layout.sq_tail).load(Ordering::Acquire)
     }
 
     /// Takes all completions that there are, unread. While the device uses the ring no more.
@@ -360,6 +321,34 @@ impl Uring {
         // SAFETY: a word of 32 bits, aligned, live as long as the ring by `new`'s contract; kernel
         // and device access it as a whole.
         unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) }
+    }
+}
+
+impl Polled for Uring {
+    fn flags(&self) -> &AtomicU32 {
+        self.word(self.layout.sq_flags)
+    }
+
+    fn head(&self) -> &AtomicU32 {
+        self.word(self.layout.sq_head)
+    }
+
+    fn tail(&self) -> &AtomicU32 {
+        self.word(self.layout.sq_tail)
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        let (fd, none) = (self.fd.as_raw_fd(), std::ptr::null::<libc::sigset_t>());
+        // SAFETY: the call takes no memory of ours: nothing is submitted, and no mask is set.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, 0, 0, ENTER_SQ_WAKEUP, none, 0) };
+        if answer >= 0 {
+            return Ok(());
+        }
+        match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            error => Err(error),
+        }
     }
 }
 
