@@ -63,7 +63,7 @@ fn packed(root: Root, keep_addresses: bool) -> Result<(Vec<u8>, String), String>
     let machine = gpuio_load::machine::read(&root);
     let mut tree = recorder.tree();
     if live {
-        gpuio_load::machine::put_gpus(&machine, &mut tree).map_err(|error| error.to_string())?;
+        gpuio_load::machine::put_answers(&machine, &mut tree).map_err(|error| error.to_string())?;
     }
     // Seeded by the system and not kept; the only random value here.
     let key = RandomState::new().build_hasher().finish();

@@ -47,6 +47,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
         nvidia_fs_drivers: nvidia_fs::drivers(root, problems),
         open_driver: open_driver(root, problems),
         cross_root_ports: nvidia_fs::cross_root_ports(root, problems),
+        gpu_rings: Fact::unknown("it was not tried"),
     }
 }
 

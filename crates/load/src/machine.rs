@@ -1,52 +1,69 @@
-//! The whole machine for questions of topology: what `host` reads, with what NVML knows of GPUs.
+//! The whole machine for questions of topology: what `host` reads, what NVML knows of GPUs, and
+//! whether the kernel makes rings for path `initiated`.
 
 use gpuio_drivers::nvml::{Library, Link, NvLink, NvLinks, ReadingAbsent, Readings};
 use gpuio_host::{Entry, Root, Tree, nvidia_gpu};
 use gpuio_record::facts::{
     Bar1Facts, Fact, GpuFacts, Machine, NvLinkEnd, NvLinkPeer, PcieGeneration, ReadProblem,
 };
+use serde::de::DeserializeOwned;
 
 /// Where a capture has what was known of the GPUs, NVML's readings with it.
 const GPUS: &str = "gpuio/gpus.json";
+/// Where a capture has the kernel's answer to who wanted a ring.
+const RINGS: &str = "gpuio/rings.json";
 
-/// Reads the machine, and NVML where this is the running system: its library may take a second to
-/// start. In a capture, NVML's readings are those that it holds. Never fails; what NVML did not
-/// report is unknown with its reason.
+/// Reads the machine. Where this is the running system, NVML is asked, whose library may take a
+/// second to start, and a ring is tried; a capture holds their answers. Never fails; what NVML
+/// did not report is unknown with its reason.
 #[must_use]
 pub fn read(root: &Root) -> Machine {
     let mut machine = gpuio_host::machine::read(root);
     if root.is_live() {
         let readings = from_nvml(&machine.gpus);
         nvidia_gpu::merge(&mut machine.gpus, readings);
+        machine.settings.gpu_rings = Fact::Known(gpuio_gpu::initiated::answer());
     } else {
-        match captured(root) {
-            Ok(readings) => nvidia_gpu::merge(&mut machine.gpus, readings),
-            Err(message) => {
-                let path = root.join(GPUS).to_string_lossy().into_owned();
-                machine.problems.push(ReadProblem { path, line: None, message });
-            }
+        if let Some(readings) = captured(root, GPUS, &mut machine.problems) {
+            nvidia_gpu::merge(&mut machine.gpus, readings);
+        }
+        if let Some(answer) = captured(root, RINGS, &mut machine.problems) {
+            machine.settings.gpu_rings = answer;
         }
     }
     machine
 }
 
-/// Puts what is known of a running machine's GPUs into a capture of it: NVML is no kernel file.
+/// Puts into a capture of a running machine what is known of it from elsewhere than the kernel's
+/// files: NVML's readings of its GPUs, and whether there are rings.
 ///
 /// # Errors
 /// None in practice: all numbers are finite and all keys are strings.
-pub fn put_gpus(machine: &Machine, capture: &mut Tree) -> Result<(), serde_json::Error> {
-    let text = serde_json::to_string_pretty(&machine.gpus)? + "\n";
-    capture.put(GPUS.as_ref(), Entry::File(text.into_bytes()));
+pub fn put_answers(machine: &Machine, capture: &mut Tree) -> Result<(), serde_json::Error> {
+    let gpus = serde_json::to_string_pretty(&machine.gpus)?;
+    let rings = serde_json::to_string_pretty(&machine.settings.gpu_rings)?;
+    for (name, text) in [(GPUS, gpus), (RINGS, rings)] {
+        capture.put(name.as_ref(), Entry::File((text + "\n").into_bytes()));
+    }
     Ok(())
 }
 
-/// NVML's readings in a capture; none in trees that were copied by hand.
-fn captured(root: &Root) -> Result<Vec<GpuFacts>, String> {
-    let Some(text) = root.read(GPUS).map_err(|error| error.to_string())? else {
-        return Ok(Vec::new());
-    };
-    serde_json::from_str(&text.body)
-        .map_err(|error| format!("{error}; `gpuio topo --capture` writes it otherwise"))
+/// An answer in a capture; none in trees that were copied by hand, or that can't be read.
+fn captured<T: DeserializeOwned>(
+    root: &Root,
+    name: &str,
+    problems: &mut Vec<ReadProblem>,
+) -> Option<T> {
+    let read = root.read(name).map_err(|error| error.to_string());
+    let read = read.and_then(|text| {
+        let value = text.map(|text| serde_json::from_str(&text.body)).transpose();
+        value.map_err(|error| format!("{error}; `gpuio topo --capture` writes it otherwise"))
+    });
+    read.unwrap_or_else(|message| {
+        let path = root.join(name).to_string_lossy().into_owned();
+        problems.push(ReadProblem { path, line: None, message });
+        None
+    })
 }
 
 /// NVML's readings of all its GPUs; without NVML, the reason for each GPU that is `known`.
@@ -138,6 +155,8 @@ fn end(link: &NvLink) -> NvLinkEnd {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_base::catalog::RingAnswer;
+
     use super::*;
 
     #[test]
@@ -178,21 +197,32 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_has_nvmls_readings() {
+    fn a_capture_has_what_was_asked_of_its_machine() {
         let gpu = GpuFacts {
             pci: Some("0000:0a:00.0".to_owned()),
             index: Fact::Known(3),
             nvlinks: Fact::Known(Vec::new()),
             ..nothing("no library")
         };
-        let machine = Machine { gpus: vec![gpu], ..Machine::default() };
+        let mut machine = Machine { gpus: vec![gpu], ..Machine::default() };
+        machine.settings.gpu_rings = Fact::Known(RingAnswer::Forbidden);
         let mut capture = Tree::default();
-        put_gpus(&machine, &mut capture).unwrap();
-        assert_eq!(read(&Root::of(capture)).gpus, machine.gpus);
-        let mut broken = Tree::default();
-        broken.put(GPUS.as_ref(), Entry::File(b"[{".to_vec()));
-        let problem = &read(&Root::of(broken)).problems[0];
-        assert!(problem.path.ends_with(GPUS) && problem.message.contains("line 1"), "{problem:?}");
+        put_answers(&machine, &mut capture).unwrap();
+        let again = read(&Root::of(capture));
+        assert_eq!(again.gpus, machine.gpus);
+        assert_eq!(again.settings.gpu_rings, machine.settings.gpu_rings);
+        // Nothing is tried here for another machine.
+        let bare = read(&Root::of(Tree::default()));
+        assert_eq!(bare.settings.gpu_rings.why(), Some("it was not tried"));
+        for name in [GPUS, RINGS] {
+            let mut broken = Tree::default();
+            broken.put(name.as_ref(), Entry::File(b"[{".to_vec()));
+            let read = read(&Root::of(broken));
+            let problem = &read.problems[0];
+            assert!(problem.path.ends_with(name), "{problem:?}");
+            assert!(problem.message.contains("line 1"), "{problem:?}");
+            assert_eq!(read.settings.gpu_rings.known(), None);
+        }
     }
 
     #[test]

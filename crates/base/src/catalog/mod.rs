@@ -14,14 +14,14 @@ mod inject;
 mod memory;
 mod op;
 mod path;
+mod rings;
 
 pub use engine::EngineInfo;
 pub use inject::{Inject, InjectError};
 pub use memory::{MemoryKind, MemoryKindError};
 pub use op::Op;
-pub use path::{
-    Backend, Calls, GATHER_PLAIN_BYTES, GPU_RINGS, MAPPED_COPY_BYTES, PathInfo, RING_ENTRIES,
-};
+pub use path::{Backend, Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
+pub use rings::{GPU_RINGS, RING_ENTRIES, RINGS_SINCE, RingAnswer, RingRefusal};
 
 /// The paths and engines of this gpuio.
 #[derive(Debug, Clone, Copy)]

@@ -12,14 +12,6 @@ pub const GATHER_PLAIN_BYTES: u64 = 512 << 10;
 /// many blocks share one launch of the kernel.
 pub const MAPPED_COPY_BYTES: u64 = 1 << 20;
 
-/// Entries of a ring of path `initiated`: the most I/Os in flight on it. They fill a page, and
-/// the first kernels with such rings take no more unless it is a huge one.
-pub const RING_ENTRIES: u32 = 64;
-
-/// In the place of an engine's name: the rings of path `initiated`, which a kernel or a policy may
-/// not offer.
-pub const GPU_RINGS: &str = "rings that the GPU fills";
-
 /// An interface of cuFile for I/O: of NVIDIA's library, or of gpuio's own in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {

@@ -56,7 +56,7 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) all: bool,
     /// Report which modes will work between this file or directory and a GPU (nvidia-fs, p2pdma,
-    /// rdma, compat, gpuio, host), and leave out rules about other storage and GPUs
+    /// rdma, compat, gpuio, initiated, host), and leave out rules about other storage and GPUs
     #[arg(long, value_name = "PATH")]
     pub(crate) mount: Option<PathBuf>,
     /// The GPU for --mount: number, PCI address, or software [the first]

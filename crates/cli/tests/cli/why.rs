@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use crate::check::gpu_without_udev;
 use crate::exec::{cc, compile};
 use crate::stats::{LOAD, Run};
-use crate::tool::{GPUIO, gpuio, other, scratch};
+use crate::tool::{GPUIO, finish, gpuio, other, scratch, words};
 
 #[test]
 fn this_directory_has_an_answer() {
@@ -103,6 +103,64 @@ int main(int argc, char **argv) {
   return 0;
 }
 "#;
+
+/// Runs a program under a filter that forbids io_uring_setup(2), as those of containers do.
+const FILTER: &str = r#"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  struct sock_filter code[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {4, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return 90;
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 91;
+  execv(argv[1], argv + 1);
+  return 92;
+}
+"#;
+
+/// No setting shows it: a ring was tried, also for a capture.
+#[test]
+fn a_filter_that_forbids_rings_is_seen_and_named() {
+    if let Err(why) = gpuio_io::path::rings_available() {
+        return eprintln!("SKIPPED: {why}");
+    }
+    let Some(cc) = cc() else { return };
+    let dir = scratch();
+    let program = dir.path().join("filter");
+    compile(&cc, &program, FILTER, &[]);
+    let filtered = |line: &str| {
+        let mut command = other(dir.path(), &program);
+        finish(command.current_dir(dir.path()).arg(GPUIO).args(words(line)))
+    };
+    let line = "why --mount . --gpu software --format json";
+    let way = |page: serde_json::Value| page["answer"]["ways"][3].clone();
+    let (with, without) = (way(filtered(line).exits(0).json()), gpuio(dir.path(), line).exits(0));
+    assert_eq!((&with["with"], &with["mode"]), (&"path initiated".into(), &().into()));
+    let said = with["words"].as_str().unwrap();
+    assert!(said.starts_with("not here: a seccomp filter forbids io_uring"), "{said}");
+    assert!(said.contains("allow io_uring_setup"), "{said}");
+    let free = way(without.json());
+    assert!(!free["words"].as_str().unwrap().contains("seccomp"), "{free}");
+    let check = "check --only io-uring --format json";
+    let found = |ran: crate::tool::Ran| ran.exits(0).json()["findings"][0].clone();
+    assert_eq!(found(gpuio(dir.path(), check))["severity"], "pass");
+    filtered("topo --capture filtered.tar").exits(0);
+    let captured = gpuio(dir.path(), &format!("{check} --from filtered.tar"));
+    for found in [found(filtered(check)), found(captured)] {
+        assert_eq!(found["severity"], "warn", "{found}");
+        assert!(found["observed"].as_str().unwrap().contains("seccomp"), "{found}");
+    }
+}
 
 /// A child that ends with the test.
 struct Client(Child);

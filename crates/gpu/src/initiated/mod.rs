@@ -63,7 +63,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_base::catalog::{MemoryKind, RING_ENTRIES};
+use gpuio_base::catalog::{MemoryKind, RING_ENTRIES, RingAnswer};
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -219,7 +219,13 @@ pub struct Ring {
 ///
 /// The kernel's refusal.
 pub fn available() -> Result<(), RingError> {
-    uring::available()
+    uring::tried().map_err(|error| RingError::setup(&error))
+}
+
+/// The kernel's answer to who wants such a ring, on this machine and of this process: it is tried.
+#[must_use]
+pub fn answer() -> RingAnswer {
+    uring::tried().map_or_else(|error| refusal::answer(&error), |()| RingAnswer::Made)
 }
 
 impl Ring {
@@ -236,7 +242,8 @@ impl Ring {
         let buffers = Locked::new(context, room, PageSize::Plain)?;
         // SAFETY: fresh pages of zeros at a multiple of a page, of which the ring gets the first
         // two; they are unmapped after the ring is closed, by the order of the fields.
-        let uring = unsafe { Uring::new(pages.as_ptr(), page, None) }?;
+        let uring = unsafe { Uring::new(pages.as_ptr(), page, None) };
+        let uring = uring.map_err(|error| RingError::setup(&error))?;
         uring.register_files(request.files)?;
         let len = room / request.entries as usize;
         // SAFETY: memory of the ring's own, unmapped after it is closed.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use gpuio_base::catalog::RingAnswer;
 use thiserror::Error;
 
 use crate::error::GpuError;
@@ -30,9 +31,6 @@ pub enum RingError {
     Request(String),
 }
 
-/// The kernel's switch (`Documentation/admin-guide/sysctl/kernel.rst`, Linux 6.6).
-const SWITCH: &str = "/proc/sys/kernel/io_uring_disabled";
-
 impl RingError {
     fn kernel(call: &'static str, error: &io::Error, what: String) -> Self {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
@@ -41,10 +39,10 @@ impl RingError {
 
     /// The answer of io_uring_setup(2).
     pub(super) fn setup(error: &io::Error) -> Self {
-        let switch = std::fs::read_to_string(SWITCH).ok();
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let code = error.raw_os_error().unwrap_or(0);
-        Self::kernel("io_uring_setup", error, why_no_ring(code, switch.as_deref(), &release))
+        let switch = setting("io_uring_disabled").and_then(|word| word.parse().ok());
+        let refusal = answer(error).refusal(switch, setting("osrelease").as_deref());
+        let what = refusal.map(|refusal| format!("{}; {}", refusal.why, refusal.remedy));
+        Self::kernel("io_uring_setup", error, what.unwrap_or_default())
     }
 
     /// The answer of io_uring_enter(2) to a wake-up.
@@ -76,35 +74,23 @@ impl RingError {
     }
 }
 
-/// The meaning of io_uring_setup(2)'s error, on a kernel of this release.
-fn why_no_ring(code: i32, switch: Option<&str>, release: &str) -> String {
-    let release = release.trim();
-    match code {
-        libc::EPERM => match switch.map(str::trim) {
-            Some("2") => format!("{SWITCH} is 2: io_uring is off; set it to 0"),
-            Some("1") => format!(
-                "{SWITCH} is 1: io_uring is off for this user; set it to 0, or add the user to the \
-                 group in /proc/sys/kernel/io_uring_group. If it is on for him, a seccomp filter \
-                 forbids it"
-            ),
-            _ => "a seccomp filter forbids io_uring, as in many containers; allow \
-                  io_uring_setup, io_uring_enter and io_uring_register"
-                .to_owned(),
-        },
-        libc::ENOSYS => format!("kernel {release} has no io_uring, or a filter hides it"),
-        libc::EINVAL => format!(
-            "kernel {release} has no rings in a program's own memory with entries in their order \
-             (IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY): that needs 6.6"
-        ),
-        libc::ENOMEM => {
-            "no memory for the ring, or too little may be locked: raise RLIMIT_MEMLOCK \
-                         (ulimit -l)"
-                .to_owned()
-        }
-        libc::EMFILE | libc::ENFILE => "no descriptor left: raise the limit (ulimit -n)".to_owned(),
-        libc::EAGAIN => "no thread left for the ring: raise the limit (ulimit -u)".to_owned(),
-        _ => "the kernel refused the ring".to_owned(),
+/// io_uring_setup(2)'s error, as an answer.
+pub(super) fn answer(error: &io::Error) -> RingAnswer {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => RingAnswer::Forbidden,
+        Some(libc::ENOSYS) => RingAnswer::NoCall,
+        Some(libc::EINVAL) => RingAnswer::NoSuchRing,
+        Some(libc::ENOMEM) => RingAnswer::NoMemory,
+        Some(libc::EMFILE | libc::ENFILE) => RingAnswer::NoDescriptor,
+        Some(libc::EAGAIN) => RingAnswer::NoThread,
+        _ => RingAnswer::Refused,
     }
+}
+
+/// A word of a file of `/proc/sys/kernel`.
+fn setting(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// More memory than this user may lock.
@@ -122,18 +108,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_refusal_names_its_remedy() {
-        let why = |code, switch| why_no_ring(code, switch, "5.15.0-91-generic\n");
-        assert!(why(libc::EPERM, Some("2\n")).contains("io_uring_disabled is 2"));
-        assert!(why(libc::EPERM, Some("1\n")).contains("io_uring_group"));
-        assert!(why(libc::EPERM, Some("0\n")).contains("seccomp"));
-        assert!(why(libc::EPERM, None).contains("seccomp"));
-        let old = why(libc::EINVAL, Some("0\n"));
-        assert!(
-            old.contains("kernel 5.15.0-91-generic has no rings") && old.ends_with("needs 6.6")
-        );
-        assert!(why(libc::ENOMEM, None).contains("RLIMIT_MEMLOCK"));
-        assert!(why(libc::EMFILE, None).contains("ulimit -n"));
+    fn an_error_is_an_answer_and_its_remedy() {
+        for (code, expected) in [
+            (libc::EPERM, RingAnswer::Forbidden),
+            (libc::ENOSYS, RingAnswer::NoCall),
+            (libc::EINVAL, RingAnswer::NoSuchRing),
+            (libc::ENOMEM, RingAnswer::NoMemory),
+            (libc::EMFILE, RingAnswer::NoDescriptor),
+            (libc::ENFILE, RingAnswer::NoDescriptor),
+            (libc::EAGAIN, RingAnswer::NoThread),
+            (libc::EACCES, RingAnswer::Refused),
+        ] {
+            assert_eq!(answer(&io::Error::from_raw_os_error(code)), expected);
+        }
+        let old = RingError::setup(&io::Error::from_raw_os_error(libc::EINVAL)).to_string();
+        assert!(old.starts_with("io_uring_setup: Invalid argument (os error 22): Linux "), "{old}");
+        assert!(old.ends_with("has no rings for GPUs; use 6.6 or later"), "{old}");
+    }
+
+    #[test]
+    fn too_little_memory_to_lock_has_its_remedy() {
         assert_eq!(
             no_lock(1 << 20, Some(64 << 10)),
             "1024 KiB of buffers to lock, and this user may lock 64 KiB: raise RLIMIT_MEMLOCK \

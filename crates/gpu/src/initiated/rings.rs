@@ -119,7 +119,8 @@ impl Rings {
             let at = unsafe { pages.as_ptr().add(2 * page * nth) };
             // SAFETY: fresh pages of zeros at a multiple of a page, unmapped after the ring is
             // closed, by the order of the fields.
-            let uring = unsafe { Uring::new(at, page, served_by) }?;
+            let uring = unsafe { Uring::new(at, page, served_by) };
+            let uring = uring.map_err(|error| RingError::setup(&error))?;
             uring.register_tables(request.max_files, request.max_buffers)?;
             urings.push(uring);
         }

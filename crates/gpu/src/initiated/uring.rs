@@ -143,7 +143,7 @@ impl Uring {
     ///
     /// # Errors
     ///
-    /// The kernel's refusal, and how to get what is missing.
+    /// The kernel's refusal.
     ///
     /// # Safety
     ///
@@ -154,7 +154,7 @@ impl Uring {
         pages: NonNull<u8>,
         page: usize,
         served_by: Option<&Uring>,
-    ) -> Result<Self, RingError> {
+    ) -> io::Result<Self> {
         let start = pages.addr().get() as u64;
         let mut params = Params {
             flags: SQPOLL | NO_MMAP | NO_SQARRAY,
@@ -171,7 +171,7 @@ impl Uring {
         // names is the caller's promise.
         let made = unsafe { libc::syscall(libc::SYS_io_uring_setup, ENTRIES, &raw mut params) };
         let Ok(fd @ 0..) = RawFd::try_from(made) else {
-            return Err(RingError::setup(&io::Error::last_os_error()));
+            return Err(io::Error::last_os_error());
         };
         // SAFETY: a descriptor that the kernel just made, which nothing else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -360,17 +360,20 @@ fn buffers(start: NonNull<u8>, stride: usize, count: u32) -> Vec<libc::iovec> {
     (0..count as usize).map(one).collect()
 }
 
-/// Whether such a ring can be made here and now; why not, and how to get what is missing.
-pub(super) fn available() -> Result<(), RingError> {
+/// Makes such a ring and lets it go.
+///
+/// # Errors
+///
+/// The kernel's refusal.
+pub(super) fn tried() -> io::Result<()> {
     let page = rustix::param::page_size();
     let (protection, flags) =
         (rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE, rustix::mm::MapFlags::PRIVATE);
     // SAFETY: a new mapping where the kernel chooses touches no other.
     let mapped =
-        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), 2 * page, protection, flags) };
-    let mapped = mapped.map_err(|error| RingError::setup(&error.into()))?;
+        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), 2 * page, protection, flags) }?;
     let Some(pages) = NonNull::new(mapped.cast::<u8>()) else {
-        return Err(RingError::setup(&io::Error::from_raw_os_error(libc::ENOMEM)));
+        return Err(io::Error::from_raw_os_error(libc::ENOMEM));
     };
     // SAFETY: two fresh pages, which outlive the ring: they are unmapped below.
     let made = unsafe { Uring::new(pages, page, None) }.map(drop);

@@ -36,6 +36,7 @@ pub mod hosts;
 pub mod json;
 mod machine;
 pub mod prove;
+mod rings;
 mod rule;
 #[cfg(test)]
 mod sample;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::catalog::RingAnswer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +115,10 @@ pub struct Settings {
     /// the module was loaded or its statistics were reset (`/proc/driver/nvidia-fs/stats`).
     #[serde(default)]
     pub cross_root_ports: Fact<Vec<CrossRootPort>>,
+    /// The kernel's answer to this process, which wanted a ring that a GPU could fill (path
+    /// `initiated`): tried on the running machine.
+    #[serde(default)]
+    pub gpu_rings: Fact<RingAnswer>,
 }
 
 /// A GPU's I/O through nvidia-fs.

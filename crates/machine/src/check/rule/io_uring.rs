@@ -1,5 +1,6 @@
 //! Whether rings of io_uring may be made.
 
+use gpuio_base::catalog::RingAnswer;
 use gpuio_record::facts::Machine;
 
 use super::Rule;
@@ -24,8 +25,16 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         let fix = "use a kernel with CONFIG_IO_URING=y; engine libaio works without it";
         return vec![Found::warn("the kernel was built without io_uring", fix)];
     }
-    vec![match machine.host.kernel.io_uring_disabled {
+    let kernel = &machine.host.kernel;
+    let tried = machine.settings.gpu_rings.known();
+    if let Some(answer @ (RingAnswer::Forbidden | RingAnswer::NoCall)) = tried
+        && let Some(refusal) = answer.refusal(kernel.io_uring_disabled, kernel.release.as_deref())
+    {
+        return vec![Found::warn(refusal.why, refusal.remedy)];
+    }
+    vec![match kernel.io_uring_disabled {
         Some(0) => Found::pass("every process may use io_uring").at([location]),
+        _ if tried.is_some() => Found::pass("this process may use io_uring"),
         Some(1) if has_capability(machine, CAP_SYS_ADMIN) == Some(true) => {
             let observed =
                 "only privileged processes may use io_uring, as this one may (CAP_SYS_ADMIN)";

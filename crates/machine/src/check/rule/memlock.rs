@@ -6,6 +6,7 @@ use gpuio_record::facts::Machine;
 use super::Rule;
 use crate::check::finding::Found;
 use crate::check::machine::{CAP_IPC_LOCK, has_capability};
+use crate::check::verdict::{About, Answer, Need};
 
 pub(super) const RULE: Rule = Rule {
     name: "memlock",
@@ -23,37 +24,48 @@ pub(super) const RULE: Rule = Rule {
 const ENOUGH: u64 = 256 << 20;
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
+    let need = need(machine, ENOUGH, "16 threads with 16 blocks of 1 MiB take");
+    let is_short = need.fix.is_some();
+    let found = match need.met {
+        Answer::Yes => Found::pass(need.found),
+        Answer::No => Found::warn(need.found, need.fix.unwrap_or_default()),
+        Answer::Unknown => Found { fix: need.fix, ..Found::unknown(need.found) },
+    };
+    vec![found.at(is_short.then_some("RLIMIT_MEMLOCK"))]
+}
+
+/// Whether this process may lock `least` bytes, as many as `user` takes.
+pub(crate) fn need(machine: &Machine, least: u64, user: &str) -> Need {
+    let about = About::Kernel;
     let Some(limit) = machine.host.kernel.memlock_bytes else {
-        return vec![Found::unknown("the limit was not read")];
+        return Need::unknown(about, "the limit on locked memory was not read");
     };
     let above = has_capability(machine, CAP_IPC_LOCK);
-    vec![match limit.soft {
-        _ if above == Some(true) => Found::pass("no limit for this process (CAP_IPC_LOCK)"),
-        None => Found::pass("without limit"),
-        Some(soft) if soft >= ENOUGH => Found::pass(format!("up to {}", format_bytes(soft))),
+    let most = match limit.soft {
+        _ if above == Some(true) => "without limit (CAP_IPC_LOCK)".to_owned(),
+        None => "without limit".to_owned(),
+        Some(soft) if soft >= least => format!("up to {}", format_bytes(soft)),
         Some(soft) => {
-            let observed = format!(
-                "this process may lock {}; 16 threads with 16 blocks of 1 MiB take {}",
-                format_bytes(soft),
-                format_bytes(ENOUGH)
-            );
-            let may_raise = limit.hard.is_none_or(|hard| hard >= ENOUGH);
+            let most = format_bytes(soft);
+            let found = format!("this process may lock {most}; {user} {}", format_bytes(least));
+            let may_raise = limit.hard.is_none_or(|hard| hard >= least);
             let fix = if may_raise {
                 "`ulimit -l unlimited`, or as far as the hard limit goes"
             } else {
                 "`* - memlock unlimited` in /etc/security/limits.conf and a new login, \
                  LimitMEMLOCK=infinity in a unit, or `--ulimit memlock=-1` of a container"
             };
-            let found = match above {
+            let need = match above {
                 None => {
                     let why = "unless it has CAP_IPC_LOCK, which is not known";
-                    Found::unknown(format!("{observed}, {why}")).fix(fix)
+                    Need::unknown(about, format!("{found}, {why}"))
                 }
-                Some(_) => Found::warn(observed, fix),
+                Some(_) => Need::no(about, found),
             };
-            found.at(["RLIMIT_MEMLOCK"])
+            return need.fix(fix);
         }
-    }]
+    };
+    Need::yes(about, format!("this process may lock memory {most}"))
 }
 
 #[cfg(test)]

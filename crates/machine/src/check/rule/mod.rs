@@ -16,7 +16,7 @@ mod huge_pages;
 mod io_uring;
 mod iommu;
 mod lnet;
-mod memlock;
+pub(crate) mod memlock;
 mod mtu;
 mod nfs_size;
 mod nfs_transport;
@@ -27,6 +27,7 @@ mod pcie_link;
 mod peermem;
 mod persistence;
 mod relaxed_ordering;
+mod rings;
 mod sata_link;
 mod scheduler;
 mod shared_nic;
@@ -74,6 +75,7 @@ pub static RULES: &[Rule] = &[
     bar1::RULE,
     persistence::RULE,
     p2pdma::RULE,
+    rings::RULE,
     gdscheck::RULE,
 ];
 

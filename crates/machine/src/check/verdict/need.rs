@@ -46,7 +46,7 @@ pub enum About {
     Driver,
     /// The module nvidia-fs and the storage drivers that registered with it.
     NvidiaFs,
-    /// The kernel's release and configuration.
+    /// The kernel: its release, configuration, and limits.
     Kernel,
     /// The file system and its mount options.
     FileSystem,

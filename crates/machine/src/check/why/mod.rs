@@ -23,6 +23,9 @@ pub use text::document;
 /// Modes in which NVIDIA's libcufile moves bytes without a copy in host memory, best first.
 const DIRECT: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];
 
+/// Path `initiated`, which has nothing to do with GDS.
+const INITIATED: &str = "initiated";
+
 /// The answer for one mount and one GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Why {
@@ -171,7 +174,8 @@ fn conclusion(verdict: &Verdict, gds: Answer, absent: Option<&Need>) -> String {
     }
 }
 
-/// With NVIDIA's libcufile, with gpuio's, and in `gpuio bench`.
+/// With NVIDIA's libcufile, with gpuio's, and in `gpuio bench`; and on its path `initiated`, which
+/// has needs of its own.
 fn ways(verdict: &Verdict, absent: Option<&Need>) -> Vec<Way> {
     let nvidia = nvidia(verdict, absent);
     let own = find(verdict, "gpuio");
@@ -209,6 +213,29 @@ fn ways(verdict: &Verdict, absent: Option<&Need>) -> Vec<Way> {
         Way { with: "gpuio's libcufile", mode: own_mode, words: drop_in },
         Way { with: "gpuio bench", mode: own_mode.or(Some("host")), words: bench },
     ]
+    .into_iter()
+    .chain(find(verdict, INITIATED).map(initiated))
+    .collect()
+}
+
+/// The path on which the GPU starts the I/O, with what decides that it does not work.
+fn initiated(mode: &ModeVerdict) -> Way {
+    let lacks = mode.needs.iter().filter(|need| need.met == mode.works);
+    let lacks: Vec<String> = lacks
+        .map(|need| match &need.fix {
+            Some(fix) => format!("{} ({fix})", need.found),
+            None => need.found.clone(),
+        })
+        .collect();
+    let lacks = lacks.join("; ");
+    let words = match mode.works {
+        Answer::Yes => "the GPU starts the I/O itself, through io_uring and page-locked host \
+                        memory"
+            .to_owned(),
+        Answer::No => format!("not here: {lacks}"),
+        Answer::Unknown => format!("unknown: {lacks}"),
+    };
+    Way { with: "path initiated", mode: (mode.works == Answer::Yes).then_some(mode.mode), words }
 }
 
 /// Whether NVIDIA's libcufile can move nothing here.
@@ -262,12 +289,14 @@ fn modes_of_this_kind(verdict: &Verdict) -> Vec<&ModeVerdict> {
 }
 
 /// Every need of every mode once, in the order of [`About`]; what is not met before what is. Direct
-/// modes for other kinds of file systems are left out.
+/// modes for other kinds of file systems are left out, and path `initiated`, whose way has them.
 fn evidence(verdict: &Verdict) -> Vec<Evidence> {
     let mut all: Vec<Evidence> = Vec::new();
     let shown = modes_of_this_kind(verdict);
-    let left_out =
-        |name: &str| DIRECT.contains(&name) && shown.iter().all(|mode| mode.mode != name);
+    let left_out = |name: &str| {
+        let is_shown = || shown.iter().any(|mode| mode.mode == name);
+        name == INITIATED || DIRECT.contains(&name) && !is_shown()
+    };
     for (mode, need) in needs(verdict).filter(|(mode, _)| !left_out(mode)) {
         match all.iter_mut().find(|one| (one.about, &one.found) == (need.about, &need.found)) {
             Some(known) if known.modes.contains(&mode) => {}

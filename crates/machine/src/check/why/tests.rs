@@ -32,6 +32,30 @@ fn verdict(of: &[(&'static str, Vec<Need>)]) -> Verdict {
     }
 }
 
+/// The way on path `initiated`, with what it lacks and how to get it.
+#[test]
+fn a_path_with_needs_of_its_own_has_a_line() {
+    let fix = Some("use Linux 6.6 or later");
+    let old = need(About::Kernel, Answer::No, "Linux 5.15 has no rings", fix);
+    let open = need(About::Kernel, Answer::Unknown, "the limit was not read", None);
+    let gpu = || yes(About::Gpu, "GPU0");
+    for (needs, mode, words) in [
+        (vec![gpu()], Some("initiated"), "the GPU starts the I/O itself"),
+        (
+            vec![gpu(), old, open.clone()],
+            None,
+            "not here: Linux 5.15 has no rings (use Linux 6.6 or later)",
+        ),
+        (vec![gpu(), open], None, "unknown: the limit was not read"),
+    ] {
+        let ways = of(&verdict(&[("initiated", needs)])).ways;
+        let way = ways.iter().find(|way| way.with == "path initiated").unwrap();
+        assert_eq!(way.mode, mode);
+        assert!(way.words.starts_with(words), "{way:?}");
+        assert!(mode.is_some() || way.words == words, "{way:?}");
+    }
+}
+
 /// One with nvidia-fs as given, the others as on a plain machine with ext4.
 fn with_nvidia_fs(nvidia_fs: Vec<Need>, library: Answer) -> Verdict {
     let library = need(About::Library, library, "the library is there: L", None);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use gpuio_base::catalog::RingAnswer;
 use gpuio_record::facts::{
     Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, DriveLink, Fact, GdsCheck, GdsGpu,
     GdsLine, InterfaceFacts, LinkLayer, Listed, Machine, MountKind, MountedStorage, NicFacts,
@@ -317,6 +318,11 @@ const CASES: &[Case] = &[
         m.host.kernel.io_uring_disabled = Some(0);
         m.config.options.insert("CONFIG_IO_URING".to_owned(), "n".to_owned());
     }),
+    ("io-uring", Warn, |m| {
+        m.host.kernel.io_uring_disabled = Some(0);
+        m.settings.gpu_rings = Fact::Known(RingAnswer::Forbidden);
+    }),
+    ("io-uring", Pass, |m| m.settings.gpu_rings = Fact::Known(RingAnswer::NoSuchRing)),
     ("io-uring", Unknown, nothing),
     ("memlock", Pass, |m| locked(m, 8 << 20, Some(u64::MAX))),
     ("memlock", Warn, |m| locked(m, 8 << 20, Some(0))),
@@ -408,6 +414,10 @@ const CASES: &[Case] = &[
     ("p2pdma", Info, |m| p2pdma(m, Some("n"))),
     ("p2pdma", Unknown, |m| p2pdma(m, None)),
     ("p2pdma", NotApplicable, no_gpu),
+    ("rings", Pass, |m| m.settings.gpu_rings = Fact::Known(RingAnswer::Made)),
+    ("rings", Info, |m| m.settings.gpu_rings = Fact::Known(RingAnswer::Forbidden)),
+    ("rings", Unknown, nothing),
+    ("rings", NotApplicable, no_gpu),
     ("gdscheck", Pass, |m| only_printed(m, "Supported", "Unsupported")),
     ("gdscheck", Fail, |m| printed(m, [("NVMe", "nvfs"); 3], "failed")),
     ("gdscheck", Warn, |m| {

@@ -2,6 +2,7 @@
 
 mod compat;
 mod host;
+mod initiated;
 mod nvidia_fs;
 mod own;
 mod p2pdma;
@@ -22,5 +23,12 @@ pub struct Mode {
 }
 
 /// All modes: direct ones first.
-pub static MODES: &[Mode] =
-    &[nvidia_fs::MODE, p2pdma::MODE, rdma::MODE, compat::MODE, own::MODE, host::MODE];
+pub static MODES: &[Mode] = &[
+    nvidia_fs::MODE,
+    p2pdma::MODE,
+    rdma::MODE,
+    compat::MODE,
+    own::MODE,
+    initiated::MODE,
+    host::MODE,
+];
