@@ -276,6 +276,32 @@ fn a_model_is_loaded_from_the_users_files() {
     run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
 }
 
+/// The blocks of the preset as walks: the bytes of each decide on the GPU which is next.
+#[test]
+fn a_search_of_vectors_walks_from_block_to_block() {
+    let dir = scratch();
+    let line = "vector-search --chain --gpu software --directory d --ranks 2 --scale 0.0001 \
+                --runtime 200ms";
+    if let Err(why) = gpuio_io::path::rings_available() {
+        let said = format!("path initiated can't run here: {why}");
+        run(dir.path(), line).exits(3).prints(&[&said]);
+        return eprintln!("SKIPPED: {why}");
+    }
+    let plan = run(dir.path(), &format!("{line} --dry-run")).exits(0).out;
+    assert!(plan.contains("\npath = initiated\n") && plan.contains("\nchain = 1\n"), "{plan}");
+    let record = run(dir.path(), &format!("{line} --rings 3 --format json")).exits(0).json();
+    let job = &record["jobs"][0];
+    let blocks = number(&job["read"]["ios"]);
+    assert!(blocks > 0, "{job:#}");
+    let found = &job["initiated"];
+    assert_eq!((number(&found["rings"]), number(&found["entries"])), (6, blocks));
+    let verify = &job["verify"];
+    let checked = ["timed_blocks", "bad_blocks"].map(|name| number(&verify[name]));
+    assert_eq!(checked, [blocks, 0], "{verify:#}");
+    let not = run(dir.path(), "vector-search --chain --gpu software --path gather");
+    not.exits(2).prints(&["use path=initiated"]);
+}
+
 /// A directory that holds the same weights twice is read once, and a note says what is left out.
 /// A model of one block needs no flag.
 #[test]

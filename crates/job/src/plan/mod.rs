@@ -278,6 +278,7 @@ pub fn path_names(job: &JobSpec) -> (Vec<&str>, Option<&'static str>) {
     let (name, why) = match (job.fio_cufile == Some(true), job.cuda_posix == Some(true)) {
         (true, true) => ("staged", "fio's libcufile with cuda_io=posix"),
         (true, false) => ("gds", "fio's libcufile"),
+        (false, _) if job.chain == Some(true) => ("initiated", "a chain was requested and no path"),
         (false, _) if wants_gpu => ("staged", "a GPU was requested and no path"),
         (false, _) => ("host", "no GPU and no path was requested"),
     };

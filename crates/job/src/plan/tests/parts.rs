@@ -75,6 +75,30 @@ fn a_search_reads_all_of_its_vectors() {
     assert!(matches!(job.order, Order::Random { .. }));
 }
 
+/// The same blocks as walks on path `initiated`: one for each ring of a thread.
+#[test]
+fn a_search_can_go_from_each_block_to_the_next() {
+    let job = of("vector-search", "chain=1").remove(0);
+    assert_eq!(
+        (job.path.choice.actual.as_str(), job.chain, job.rings),
+        ("initiated", true, Some(1))
+    );
+    assert_eq!(job.path.choice.why.as_deref(), Some("a chain was requested and no path"));
+    let free = of("vector-search", "").remove(0);
+    assert_eq!((&job.targets[0].path, job.part), (&free.targets[0].path, free.part));
+    assert_eq!((job.blocks, job.verify), (free.blocks, free.verify));
+    let text = preset::find("vector-search").unwrap().text;
+    let refused = |more: &str| Bench::default().refusal(&parsed(&format!("{text}{more}\n")));
+    for (more, says) in [
+        ("chain=1\npath=gather", "use path=initiated, or leave it out"),
+        ("chain=1\nrw=read", "use rw=randread alone"),
+        ("chain=1\ngpu=none", "path initiated"),
+    ] {
+        let said = refused(more).to_string();
+        assert!(said.contains(says) && said.lines().count() == 1, "{more}\n{said}");
+    }
+}
+
 #[test]
 fn a_repeated_job_runs_alone() {
     let text = "[a]\nsize=1g\n[b]\nsize=1g\nrepeat=2\n[c]\nsize=1g\n[d]\nsize=1g\n";

@@ -256,16 +256,25 @@ pub(super) const KEYS: &[Key] = &[
         .prints(LOAD + 7, |p| covers(p).map(|covers| switch(!covers)))
         .tried(["1", "0"]),
     key("chain", Native, switch!(chain), "")
-        .flags(&[load(
-            "",
-            "On path initiated: the bytes of each block decide on the GPU which block is read \
-             next, so one at a time on each ring; the depth is what the GPU has ready",
-        )])
+        .flags(&[
+            load(
+                "",
+                "On path initiated, which it means where no path is named: the bytes of each block \
+                 decide on the GPU which block is read next, so one at a time on each ring; the \
+                 depth is what the GPU has ready",
+            ),
+            workload(
+                "",
+                "For vector-search: the bytes of each read decide on the GPU which is next, as in \
+                 gpuio bench, on path initiated",
+            ),
+        ])
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| {
             when(
                 s.requested.chain == Some(true) && !s.path.uses_rings(),
-                "it concerns path initiated, on which the GPU starts the I/O; leave it out",
+                "it concerns path initiated, on which the GPU starts the I/O; use path=initiated, \
+                 or leave it out",
             )
         })
         .prints(LOAD + 30, |p| p.chain.then(|| switch(true)))
