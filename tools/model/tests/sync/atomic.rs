@@ -74,8 +74,8 @@ macro_rules! atomic {
                 self.0.swap(value, store_order(order));
             }
 
-            /// A store that is no swap, and so hands nothing on that an earlier store released: for a
-            /// word whose changes are all in order.
+            /// A store that is no swap, and so hands nothing on that an earlier store released: for
+            /// a word whose changes are all in order.
             pub fn set(&self, value: $value, order: Ordering) {
                 self.0.store(value, store_order(order));
             }
