@@ -79,6 +79,15 @@ template <class T> T *device_array(size_t count) {
   return (T *)array;
 }
 
+/* Copies the host's elements to the beginning of an array of the device. */
+template <class T> void to_device(T *array, const std::vector<T> &elements) {
+#ifdef __CUDACC__
+  cuda_needs(cudaMemcpy(array, elements.data(), elements.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+#else
+  for (size_t at = 0; at < elements.size(); at++) array[at] = elements[at];
+#endif
+}
+
 /* A copy of it in the host. */
 template <class T> std::vector<T> to_host(const T *array, size_t count) {
   std::vector<T> copy(array ? count : 0);

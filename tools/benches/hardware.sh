@@ -231,7 +231,7 @@ if [ -z "$why" ]; then
     done
   fi
   if [ -z "$no_nvcc" ]; then
-    for program in crates/clib/tests/rings/random examples/gpu/pointer_chase; do
+    for program in crates/clib/tests/rings/random crates/clib/tests/rings/twin examples/gpu/pointer_chase; do
       nvcc -O2 -std=c++17 "-arch=${CUDA_ARCH:-native}" -I "$repo/crates/clib/include" -I "$repo/crates/gpu/kernels" \
         -I "$repo/examples/gpu" "$repo/$program.cu" -o "$dir/tmp/$(basename "$program")" -L "$pack/lib/gpuio" -lgpuio \
         >"$dir/logs/nvcc-$(basename "$program").log" 2>&1 &
@@ -262,6 +262,9 @@ for seed in 1 2; do
   row "kernels' own I/O, random, seed $seed" 60 kernels random "$dir/rings" $seed 40 0
 done
 row "kernels' own I/O, random, O_DIRECT" 60 kernels random "$dir/rings" 3 20 1
+row "kernels' own I/O, files that change" 60 kernels twin changes "$dir/tmp" 1 40 0
+row "kernels' own I/O, files that change, O_DIRECT" 60 kernels twin changes "$dir/tmp" 2 20 1
+row "kernels' own I/O, files that change meanwhile" 60 kernels twin beside "$dir/tmp" 3 40 0
 row "kernels' own I/O, pointer chase" 90 kernels pointer_chase "$dir/nodes" 65536 128 8 5000
 row "kernels' own I/O, look-up in PyTorch" 90 lookup
 row "memcheck, kernels' own I/O" 90 kernels_checked memcheck random "$dir/rings" 4 2 0

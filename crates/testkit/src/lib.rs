@@ -4,7 +4,8 @@
 //! [`tree`] writes small copies of `/sys` and `/proc`, whole machines among them, of which
 //! [`machines`] has the tables. `jobs` plans jobs on a made-up machine. [`chromium`] opens pages
 //! in a browser. [`programs`] has Python and the C compiler, `gpu` says which GPU tests run on.
-//! [`child`] runs a test in a process of its own.
+//! [`child`] runs a test in a process of its own. [`file_systems`] mounts file systems for a test,
+//! and [`faulty`] a file whose I/O fails where the test wants it.
 //! [`docs`] compares tables of pages with code. A test that lacks something calls [`skip`] and
 //! passes.
 #![allow(clippy::new_without_default, reason = "an empty tree is made on purpose")]
@@ -14,6 +15,8 @@
 pub mod child;
 pub mod chromium;
 pub mod docs;
+pub mod faulty;
+pub mod file_systems;
 pub mod gpu;
 #[cfg(feature = "jobs")]
 pub mod jobs;

@@ -1,11 +1,8 @@
 //! Files that are read again and again, on file systems that are mounted for the test: each is
 //! mapped under the rule that it has, or never.
-//!
-//! Mounting takes root, the programs that make file systems, and a kernel that knows them. A file
-//! system that is not available is named in a line with SKIPPED.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stdout, reason = "a test that does nothing is to be heard of")]
-#![allow(unsafe_code, reason = "mounts, leases and fs-verity are system calls")]
+#![allow(unsafe_code, reason = "leases and fs-verity are system calls")]
 
 mod support;
 
@@ -13,90 +10,10 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use gpuio_testkit::file_systems::{self, Layers, Mount, MountOf, Room, run, text};
 use support::hot::{EXTENT, FILE, Hot, content};
 use support::{dir, memory_dir, random_bytes};
-use tempfile::TempDir;
-
-/// Runs a program; what it said if that failed.
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let mut command = Command::new(program);
-    let output = command.args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program}: {}: {}", output.status, said.trim().replace('\n', "; ")))
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// A directory for images and mounts, which no other process sees: the thread has a mount table of
-/// its own.
-struct Room {
-    dir: TempDir,
-    /// Unmounted at the end, the last one first.
-    mounts: Vec<PathBuf>,
-}
-
-impl Room {
-    fn new() -> Result<Self, String> {
-        // SAFETY: it changes what this thread sees, and those and the processes that it starts.
-        if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
-            return Err(format!("unshare: {}", std::io::Error::last_os_error()));
-        }
-        run("mount", &["--make-rprivate", "/"])?;
-        Ok(Self { dir: dir(), mounts: Vec::new() })
-    }
-
-    /// A path in it.
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn create_dir(&self, name: &str) -> PathBuf {
-        let path = self.path(name);
-        std::fs::create_dir(&path).unwrap();
-        path
-    }
-
-    /// A file without content for a file system, longer than each of them wants at least.
-    fn image(&self) -> PathBuf {
-        let path = self.path("image");
-        File::create(&path).unwrap().set_len(384 << 20).unwrap();
-        path
-    }
-
-    /// Mounts something at a new directory.
-    fn mount(&mut self, name: &str, arguments: &[&str]) -> Result<PathBuf, String> {
-        let place = self.create_dir(name);
-        run("mount", &[arguments, &[text(&place)]].concat())?;
-        self.mounts.push(place.clone());
-        Ok(place)
-    }
-
-    /// Makes a file system in an image and mounts it.
-    fn made(&mut self, program: &str, arguments: &[&str]) -> Result<PathBuf, String> {
-        let image = self.image();
-        run(program, &[arguments, &[text(&image)]].concat())?;
-        self.mount("place", &["-o", "loop", text(&image)])
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        for place in self.mounts.iter().rev() {
-            // A file left open keeps it until it is closed.
-            if let Err(why) = run("umount", &["-l", text(place)]) {
-                println!("{why}");
-            }
-        }
-    }
-}
 
 /// Runs a test on what `mount` returns, or says why not.
 fn on(
@@ -104,14 +21,7 @@ fn on(
     mount: impl FnOnce(&mut Room) -> Result<PathBuf, String>,
     body: impl FnOnce(&Path),
 ) {
-    let mut room = match Room::new() {
-        Ok(room) => room,
-        Err(why) => return println!("SKIPPED: {test}: {why}"),
-    };
-    match mount(&mut room) {
-        Ok(place) => body(&place),
-        Err(why) => println!("SKIPPED: {test}: {why}"),
-    }
+    file_systems::on(test, dir(), mount, body);
 }
 
 /// A new file in a directory, closed again.
@@ -176,30 +86,26 @@ fn is_never_mapped(path: &Path) {
     Hot::at(path).heat_in_vain();
 }
 
-fn leased(test: &str, program: &str, arguments: &[&str]) {
-    on(
-        test,
-        |room| room.made(program, arguments),
-        |place| {
-            let path = written(place);
-            is_mapped_under_a_lease(&path, &path);
-        },
-    );
+fn leased(test: &str, mount: Mount) {
+    on(test, mount, |place| {
+        let path = written(place);
+        is_mapped_under_a_lease(&path, &path);
+    });
 }
 
 #[test]
 fn ext4() {
-    leased("ext4", "mkfs.ext4", &["-q", "-F"]);
+    leased("ext4", Room::ext4);
 }
 
 #[test]
 fn xfs() {
-    leased("xfs", "mkfs.xfs", &["-q", "-f"]);
+    leased("xfs", Room::xfs);
 }
 
 #[test]
 fn btrfs() {
-    leased("btrfs", "mkfs.btrfs", &["-q", "-f"]);
+    leased("btrfs", Room::btrfs);
 }
 
 #[test]
@@ -214,7 +120,7 @@ fn tmpfs() {
 fn a_read_only_mount_of_a_file_system_that_is_written() {
     let test = "a_read_only_mount_of_a_file_system_that_is_written";
     let mount = |room: &mut Room| {
-        let place = room.made("mkfs.ext4", &["-q", "-F"])?;
+        let place = room.ext4()?;
         written(&place);
         let bound = room.mount("bound", &["--bind", text(&place)])?;
         run("mount", &["-o", "remount,bind,ro", text(&bound)])?;
@@ -273,51 +179,37 @@ fn verify(path: &Path) -> std::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// File systems that Linux only reads, made of a directory. `arguments` are of the directory and
-/// the image.
-fn immutable(test: &str, program: &str, arguments: impl FnOnce(&str, &str) -> Vec<String>) {
+fn immutable(test: &str, mount_of: MountOf) {
     let mount = |room: &mut Room| {
         let source = room.create_dir("source");
         written(&source);
-        let image = room.path("image");
-        let arguments = arguments(text(&source), text(&image));
-        run(program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
-        room.mount("place", &["-o", "loop,ro", text(&image)])
+        mount_of(room, &source)
     };
     on(test, mount, |place| is_mapped_for_good(&place.join("hot")));
 }
 
 #[test]
 fn squashfs() {
-    immutable("squashfs", "mksquashfs", |source, image| {
-        // Uncompressed: bytes without a pattern do not become fewer.
-        [source, image, "-quiet", "-no-progress", "-noD"].map(str::to_owned).into()
-    });
+    immutable("squashfs", Room::squashfs);
 }
 
 #[test]
 fn erofs() {
-    immutable("erofs", "mkfs.erofs", |source, image| {
-        ["--quiet", image, source].map(str::to_owned).into()
-    });
+    immutable("erofs", Room::erofs);
 }
 
 #[test]
 fn iso9660() {
-    immutable("iso9660", "genisoimage", |source, image| {
-        ["-quiet", "-R", "-o", image, source].map(str::to_owned).into()
-    });
+    immutable("iso9660", Room::iso9660);
 }
 
 /// Its files are those of other file systems, which have ways to them that it does not know.
 #[test]
 fn overlayfs() {
     let mount = |room: &mut Room| {
-        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| room.create_dir(name));
-        written(&lower);
-        let (lower, upper, work) = (text(&lower), text(&upper), text(&work));
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-        room.mount("place", &["-t", "overlay", "overlay", "-o", &options])
+        let layers = Layers::new(&room.create_dir("layers"));
+        written(&layers.lower);
+        room.overlay_of(&layers)
     };
     on("overlayfs", mount, |place| {
         is_never_mapped(&place.join("hot"));
@@ -332,16 +224,9 @@ fn overlayfs() {
 #[test]
 fn a_layer_that_overlayfs_changes() {
     let mount = |room: &mut Room| {
-        let disk = room.made("mkfs.ext4", &["-q", "-F"])?;
-        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| {
-            let path = disk.join(name);
-            std::fs::create_dir(&path).unwrap();
-            path
-        });
-        written(&upper);
-        let (lower, upper, work) = (text(&lower), text(&upper), text(&work));
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-        room.mount("overlay", &["-t", "overlay", "overlay", "-o", &options])
+        let layers = Layers::new(&room.ext4()?);
+        written(&layers.upper);
+        room.overlay_of(&layers)
     };
     on("a_layer_that_overlayfs_changes", mount, |overlay| {
         let hot = Hot::at(&overlay.with_file_name("place/upper/hot"));
@@ -365,13 +250,5 @@ fn a_layer_that_overlayfs_changes() {
 
 #[test]
 fn a_file_system_in_user_space() {
-    let mount = |room: &mut Room| {
-        let image = room.image();
-        run("mkfs.ext4", &["-q", "-F", text(&image)])?;
-        let place = room.create_dir("place");
-        run("fuse2fs", &[text(&image), text(&place), "-o", "rw"])?;
-        room.mounts.push(place.clone());
-        Ok(place)
-    };
-    on("a_file_system_in_user_space", mount, |place| is_never_mapped(&written(place)));
+    on("a_file_system_in_user_space", Room::fuse2fs, |place| is_never_mapped(&written(place)));
 }

@@ -232,12 +232,14 @@ fn the_longest_texts_end_soon() {
 }
 
 #[test]
-fn a_line_of_100_mb_is_refused_at_once() {
+fn a_line_of_100_mb_is_refused_in_one_pass() {
     let line = "x".repeat(100 << 20);
     for kind in &KINDS {
         let start = on_cpu();
         let error = add(kind, &line, &mut Captured::default()).unwrap_err();
         assert_eq!((error.line, error.column), (1, 1));
-        assert!(on_cpu() - start < Duration::from_secs(1), "{}", kind.command);
+        // One pass takes some tenths of a second, on a busy machine more than one; a search that
+        // begins anew at each byte takes hours.
+        assert!(on_cpu() - start < Duration::from_secs(30), "{}", kind.command);
     }
 }

@@ -1,27 +1,15 @@
 //! Files on file systems that are mounted for the test, which takes root and the programs that make
 //! them; what is not to be had is output on standard error.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use gpuio_testkit::file_systems::{self, Mount, Room, run};
 
 use crate::client::{alone, cuda, cufile, name, random_bytes};
 use crate::file::{LEN, made, opened, ranges};
-
-/// Whether a program ran and was content.
-fn ran(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdout(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// A mount table of our own, which goes away with this process; not without root.
-fn own_mounts() -> bool {
-    // SAFETY: it changes what the threads made from now on see.
-    let unshared = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
-    unshared && ran("mount", &["--make-rprivate", "/"])
-}
 
 /// Reads and writes in a directory, with O_DIRECT too where it takes that.
 fn works(directory: &Path) {
@@ -46,18 +34,10 @@ fn works(directory: &Path) {
     assert!(found[..77] == bytes[..77] && found[77..] == other[..LEN - 77]);
 }
 
-/// Runs `works` on what `mount` mounts at the directory that it gets, or says why not.
-fn on(test: &str, mount: impl FnOnce(&Path, &Path) -> bool) {
-    let output = alone(test, &[], || {
-        let (room, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        if !own_mounts() || !mount(room.path(), place.path()) {
-            skip(test, "it takes root and a file system that can be made");
-            return;
-        }
-        works(place.path());
-        // The mount goes with this process; what is below it is removed now.
-        assert!(ran("umount", &["-l", place.path().to_str().unwrap()]));
-    });
+/// Runs `works` on what `mount` mounts, or says why not.
+fn on(test: &str, mount: Mount) {
+    let mounted = || file_systems::on(test, tempfile::tempdir().unwrap(), mount, works);
+    let output = alone(test, &[], mounted);
     say_skips(&output);
 }
 
@@ -75,49 +55,22 @@ pub(crate) fn say_skips(output: &str) {
 
 #[test]
 fn overlayfs() {
-    on(name(overlayfs), |room, place| {
-        let part = |name: &str| {
-            std::fs::create_dir(room.join(name)).unwrap();
-            room.join(name).to_str().unwrap().to_owned()
-        };
-        let (lower, upper, work) = (part("lower"), part("upper"), part("work"));
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-        ran("mount", &["-t", "overlay", "overlay", "-o", &options, place.to_str().unwrap()])
-    });
-}
-
-/// A file of 384 MiB without content, for a file system.
-fn image(room: &Path) -> String {
-    let path = room.join("image");
-    File::create(&path).unwrap().set_len(384 << 20).unwrap();
-    path.to_str().unwrap().to_owned()
+    on(name(overlayfs), Room::overlay);
 }
 
 #[test]
 fn ext4_on_a_loop_device() {
-    on(name(ext4_on_a_loop_device), |room, place| {
-        let image = image(room);
-        let made = ran("mkfs.ext4", &["-q", "-F", &image]);
-        made && ran("mount", &["-o", "loop", &image, place.to_str().unwrap()])
-    });
+    on(name(ext4_on_a_loop_device), Room::ext4);
 }
 
 #[test]
 fn xfs_on_a_loop_device() {
-    on(name(xfs_on_a_loop_device), |room, place| {
-        let image = image(room);
-        let made = ran("mkfs.xfs", &["-q", "-f", &image]);
-        made && ran("mount", &["-o", "loop", &image, place.to_str().unwrap()])
-    });
+    on(name(xfs_on_a_loop_device), Room::xfs);
 }
 
 #[test]
 fn a_file_system_in_user_space() {
-    on(name(a_file_system_in_user_space), |room, place| {
-        let image = image(room);
-        let made = ran("mkfs.ext4", &["-q", "-F", &image]);
-        made && ran("fuse2fs", &[&image, place.to_str().unwrap(), "-o", "rw"])
-    });
+    on(name(a_file_system_in_user_space), Room::fuse2fs);
 }
 
 #[test]
@@ -146,7 +99,7 @@ fn a_block_device() {
             results.push((cufile.read(handle, memory, 8192, (4 << 20) - 100, 0), Vec::new()));
             cufile.deregister(handle);
         }
-        assert!(ran("losetup", &["-d", &device]));
+        run("losetup", &["-d", &device]).unwrap();
         for pair in results.chunks(2) {
             assert_eq!((pair[0].0, pair[1].0), (3 << 20, 100));
             assert!(pair[0].1 == bytes[5000..5000 + (3 << 20)]);

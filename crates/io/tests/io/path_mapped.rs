@@ -18,6 +18,7 @@ use gpuio_io::path::{
     Completion, Fault, GpuSide, InitiatedSide, LibraryCounters, MappedCounters, Path, PathConfig,
     PathError, PatternBlock, Request, Start,
 };
+use gpuio_testkit::file_systems::{self, Mount, Room};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -210,64 +211,29 @@ fn short_blocks_together_are_a_launch_and_others_are_copies() {
     assert_eq!(counted(large, &mixed), (4096 + (1 << 20) - 1, 2 << 20));
 }
 
-/// Runs a program; what it said if that failed.
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let output = std::process::Command::new(program).args(arguments).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    output.status.success().then_some(()).ok_or_else(|| format!("{program}: {}", said.trim()))
-}
-
-/// Mounts a new file system of 384 MiB at `place`, for this thread and what it starts.
-fn mount(room: &std::path::Path, place: &str, kind: &str) -> Result<(), String> {
-    // SAFETY: it changes what this thread sees.
-    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
-        return Err(format!("unshare: {}", std::io::Error::last_os_error()));
-    }
-    run("mount", &["--make-rprivate", "/"])?;
-    let image = room.join("image");
-    File::create(&image).unwrap().set_len(384 << 20).unwrap();
-    let image = image.to_str().unwrap();
-    match kind {
-        "xfs" => run("mkfs.xfs", &["-q", "-f", image])?,
-        "btrfs" => run("mkfs.btrfs", &["-q", "-f", image])?,
-        _ => run("mkfs.ext4", &["-q", "-F", image])?,
-    }
-    match kind {
-        "fuse" => run("fuse2fs", &[image, place, "-o", "rw"]),
-        _ => run("mount", &["-o", "loop", image, place]),
-    }
-}
-
 /// Reads files of a file system that is mounted for it.
-fn compare_on(kind: &str) {
-    let (room, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let place = place.path().to_str().unwrap();
-    if let Err(why) = mount(room.path(), place, kind) {
-        eprintln!("SKIPPED: mapped on {kind}: {why}");
-        return;
-    }
+fn compare_on(test: &str, mount: Mount) {
     let blocks =
         [(0, 1 << 20), (4096, 4096), (4097, 511), (LEN - 7, 7), (LEN - 100_000, 100_000), (1, 1)];
-    let held = Held::new(tempfile::tempdir_in(place).unwrap());
-    compare(Shape { block_max: 1 << 20, ..SMALL }, &context(), &held, &blocks);
-    drop(held);
-    run("umount", &["-l", place]).unwrap();
+    file_systems::on(test, tempfile::tempdir().unwrap(), mount, |place| {
+        let held = Held::new(tempfile::tempdir_in(place).unwrap());
+        compare(Shape { block_max: 1 << 20, ..SMALL }, &context(), &held, &blocks);
+    });
 }
 
 #[test]
 fn files_on_xfs() {
-    compare_on("xfs");
+    compare_on("mapped on XFS", Room::xfs);
 }
 
 #[test]
 fn files_on_btrfs() {
-    compare_on("btrfs");
+    compare_on("mapped on Btrfs", Room::btrfs);
 }
 
 #[test]
 fn files_of_a_file_system_in_user_space() {
-    compare_on("fuse");
+    compare_on("mapped on fuse2fs", Room::fuse2fs);
 }
 
 /// The mapping of a job may begin inside a file, and inside a page.

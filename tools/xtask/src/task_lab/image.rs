@@ -94,6 +94,8 @@ pub(super) struct Wanted {
     pub(super) modules: BTreeSet<String>,
     /// Program or absolute path, and package.
     pub(super) tools: BTreeSet<(String, String)>,
+    /// gpuio's own shared objects.
+    pub(super) objects: BTreeSet<String>,
 }
 
 /// The common part of all images, as an archive: busybox, the binary under test, a few tools.
@@ -102,6 +104,8 @@ pub(super) struct Base {
     /// `target/lab`.
     dir: PathBuf,
     archive: PathBuf,
+    /// The binary under test on this machine.
+    binary: PathBuf,
     /// The archive's files. A scene's layer does not repeat them.
     files: BTreeSet<PathBuf>,
 }
@@ -116,12 +120,13 @@ impl Base {
     ) -> anyhow::Result<Base> {
         let name = if aarch64 { "base-aarch64" } else { "base" };
         let archive = dir.join(format!("{name}-{}", std::process::id()));
-        let mut base = Base { dir: dir.to_owned(), archive, files: BTreeSet::new() };
-        let root = Root::new(dir, "base-root")?;
+        let (dir, binary) = (dir.to_owned(), binary.to_owned());
+        let mut base = Base { dir, archive, binary, files: BTreeSet::new() };
+        let root = Root::new(&base.dir, "base-root")?;
         if aarch64 {
-            fill_aarch64(&root, binary, &kernel::aarch64_files(dir)?)?;
+            fill_aarch64(&root, &base.binary, &kernel::aarch64_files(&base.dir)?)?;
         } else {
-            fill(&root, binary)?;
+            fill(&root, &base.binary)?;
         }
         settings(&root.0, init)?;
         root.archive(&base.archive)?;
@@ -137,6 +142,14 @@ impl Base {
             let from = locate(tool).with_context(|| format!("package {package} has no {tool}"))?;
             let to = tool.strip_prefix('/').map_or_else(|| format!("bin/{tool}"), str::to_owned);
             program(&root.0, &from, &to, &self.files)?;
+        }
+        for object in &wanted.objects {
+            // A binary without it beside it has to carry it.
+            if let Some(from) = beside(&self.binary, object) {
+                let to = format!("lib/gpuio/{object}");
+                program(&root.0, &from, &to, &self.files)?;
+                quietly(Command::new("strip").arg(root.0.join(to)))?;
+            }
         }
         modules(&root.0, kernel, wanted)?;
         let layer = self.dir.join(format!("layer-{}", std::process::id()));
@@ -184,7 +197,9 @@ impl Root {
     }
 
     fn archive(&self, to: &Path) -> anyhow::Result<()> {
-        let script = "cd \"$0\" && find . | cpio --quiet -o -H newc > \"$1\"";
+        // Root's, who alone may change it: gpuio loads no other object.
+        let script = "cd \"$0\" && chmod -R go-w . && \
+                      find . | cpio --quiet -R 0:0 -o -H newc > \"$1\"";
         quietly(Command::new("sh").args(["-c", script]).arg(&self.0).arg(to))
     }
 }
@@ -240,6 +255,13 @@ fn locate(tool: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(tool)).filter(|path| path.exists());
     }
     packages::locate(tool)
+}
+
+/// One of gpuio's shared objects where a build or an installation has it (`gpuio_guard::objects`).
+fn beside(binary: &Path, object: &str) -> Option<PathBuf> {
+    let dir = binary.parent()?;
+    let places = ["", "deps", "../lib/gpuio"].map(|place| dir.join(place).join(object));
+    places.into_iter().find(|path| path.exists())
 }
 
 /// Busybox, with a link for each of its commands: those of the one of this machine.

@@ -179,7 +179,8 @@ impl Options {
             return binary.canonicalize().with_context(|| binary.display().to_string());
         }
         let mut command = Command::new(crate::task_ci::cargo_path());
-        let built = command.current_dir(root).args(["build", "-p", "gpuio"]).status();
+        let arguments = ["build", "-p", "gpuio", "-p", "gpuio-softgpu"];
+        let built = command.current_dir(root).args(arguments).status();
         ensure!(built.context("cannot start cargo")?.success(), "gpuio does not build");
         target.join("debug/gpuio").canonicalize().context("target/debug/gpuio")
     }

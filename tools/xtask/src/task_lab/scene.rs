@@ -9,6 +9,7 @@
 //! smoke                                             it is in the smoke set
 //! modules raid0                                     kernel modules it needs
 //! tools mdadm@mdadm                                 programs or /files, and Debian's packages
+//! objects libgpuio_softgpu.so                       gpuio's own, of the binary under test
 //! set WORD=VALUE                                    a variable of the scripts
 //! [machine NAME]                                    lines of `machine.rs`
 //! [script NAME]                                     what the machine runs, for sh
@@ -157,7 +158,10 @@ impl Scene {
                     self.wanted.tools.insert((tool.to_owned(), package.to_owned()));
                 }
             }
-            _ => bail!("{key}: keys are proves, group, limit, smoke, modules, tools, set"),
+            "objects" => {
+                self.wanted.objects.extend(value.split_whitespace().map(str::to_owned));
+            }
+            _ => bail!("{key}: keys are proves, group, limit, smoke, modules, tools, objects, set"),
         }
         Ok(())
     }

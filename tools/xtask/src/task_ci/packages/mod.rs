@@ -83,41 +83,41 @@ const PACKAGES: &[Package] = &[
         what: "mkfs.ext4",
         from: Source::Debian("e2fsprogs"),
         sign: Sign::Program(&["mkfs.ext4"]),
-        tests: "gpuio, mounts, and gpuio-transfer, mapped_file_systems: a file system on a loop \
-                device",
+        tests: "gpuio, mounts, gpuio-transfer, mapped_file_systems, and gpuio-clib, \
+                file_systems: a file system on a loop device",
     },
     Package {
         what: "mkfs.xfs",
         from: Source::Debian("xfsprogs"),
         sign: Sign::Program(&["mkfs.xfs"]),
-        tests: "gpuio-dropin, filesystem, gpuio-transfer, mapped_file_systems, and gpuio-io, \
-                path_mapped: XFS on a loop device",
+        tests: "gpuio-dropin, filesystem, gpuio-transfer, mapped_file_systems, gpuio-clib, \
+                file_systems, and gpuio-io, path_mapped: XFS on a loop device",
     },
     Package {
         what: "mkfs.btrfs",
         from: Source::Debian("btrfs-progs"),
         sign: Sign::Program(&["mkfs.btrfs"]),
-        tests: "gpuio-transfer, mapped_file_systems, and gpuio-io, path_mapped: Btrfs on a loop \
-                device",
+        tests: "gpuio-transfer, mapped_file_systems, gpuio-clib, file_systems, and gpuio-io, \
+                path_mapped: Btrfs on a loop device",
     },
     Package {
         what: "mksquashfs",
         from: Source::Debian("squashfs-tools"),
         sign: Sign::Program(&["mksquashfs"]),
-        tests: "gpuio-transfer, mapped_file_systems: squashfs",
+        tests: "gpuio-transfer, mapped_file_systems, and gpuio-clib, file_systems: squashfs",
     },
     Package {
         what: "mkfs.erofs",
         from: Source::Debian("erofs-utils"),
         sign: Sign::Program(&["mkfs.erofs"]),
-        tests: "gpuio-transfer, mapped_file_systems: EROFS",
+        tests: "gpuio-transfer, mapped_file_systems, and gpuio-clib, file_systems: EROFS",
     },
     Package {
         what: "fuse2fs",
         from: Source::Debian("fuse2fs"),
         sign: Sign::Program(&["fuse2fs"]),
-        tests: "gpuio-dropin, filesystem, gpuio-transfer, mapped_file_systems, and gpuio-io, \
-                path_mapped: a file system in user space",
+        tests: "gpuio-dropin, filesystem, gpuio-transfer, mapped_file_systems, gpuio-clib, \
+                file_systems, and gpuio-io, path_mapped: a file system in user space",
     },
     Package {
         what: "losetup",
@@ -147,7 +147,8 @@ const PACKAGES: &[Package] = &[
         what: "bindfs",
         from: Source::Debian("bindfs"),
         sign: Sign::Program(&["bindfs"]),
-        tests: "gpuio, ranks_hosts: hosts that mount one directory by themselves",
+        tests: "gpuio, ranks_hosts: hosts that mount one directory by themselves; gpuio-clib, \
+                file_systems: a file system in user space",
     },
     Package {
         what: "Python with virtual environments",
