@@ -191,7 +191,7 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
         read_until(1000);
         // The thread that writes has all signals blocked, so that it gets an error. So far away
         // that no write can pass it before it holds.
-        let end = len() + (1 << 20);
+        let end = len() + (256 << 10);
         setrlimit(Resource::Fsize, Rlimit { current: Some(end), maximum: None }).unwrap();
         read_until(end);
         for _ in 0..100 {
