@@ -4,7 +4,10 @@
 //! A target asserts more than that nothing panics: errors lie inside the input, what is printed
 //! reads back as the same, and no text that is shown holds what a terminal would obey. Time and
 //! memory of one input are bounded by libFuzzer's flags.
-#![no_main]
+//!
+//! Built without `--cfg fuzzing`, it runs the target over the files that it is given, once each.
+#![cfg_attr(fuzzing, no_main)]
+#![allow(clippy::print_stdout, reason = "a terminal tool, not shipped")]
 
 mod machine;
 mod plan;
@@ -12,10 +15,6 @@ mod results;
 mod texts;
 
 use std::path::Path;
-use std::sync::OnceLock;
-
-use libfuzzer_sys::fuzz_target;
-
 /// A reader, and folders or files of the repository whose files are its seeds. Below `MADE` are
 /// those that this program makes itself, in the directory that `GPUIO_FUZZ_MADE` names.
 struct Target {
@@ -56,10 +55,14 @@ const TARGETS: &[Target] = &[
     Target { name: "server", seeds: &["tools/fuzz/seeds/server"], run: texts::server },
 ];
 
-static CHOSEN: OnceLock<&Target> = OnceLock::new();
+#[cfg(fuzzing)]
+static CHOSEN: std::sync::OnceLock<&Target> = std::sync::OnceLock::new();
 
-fuzz_target!(
-    init: choose(),
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(
+    init: {
+        let _ = CHOSEN.set(chosen());
+    },
     |data: &[u8]| {
         if let Some(target) = CHOSEN.get() {
             (target.run)(data);
@@ -67,7 +70,16 @@ fuzz_target!(
     }
 );
 
-fn choose() {
+#[cfg(not(fuzzing))]
+fn main() -> std::io::Result<()> {
+    let target = chosen();
+    for file in std::env::args_os().skip(1) {
+        (target.run)(&std::fs::read(file)?);
+    }
+    Ok(())
+}
+
+fn chosen() -> &'static Target {
     let name = std::env::var("GPUIO_FUZZ").unwrap_or_default();
     let Some(target) = TARGETS.iter().find(|target| target.name == name) else {
         if let Some(made) = std::env::var_os("GPUIO_FUZZ_MADE") {
@@ -78,7 +90,7 @@ fn choose() {
         }
         std::process::exit(if name == "list" { 0 } else { 2 });
     };
-    let _ = CHOSEN.set(target);
+    target
 }
 
 /// Seeds that are no text: a capture and a live page, as gpuio itself writes them.
@@ -104,4 +116,39 @@ fn is_inside(text: &str, line: usize, column: usize) {
     assert!((1..=lines.len().max(1)).contains(&line), "line {line} of {}", lines.len());
     let length = lines.get(line - 1).map_or(0, |line| line.chars().count());
     assert!((1..=length + 1).contains(&column), "column {column} of {length} in line {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// Longest seed in bytes: as `cargo xtask fuzz` has it.
+    const MOST_BYTES: u64 = 1 << 16;
+
+    #[test]
+    fn targets_hold_for_their_seeds() {
+        let made = tempfile::tempdir().unwrap();
+        make(made.path()).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for target in TARGETS {
+            let at = |path: &&str| match path.strip_prefix("MADE/") {
+                Some(own) => made.path().join(own),
+                None => root.join(path),
+            };
+            let mut open: Vec<PathBuf> = target.seeds.iter().map(at).collect();
+            let mut count = 0;
+            while let Some(path) = open.pop() {
+                let found = path.metadata().unwrap();
+                if found.is_dir() {
+                    open.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+                } else if found.len() <= MOST_BYTES {
+                    (target.run)(&std::fs::read(path).unwrap());
+                    count += 1;
+                }
+            }
+            assert!(count > 0, "{}", target.name);
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use gpuio_report::compare::{Options, Side, compare, of_reading, of_record};
-use gpuio_watch::page::format::{Shown, gds_stats, json as page_json, text as page_text};
-use gpuio_watch::page::read::Owner;
-use gpuio_watch::page::{Direction, Key, LivePage, LivePageRoot};
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{FORMATS, TEXT_WIDTH, json};
 use gpuio_report::set::{Member, SET_FORMATS, Set};
+use gpuio_watch::page::format::{Shown, gds_stats, json as page_json, text as page_text};
+use gpuio_watch::page::read::Owner;
+use gpuio_watch::page::{Direction, Key, LivePage, LivePageRoot};
 
 use crate::is_shown;
 

@@ -1,7 +1,7 @@
 //! Texts that people write: job files, flags, configurations, systems on paper.
 
-use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
 use gpuio_base::document::{Cell, Columns, Document, Item, Layout};
+use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
 
 use crate::is_inside;
 
@@ -135,7 +135,7 @@ pub(crate) fn tensors(data: &[u8]) {
     use gpuio_base::safetensors::{LENGTH_BYTES, ReadError, read};
     let length = data.len() as u64;
     let read_at = |bytes: &mut [u8], at: u64| {
-        let rest = &data[usize::try_from(at).unwrap().min(data.len())..];
+        let rest = &data[usize::try_from(at).unwrap_or(usize::MAX).min(data.len())..];
         let known = rest.len().min(bytes.len());
         bytes[..known].copy_from_slice(&rest[..known]);
         Ok(known)

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 
 mod task_attack;
 mod task_ci;
+mod task_deny;
 mod task_dist;
 mod task_fuzz;
 mod task_lab;
@@ -30,6 +31,7 @@ const TASKS: &[(&str, &str, Task)] = &[
         task_attack::run,
     ),
     ("ci", "all checks, then the count of tests (--no-install: no packages)", task_ci::run),
+    ("deny", "cargo-deny, which it installs: licences and vulnerabilities", task_deny::run),
     ("dist", "what is shipped, below target/dist (--target TRIPLE, --check)", task_dist::run),
     ("fuzz", "readers of foreign bytes (--time 60s, --only NAME, --build)", task_fuzz::run),
     (

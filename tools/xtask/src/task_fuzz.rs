@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: every reader of foreign bytes under libFuzzer, guided by coverage.
 //!
-//! `tools/fuzz/` is a package of its own with one program; this builds it with the coverage passes
-//! of the compiler (which stable has) and no sanitizer, and runs its targets one after the other.
+//! `tools/fuzz/` is one program; this builds it with the coverage passes of the compiler (which
+//! stable has) and no sanitizer, and runs its targets one after the other.
 //! Their corpus stays in `target/fuzz/corpus`, and inputs that break them in `target/fuzz/finds`.
 
 use std::path::{Path, PathBuf};
@@ -110,14 +110,11 @@ fn build(root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
     let host = Command::new("rustc").args(["--print", "host-tuple"]).output()?;
     let host = String::from_utf8(host.stdout)?.trim().to_owned();
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--release", "--target", &host]);
+    command.args(["build", "-p", "gpuio-fuzz", "--profile", "fuzz", "--target", &host]);
     // With a target named, build scripts and macros are built without the flags.
-    command
-        .current_dir(root.join("tools/fuzz"))
-        .env("RUSTFLAGS", FLAGS)
-        .env("CARGO_TARGET_DIR", target);
+    command.current_dir(root).env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", target);
     ensure!(command.status()?.success(), "the targets do not build");
-    Ok(target.join(host).join("release").join("gpuio-fuzz"))
+    Ok(target.join(host).join("fuzz").join("gpuio-fuzz"))
 }
 
 /// The targets with the paths of their seeds, as the program lists them; it makes its own seeds.

@@ -23,7 +23,9 @@ fn due(record: &Value) -> u64 {
     let rate = job["read"]["iops"].as_f64().unwrap();
     assert!((rate * last as f64 / 1e9 - ios as f64).abs() < 0.01, "{rate} a second, {ios}");
     let never = n(&job["never_started"]["ios"]);
-    assert!(never > 0 || !warnings(record).contains(&"rate_not_reached"), "{job}");
+    // Ends that come late on a busy machine are the other reason.
+    let is_late = last > n(&record["plan"]["jobs"][0]["stop"]["runtime_ns"]);
+    assert!(never > 0 || is_late || !warnings(record).contains(&"rate_not_reached"), "{job}");
     ios + never
 }
 

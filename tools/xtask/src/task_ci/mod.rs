@@ -5,23 +5,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{task_lab, task_model, task_site, task_tidy};
+use crate::{task_deny, task_lab, task_site, task_tidy};
 
 pub(crate) mod packages;
 mod programs;
 #[cfg(test)]
 mod tests;
-
-/// The release that `deny.toml` is written for.
-const DENY_VERSION: &str = "0.20.2";
-/// Seconds for fetching the advisory database. It takes a few where the network works; a
-/// firewall that drops packets would otherwise hold the whole run for minutes.
-const ADVISORY_SECONDS: &str = "60";
 
 /// The task. `--no-install` leaves the machine as it is.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
@@ -65,9 +59,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step("lints", || cargo(root, &lints))?;
-    step("fuzz targets", || fuzz_targets(root))?;
     step("tidy", || task_tidy::run(root, &[]))?;
-    step("lock-free parts", || task_model::run(root, &[]))?;
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;
     // The program is the one that the tests have built.
@@ -75,8 +67,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     step_with_outcome("laboratory", || task_lab::smoke(root, &program, install))?;
     step("documentation", || document(root))?;
     step("links of the site", || task_site::check(root, &program))?;
-    step("licences, bans and sources", || deny(root))?;
-    step_with_outcome("advisories", || advisories(root))
+    step_with_outcome("advisories", || task_deny::advisories_if_installed(root))
 }
 
 /// Runs one step between its name and its time. It is ok or it fails.
@@ -119,27 +110,16 @@ pub(crate) fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(cargo_path());
     command.current_dir(root).args(arguments);
     succeed(&mut command)
 }
 
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
-}
-
-/// The package of the fuzzer is no member of the workspace, and is not built by its tests. It is
-/// checked without libFuzzer, which would need a C++ compiler: nothing is linked.
-fn fuzz_targets(root: &Path) -> anyhow::Result<()> {
-    let mut command = Command::new(cargo_path());
-    command
-        .current_dir(root.join("tools/fuzz"))
-        .args(["clippy", "--locked", "--", "-D", "warnings"]);
-    command.env("CARGO_TARGET_DIR", target(root)).env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
-    succeed(&mut command)
 }
 
 fn document(root: &Path) -> anyhow::Result<()> {
@@ -253,82 +233,4 @@ pub(crate) fn rounds(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     }
     ensure!(wrong == 0, "{wrong} tests failed in {count} rounds");
     Ok(())
-}
-
-fn deny(root: &Path) -> anyhow::Result<()> {
-    let mut version = Command::new(cargo_path());
-    version.args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !version.status().is_ok_and(|status| status.success()) {
-        install_deny(root)?;
-    }
-    cargo(root, &["deny", "check", "licenses", "bans", "sources"])
-}
-
-/// Its own release profile optimises across all crates, which takes three times as long as this
-/// and saves less than a second a run.
-fn install_deny(root: &Path) -> anyhow::Result<()> {
-    println!("cargo-deny is not installed: building {DENY_VERSION}, about a minute on two cores");
-    let mut command = Command::new(cargo_path());
-    command.current_dir(root).args([
-        "install",
-        "cargo-deny",
-        "--locked",
-        "--version",
-        DENY_VERSION,
-    ]);
-    for (setting, value) in
-        [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16"), ("DEBUG", "0")]
-    {
-        command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
-    }
-    succeed(&mut command)
-}
-
-/// Whether known vulnerabilities are in the tree. The list is fetched, and a machine that cannot
-/// reach it must still be able to run every other check: it prints that and continues.
-fn advisories(root: &Path) -> anyhow::Result<&'static str> {
-    let mut command = Command::new("timeout");
-    command.current_dir(root).arg(ADVISORY_SECONDS).arg(cargo_path());
-    command.args(["deny", "--color", "never", "check", "advisories"]);
-    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    match verdict(output.status.code(), &text) {
-        Verdict::Clean => {
-            print!("{text}");
-            Ok("ok")
-        }
-        Verdict::NotChecked(why) => {
-            println!("advisories: not checked ({why})");
-            Ok("not checked")
-        }
-        Verdict::Wrong => bail!("{command:?} ended with {}\n{text}", output.status),
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Clean,
-    NotChecked(String),
-    Wrong,
-}
-
-/// Reads how cargo-deny (or `timeout`, which exits 124) ended. It exits 1 both for a
-/// vulnerability and for a list it could not fetch; only its messages distinguish them.
-fn verdict(code: Option<i32>, text: &str) -> Verdict {
-    if code == Some(0) {
-        return Verdict::Clean;
-    }
-    if text.contains("advisories FAILED") {
-        return Verdict::Wrong;
-    }
-    if code == Some(124) {
-        return Verdict::NotChecked(format!("no answer in {ADVISORY_SECONDS} s"));
-    }
-    let fetch = "failed to fetch advisory database";
-    let Some((_, rest)) = text.split_once(fetch) else {
-        return Verdict::Wrong;
-    };
-    // The last line that is not empty is git's own reason.
-    let reason = rest.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason");
-    Verdict::NotChecked(format!("{fetch}: {reason}"))
 }

@@ -12,8 +12,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
-use self::request::{ReleaseOptions, Request, TARGETS, changes, git, head};
-use crate::{task_ci, task_dist, task_site};
+pub(crate) use self::request::TARGETS;
+use self::request::{ReleaseOptions, Request, changes, git, head};
+use crate::{task_ci, task_deny, task_dist, task_site};
 
 mod edit;
 mod request;
@@ -36,8 +37,11 @@ const STEPS: [Step; 7] = [
     Step { name: "version", says: says_version, does: set_version },
     Step {
         name: "checks",
-        says: |_| vec!["cargo xtask ci".to_owned()],
-        does: |request| task_ci::run(&request.root, &[]),
+        says: |_| vec!["cargo xtask ci".to_owned(), "cargo xtask deny".to_owned()],
+        does: |request| {
+            task_ci::run(&request.root, &[])?;
+            task_deny::run(&request.root, &[])
+        },
     },
     Step {
         name: "packages",

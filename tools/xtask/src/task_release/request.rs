@@ -9,7 +9,7 @@ use super::edit::{self, Edit};
 use super::version::Version;
 
 /// The machines that packages are made for.
-pub(super) const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+pub(crate) const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 const USAGE: &str = "release takes VERSION, --dry-run and --key KEY";

@@ -1,9 +1,5 @@
 //! A crate may use only the crates that ARCHITECTURE.md lists before it.
 
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use super::Finding;
@@ -19,10 +15,6 @@ pub(super) struct Package {
     pub(super) manifest: String,
     pub(super) name: String,
     pub(super) uses: Vec<String>,
-    /// The package's name in lock files.
-    pub(super) full_name: String,
-    /// The names of all packages that it is built with.
-    pub(super) needs: Vec<String>,
 }
 
 pub(super) fn check(rules: &Rules, packages: &[Package]) -> Vec<Finding> {
@@ -50,17 +42,6 @@ fn check_one(rules: &Rules, package: &Package) -> Vec<Finding> {
         .collect()
 }
 
-/// Our crates under `crates/`, as `cargo metadata` reports them.
-pub(super) fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).args(["metadata", "--no-deps", "--format-version", "1"]);
-    let output = cargo.output().context("cannot run `cargo metadata`")?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`cargo metadata` failed: {complaint}");
-    let metadata = serde_json::from_slice(&output.stdout).context("`cargo metadata`'s output")?;
-    Ok(read(&metadata, &root.display().to_string()))
-}
-
 /// The packages in `cargo metadata`'s output. `gpuio` is the package in `crates/cli`.
 pub(super) fn read(metadata: &Value, root: &str) -> Vec<Package> {
     let all = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -71,14 +52,11 @@ pub(super) fn read(metadata: &Value, root: &str) -> Vec<Package> {
         let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
         let built_with = dependencies.iter().filter(|one| one["kind"] != "dev");
         let needs = built_with.filter_map(|one| one["name"].as_str());
-        let needs: Vec<String> = needs.map(str::to_owned).collect();
-        let names = needs.iter().filter_map(|one| one.strip_prefix(PREFIX));
+        let names = needs.filter_map(|name| name.strip_prefix(PREFIX));
         Some(Package {
             manifest: manifest.to_owned(),
             name: name.to_owned(),
             uses: names.map(str::to_owned).collect(),
-            full_name: package["name"].as_str()?.to_owned(),
-            needs,
         })
     });
     ours.collect()

@@ -9,14 +9,15 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
 
 mod architecture;
 mod arrows;
 mod calls;
 mod circles;
 mod commands;
+mod dependencies;
 mod examples;
-mod locks;
 mod modules;
 mod prose;
 mod rust;
@@ -55,8 +56,10 @@ impl Finding {
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     ensure!(arguments.is_empty(), "tidy takes no arguments, not {arguments:?}");
     let files = read_all(root)?;
-    let packages = arrows::packages(root)?;
-    let findings = check(&files, &packages, &|path| root.join(path).exists())?;
+    let metadata = metadata(root)?;
+    let packages = arrows::read(&metadata, &root.display().to_string());
+    let mut findings = check(&files, &packages, &|path| root.join(path).exists())?;
+    findings.extend(dependencies::check(&metadata, &files));
     for Finding { path, line, rule, what } in &findings {
         println!("{path}:{line}: {rule}: {what}");
     }
@@ -66,6 +69,19 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
         count => bail!("{count} findings"),
     }
     Ok(())
+}
+
+/// The output of `cargo metadata` for the machines that gpuio is built for.
+fn metadata(root: &Path) -> anyhow::Result<Value> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root).args(["metadata", "--locked", "--format-version", "1"]);
+    for target in crate::task_release::TARGETS {
+        cargo.args(["--filter-platform", target]);
+    }
+    let output = cargo.output().context("cannot run `cargo metadata`")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`cargo metadata` failed: {complaint}");
+    serde_json::from_slice(&output.stdout).context("`cargo metadata`'s output")
 }
 
 /// Every finding, by path and line. `exists` takes paths from the repository root.
@@ -78,7 +94,6 @@ fn check(
     let architecture = architecture.context("ARCHITECTURE.md is missing: it holds the rules")?;
     let rules = architecture::Rules::read(&architecture.text)?;
     let mut findings = arrows::check(&rules, packages);
-    findings.extend(locks::check(files, packages));
     findings.extend(examples::check(files));
     findings.extend(commands::check(files));
     findings.extend(circles::check(files));

@@ -49,13 +49,13 @@ pub const ROWS: &[Row] = &[
     holds("a read of three chunks, by a thread that polls the semaphores", polled),
     holds("a read of three chunks, by host calls of the stream", called),
     holds("a read of three chunks, of which one is mapped", mapped),
-    holds("two workers share a chunk", shared),
-    holds("a write's bytes are read after the stream has reached them", written),
+    holds("two workers share a chunk", shared).slow(),
+    holds("a write's bytes are read after the stream has reached them", written).slow(),
     holds("an abandoned transfer touches nothing afterwards", abandoned),
     holds("a buffer comes back when the stream no longer needs it", given_back),
     holds("a sleeping poller learns of a transfer", notified),
-    holds("a worker serves one transfer after the other", served),
-    holds("two workers serve two transfers", both_served),
+    holds("a worker serves one transfer after the other", served).slow(),
+    holds("two workers serve two transfers", both_served).slow(),
 ];
 
 /// The first semaphore value: it wraps around in the middle of a transfer.

@@ -29,7 +29,8 @@ pub const ROWS: &[Row] = &[
     // may still be those of the cancelled command, which had the same number.
     breaks("and would not be with word 0 read last", "words of two commands", replaced_reversed),
     holds("a command that came as the block exited is cancelled", left),
-    holds("two launches hand a slot over, and each command is executed once or not", next_launch),
+    holds("two launches hand a slot over, and each command is executed once or not", next_launch)
+        .slow(),
     holds("a command that could not be cancelled is executed", kept),
 ];
 

@@ -16,7 +16,7 @@ mod source;
 pub const ROWS: &[Row] = &[
     holds("a sleeping thread does announced work", one),
     holds("so does a thread that spins first", one_frequent),
-    holds("two pieces of work for two sleeping threads", two),
+    holds("two pieces of work for two sleeping threads", two).slow(),
     holds("a woken thread wakes the other", chain),
     holds("no more threads are started than the limit", started),
 ];

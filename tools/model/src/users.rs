@@ -14,7 +14,7 @@ mod source;
 
 pub const ROWS: &[Row] = &[
     holds("what users read is not taken out before they leave", taken_out),
-    holds("of two users each keeps the extent", two_users),
+    holds("of two users each keeps the extent", two_users).slow(),
     holds("a user of an extent that was used again sees what it holds now", used_again),
 ];
 

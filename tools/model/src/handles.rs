@@ -16,7 +16,7 @@ mod source;
 
 pub const ROWS: &[Row] = &[
     holds("an entry that is held is not taken out", held),
-    holds("two users and a closer", two_users),
+    holds("two users and a closer", two_users).slow(),
     holds("a handle given back leads to nothing, also in a slot used again", again),
     holds("one of two closers closes", closers),
     holds("a handle that came to a thread in no order leads to the whole entry or to none", early),

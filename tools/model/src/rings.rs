@@ -33,7 +33,7 @@ pub const ROWS: &[Row] = &[
     holds("each thread gets its own I/O's result, and sees the bytes", || {
         own_results(FIRST, Fault::None);
     }),
-    holds("so it does where the counters wrap", || own_results(WRAPS, Fault::None)),
+    holds("so it does where the counters wrap", || own_results(WRAPS, Fault::None)).slow(),
     breaks("a result that is stored without the fence shows no bytes", "ausality", || {
         own_results(FIRST, Fault::NoFence);
     }),

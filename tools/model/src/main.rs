@@ -11,6 +11,8 @@
 //! the memory model of C11 lets a load see. A lost wake-up is a deadlock, which loom finds too.
 //!
 //! It is a program and no test of cargo's, whose `cfg(test)` the sources' own tests would hear.
+//! `--smoke` leaves out the rows that take longer than three seconds, for the tests of all crates.
+#![cfg(not(test))]
 
 use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
@@ -45,9 +47,9 @@ pub mod thread {
     pub use crate::sync::futex;
 }
 
+mod call;
 mod gpu;
 mod handles;
-mod call;
 mod litmus;
 mod mailbox;
 mod permits;
@@ -129,15 +131,24 @@ pub mod transferred {
 pub struct Row {
     name: &'static str,
     breaks: Option<&'static str>,
+    /// It takes longer than three seconds.
+    is_slow: bool,
     run: fn(),
 }
 
+impl Row {
+    const fn slow(mut self) -> Row {
+        self.is_slow = true;
+        self
+    }
+}
+
 const fn holds(name: &'static str, run: fn()) -> Row {
-    Row { name, breaks: None, run }
+    Row { name, breaks: None, is_slow: false, run }
 }
 
 const fn breaks(name: &'static str, words: &'static str, run: fn()) -> Row {
-    Row { name, breaks: Some(words), run }
+    Row { name, breaks: Some(words), is_slow: false, run }
 }
 
 /// Runs it in every order in which a thread is interrupted three times at most, where it could go
@@ -173,12 +184,15 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 fn main() -> ExitCode {
     let argument = std::env::args().nth(1);
     let wanted = argument.as_deref().unwrap_or("");
+    let is_smoke = wanted == "--smoke";
+    let wanted = if is_smoke { "" } else { wanted };
     if let Some(name) = wanted.strip_prefix("--row=") {
         let all = MODULES.iter().flat_map(|(_, rows)| rows.iter());
         all.filter(|row| row.name == name).for_each(|row| (row.run)());
         return ExitCode::SUCCESS;
     }
     let rows = MODULES.iter().flat_map(|(module, rows)| rows.iter().map(move |row| (module, row)));
+    let rows = rows.filter(|(_, row)| !(is_smoke && row.is_slow));
     let rows: Vec<_> =
         rows.filter(|(module, row)| format!("{module}: {}", row.name).contains(wanted)).collect();
     let (waiting, counts) = (Mutex::new(rows.iter()), Mutex::new((0, 0)));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use loom::thread;
 
 use self::source::{Work, WorkOwner, WorkerPool};
+use crate::call::{Call, DeferredCompletion, Executors};
 use crate::device::Devices;
-use crate::call::{DeferredCompletion, Executors, Call};
 use crate::settings::Settings;
 use crate::{Row, holds, interrupted};
 
@@ -18,13 +18,13 @@ mod source;
 
 pub const ROWS: &[Row] = &[
     holds("two callers take turns with one permit", two_callers),
-    holds("three callers take turns with one permit", three_callers),
-    holds("a worker helps a caller", helped),
+    holds("three callers take turns with one permit", three_callers).slow(),
+    holds("a worker helps a caller", helped).slow(),
     holds("a caller leaves its call to a worker and sleeps", left_to_worker),
-    holds("two callers leave their calls to one worker", both_left_to_worker),
+    holds("two callers leave their calls to one worker", both_left_to_worker).slow(),
     holds("a batch gets the only permit of a caller", batch),
-    holds("a call that is left to a worker gets the only permit of a caller", passed_on),
-    holds("a call comes while permits are released without a look at the queue", unseen),
+    holds("a call that is left to a worker gets the only permit of a caller", passed_on).slow(),
+    holds("a call comes while permits are released without a look at the queue", unseen).slow(),
 ];
 
 static DEVICES: Devices = Devices;
