@@ -1,5 +1,6 @@
 //! Jobs out of job files, presets and flags.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use gpuio_guard::objects::environment;
@@ -47,8 +48,17 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
 /// process.
 pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
     let name = path.display().to_string();
-    let text = input::read(path, input::MOST_WRITTEN)
-        .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
+    let text = input::read(path, input::MOST_WRITTEN).map_err(|error| {
+        // As with other tools, where the storage itself stands in its place.
+        let instead = match path.metadata() {
+            Ok(is) if is.is_dir() => format!("; for a load on it, give --directory {name}"),
+            Ok(is) if is.file_type().is_block_device() => {
+                format!("; for a load on it, give --filename {name} --rw randread")
+            }
+            _ => String::new(),
+        };
+        Failure::Usage(format!("{name}: the job file can't be read: {error}{instead}"))
+    })?;
     let env = |name: &str| match MACHINE_WORDS.contains(&name) {
         true => number_of_machine(name),
         false => environment::text(name),

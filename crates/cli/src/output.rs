@@ -107,7 +107,13 @@ impl Sink {
         if let Some(row) = self.stdout {
             put(&(row.render)(record, width, show))?;
         }
-        let Some((path, row)) = saved.transpose()? else { return Ok(None) };
+        let Some((path, row)) = saved.transpose()? else {
+            // Other formats are for programs, which read what is there to its end.
+            if self.stdout.is_some_and(|row| ["summary", "text"].contains(&row.name)) {
+                put("\nNot saved; -o FILE saves it.\n")?;
+            }
+            return Ok(None);
+        };
         if self.stdout.is_some() {
             put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
         }

@@ -66,7 +66,7 @@ fn written_in(seconds: f64, directory: &Path) -> Option<u64> {
 }
 
 /// The commands that go on from here.
-pub(crate) fn next(record: &Record, saved: Option<&Path>) -> String {
+pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> String {
     let mut lines: Vec<(String, &str)> = Vec::new();
     if let Some(path) = saved {
         let show = format!("gpuio show {}", path.display());
@@ -90,10 +90,15 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>) -> String {
         lines.push(("gpuio bench --gpu software".to_owned(), "the GPU paths without a GPU"));
     }
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    let whole = lines.iter().map(|(_, what)| width + what.chars().count() + 6).max();
+    let beside = whole.is_some_and(|whole| whole <= usize::from(columns));
     let mut out = String::from("Next:\n");
     for (line, what) in lines {
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "  {line:width$}  # {what}");
+        let _ = match beside {
+            true => writeln!(out, "  {line:width$}  # {what}"),
+            false => writeln!(out, "  # {what}\n  {line}"),
+        };
     }
     out
 }

@@ -12,5 +12,5 @@ pub(crate) fn width() -> u16 {
     }
     let given = environment::text("COLUMNS").and_then(|columns| columns.parse().ok());
     let own = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
-    given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(80))
+    given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(60))
 }

@@ -34,7 +34,10 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
+        // A line that wraps could not be drawn over: a narrow terminal has a short bar, and what
+        // does not fit is cut.
+        let cells = if crate::terminal::width() < 100 { 6 } else { 24 };
+        if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{cells}}} {{wide_msg}}")) {
             bar.set_style(style);
         }
         Progress {

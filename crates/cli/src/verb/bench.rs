@@ -149,7 +149,9 @@ fn report_crashed_runs(out: &Out, progress: &Progress) {
 fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
     let saved = deliver(&bench.out, sink, record)?;
     match bench.is_quick() && bench.out.format.is_none() && !bench.out.quiet {
-        true => output::put(&format!("\n{}", quick::next(record, saved.as_deref()))),
+        true => {
+            output::put(&format!("\n{}", quick::next(record, saved.as_deref(), terminal::width())))
+        }
         false => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Item, Layout, List, Section};
+use gpuio_job::spec::nearest;
 use gpuio_machine::check::{RULES, text};
 use gpuio_record::{WarningAbout, warning_kinds};
 
@@ -29,17 +30,30 @@ fn about(name: &str) -> Result<Document, Failure> {
     }
     let kind = warning_kinds().into_iter().find(|kind| plain(&kind.id) == wanted);
     kind.map(|kind| warning(&kind)).ok_or_else(|| {
-        Failure::Usage(format!(
-            "{name}: no warning and no rule of check has this name; gpuio explain lists them"
-        ))
+        let none = format!("{name}: no warning and no rule of check has this name");
+        Failure::Usage(match similar(&wanted) {
+            Some(known) => format!("{none}; did you mean {known}?"),
+            None => format!("{none}; gpuio explain lists them"),
+        })
     })
+}
+
+/// The name that was probably meant, as `explain` lists it.
+fn similar(wanted: &str) -> Option<String> {
+    let kinds = warning_kinds();
+    let names = RULES.iter().map(|rule| rule.name).chain(kinds.iter().map(|kind| kind.id.as_str()));
+    let names: Vec<(String, &str)> = names.map(|name| (name.replace('_', "-"), name)).collect();
+    let near = nearest(wanted, names.iter().map(|(plain, _)| plain.as_str()))?;
+    names.iter().find(|(plain, _)| plain == near).map(|(_, name)| (*name).to_owned())
 }
 
 fn warning(kind: &WarningAbout) -> Document {
     let mut section = Section::default();
     section.item(Layout::labels(0), Item::new(kind.id.as_str(), kind.meaning.as_str()));
-    let labels = Layout { indent: 2, ..Layout::labels(12) };
+    let labels = Layout { indent: 2, ..Layout::labels(13) };
+    section.item(labels, Item::new("severity", kind.severity.meaning()));
     section.item(labels, Item::new("for example", kind.example.as_str()));
+    section.item(labels, Item::new("ignore it if", kind.ignore_if));
     let fields = kind.fields.iter().map(|(field, meaning)| format!("{field}: {meaning}"));
     section.list(List::behind("in records", labels, fields));
     let mut page = Document::new(kind.id.as_str());

@@ -31,6 +31,22 @@ pub enum Severity {
     Note,
 }
 
+impl Severity {
+    /// A sentence for readers of the figures.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Severity::Invalid => "The figures are not those that were to be measured.",
+            Severity::NotAsRequested => {
+                "The figures are right, but not for the load or the storage that was requested."
+            }
+            Severity::Mixed => "The figures are right, and something else has a part in them.",
+            Severity::Explained => "The figures are right; this explains them.",
+            Severity::Note => "The figures are right; a setting had no effect.",
+        }
+    }
+}
+
 /// One kind of warning, for the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarningAbout {
@@ -38,6 +54,10 @@ pub struct WarningAbout {
     pub id: String,
     /// The observation.
     pub meaning: String,
+    /// Its meaning for the figures.
+    pub severity: Severity,
+    /// When it may be ignored.
+    pub ignore_if: &'static str,
     /// Its fields in records, and what each means.
     pub fields: Vec<(String, String)>,
     /// Its text in a run: what happened, what it means for the result, what to do.
@@ -46,7 +66,7 @@ pub struct WarningAbout {
 
 /// Makes the enum, the texts, the severities and the examples of its rows.
 macro_rules! warnings {
-    ($($(#[$about:meta])* $name:ident: $severity:ident $({
+    ($($(#[$about:meta])* $name:ident: $severity:ident, ignore: $ignore:literal $({
         $($(#[$meaning:meta])* $field:ident: $type:ty = $example:expr,)*
     })? => $text:expr,)*) => {
         /// Kinds of warning, with the figures behind them.
@@ -62,6 +82,14 @@ macro_rules! warnings {
             pub fn severity(&self) -> Severity {
                 match self {
                     $(WarningKind::$name { .. } => Severity::$severity,)*
+                }
+            }
+
+            /// When it may be ignored.
+            #[must_use]
+            pub fn ignore_if(&self) -> &'static str {
+                match self {
+                    $(WarningKind::$name { .. } => $ignore,)*
                 }
             }
 
@@ -107,6 +135,8 @@ pub fn warning_kinds() -> Vec<WarningAbout> {
         WarningAbout {
             id: example.id(),
             meaning: words(&kind["description"]),
+            severity: example.severity(),
+            ignore_if: example.ignore_if(),
             fields: fields.map(|(name, of)| (name.clone(), words(&of["description"]))).collect(),
             example: example.to_string(),
         }

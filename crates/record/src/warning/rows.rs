@@ -1,8 +1,8 @@
 //! The table of warnings: a row holds all that is known of a kind of warning.
 //!
 //! A row has what was observed (its line in the reference), the name (in records in snake case),
-//! how serious it is, its fields with their meaning and a value that a run could have, and the
-//! text: two to four short sentences on one line, with the figures behind the warning, what they
+//! how serious it is, when it may be ignored, its fields with their meaning and a value that a run
+//! could have, and the text: two to four short sentences on one line, with the figures behind the warning, what they
 //! mean for the result, and a flag or command to try. The text is for people and may change at any
 //! time; programs read the fields.
 
@@ -21,7 +21,9 @@ const SHORT_NS: u64 = 1_000_000_000;
 
 warnings! {
     /// Reads came from the page cache, not from storage.
-    PageCacheServedReads: NotAsRequested {
+    PageCacheServedReads: NotAsRequested, ignore:
+        "The program that you imitate reads through the page cache too, and its data fits into \
+         memory as here." {
         /// Bytes that the job read.
         bytes: u64 = 10 << 30,
         /// Bytes that storage delivered to the process during the run.
@@ -34,7 +36,8 @@ warnings! {
         size(*bytes),
     ),
     /// The GPU read pages of the page cache that were pinned before: no rate of storage.
-    MappedMemory: Explained {
+    MappedMemory: Explained, ignore:
+        "You measure how fast files that are already in memory reach the GPU." {
         /// Bytes that the job read.
         bytes: u64 = 11 << 30,
         /// Time to map and register the files, in which storage delivered what the page cache did
@@ -49,7 +52,8 @@ warnings! {
         time(*set_up_ns),
     ),
     /// Samples came from the job's own tier in host memory, and not from storage.
-    TierServedReads: Explained {
+    TierServedReads: Explained, ignore:
+        "You look at batches or samples per second, and the tier is part of what you measure." {
         /// Bytes that came from the tier.
         from_memory: u64 = 3 << 30,
         /// Bytes that the job read from files.
@@ -63,7 +67,9 @@ warnings! {
         size(*from_storage),
     ),
     /// O_DIRECT was requested, but data came from a cache.
-    DirectButCached: NotAsRequested {
+    DirectButCached: NotAsRequested, ignore:
+        "The file system is FUSE or on a network, and the server's or the client's own counters \
+         show that the bytes were moved." {
         /// Bytes that the job read.
         bytes: u64 = 10 << 30,
         /// Bytes that storage delivered to the process during the run.
@@ -78,7 +84,8 @@ warnings! {
         size(*bytes),
     ),
     /// Some bytes of the job's files are in holes or extents that were never written.
-    Holes: NotAsRequested {
+    Holes: NotAsRequested, ignore:
+        "You measure sparse files on purpose, or the cost of first writes." {
         /// Bytes in holes.
         hole_bytes: u64 = 12 << 20,
         /// Bytes in extents that were allocated and never written.
@@ -89,7 +96,8 @@ warnings! {
         reads: bool = true,
     } => of_holes((*hole_bytes, *unwritten_bytes, *range_bytes), *reads),
     /// The file system does not support O_DIRECT.
-    DirectRefused: NotAsRequested {
+    DirectRefused: NotAsRequested, ignore:
+        "You measure this file system for programs that use the page cache." {
         /// File system type.
         filesystem: String = "tmpfs".to_owned(),
     } => format!(
@@ -98,7 +106,8 @@ warnings! {
          xfs), or keep --buffered and use a data set well above memory."
     ),
     /// A depth above 1 on an engine and path that do one I/O at a time.
-    DepthOnSynchronousEngine: Explained {
+    DepthOnSynchronousEngine: Explained, ignore:
+        "You measure one I/O at a time per thread, and read the depth as 1." {
         /// Requested depth.
         depth: u32 = 32,
         /// The engine.
@@ -109,7 +118,8 @@ warnings! {
          Use --engine io_uring --direct, or more --threads."
     ),
     /// An asynchronous engine on buffered files.
-    AsyncEngineOnBufferedFile: Explained {
+    AsyncEngineOnBufferedFile: Explained, ignore:
+        "You compare programs that do the same, and claim no queue depth." {
         /// The engine.
         engine: String = "libaio".to_owned(),
     } => format!(
@@ -118,7 +128,8 @@ warnings! {
          Add --direct, or compare with --engine psync and more --threads."
     ),
     /// The block layer split or merged I/Os.
-    SplitByBlockLayer: Explained {
+    SplitByBlockLayer: Explained, ignore:
+        "You report the I/Os of the program and not the requests of the device." {
         /// Mean size of the job's I/Os.
         mean_io_bytes: u64 = 1 << 20,
         /// Mean size of the device's requests.
@@ -138,7 +149,8 @@ warnings! {
         )
     },
     /// Buffered writes without sync: mostly memory speed.
-    BufferedWrites: Mixed {
+    BufferedWrites: Mixed, ignore:
+        "You measure how fast a program gets rid of its data, and it never waits for storage." {
         /// Bytes written by the job.
         bytes: u64 = 4 << 30,
         /// Bytes that the device received during the run from all programs, where known: an upper
@@ -146,12 +158,15 @@ warnings! {
         to_storage: Option<u64> = Some(1 << 30),
     } => of_buffered_writes(*bytes, *to_storage),
     /// Synchronous writes: each waits for stable storage.
-    SyncWrites: Explained => "Each write waited until its data was on stable storage \
+    SyncWrites: Explained, ignore:
+        "The load stands for a log, a database or anything else that waits for each write." => "Each write waited until its data was on stable storage \
         (O_DSYNC). Latency includes a cache flush or a forced write per I/O. This is right \
         for logs and databases; to measure the data path alone, use --direct without \
         --sync.",
     /// O_DIRECT writes may still sit in the device's volatile cache.
-    DirectWritesInDeviceCache: Mixed {
+    DirectWritesInDeviceCache: Mixed, ignore:
+        "The device has capacitors that keep its cache through a power failure (most drives for \
+         servers), or the program accepts the loss." {
         /// The device.
         device: String = "nvme0n1".to_owned(),
         /// Whether the kernel reports such a cache; `false` if it does not report it either way. If
@@ -160,7 +175,8 @@ warnings! {
         known: bool = false,
     } => of_device_cache(device, *known),
     /// The run was too short for its percentiles or rate.
-    RunTooShort: Mixed {
+    RunTooShort: Mixed, ignore:
+        "You only try whether the command works." {
         /// Time measured.
         elapsed_ns: u64 = 120_000_000,
         /// I/Os measured.
@@ -179,7 +195,8 @@ warnings! {
         },
     ),
     /// Data set smaller than memory on a buffered run.
-    DataSetFitsMemory: Mixed {
+    DataSetFitsMemory: Mixed, ignore:
+        "The real data set fits into memory as well." {
         /// Bytes of the data set.
         data_bytes: u64 = 8 << 30,
         /// Usable memory.
@@ -192,7 +209,8 @@ warnings! {
         size(*memory_bytes),
     ),
     /// The requested engine was replaced by another.
-    EngineSteppedDown: NotAsRequested {
+    EngineSteppedDown: NotAsRequested, ignore:
+        "The engine that ran is the one that your programs will have on this machine." {
         /// Requested engine.
         #[serde(alias = "asked")]
         requested: String = "io_uring".to_owned(),
@@ -213,7 +231,8 @@ warnings! {
         )
     },
     /// The process was stopped while the clock ran, or the machine slept.
-    Stopped: Mixed {
+    Stopped: Mixed, ignore:
+        "The stop was short beside the run, and repeated runs agree." {
         /// Time in which the process was stopped, which no figure includes, nanoseconds.
         stopped_ns: u64 = 6_000_000_000,
         /// Time in which the machine was suspended, which no figure includes, nanoseconds.
@@ -234,7 +253,8 @@ warnings! {
         count(*left_out_ios),
     ),
     /// The requested rate was not reached.
-    RateNotReached: NotAsRequested {
+    RateNotReached: NotAsRequested, ignore:
+        "You search the rate at which the storage falls behind." {
         /// Share of the requested rate that was reached, 0 to 1.
         reached: f64 = 0.731,
     } => format!(
@@ -244,7 +264,8 @@ warnings! {
         reached * 100.0,
     ),
     /// I/Os were due before the end and never started.
-    NeverStarted: NotAsRequested {
+    NeverStarted: NotAsRequested, ignore:
+        "Their share is far below that of the highest percentile that you read." {
         /// How many.
         ios: u64 = 1_200,
         /// How many were started and completed.
@@ -265,7 +286,8 @@ warnings! {
         time((*longest_wait_ns).max(max_ns.unwrap_or(0))),
     ),
     /// The job ended before it was steady by the requested criterion.
-    NotSteady: NotAsRequested {
+    NotSteady: NotAsRequested, ignore:
+        "You look at the course of the run (its series) and not at one rate." {
         /// The requested criterion.
         #[serde(alias = "asked")]
         requested: String = "iops:2%".to_owned(),
@@ -286,7 +308,8 @@ warnings! {
         )
     },
     /// Workers finished at very different times.
-    UnevenFinish: Mixed {
+    UnevenFinish: Mixed, ignore:
+        "The threads have unequal work on purpose, and you compare times to the end." {
         /// First worker done.
         first_done_ns: u64 = 4_000_000_000,
         /// Last worker done.
@@ -306,12 +329,14 @@ warnings! {
         },
     ),
     /// The GPUs are gpuio's software GPU.
-    SoftwareGpu: Invalid => "This run used gpuio's software GPU (host memory and CPU \
+    SoftwareGpu: Invalid, ignore:
+        "You test a setup, a script or the data, and compare no speed." => "This run used gpuio's software GPU (host memory and CPU \
         threads), so it shows that the path works, not how fast hardware is. Never compare \
         these numbers with those of a real GPU. On a machine with a GPU, repeat with --gpu \
         0.",
     /// Faults were injected.
-    FaultsInjected: Invalid {
+    FaultsInjected: Invalid, ignore:
+        "You test how programs or reports take faults." {
         /// As given; `rate`, `iops` and `stall` are of each thread.
         inject: String = "eio:offset=1M".to_owned(),
     } => format!(
@@ -319,7 +344,8 @@ warnings! {
          result come from gpuio, not from the storage. Omit --inject to measure."
     ),
     /// Data was generated or checked between I/Os: the run time includes it.
-    WorkBetweenIos: Mixed {
+    WorkBetweenIos: Mixed, ignore:
+        "The share is smaller than the difference that you look for, or you only read latencies." {
         /// Time, summed over workers.
         between_ns: u64 = 3_000_000_000,
         /// Share of the workers' time, 0 to 1.
@@ -333,7 +359,8 @@ warnings! {
         share * 100.0,
     ),
     /// More threads than allowed CPUs.
-    MoreThreadsThanCpus: Explained {
+    MoreThreadsThanCpus: Explained, ignore:
+        "The CPUs were mostly idle (the column CPUs), so that the threads waited for storage." {
         /// Threads of the group.
         threads: u32 = 64,
         /// CPUs allowed.
@@ -344,7 +371,9 @@ warnings! {
          with a higher --depth on --engine io_uring, or allow more CPUs."
     ),
     /// A worker ran on another NUMA node than its GPU.
-    FarFromGpu: Explained {
+    FarFromGpu: Explained, ignore:
+        "The program runs on that node too, or the link between the nodes is much faster than \
+         the rate." {
         /// GPU index.
         gpu: u32 = 3,
         /// Node of the worker.
@@ -357,7 +386,8 @@ warnings! {
          latency. Use --numa {gpu_node}, or a --gpu on node {worker_node}."
     ),
     /// The kernel read more from storage than the job requested.
-    ReadAhead: Explained {
+    ReadAhead: Explained, ignore:
+        "The program reads through the page cache, and the device has rate to spare." {
         /// Bytes that the jobs of the group read.
         bytes: u64 = 1 << 30,
         /// Bytes that storage delivered to the process during the run.
@@ -378,7 +408,9 @@ warnings! {
         )
     },
     /// A device moved more bytes than this process caused.
-    OtherTraffic: Mixed {
+    OtherTraffic: Mixed, ignore:
+        "The bytes of others are few beside those of gpuio, or the other traffic belongs to what \
+         you measure." {
         /// The device, or devices joined by `+`.
         device: String = "nvme0n1".to_owned(),
         /// `read` or `write`.
@@ -405,7 +437,8 @@ warnings! {
         )
     },
     /// Members of an array carried unequal parts of its traffic.
-    ArrayPartUsed: Explained {
+    ArrayPartUsed: Explained, ignore:
+        "The data lies on that part of the array in real use as well." {
         /// The array or volume.
         array: String = "md0".to_owned(),
         /// Its level or kind, where known: `raid0`, `LVM`.
@@ -432,7 +465,8 @@ warnings! {
         )
     },
     /// Several paths lead to a device, and some of them carried almost nothing.
-    PathIdle: Explained {
+    PathIdle: Explained, ignore:
+        "The other paths are for failures only, and one path is enough for the rate." {
         /// The device.
         device: String = "nvme0n1".to_owned(),
         /// Paths that carried almost nothing.
@@ -458,7 +492,9 @@ warnings! {
         )
     },
     /// A device had fewer requests in flight than requested.
-    DepthNotReached: Explained {
+    DepthNotReached: Explained, ignore:
+        "The rate is at a known limit (CPU, link, --rate), so that more I/Os in flight would \
+         change nothing." {
         /// The device.
         device: String = "sda".to_owned(),
         /// I/Os that the jobs could have in flight.
@@ -474,7 +510,8 @@ warnings! {
          --path host and --engine io_uring if the job used others."
     ),
     /// A GPU that was not requested carried traffic like that of the jobs.
-    OtherGpu: NotAsRequested {
+    OtherGpu: NotAsRequested, ignore:
+        "You know the program on the other GPU." {
         /// Requested GPUs, as NVML numbers them.
         #[serde(alias = "asked")]
         requested: Vec<u32> = vec![12],
@@ -497,7 +534,8 @@ warnings! {
         )
     },
     /// A link carried much less or much more than should have passed over it.
-    LinkDisagrees: Mixed {
+    LinkDisagrees: Mixed, ignore:
+        "You know the other traffic on the link, or the path is one that does not use it." {
         /// The link: an interface with its RDMA ports, or a GPU's PCIe link.
         link: String = "ib0".to_owned(),
         /// `read` or `write`.
@@ -523,7 +561,9 @@ warnings! {
         )
     },
     /// A setting that was accepted but has no effect.
-    Note: Note {
+    Note: Note, ignore:
+        "You know that the setting does nothing here; it was accepted so that existing files \
+         keep running." {
         /// The note.
         note: String = "skip_bufregister has no effect on path host".to_owned(),
     } => {

@@ -28,6 +28,10 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
     for (nth, kind) in warning_kinds().iter().enumerate() {
         assert_eq!(schema["oneOf"][nth]["properties"]["warning"]["const"], kind.id.as_str());
         assert!(kind.meaning.ends_with('.'), "{kind:?}");
+        assert!(
+            kind.ignore_if.ends_with('.') && kind.severity.meaning().ends_with('.'),
+            "{kind:?}"
+        );
         assert!(kind.fields.iter().all(|(_, about)| about.ends_with('.')), "{kind:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! A screen for people: a row per path, what it means, and what to do next.
 
-use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Section, grouped, unique};
+use gpuio_base::document::{
+    Cell, Columns, Document, Item, Layout, List, Part, Section, grouped, unique,
+};
 use gpuio_base::stat::Percentile;
 use gpuio_record::{EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
@@ -13,6 +15,8 @@ use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
 const SMALL_BYTES: u64 = 64 << 10;
 /// Warnings that are named; the others are counted.
 const NAMED: usize = 3;
+/// Loads of different threads and depths that are listed; more of them have their range.
+const MOST_LOADS: usize = 3;
 
 /// The record in about 25 lines, `width` columns wide: machine and storage; a row per path with a
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
@@ -42,6 +46,7 @@ fn head(record: &Record) -> Section {
     let labels = Layout::labels(8);
     let storage = record.storage.iter().map(|one| Item::new("storage", header::storage(one)));
     section.list(List::new(labels, storage));
+    section.list(List::new(labels, asked(record).into_iter().map(|load| Item::new("load", load))));
     let mut gpus = header::gpus(record);
     if gpus.is_empty() {
         gpus.push("none in use; gpuio measures NVIDIA's GPUs".to_owned());
@@ -59,6 +64,47 @@ fn head(record: &Record) -> Section {
     };
     section.item(labels, Item::new(label, text));
     section
+}
+
+/// Threads, I/Os in flight and bytes of the jobs, in one line.
+fn asked(record: &Record) -> Option<String> {
+    let loads = jobs(record).map(|(plan, _)| {
+        let load = format!("{} {}", load_word(plan), blocks_short(&plan.blocks));
+        ((plan.threads, plan.depth), load)
+    });
+    let loads = grouped(loads);
+    let mut parts: Vec<String> = if loads.len() > MOST_LOADS {
+        let (threads, depths): (Vec<u32>, Vec<u32>) =
+            loads.iter().map(|((threads, depth), _)| (*threads, *depth)).unzip();
+        vec![format!(
+            "{} threads x {} in flight, by path and load (in the details)",
+            span(&threads),
+            span(&depths)
+        )]
+    } else {
+        let each = loads.into_iter().map(|((threads, depth), loads)| {
+            let threads = many(u64::from(threads), "thread");
+            format!("{threads} x {depth} in flight ({})", unique(loads).join(", "))
+        });
+        each.collect()
+    };
+    let sizes = jobs(record).filter(|(plan, _)| plan.has_size() && plan.size_bytes > 0);
+    let sizes: Vec<String> = unique(sizes.map(|(plan, _)| plan.size_bytes))
+        .into_iter()
+        .map(crate::number::bytes)
+        .collect();
+    if let [size] = sizes.as_slice() {
+        parts.push(format!("{size} of files for each thread"));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `4`, or `1 to 384`.
+fn span(numbers: &[u32]) -> String {
+    match (numbers.iter().min(), numbers.iter().max()) {
+        (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
+        (least, _) => least.map(u32::to_string).unwrap_or_default(),
+    }
 }
 
 /// One direction of a job.
@@ -142,16 +188,28 @@ fn table(record: &Record) -> Section {
     for (kind, loads) in grouped(all.iter().map(|load| (load.kind(), load))) {
         let (rw, size) = kind.clone();
         let of_kind = kind.clone();
+        // Where all do not fit beside each other, writes have a table of their own.
+        let part = match loads[0].0.direction {
+            Towards::Read => Part::First,
+            Towards::Write => Part::Second,
+        };
         columns = columns
-            .figures(format!("{rw} {size}"), move |row| of(row, &of_kind).map(|load| load.rate()));
+            .figures(format!("{rw} {size}"), move |row| of(row, &of_kind).map(|load| load.rate()))
+            .tight()
+            .part(part);
         for at in tails.iter().filter(|_| loads[0].is_small()) {
             let of_kind = kind.clone();
-            columns = columns.figures(at.label(), move |row| {
+            let tail = move |row: &Vec<Load<'_>>| {
                 let latency = of(row, &of_kind)?.0.figures().latency.as_ref()?;
                 latency.total.percentile(*at).map(Cell::time)
-            });
+            };
+            columns = columns.figures(at.label(), tail).tight().part(part);
         }
     }
+    let last = match all.iter().any(|load| load.0.direction == Towards::Write) {
+        true => Part::Second,
+        false => Part::First,
+    };
     let taken = |load: &Load<'_>| {
         let proof = load.0.result.proof.as_ref();
         proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
@@ -159,7 +217,11 @@ fn table(record: &Record) -> Section {
     let verified = |load: &Load<'_>| verification::word(load.0.result.verify.as_ref());
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
+        .short("taken")
+        .part(last)
         .words("verified", |row| unique(row.iter().map(verified)).join("; "))
+        .short("verif.")
+        .part(last)
         .table("paths", rows);
     section.table(table);
     section

@@ -183,8 +183,13 @@ fn warnings(kinds: &[WarningAbout]) -> String {
 
 fn warning(kind: &WarningAbout) -> String {
     let mut page = format!(
-        "# Warning `{}`\n\n{}\n\n**For example.** {}\n",
-        kind.id, kind.meaning, kind.example
+        "# Warning `{}`\n\n{}\n\n**Severity.** {}\n\n**For example.** {}\n\n**Ignore it if** \
+         this holds: {}\n",
+        kind.id,
+        kind.meaning,
+        kind.severity.meaning(),
+        kind.example,
+        kind.ignore_if
     );
     if !kind.fields.is_empty() {
         page.push_str("\n| Field in the record | Meaning |\n| --- | --- |\n");
