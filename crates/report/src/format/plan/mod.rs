@@ -3,6 +3,7 @@
 mod ceilings;
 mod keys;
 mod placement;
+mod total;
 
 use std::borrow::Cow;
 
@@ -15,8 +16,9 @@ use gpuio_record::{Choice, JobPlan, Plan};
 /// One section per job in order; `[global]` only has the run's name. Every setting is written out
 /// exactly (sizes in the largest power of 1024 that divides them, durations likewise). Settings
 /// that a job file cannot have follow as `#` comments: reasons for choices, GPUs, targets and how
-/// they are used, the placement of every thread. A name that no job file can hold (line feeds,
-/// outer blanks, a blank before `#` or `;`) is marked by a comment above it. Ends in a line feed.
+/// they are used, the placement of every thread; and at the end the sums of files, bytes and time.
+/// A name that no job file can hold (line feeds, outer blanks, a blank before `#` or `;`) is marked
+/// by a comment above it. Ends in a line feed.
 #[must_use]
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();
@@ -37,6 +39,7 @@ pub fn plan_text(plan: &Plan) -> String {
         group = job.group;
     }
     ceilings::write(&mut out, &plan.ceilings);
+    total::write(&mut out, plan);
     out
 }
 
