@@ -83,7 +83,7 @@ impl JobPlan {
             let (ios, bytes) = (read.ios + write.ios, read.bytes + write.bytes);
             return of(self.pacing.as_ref(), ios, bytes);
         }
-        // Of two rates the one that is further away from its due.
+        // The rate of two that is further away from its due.
         let reads = of(self.pacing.as_ref(), read.ios, read.bytes);
         let writes = of(self.write_pacing.as_ref(), write.ios, write.bytes);
         reads.into_iter().chain(writes).reduce(f64::min)

@@ -108,7 +108,7 @@ fn named_files(job: &mut JobSpec) {
     }
 }
 
-/// Where an I/O begins, of which the order alone does not say it.
+/// Where an I/O begins that the order alone does not say.
 pub(super) fn follow(job: &JobSpec) -> Result<Option<Follow>, PlanError> {
     let random = mix_and_order(job).1 != Order::Sequential;
     let share = job.random_percent.filter(|share| random && *share != (100, 100));

@@ -110,7 +110,7 @@ pub struct JobSpec {
     pub latency_percentile: Option<Percentile>,
     /// The jobs that run with it end when it does.
     pub ends_others: Option<bool>,
-    /// Of two block sizes the first is for loads in order, the second for random ones.
+    /// The first of two block sizes is for loads in order, the second for random ones.
     pub blocks_by_order: Option<bool>,
     /// Sizes of a range are not multiples of the smallest.
     pub blocks_unaligned: Option<bool>,

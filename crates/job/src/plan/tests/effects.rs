@@ -367,7 +367,7 @@ fn lines_of_logs_are_as_long_as_requested() {
 
 /// fio's ways from one I/O to the next.
 #[test]
-fn what_follows_an_io_is_that_of_fio() {
+fn an_io_follows_another_as_in_fio() {
     let follow = |lines: &str| job(&format!("ioengine=psync\nsize=1g\n{lines}")).follow;
     assert_eq!(follow("rw=read:8k"), Some(Follow::Gap { bytes: 8192 }));
     assert_eq!(follow("rw=write:-8k"), Some(Follow::Gap { bytes: -8192 }));

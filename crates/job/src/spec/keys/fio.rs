@@ -194,7 +194,7 @@ pub(super) const KEYS: &[Key] = &[
         "latency_percentile",
         Fio,
         set::LATENCY_PERCENTILE,
-        "of `latency_target`: the share of the I/Os in per cent",
+        "with `latency_target`: the share of the I/Os in per cent",
     )
     .not_of(FEED | REPLAY)
     .tried(["99", "99.9"]),
@@ -244,7 +244,7 @@ pub(super) const KEYS: &[Key] = &[
         "bs_is_seq_rand",
         Fio,
         switch!(blocks_by_order),
-        "of `bs=4k,64k` the first is for loads in order, the second for random ones",
+        "with `bs=4k,64k`: the first is for loads in order, the second for random ones",
     )
     .not_of(FEED | REPLAY)
     .unused(|s| {

@@ -94,7 +94,7 @@ pub struct Block {
 pub struct BlockSequence {
     offsets: Offsets,
     sizes: Sizes,
-    /// Of writes, where they have sizes of their own.
+    /// Sizes of writes, where they have some of their own.
     write_sizes: Option<Sizes>,
     directions: Directions,
     /// Where blocks of a region in one piece really lie: from this offset on, so far apart.

@@ -19,7 +19,7 @@ impl Loop<'_> {
     /// I/Os that were due by the end and were never started. Blocks are drawn as if they had been,
     /// so that sizes and bounds are theirs.
     fn never_started(&mut self) -> Option<NeverStarted> {
-        // Of two rates it is not known which direction an I/O would have had.
+        // With two rates it is not known which direction an I/O would have had.
         let Paced::One(mut pacer) = std::mem::take(&mut self.paced) else { return None };
         let stopped = self.stopped_at.unwrap_or(0);
         let until = self.bounds.deadline.map_or(stopped, |deadline| deadline.min(stopped));

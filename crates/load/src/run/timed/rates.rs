@@ -24,7 +24,7 @@ pub(super) enum Paced {
 /// other is, the other takes its turn, as in fio: the mix that comes of it follows from the rates.
 #[derive(Debug)]
 pub(super) struct Two {
-    /// Of reads and of writes; `None` without a rate.
+    /// Those of reads and of writes; `None` without a rate.
     pacers: [Option<Pacer>; 2],
     /// The direction of the next I/O.
     next: Option<Op>,
