@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gpuio_guard::objects::environment;
 use gpuio_host::{Root, input};
-use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Spec};
+use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Sources, Spec};
 use gpuio_job::workload::preset::Preset;
 
 use crate::args::Given;
@@ -64,10 +64,21 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
         false => environment::text(name),
     };
     let at = At { host: &place.host, local_rank: place.local_rank };
-    spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
+    let sources = Sources { env: &env, file: &|name| included(path, name, place) };
+    spec::parse_job_file_with(&name, place.fill_bytes(text), sources, Some(at)).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
     })
+}
+
+/// The text of a file that a job file includes: as in fio, one of the current directory, or else of
+/// the job file's own.
+fn included(of: &Path, name: &str, place: &Place) -> Result<Vec<u8>, String> {
+    let beside = of.parent().map(|folder| folder.join(name));
+    let here = Path::new(name);
+    let path = beside.as_deref().filter(|_| !here.exists()).unwrap_or(here);
+    let text = input::read(path, input::MOST_WRITTEN).map_err(|error| error.to_string())?;
+    Ok(place.fill_bytes(text))
 }
 
 /// The value of fio's words for numbers of the machine.

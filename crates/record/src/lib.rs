@@ -48,7 +48,7 @@ pub use feed::{
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
-pub use order::{Distribution, Order};
+pub use order::{Distribution, Follow, Order, Zone};
 pub use part::{PartPlan, RepeatPlan};
 pub use plan::{
     Arrivals, BlockShare, Choice, Compressible, DirectMode, FanOut, Fill, FlushPlan, Gpu,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
 use crate::feed::FeedPlan;
-use crate::order::Order;
+use crate::order::{Follow, Order};
 use crate::part::{PartPlan, RepeatPlan};
 use crate::replay::ReplayPlan;
 use crate::steady::SteadyPlan;
@@ -98,8 +98,14 @@ pub struct JobPlan {
     pub read_percent: u8,
     /// Order of offsets.
     pub order: Order,
+    /// Where an I/O begins that the order alone does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<Follow>,
     /// Block sizes and their shares; shares sum to 100.
     pub blocks: Vec<BlockShare>,
+    /// The same of writes, where `blocks` is of reads alone; empty where it is of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_blocks: Vec<BlockShare>,
     /// Offsets are multiples of this, in bytes (plus `skew_bytes`).
     pub align_bytes: u64,
     /// Bytes of which offsets and lengths of direct I/O must be multiples here, the logical block
@@ -128,6 +134,15 @@ pub struct JobPlan {
     pub start_delay_ns: u64,
     /// Requested rate, per thread.
     pub pacing: Option<Pacing>,
+    /// The same of writes, where `pacing` is of reads alone and the mix follows from both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_pacing: Option<Pacing>,
+    /// An I/O that takes longer is a failure, and ends the job; nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_latency_ns: Option<u64>,
+    /// Whether the jobs that run with it end when it does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ends_others: bool,
     /// Seed from which every worker's own seed comes.
     pub seed: u64,
     /// O_DIRECT or page cache.
@@ -231,6 +246,9 @@ pub struct JobPlan {
     pub directory: Option<String>,
     /// First part of the names of files in that directory: `PREFIX.N`.
     pub file_prefix: String,
+    /// How names of files in that directory are made, where that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename_format: Option<String>,
     /// Bytes that each thread works on.
     pub size_bytes: u64,
     /// The share of each file that this is, in per cent, where files have parts of different
@@ -329,6 +347,17 @@ impl JobPlan {
         self.layout.as_ref().is_some_and(|layout| layout.ranks > 1 && layout.kind.is_shared())
     }
 
+    /// Block sizes of reads and of writes.
+    pub fn sizes(&self) -> impl Iterator<Item = &BlockShare> {
+        self.blocks.iter().chain(&self.write_blocks)
+    }
+
+    /// Block sizes of one direction.
+    #[must_use]
+    pub fn sizes_of(&self, writes: bool) -> &[BlockShare] {
+        if writes && !self.write_blocks.is_empty() { &self.write_blocks } else { &self.blocks }
+    }
+
     /// Whether it reads what another rank made.
     #[must_use]
     pub fn reads_another_rank(&self) -> bool {
@@ -404,6 +433,9 @@ pub struct FlushPlan {
     pub data_only: bool,
     /// Whether fsync(2) follows the last write, inside the measured time.
     pub at_end: bool,
+    /// The same after the measured time, before files are closed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_close: bool,
 }
 
 /// Logs in fio's format.
@@ -527,6 +559,8 @@ pub enum Fill {
     Pattern,
     /// Pseudo-random data from the seed.
     Random,
+    /// Zeros.
+    Zero,
 }
 
 impl Fill {
@@ -536,6 +570,7 @@ impl Fill {
         match self {
             Self::Pattern => "pattern",
             Self::Random => "random",
+            Self::Zero => "zero",
         }
     }
 }

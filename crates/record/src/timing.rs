@@ -25,12 +25,18 @@ impl JobPlan {
         Some(self.measured_from_ns().saturating_add(self.stop.runtime_ns?))
     }
 
+    /// Whether a rate spaces its I/Os, or those of one direction.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.pacing.is_some() || self.write_pacing.is_some()
+    }
+
     /// Whether each thread starts an I/O as soon as another is back, as fast as the path can: no
     /// rate, no pause, no flush, no work between I/Os.
     #[must_use]
     pub fn is_unhindered(&self) -> bool {
         let habits = self.think.is_some() || self.flush.is_some();
-        self.pacing.is_none() && !habits && !self.works_between_ios()
+        !self.is_paced() && !habits && !self.works_between_ios()
     }
 
     /// Whether none of its I/Os may be in flight for a while because the request says so: between
@@ -38,7 +44,7 @@ impl JobPlan {
     #[must_use]
     pub fn may_rest(&self) -> bool {
         let recorded = |pace| pace == ReplayPace::Recorded;
-        self.pacing.is_some()
+        self.is_paced()
             || self.think.is_some()
             || self.replay.as_ref().is_some_and(|replay| recorded(replay.pace))
     }
@@ -46,10 +52,9 @@ impl JobPlan {
     /// The mean size of an I/O by its blocks' shares, in bytes.
     #[must_use]
     pub fn mean_block_bytes(&self) -> u64 {
-        let shares = || self.blocks.iter().map(|block| u128::from(block.percent));
+        let shares = || self.sizes().map(|block| u128::from(block.percent));
         let middles = self
-            .blocks
-            .iter()
+            .sizes()
             .map(|block| u128::from(block.min_bytes).midpoint(u128::from(block.max_bytes)));
         let sum: u128 = middles.zip(shares()).map(|(middle, share)| middle * share).sum();
         u64::try_from(sum / shares().sum::<u128>().max(1)).unwrap_or(u64::MAX)
@@ -60,19 +65,28 @@ impl JobPlan {
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     #[must_use]
     pub fn share_of_due(&self, result: &JobResult) -> Option<f64> {
-        let pacing = self.pacing.as_ref()?;
-        let ios = result.read.ios + result.write.ios;
-        let bytes = result.read.bytes + result.write.bytes;
-        let drawn = match (pacing.arrivals, result.never_started) {
-            (Arrivals::Poisson, Some(never)) if ios > 0 => {
-                ios as f64 / (ios as f64 + never.ios as f64)
-            }
-            _ => 0.0,
+        let of = |pacing: Option<&Pacing>, ios: u64, bytes: u64| {
+            let pacing = pacing.filter(|it| it.iops.is_some() || it.bytes_per_s.is_some())?;
+            let drawn = match (pacing.arrivals, result.never_started) {
+                (Arrivals::Poisson, Some(never)) if ios > 0 => {
+                    ios as f64 / (ios as f64 + never.ios as f64)
+                }
+                _ => 0.0,
+            };
+            // A merged result has the workers of all ranks, a broken one not all of the plan's.
+            let workers = u32::try_from(result.workers.len()).unwrap_or(u32::MAX);
+            let threads = self.threads.max(workers);
+            Some(reached(pacing, threads, (ios, bytes), result.last_done_ns).max(drawn))
         };
-        // A merged result has the workers of all ranks, a broken one not all of the plan's.
-        let workers = u32::try_from(result.workers.len()).unwrap_or(u32::MAX);
-        let threads = self.threads.max(workers);
-        Some(reached(pacing, threads, (ios, bytes), result.last_done_ns).max(drawn))
+        let (read, write) = (&result.read, &result.write);
+        if self.write_pacing.is_none() {
+            let (ios, bytes) = (read.ios + write.ios, read.bytes + write.bytes);
+            return of(self.pacing.as_ref(), ios, bytes);
+        }
+        // The rate of two that is further away from its due.
+        let reads = of(self.pacing.as_ref(), read.ios, read.bytes);
+        let writes = of(self.write_pacing.as_ref(), write.ios, write.bytes);
+        reads.into_iter().chain(writes).reduce(f64::min)
     }
 }
 
@@ -127,7 +141,12 @@ mod tests {
             plan.think = Some(ThinkPlan { pause_ns: 1, spin_ns: 0, every_ios: 1 });
         };
         let flush = |plan: &mut JobPlan| {
-            plan.flush = Some(FlushPlan { every_ios: Some(1), data_only: false, at_end: false });
+            plan.flush = Some(FlushPlan {
+                every_ios: Some(1),
+                data_only: false,
+                at_end: false,
+                at_close: false,
+            });
         };
         assert_eq!(change(rate), (false, true));
         assert_eq!(change(pause), (false, true));

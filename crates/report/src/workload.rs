@@ -87,10 +87,12 @@ pub(crate) fn rw_short(plan: &JobPlan, direction: Option<Towards>) -> String {
 }
 
 /// Smallest and largest block in bytes; zeros when the plan names none.
-pub(crate) fn block_bounds(blocks: &[BlockShare]) -> (u64, u64) {
-    let min = blocks.iter().map(|share| share.min_bytes).min();
-    let max = blocks.iter().map(|share| share.max_bytes).max();
-    (min.unwrap_or(0), max.unwrap_or(0))
+pub(crate) fn block_bounds<'a>(blocks: impl IntoIterator<Item = &'a BlockShare>) -> (u64, u64) {
+    let widened = |bounds: Option<(u64, u64)>, share: &BlockShare| {
+        let (min, max) = bounds.unwrap_or((share.min_bytes, share.max_bytes));
+        Some((min.min(share.min_bytes), max.max(share.max_bytes)))
+    };
+    blocks.into_iter().fold(None, widened).unwrap_or((0, 0))
 }
 
 /// The size of every block, when there is only one.
@@ -106,6 +108,15 @@ pub(crate) fn blocks_short(blocks: &[BlockShare]) -> String {
         format_bytes(min)
     } else {
         format!("{}-{}", format_bytes(min), format_bytes(max))
+    }
+}
+
+/// The block sizes of a plan: of reads and writes, with a comma where those of writes are others.
+pub(crate) fn sizes_short(plan: &JobPlan) -> String {
+    let reads = blocks_short(&plan.blocks);
+    match plan.write_blocks.as_slice() {
+        [] => reads,
+        writes => format!("{reads},{}", blocks_short(writes)),
     }
 }
 

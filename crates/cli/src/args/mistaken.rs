@@ -8,7 +8,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use gpuio_base::units::shell_word;
 
-/// Suggests the words to type instead, where fio's flags have one dash, or `-f` names a job file.
+/// Suggests the words to type instead, where `-f` names a job file.
 pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -21,21 +21,24 @@ pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String>
         let file = file.to_string_lossy();
         return Some(format!("error: a job file needs no flag:\n  gpuio bench {file}"));
     }
-    let mut any = false;
-    let line: Vec<String> = rest
-        .iter()
-        .map(|word| {
-            let word = word.to_string_lossy();
-            let key = word.strip_prefix('-').filter(|key| key.len() > 1 && !key.starts_with('-'));
-            let known = |key: &&str| gpuio_job::spec::find(key.split('=').next()?);
-            let Some(key) = key.filter(|key| known(key).is_some()) else {
-                return word.into_owned();
-            };
-            any = true;
-            format!("--{key}")
-        })
-        .collect();
-    any.then(|| format!("error: flags of gpuio have two dashes:\n  gpuio bench {}", line.join(" ")))
+    None
+}
+
+/// The words with two dashes for one before a key of the table, as fio takes its own: `-rw=read`.
+/// Flags of one character stay as they are.
+pub(crate) fn two_dashes(words: &[OsString]) -> Vec<OsString> {
+    let loads = words.get(1).is_some_and(|verb| verb == "bench" || verb == "sweep");
+    let fixed = |word: &OsString| {
+        let key = word.to_str()?.strip_prefix('-')?.split('=').next()?;
+        let known = key.len() > 1 && gpuio_job::spec::find(key).is_some();
+        known.then(|| OsString::from(format!("-{}", word.display())))
+    };
+    let taken = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let each = words.iter().enumerate().map(|(at, word)| match loads && at < taken {
+        true => fixed(word).unwrap_or_else(|| word.clone()),
+        false => word.clone(),
+    });
+    each.collect()
 }
 
 /// Suggests the words to type instead, where the flag that clap refused is one of gdsio's.

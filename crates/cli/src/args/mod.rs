@@ -37,7 +37,7 @@ pub(crate) use exec::Exec;
 pub(crate) use generate::{Explain, Generate, List, What};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Plan, Topo};
-pub(crate) use mistaken::{for_fio, for_gdsio, meant, value_apart};
+pub(crate) use mistaken::{for_fio, for_gdsio, meant, two_dashes, value_apart};
 pub(crate) use network::Network;
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;

@@ -112,12 +112,14 @@ pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
     if !random {
         return (percent, Order::Sequential);
     }
-    let distribution = job.distribution.unwrap_or(Distribution::Uniform);
+    let distribution = job.distribution.clone().unwrap_or(Distribution::Uniform);
     // Full coverage is fio's default and ours; gdsio draws each offset anew. A skewed
     // distribution can't cover.
     let uniform = distribution == Distribution::Uniform;
+    // So can't I/Os that follow one another from offsets by chance.
+    let alone = job.rw_modifier.is_none() && job.random_percent.is_none_or(|it| it == (100, 100));
     let coverage =
-        uniform && job.coverage.unwrap_or(!job.is_gdsio() && job.unaligned != Some(true));
+        uniform && alone && job.coverage.unwrap_or(!job.is_gdsio() && job.unaligned != Some(true));
     (percent, Order::Random { distribution, coverage })
 }
 
@@ -151,6 +153,17 @@ pub(super) fn blocks(job: &JobSpec, order: &Order) -> Vec<BlockShare> {
     let small = job.is_fio() || matches!(order, Order::Random { .. });
     let size = if small { 4 << 10 } else { 1 << 20 };
     vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }]
+}
+
+/// Block sizes of writes, where a mix has others for its reads; else none.
+pub(super) fn write_blocks(job: &JobSpec) -> Vec<BlockShare> {
+    let Some(writes) = &job.of_writes else { return Vec::new() };
+    let order = mix_and_order(job).1;
+    let sizes = |of: &Option<Vec<BlockShare>>| {
+        blocks(&JobSpec { blocks: of.clone(), dialect: job.dialect, ..JobSpec::default() }, &order)
+    };
+    let of_writes = sizes(&writes.blocks);
+    if of_writes == sizes(&job.blocks) { Vec::new() } else { of_writes }
 }
 
 /// I/Os in flight: fio's and gdsio's own default is one.

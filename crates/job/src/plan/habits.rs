@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use gpuio_record::{FlushPlan, LogPlan, Stop, ThinkPlan};
+use gpuio_record::{FlushPlan, Follow, LogPlan, Order, Stop, ThinkPlan};
 
 use super::PlanError;
 use super::defaults::mix_and_order;
 use super::regions::Ground;
-use crate::spec::{JobSpec, Spec, take_writes};
+use crate::spec::{JobSpec, OfWrites, Spec, formatted_name, take_writes};
 
 pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
     let pause_ns = job.think_ns.filter(|time| *time > 0)?;
@@ -16,14 +16,18 @@ pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
     Some(ThinkPlan { pause_ns, spin_ns, every_ios: job.think_ios.unwrap_or(1) })
 }
 
-/// The request with the values of its own direction, of lists that have reads and writes apart. A
-/// mix has one value for both here.
-pub(super) fn of_directions(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
-    if spec.jobs.iter().all(|job| lists(job).next().is_none()) {
-        return Ok(Cow::Borrowed(spec));
+/// The request with the values of its own direction, of lists that have reads and writes apart, and
+/// with what fio's values mean.
+pub(super) fn of_directions(spec: &Spec) -> Cow<'_, Spec> {
+    let plain = |job: &JobSpec| {
+        let by_order = job.blocks_by_order == Some(true) || job.blocks_unaligned == Some(true);
+        lists(job).next().is_none() && !job.is_fio() && !by_order && job.filename_format.is_none()
+    };
+    if spec.jobs.iter().all(plain) {
+        return Cow::Borrowed(spec);
     }
-    let jobs: Result<_, _> = spec.jobs.iter().map(of_direction).collect();
-    Ok(Cow::Owned(Spec { jobs: jobs?, ..spec.clone() }))
+    let jobs = spec.jobs.iter().map(of_direction).collect();
+    Cow::Owned(Spec { jobs, ..spec.clone() })
 }
 
 /// Fields that may have come from such a list.
@@ -31,17 +35,96 @@ fn lists(job: &JobSpec) -> impl Iterator<Item = &'static str> {
     job.requested.iter().filter(|(_, set)| set.value.contains(',')).map(|(field, _)| *field)
 }
 
-pub(super) fn of_direction(requested: &JobSpec) -> Result<JobSpec, PlanError> {
+pub(super) fn of_direction(requested: &JobSpec) -> JobSpec {
     let mut job = requested.clone();
-    let reads = mix_and_order(&job).0;
-    for field in lists(requested).filter(|_| reads < 100) {
-        take_writes(&mut job, field);
-        if reads > 0 && job != *requested {
-            let what = "in a mix one value is for reads and writes; use one job for each direction";
-            return Err(PlanError::usage(requested, field, what));
+    let (reads, order) = mix_and_order(&job);
+    let mut writing = requested.clone();
+    lists(requested).for_each(|field| take_writes(&mut writing, field));
+    let of_writes = OfWrites {
+        blocks: writing.blocks,
+        rate_bytes: writing.rate_bytes,
+        rate_iops: writing.rate_iops,
+    };
+    let by_order = job.blocks_by_order == Some(true);
+    if by_order && order != Order::Sequential {
+        job.blocks.clone_from(&of_writes.blocks);
+    }
+    let of_reads = OfWrites {
+        blocks: job.blocks.clone(),
+        rate_bytes: job.rate_bytes,
+        rate_iops: job.rate_iops,
+    };
+    let blocks = if by_order { of_reads.blocks.clone() } else { of_writes.blocks.clone() };
+    let of_writes = OfWrites { blocks, ..of_writes };
+    match reads {
+        100 => {}
+        0 => {
+            let OfWrites { blocks, rate_bytes, rate_iops } = of_writes;
+            (job.blocks, job.rate_bytes, job.rate_iops) = (blocks, rate_bytes, rate_iops);
+        }
+        _ => job.of_writes = (of_writes != of_reads).then(|| Box::new(of_writes)),
+    }
+    if job.blocks_unaligned == Some(true) {
+        let of_writes = job.of_writes.as_mut().and_then(|writes| writes.blocks.as_mut());
+        for share in job.blocks.iter_mut().chain(of_writes).flatten() {
+            share.step_bytes = u64::from(share.min_bytes < share.max_bytes);
         }
     }
-    Ok(job)
+    if job.is_fio() {
+        of_fio(&mut job);
+    }
+    named_files(&mut job);
+    job
+}
+
+/// Values that fio takes otherwise: no runtime is 0, and `O_DIRECT` means nothing to a mapping.
+fn of_fio(job: &mut JobSpec) {
+    job.runtime_ns = job.runtime_ns.filter(|time| *time > 0);
+    if job.engine.as_deref() == Some("mmap") && job.direct == Some(true) {
+        job.direct = Some(false);
+        job.notes.push(
+            "direct has no effect here: engine mmap goes through the page cache, as in fio"
+                .to_owned(),
+        );
+    }
+}
+
+/// A format of names in which no thread's number stands says the files that all threads share.
+fn named_files(job: &mut JobSpec) {
+    if job.filenames.is_some() {
+        return;
+    }
+    let Some(format) = job.filename_format.take_if(|format| !format.contains("$jobnum")) else {
+        return;
+    };
+    let files = job.files_per_thread.take().unwrap_or(1);
+    let name = |file| formatted_name(&format, &job.name, 0, file);
+    let mut names: Vec<String> = (0..files).map(name).collect();
+    names.dedup();
+    job.filenames = Some(names);
+    job.requested.remove("files_per_thread");
+    if let Some(set) = job.requested.remove("filename_format") {
+        job.requested.insert("filenames", set);
+    }
+}
+
+/// Where an I/O begins that the order alone does not say.
+pub(super) fn follow(job: &JobSpec) -> Result<Option<Follow>, PlanError> {
+    let random = mix_and_order(job).1 != Order::Sequential;
+    let share = job.random_percent.filter(|share| random && *share != (100, 100));
+    match (job.rw_modifier, share) {
+        (Some(_), Some(_)) => {
+            let what = "I/Os in a row and a share of them by chance exclude each other; leave one \
+                        out";
+            Err(PlanError::usage(job, "random_percent", what))
+        }
+        (Some(number), None) if random => {
+            let (ios, same) = (number.unsigned_abs(), job.run_same == Some(true));
+            Ok(Some(Follow::Run { ios, same }))
+        }
+        (Some(bytes), None) => Ok(Some(Follow::Gap { bytes })),
+        (None, share) => Ok(share.map(|(reads, writes)| Follow::Share { reads, writes })),
+    }
 }
 
 /// fio takes the first of fsync and fdatasync that is due; here one count rules.
@@ -51,13 +134,14 @@ pub(super) fn flush(job: &JobSpec) -> Option<FlushPlan> {
     }
     let some = |count: Option<u64>| count.filter(|count| *count > 0);
     let (whole, data) = (some(job.fsync_ios), some(job.fdatasync_ios));
-    let at_end = job.end_fsync == Some(true);
+    let (at_end, at_close) = (job.end_fsync == Some(true), job.fsync_on_close == Some(true));
     let plan = FlushPlan {
         every_ios: whole.or(data),
         data_only: whole.is_none() && data.is_some(),
         at_end,
+        at_close,
     };
-    (plan.every_ios.is_some() || at_end).then_some(plan)
+    (plan.every_ios.is_some() || at_end || at_close).then_some(plan)
 }
 
 pub(super) fn logs(job: &JobSpec) -> Option<LogPlan> {
@@ -69,7 +153,7 @@ pub(super) fn logs(job: &JobSpec) -> Option<LogPlan> {
 /// fio takes a block of each file in turn, unless it is told otherwise.
 pub(super) fn files_in_turn(job: &JobSpec, ground: &Ground) -> bool {
     let several = ground.files_of_a_thread() > 1;
-    let in_order = mix_and_order(job).1 == gpuio_record::Order::Sequential;
+    let in_order = mix_and_order(job).1 == Order::Sequential;
     several && in_order && job.files_in_turn.unwrap_or(job.is_fio())
 }
 
@@ -78,7 +162,7 @@ pub(super) fn counted(job: &JobSpec, stop: Stop) -> Result<Stop, PlanError> {
     let Some(ios) = job.number_ios else { return Ok(stop) };
     let blocks = super::defaults::blocks(job, &mix_and_order(job).1);
     let [block] = blocks.as_slice() else { return Err(sizes(job)) };
-    if block.min_bytes != block.max_bytes {
+    if block.min_bytes != block.max_bytes || !super::defaults::write_blocks(job).is_empty() {
         return Err(sizes(job));
     }
     let bytes = ios.saturating_mul(block.max_bytes);

@@ -38,17 +38,21 @@ pub(super) fn resolve(
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
     let (read_percent, order) = defaults::mix_and_order(spec);
     let (order, blocks, block_max) = work.blocks(spec, order);
+    let write_blocks = defaults::write_blocks(spec);
+    let largest = write_blocks.iter().map(|share| share.max_bytes).max();
+    let block_max = block_max.max(largest.unwrap_or(0));
     let default = || work.threads(spec, (&gpus, fan_out), block_max, facts);
     let threads = spec.threads.unwrap_or_else(default);
     let layout = layout::resolve(spec, read_percent)?;
     let mut ground = regions::ground(spec, work.files(threads), layout.as_ref(), facts)?;
-    let spec = &*regions::with_offset(spec, &ground, &blocks)?;
+    let sizes = [blocks.as_slice(), write_blocks.as_slice()].concat();
+    let spec = &*regions::with_offset(spec, &ground, &sizes)?;
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let chosen = defaults::direct(spec, path, &ground.infos);
     let (direct, direct_why, alignment) =
         work.opened(spec, (threads, &ground, block_max), chosen, facts)?;
     let (engine, asynchronous) = engine(spec, path, direct, facts)?;
-    let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
+    let (align_bytes, skew_bytes) = defaults::alignment(spec, &sizes, &order, alignment);
     let laid = work.lay(spec, (threads, &mut ground, block_max), alignment, facts)?;
     let stop = work.stop(spec, laid.pass_bytes)?;
     let ceilings_ns = defaults::ceilings(spec).filter(|_| matches!(work, Work::Blocks));
@@ -65,7 +69,9 @@ pub(super) fn resolve(
         defaulted: Some(defaults::unset(spec)),
         read_percent,
         order,
+        follow: habits::follow(spec)?,
         blocks,
+        write_blocks,
         align_bytes,
         direct_alignment_bytes: alignment,
         skew_bytes,
@@ -76,7 +82,10 @@ pub(super) fn resolve(
         flush: habits::flush(spec),
         logs: habits::logs(spec),
         start_delay_ns: spec.start_delay_ns.unwrap_or(0),
-        pacing: pacing(spec),
+        pacing: pacing(spec, (spec.rate_bytes, spec.rate_iops)),
+        write_pacing: write_pacing(spec),
+        max_latency_ns: spec.max_latency_ns.filter(|time| *time > 0),
+        ends_others: spec.ends_others == Some(true),
         seed,
         direct,
         direct_why,
@@ -115,6 +124,7 @@ pub(super) fn resolve(
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),
+        filename_format: ground.format.clone(),
         size_bytes: laid.size_bytes,
         size_percent: laid.size_percent,
         offset_bytes: spec.offset.unwrap_or(0),
@@ -373,12 +383,18 @@ pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanEr
     }
 }
 
-fn pacing(spec: &JobSpec) -> Option<Pacing> {
-    if spec.rate_bytes.is_none() && spec.rate_iops.is_none() {
-        return None;
-    }
+fn pacing(spec: &JobSpec, (bytes_per_s, iops): (Option<u64>, Option<u64>)) -> Option<Pacing> {
     let arrivals = spec.arrivals.unwrap_or(Arrivals::Steady);
-    Some(Pacing { bytes_per_s: spec.rate_bytes, iops: spec.rate_iops, arrivals })
+    (bytes_per_s.is_some() || iops.is_some()).then_some(Pacing { bytes_per_s, iops, arrivals })
+}
+
+/// The rate of writes, where a mix has another for its reads: it may be none.
+fn write_pacing(spec: &JobSpec) -> Option<Pacing> {
+    let writes = spec.of_writes.as_ref()?;
+    let (bytes_per_s, iops) = (writes.rate_bytes, writes.rate_iops);
+    let arrivals = spec.arrivals.unwrap_or(Arrivals::Steady);
+    let other = (bytes_per_s, iops) != (spec.rate_bytes, spec.rate_iops);
+    other.then_some(Pacing { bytes_per_s, iops, arrivals })
 }
 
 fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
@@ -393,6 +409,10 @@ fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
     }
 }
 
+/// fio's checksums in place of which every byte is compared.
+const FIO_CHECKSUMS: [&str; 10] =
+    ["md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "meta"];
+
 /// Accepted settings that change nothing here, each with the reason.
 fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
     let mut notes = spec.notes.clone();
@@ -404,6 +424,16 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
             notes.push(what.to_owned());
         }
     };
+    let value = |field: &str| spec.requested.get(field).map_or("", |set| set.value.as_str());
+    note(
+        value("engine") == "posixaio",
+        "ioengine=posixaio is engine pool: threads that make the calls, as those of the C library do",
+    );
+    note(
+        FIO_CHECKSUMS.contains(&value("verify")),
+        "verify: gpuio checks every byte of its own pattern, and writes no checksums of fio's into \
+         blocks; it can't verify files that fio wrote with this one (with crc32c it can)",
+    );
     note(
         spec.nvlinks == Some(true),
         "enable_nvlinks: the driver takes NVLink between GPUs that have it; via_peer says whether \

@@ -77,7 +77,7 @@ fn shifted(requested: &JobSpec) -> Result<Option<u32>, PlanError> {
 pub(super) fn strided(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     let Some(block) = block_of(plan) else { return Ok(()) };
     let wrong = |field: &str, what: String| Err(PlanError::usage(requested, field, what));
-    if plan.blocks.iter().any(|one| (one.min_bytes, one.max_bytes) != (block, block)) {
+    if plan.sizes().any(|one| (one.min_bytes, one.max_bytes) != (block, block)) {
         let what = "layout=strided needs blocks of one size; give one bs, or use layout=segmented";
         return wrong("blocks", what.to_owned());
     }
@@ -105,7 +105,7 @@ pub(super) fn strided(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanErr
 /// The length of a strided job's blocks.
 fn block_of(plan: &JobPlan) -> Option<u64> {
     let strided = plan.layout.as_ref().is_some_and(|layout| layout.kind == LayoutKind::Strided);
-    strided.then(|| plan.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0))
+    strided.then(|| plan.sizes().map(|block| block.max_bytes).max().unwrap_or(0))
 }
 
 /// The same job on the files that this rank makes, where it reads those of another.

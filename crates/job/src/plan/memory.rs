@@ -96,6 +96,6 @@ fn blocks(job: &JobPlan) -> u64 {
     if !job.memory.is_host() || matches!(job.engine.actual.as_str(), "mmap") {
         return 0;
     }
-    let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     block.saturating_mul(u64::from(job.depth)).saturating_mul(u64::from(job.threads))
 }

@@ -67,6 +67,7 @@ pub use layout::on_own_files;
 pub use mapped::mapped_parts;
 pub use quick::{QuickSize, fit_quick, quick_spec};
 pub use regions::SCRATCH;
+pub use vet::latency_at;
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -125,7 +126,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// The first contradiction or impossibility, with the source that requested it.
 pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
-    let spec = &*habits::of_directions(spec)?;
+    let spec = &*habits::of_directions(spec);
     let spec = &*part::repeated(spec)?;
     let spec = &*replay::shaped(spec)?;
     let mut jobs = Vec::new();

@@ -15,7 +15,7 @@ const MAPS_MOST: u64 = 1 << 30;
 /// power of two.
 #[must_use]
 pub fn alignment(job: &JobPlan) -> u64 {
-    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    let sizes = job.sizes().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
     let by_chance = matches!(job.order, Order::Random { .. });
     let align = if by_chance { job.align_bytes } else { 0 };
     let places = job.workers.iter().flat_map(|worker| &worker.regions).flat_map(|region| {

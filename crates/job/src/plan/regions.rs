@@ -10,7 +10,7 @@ use gpuio_record::{
 use super::PlanError;
 use super::defaults::{SIZE, mix_and_order};
 use super::facts::{Facts, TargetInfo};
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, formatted_name};
 
 /// Where data sets go when no directory is named.
 pub const SCRATCH: &str = "gpuio-scratch";
@@ -19,6 +19,8 @@ pub const SCRATCH: &str = "gpuio-scratch";
 pub(super) struct Ground {
     pub(super) directory: Option<String>,
     pub(super) prefix: String,
+    /// How the names of files in the directory are made, where not by the prefix.
+    pub(super) format: Option<String>,
     /// Their paths, until they are part of targets ([`Ground::targets`]).
     pub(super) paths: Vec<String>,
     pub(super) infos: Vec<Arc<TargetInfo>>,
@@ -143,6 +145,7 @@ pub(super) fn ground(
         return Ok(Ground {
             directory,
             prefix,
+            format: None,
             paths,
             infos,
             shared,
@@ -163,18 +166,38 @@ pub(super) fn ground(
         None => digits(numbers.end) + if each > 1 { 1 + digits(each) } else { 0 },
     };
     fits(requested, &directory, &prefix, last)?;
-    let paths: Vec<String> = match common {
-        Some(_) => vec![file_of(&directory, &prefix, SHARED)],
-        None if each > 1 => files_of(&directory, &prefix, numbers)
+    let format = requested.filename_format.as_ref().filter(|_| common.is_none());
+    let paths: Vec<String> = match (common, format) {
+        (Some(_), _) => vec![file_of(&directory, &prefix, SHARED)],
+        (None, Some(format)) => {
+            let name = |thread, file| formatted_name(format, &requested.name, thread, file);
+            let of_thread = |thread| (0..each).map(move |file| name(thread, file));
+            let dir = directory.trim_end_matches('/');
+            numbers.flat_map(of_thread).map(|name| format!("{dir}/{name}")).collect()
+        }
+        (None, None) if each > 1 => files_of(&directory, &prefix, numbers)
             .flat_map(|path| (0..each).map(move |nth| format!("{path}.{nth}")))
             .collect(),
-        None => files_of(&directory, &prefix, numbers).collect(),
+        (None, None) => files_of(&directory, &prefix, numbers).collect(),
     };
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
     let (directory, shared) = (Some(directory), common.is_some());
     let sharers = sharers(shared);
     let each = if shared { 1 } else { each };
-    Ok(Ground { directory, prefix, paths, infos, shared, sharers, first, strided, scratch, each })
+    let format = format.cloned();
+    Ok(Ground {
+        directory,
+        prefix,
+        format,
+        paths,
+        infos,
+        shared,
+        sharers,
+        first,
+        strided,
+        scratch,
+        each,
+    })
 }
 
 /// Longest name of a file, and longest path with the byte that ends it (limits.h, `NAME_MAX` and
@@ -405,7 +428,9 @@ fn parts(
         Parts { all, each: vec![each; files], percent: None }
     };
     let parts = if let Some(size) = requested.size {
-        divided(size)
+        // fio's files are as long as that says, and a job no longer than its files.
+        let most = requested.file_bytes.filter(|_| requested.is_fio());
+        divided(most.map_or(size, |each| size.min(each.saturating_mul(files as u64))))
     } else if let Some(lengths) = lengths(requested, ground) {
         let percent = requested.size_percent.unwrap_or(100);
         let each = |length: &u64| portion(*length, percent, requested, ground.sharers, unit);

@@ -1,13 +1,14 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
 use gpuio_base::catalog::{Catalog, Inject, PathInfo, RING_ENTRIES};
+use gpuio_base::units::format_duration_ns;
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, VerifyMode, WorkerPlan,
 };
 
 use super::defaults::mix_and_order;
 use super::{PlanError, layout, no_engine, read_back};
-use crate::spec::{JobSpec, Spec};
+use crate::spec::{JobSpec, Origin, Spec};
 use crate::workload::blocks;
 use crate::workload::sequence::BlockSequence;
 
@@ -104,7 +105,37 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
         let at = Some(format!("job '{}', {} ({})", requested.name, refused.name, refused.origin));
         return Err(PlanError::Usage { at, what: refused.why.clone() });
     }
+    if requested.files_by_chance
+        && requested.files_per_thread.is_some_and(|files| files > 1)
+        && mix_and_order(requested).1 == Order::Sequential
+    {
+        let what = "files are not chosen by chance where their blocks come in order; use \
+                    file_service_type=roundrobin or sequential, or rw=randread";
+        return Err(PlanError::usage(requested, "files_in_turn", what));
+    }
+    if requested.latency_percentile.is_some() && requested.latency_target_ns.is_none() {
+        let what = "it belongs to latency_target; add that, or leave it out";
+        return Err(PlanError::usage(requested, "latency_percentile", what));
+    }
+    if let Some(target) = requested.latency_target_ns.filter(|_| !requested.one_of_many) {
+        let file = match requested.origin("latency_target_ns") {
+            Some(Origin::File { file, .. }) => file.as_ref(),
+            _ => "FILE",
+        };
+        let (at, within) = (latency_at(requested), format_duration_ns(target));
+        let what = format!(
+            "a run has one load; 'gpuio sweep {file}' searches the highest one whose {at} stays \
+             within {within}"
+        );
+        return Err(PlanError::usage(requested, "latency_target_ns", what));
+    }
     of_path(requested, path)
+}
+
+/// The percentile of a latency target; fio's default, all I/Os, is the highest that is searched.
+#[must_use]
+pub fn latency_at(requested: &JobSpec) -> String {
+    requested.latency_percentile.map_or_else(|| "p99.99".to_owned(), |at| at.label())
 }
 
 /// Refuses values that this path can't serve, whatever the rest of the plan is.
@@ -156,6 +187,16 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("depth", format!("a depth of {}; 1 to 65535 work", plan.depth));
     }
     blocks(requested, plan, alignment)?;
+    if let Some(bytes) = requested.lock_bytes.filter(|bytes| *bytes > 0)
+        && plan.direct == DirectMode::Buffered
+    {
+        let what = format!(
+            "gpuio locks no memory; a limit from outside leaves the page cache less: \
+             'systemd-run --scope -p MemoryMax=BYTES gpuio bench FILE' with {bytes} less than the \
+             machine has"
+        );
+        return wrong("lock_bytes", what);
+    }
     if plan.pre_read && plan.invalidate {
         let what = "pre_read fills the page cache and invalidate empties it; leave one out";
         return wrong("invalidate", what.into());
@@ -168,8 +209,9 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     if plan.stop.bytes_per_thread == Some(0) || plan.stop.runtime_ns == Some(0) {
         return wrong("runtime_ns", "a run of no time or no bytes measures nothing".into());
     }
-    if plan.verify != VerifyMode::Off && plan.fill == Fill::Random && plan.read_percent < 100 {
-        let what = "random fill can't be verified; leave out --fill random or --verify";
+    if plan.verify != VerifyMode::Off && plan.fill != Fill::Pattern && plan.read_percent < 100 {
+        let what =
+            "only gpuio's pattern can be verified; leave out --fill (zero_buffers) or --verify";
         return wrong("fill", what.into());
     }
     let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
@@ -197,7 +239,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
 /// The sizes of the blocks, and their alignment where the page cache is passed by.
 fn blocks(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {
     let wrong = |what: String| Err(PlanError::usage(requested, "blocks", what));
-    for block in &plan.blocks {
+    for block in plan.sizes() {
         if block.min_bytes == 0 || block.max_bytes > BLOCK_MOST {
             let what = format!(
                 "blocks of {} bytes; 1 byte to {BLOCK_MOST} bytes work (read(2) moves no more in \
@@ -240,9 +282,14 @@ fn rings(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     }
 }
 
+fn one_size(plan: &JobPlan) -> bool {
+    let one = matches!(plan.blocks.as_slice(), [one] if one.min_bytes == one.max_bytes);
+    one && plan.write_blocks.is_empty()
+}
+
 /// Why the blocks can't be a chain.
 fn not_a_chain(plan: &JobPlan) -> Option<&'static str> {
-    let one_size = matches!(plan.blocks.as_slice(), [one] if one.min_bytes == one.max_bytes);
+    let one_size = one_size(plan);
     let uniform = Order::Random { distribution: Distribution::Uniform, coverage: true };
     let in_one = |worker: &WorkerPlan| matches!(&*worker.regions, [one] if one.stripe.is_none());
     let why = [
@@ -264,7 +311,7 @@ fn not_a_chain(plan: &JobPlan) -> Option<&'static str> {
 
 /// Why blocks can't have fio's headers.
 fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
-    let one_size = matches!(plan.blocks.as_slice(), [one] if one.min_bytes == one.max_bytes);
+    let one_size = one_size(plan);
     let large = plan.blocks.iter().all(|block| block.min_bytes > FIO_HEADER);
     let aligned = plan.blocks.iter().all(|block| plan.align_bytes.is_multiple_of(block.max_bytes));
     let random = matches!(plan.order, gpuio_record::Order::Random { .. });
@@ -281,8 +328,8 @@ fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
             "blocks with headers must not overlap; leave out blockalign, or use verify=pass",
         ),
         (
-            plan.fill == Fill::Random,
-            "random fill can't be verified; leave out --fill random or --verify",
+            plan.fill != Fill::Pattern,
+            "only gpuio's pattern can be verified; leave out --fill (zero_buffers) or --verify",
         ),
         (
             plan.verify == VerifyMode::Rewrite,

@@ -60,6 +60,16 @@ pub struct JobSpec {
     pub engine: Option<String>,
     /// Direction and order.
     pub rw: Option<Rw>,
+    /// fio's number behind a colon there: in order the bytes from the end of an I/O to the next,
+    /// by chance the I/Os from each offset.
+    pub rw_modifier: Option<i64>,
+    /// With it: I/Os from an offset repeat it, instead of being the blocks behind it.
+    pub run_same: Option<bool>,
+    /// Shares of reads and of writes of a random load that are drawn, in per cent; others follow
+    /// the last one.
+    pub random_percent: Option<(u8, u8)>,
+    /// Values of writes in a mix that has them apart. Set by the plan.
+    pub of_writes: Option<Box<OfWrites>>,
     /// Block sizes with their shares, which sum to 100. Never empty.
     pub blocks: Option<Vec<BlockShare>>,
     /// Size of each thread's region of the file, not the amount moved.
@@ -72,6 +82,8 @@ pub struct JobSpec {
     pub files_per_thread: Option<u32>,
     /// A thread with several files takes a block of each in turn.
     pub files_in_turn: Option<bool>,
+    /// It takes them by chance.
+    pub files_by_chance: bool,
     /// Regions of threads start so many bytes apart.
     pub offset_increment: Option<u64>,
     /// I/Os each thread makes before it stops; at least 1.
@@ -86,6 +98,24 @@ pub struct JobSpec {
     pub fdatasync_ios: Option<u64>,
     /// `fsync` once the last write is done, inside the measured time.
     pub end_fsync: Option<bool>,
+    /// The same after the measured time.
+    pub fsync_on_close: Option<bool>,
+    /// An I/O that takes longer fails and ends the job, in nanoseconds; 0 for none.
+    pub max_latency_ns: Option<u64>,
+    /// Memory that the page cache is to be without, in bytes.
+    pub lock_bytes: Option<u64>,
+    /// The latency that a search for the highest load is to stay within, in nanoseconds; above 0.
+    pub latency_target_ns: Option<u64>,
+    /// The percentile of it; none for the maximum.
+    pub latency_percentile: Option<Percentile>,
+    /// The jobs that run with it end when it does.
+    pub ends_others: Option<bool>,
+    /// The first of two block sizes is for loads in order, the second for random ones.
+    pub blocks_by_order: Option<bool>,
+    /// Sizes of a range are not multiples of the smallest.
+    pub blocks_unaligned: Option<bool>,
+    /// How names of files in the directory are made, in fio's words.
+    pub filename_format: Option<String>,
     /// Pause after I/Os, in nanoseconds.
     pub think_ns: Option<u64>,
     /// Part of the pause in which the thread computes, in nanoseconds.
@@ -303,6 +333,17 @@ impl JobSpec {
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.requested.get(field).map(|requested| &requested.origin)
     }
+}
+
+/// Values that a mix has for its writes, where they are not those of its reads.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OfWrites {
+    /// See [`JobSpec::blocks`].
+    pub blocks: Option<Vec<BlockShare>>,
+    /// See [`JobSpec::rate_bytes`].
+    pub rate_bytes: Option<u64>,
+    /// See [`JobSpec::rate_iops`].
+    pub rate_iops: Option<u64>,
 }
 
 /// A key that a job which writes can't have.

@@ -27,12 +27,13 @@ pub use gdsio::{
     GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
 };
 pub use ini::{
-    At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, parse as parse_job_file,
-    parse_at as parse_job_file_at,
+    At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, Sources, parse as parse_job_file,
+    parse_at as parse_job_file_at, parse_with as parse_job_file_with,
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
-    JobSpec, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion, ViaPeer, WriteRefusal,
+    JobSpec, OfWrites, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion, ViaPeer,
+    WriteRefusal,
 };
 pub(crate) use keys::take_writes;
 pub use keys::{
@@ -41,4 +42,5 @@ pub use keys::{
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};
+pub(crate) use value::formatted_name;
 pub use value::one_name;

@@ -1,6 +1,6 @@
 //! Which blocks a worker works on, for [`crate::workload::sequence`].
 
-use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
+use gpuio_record::{DirectMode, Follow, JobPlan, WorkerPlan};
 
 use crate::workload::sequence::{RegionSpan, SequenceConfig};
 
@@ -11,12 +11,16 @@ pub fn unit(job: &JobPlan) -> u64 {
     if job.direct == DirectMode::Buffered {
         return 1;
     }
-    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    let sizes = job.sizes().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
     // Threads that share a file start one part after the other.
     let first = job.workers.first().filter(|_| job.sharers() > 1);
     let apart = first.into_iter().flat_map(|worker| &worker.regions).map(|region| region.length);
     let steps = job.offset_increment.unwrap_or(0);
-    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, steps, 4096]);
+    let gap = match job.follow {
+        Some(Follow::Gap { bytes }) => bytes.unsigned_abs(),
+        _ => 0,
+    };
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, steps, gap, 4096]);
     let all = all.chain(apart);
     // The largest power of two that divides all of them.
     1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
@@ -36,7 +40,9 @@ pub fn config(
     });
     SequenceConfig {
         order: job.order.clone(),
+        follow: job.follow,
         blocks: job.blocks.clone(),
+        write_blocks: job.write_blocks.clone(),
         align_bytes: job.align_bytes,
         skew_bytes: job.skew_bytes,
         unit_bytes: unit(job),
@@ -46,6 +52,15 @@ pub fn config(
         in_turn: job.files_in_turn,
         short_regions: job.ranges.is_some(),
         seed: worker.seed,
-        passes: job.ranges.map(|ranges| ranges.passes),
+        passes: job.ranges.map(|ranges| ranges.passes).or_else(|| passes_with_gaps(job, worker)),
     }
+}
+
+/// Blocks with a distance between them may come to the end of their region before all bytes were
+/// moved: that ends a pass, of which there are as many as the bytes are worth. Without a bound of
+/// bytes there is no end.
+fn passes_with_gaps(job: &JobPlan, worker: &WorkerPlan) -> Option<u64> {
+    let Some(Follow::Gap { .. }) = job.follow else { return None };
+    let length = worker.regions.first().map_or(1, |region| region.length.max(1));
+    job.stop.bytes_per_thread.map(|bytes| bytes.div_ceil(length).max(1))
 }

@@ -21,8 +21,7 @@ fn keys() {
     a.fio:5:1: key 'write_hist_log' (fio) is not supported by gpuio: no log files are
         written by a job; use instead: -o FILE with --format json, which includes the
         histograms
-    a.fio:6:1: key 'include' (fio) is not supported by gpuio: one job file can't include
-        another; use instead: write its lines here
+    a.fio:6:1: 'other.fio' can't be included: there is no file here that could be included
     a.fio:7:1: key 'bs' needs a value; write bs=VALUE, or leave it out
     a.fio:8:1: no '=' after key 'bs'; write bs=VALUE
     a.fio:9:4: key 'bs' has an empty value; give one, or remove the line
@@ -37,7 +36,7 @@ fn keys() {
 #[test]
 fn sizes_and_times() {
     let text = "[a]\nbs=4x\nbs=0\nbs=4k,8x\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\noffset=101%\n\
-                size=1.3k\nsize=99E\nruntime=10sx\nramp_time=5M\nrate=1m,2m,,1m\nrate_iops=10k\n";
+                size=1.3k\nsize=99E\nruntime=10sx\nramp_time=5M\nrate=1m,2m,,1m\nrate_iops=10q\n";
     insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:5: value '4x' of 'bs', at 'x': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
@@ -60,8 +59,8 @@ fn sizes_and_times() {
         ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d
     a.fio:13:12: value '1m,2m,,1m' of 'rate', at ',1m': a list is read,write,trim: three
         values at most
-    a.fio:14:13: value '10k' of 'rate_iops', at 'k': expected a whole number below 2^64,
-        decimal or 0x…, without a suffix
+    a.fio:14:13: value '10q' of 'rate_iops', at 'q': expected a size in bytes, or with k, m,
+        g, t, p or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     ");
 }
 
@@ -105,9 +104,9 @@ fn counts_and_lists() {
 
 #[test]
 fn words() {
-    let text = "[a]\nrw=randrea\nrw=trim\nrw=read:8\nioengine=libcufile\nioengine=io_urin\n\
-                ioengine=posixaio\nengine=a b\ndirect=maybe\nverify=md5\nverify=inlin\n\
-                random_distribution=zoned:50/5\nrandom_distribution=zipf\n\
+    let text = "[a]\nrw=randrea\nrw=trim\nrw=read:x\nioengine=libcufile\nioengine=io_urin\n\
+                ioengine=sg\nengine=a b\ndirect=maybe\nverify=pattern\nverify=inlin\n\
+                random_distribution=zoned:50/5\nrandom_distribution=normal\n\
                 random_distribution=zipf:1.0\nrate_process=thinktime\nmem=shm\nmemory=gpu\n\
                 xfer_type=8\n";
     insta::assert_snapshot!(errors_of(text), @"
@@ -115,25 +114,25 @@ fn words() {
         rw, readwrite, randrw; nearest: randread
     a.fio:3:4: value 'trim' of 'rw': trim moves no bytes to measure and is not supported;
         use fio for trim, and read, write or a mix here
-    a.fio:4:8: value 'read:8' of 'rw', at ':8': fio's offset modifier after ':' is not
-        supported; give the direction alone, and use size= and offset= to choose the region
+    a.fio:4:9: value 'read:x' of 'rw', at 'x': expected a size in bytes, or with k, m, g, t,
+        p or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     a.fio:6:10: value 'io_urin' of 'ioengine': expected one of psync, sync, vsync, pvsync,
-        pvsync2, io_uring, libaio, mmap, null; nearest: io_uring
-    a.fio:7:10: value 'posixaio' of 'ioengine': glibc's POSIX AIO uses threads with pread;
-        use engine=psync with more threads
+        pvsync2, io_uring, libaio, posixaio, mmap, null; nearest: io_uring
+    a.fio:7:10: value 'sg' of 'ioengine': SCSI passthrough is not supported; use
+        engine=io_uring on the block device
     a.fio:8:9: value 'a b' of 'engine', at ' b': expected the name of one engine, such as
         psync or io_uring
     a.fio:9:8: value 'maybe' of 'direct': expected one of 1, 0, yes, no, true, false, on,
         off
-    a.fio:10:8: value 'md5' of 'verify': of fio's checksums gpuio writes and checks crc32c;
-        use verify=crc32c, or verify=pass for gpuio's own position-dependent pattern
+    a.fio:10:8: value 'pattern' of 'verify': of fio's checksums gpuio writes and checks
+        crc32c; use verify=crc32c, or verify=pass for gpuio's own position-dependent pattern
     a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, full, file, crc32c,
-        crc32c-intel, inline, rewrite, 0, 1, none; nearest: inline
-    a.fio:12:21: value 'zoned:50/5' of 'random_distribution': zones of a file with different
-        weights are not supported; use one job for each zone with offset=, size= and
-        rate_iops=
-    a.fio:13:25: value 'zipf' of 'random_distribution', at its end: give its number:
-        zipf:1.2 (theta), pareto:0.9 (power) or normal:10 (deviation in %)
+        crc32c-intel, md5, crc64, crc32, crc16, crc7, xxhash, sha512, sha256, sha1, meta,
+        inline, rewrite, 0, 1, none; nearest: inline
+    a.fio:12:27: value 'zoned:50/5' of 'random_distribution', at '50/5': the shares of the
+        I/Os sum to 50; they must sum to 100
+    a.fio:13:27: value 'normal' of 'random_distribution', at its end: give its number:
+        normal:10 (deviation in %)
     a.fio:14:26: value 'zipf:1.0' of 'random_distribution', at '1.0': expected theta above 0
         and not exactly 1, such as 1.2
     a.fio:15:14: value 'thinktime' of 'rate_process': expected one of steady, poisson,

@@ -1,6 +1,9 @@
 //! Job files that are right.
 
-use gpuio_job::spec::{Dialect, GpuDriver, GpuRequest, GpuWhich, Origin, Rw, Spec, parse_job_file};
+use gpuio_job::spec::{
+    Dialect, GpuDriver, GpuRequest, GpuWhich, Origin, Rw, Sources, Spec, parse_job_file,
+    parse_job_file_with,
+};
 use gpuio_record::{Arrivals, BlockShare, Distribution, VerifyMode};
 
 use crate::{env, fixture};
@@ -164,4 +167,39 @@ fn driver_and_devices_are_requested_separately() {
     let job = &parse("[global]\ngpu=software\n[a]\ngpu_dev_id=2\n").jobs[0];
     let expected = GpuRequest { driver: Some(GpuDriver::Software), which: GpuWhich::List(vec![2]) };
     assert_eq!(job.gpu, Some(expected));
+}
+
+/// The lines of an included file stand where it is included.
+#[test]
+fn a_file_may_include_others() {
+    let files = |name: &str| match name {
+        "common.fio" => Ok(b"bs=64k\ninclude deep.fio\n".to_vec()),
+        "deep.fio" => Ok(b"iodepth=8\n".to_vec()),
+        "loop.fio" => Ok(b"include loop.fio\n".to_vec()),
+        "bad.fio" => Ok(b"\niodeph=8\n".to_vec()),
+        _ => Err("there is none".to_owned()),
+    };
+    let read = |text: &str| {
+        let sources = Sources { env: &env, file: &files };
+        parse_job_file_with("t.fio", text, sources, None)
+    };
+    let spec = read("[global]\ninclude common.fio\n[a]\nrw=write\n").unwrap();
+    assert_eq!((spec.jobs[0].blocks.clone(), spec.jobs[0].depth), (Some(one(64 << 10)), Some(8)));
+    let said = |text: &str| read(text).unwrap_err()[0].to_string();
+    assert_eq!(
+        said("[a]\ninclude bad.fio\n"),
+        "bad.fio:2:1: unknown key 'iodeph'; nearest: iodepth"
+    );
+    assert_eq!(said("[a]\ninclude x\n"), "t.fio:2:1: 'x' can't be included: there is none");
+    assert!(said("[a]\ninclude loop.fio\n").contains("8 files include one another"));
+}
+
+/// A file that is named as one of fio's is read as one, unless it has a key of gpuio's own.
+#[test]
+fn a_name_says_whose_a_file_is() {
+    let dialect =
+        |name: &str, text: &str| parse_job_file(name, text, &env).unwrap().jobs[0].dialect;
+    assert_eq!(dialect("a.fio", "[a]\nrw=read\n"), Some(Dialect::Fio));
+    assert_eq!(dialect("a.fio", "[a]\nrw=read\ndepth=2\n"), None);
+    assert_eq!(dialect("a.ini", "[a]\nrw=read\n"), None);
 }

@@ -1,14 +1,14 @@
-//! docs/lab-book/fio-examples.md says of each of fio's example files whether it runs: held against
-//! the options of each file.
+//! docs/lab-book/fio-examples.md says of each of fio's example files whether it runs, and fio-files.md
+//! of job files from public repositories: held against the options of each file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpuio_job::spec::{JobSpec, Origin, Status, apply, find};
 
-/// Examples of the page: name, and the option that is refused, if one is.
-fn page() -> BTreeMap<String, Option<String>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-book/fio-examples.md");
+/// Files of the page: name, and the option that is refused, if one is.
+fn page(name: &str) -> BTreeMap<String, Option<String>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-book").join(name);
     let text = std::fs::read_to_string(page).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
@@ -40,10 +40,9 @@ fn refusal(option: &str) -> Option<String> {
     }
 }
 
-#[test]
-fn each_example_of_fios_runs_or_is_refused_as_the_page_says() {
-    let mut page = page();
-    let list = include_str!("../fixtures/fio_examples.txt");
+/// Lines of `list` are `NAME: OPTIONS`, facts about a file.
+fn held_against(page_name: &str, list: &str) {
+    let mut page = page(page_name);
     for line in list.lines().filter(|line| !line.starts_with('#')) {
         let (name, options) = line.split_once(": ").unwrap();
         let listed = page.remove(name).unwrap_or_else(|| panic!("{name} is not on the page"));
@@ -60,4 +59,18 @@ fn each_example_of_fios_runs_or_is_refused_as_the_page_says() {
         }
     }
     assert!(page.is_empty(), "not in the list: {page:?}");
+}
+
+#[test]
+fn each_example_of_fios_runs_or_is_refused_as_the_page_says() {
+    held_against("fio-examples.md", include_str!("../fixtures/fio_examples.txt"));
+}
+
+#[test]
+fn each_file_of_a_public_repository_runs_or_is_refused_as_the_page_says() {
+    let list = include_str!("../fixtures/fio_files.txt");
+    held_against("fio-files.md", list);
+    let files = page("fio-files.md");
+    let run = files.values().filter(|refused| refused.is_none()).count();
+    assert!(files.len() == 60 && run >= 54, "{run} of {}", files.len());
 }

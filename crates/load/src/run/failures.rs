@@ -126,6 +126,7 @@ fn meaning(errno: i32) -> &'static str {
         libc::EINVAL => ": with O_DIRECT, an offset, length or address off the device's alignment",
         libc::EFBIG => ": past the largest file (ulimit -f, or the file system's limit)",
         libc::ENOMEM => ": the kernel had no memory for the I/O",
+        libc::ETIMEDOUT => ": the I/O took longer than max_latency",
         libc::ESTALE => ": the NFS server no longer knows the file",
         libc::EOPNOTSUPP => ": this file takes no such I/O",
         _ => "",

@@ -169,8 +169,8 @@ pub(super) struct FirstDone {
     process: [OnceLock<Usage>; 2],
     /// The stonewall, of jobs that go on after it.
     pub(super) wall: Wall,
-    /// The job has converged: its workers start nothing more.
-    pub(super) converged: AtomicBool,
+    /// The job has converged, or another one ended it: its workers start nothing more.
+    pub(super) ended: AtomicBool,
 }
 
 impl FirstDone {
@@ -181,7 +181,7 @@ impl FirstDone {
             left: AtomicU32::new(workers),
             process: Default::default(),
             wall: Wall::new(workers),
-            converged: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         }
     }
 

@@ -127,6 +127,7 @@ impl Group<'_> {
                         gate: &gate,
                         all_from_ns: all_from.unwrap_or(0),
                         first_done: &firsts[at],
+                        all_done: &firsts,
                         held: self.held,
                         job_live: live_ranges[at].clone(),
                         context: gpu.and_then(|gpu| self.context(gpu)),

@@ -120,7 +120,7 @@ impl SeriesSampler {
     pub(super) fn settle(&mut self, firsts: &[FirstDone], peers: &dyn Peers) {
         for (nth, (job, first)) in self.jobs.iter_mut().zip(firsts).enumerate() {
             if job.convergence.as_mut().is_some_and(|one| one.is_decided(peers, nth)) {
-                first.converged.store(true, Ordering::Relaxed);
+                first.ended.store(true, Ordering::Relaxed);
             }
         }
     }
@@ -160,7 +160,7 @@ impl SeriesSampler {
             let peers = peers.map(|peers| (peers, nth));
             let converges = |job: &mut Convergence| job.sample(now, &totals, &window, peers);
             if !last && first.get().is_none() && job.convergence.as_mut().is_some_and(converges) {
-                first.converged.store(true, Ordering::Relaxed);
+                first.ended.store(true, Ordering::Relaxed);
             }
             add(&mut job.points, point, last);
         }

@@ -33,6 +33,8 @@ pub(super) struct Task<'a> {
     /// From the common start until all jobs of the group count.
     pub(super) all_from_ns: Nanos,
     pub(super) first_done: &'a FirstDone,
+    /// Those of all jobs of the group.
+    pub(super) all_done: &'a [FirstDone],
     /// The group's targets, as they were checked.
     pub(super) held: &'a Targets,
     /// Those of all workers of the job.

@@ -86,7 +86,7 @@ fn helpers(job: &JobPlan, pool_most: u64) -> u64 {
 fn needed(jobs: &[JobPlan], cpus: u64) -> u64 {
     let of = |job: &JobPlan| {
         let depth = u64::from(job.depth.max(1));
-        let block = job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(0);
+        let block = job.sizes().map(|share| share.max_bytes).max().unwrap_or(0);
         let each = WORKER + helpers(job, POOL_MOST) * HELPER + depth.saturating_mul(block);
         each.saturating_mul(u64::from(job.threads))
     };

@@ -229,7 +229,7 @@ fn path_config(
 ) -> Result<path::PathConfig, RunError> {
     let job = task.job;
     let memory = job.memory;
-    let block_max = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let block_max = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     let row = path::find(&job.path.choice.actual).ok_or_else(|| broken(task, "path"))?;
     let engine = match row.info.uses_engine() {
         true => Some(engine::find(&job.engine.actual).ok_or_else(|| broken(task, "engine"))?),
@@ -312,17 +312,17 @@ fn prefill(
 ) -> Result<(), path::PathError> {
     let job = task.job;
     let Some(region) = task.plan.regions.first() else { return Ok(()) };
-    let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     let len = u32::try_from(block).unwrap_or(u32::MAX);
-    let random = job.fill == gpuio_record::Fill::Random;
     let target = files.targets.first().copied().unwrap_or(region.target);
-    let key = if random {
-        pattern_keys::random_key(job, task.plan.seed)
-    } else {
-        pattern_keys::key(job, target)
+    let key = match job.fill {
+        gpuio_record::Fill::Random => pattern_keys::random_key(job, task.plan.seed),
+        gpuio_record::Fill::Pattern => pattern_keys::key(job, target),
+        gpuio_record::Fill::Zero => pattern_keys::zeros(),
     };
     for slot in 0..job.depth {
         let offset = region.place((u64::from(slot) * block) % region.length.max(1));
+        let offset = pattern_keys::offset(job, offset);
         path.generate(PatternBlock::new(slot, key, offset, len))?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use gpuio_record::{
 };
 
 use crate::compare::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
+use crate::workload::sizes_short;
 
 /// Separates two of cuFile's settings.
 pub(crate) const SETTINGS_BREAK: &str = "; ";
@@ -81,7 +82,10 @@ impl Job<'_> {
                 format!("{}-{}", format_bytes(share.min_bytes), format_bytes(share.max_bytes))
             }
         };
-        match self.plan.blocks.as_slice() {
+        if self.direction == Direction::Both && !self.plan.write_blocks.is_empty() {
+            return Some(sizes_short(self.plan));
+        }
+        match self.plan.sizes_of(self.direction == Direction::Write) {
             [] => None,
             [share] => Some(one(share)),
             shares => {
@@ -122,6 +126,7 @@ impl Job<'_> {
                 words.push("blocks may repeat".to_owned());
             }
         }
+        words.extend(self.plan.follow.map(|follow| follow.words()));
         if self.plan.skew_bytes > 0 {
             words.push("off the 4 KiB grid".to_owned());
         }
@@ -132,16 +137,11 @@ impl Job<'_> {
     }
 
     pub(crate) fn rate(&self) -> String {
-        let Some(Pacing { bytes_per_s, iops, arrivals }) = &self.plan.pacing else {
-            return "none".to_owned();
-        };
-        let mut words = Vec::new();
-        words.extend(bytes_per_s.map(|bytes| format!("{}/s", format_bytes(bytes))));
-        words.extend(iops.map(|iops| format!("{iops} IOPS")));
-        if *arrivals == Arrivals::Poisson {
-            words.push("poisson".to_owned());
+        let reads = rate_words(self.plan.pacing.as_ref());
+        match &self.plan.write_pacing {
+            None => reads,
+            writes => format!("reads {reads}, writes {}", rate_words(writes.as_ref())),
         }
-        words.join(", ")
     }
 
     pub(crate) fn sync(&self) -> Option<String> {
@@ -367,4 +367,19 @@ impl Job<'_> {
     pub(crate) fn tool(&self) -> String {
         format!("{} {}", self.record.tool.name, self.record.tool.version)
     }
+}
+
+/// A rate, or that there is none.
+fn rate_words(pacing: Option<&Pacing>) -> String {
+    let Some(Pacing { bytes_per_s, iops, arrivals }) = pacing else { return "none".to_owned() };
+    let mut words = Vec::new();
+    words.extend(bytes_per_s.map(|bytes| format!("{}/s", format_bytes(bytes))));
+    words.extend(iops.map(|iops| format!("{iops} IOPS")));
+    if words.is_empty() {
+        return "none".to_owned();
+    }
+    if *arrivals == Arrivals::Poisson {
+        words.push("poisson".to_owned());
+    }
+    words.join(", ")
 }

@@ -181,8 +181,8 @@ fn part_cell(column: &str, record: &Record, plan: Option<&JobPlan>) -> String {
             Some([only]) => only.name().to_owned(),
             _ => "both".to_owned(),
         },
-        "block_min_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).0)),
-        "block_max_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).1)),
+        "block_min_bytes" => maybe(plan.map(|plan| block_bounds(plan.sizes()).0)),
+        "block_max_bytes" => maybe(plan.map(|plan| block_bounds(plan.sizes()).1)),
         "threads" => maybe(plan.map(|plan| plan.threads)),
         "depth" => maybe(plan.map(|plan| plan.depth)),
         "size_bytes" => maybe(plan.map(|plan| plan.size_bytes)),
@@ -237,8 +237,8 @@ const OWN: &[Column] = columns! {
     "rw", "load of the job, as in the `rw` key", |l| rw(l.plan).to_owned();
     "direction", "`read` or `write`: the direction of this row", |l| l.direction.name().to_owned();
     "ended", "`complete`, `interrupted` or `failed`", |l| word(l.result.ended);
-    "block_min_bytes", "smallest block", |l| block_bounds(&l.plan.blocks).0.to_string();
-    "block_max_bytes", "largest block", |l| block_bounds(&l.plan.blocks).1.to_string();
+    "block_min_bytes", "smallest block", |l| block_bounds(l.plan.sizes()).0.to_string();
+    "block_max_bytes", "largest block", |l| block_bounds(l.plan.sizes()).1.to_string();
     "threads", "threads of the job", |l| l.plan.threads.to_string();
     "depth", "I/Os in flight per thread", |l| l.plan.depth.to_string();
     "direct", "1 if the files were open with O_DIRECT, 0 if not, as read back; not the verdict",

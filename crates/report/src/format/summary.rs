@@ -4,7 +4,7 @@ use gpuio_base::document::{
     Cell, Columns, Document, Item, Layout, List, Part, Section, grouped, unique,
 };
 use gpuio_base::stat::Percentile;
-use gpuio_record::{EndedHow, LeftOut, Record, Route, Side, Source, Towards};
+use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
 use crate::number::{iops, many, throughput};
@@ -112,13 +112,18 @@ fn span(numbers: &[u32]) -> String {
 struct Load<'a>(Side<'a>);
 
 impl Load<'_> {
+    /// The block sizes of this direction.
+    fn sizes(&self) -> &[BlockShare] {
+        self.0.plan.sizes_of(self.0.direction == Towards::Write)
+    }
+
     /// Same load, whatever the path.
     fn kind(&self) -> (String, String) {
-        (rw_of(self.0.plan, self.0.direction), blocks_short(&self.0.plan.blocks))
+        (rw_of(self.0.plan, self.0.direction), blocks_short(self.sizes()))
     }
 
     fn is_small(&self) -> bool {
-        let largest = self.0.plan.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+        let largest = self.sizes().iter().map(|block| block.max_bytes).max().unwrap_or(0);
         is_random(self.0.plan) && largest <= SMALL_BYTES
     }
 
@@ -157,7 +162,7 @@ impl Load<'_> {
             [_] => String::new(),
             _ => format!(" of {}", load_word(self.0.plan)),
         };
-        format!("{} {random}{}s{mix}", blocks_short(&self.0.plan.blocks), self.0.direction.name())
+        format!("{} {random}{}s{mix}", blocks_short(self.sizes()), self.0.direction.name())
     }
 }
 

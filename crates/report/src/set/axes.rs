@@ -13,7 +13,7 @@ use super::{Set, chosen};
 use crate::expected;
 use crate::format::text::header;
 use crate::number::float;
-use crate::workload::{actual_engine, block_bounds, blocks_short, load_word};
+use crate::workload::{actual_engine, block_bounds, load_word, sizes_short};
 
 /// One value: its text, and its number if it is one.
 pub(super) type Place = (String, Option<f64>);
@@ -144,8 +144,8 @@ const AXES: &[Known] = &[
     ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),
     ("load", "load", true, Role::Load, |row| (load_word(row.plan), None)),
     ("block", "block size", true, Role::Load, |row| {
-        let (_, max) = block_bounds(&row.plan.blocks);
-        (blocks_short(&row.plan.blocks), Some(float(max)))
+        let (_, max) = block_bounds(row.plan.sizes());
+        (sizes_short(row.plan), Some(float(max)))
     }),
     ("threads", "threads", true, Role::Load, |row| {
         (row.plan.threads.to_string(), Some(f64::from(row.plan.threads)))
@@ -263,14 +263,20 @@ fn settings(row: &Row<'_>) -> String {
     when(plan.skew_bytes > 0, "unaligned");
     when(plan.chain, "a chain");
     when(!matches!(plan.read_percent, 0 | 100), &format!("{} % reads", plan.read_percent));
-    if let Some(pacing) = &plan.pacing {
+    let of_writes = plan.write_pacing.as_ref().map(|pacing| (pacing, "writes "));
+    let of_reads = if of_writes.is_some() { "reads " } else { "" };
+    let paced = plan.pacing.as_ref().map(|pacing| (pacing, of_reads));
+    for (pacing, which) in paced.into_iter().chain(of_writes) {
         let iops = pacing.iops.map(|rate| format!("{rate} I/Os/s"));
         let bytes = pacing.bytes_per_s.map(|rate| format!("{}/s", format_bytes(rate)));
         let rates: Vec<String> = iops.into_iter().chain(bytes).collect();
         let how = if pacing.arrivals == Arrivals::Poisson { ", Poisson" } else { "" };
-        words.push(format!("at {} per thread{how}", rates.join(" and ")));
+        if !rates.is_empty() {
+            words.push(format!("{which}at {} per thread{how}", rates.join(" and ")));
+        }
     }
     words.extend(spread(&plan.order));
+    words.extend(plan.follow.map(|follow| follow.words()));
     words.extend(plan.inject.as_ref().map(|faults| format!("faults {faults}")));
     words.extend(plan.via.as_ref().map(|via| format!("by GPU {}", via.gpu.index)));
     let set = |key: &str| plan.defaulted.as_ref().is_some_and(|keys| keys.iter().all(|k| k != key));

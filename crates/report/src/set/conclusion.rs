@@ -19,7 +19,7 @@ use super::fix::points;
 use super::rows::{Row, rows};
 use super::summary::{half_width, median_of};
 use crate::number::{iops, throughput};
-use crate::workload::{blocks_short, is_mix, load_word};
+use crate::workload::{is_mix, load_word, sizes_short};
 use gpuio_base::units::human_ns;
 
 /// All runs of one load.
@@ -204,7 +204,7 @@ fn difference(contests: &[Vec<&Point<'_>>]) -> Option<String> {
 /// The load without its depth, which differs between paths where it was automatic.
 fn load(row: &Row<'_>) -> String {
     let threads = if row.plan.threads == 1 { "thread" } else { "threads" };
-    let (rw, block) = (load_word(row.plan), blocks_short(&row.plan.blocks));
+    let (rw, block) = (load_word(row.plan), sizes_short(row.plan));
     format!("{rw} {block}, {} {threads}", row.plan.threads)
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Set;
 use super::rows::{Row, rows};
 use crate::number::float;
-use crate::workload::{actual_engine, block_bounds, blocks_short, rw};
+use crate::workload::{actual_engine, block_bounds, rw, sizes_short};
 
 /// How every document begins.
 pub(super) const MARK: &str = "\"fio version\": \"gpuio";
@@ -30,7 +30,7 @@ pub fn files(set: &Set) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for row in jobs_of(&rows(set)) {
         let plan = row.plan;
-        let directory = format!("{}-{}", plan.path.choice.actual, blocks_short(&plan.blocks));
+        let directory = format!("{}-{}", plan.path.choice.actual, sizes_short(plan));
         let file = format!("{}-{}-{}.json", rw(plan), plan.depth, plan.threads);
         let run = |nth: usize| match nth {
             1 => format!("{directory}/{file}"),
@@ -104,7 +104,7 @@ fn job(row: &Row<'_>) -> Value {
 /// Options by fio's names, as strings, as fio prints them.
 fn options(row: &Row<'_>) -> Value {
     let plan = row.plan;
-    let (min, max) = block_bounds(&plan.blocks);
+    let (min, max) = block_bounds(plan.sizes());
     let block = if min == max { min.to_string() } else { format!("{min}-{max}") };
     let mut options = Map::new();
     let mut put = |key: &str, value: String| options.insert(key.to_owned(), Value::from(value));

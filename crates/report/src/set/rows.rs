@@ -6,7 +6,7 @@ use gpuio_record::{Side, Towards};
 
 use super::{Member, Set, chosen};
 use crate::number;
-use crate::workload::{blocks_short, jobs, load_word, rw_of};
+use crate::workload::{jobs, load_word, rw_of, sizes_short};
 
 /// One direction of a job of a record.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl Row<'_> {
     /// The load in few words: `randread 4K, 2×32`.
     pub(super) fn load(&self) -> String {
         let rw = rw_of(self.plan, self.direction);
-        let block = blocks_short(&self.plan.blocks);
+        let block = sizes_short(self.plan);
         let ranks = self.ranks().map_or_else(String::new, |ranks| format!("{ranks}×"));
         format!("{rw} {block}, {ranks}{}×{}", self.plan.threads, self.plan.depth)
     }
@@ -52,7 +52,7 @@ impl Row<'_> {
     }
 
     fn with_words(&self, rw: &str) -> String {
-        let block = blocks_short(&self.plan.blocks);
+        let block = sizes_short(self.plan);
         let threads = match self.plan.threads {
             1 => "1 thread".to_owned(),
             many => format!("{many} threads"),

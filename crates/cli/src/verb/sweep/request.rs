@@ -33,7 +33,10 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let job_file = job_file.as_deref();
     unused::sweep(&vary)?;
     let preset = vary.preset.as_deref().map(find).transpose()?;
-    let search = vary.latency_target.as_deref().map(|words| search(words, &vary)).transpose()?;
+    let of_file = target_of_file(job_file, &vary, preset.is_some())?;
+    let words = vary.latency_target.as_deref().or(of_file.as_ref().map(|it| it.0.as_str()));
+    let over = vary.over.as_deref().or(of_file.as_ref().map(|it| it.1.as_str()));
+    let search = words.map(|words| search(words, over)).transpose()?;
     let mut axes = match &search {
         Some((axis, _)) => vec![axis.clone()],
         None => axes(&vary, preset)?,
@@ -195,10 +198,28 @@ fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
     Ok(axes)
 }
 
-fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
+/// The limit that a job file has for a search (fio's `latency_target`), and the range of it, whose
+/// end is the depth of the job; where the flags vary nothing.
+fn target_of_file(
+    job_file: Option<&Path>,
+    vary: &Vary,
+    preset: bool,
+) -> Result<Option<(String, String)>, Failure> {
+    let (Some(path), true) = (job_file, vary.vary.is_empty() && !preset) else { return Ok(None) };
+    let spec = jobs::read_jobs(path)?;
+    let target = |job: &JobSpec| {
+        let within = gpuio_base::units::format_duration_ns(job.latency_target_ns?);
+        let at = gpuio_job::plan::latency_at(job);
+        let depth = job.depth.filter(|depth| *depth > 1).unwrap_or(256);
+        Some((format!("{at}={within}"), format!("depth=1..{depth}")))
+    };
+    Ok(spec.jobs.iter().find_map(target))
+}
+
+fn search(words: &str, over: Option<&str>) -> Result<(Axis, Search), Failure> {
     let wrong = |error: String| Failure::Usage(format!("--latency-target: {error}"));
     let bound = Bound::parse(words).map_err(|error| wrong(error.to_string()))?;
-    let over = vary.over.as_deref().unwrap_or("depth=1..256");
+    let over = over.unwrap_or("depth=1..256");
     let form = || {
         let known: Vec<&str> = searched().iter().map(|key| key.name).collect();
         let known = known.join(", ");
@@ -275,6 +296,11 @@ fn shared(
     for (key, value) in keys {
         jobs::set(&mut job, key, &here.fill(value), "--set")?;
     }
+    // The search has them ([`target_of_file`]).
+    for field in ["latency_target_ns", "latency_percentile"] {
+        job.requested.remove(field);
+    }
+    (job.latency_target_ns, job.latency_percentile) = (None, None);
     if job.keep == Some(false) {
         return Err(Failure::Usage(
             "the runs of a sweep share their files, so no run may remove them (unlink, keep=0); \

@@ -33,7 +33,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
 
 /// Blocks, order, batch, streams and positions are the job's.
 fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> JobPlan {
-    let block = job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1);
+    let block = job.sizes().map(|share| share.max_bytes).max().unwrap_or(1);
     let mut load =
         without_files(ceiling, job, path_choice("gather", catalog), job.size_bytes.max(block));
     load.align_bytes = job.align_bytes;

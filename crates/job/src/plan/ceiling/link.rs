@@ -61,7 +61,8 @@ fn block(threads: u32) -> u64 {
 fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> JobPlan {
     let block = block(job.threads);
     let mut load = without_files(ceiling, job, path_choice("staged", catalog), block * BLOCKS);
-    load.order = Order::Sequential;
+    (load.order, load.follow) = (Order::Sequential, None);
+    load.write_blocks = Vec::new();
     load.blocks =
         vec![BlockShare { min_bytes: block, max_bytes: block, step_bytes: 0, percent: 100 }];
     load.depth = DEPTH;

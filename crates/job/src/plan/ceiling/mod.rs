@@ -57,7 +57,7 @@ pub fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> Option<(
 /// Bytes of the job's largest block, at least 1.
 #[must_use]
 pub fn largest_block(job: &JobPlan) -> u64 {
-    job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1).max(1)
+    job.sizes().map(|share| share.max_bytes).max().unwrap_or(1).max(1)
 }
 
 /// The inputs of a row.

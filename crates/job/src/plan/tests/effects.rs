@@ -51,6 +51,10 @@ pub(super) const LOADS: &[&str] = &[
     "filename=/have8g\nsize=1g\nshared=0\nthreads=2\ndirect=0",
     "engine=io_uring\nrw=randread\ndirect=1",
     "thinktime=100\nfsync=9\nrw=write",
+    "rw=randread:8\nsize=1g",
+    "rw=randread\nbs=4k,64k\nsize=1g",
+    "rw=randread\nbs=4k-64k\ndirect=0\nsize=1g",
+    "rw=randrw\nbs=4k,64k\nrate=4m,1m\nsize=1g",
     "write_bw_log=l",
     "xfer_type=1\nsize=1g\nrw=write",
     "xfer_type=2\nsize=1g\nrw=randwrite\nruntime=5",
@@ -63,8 +67,15 @@ pub(super) const LOADS: &[&str] = &[
 /// Keys with an effect on several ranks only: `layout` tests them.
 pub(super) const OF_RANKS: &[&str] = &["read_shift"];
 
-/// Keys that are about other jobs, and a permission: tests of their own.
-pub(super) const OF_OTHERS: &[&str] = &["wait_for", "allow_file_create"];
+/// Keys that are about other jobs or runs, and a permission: tests of their own.
+pub(super) const OF_OTHERS: &[&str] = &[
+    "wait_for",
+    "allow_file_create",
+    "exitall",
+    "latency_target",
+    "latency_percentile",
+    "lockmem",
+];
 
 /// The plan, but for who requested it and for reasons. A note about a key is a difference.
 fn outcome(text: &str) -> Result<Plan, PlanError> {
@@ -275,7 +286,7 @@ fn shares_counts_and_files_of_threads() {
     assert_eq!((cufile.path.choice.actual.as_str(), cufile.gpus.len()), ("gds", 2));
 }
 
-/// fio's lists: reads, writes. A mix has one value here.
+/// fio's lists: reads, writes.
 #[test]
 fn a_list_has_a_value_for_each_direction() {
     let read = job("rw=read\nioengine=psync\nbs=64k,4k\nrate=8m,4m\nrate_iops=9,7\nsize=1g");
@@ -294,10 +305,19 @@ fn a_list_has_a_value_for_each_direction() {
     assert!(writes.notes[0].starts_with("'bssplit' (f:3:1) has no effect"), "{:?}", writes.notes);
     let alike = job("rw=randrw\nbs=8k,8k,8k\nrate=1m,1m\nsize=1g");
     assert_eq!(alike.blocks, sizes(8 * KIB));
-    for list in ["bs=8k,4k", "bs=8k,", "rate=8m,", "rate_iops=,5"] {
-        let mixed = said(&format!("[a]\nrw=randrw\nsize=1g\n{list}\n"));
-        assert!(mixed.contains("use one job for each direction"), "{list}: {mixed}");
-    }
+    assert!(alike.write_blocks.is_empty() && alike.write_pacing.is_none());
+    let mixed = |list: &str| job(&format!("rw=randrw\nsize=1g\n{list}"));
+    let apart = mixed("bs=8k,16k");
+    assert_eq!((apart.blocks, apart.write_blocks), (sizes(8 * KIB), sizes(16 * KIB)));
+    let default = mixed("bs=8k,");
+    assert_eq!((default.blocks, default.write_blocks), (sizes(8 * KIB), sizes(4 * KIB)));
+    let rates = |plan: &JobPlan| {
+        [plan.pacing, plan.write_pacing].map(|pacing| pacing.map(|it| (it.bytes_per_s, it.iops)))
+    };
+    let (none, both) = (Some((None, None)), Some((Some(4 * MIB), Some(7))));
+    assert_eq!(rates(&mixed("rate=8m,4m\nrate_iops=9,7")), [Some((Some(8 * MIB), Some(9))), both]);
+    assert_eq!(rates(&mixed("rate=8m,")), [Some((Some(8 * MIB), None)), none]);
+    assert_eq!(rates(&mixed("rate_iops=,5")), [None, Some((None, Some(5)))]);
     let none = said("[a]\nrw=read\nsize=1g\nrate=,4m\n");
     assert!(none.contains("rate=,4m (f:4:1): it has no effect here"), "{none}");
 }
@@ -305,8 +325,7 @@ fn a_list_has_a_value_for_each_direction() {
 /// Keys about writes are refused where the load writes.
 #[test]
 fn refused_keys_about_writes_are_noted_where_nothing_is_written() {
-    for key in ["zero_buffers=1", "fsync_on_close=1", "buffer_pattern=0xff", "dedupe_percentage=50"]
-    {
+    for key in ["buffer_pattern=0xff", "dedupe_percentage=50"] {
         let read = job(&format!("rw=randread\nsize=1g\n{key}"));
         assert!(read.notes[0].contains("the load writes nothing"), "{key}: {:?}", read.notes);
         for rw in ["write", "randrw"] {
@@ -315,7 +334,6 @@ fn refused_keys_about_writes_are_noted_where_nothing_is_written() {
             assert!(refused.contains("(f:4:1)"), "{key}: {refused}");
         }
     }
-    assert!(said("[a]\nrw=write\nsize=1g\nfsync_on_close=1\n").contains("end_fsync=1"));
     let harmless = "[a]\nrw=write\nsize=1g\nzero_buffers=0\nnuma_mem_policy=local\n";
     assert_eq!(said(harmless), "planned");
 }
@@ -345,4 +363,68 @@ fn lines_of_logs_are_as_long_as_requested() {
                [b]\nruntime=30\nwrite_bw_log=y\nlog_avg_msec=500\n";
     assert_eq!(interval(two), 100_000_000, "which both logs are multiples of");
     assert!(said("[a]\nwrite_bw_log=x\nlog_avg_msec=5\n").contains("10 ms at least"));
+}
+
+/// fio's ways from one I/O to the next.
+#[test]
+fn an_io_follows_another_as_in_fio() {
+    let follow = |lines: &str| job(&format!("ioengine=psync\nsize=1g\n{lines}")).follow;
+    assert_eq!(follow("rw=read:8k"), Some(Follow::Gap { bytes: 8192 }));
+    assert_eq!(follow("rw=write:-8k"), Some(Follow::Gap { bytes: -8192 }));
+    assert_eq!(follow("rw=randwrite: 512"), Some(Follow::Run { ios: 512, same: false }));
+    let same = "rw=randread:8\nrw_sequencer=identical";
+    assert_eq!(follow(same), Some(Follow::Run { ios: 8, same: true }));
+    let share = "rw=randrw\npercentage_random=100,0";
+    assert_eq!(follow(share), Some(Follow::Share { reads: 100, writes: 0 }));
+    assert_eq!(follow("rw=randread\npercentage_random=100"), None);
+    assert_eq!(follow("rw=randread:1"), None);
+    let both = said("[a]\nrw=randread:8\npercentage_random=50\nsize=1g\n");
+    assert!(both.contains("exclude each other"), "{both}");
+}
+
+/// Files that fio would run by values that are elsewhere refused.
+#[test]
+fn values_of_fios_files() {
+    let plan = job("ioengine=psync\nsize=1g\nrw=randread\nruntime=0\nrate_iops=3k");
+    assert_eq!((plan.stop.runtime_ns, plan.pacing.unwrap().iops), (None, Some(3072)));
+    let mapped = job("ioengine=mmap\ndirect=1\nrw=read\nsize=1g");
+    assert_eq!(mapped.direct, DirectMode::Buffered);
+    assert!(mapped.notes[0].contains("goes through the page cache"), "{:?}", mapped.notes);
+    let pool = job("ioengine=posixaio\niodepth=8\nrw=read\nsize=1g");
+    assert_eq!((pool.engine.actual.as_str(), pool.depth), ("pool", 8));
+    assert!(pool.notes[0].contains("posixaio"), "{:?}", pool.notes);
+    let sums = job("ioengine=psync\nverify=md5\nrw=write\nsize=1g");
+    assert_eq!((sums.verify, sums.fio_headers), (VerifyMode::Pass, false));
+    assert!(sums.notes[0].contains("every byte of its own pattern"), "{:?}", sums.notes);
+    let files = job("ioengine=psync\nrw=write\nnrfiles=4\nfilesize=16k\nsize=1m\ndirectory=/d");
+    assert_eq!(files.stop.bytes_per_thread, Some(64 << 10), "no longer than its files");
+    let by_order = |rw: &str| job(&format!("rw={rw}\nbs=4k,64k\nbs_is_seq_rand=1\nsize=1g")).blocks;
+    assert_eq!([by_order("read"), by_order("randrw")], [sizes(4 * KIB), sizes(64 * KIB)]);
+    let buffered = said("[a]\nioengine=psync\nrw=read\nsize=1g\nlockmem=1g\n");
+    assert!(buffered.contains("systemd-run"), "{buffered}");
+    let direct = job("ioengine=psync\nrw=read\ndirect=1\nsize=1g\nlockmem=1g");
+    assert!(direct.notes[0].contains("page cache"), "{:?}", direct.notes);
+}
+
+#[test]
+fn a_limit_of_a_search_names_the_command_that_searches() {
+    let found = said("[a]\nioengine=psync\nrw=read\nlatency_target=5000\nlatency_percentile=99\n");
+    let wanted = "'gpuio sweep f' searches the highest one whose p99 stays within 5ms";
+    assert!(found.contains(wanted), "{found}");
+    let alone = said("[a]\nioengine=psync\nrw=read\nlatency_percentile=99\n");
+    assert!(alone.contains("it belongs to latency_target"), "{alone}");
+}
+
+/// Names of files by fio's words; those without a thread's number are of all threads.
+#[test]
+fn names_of_files_follow_their_format() {
+    let lines =
+        "ioengine=psync\nrw=read\ndirectory=/d\nsize=8m\nthreads=2\nnrfiles=2\nfilename_format=";
+    let names = |format: &str| -> Vec<String> {
+        let plan = job(&format!("{lines}{format}"));
+        plan.targets.iter().map(|target| target.path.clone()).collect()
+    };
+    let each = names("$jobname.$jobnum.$filenum");
+    assert_eq!(each, ["/d/a.0.0", "/d/a.0.1", "/d/a.1.0", "/d/a.1.1"]);
+    assert_eq!(names("data.$filenum"), ["/d/data.0", "/d/data.1"]);
 }

@@ -253,8 +253,8 @@ fn verification_of_random_data() {
     for verify in ["pass", "inline"] {
         assert_eq!(
             usage(refused(&format!("fill=random\nrw=write\nverify={verify}"))),
-            "job 'a', fill=random (f:2:1): random fill can't be verified; leave out --fill random \
-             or --verify"
+            "job 'a', fill=random (f:2:1): only gpuio's pattern can be verified; leave out --fill \
+             (zero_buffers) or --verify"
         );
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts, NumaFacts, NumaNode};
 use gpuio_record::{
-    BlockShare, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, MemoryKind, Order, Plan,
-    Stop, TargetKind, VerifyMode,
+    BlockShare, DirectMode, Distribution, Fill, Follow, Gpu, GuardNote, JobPlan, MemoryKind, Order,
+    Plan, Stop, TargetKind, VerifyMode,
 };
 
 use super::*;

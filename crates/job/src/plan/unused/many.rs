@@ -88,7 +88,7 @@ fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>
         cufile_missing: &|_| None,
         cufile_direct: Err(""),
     };
-    let job = &habits::of_direction(job).ok()?;
+    let job = &habits::of_direction(job);
     let rows = paths_of(job, &facts, &mut Vec::new()).ok()?;
     let alone = true;
     let each = |row| resolved(job, row, Among { at, alone, many: false, group: 0 }, &facts);

@@ -50,6 +50,14 @@ pub enum JobFileFault {
         /// The text that follows, cut to a line.
         text: String,
     },
+    /// A file that can't be included.
+    #[error("'{name}' can't be included: {why}")]
+    NotIncluded {
+        /// The name, as it stands in the line.
+        name: String,
+        /// The reason, and what to do.
+        why: String,
+    },
     /// A key before the first header.
     #[error("key '{key}' is before any section; put [global] or [name] above it")]
     OutsideSection {

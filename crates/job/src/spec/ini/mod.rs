@@ -58,9 +58,43 @@ pub fn parse_at(
     env: &dyn Fn(&str) -> Option<String>,
     at: Option<At<'_>>,
 ) -> Result<Spec, Vec<JobFileError>> {
+    let none = |_: &str| -> Result<Vec<u8>, String> {
+        Err("there is no file here that could be included".to_owned())
+    };
+    parse_with(file, text, Sources { env, file: &none }, at)
+}
+
+/// Where a job file takes other texts from.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// The value of a variable; see [`parse`].
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that is included, by the name in the line; or why there is none.
+    pub file: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
+}
+
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+/// The same where files may be included: fio's line `include FILE` stands for the lines of that
+/// file.
+///
+/// # Errors
+///
+/// As for [`parse_at`], with the name of the file that has the error.
+pub fn parse_with(
+    file: &str,
+    text: impl AsRef<[u8]>,
+    sources: Sources<'_>,
+    at: Option<At<'_>>,
+) -> Result<Spec, Vec<JobFileError>> {
     let mut reader = Reader {
         file: Arc::from(file),
-        env,
+        sources,
+        depth: 0,
         at,
         places: Vec::new(),
         spec: Spec::default(),
@@ -69,13 +103,9 @@ pub fn parse_at(
         unread: Vec::new(),
         errors: Vec::new(),
     };
-    match std::str::from_utf8(text.as_ref()) {
-        Ok(text) => reader.read(text),
-        Err(error) => {
-            let (line, column) = end_of(&text.as_ref()[..error.valid_up_to()]);
-            let utf16 = matches!(text.as_ref(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
-            reader.fail(line, column, JobFileFault::NotUtf8 { utf16 });
-        }
+    let last = reader.take(text.as_ref());
+    if reader.spec.jobs.is_empty() && reader.errors.is_empty() {
+        reader.fail(last, 1, JobFileFault::NoJob);
     }
     reader.finish()
 }
@@ -105,9 +135,15 @@ enum Section {
     Broken,
 }
 
+/// Files that include one another, at most.
+const DEPTH_MOST: u32 = 8;
+
 struct Reader<'a> {
+    /// The one that is read.
     file: Arc<str>,
-    env: &'a dyn Fn(&str) -> Option<String>,
+    sources: Sources<'a>,
+    /// How many files include it, one by another.
+    depth: u32,
     at: Option<At<'a>>,
     places: Vec<Place>,
     spec: Spec,
@@ -119,19 +155,50 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self, text: &str) {
+    /// Reads a whole file; the number of its last line.
+    fn take(&mut self, bytes: &[u8]) -> u32 {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.read(text),
+            Err(error) => {
+                let (line, column) = end_of(&bytes[..error.valid_up_to()]);
+                let utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+                self.fail(line, column, JobFileFault::NotUtf8 { utf16 });
+                line
+            }
+        }
+    }
+
+    /// Reads the lines of another file here.
+    fn include(&mut self, line: u32, column: u32, name: &str) {
+        let fault = |why: String| JobFileFault::NotIncluded { name: name.to_owned(), why };
+        if self.depth == DEPTH_MOST {
+            let why = format!("{DEPTH_MOST} files include one another, which are the most");
+            self.fail(line, column, fault(why));
+            return;
+        }
+        match (self.sources.file)(name) {
+            Err(why) => self.fail(line, column, fault(why)),
+            Ok(text) => {
+                let outer = std::mem::replace(&mut self.file, Arc::from(name));
+                self.depth += 1;
+                self.take(&text);
+                self.depth -= 1;
+                self.file = outer;
+            }
+        }
+    }
+
+    fn read(&mut self, text: &str) -> u32 {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut last = 0;
         for (index, line) in text.split('\n').enumerate() {
             if self.errors.len() >= MAX_ERRORS {
-                return;
+                break;
             }
             last = index;
             self.line(position(index), line.strip_suffix('\r').unwrap_or(line));
         }
-        if self.spec.jobs.is_empty() && self.errors.is_empty() {
-            self.fail(position(last), 1, JobFileFault::NoJob);
-        }
+        position(last)
     }
 
     fn line(&mut self, number: u32, text: &str) {
@@ -172,6 +239,10 @@ impl Reader<'_> {
 
     fn setting(&mut self, number: u32, text: &str, setting: &Setting<'_>) {
         let key_column = column(text, setting.key_at);
+        if let (Some(name), None) = (included(setting.key), setting.value) {
+            self.include(number, key_column, name);
+            return;
+        }
         if self.section == Section::Before {
             let key = crate::spec::value::shown(setting.key);
             self.fail(number, key_column, JobFileFault::OutsideSection { key });
@@ -181,7 +252,7 @@ impl Reader<'_> {
             self.bare(number, key_column, setting.key);
             return;
         };
-        let value = match expand(raw, column(text, value_at), self.env) {
+        let value = match expand(raw, column(text, value_at), self.sources.env) {
             Ok(value) => value,
             Err((at, fault)) => {
                 self.fail(number, at, fault);
@@ -310,29 +381,39 @@ impl Reader<'_> {
         for job in &mut self.spec.jobs {
             if job.requested.values().any(is_gdsios) {
                 speak_gdsio(job);
-            } else if job.requested.values().any(|requested| requested.key == FIO_MARK) {
+            } else if job.requested.values().any(|requested| requested.key == FIO_MARK)
+                || self.file.ends_with(FIO_ENDING) && !has_key_of(job, Dialect::Native)
+            {
                 job.dialect = Some(Dialect::Fio);
             } else {
-                job.notes.extend(other_defaults(job, &self.file));
+                job.notes.extend(other_defaults(job));
             }
         }
         Ok(self.spec)
     }
 }
 
+/// The file of fio's line `include FILE`.
+fn included(words: &str) -> Option<&str> {
+    let (word, name) = words.split_once(line::is_blank)?;
+    (word == "include").then(|| name.trim_matches(line::is_blank))
+}
+
 /// The key that almost every fio job has and that is spelled so only in fio.
 const FIO_MARK: &str = "ioengine";
 
-/// The note on a job of fio's without [`FIO_MARK`]: fio and gpuio take different defaults. Its keys
-/// are fio's and none is gpuio's own, or the file is named as one of fio's.
-fn other_defaults(job: &JobSpec, file: &str) -> Option<String> {
-    let of = |dialect| {
-        let is = move |requested: &&Requested| {
-            find(requested.key).is_some_and(|key| key.dialect == dialect)
-        };
-        job.requested.values().any(|requested| is(&requested))
-    };
-    let fios = of(Dialect::Fio) || file.ends_with(".fio");
+/// The end of the name of a file that is one of fio's, unless it has keys of gpuio's own.
+const FIO_ENDING: &str = ".fio";
+
+fn has_key_of(job: &JobSpec, dialect: Dialect) -> bool {
+    let is = |requested: &Requested| find(requested.key).is_some_and(|key| key.dialect == dialect);
+    job.requested.values().any(is)
+}
+
+/// The note on a job of fio's without [`FIO_MARK`] in a file of another name: fio and gpuio take
+/// different defaults. Its keys are fio's and none is gpuio's own.
+fn other_defaults(job: &JobSpec) -> Option<String> {
+    let fios = has_key_of(job, Dialect::Fio);
     let unset = [
         (job.direct.is_none(), "direct=1"),
         (job.depth.is_none(), "a depth that suits the engine"),
@@ -341,7 +422,7 @@ fn other_defaults(job: &JobSpec, file: &str) -> Option<String> {
     ];
     let unset: Vec<&str> =
         unset.iter().filter(|(unset, _)| *unset).map(|(_, words)| *words).collect();
-    (fios && !of(Dialect::Native) && !unset.is_empty()).then(|| {
+    (fios && !has_key_of(job, Dialect::Native) && !unset.is_empty()).then(|| {
         format!(
             "a section without ioengine has gpuio's defaults: {}; with ioengine=psync it has \
              fio's: direct=0, iodepth=1, bs=4k, one pass",

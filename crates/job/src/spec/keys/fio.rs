@@ -3,19 +3,20 @@
 use super::Dialect::{All, Fio};
 use super::Key;
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed::{self, LOAD, REST, WHERE, of_blocks, switch};
+use super::printed::{self, FILES, LOAD, REST, WHERE, of_blocks, switch};
 use super::set::{self, key};
-use super::unused::{NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
+use super::unused::{IN_ORDER, NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
 use crate::spec::value;
 use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
+use gpuio_record::{DirectMode, Fill, Follow};
 
 pub(super) const KEYS: &[Key] = &[
     key(
         "ioengine",
         Fio,
         set::IOENGINE,
-        "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, \
-         `mmap`, `null`; `libcufile` is `path=gds`, with `cuda_io=posix` `path=staged`",
+        "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, `posixaio` \
+         (`pool`), `mmap`, `null`; `libcufile` is `path=gds`, with `cuda_io=posix` `path=staged`",
     )
     .tried(["libaio", "psync"]),
     key(
@@ -66,15 +67,16 @@ pub(super) const KEYS: &[Key] = &[
         p.files_per_thread.filter(|_| p.has_size()).map(|files| files.to_string())
     })
     .tried(["2", "3"]),
-    key("filesize", Fio, field!(file_bytes, value::size), "length of each file")
+    key("filesize", Fio, field!(file_bytes, value::file_size), "length of each file")
         .not_of(FEED | RANGES | REPLAY)
         .prints(REST + 23, |p| p.file_bytes.filter(|_| p.has_size()).map(format_bytes))
         .tried(["2g", "3g"]),
     key(
         "file_service_type",
         Fio,
-        field!(files_in_turn, value::file_service),
-        "a thread with several files: `roundrobin` (a block of each in turn) or `sequential`",
+        set::FILE_SERVICE,
+        "a thread with several files: `roundrobin` (a block of each in turn) or `sequential`; \
+         `random` of random loads",
     )
     .not_of(FEED | RANGES | REPLAY)
     .unused(|s| {
@@ -147,6 +149,151 @@ pub(super) const KEYS: &[Key] = &[
         .prints(REST + 47, |p| p.flush.as_ref().map(|flush| switch(flush.at_end)))
         .tried(["1", "0"]),
     key(
+        "fsync_on_close",
+        Fio,
+        switch!(fsync_on_close),
+        "fsync(2) at the end, after the measured time",
+    )
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.fsync_on_close == Some(true) && s.only_reads(), NO_WRITES))
+    .prints(REST + 47, |p| p.flush.filter(|flush| flush.at_close).map(|_| switch(true)))
+    .tried(["1", "0"]),
+    key(
+        "max_latency",
+        Fio,
+        field!(max_latency_ns, value::fio_microseconds),
+        "an I/O that takes longer is a failure and ends its job; microseconds, or with a unit",
+    )
+    .not_of(FEED | REPLAY)
+    .prints(REST + 47, |p| p.max_latency_ns.map(format_duration_ns))
+    .tried(["8s", "9s"]),
+    key(
+        "lockmem",
+        Fio,
+        field!(lock_bytes, value::bytes),
+        "memory that is not for the page cache: refused through it, without effect past it",
+    )
+    .unused(|s| {
+        let direct = s.plan.direct == DirectMode::Direct;
+        when(
+            direct && s.requested.lock_bytes.is_some_and(|bytes| bytes > 0),
+            "it takes memory from the page cache, which direct I/O passes by; leave it out",
+        )
+    })
+    .tried(["1g", "0"]),
+    key(
+        "latency_target",
+        Fio,
+        field!(latency_target_ns, value::some_microseconds),
+        "`gpuio sweep FILE` searches the highest load whose latency stays within this; \
+         microseconds, or with a unit",
+    )
+    .not_of(FEED | REPLAY)
+    .tried(["5ms", "6ms"]),
+    key(
+        "latency_percentile",
+        Fio,
+        set::LATENCY_PERCENTILE,
+        "with `latency_target`: the share of the I/Os in per cent",
+    )
+    .not_of(FEED | REPLAY)
+    .tried(["99", "99.9"]),
+    key("exitall", Fio, switch!(ends_others), "the jobs that run with it end when it does")
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| {
+            when(
+                s.requested.ends_others == Some(true) && s.alone,
+                "there is no other job that could end with it; leave it out",
+            )
+        })
+        .prints(REST + 38, |p| p.ends_others.then(|| switch(true)))
+        .tried(["1", "0"]),
+    key(
+        "rw_sequencer",
+        Fio,
+        field!(run_same, value::sequencer),
+        "with `rw=randread:8`: the 8 are in a row (`sequential`), or at one offset (`identical`)",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            !matches!(s.plan.follow, Some(Follow::Run { .. })),
+            "it says how I/Os follow a random one; use rw=randread:8, or leave it out",
+        )
+    })
+    .prints(LOAD + 2, |p| match p.follow? {
+        Follow::Run { same: true, .. } => Some("identical".to_owned()),
+        _ => None,
+    })
+    .tried(["sequential", "identical"]),
+    key(
+        "percentage_random",
+        Fio,
+        field!(random_percent, value::random_percent),
+        "share of the I/Os whose offset is drawn, others follow the last one: `80`, or for reads \
+         and writes `100,0`",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| when(s.sequential(), IN_ORDER))
+    .prints(LOAD + 2, |p| match p.follow? {
+        Follow::Share { reads, writes } => Some(format!("{reads},{writes}")),
+        _ => None,
+    })
+    .tried(["80", "70"]),
+    key(
+        "bs_is_seq_rand",
+        Fio,
+        switch!(blocks_by_order),
+        "with `bs=4k,64k`: the first is for loads in order, the second for random ones",
+    )
+    .not_of(FEED | REPLAY)
+    .unused(|s| {
+        let list = s.requested.requested.get("blocks").is_some_and(|set| set.value.contains(','));
+        when(
+            s.requested.blocks_by_order == Some(true) && !list,
+            "it chooses one of two block sizes; use bs=4k,64k, or leave it out",
+        )
+    })
+    .tried(["1", "0"]),
+    key(
+        "bs_unaligned",
+        Fio,
+        switch!(blocks_unaligned),
+        "sizes of a range are any number of bytes; without `direct`",
+    )
+    .or(&["blocksize_unaligned"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| {
+        when(
+            s.requested.blocks_unaligned == Some(true)
+                && s.plan.sizes().all(|one| one.min_bytes == one.max_bytes),
+            "the blocks have one size; use bs=4k-64k, or leave it out",
+        )
+    })
+    .tried(["1", "0"]),
+    key(
+        "filename_format",
+        Fio,
+        field!(filename_format, value::filename_format),
+        "names of files in `directory`, with `$jobname`, `$jobnum` (the thread) and `$filenum`",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            s.plan.filename_format.is_none(),
+            "the files have names of their own; use directory, or leave it out",
+        )
+    })
+    .prints(FILES + 3, |p| p.filename_format.clone())
+    .tried(["f.$jobnum.$filenum", "g.$filenum"]),
+    key(
+        "zero_buffers",
+        Fio,
+        switch!(fill, |on| if on { Fill::Zero } else { Fill::Pattern }),
+        "write zeros, as `fill=zero`",
+    )
+    .tried(["1", "0"]),
+    key(
         "thinktime",
         Fio,
         set::THINK,
@@ -204,7 +351,7 @@ pub(super) const KEYS: &[Key] = &[
     .tried(["64k-128k", "64k-256k"]),
     key("numjobs", Fio, set::THREADS, "threads of the job").tried(["2", "3"]),
     key("iodepth", Fio, set::DEPTH, "I/Os in flight per thread").tried(["2", "3"]),
-    key("time_based", All, switch!(time_based), "repeat the load until `runtime` is up")
+    key("time_based", All, set::TIME_BASED, "repeat the load until `runtime` is up")
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| match (s.requested.runtime_ns, s.requested.time_based) {
             (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),

@@ -4,7 +4,7 @@ use super::Dialect::{All, Fio, Native};
 use super::Raises::{InFlight, Rate};
 use super::flag::{load, replay, workload};
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed::{self, LOAD, REST, WHERE, block, blocks, covers, of_blocks, switch};
+use super::printed::{self, LOAD, REST, WHERE, covers, of_blocks, switch};
 use super::set::{self, key};
 use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, when};
 use super::{Flag, Key};
@@ -56,11 +56,12 @@ pub(super) const KEYS: &[Key] = &[
         .decides()
         .prints(WHERE + 2, |p| p.has_engine().then(|| p.engine.actual.clone()))
         .tried(["io_uring", "psync"]),
-    key("rw", All, field!(rw, value::rw), "")
+    key("rw", All, set::RW, "")
         .or(&["readwrite"])
         .flags(&[load(
             "RW",
-            "Direction and order: read, write, randread, randwrite, rw, randrw [read]",
+            "Direction and order: read, write, randread, randwrite, rw, randrw; read:8k leaves \
+             out 8k after each I/O, randread:8 makes 8 in a row from each random offset [read]",
         )])
         .not_of(FEED | REPLAY)
         .decides()
@@ -81,15 +82,18 @@ pub(super) const KEYS: &[Key] = &[
             "Longest part of a call that is one I/O [64M, less where memory would not do]",
         ),
     ])
-    .unused(|s| when(s.requested.blocks.is_none(), NOT_THIS_WAY))
-    .prints(LOAD + 3, |p| block(&p.blocks))
+    .unused(|s| when(s.requested.blocks.is_none() && s.requested.of_writes.is_none(), NOT_THIS_WAY))
+    .prints(LOAD + 3, |p| printed::both(p, printed::block))
     .tried(["128k", ",64k"]),
     key("bssplit", Fio, by_direction!(blocks, value::block_split), "")
         .flags(&[Flag {
             conflict: Some("bs"),
             ..load("SPLIT", "Block sizes and their percentages: 4k/60:64k/40")
         }])
-        .prints(LOAD + 4, |p| blocks(&p.blocks))
+        .prints(LOAD + 4, |p| match printed::both(p, printed::block) {
+            Some(_) => None,
+            None => printed::both(p, printed::blocks),
+        })
         .tried(["64k/50:128k/50", "64k/60:128k/40"]),
     key(
         "size",
@@ -236,8 +240,8 @@ pub(super) const KEYS: &[Key] = &[
     key("random_distribution", Fio, set::DISTRIBUTION, "")
         .flags(&[load(
             "KIND",
-            "Distribution of random offsets: random, zipf:THETA, pareto:H, \
-             normal:PERCENT [random]",
+            "Distribution of random offsets: random, zipf:THETA, pareto:H, normal:PERCENT, or \
+             zoned:IOS/SIZE:IOS/SIZE, shares of the I/Os and of the region in per cent [random]",
         )])
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| when(s.sequential(), IN_ORDER))
@@ -251,9 +255,14 @@ pub(super) const KEYS: &[Key] = &[
             when(s.sequential(), IN_ORDER).or_else(|| when(
         s.requested.coverage == Some(true) && s.skewed(),
         "a distribution other than random does not touch every block once; leave one out"
+    )).or_else(|| when(
+        s.plan.follow.is_some(),
+        "blocks that follow others come again in any case; leave it out"
     ))
         })
-        .prints(LOAD + 7, |p| covers(p).map(|covers| switch(!covers)))
+        .prints(LOAD + 7, |p| {
+            covers(p).filter(|_| p.follow.is_none()).map(|covers| switch(!covers))
+        })
         .tried(["1", "0"]),
     key("chain", Native, switch!(chain), "")
         .flags(&[
@@ -296,15 +305,19 @@ pub(super) const KEYS: &[Key] = &[
     key("rate", All, by_direction!(rate_bytes, value::rate), "")
         .flags(&[load("SIZE", "Limit of each thread, in bytes per second")])
         .not_of(FEED | REPLAY)
-        .unused(|s| when(s.requested.rate_bytes.is_none(), NOT_THIS_WAY))
-        .prints(REST + 52, |p| p.pacing.as_ref()?.bytes_per_s.map(format_bytes))
+        .unused(|s| {
+            when(s.requested.rate_bytes.is_none() && s.requested.of_writes.is_none(), NOT_THIS_WAY)
+        })
+        .prints(REST + 52, |p| printed::rate(p, |pacing| pacing.bytes_per_s.map(format_bytes)))
         .tried(["2m", ",1m"]),
-    key("rate_iops", All, by_direction!(rate_iops, value::at_least_one), "")
+    key("rate_iops", All, by_direction!(rate_iops, value::fio_count), "")
         .flags(&[load("N", "Limit of each thread, in I/Os per second")])
         .not_of(FEED | REPLAY)
-        .unused(|s| when(s.requested.rate_iops.is_none(), NOT_THIS_WAY))
+        .unused(|s| {
+            when(s.requested.rate_iops.is_none() && s.requested.of_writes.is_none(), NOT_THIS_WAY)
+        })
         .decides()
-        .prints(REST + 53, |p| Some(p.pacing.as_ref()?.iops?.to_string()))
+        .prints(REST + 53, |p| printed::rate(p, |pacing| Some(pacing.iops?.to_string())))
         .raises(Rate)
         .tried(["200", ",100"]),
     key("rate_process", Fio, set::ARRIVALS, "")
@@ -312,7 +325,7 @@ pub(super) const KEYS: &[Key] = &[
         .not_of(FEED | REPLAY)
         .unused(|s| {
             when(
-                s.plan.pacing.is_none(),
+                s.plan.pacing.is_none() && s.plan.write_pacing.is_none(),
                 "it says how a rate spaces its I/Os, and there is none; add rate_iops or rate, \
          or leave it out",
             )
@@ -432,9 +445,12 @@ pub(super) const KEYS: &[Key] = &[
     })
     .tried(["compute", "memory:50%"]),
     key("fill", Native, field!(fill, value::fill), "")
-        .flags(&[load("KIND", "Content of writes: pattern or random [pattern]")])
+        .flags(&[load("KIND", "Content of writes: pattern, random or zero [pattern]")])
         .not_of(FEED | REPLAY)
-        .unused(|s| when(s.requested.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES))
+        .unused(|s| {
+            let pattern = s.requested.fill == Some(Fill::Pattern);
+            when(!pattern && s.only_reads(), NO_WRITES)
+        })
         .prints(REST + 63, |p| of_blocks(p).then(|| p.fill.word().to_owned()))
         .tried(["random", "pattern"]),
     key("buffer_compress_percentage", All, field!(compress_percent, value::percent), "")

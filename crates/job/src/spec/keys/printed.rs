@@ -2,7 +2,7 @@
 
 use gpuio_base::units::format_bytes;
 use gpuio_record::{
-    Arrivals, BlockShare, Column, FeedPlan, JobPlan, LayoutPlan, Order, WorkerPlan,
+    Arrivals, BlockShare, Column, FeedPlan, Follow, JobPlan, LayoutPlan, Order, Pacing, WorkerPlan,
 };
 
 use crate::spec::value::one_name;
@@ -44,7 +44,32 @@ pub(super) fn rw(plan: &JobPlan) -> Option<String> {
         Some(_) => "read",
         None => plan.rw(),
     };
-    Some(word.to_owned())
+    Some(match plan.follow {
+        Some(Follow::Gap { bytes }) => format!("{word}:{bytes}"),
+        Some(Follow::Run { ios, .. }) => format!("{word}:{ios}"),
+        Some(Follow::Share { .. }) | None => word.to_owned(),
+    })
+}
+
+/// The sizes of reads and writes: one text for both, or two with a comma.
+pub(super) fn both(plan: &JobPlan, words: fn(&[BlockShare]) -> Option<String>) -> Option<String> {
+    let reads = words(&plan.blocks)?;
+    match plan.write_blocks.as_slice() {
+        [] => Some(reads),
+        writes => Some(format!("{reads},{}", words(writes)?)),
+    }
+}
+
+/// The same of rates, of which one may have none.
+pub(super) fn rate(plan: &JobPlan, words: fn(&Pacing) -> Option<String>) -> Option<String> {
+    let of = |pacing: &Option<Pacing>| pacing.as_ref().and_then(words);
+    let reads = of(&plan.pacing);
+    if plan.write_pacing.is_none() {
+        return reads;
+    }
+    let writes = of(&plan.write_pacing);
+    let some = reads.is_some() || writes.is_some();
+    some.then(|| format!("{},{}", reads.unwrap_or_default(), writes.unwrap_or_default()))
 }
 
 /// The size of all blocks.
@@ -56,7 +81,7 @@ pub(super) fn block(blocks: &[BlockShare]) -> Option<String> {
 /// Several sizes with their shares.
 pub(super) fn blocks(blocks: &[BlockShare]) -> Option<String> {
     let share = |share: &BlockShare| format!("{}/{}", range(share), share.percent);
-    (blocks.len() != 1).then(|| blocks.iter().map(share).collect::<Vec<_>>().join(":"))
+    Some(blocks.iter().map(share).collect::<Vec<_>>().join(":"))
 }
 
 fn range(share: &BlockShare) -> String {
@@ -82,7 +107,7 @@ pub(super) fn distribution(plan: &JobPlan) -> Option<String> {
 }
 
 pub(super) fn arrivals(plan: &JobPlan) -> Option<String> {
-    let word = match plan.pacing.as_ref()?.arrivals {
+    let word = match plan.pacing.or(plan.write_pacing)?.arrivals {
         Arrivals::Steady => "steady",
         Arrivals::Poisson => "poisson",
     };

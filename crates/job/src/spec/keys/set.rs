@@ -96,6 +96,16 @@ pub(super) const PATH: Setter =
     Setter { adds: Some(|job| &mut job.paths), ..field!(paths, value::words) };
 pub(super) const FILENAME: Setter =
     Setter { adds: Some(|job| &mut job.filenames), ..field!(filenames, value::file_names) };
+/// The direction, with fio's number behind a colon.
+pub(super) const RW: Setter = setter(
+    &["rw"],
+    |job| (job.rw, job.rw_modifier) = (None, None),
+    |job, value| {
+        let (rw, modifier) = value::rw(value)?;
+        (job.rw, job.rw_modifier) = (Some(rw), modifier);
+        Ok(())
+    },
+);
 pub(super) const NAME: Setter = setter(
     &["name"],
     |job| job.name.clear(),
@@ -168,6 +178,29 @@ pub(super) const VERIFY: Setter = Setter {
 };
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
+/// fio's order of files; by chance is over all of their blocks alike, where the order is random.
+pub(super) const FILE_SERVICE: Setter = setter(
+    &["files_in_turn"],
+    |job| (job.files_in_turn, job.files_by_chance) = (None, false),
+    |job, value| {
+        job.files_by_chance = value == "random";
+        job.files_in_turn =
+            if job.files_by_chance { Some(true) } else { Some(value::file_service(value)?) };
+        Ok(())
+    },
+);
+/// fio's share of the I/Os that are to be fast enough: all of them is the default.
+pub(super) const LATENCY_PERCENTILE: Setter = setter(
+    &["latency_percentile"],
+    |job| job.latency_percentile = None,
+    |job, value| {
+        job.latency_percentile = value::percentiles(value)?.first().copied();
+        Ok(())
+    },
+);
+/// fio takes any number for on, and some files have the time here.
+pub(super) const TIME_BASED: Setter =
+    Setter { bare: Some("1"), ..field!(time_based, value::on_or_number) };
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const ARRIVALS: Setter = field!(arrivals, value::arrivals);
 pub(super) const READ_PERCENT: Setter = field!(read_percent, value::percent);

@@ -6,7 +6,9 @@
 use gpuio_base::catalog::{Catalog, Inject, PathInfo};
 use gpuio_base::units::format_bytes;
 use gpuio_record::facts::NumaNode;
-use gpuio_record::{Arrivals, Distribution, FeedCompute, Fill, JobPlan, Order, SampleOrder};
+use gpuio_record::{
+    Arrivals, BlockShare, Distribution, FeedCompute, Fill, JobPlan, Order, SampleOrder,
+};
 
 use crate::spec::job::{GpuDriver, GpuWhich, JobSpec, Rw};
 
@@ -77,8 +79,12 @@ impl KeyContext<'_> {
     /// contents.
     pub(super) fn draws(&self) -> bool {
         let plan = self.plan;
-        let sizes = plan.blocks.len() > 1 || plan.blocks.iter().any(|b| b.min_bytes < b.max_bytes);
-        let poisson = plan.pacing.as_ref().is_some_and(|p| p.arrivals == Arrivals::Poisson);
+        let several = |sizes: &[BlockShare]| sizes.len() > 1;
+        let sizes = several(&plan.blocks)
+            || several(&plan.write_blocks)
+            || plan.sizes().any(|b| b.min_bytes < b.max_bytes);
+        let pacing = plan.pacing.or(plan.write_pacing);
+        let poisson = pacing.is_some_and(|p| p.arrivals == Arrivals::Poisson);
         let contents = plan.fill == Fill::Random && !self.only_reads();
         let feed = plan
             .feed
@@ -130,7 +136,7 @@ pub(super) fn wear_out(s: &KeyContext<'_>) -> Option<String> {
 /// The grid of random blocks. Where all are touched once, it is not finer than the largest of them.
 pub(super) fn align(s: &KeyContext<'_>) -> Option<String> {
     let align = s.requested.align?;
-    let sizes = || s.plan.blocks.iter();
+    let sizes = || s.plan.sizes();
     let (least, most) = (sizes().map(|b| b.min_bytes).min()?, sizes().map(|b| b.max_bytes).max()?);
     let alignment = s.plan.direct_alignment_bytes.max(1);
     match &s.plan.order {

@@ -36,15 +36,34 @@ fn choice<T: Copy>(value: &str, options: &[(&str, T)], of: &str) -> Read<T> {
     wrong(0, format!("expected one of {}{hint}", names.join(", ")))
 }
 
-/// Direction and order.
-pub(crate) fn rw(value: &str) -> Read<Rw> {
-    if let Some(at) = value.find(':') {
-        return wrong(
-            at,
-            "fio's offset modifier after ':' is not supported; give the direction alone, \
-             and use size= and offset= to choose the region",
-        );
-    }
+/// Direction and order, with fio's number behind a colon: bytes from the end of an I/O to the next
+/// one in order, or I/Os from each random offset.
+pub(crate) fn rw(value: &str) -> Read<(Rw, Option<i64>)> {
+    let Some((word, text)) = value.split_once(':') else { return Ok((direction(value)?, None)) };
+    let rw = direction(word.trim_end())?;
+    let at = value.len() - text.trim_start().len();
+    let text = text.trim_start();
+    let random = matches!(rw, Rw::RandRead | Rw::RandWrite | Rw::RandRw);
+    let number = match text.strip_prefix('-') {
+        Some(back) if !random => {
+            -signed(super::bytes(back).map_err(|error| error.shifted(at + 1))?, at)?
+        }
+        _ if random => {
+            let ios = super::fio_count(text).map_err(|error| error.shifted(at))?;
+            signed(ios, at)?
+        }
+        _ => signed(super::bytes(text).map_err(|error| error.shifted(at))?, at)?,
+    };
+    // 0 bytes from one to the next, and one I/O from each offset, are what happens anyway.
+    let plain = if random { 1 } else { 0 };
+    Ok((rw, (number != plain).then_some(number)))
+}
+
+fn signed(number: u64, at: usize) -> Read<i64> {
+    i64::try_from(number).map_err(|_| ValueError::new(at, "it is past the largest file"))
+}
+
+fn direction(value: &str) -> Read<Rw> {
     choice(
         value,
         &[
@@ -67,6 +86,16 @@ pub(crate) fn on_or_off(value: &str) -> Read<bool> {
     choice(value, &words, "")
 }
 
+/// A switch that any number but 0 turns on.
+pub(crate) fn on_or_number(value: &str) -> Read<bool> {
+    integer(value).map(|number| number != 0).or_else(|_| on_or_off(value))
+}
+
+/// fio's `rw_sequencer`: whether I/Os from an offset repeat it.
+pub(crate) fn sequencer(value: &str) -> Read<bool> {
+    choice(value, &[("sequential", false), ("identical", true)], "")
+}
+
 /// A switch, or a time that switches on. `1` is one second.
 pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
     match (value, on_or_off(value)) {
@@ -81,7 +110,7 @@ pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
     }
 }
 
-const ENGINES: [(&str, &str); 9] = [
+const ENGINES: [(&str, &str); 10] = [
     ("psync", "psync"),
     ("sync", "psync"),
     ("vsync", "psync"),
@@ -89,6 +118,7 @@ const ENGINES: [(&str, &str); 9] = [
     ("pvsync2", "psync"),
     ("io_uring", "io_uring"),
     ("libaio", "libaio"),
+    ("posixaio", "pool"),
     ("mmap", "mmap"),
     ("null", "null"),
 ];
@@ -163,6 +193,16 @@ pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
             ("file", VerifyMode::Pass),
             ("crc32c", VerifyMode::Pass),
             ("crc32c-intel", VerifyMode::Pass),
+            ("md5", VerifyMode::Pass),
+            ("crc64", VerifyMode::Pass),
+            ("crc32", VerifyMode::Pass),
+            ("crc16", VerifyMode::Pass),
+            ("crc7", VerifyMode::Pass),
+            ("xxhash", VerifyMode::Pass),
+            ("sha512", VerifyMode::Pass),
+            ("sha256", VerifyMode::Pass),
+            ("sha1", VerifyMode::Pass),
+            ("meta", VerifyMode::Pass),
             ("inline", VerifyMode::Inline),
             ("rewrite", VerifyMode::Rewrite),
             ("0", VerifyMode::Off),
@@ -194,16 +234,31 @@ pub(crate) fn distribution(value: &str) -> Read<Distribution> {
     };
     let kind = choice(
         word,
-        &[("random", 'r'), ("zipf", 'z'), ("pareto", 'p'), ("normal", 'n')],
+        &[
+            ("random", 'r'),
+            ("zipf", 'z'),
+            ("pareto", 'p'),
+            ("normal", 'n'),
+            ("zoned", 'd'),
+            ("zoned_abs", 'b'),
+        ],
         "distribution",
     )?;
     match (kind, number) {
         ('r', None) => Ok(Distribution::Uniform),
         ('r', Some((at, _))) => wrong(at, "random takes no number"),
-        (_, None) => wrong(
-            word.len(),
-            "give its number: zipf:1.2 (theta), pareto:0.9 (power) or normal:10 (deviation in %)",
-        ),
+        // fio's own defaults.
+        ('z', None) => Ok(Distribution::Zipf { theta: 1.1 }),
+        ('p', None) => Ok(Distribution::Pareto { h: 0.2 }),
+        ('d' | 'b', None) => wrong(word.len(), "give the zones: zoned:60/10:30/20:10/70"),
+        ('d' | 'b', Some((at, text))) => {
+            let zones = super::zones(text, kind == 'b').map_err(|error| error.shifted(at))?;
+            Ok(match kind {
+                'd' => Distribution::Zoned { zones },
+                _ => Distribution::ZonedAbs { zones },
+            })
+        }
+        (_, None) => wrong(word.len(), "give its number: normal:10 (deviation in %)"),
         (kind, Some((at, text))) => shaped(kind, text).map_err(|error| error.shifted(at)),
     }
 }
@@ -286,7 +341,8 @@ pub(crate) fn cuda_io(value: &str) -> Read<bool> {
 
 /// Content of written blocks.
 pub(crate) fn fill(value: &str) -> Read<Fill> {
-    choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], "")
+    let kinds = [Fill::Pattern, Fill::Random, Fill::Zero];
+    choice(value, &kinds.map(|kind| (kind.word(), kind)), "")
 }
 
 /// fio's `sync`: every form of durable writes is `O_DSYNC` here.

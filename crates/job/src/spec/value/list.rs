@@ -2,9 +2,9 @@
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::parse_cpu_list;
-use gpuio_record::BlockShare;
+use gpuio_record::{BlockShare, Zone};
 
-use super::number::{percent, size};
+use super::number::{by_direction, percent, size};
 use super::{Read, ValueError, pieces, wrong};
 
 /// Most percentiles of one job: more columns would fit no table.
@@ -17,7 +17,11 @@ pub(crate) fn percentiles(value: &str) -> Read<Vec<Percentile>> {
         let what = "expected a percentage above 0 and below 100, with at most six decimals";
         Percentile::parse(text).ok_or_else(|| ValueError::new(at, what))
     };
-    let all = pieces(value, separator).map(one).collect::<Read<Vec<_>>>()?;
+    // The whole, fio's 100.0, is the maximum, which is reported in any case.
+    let whole =
+        |text: &str| text.parse::<f64>().is_ok_and(|percent| percent.total_cmp(&100.0).is_eq());
+    let below = pieces(value, separator).filter(|(_, text)| !whole(text));
+    let all = below.map(one).collect::<Read<Vec<_>>>()?;
     if all.len() > PERCENTILES_MOST {
         return wrong(0, "expected 20 percentiles or fewer");
     }
@@ -188,4 +192,85 @@ pub(crate) fn words(value: &str) -> Read<Vec<String>> {
         words.push(name.to_owned());
     }
     Ok(words)
+}
+
+/// Zones of a region: `60/10:30/20:10/70`, shares of the I/Os and lengths, in per cent or in bytes.
+/// Lengths in per cent that are left out share the rest, as in fio.
+pub(crate) fn zones(value: &str, in_bytes: bool) -> Read<Vec<Zone>> {
+    if let Some(at) = value.find(',') {
+        return wrong(at, "zones are the same for reads and writes; give one list");
+    }
+    let mut zones = Vec::new();
+    for (at, entry) in pieces(value, ':') {
+        let Some((ios, length)) = entry.split_once('/') else {
+            return wrong(at, "expected a share of the I/Os and a length, such as 60/10");
+        };
+        let from = at + ios.len() + 1;
+        let ios_percent = percent(ios).map_err(|error| error.shifted(at))?;
+        let length = match (in_bytes, length) {
+            (true, _) => size(length),
+            (false, "") => Ok(0),
+            (false, _) => at_least_one_percent(length),
+        };
+        zones.push(Zone { ios_percent, length: length.map_err(|error| error.shifted(from))? });
+    }
+    let ios: u32 = zones.iter().map(|zone| u32::from(zone.ios_percent)).sum();
+    if ios != 100 {
+        return wrong(0, format!("the shares of the I/Os sum to {ios}; they must sum to 100"));
+    }
+    if in_bytes {
+        return Ok(zones);
+    }
+    let lengths: u64 = zones.iter().map(|zone| zone.length).sum();
+    let open = zones.iter().filter(|zone| zone.length == 0).count() as u64;
+    let left = 100_u64.checked_sub(lengths).filter(|left| *left >= open);
+    let Some(left) = left else {
+        return wrong(0, format!("the zones are {lengths} per cent long; 100 are the most"));
+    };
+    for zone in zones.iter_mut().filter(|zone| zone.length == 0) {
+        zone.length = left / open;
+    }
+    Ok(zones)
+}
+
+fn at_least_one_percent(value: &str) -> Read<u64> {
+    match percent(value)? {
+        0 => wrong(0, "a zone of no bytes; leave it out"),
+        share => Ok(u64::from(share)),
+    }
+}
+
+/// fio's `percentage_random`: of reads, of writes, and of trims, which are not there. An empty one
+/// is 100, and one alone is of all.
+pub(crate) fn random_percent(value: &str) -> Read<(u8, u8)> {
+    let (reads, writes) = by_direction(value, percent)?;
+    Ok(match writes {
+        None => (reads.unwrap_or(100), reads.unwrap_or(100)),
+        Some(writes) => (reads.unwrap_or(100), writes.unwrap_or(100)),
+    })
+}
+
+/// fio's words in a name of a file.
+const NAME_WORDS: [&str; 3] = ["$jobname", "$jobnum", "$filenum"];
+
+/// fio's `filename_format`.
+pub(crate) fn filename_format(value: &str) -> Read<String> {
+    let mut rest = value;
+    while let Some(found) = rest.find('$') {
+        let at = value.len() - rest.len() + found;
+        let Some(word) = NAME_WORDS.iter().find(|word| value[at..].starts_with(**word)) else {
+            return wrong(at, format!("expected one of {}", NAME_WORDS.join(", ")));
+        };
+        rest = &value[at + word.len()..];
+    }
+    Ok(value.to_owned())
+}
+
+/// The name of a file by such a format.
+pub(crate) fn formatted_name(format: &str, job: &str, thread: u32, file: u32) -> String {
+    let [of_job, of_thread, of_file] = NAME_WORDS;
+    format
+        .replace(of_job, job)
+        .replace(of_thread, &thread.to_string())
+        .replace(of_file, &file.to_string())
 }

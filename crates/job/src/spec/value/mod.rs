@@ -10,18 +10,21 @@ mod steady;
 pub(crate) use beside::beside;
 pub(crate) use choice::{
     arrivals, ceilings, cuda_io, distribution, engine, file_service, fill, fio_engine, fio_memory,
-    gpu, layout, memory, on_or_off, read_shift, rw, sync, verify, via_peer,
+    gpu, layout, memory, on_or_number, on_or_off, read_shift, rw, sequencer, sync, verify,
+    via_peer,
 };
 pub(crate) use feed::{
     columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,
 };
 pub use list::one_name;
 pub(crate) use list::{
-    block_range, block_split, blocks, cpus, directory, file_names, percentiles, words,
+    block_range, block_split, blocks, cpus, directory, file_names, filename_format, formatted_name,
+    percentiles, random_percent, words, zones,
 };
 pub(crate) use number::{
-    at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, fio_microseconds,
-    fio_milliseconds, integer, node, percent, rate, size, size_percent, some_time, xfer_type,
+    at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, file_size,
+    fio_count, fio_microseconds, fio_milliseconds, integer, node, percent, rate, size,
+    size_percent, some_microseconds, some_time, xfer_type,
 };
 pub(crate) use steady::steady;
 

@@ -24,6 +24,18 @@ pub(crate) fn size(value: &str) -> Read<u64> {
     }
 }
 
+/// The length of all files. fio draws those of a range.
+pub(crate) fn file_size(value: &str) -> Read<u64> {
+    match value.find(['-', ':']) {
+        Some(at) => wrong(
+            at,
+            "all files of a job have one length, such as filesize=16k; for files of several \
+             lengths write a job for each",
+        ),
+        None => size(value),
+    }
+}
+
 /// A chunk of data of which a part repeats: its bytes.
 pub(crate) fn chunk(value: &str) -> Read<u32> {
     match u32::try_from(bytes(value)?) {
@@ -69,6 +81,14 @@ pub(crate) fn size_percent(value: &str) -> Read<u8> {
 /// A time of which fio counts bare numbers in microseconds.
 pub(crate) fn fio_microseconds(value: &str) -> Read<u64> {
     bare_in(value, 1_000)
+}
+
+/// The same, above 0.
+pub(crate) fn some_microseconds(value: &str) -> Read<u64> {
+    match fio_microseconds(value)? {
+        0 => wrong(0, "the time is 0; give one above 0, such as 5ms"),
+        time => Ok(time),
+    }
 }
 
 /// A time of which fio counts bare numbers in milliseconds; above 0.
@@ -139,6 +159,14 @@ pub(crate) fn at_least_one(value: &str) -> Read<u64> {
     match integer(value)? {
         0 => wrong(0, "0 has no effect; give 1 or more"),
         count => Ok(count),
+    }
+}
+
+/// A count that must not be zero, with fio's suffixes: `3k` is 3072.
+pub(crate) fn fio_count(value: &str) -> Read<u64> {
+    match value.ends_with(|c: char| c.is_ascii_alphabetic()) && !value.starts_with("0x") {
+        true => size(value),
+        false => at_least_one(value),
     }
 }
 

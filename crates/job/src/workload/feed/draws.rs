@@ -25,7 +25,7 @@ impl Draws {
         let SampleOrder::Zipf { theta } = plan.order else { return None };
         let units = Shape::new(plan).units();
         // A plan has no other theta than one that fits.
-        let spread = Spread::new(&Distribution::Zipf { theta }, units).ok()?;
+        let spread = Spread::new(&Distribution::Zipf { theta }, units, 0).ok()?;
         Some(Draws { spread, scatter: Permutation::new(units, seed, 0), units, seed })
     }
 

@@ -7,6 +7,11 @@ use thiserror::Error;
 pub enum SequenceError {
     #[error("a thread has no region to work on; give it a file, or use fewer threads")]
     NoRegion,
+    #[error(
+        "blocks with a distance between them lie in one file of each thread; use one file, or \
+         rw= without the number behind the colon"
+    )]
+    SeveralRegions,
     /// A region without a byte.
     #[error(
         "region {region} (file {file}, offset {offset}) has no bytes; \

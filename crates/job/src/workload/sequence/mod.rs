@@ -6,6 +6,7 @@
 //! writes.
 
 mod error;
+mod follow;
 mod grid;
 pub(crate) mod permutation;
 mod random;
@@ -17,9 +18,10 @@ pub(crate) mod stream;
 mod tests;
 
 use gpuio_base::catalog::Op;
-use gpuio_record::{BlockShare, Distribution, Order, Stripe};
+use gpuio_record::{BlockShare, Distribution, Follow, Order, Stripe};
 
 pub use error::SequenceError;
+use follow::{Gaps, Runs};
 use grid::Grid;
 use random::{Cover, Draws};
 use sequential::{Turns, Walk};
@@ -31,8 +33,12 @@ use stream::{Stream, Use};
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequenceConfig {
     pub order: Order,
+    /// Where a block begins that the order alone does not say.
+    pub follow: Option<Follow>,
     /// Sizes and their shares in per cent, which sum to 100; each size below 4 GiB.
     pub blocks: Vec<BlockShare>,
+    /// The same of writes; empty where they have those of reads.
+    pub write_blocks: Vec<BlockShare>,
     /// Random offsets are `region offset + k * align_bytes + skew_bytes`. With coverage a value
     /// below the largest block has no effect. Sequential offsets follow one another and ignore it.
     pub align_bytes: u64,
@@ -88,6 +94,8 @@ pub struct Block {
 pub struct BlockSequence {
     offsets: Offsets,
     sizes: Sizes,
+    /// Sizes of writes, where they have some of their own.
+    write_sizes: Option<Sizes>,
     directions: Directions,
     /// Where blocks of a region in one piece really lie: from this offset on, so far apart.
     stripe: Option<(u64, Stripe)>,
@@ -99,6 +107,8 @@ enum Offsets {
     Turns(Turns),
     Draws(Draws),
     Cover(Cover),
+    Gaps(Gaps),
+    Runs(Runs),
 }
 
 #[derive(Debug, Clone)]
@@ -115,9 +125,17 @@ impl BlockSequence {
     pub fn new(config: &SequenceConfig) -> Result<BlockSequence, SequenceError> {
         check_numbers(config)?;
         let sizes = Sizes::new(&config.blocks, config.unit_bytes, config.seed)?;
-        let largest = u64::from(sizes.largest());
+        let write_sizes = match config.write_blocks.as_slice() {
+            [] => None,
+            blocks => Some(Sizes::new(blocks, config.unit_bytes, config.seed)?),
+        };
+        let largest = write_sizes.as_ref().map_or(0, Sizes::largest).max(sizes.largest());
+        let largest = u64::from(largest);
         let regions = usable(config, largest)?;
         let offsets = match &config.order {
+            Order::Sequential if matches!(config.follow, Some(Follow::Gap { .. })) => {
+                Offsets::Gaps(Gaps::new(config, &regions)?)
+            }
             Order::Sequential if config.in_turn => {
                 Offsets::Turns(Turns::new(regions, config.passes))
             }
@@ -133,13 +151,25 @@ impl BlockSequence {
             Order::Random { distribution, coverage: false } => {
                 let total: u128 = regions.iter().map(|region| u128::from(region.length)).sum();
                 let grid = Grid::whole_blocks(&regions, config.align_bytes, largest);
-                let spread = Spread::new(distribution, grid.count())?;
+                let spread = Spread::new(distribution, grid.count(), total)?;
                 let bytes = config.passes.map(|passes| total.saturating_mul(u128::from(passes)));
-                Offsets::Draws(Draws::new(grid, spread, config.seed, bytes))
+                let draws = Draws::new(grid, spread, config.seed, bytes);
+                match config.follow {
+                    Some(follow @ (Follow::Run { .. } | Follow::Share { .. })) => {
+                        Offsets::Runs(Runs::new(draws, follow, regions, config.seed))
+                    }
+                    Some(Follow::Gap { .. }) | None => Offsets::Draws(draws),
+                }
             }
         };
         let directions = Directions::new(config);
-        Ok(BlockSequence { offsets, sizes, directions, stripe: stripe(config)? })
+        Ok(BlockSequence { offsets, sizes, write_sizes, directions, stripe: stripe(config)? })
+    }
+
+    /// The direction of the next block by the mix, for [`BlockSequence::next_as`].
+    #[inline]
+    pub fn direction(&mut self) -> Op {
+        self.directions.draw()
     }
 
     /// The next block; `None` once all passes are done, and from then on.
@@ -149,13 +179,24 @@ impl BlockSequence {
     )]
     #[inline]
     pub fn next(&mut self) -> Option<Block> {
-        let len = self.sizes.draw();
         let op = self.directions.draw();
+        self.next_as(op)
+    }
+
+    /// The next block, in this direction.
+    #[inline]
+    pub fn next_as(&mut self, op: Op) -> Option<Block> {
+        let len = match (&mut self.write_sizes, op) {
+            (Some(sizes), Op::Write) => sizes.draw(),
+            _ => self.sizes.draw(),
+        };
         let block = match &mut self.offsets {
             Offsets::Sequential(walk) => walk.next(len, op),
             Offsets::Turns(turns) => turns.next(len, op),
             Offsets::Draws(draws) => draws.next(len, op),
             Offsets::Cover(cover) => cover.next(len, op),
+            Offsets::Gaps(gaps) => gaps.next(len, op),
+            Offsets::Runs(runs) => runs.next(len, op),
         };
         match (self.stripe, block) {
             (Some((first, stripe)), Some(block)) => {
@@ -200,10 +241,15 @@ fn stripe(config: &SequenceConfig) -> Result<Option<(u64, Stripe)>, SequenceErro
     let length = stripe.block_bytes;
     let first = config.regions.first().map_or(0, |region| region.offset);
     let random = matches!(config.order, Order::Random { .. });
-    let same = config.blocks.iter().all(|one| (one.min_bytes, one.max_bytes) == (length, length));
+    let same = config
+        .blocks
+        .iter()
+        .chain(&config.write_blocks)
+        .all(|one| (one.min_bytes, one.max_bytes) == (length, length));
     let whole = |span: &RegionSpan| span.offset == first && span.length.is_multiple_of(length);
     let fits = length > 0
         && same
+        && config.follow.is_none()
         && config.skew_bytes == 0
         && config.regions.iter().all(whole)
         && (!random || config.align_bytes.is_multiple_of(length));

@@ -26,12 +26,17 @@ impl Draws {
 
     #[inline]
     pub(crate) fn next(&mut self, len: u32, op: Op) -> Option<Block> {
+        let rank = self.spread.draw(&mut self.stream, self.grid.count());
+        let position = self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
+        self.took(self.grid.block(position, len, op))
+    }
+
+    /// Counts a block, drawn or not; `None` once all bytes came.
+    #[inline]
+    pub(crate) fn took(&mut self, block: Block) -> Option<Block> {
         if self.bytes_left == Some(0) {
             return None;
         }
-        let rank = self.spread.draw(&mut self.stream, self.grid.count());
-        let position = self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
-        let block = self.grid.block(position, len, op);
         if let Some(left) = &mut self.bytes_left {
             *left = left.saturating_sub(u128::from(block.len));
         }

@@ -3,7 +3,7 @@
 //! Powers and logarithms come from the `libm` crate and not from the C library: C libraries
 //! differ in the last bit, which would give one seed different offsets on different machines.
 
-use gpuio_record::Distribution;
+use gpuio_record::{Distribution, Zone};
 
 use super::error::SequenceError;
 use super::stream::Stream;
@@ -21,12 +21,28 @@ pub(crate) enum Spread {
     Normal {
         deviation: f64,
     },
+    /// Parts with a share each.
+    Zones(Vec<Part>),
+}
+
+/// Ranks from `first` on, so many, to which I/Os go whose number of a hundred is below `up_to`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    up_to: u64,
+    first: u64,
+    count: u64,
 }
 
 impl Spread {
-    /// Checks the parameters; `count` is at least 1.
-    pub(crate) fn new(wanted: &Distribution, count: u64) -> Result<Spread, SequenceError> {
+    /// Checks the parameters; `count` ranks, at least 1, are of so many bytes.
+    pub(crate) fn new(
+        wanted: &Distribution,
+        count: u64,
+        bytes: u128,
+    ) -> Result<Spread, SequenceError> {
         match *wanted {
+            Distribution::Zoned { ref zones } => Ok(parts(zones, 100, count)),
+            Distribution::ZonedAbs { ref zones } => Ok(parts(zones, bytes, count)),
             Distribution::Uniform => Ok(Spread::Uniform),
             Distribution::Zipf { theta } => {
                 let fits = theta.is_finite() && theta > 0.0;
@@ -57,6 +73,8 @@ impl Spread {
             Distribution::Zipf { .. } => "zipf",
             Distribution::Pareto { .. } => "pareto",
             Distribution::Normal { .. } => "normal",
+            Distribution::Zoned { .. } => "zoned",
+            Distribution::ZonedAbs { .. } => "zoned_abs",
         }
     }
 
@@ -75,8 +93,35 @@ impl Spread {
                 floor_below(libm::pow(stream.share(), *power) * count as f64, count)
             }
             Spread::Normal { deviation } => normal(stream, *deviation, count),
+            Spread::Zones(parts) => {
+                let roll = stream.below(100);
+                let last = parts.len() - 1;
+                let at = parts.iter().position(|part| roll < part.up_to).unwrap_or(last);
+                parts[at].first + stream.below(parts[at].count)
+            }
         }
     }
+}
+
+/// Zones whose lengths are of a whole of so many, as ranks. Each has one rank at least; what is
+/// behind the last zone is of none, and zones past the end are at it.
+fn parts(zones: &[Zone], whole: u128, count: u64) -> Spread {
+    let rank = |length: u128| {
+        let rank = length.saturating_mul(u128::from(count)) / whole.max(1);
+        u64::try_from(rank).unwrap_or(count).min(count)
+    };
+    let (mut up_to, mut before) = (0, 0_u128);
+    let parts = zones.iter().map(|zone| {
+        let first = rank(before).min(count - 1);
+        before += u128::from(zone.length);
+        up_to += u64::from(zone.ios_percent);
+        Part { up_to, first, count: rank(before).saturating_sub(first).max(1) }
+    });
+    let mut parts: Vec<Part> = parts.collect();
+    if parts.is_empty() {
+        parts.push(Part { up_to: 100, first: 0, count });
+    }
+    Spread::Zones(parts)
 }
 
 fn check(

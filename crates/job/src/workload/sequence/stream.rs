@@ -23,6 +23,7 @@ pub(crate) enum Use {
     Permutation = 4,
     Arrivals = 5,
     Samples = 6,
+    Follow = 7,
 }
 
 /// The seed of one stream, or of one pass within it.

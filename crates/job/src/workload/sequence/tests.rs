@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
+use gpuio_record::Zone;
 
 const K: u64 = 1024;
 const TIB: u64 = 1 << 40;
@@ -19,7 +20,9 @@ fn random(distribution: Distribution, coverage: bool) -> Order {
 fn config(order: Order, block: u64, length: u64) -> SequenceConfig {
     SequenceConfig {
         order,
+        follow: None,
         blocks: one(block),
+        write_blocks: Vec::new(),
         align_bytes: block,
         skew_bytes: 0,
         unit_bytes: 1,
@@ -374,6 +377,8 @@ prop_compose! {
         });
         SequenceConfig {
             order,
+            follow: None,
+            write_blocks: Vec::new(),
             blocks: vec![
                 BlockShare { min_bytes: min, max_bytes: min, step_bytes: 0, percent: 40 },
                 BlockShare {
@@ -544,4 +549,122 @@ fn regions_take_turns_until_all_are_done() {
     let blocks: Vec<_> = all(&config).iter().map(|block| (block.file, block.offset)).collect();
     let pass = [(0, 0), (1, 0), (2, 0), (0, 4096), (2, 4096)];
     assert_eq!(blocks, [pass, pass].concat());
+}
+
+/// Blocks of 4 KiB in a file of 16, by their numbers, as fio 3.33 makes them (`write_iolog`).
+fn numbers(follow: Follow, order: Order, read_percent: u8, passes: Option<u64>) -> Vec<(Op, u64)> {
+    let config = SequenceConfig {
+        follow: Some(follow),
+        read_percent,
+        passes,
+        ..config(order, 4096, 16 * 4096)
+    };
+    let blocks = some(&config, 16);
+    blocks.iter().map(|block| (block.op, block.offset / 4096)).collect()
+}
+
+#[test]
+fn a_gap_in_order_is_that_of_fio() {
+    let gap = |bytes| {
+        let all = numbers(Follow::Gap { bytes }, Order::Sequential, 100, Some(1));
+        all.iter().map(|(_, number)| *number).collect::<Vec<_>>()
+    };
+    assert_eq!(gap(4096), [0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14]);
+    assert_eq!(gap(-8192), [0, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(gap(8192), [0, 3, 6, 9, 12, 15], "the last ends where the file does");
+    let again = numbers(Follow::Gap { bytes: 8192 }, Order::Sequential, 100, Some(2));
+    assert_eq!(again.len(), 12);
+    assert_eq!(numbers(Follow::Gap { bytes: 8192 }, Order::Sequential, 100, None).len(), 16);
+}
+
+#[test]
+fn reads_and_writes_of_a_mix_with_gaps_have_a_position_each() {
+    let all = numbers(Follow::Gap { bytes: 4096 }, Order::Sequential, 50, None);
+    for op in [Op::Read, Op::Write] {
+        let of = all.iter().filter(|(side, _)| *side == op).map(|(_, number)| *number);
+        let expected = (0..).map(|nth: u64| nth * 2 % 16);
+        assert!(of.clone().count() > 2 && of.zip(expected).all(|(a, b)| a == b), "{all:?}");
+    }
+}
+
+#[test]
+fn gaps_are_within_one_file() {
+    let region = |file| RegionSpan { file, offset: 0, length: 8192 };
+    let config = SequenceConfig {
+        follow: Some(Follow::Gap { bytes: 4096 }),
+        regions: vec![region(0), region(1)],
+        ..config(Order::Sequential, 4096, 8192)
+    };
+    assert_eq!(BlockSequence::new(&config).unwrap_err(), SequenceError::SeveralRegions);
+}
+
+#[test]
+fn runs_go_on_from_the_offset_that_was_drawn() {
+    let order = || random(Distribution::Uniform, false);
+    for (same, step) in [(false, 1), (true, 0)] {
+        let all = numbers(Follow::Run { ios: 4, same }, order(), 100, None);
+        for run in all.as_chunks::<4>().0 {
+            // At the end of the file the next one is drawn.
+            let goes_on = |two: &[(Op, u64)]| two[1].1 == two[0].1 + step || two[0].1 == 15;
+            assert!(run.windows(2).all(goes_on), "{all:?}");
+        }
+    }
+}
+
+#[test]
+fn a_share_by_chance_leaves_the_others_in_order() {
+    let order = || random(Distribution::Uniform, false);
+    let none = Follow::Share { reads: 0, writes: 0 };
+    let all = numbers(none, order(), 100, None);
+    assert_eq!(all.iter().map(|(_, n)| *n).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+    let writes = Follow::Share { reads: 100, writes: 0 };
+    let all = numbers(writes, order(), 50, None);
+    let of_writes = all.iter().filter(|(op, _)| *op == Op::Write).map(|(_, number)| *number);
+    assert!(of_writes.clone().count() > 2);
+    assert!(of_writes.zip(0..).all(|(number, nth)| number == nth), "{all:?}");
+    let config = SequenceConfig {
+        follow: Some(Follow::Share { reads: 50, writes: 50 }),
+        ..config(order(), 4096, 4096 << 16)
+    };
+    let blocks = some(&config, 10_000);
+    let follows = blocks.windows(2).filter(|two| two[1].offset == two[0].offset + 4096).count();
+    assert!((4500..5500).contains(&follows), "{follows}");
+}
+
+#[test]
+fn zones_have_their_shares() {
+    let zone = |ios_percent, length| Zone { ios_percent, length };
+    let zones = vec![zone(50, 5), zone(30, 15), zone(20, 80)];
+    let bytes: u64 = 4096 * 10_000;
+    let in_bytes = zones.iter().map(|it| zone(it.ios_percent, it.length * bytes / 100)).collect();
+    for distribution in [Distribution::Zoned { zones }, Distribution::ZonedAbs { zones: in_bytes }]
+    {
+        let blocks = some(&config(random(distribution, false), 4096, bytes), 10_000);
+        let mut counts = [0; 3];
+        for block in blocks {
+            match block.offset * 100 / bytes {
+                0..5 => counts[0] += 1,
+                5..20 => counts[1] += 1,
+                _ => counts[2] += 1,
+            }
+        }
+        let near = |count: i32, wanted: i32| (count - wanted).abs() < 250;
+        assert!(
+            near(counts[0], 5000) && near(counts[1], 3000) && near(counts[2], 2000),
+            "{counts:?}"
+        );
+    }
+}
+
+#[test]
+fn writes_may_have_sizes_of_their_own() {
+    let config = SequenceConfig {
+        write_blocks: one(8192),
+        read_percent: 50,
+        ..config(random(Distribution::Uniform, false), 4096, 1 << 20)
+    };
+    let blocks = some(&config, 100);
+    let size = |block: &Block| if block.op == Op::Read { 4096 } else { 8192 };
+    assert!(blocks.iter().all(|block| block.len == size(block)));
+    assert!(blocks.iter().any(|block| block.op == Op::Write));
 }

@@ -72,7 +72,8 @@ pub(super) fn read_ahead(group: &GroupContext<'_>) -> Vec<(Option<usize>, Warnin
     if bytes == 0 || from_storage <= bytes + (bytes / 10).max(NOISE_BYTES) {
         return Vec::new();
     }
-    let sequential = group.moving().all(|(job, _)| job.order == Order::Sequential);
+    let sequential =
+        group.moving().all(|(job, _)| job.order == Order::Sequential && job.follow.is_none());
     let at = (group.jobs.len() == 1).then_some(0);
     vec![(at, WarningKind::ReadAhead { bytes, from_storage, sequential })]
 }

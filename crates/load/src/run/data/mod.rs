@@ -504,7 +504,8 @@ fn wanted(
 /// it early or an order by chance that is not certain.
 fn lays_itself(job: &JobPlan) -> bool {
     let unit = blocks::unit(job);
-    let in_order = job.order == Order::Sequential && job.read_percent == 0 && job.replay.is_none();
+    let in_order = job.order == Order::Sequential && job.follow.is_none();
+    let in_order = in_order && job.read_percent == 0 && job.replay.is_none();
     let to_the_end = job.stop.runtime_ns.is_none() && job.steady.is_none() && job.inject.is_none();
     let whole = |worker: &WorkerPlan| {
         let lengths = worker.regions.iter().map(|region| region.length);

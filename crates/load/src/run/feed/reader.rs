@@ -82,7 +82,7 @@ pub(in crate::run) struct FeedReader<'a> {
 
 impl<'a> FeedReader<'a> {
     pub(in crate::run) fn new(feed: &'a Feed, job: &JobPlan, thread: u32) -> FeedReader<'a> {
-        let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(1);
+        let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(1);
         let block = u32::try_from(block).unwrap_or(u32::MAX);
         let (accelerators, depth) = (feed.plan.accelerators, job.depth as usize);
         let (accelerator, number) = (thread % accelerators, thread / accelerators);

@@ -104,7 +104,7 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
         return FeedRule { rule, found, kept: Some(false) };
     }
     let job = ruled.found.job;
-    let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     // Bytes that storage had delivered and that were not back when an epoch was over are not
     // counted as moved.
     let in_flight = block * u64::from(job.depth) * u64::from(job.threads);

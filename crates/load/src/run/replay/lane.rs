@@ -67,7 +67,7 @@ impl<'a> LaneReader<'a> {
     ) -> Option<LaneReader<'a>> {
         let lane = replay.script.lanes.get(thread as usize)?;
         let ends = replay.orders.get(lane.order)?;
-        let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(1);
+        let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(1);
         let depth = job.depth as usize;
         let keeps = job.replay.as_ref().is_some_and(|plan| plan.pace == ReplayPace::Recorded);
         Some(LaneReader {

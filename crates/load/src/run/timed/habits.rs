@@ -111,6 +111,14 @@ impl Loop<'_> {
         Ok(())
     }
 
+    /// The last flush where it belongs to closing: it counts nowhere.
+    pub(super) fn flush_at_close(&mut self) -> Result<(), RunError> {
+        match self.flushes.as_ref().is_some_and(|flushes| flushes.plan.at_close) {
+            true => self.call_flush(false, false),
+            false => Ok(()),
+        }
+    }
+
     fn call_flush(&mut self, data_only: bool, counts: bool) -> Result<(), RunError> {
         let clock = &self.task.gate.clock;
         let began = clock.now();
@@ -145,11 +153,12 @@ mod tests {
 
     #[test]
     fn flushes_come_every_so_many_writes() {
-        let plan = FlushPlan { every_ios: Some(3), data_only: true, at_end: false };
+        let plan =
+            FlushPlan { every_ios: Some(3), data_only: true, at_end: false, at_close: false };
         let mut flushes = Flushes::new(plan);
         let due: Vec<bool> = (0..7).map(|_| flushes.wrote()).collect();
         assert_eq!(due, [false, false, true, false, false, true, false]);
-        let end = FlushPlan { every_ios: None, data_only: false, at_end: true };
+        let end = FlushPlan { every_ios: None, data_only: false, at_end: true, at_close: false };
         assert!((0..9).all(|_| !Flushes::new(end).wrote()));
     }
 }

@@ -1,5 +1,7 @@
 //! The results of a worker's loop, once its last I/O is back.
 
+use std::sync::atomic::Ordering;
+
 use gpuio_base::stat::{Counted, Tally};
 use gpuio_io::engine::Op;
 use gpuio_record::NeverStarted;
@@ -7,6 +9,7 @@ use gpuio_record::NeverStarted;
 use super::super::rusage::Usage;
 use super::super::stonewall;
 use super::super::task::side;
+use super::rates::Paced;
 use super::{Loop, Timed};
 
 /// I/Os that were never started are counted one by one up to here.
@@ -16,7 +19,8 @@ impl Loop<'_> {
     /// I/Os that were due by the end and were never started. Blocks are drawn as if they had been,
     /// so that sizes and bounds are theirs.
     fn never_started(&mut self) -> Option<NeverStarted> {
-        let mut pacer = self.pacer.take()?;
+        // With two rates it is not known which direction an I/O would have had.
+        let Paced::One(mut pacer) = std::mem::take(&mut self.paced) else { return None };
         let stopped = self.stopped_at.unwrap_or(0);
         let until = self.bounds.deadline.map_or(stopped, |deadline| deadline.min(stopped));
         let (first, mut ios) = (pacer.due(), 0_u64);
@@ -60,6 +64,9 @@ impl Loop<'_> {
         self.task.first_done.note(self.last_back, || self.task.counted());
         if self.task.first_done.is_last() {
             self.task.gate.job_done();
+            if self.task.job.ends_others {
+                self.task.all_done.iter().for_each(|one| one.ended.store(true, Ordering::Relaxed));
+            }
         }
         let (reads, writes) = (self.tally(Op::Read), self.tally(Op::Write));
         let before_all = self.before_all.unwrap_or_else(|| self.live().totals());

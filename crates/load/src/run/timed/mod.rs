@@ -10,14 +10,15 @@
 
 mod habits;
 mod leave;
+mod rates;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gpuio_base::stat::{Counted, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
-use gpuio_io::engine::Op;
-use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Place, Request, Start};
+use gpuio_io::engine::{IoFault, Op};
+use gpuio_io::path::{self, Completion, Fault, PathInfo, PatternBlock, Place, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 
 use super::RunError;
@@ -33,9 +34,10 @@ use super::verify::{self, Findings};
 use super::worker_slot;
 use gpuio_base::pattern::Key;
 use gpuio_job::workload::blocks;
-use gpuio_job::workload::pace::{Pacer, ThreadPhase};
+use gpuio_job::workload::pace::ThreadPhase;
 use gpuio_job::workload::sequence::{Block, BlockSequence};
 use habits::{Flushes, Thinker};
+use rates::Paced;
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would
 /// otherwise be asked millions of times.
@@ -100,7 +102,7 @@ struct Loop<'a> {
     blocks: Blocks<'a>,
     /// The next block may not be read yet: its batch is too far ahead.
     ahead: bool,
-    pacer: Option<Pacer>,
+    paced: Paced,
     /// Pauses and flushes, where requested.
     thinker: Option<Thinker>,
     flushes: Option<Flushes>,
@@ -156,11 +158,20 @@ enum Blocks<'a> {
 
 impl Blocks<'_> {
     /// The next block; `None` where all are moved, or where `ahead` is set and none may be yet.
-    /// The worker has worked between I/Os for so long.
+    /// The worker has worked between I/Os for so long. With `op` the block has that direction.
     #[inline]
-    fn next(&mut self, now: Nanos, worked_ns: Nanos, ahead: &mut bool) -> Option<Block> {
+    fn next(
+        &mut self,
+        now: Nanos,
+        worked_ns: Nanos,
+        ahead: &mut bool,
+        op: Option<Op>,
+    ) -> Option<Block> {
         match self {
-            Blocks::Sequence(sequence) => sequence.next(),
+            Blocks::Sequence(sequence) => match op {
+                Some(op) => sequence.next_as(op),
+                None => sequence.next(),
+            },
             Blocks::Feed(reader) => match reader.next(now, worked_ns) {
                 Step::Read(block) => Some(block),
                 Step::End => None,
@@ -193,13 +204,8 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         }
         (None, None) => Blocks::Sequence(block_sequence(task, tools)?),
     };
-    let pacer = match &job.pacing {
-        None => None,
-        Some(pacing) => {
-            let pacer = Pacer::new(pacing, phase(task), task.plan.seed, began);
-            Some(pacer.map_err(|error| wrong(job, &error))?)
-        }
-    };
+    let paced = Paced::new(job, phase(task), task.plan.seed, began);
+    let paced = paced.map_err(|error| wrong(job, &error))?;
     let monotonic = monotonic(task);
     if let Some(worker_slot) = &mut tools.worker_slot {
         worker_slot.begin(u64::from(job.depth), began + monotonic);
@@ -213,7 +219,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         bounds,
         blocks,
         ahead: false,
-        pacer,
+        paced,
         thinker: job.think.map(Thinker::new),
         flushes: job.flush.map(Flushes::new),
         free: (0..job.depth).rev().collect(),
@@ -243,6 +249,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     looped.await_start(began);
     task.gate.begins(task.gate.clock.now().saturating_sub(began - start));
     looped.go()?;
+    looped.flush_at_close()?;
     Ok(looped.leave())
 }
 
@@ -387,7 +394,7 @@ impl Loop<'_> {
         {
             (self.bounds.bytes, self.bounds.wears_out) = (Some(goal), false);
         }
-        if self.task.first_done.converged.load(Ordering::Relaxed) {
+        if self.task.first_done.ended.load(Ordering::Relaxed) {
             self.stopping = true;
         }
         if self.task.gate.stop.load(Ordering::Relaxed) && !self.stopping {
@@ -415,7 +422,7 @@ impl Loop<'_> {
             if let Some(wait) = self.await_call(stamp) {
                 return Ok(wait);
             }
-            let due = self.pacer.as_ref().map(Pacer::due);
+            let due = self.due(stamp);
             if let Some(due) = due
                 && due > stamp
             {
@@ -461,9 +468,7 @@ impl Loop<'_> {
                 Blocks::Feed(reader) => reader.started(slot, self.out.between_ns),
                 Blocks::Replay(lane) => lane.started(slot),
             }
-            if let Some(pacer) = &mut self.pacer {
-                pacer.took(block.len);
-            }
+            self.paced.took(block.op, block.len);
             self.issued_bytes += u64::from(block.len);
             if let Some(thinker) = &mut self.thinker {
                 thinker.took();
@@ -482,7 +487,8 @@ impl Loop<'_> {
             self.enough = true;
             return None;
         }
-        self.blocks.next(now, self.out.between_ns, &mut self.ahead)
+        let op = self.paced.direction();
+        self.blocks.next(now, self.out.between_ns, &mut self.ahead, op)
     }
 
     /// The time before which a replay's next call may not start; `None` where it may, or where
@@ -526,9 +532,11 @@ impl Loop<'_> {
             gpuio_record::Fill::Random => {
                 pattern_keys::random_key(job, self.task.plan.seed ^ began)
             }
+            gpuio_record::Fill::Zero => pattern_keys::zeros(),
         };
+        let offset = pattern_keys::offset(job, block.offset);
         let path = &mut self.tools.path;
-        path.generate(PatternBlock::new(slot, key, block.offset, block.len))
+        path.generate(PatternBlock::new(slot, key, offset, block.len))
             .map_err(|source| self.path_error(source))?;
         self.out.between_ns += self.task.gate.clock.now() - began;
         Ok(true)
@@ -570,10 +578,17 @@ impl Loop<'_> {
             self.back_early(bytes);
         }
         let counted = Counted { write: request.op == Op::Write, ramp: !counts };
-        if completed.result.is_err() {
+        let latency_ns = completed.ended.saturating_sub(request.due);
+        let result = match self.task.job.max_latency_ns {
+            Some(most) if latency_ns > most && completed.result.is_ok() => {
+                (self.stopping, self.out.gave_up) = (true, true);
+                Err(Fault::File(IoFault::Errno(libc::ETIMEDOUT)))
+            }
+            _ => completed.result,
+        };
+        if result.is_err() {
             self.live().fail(counted);
         } else if !from_tier {
-            let latency_ns = completed.ended.saturating_sub(request.due);
             self.live().complete(counted, bytes, latency_ns);
         }
         // Counted first: an accelerator that takes the last batch of an epoch takes down what was
@@ -585,7 +600,7 @@ impl Loop<'_> {
             }
             Blocks::Replay(lane) => lane.completed(request.slot, completed.ended),
         }
-        if let Err(fault) = completed.result {
+        if let Err(fault) = result {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
@@ -621,7 +636,7 @@ impl Loop<'_> {
     /// the only leg is the whole.
     #[inline]
     fn has_parts(&self) -> bool {
-        self.has_file && self.has_gpu || self.pacer.is_some()
+        self.has_file && self.has_gpu || self.paced.is_some()
     }
 
     #[inline]
@@ -633,7 +648,7 @@ impl Loop<'_> {
         if self.has_gpu {
             legs.gpu.record(completed.gpu_ns);
         }
-        if self.pacer.is_some() {
+        if self.paced.is_some() {
             let request = &completed.request;
             legs.queue.record(request.started.saturating_sub(request.due));
         }

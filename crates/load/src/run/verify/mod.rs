@@ -311,7 +311,7 @@ pub(super) fn replayed(
             _ => ranges.push((file, from, to)),
         }
     }
-    let most = task.job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(1).max(1);
+    let most = task.job.sizes().map(|block| block.max_bytes).max().unwrap_or(1).max(1);
     let mut blocks = ranges.into_iter().flat_map(|(file, from, to)| {
         (0..(to - from).div_ceil(most)).filter_map(move |nth| {
             let offset = from + nth * most;
@@ -378,7 +378,7 @@ fn runs<'a>(task: &Task<'a>, tools: &Tools, kind: Reached) -> Runs<'a> {
             Some((&**reached_maps.get(target as usize)?, span))
         })
         .collect();
-    let most = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let most = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     let unit = unit(job);
     let pieces = spans.into_iter().flat_map(move |(map, span)| {
         // The rest of a region below one unit is never written.
@@ -433,7 +433,7 @@ fn sweep(
     if regions.is_empty() {
         return Ok(());
     }
-    let largest = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let largest = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     let shortest = regions.iter().map(|region| region.length).min().unwrap_or(0);
     let unit = unit(job);
     let ranges = job.ranges.is_some();
@@ -448,6 +448,8 @@ fn sweep(
     };
     let config = SequenceConfig {
         order,
+        follow: None,
+        write_blocks: Vec::new(),
         blocks: vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }],
         align_bytes: unit,
         skew_bytes: 0,

@@ -110,7 +110,7 @@ fn reads_once(job: &JobPlan, result: &JobResult) -> bool {
         return feed.epochs == 1 && !feed.order.draws();
     }
     let in_turn = match job.order {
-        Order::Sequential => true,
+        Order::Sequential => job.follow.is_none(),
         Order::Random { coverage, .. } => coverage,
     };
     let mut regions: Vec<&Region> = job.workers.iter().flat_map(|one| &one.regions).collect();

@@ -14,7 +14,7 @@ use super::{SOFTWARE_GPU, proof};
 use crate::ceilings;
 use crate::number::time;
 use crate::verification;
-use crate::workload::{blocks_short, is_mix, jobs, load_word, rw_of, rw_short};
+use crate::workload::{is_mix, jobs, load_word, rw_of, rw_short, sizes_short};
 
 /// The content of a cell of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -238,7 +238,7 @@ fn job_line(
         (Of::Path, path_cell(&plan.path.choice.actual, software)),
         (Of::Taken, proof::cell(job.proof.as_ref())),
         (Of::Engine, engine_cell(plan, job).into()),
-        (Of::Bs, blocks_short(&plan.blocks).into()),
+        (Of::Bs, sizes_short(plan).into()),
         (Of::Rw, rw),
         (Of::Threads, format!("{}×{}", plan.threads, plan.depth).into()),
         (Of::Throughput, Cell::rate(result.bytes_per_s)),

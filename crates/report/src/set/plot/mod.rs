@@ -17,7 +17,7 @@ use super::fix;
 use super::rows::{Row, rows};
 use super::{chosen, colours};
 use crate::number::{float, throughput};
-use crate::workload::{blocks_short, rw_of};
+use crate::workload::{rw_of, sizes_short};
 
 /// In the first bytes of a picture.
 pub(super) const MARK: &str = "<svg data-generator=\"gpuio report\"";
@@ -228,7 +228,7 @@ fn common(rows: &[Row<'_>], except: &str) -> String {
         }
     };
     same("load", &|row| rw_of(row.plan, row.direction));
-    same("block", &|row| blocks_short(&row.plan.blocks));
+    same("block", &|row| sizes_short(row.plan));
     same("threads", &|row| match row.plan.threads {
         1 => "1 thread".to_owned(),
         many => format!("{many} threads"),
