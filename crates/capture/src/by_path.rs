@@ -6,6 +6,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "ls -l /dev/disk/by-path",
+    gives: "drives by PCI address; which are on USB",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.lines().any(|line| line.contains("pci-") && line.contains(" -> ../../"))

@@ -58,6 +58,69 @@ pub(crate) fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// The values of a column, for rows whose words do not stand below their heads any more.
+pub(crate) struct Holds {
+    /// Whether these words can be a value, joined by single blanks.
+    pub(crate) takes: fn(&str) -> bool,
+    /// The most words of a value.
+    pub(crate) most_words: usize,
+    /// Whether the column may be empty.
+    pub(crate) may_be_empty: bool,
+}
+
+/// More ways to part a row than are looked at.
+const MOST_WAYS: usize = 64;
+/// More words than a row of a table has.
+const MOST_WORDS: usize = 40;
+
+/// Parts the words of a row between columns by their values alone. A column has a value where all
+/// possible ways give it the same one; `None` where no way is possible, or there are too many.
+pub(crate) fn parted(columns: &[Holds], words: &[&str]) -> Option<Vec<Option<String>>> {
+    if words.len() > MOST_WORDS {
+        return None;
+    }
+    let mut ways: Vec<Vec<String>> = Vec::new();
+    let mut steps = MOST_WAYS * 16;
+    ways_of(columns, words, &mut Vec::new(), &mut ways, &mut steps);
+    if ways.is_empty() || ways.len() >= MOST_WAYS || steps == 0 {
+        return None;
+    }
+    let agreed = (0..columns.len()).map(|at| {
+        let first = &ways[0][at];
+        let same = ways.iter().all(|way| &way[at] == first);
+        (same && !first.is_empty()).then(|| first.clone())
+    });
+    Some(agreed.collect())
+}
+
+fn ways_of(
+    columns: &[Holds],
+    words: &[&str],
+    taken: &mut Vec<String>,
+    ways: &mut Vec<Vec<String>>,
+    steps: &mut usize,
+) {
+    *steps = steps.saturating_sub(1);
+    if ways.len() >= MOST_WAYS || *steps == 0 {
+        return;
+    }
+    let Some((column, rest)) = columns.split_first() else {
+        if words.is_empty() {
+            ways.push(taken.clone());
+        }
+        return;
+    };
+    for count in usize::from(!column.may_be_empty)..=column.most_words.min(words.len()) {
+        let value = words[..count].join(" ");
+        if count > 0 && !(column.takes)(&value) {
+            continue;
+        }
+        taken.push(value);
+        ways_of(rest, &words[count..], taken, ways, steps);
+        taken.pop();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +134,24 @@ mod tests {
             ["sda", "3.5T", "disk", "A drive of mine", "/data"]
         );
         assert_eq!(row("sda1 223.6G part                  /"), ["sda1", "223.6G", "part", "", "/"]);
+    }
+
+    #[test]
+    fn words_are_parted_where_only_one_way_is_possible() {
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let columns = [
+            Holds { takes: |text| text.starts_with("sd"), most_words: 1, may_be_empty: false },
+            Holds { takes: |_| true, most_words: 3, may_be_empty: true },
+            Holds { takes: digits, most_words: 1, may_be_empty: false },
+            Holds { takes: |text| text.starts_with('/'), most_words: 1, may_be_empty: true },
+        ];
+        let row = |line: &str| parted(&columns, &line.split(' ').collect::<Vec<_>>());
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            row("sda A disk 7 /data"),
+            Some(vec![some("sda"), some("A disk"), some("7"), some("/data")])
+        );
+        assert_eq!(row("sda 7"), Some(vec![some("sda"), None, some("7"), None]));
+        assert_eq!(row("sda A disk"), None);
     }
 }

@@ -6,6 +6,7 @@ use crate::{CaptureError, Captured, Kind};
 
 pub(crate) const KIND: Kind = Kind {
     command: "cat /etc/cufile.json",
+    gives: "settings of cuFile, for `gpuio check`",
     most_bytes: crate::SHORT,
     looks_like: gpuio_base::cufilejson::looks_like,
     add,

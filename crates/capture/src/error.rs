@@ -19,7 +19,8 @@ pub struct CaptureError {
 }
 
 /// The limit on a text's length.
-const TOO_LONG: &str = "a text of 1 MiB at most (32 MiB of lspci -vv and of lstopo's XML)";
+const TOO_LONG: &str =
+    "a text of 1 MiB at most (4 MiB of logs, 32 MiB of lspci -vv and of lstopo's XML)";
 
 impl CaptureError {
     /// At byte `at` of the line at `index`, counted from 0.

@@ -12,6 +12,7 @@ use crate::{CaptureError, Kind, MOST_DEVICES, MOST_GPUS};
 
 pub(crate) const KIND: Kind = Kind {
     command: "gdscheck -p",
+    gives: "what cuFile sees, for `gpuio check`",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(is_mark),
     add: |text, captured| {

@@ -18,6 +18,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, MOST_FUNCTIONS, MOST_GPU
 
 pub(crate) const KIND: Kind = Kind {
     command: "lstopo --of xml",
+    gives: "the tree, NUMA nodes, drives and cards by name, models, NVLinks",
     most_bytes: crate::LONG,
     looks_like: |text| text.contains("<object type=\""),
     add,

@@ -7,6 +7,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 /// `CA 'mlx5_0'`, `Port 1:`, keys and values.
 pub(crate) const IBSTAT: Kind = Kind {
     command: "ibstat",
+    gives: "RDMA devices, ports, rates",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| quoted(line, "CA '").is_some()),
     add: |text, captured| read(text, captured, "CA 'mlx5_0'"),
@@ -15,6 +16,7 @@ pub(crate) const IBSTAT: Kind = Kind {
 /// `Infiniband device 'mlx5_0' port 1 status:`, keys and values.
 pub(crate) const IBSTATUS: Kind = Kind {
     command: "ibstatus",
+    gives: "RDMA devices, ports, rates",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| quoted(line, "Infiniband device '").is_some()),
     add: |text, captured| read(text, captured, "Infiniband device 'mlx5_0' port 1 status:"),
@@ -23,6 +25,7 @@ pub(crate) const IBSTATUS: Kind = Kind {
 /// `hca_id: mlx5_0`, `port: 1`, keys and values.
 pub(crate) const IBV_DEVINFO: Kind = Kind {
     command: "ibv_devinfo",
+    gives: "RDMA devices, ports, states",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| line.trim_start().starts_with("hca_id:")),
     add: |text, captured| read(text, captured, "hca_id: mlx5_0"),

@@ -8,6 +8,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "ibdev2netdev",
+    gives: "RDMA devices and their interfaces",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| line.contains(" port ") && line.contains(" ==> ")),
     add,

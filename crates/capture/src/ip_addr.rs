@@ -11,6 +11,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines};
 
 pub(crate) const KIND: Kind = Kind {
     command: "ip addr",
+    gives: "interfaces, addresses, and the cards of NFS mounts",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| heading(line).is_some()),
     add,

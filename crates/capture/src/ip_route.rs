@@ -7,6 +7,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines};
 
 pub(crate) const KIND: Kind = Kind {
     command: "ip route",
+    gives: "routes, and the cards of NFS mounts",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(is_route),
     add,

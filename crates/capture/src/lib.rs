@@ -23,10 +23,14 @@
 //!
 //! To add a text: a file `TOOL.rs` here and a row in `KINDS`.
 
+pub mod bundle;
 mod by_path;
 mod columns;
 mod cufile_json;
+mod dmesg;
 mod error;
+mod findmnt;
+mod finish;
 mod gdscheck;
 mod hwloc;
 mod hwloc_links;
@@ -34,40 +38,59 @@ mod ib_text;
 mod ibdev2netdev;
 mod ip_addr;
 mod ip_route;
+mod json;
 mod lsblk;
 mod lscpu;
 mod lspci_tree;
 mod lspci_verbose;
+mod lsscsi;
 mod lstopo;
+pub mod machines;
+mod mdadm;
 mod mdstat;
+mod measured;
 mod merge;
+mod mig;
 mod mounts;
 mod nccl_xml;
+mod netplan;
 mod network;
+mod nfsstat;
 mod numactl;
 mod nvidia_list;
 mod nvidia_q;
 mod nvidia_query;
 mod nvidia_table;
 mod nvidia_topo;
+mod nvme_json;
 mod nvme_list;
 pub mod pack;
 mod paste;
 mod pci_names;
+mod proc_mounts;
+mod prompt;
 mod rdma_link;
 mod summary;
+mod unfold;
 mod xml;
 
+use measured::{cufile_log, dmon, gds_stats, iostat, nvidia_fs, results};
+
 pub use error::CaptureError;
+pub use measured::{LogLine, Measured, Results, Sample};
+pub use mig::Instance;
+pub use netplan::ServerPort;
 pub use network::Network;
 pub use nvidia_topo::Matrix;
 
-use gpuio_record::facts::Machine;
-pub(crate) use paste::lines;
+use gpuio_record::facts::{Machine, MountedStorage, NvmeController};
+pub(crate) use prompt::lines;
 
 /// The longest text of the wordy kinds, in bytes. `lspci -vv` of a server of 200 functions has
 /// 600 kB, `lstopo`'s XML with all caches 2 MB.
 const LONG: usize = 32 << 20;
+/// The longest text that grows with time, in bytes.
+const LOG: usize = 4 << 20;
 /// The longest text of the others, in bytes.
 const SHORT: usize = 1 << 20;
 /// More of each than any machine has: what goes beyond is an error, so that a hostile text costs
@@ -91,6 +114,28 @@ pub struct Captured {
     pub texts: Vec<TextRead>,
     /// Facts that two texts report differently, as sentences.
     pub contradictions: Vec<String>,
+    /// Figures that tools measured.
+    pub measured: Vec<Measured>,
+    /// Results of load generators.
+    pub results: Vec<Results>,
+    /// Messages of cuFile's log.
+    pub log: Vec<LogLine>,
+    /// Whether a log of cuFile was read, with or without messages to keep.
+    pub log_was_read: bool,
+    /// Instances that GPUs are parted into.
+    pub mig: Vec<Instance>,
+    /// Interfaces of the servers.
+    pub server_ports: Vec<ServerPort>,
+    /// Mounts of `/etc/fstab`.
+    pub at_boot: Vec<MountedStorage>,
+    /// Whether a text shows what is mounted.
+    lists_mounts: bool,
+    /// Sentences on what was read, beside the facts.
+    remarks: Vec<String>,
+    /// Whether addresses and MTUs are those that are set at boot.
+    sets_at_boot: bool,
+    /// Controllers by the number in the names of their drives.
+    nvme_paths: Vec<(u32, NvmeController)>,
     /// Lines that the text being read has and its tool does not print.
     skipped: Vec<CaptureError>,
 }
@@ -124,6 +169,8 @@ impl Captured {
 pub struct Kind {
     /// The command that prints it.
     pub command: &'static str,
+    /// The facts that are taken from it, as a list for documents.
+    pub gives: &'static str,
     /// The longest text that is read, in bytes.
     pub most_bytes: usize,
     /// Whether a text looks like it: a guess by its first marks.
@@ -132,15 +179,22 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 27] = [
+pub const KINDS: [Kind; 52] = [
     hwloc::KIND,
     nccl_xml::KIND,
+    lsblk::JSON,
+    findmnt::JSON,
+    nvme_json::LIST,
+    nvme_json::SUBSYSTEMS,
     lspci_tree::KIND,
+    mig::KIND,
     nvidia_table::KIND,
     nvidia_q::KIND,
     nvidia_list::KIND,
     nvidia_query::KIND,
     nvidia_topo::KIND,
+    dmesg::KIND,
+    cufile_log::KIND,
     lspci_verbose::KIND,
     lspci_verbose::PLAIN,
     lstopo::KIND,
@@ -151,14 +205,32 @@ pub const KINDS: [Kind; 27] = [
     rdma_link::KIND,
     lsblk::KIND,
     nvme_list::KIND,
+    lsscsi::KIND,
     numactl::KIND,
     lscpu::KIND,
     by_path::KIND,
     mdstat::KIND,
+    mdadm::KIND,
+    gds_stats::KIND,
+    nvidia_fs::KIND,
+    iostat::KIND,
+    dmon::NVIDIA,
+    dmon::DCGM,
+    results::GDSIO,
+    results::FIO,
+    results::ELBENCHO,
     gdscheck::KIND,
     mounts::KIND,
+    nfsstat::KIND,
+    findmnt::KIND,
+    findmnt::DF,
+    proc_mounts::MOUNTINFO,
+    proc_mounts::MOUNTS,
+    proc_mounts::FSTAB,
     ip_addr::KIND,
     ip_route::KIND,
+    netplan::NETPLAN,
+    netplan::ISI,
     cufile_json::KIND,
 ];
 
@@ -175,6 +247,9 @@ pub fn kind_of(text: &str) -> Option<&'static Kind> {
 /// [`CaptureError`] where nothing is understood, or there is more than any machine has; nothing is
 /// added then.
 pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    if text.len() > kind.most_bytes {
+        return Err(CaptureError::too_long(text.len()));
+    }
     // These keep lines as they stand.
     let own = [cufile_json::KIND.command, gdscheck::KIND.command].contains(&kind.command);
     let plain = if own { text.to_owned() } else { paste::plain(text) };
@@ -202,14 +277,20 @@ fn add_plain(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), Cap
     let mut with = captured.clone();
     with.skipped.clear();
     (kind.add)(text, &mut with)?;
-    if let Some(first) = with.skipped.first() {
-        let nothing_new = with.machine == captured.machine
-            && with.matrices == captured.matrices
-            && with.network == captured.network;
+    if let Some(first) = with.skipped.first().cloned() {
+        let skipped = std::mem::take(&mut with.skipped);
+        let nothing_new = with
+            == Captured {
+                skipped: Vec::new(),
+                lists_mounts: with.lists_mounts,
+                ..captured.clone()
+            };
+        with.skipped = skipped;
         if nothing_new {
-            return Err(first.clone());
+            return Err(first);
         }
     }
+    nvme_json::complete(&mut with);
     merge::complete(&mut with.machine);
     with.network.complete(&mut with.machine);
     nvidia_topo::complete(&mut with);

@@ -7,6 +7,7 @@ use crate::{CaptureError, Captured, Kind, lines, numactl};
 
 pub(crate) const KIND: Kind = Kind {
     command: "lscpu",
+    gives: "NUMA nodes and CPUs",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let keys = text.lines().filter_map(|line| line.trim_start().split_once(':'));

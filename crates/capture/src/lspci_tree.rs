@@ -18,6 +18,7 @@ use crate::{CaptureError, Kind, MOST_FUNCTIONS, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "lspci -tv",
+    gives: "the PCIe tree; classes by the names in it; also `-t`",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(is_certain),
     add: |text, captured| {

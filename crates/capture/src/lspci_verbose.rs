@@ -14,6 +14,7 @@ use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, MOST_GPUS, lines, merg
 
 pub(crate) const KIND: Kind = Kind {
     command: "lspci -vv",
+    gives: "functions, classes, links, NUMA nodes, ACS; also `-v`, `-vvv`, `-x`, `-PP`",
     most_bytes: crate::LONG,
     looks_like: |text| {
         let indented = |line: &str| line.starts_with(['\t', ' ']);
@@ -26,6 +27,7 @@ pub(crate) const KIND: Kind = Kind {
 /// The list without details: functions by class and name, and no way between them.
 pub(crate) const PLAIN: Kind = Kind {
     command: "lspci",
+    gives: "functions and classes; also `-n`, `-nn`",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.lines().map(str::trim_start).any(|line| is_function(line) || is_numbered(line))

@@ -15,6 +15,7 @@ use crate::{
 
 pub(crate) const KIND: Kind = Kind {
     command: "lstopo",
+    gives: "the tree, drives and cards by name",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let begins = |marks: &[&str]| {

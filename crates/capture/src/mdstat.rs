@@ -7,6 +7,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "cat /proc/mdstat",
+    gives: "arrays, their members and health",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| line.starts_with("Personalities :")),
     add,

@@ -235,6 +235,7 @@ pub(crate) fn complete(machine: &mut Machine) {
     for function in machine.pci.iter_mut().filter(|function| function.node.is_none()) {
         function.node = nodes.get(function.address.as_str()).copied();
     }
+    nodes_below_host_bridges(machine);
     let nodes: BTreeMap<&str, u32> =
         machine.pci.iter().filter_map(|one| Some((one.address.as_str(), one.node?))).collect();
     let node = |address: Option<&String>| nodes.get(address?.as_str()).copied();
@@ -259,9 +260,32 @@ pub(crate) fn complete(machine: &mut Machine) {
     }
 }
 
+/// Gives functions the node of those below the same host bridge: a host bridge is on one node.
+/// Where these differ nothing is given.
+fn nodes_below_host_bridges(machine: &mut Machine) {
+    let mut bridges: BTreeMap<String, Option<u32>> = BTreeMap::new();
+    for one in &machine.pci {
+        let Some((bridge, node)) = one.host_bridge.clone().zip(one.node) else { continue };
+        let known = bridges.entry(bridge).or_insert(Some(node));
+        if *known != Some(node) {
+            *known = None;
+        }
+    }
+    for one in machine.pci.iter_mut().filter(|one| one.node.is_none()) {
+        let bridge = one.host_bridge.as_ref().and_then(|bridge| bridges.get(bridge));
+        one.node = bridge.copied().flatten();
+    }
+    let nodes: BTreeMap<&str, u32> =
+        machine.pci.iter().filter_map(|one| Some((one.address.as_str(), one.node?))).collect();
+    for drive in machine.block.iter_mut().filter(|drive| drive.facts.numa_node.is_none()) {
+        let address = drive.facts.pci_address.as_deref();
+        drive.facts.numa_node = address.and_then(|address| nodes.get(address).copied());
+    }
+}
+
 /// Lists NVMe controllers that no text names, by their address: `nvme@36:00.0`.
 fn drives_on_pci(machine: &mut Machine) {
-    machine.block.retain(|device| device.facts.has_kernel_name());
+    machine.block.retain(|device| !device.facts.name.starts_with("nvme@"));
     let known = |address: &String| machine.block.iter().any(|one| one.pci.contains(address));
     let drives = machine
         .pci

@@ -7,6 +7,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "mount",
+    gives: "mounts with their options",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.lines()
@@ -16,14 +17,11 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    captured.lists_mounts = true;
     for (index, line) in lines(text) {
         match parse(index, line) {
-            Ok(Some(one)) => merge::mount(&mut captured.machine, one),
-            Ok(None) => {}
+            Ok(one) => put(captured, one, (index, line))?,
             Err(why) => captured.skip(why),
-        }
-        if captured.machine.mounts.len() > MOST_DEVICES {
-            return Err(CaptureError::new(index, line, 0, "fewer mounts"));
         }
     }
     Ok(())
@@ -43,21 +41,57 @@ fn parse(index: usize, line: &str) -> Result<Option<MountedStorage>, CaptureErro
     let Some((source, mount_point)) = rest.split_once(" on ") else {
         return Err(wanted(rest, "a source, ` on ` and a mount point"));
     };
+    Ok(storage(source, mount_point, fs_type, options))
+}
+
+/// A mount that may hold data, with its options joined by commas; `None` for the kernel's own.
+pub(crate) fn storage(
+    source: &str,
+    mount_point: &str,
+    fs_type: &str,
+    options: &str,
+) -> Option<MountedStorage> {
     if mounted::is_kernels_own(fs_type) {
-        return Ok(None);
+        return None;
     }
+    let options = options.split(',').map(str::trim).filter(|option| !option.is_empty());
     let mount = MountFacts {
         mount_point: mount_point.to_owned(),
         fs_type: fs_type.to_owned(),
         source: source.to_owned(),
         fs_root: "/".to_owned(),
-        options: options.split(',').map(str::to_owned).collect(),
+        options: options.clone().map(str::to_owned).collect(),
         ..MountFacts::default()
     };
     let kind = mounted::kind(fs_type, false);
     let nfs = (kind == MountKind::Nfs).then(|| NfsFacts {
         interface: Fact::unknown("mount does not report the route"),
-        ..nfs::of_options(source, options.split(','))
+        ..nfs::of_options(source, options)
     });
-    Ok(Some(MountedStorage { mount, kind, nfs, ..MountedStorage::default() }))
+    Some(MountedStorage { mount, kind, nfs, ..MountedStorage::default() })
+}
+
+/// Adds a mount, unless there are more than any machine has.
+///
+/// # Errors
+/// There are too many.
+pub(crate) fn put(
+    captured: &mut Captured,
+    one: Option<MountedStorage>,
+    (index, line): (usize, &str),
+) -> Result<(), CaptureError> {
+    if captured.machine.mounts.len() > MOST_DEVICES {
+        return Err(CaptureError::new(index, line, 0, "fewer mounts"));
+    }
+    if let Some(one) = one {
+        merge::mount(&mut captured.machine, one);
+    }
+    Ok(())
+}
+
+/// A path with the kernel's octal escapes (`\040` is a blank) undone.
+pub(crate) fn unescaped(text: &str) -> String {
+    let signs = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    let hex = [("\\x20", " "), ("\\x09", "\t")];
+    signs.iter().chain(&hex).fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }

@@ -15,6 +15,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, MOST_FUNCTIONS, MOST_GPU
 
 pub(crate) const KIND: Kind = Kind {
     command: "NCCL_TOPO_DUMP_FILE",
+    gives: "GPUs, cards, the switches above them, NVLinks, NUMA nodes",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.contains("<pci busid=\"") && (text.contains("<gpu ") || text.contains("<nic"))

@@ -6,6 +6,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines};
 
 pub(crate) const KIND: Kind = Kind {
     command: "numactl -H",
+    gives: "NUMA nodes, CPUs, memory, distances",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.lines().any(|line| {

@@ -3,10 +3,11 @@
 use gpuio_host::nvidia_gpu;
 use gpuio_record::facts::{Fact, GpuFacts};
 
-use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines};
+use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, mig};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi -L",
+    gives: "GPUs by name and UUID, MIG instances",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| gpu(line).is_some()),
     add,
@@ -15,11 +16,16 @@ pub(crate) const KIND: Kind = Kind {
 const WHY: &str = "nvidia-smi -L does not report it";
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let mut gpus = Vec::new();
+    let mut gpus: Vec<GpuFacts> = Vec::new();
     for (index, line) in lines(text) {
         match gpu(line) {
             Some(gpu) => gpus.push(gpu),
-            None if line.trim_start().starts_with("MIG ") => {}
+            None if mig::instance(line).is_some() => {
+                let above = gpus.last().and_then(|gpu| gpu.index.known().copied());
+                if let Some((gpu, profile)) = above.zip(mig::instance(line)) {
+                    mig::put(captured, KIND.command, gpu, profile);
+                }
+            }
             None => {
                 let wanted = "a GPU, like GPU 0: NVIDIA A100 (UUID: GPU-…)";
                 captured.skip(CaptureError::new(index, line, 0, wanted));

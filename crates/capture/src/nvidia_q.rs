@@ -7,6 +7,7 @@ use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi -q",
+    gives: "GPUs by address, links, BAR1, C2C",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let block = text.lines().any(|line| heading(line).is_some() || bus_id(line).is_some());

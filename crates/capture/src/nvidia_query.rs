@@ -7,6 +7,7 @@ use crate::{CaptureError, Kind, MOST_GPUS, lines};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi --query-gpu=… --format=csv",
+    gives: "GPUs by address, names, links",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(is_heading),
     add: |text, captured| {

@@ -4,10 +4,11 @@
 use gpuio_host::{numa::normalize_pci, nvidia_gpu};
 use gpuio_record::facts::{Fact, GpuFacts};
 
-use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines};
+use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, mig};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi",
+    gives: "GPUs by address, names, MIG instances",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| gpu(line).is_some()),
     add,
@@ -17,9 +18,16 @@ const WHY: &str = "nvidia-smi's table does not have it";
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut gpus = Vec::new();
+    let mut in_mig = false;
     for (index, line) in lines(text) {
         if let Some(gpu) = gpu(line) {
             gpus.push(gpu);
+        } else if let Some((gpu, memory)) = mig::row(line).filter(|_| in_mig) {
+            mig::put(captured, KIND.command, gpu, &memory);
+        } else if line.contains("MIG devices:") {
+            in_mig = true;
+        } else if line.contains("Processes:") {
+            in_mig = false;
         } else if !is_frame(line) {
             captured.skip(CaptureError::new(index, line, 0, "a row of nvidia-smi's table"));
         }

@@ -13,6 +13,8 @@ use crate::{CaptureError, Captured, Kind, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi topo -m",
+    gives: "GPUs, network cards, distances, NVLinks, NUMA nodes, CPUs; also `-mp`; `-p2p` is \
+        passed over",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| row(line).is_some_and(|row| row.is_certain())),
     add,

@@ -9,6 +9,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvme list",
+    gives: "NVMe drives and models; with `-v` addresses",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.lines().any(|line| is_head(line) || is_head_of_controllers(line))
@@ -29,8 +30,12 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             names = line.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect();
         } else if line.starts_with("---") {
             columns = words(line).map(|(at, dashes)| (at, at + dashes.chars().count())).collect();
-        } else if is_row(line) && !names.is_empty() && !columns.is_empty() {
+        } else if is_row(line) && !names.is_empty() && !columns.is_empty() && !is_worn(line) {
             put(captured, (&names, &columns), line);
+        } else if let Some((name, model)) = by_usage(line) {
+            let block = merge::block(&mut captured.machine, name, BlockKind::Disk);
+            block.facts.model =
+                Some(model).filter(|model| !model.is_empty()).or(block.facts.model.take());
         } else {
             captured.skip(CaptureError::new(index, line, 0, "a namespace, like /dev/nvme0n1 …"));
         }
@@ -53,6 +58,29 @@ fn is_head_of_controllers(line: &str) -> bool {
 /// `/dev/nvme0n1 …`; some versions leave the directory out.
 fn is_row(line: &str) -> bool {
     line.strip_prefix("/dev/").unwrap_or(line).starts_with("nvme")
+}
+
+/// Whether the blanks between columns are lost.
+fn is_worn(line: &str) -> bool {
+    !line.trim().contains("  ") && by_usage(line).is_some()
+}
+
+/// Name and model of a row whose columns are lost: the model stands between the serial number and
+/// the namespace's number, which the usage follows (`1 500.11 GB / 500.11 GB`).
+fn by_usage(line: &str) -> Option<(&str, String)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let name = words.first()?.strip_prefix("/dev/")?;
+    let slash = words.iter().position(|word| *word == "/")?;
+    let number = slash.checked_sub(3)?;
+    let is_number = |word: &str| {
+        let word = word.trim_start_matches("0x");
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let ends = is_number(words[number]) && words[number + 1].parse::<f64>().is_ok();
+    // The generic device stands behind the node since nvme-cli 2.
+    let first = 2 + usize::from(words.get(1).is_some_and(|word| word.starts_with("/dev/ng")));
+    let model = words.get(first..number)?;
+    (name.starts_with("nvme") && ends).then(|| (name, model.join(" ")))
 }
 
 fn put(captured: &mut Captured, (names, columns): (&[&str], &[(usize, usize)]), line: &str) {

@@ -8,38 +8,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use crate::prompt::{heading, is_dots, is_prompt};
+use crate::unfold::unfolded;
 use crate::{CaptureError, Captured, TextRead, cufile_json, kind_of};
 
 /// Parts within parts: lines that one kind left, read by another, and so on.
-const DEEPEST: usize = 4;
+const DEEPEST: usize = 8;
 /// More parts than anybody pastes into one text.
-const MOST_PARTS: usize = 64;
-/// Programs whose prompt line begins a part.
-const PROGRAMS: [&str; 22] = [
-    "nvidia-smi",
-    "lspci",
-    "lstopo",
-    "lstopo-no-graphics",
-    "hwloc-ls",
-    "lsblk",
-    "numactl",
-    "lscpu",
-    "ibstat",
-    "ibstatus",
-    "ibv_devinfo",
-    "ibdev2netdev",
-    "rdma",
-    "ip",
-    "ifconfig",
-    "mount",
-    "nvme",
-    "cat",
-    "ls",
-    "gdscheck",
-    "dmesg",
-    "sudo",
-];
-
+const MOST_PARTS: usize = 256;
 /// A text without decoration, line by line as many as before.
 pub(crate) fn plain(text: &str) -> String {
     let is_markup = text.trim_start().trim_start_matches('\u{feff}').starts_with(['<', '{']);
@@ -53,41 +29,6 @@ pub(crate) fn plain(text: &str) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A text whose lines a page has joined to one: parted where a link of `ls` or a branch of a drawn
-/// tree begins.
-fn unfolded(text: &str) -> Cow<'_, str> {
-    let branch = |rest: &str| {
-        let mark = ["+-", "\\-", "-+-"].iter().find_map(|mark| rest.strip_prefix(mark));
-        mark.is_some_and(|rest| rest.starts_with(|c: char| c == '[' || c.is_ascii_hexdigit()))
-    };
-    let has_word = |text: &str| text.contains(|c: char| c.is_ascii_alphanumeric());
-    let mut out = String::new();
-    let (mut copied, mut seen, mut word) = (0, 0, false);
-    for (at, _) in text.match_indices(' ') {
-        let (between, rest) = (&text[seen..at], &text[at + 1..]);
-        seen = at;
-        word = match between.rsplit_once('\n') {
-            Some((_, line)) => has_word(line),
-            None => word || has_word(between),
-        };
-        // At a line's begin, within a drawing or a quote, nothing is parted.
-        if !word || between.ends_with(['|', '\n']) || matches!(between, "" | " ") {
-            continue;
-        }
-        let drawn = rest.trim_start_matches(['|', ' ']);
-        if rest.starts_with("lrwxrwxrwx ") || branch(drawn) {
-            out.push_str(&text[copied..at]);
-            out.push('\n');
-            copied = at + 1;
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    out.push_str(&text[copied..]);
-    Cow::Owned(out)
 }
 
 fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
@@ -133,34 +74,14 @@ fn without_colours(line: &str) -> String {
     out
 }
 
-/// Whether a line is a prompt with a command: it begins a new output and is none itself.
-pub(crate) fn is_prompt(line: &str) -> bool {
-    command_of(line).is_some()
-}
-
-/// The command behind a prompt's sign.
-fn command_of(line: &str) -> Option<&str> {
-    let signs = ["$ ", "# ", "> ", "% ", "❯ ", "➜ "];
-    let behind = signs.iter().filter_map(|sign| {
-        let at = line.find(sign)?;
-        Some((at, line[at + sign.len()..].trim()))
-    });
-    let (at, mut command) = behind.min_by_key(|(at, _)| *at)?;
-    // `➜ ~ nvidia-smi`: the directory stands behind the sign.
-    if let Some(rest) = command.strip_prefix("~ ") {
-        command = rest.trim();
-    }
-    let program = command.split_whitespace().next()?.rsplit('/').next()?;
-    // A prompt has no table's rows before its sign.
-    let short = at < 120 && !line[..at].contains(['|', '=', '"']);
-    (short && PROGRAMS.contains(&program)).then_some(command)
-}
-
 /// Reads a text that may hold several commands' outputs.
 ///
 /// # Errors
 /// Nothing in it is understood, or the kind that it looks like refuses it.
 pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    if text.len() > crate::LONG {
+        return Err(CaptureError::too_long(text.len()));
+    }
     // Mistakes in cuFile's file are reported where they stand.
     let json = &cufile_json::KIND;
     let titled = cufile_json::below_a_title(text);
@@ -236,21 +157,14 @@ fn read_parts(
     Ok(())
 }
 
-/// A line that names the command alone, as a title: `lspci -tv:`.
-fn heading(line: &str) -> bool {
-    let line =
-        line.trim().trim_start_matches(['#', '=', '-', ' ']).trim_end_matches([':', '=', '-', ' ']);
-    let mut words = line.split_whitespace();
-    let known = words.next().is_some_and(|word| PROGRAMS.contains(&word));
-    known && words.all(|word| word.starts_with('-') || word.len() <= 5) && line.len() < 40
-}
-
 /// The results of reading so far.
 #[derive(Default)]
 struct Found {
     commands: Vec<&'static str>,
     skipped: Vec<CaptureError>,
     first: Option<CaptureError>,
+    /// Runs of skipped lines that were given to another kind.
+    tries: usize,
 }
 
 fn part(
@@ -283,7 +197,9 @@ fn part(
         found.commands.push(kind.command);
     }
     for (from, to) in runs(&skipped, lines, start) {
-        let other = (deep > 0 && to - from > 1).then(|| kind_of(&lines[from..to].join("\n")));
+        found.tries += 1;
+        let other =
+            (deep > 0 && found.tries <= MOST_PARTS).then(|| kind_of(&lines[from..to].join("\n")));
         match other.flatten() {
             Some(other) if !std::ptr::eq(other.command, kind.command) => {
                 part(lines, (from, to), captured, found, deep - 1)?;
@@ -333,20 +249,6 @@ impl Found {
     }
 }
 
-/// The dots that people put for lines that they cut.
-pub(crate) fn is_dots(line: &str) -> bool {
-    line.chars().all(|c| matches!(c, '.' | ' ' | '\t' | '…'))
-}
-
-/// Lines of a part with their index, without prompts, blank lines and lines of dots.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let all = text.lines().enumerate();
-    all.filter(|(_, line)| {
-        let empty_prompt = line.ends_with(['$', '#']) && !line.contains(' ');
-        !is_dots(line) && !is_prompt(line) && !empty_prompt
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,23 +275,5 @@ mod tests {
             let there: String = lines[one.index()].chars().skip(one.column - 1).collect();
             assert!(there.starts_with(one.text.trim_end()), "{one:?} at {there:?}");
         }
-    }
-
-    #[test]
-    fn prompts_are_known_by_their_command() {
-        for line in [
-            "$ nvidia-smi topo -m",
-            "root@node2:~/DeepEP# nvidia-smi topo -m",
-            "[user@host ~]$ sudo lspci -tv | grep -i nv",
-            "(base) ➜ ~ nvidia-smi topo -m",
-            "# /usr/bin/lstopo",
-        ] {
-            assert!(is_prompt(line), "{line}");
-        }
-        for line in ["# nothing", "GPU0 X", "|   0  Tesla V100 > x |", "costs $ 5", "# source: x"] {
-            assert!(!is_prompt(line), "{line}");
-        }
-        assert!(heading("nvidia-smi topo -m:") && heading("=== lspci -tv ==="));
-        assert!(!heading("lspci shows the following devices here"));
     }
 }

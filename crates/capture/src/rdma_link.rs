@@ -6,6 +6,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, ib_text, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "rdma link",
+    gives: "RDMA devices, ports, interfaces",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| link(line).is_some()),
     add,

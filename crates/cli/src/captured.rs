@@ -35,6 +35,15 @@ pub(crate) fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(257..262) == Some(b"ustar")
 }
 
+/// Whether a tar begins as one of `gpuio topo --capture` does, or with `/sys` or `/proc`.
+pub(crate) fn is_capture(bytes: &[u8]) -> bool {
+    let name = bytes.get(..100).unwrap_or_default();
+    let name = name.strip_prefix(b"./").unwrap_or(name);
+    [pack::MANIFEST.as_bytes(), b"sys/", b"proc/", b"sys\0", b"proc\0"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
 /// The machine in a capture's tar.
 pub(crate) fn tar(path: &Path, bytes: &[u8]) -> Result<Root, Failure> {
     let tree = pack::read(bytes)

@@ -18,6 +18,15 @@ pub(crate) enum Wanted {
     Own(&'static str),
 }
 
+impl Wanted {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Wanted::Document(format) => format.name,
+            Wanted::Own(name) => name,
+        }
+    }
+}
+
 /// Text and JSON, a verb's own formats, then what else every document has.
 pub(crate) fn names(own: &[&'static str]) -> Vec<&'static str> {
     let mut all = FORMATS.iter().map(|format| format.name).filter(|name| !own.contains(name));

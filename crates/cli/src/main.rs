@@ -22,6 +22,7 @@ mod jobs;
 mod journal;
 mod live_metrics;
 mod made;
+mod observed;
 mod outcome;
 mod quick;
 mod ranks;

@@ -137,7 +137,8 @@ pub fn cross_root_ports(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<
 }
 
 /// The shares, where the module counted I/O and its peers.
-fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
+#[must_use]
+pub fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
     let shares = sample.gpus.iter().zip(&sample.of_gpus).filter_map(|(gpu, counts)| {
         let gpu = normalize_pci(gpu)?;
         Some(CrossRootPort { gpu, percent: counts.cross_root_port_percent? })

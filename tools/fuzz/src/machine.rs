@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use gpuio_capture::bundle::Bundle;
+use gpuio_capture::machines::{Text, read_all};
 use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
 use gpuio_host::{Entry, Root, Tree, machine};
 use gpuio_machine::topo::Topology;
@@ -37,6 +39,32 @@ pub(crate) fn pasted(data: &[u8]) {
             shown(&captured);
         }
     }
+}
+
+/// Several texts of any machines, parted by NUL: what was read of each is shown.
+pub(crate) fn machines(data: &[u8]) {
+    let parts = data.split(|byte| *byte == 0).take(8).enumerate();
+    let texts: Vec<Text> = parts
+        .map(|(at, part)| Text {
+            name: format!("{}/text", at % 3),
+            body: String::from_utf8_lossy(part).into_owned(),
+        })
+        .collect();
+    let all = read_all(&texts);
+    assert!(all.machines.len() <= texts.len() * 300, "machines are made up");
+    for one in &all.machines {
+        assert!(!one.name.is_empty(), "a machine without a name");
+        let _ = (one.captured.summary(), one.captured.remarks());
+        shown(&one.captured);
+    }
+}
+
+/// A file of a bundle: what is unpacked has names and bounds.
+pub(crate) fn bundle(data: &[u8]) {
+    let mut bundle = Bundle::default();
+    bundle.add("file", data.to_vec());
+    assert!(bundle.texts.iter().all(|text| text.name.starts_with("file")), "{:?}", bundle.texts);
+    assert!(bundle.others.iter().all(|(_, why)| !why.is_empty()));
 }
 
 /// Several texts in one machine, parted by NUL.

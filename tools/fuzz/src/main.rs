@@ -27,6 +27,7 @@ const CAPTURES: &str = "crates/capture/tests/fixtures";
 const HOST: &str = "crates/host/tests/fixtures";
 const SYSTEMS: &str = "crates/machine/tests/machine/flow/fixtures/seeds";
 const POSTED: &str = "crates/capture/tests/posted";
+const KINDS: &str = "crates/capture/tests/kinds";
 const SPECS: &str = "crates/job/tests/fixtures";
 const FOREIGN: &str = "crates/report/tests/report/fixtures/foreign";
 const RECORDS: &str = "crates/report/tests/report/compare/fixtures";
@@ -38,9 +39,11 @@ const TARGETS: &[Target] = &[
     Target { name: "data-set", seeds: &["crates/dataset/tests/fixtures/lists"], run: plan::list },
     Target { name: "gdsio-flags", seeds: &[SPECS, FLAGS], run: texts::gdsio_flags },
     Target { name: "quantity", seeds: &["tools/fuzz/seeds/quantities"], run: texts::quantity },
-    Target { name: "capture", seeds: &[CAPTURES, POSTED], run: machine::capture },
+    Target { name: "capture", seeds: &[CAPTURES, POSTED, KINDS], run: machine::capture },
     Target { name: "pasted", seeds: &[POSTED, "tools/fuzz/seeds/pasted"], run: machine::pasted },
     Target { name: "captures", seeds: &[CAPTURES], run: machine::captures },
+    Target { name: "machines", seeds: &[POSTED, KINDS], run: machine::machines },
+    Target { name: "bundle", seeds: &["MADE/tar", KINDS], run: machine::bundle },
     Target { name: "tar", seeds: &["MADE/tar"], run: machine::tar },
     Target { name: "tree", seeds: &[HOST, "crates/testkit/machines"], run: machine::tree },
     Target { name: "cufile-json", seeds: &["tools/fuzz/seeds/cufile"], run: texts::cufile_json },

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 33] = [
+const TEXTS: [(&str, &[u8]); 59] = [
     ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
     ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
@@ -48,7 +48,40 @@ const TEXTS: [(&str, &[u8]); 33] = [
     ("rdma link", b"link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1np0\n"),
     ("lsblk", LSBLK),
     ("cat /etc/cufile.json", CUFILE_JSON),
+    ("lsblk -J", include_bytes!("../kinds/lsblk-J.txt")),
+    ("findmnt -J", FINDMNT_JSON),
+    ("findmnt", include_bytes!("../kinds/findmnt.txt")),
+    ("df", b"Filesystem Size Used Avail Use% Mounted on\n/dev/md0 1T 1T 1T 50% /raid\n"),
+    ("nvme list -o json", include_bytes!("../kinds/nvme-list-json.txt")),
+    ("nvme list-subsys", b"nvme-subsys0 - NQN=nqn.x\n\\\n +- nvme0 pcie 0000:01:00.0 live\n"),
+    ("nvidia-smi mig -lgi", b"| GPU instances:   |\n|   2  MIG 1g.10gb   19   9   2:1  |\n"),
+    ("dmesg", include_bytes!("../kinds/dmesg-one-line.txt")),
+    ("cufile.log", include_bytes!("../kinds/cufile.log.txt")),
+    ("lsscsi", include_bytes!("../kinds/lsscsi-one-line.txt")),
+    ("mdadm --detail", include_bytes!("../kinds/mdadm-detail.txt")),
+    ("gds_stats", include_bytes!("../kinds/gds_stats.txt")),
+    ("cat /proc/driver/nvidia-fs/stats", include_bytes!("../kinds/nvidia-fs-stats.txt")),
+    ("iostat", include_bytes!("../kinds/iostat.txt")),
+    ("iostat", include_bytes!("../kinds/iostat-one-line.txt")),
+    ("nvidia-smi dmon", include_bytes!("../kinds/dmon.txt")),
+    ("dcgmi dmon", include_bytes!("../kinds/dcgmi.txt")),
+    ("gdsio", include_bytes!("../kinds/gdsio-wrapped.txt")),
+    ("fio", include_bytes!("../kinds/fio-2-progress.txt")),
+    (
+        "elbencho",
+        b"OPERATION   RESULT TYPE         FIRST DONE   LAST DONE\n=== ===\nREAD  \
+        Elapsed time  :  1s 1s\n",
+    ),
+    ("nfsstat -m", b"/mnt/nfs from 10.10.0.5:/export\n Flags:\trw,vers=3,addr=10.10.0.5\n"),
+    ("cat /proc/mounts", include_bytes!("../kinds/proc-mounts.txt")),
+    ("cat /proc/self/mountinfo", b"22 1 259:2 / / rw shared:1 - ext4 /dev/nvme0n1p2 rw\n"),
+    ("cat /etc/fstab", b"UUID=1b2c / ext4 defaults 0 1\nnas:/x /nas nfs vers=3,proto=rdma\n"),
+    ("cat /etc/netplan", include_bytes!("../kinds/netplan-torn.txt")),
+    ("isi network", include_bytes!("../kinds/isi-torn.txt")),
 ];
+
+const FINDMNT_JSON: &[u8] = br#"{"filesystems": [
+    {"target":"/", "source":"/dev/sda1", "fstype":"ext4", "options":"rw"} ] }"#;
 
 const IBSTATUS: &[u8] = b"Infiniband device 'mlx5_0' port 1 status:\n\tstate: 4: ACTIVE\n\
                           \trate: 200 Gb/sec (4X HDR)\n";

@@ -263,7 +263,7 @@ fn huge_texts_are_refused() {
     let text = "x".repeat((1 << 20) + 1);
     assert_eq!(
         read("mount", &text).unwrap_err().wanted,
-        "a text of 1 MiB at most (32 MiB of lspci -vv and of lstopo's XML)"
+        "a text of 1 MiB at most (4 MiB of logs, 32 MiB of lspci -vv and of lstopo's XML)"
     );
     let links: String =
         (0..9000).map(|n| format!("x pci-0000:2e:00.0-nvme-1 -> ../../nvme{n}n1\n")).collect();

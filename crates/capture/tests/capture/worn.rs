@@ -180,7 +180,7 @@ fn a_configuration_of_one_group_is_one_and_a_title_above_it_is_passed_over() {
             assert_eq!(skipped(&read), [(1, "JSON (`#` begins no comment there)")]);
         }
     }
-    for other in ["{ \"blockdevices\": [] }", "{ \"fio version\": \"fio-3.33\" }", "{}"] {
+    for other in ["{ \"devices\": [] }", "{ \"version\": \"3.33\" }", "{}"] {
         let mut captured = Captured::default();
         assert!(read("a text", other, &mut captured).is_err(), "{other}");
     }

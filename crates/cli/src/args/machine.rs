@@ -13,11 +13,14 @@ pub(crate) struct Topo {
     /// Two devices, by name or PCI address: GPU0 nvme3n1
     #[arg(value_name = "DEVICE", num_args = 2)]
     pub(crate) pair: Vec<String>,
-    /// Describe another machine: a capture from --capture, a directory with copies of its /sys and
-    /// /proc, or files with the output of lspci -tv, lspci -vv, lstopo --of xml, nvidia-smi,
-    /// ibdev2netdev, mount and others [this machine]
-    #[arg(long, value_name = "DIR|TAR|FILE", num_args = 1..)]
+    /// Describe another machine, or several: a capture from --capture, copies of /sys and /proc, or
+    /// the output of tools (gpuio list names them), as files, directories, archives (tar, gz, zip)
+    /// or - for standard input [this machine]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
+    /// One of several machines in the texts, by its host's name [all of them, one by one]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) machine: Option<String>,
     #[arg(long, value_name = "FORMAT", help = formats::help(
         &[("svg", "a picture"), ("html", "a page that highlights routes"),
             ("hwloc-xml", "for lstopo -i")],
@@ -66,11 +69,13 @@ pub(crate) struct Check {
     /// below --mount
     #[arg(long, requires = "mount", conflicts_with = "from")]
     pub(crate) prove: bool,
-    /// Describe another machine: a capture from `gpuio topo --capture`, a directory with copies of
-    /// its /sys and /proc, or files with the output of gdscheck -p, lspci -vv, nvidia-smi, mount
-    /// and others, and its cufile.json [this machine]
-    #[arg(long, value_name = "TAR|DIR|FILE", num_args = 1..)]
+    /// Describe another machine, or several, as for gpuio topo --from; gdscheck -p, cufile.json,
+    /// cufile.log and others are read too [this machine]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
+    /// One of several machines in the texts, by its host's name [all of them, one by one]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) machine: Option<String>,
     /// Check all hosts whose captures are in this directory, one HOST.tar for each: what differs
     /// between them first, then findings, equal ones once
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "mount"])]
@@ -101,8 +106,11 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "SIZE")]
     pub(crate) bs: Option<String>,
     /// Describe another machine, as for gpuio topo --from [this machine]
-    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
+    /// One of several machines in the texts, by its host's name [all of them, one by one]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) machine: Option<String>,
     /// Plan all hosts whose captures are in this directory, one HOST.tar for each, for one run
     /// by mpirun or srun
     #[arg(long, value_name = "DIR", conflicts_with = "from")]

@@ -28,8 +28,11 @@ pub(crate) struct Why {
     #[arg(long, value_name = "GPU")]
     pub(crate) gpu: Option<String>,
     /// Describe another machine, as for gpuio check --from [this machine]
-    #[arg(long, value_name = "TAR|DIR|FILE", num_args = 1..)]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
+    /// One of several machines in the texts, by its host's name
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) machine: Option<String>,
     #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]

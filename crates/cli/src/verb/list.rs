@@ -118,10 +118,20 @@ pub(crate) fn run(args: &crate::args::List) -> Result<ExitCode, Failure> {
     }
     let mut section = Section::default();
     section.list(List::new(Layout::columns(9, 1), items));
-    let mut page = Document::new("Paths, engines and formats");
+    let mut page = Document::new("Paths, engines, formats and texts");
     page.push(section);
+    page.push(texts());
     output::put(&(format.render)(&page, "list", u16::MAX))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The texts of other tools that describe a machine.
+fn texts() -> Section {
+    let mut items = vec![Item::new("TEXTS", "outputs of tools that --from reads")];
+    items.extend(gpuio_capture::KINDS.iter().map(|kind| Item::new(kind.command, kind.gives)));
+    let mut section = Section::default();
+    section.list(List::new(Layout::columns(40, 1), items));
+    section
 }
 
 fn paths(needs: &Needs) -> Vec<Item> {

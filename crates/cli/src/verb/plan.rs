@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Format, json_of};
+use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{DeviceAbsent, Load, Pairing, Wanted as Paired, format, pair};
 use gpuio_machine::topo::Topology;
 
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::formats::{self, Wanted};
 use crate::output::{self, Output, Replace};
-use crate::source::{cells, problems, read};
+use crate::source::{self, Source, cells, problems};
 use crate::unused;
 
 /// A job file, and the same as a configuration of gdsio.
@@ -37,14 +38,34 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     if let Some(dir) = &plan.hosts {
         return plan_hosts::run(dir, &wanted, &figures, (form, plan));
     }
-    let captured = read(&plan.from)?;
+    let all = source::all(&plan.from, plan.machine.as_deref())?;
+    let many =
+        matches!(form, Wanted::Document(form) if form.name != "json") && plan.output.is_none();
+    source::one_document(&all, many)?;
+    let mut anything = false;
+    for one in &all {
+        output::put(&source::heading(one, form.name()))?;
+        anything |= of_one(one, plan, (&wanted, form), &figures)?;
+    }
+    // The request can't be met here: there is no storage to pair.
+    Ok(if anything { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// Prints and writes the plan of one machine, and says whether any GPU has storage.
+fn of_one(
+    source: &Source,
+    plan: &Plan,
+    (wanted, form): (&Paired, Wanted),
+    figures: &Figures,
+) -> Result<bool, Failure> {
+    let captured = &source.captured;
     let printed = cells(&captured.matrices);
     let machine = &captured.machine;
     let topology = Topology::of(machine, &printed);
-    let mut pairing = pair(machine, &topology, &wanted).map_err(not_here)?;
-    plan_expect::set(machine, &figures, &mut pairing);
-    plan_expect::set_second(machine, &topology, &wanted, &figures, &mut pairing);
-    pairing.notes.extend(problems(&captured));
+    let mut pairing = pair(machine, &topology, wanted).map_err(not_here)?;
+    plan_expect::set(machine, figures, &mut pairing);
+    plan_expect::set_second(machine, &topology, wanted, figures, &mut pairing);
+    pairing.notes.extend(problems(captured));
     let written = match &plan.output {
         Some(path) => {
             let text = format::job_file(&pairing).ok_or_else(|| nothing_to_open(&pairing))?;
@@ -56,9 +77,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     if let (Some(path), Wanted::Document(Format { name: "text", .. })) = (written, form) {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
     }
-    let anything = pairing.pairs.iter().any(|pair| !pair.stores.is_empty());
-    // The request can't be met here: there is no storage to pair.
-    Ok(if anything { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    Ok(pairing.pairs.iter().any(|pair| !pair.stores.is_empty()))
 }
 
 /// In lines as long as they are.

@@ -12,7 +12,7 @@ use crate::captured;
 use crate::failure::Failure;
 use crate::formats::{self, Wanted};
 use crate::output::{self, Delivery};
-use crate::source::{cells, problems, read};
+use crate::source::{self, Source, cells, problems};
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let (from, pair) = devices_behind_files(topo);
@@ -22,14 +22,33 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let delivery = Delivery::open(&topo.save)?;
-    let captured = read(from)?;
+    let all = source::all(from, topo.machine.as_deref())?;
+    source::one_document(&all, matches!(wanted, Wanted::Document(form) if form.name != "json"))?;
+    let mut text = String::new();
+    for one in &all {
+        text.push_str(&source::heading(one, wanted.name()));
+        text.push_str(&of_one(one, &pair, wanted)?);
+    }
+    delivery.put(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_one(source: &Source, pair: &[String], wanted: Wanted) -> Result<String, Failure> {
+    let captured = &source.captured;
     let printed = cells(&captured.matrices);
     let mut topology = Topology::of(&captured.machine, &printed);
-    topology.notes.extend(problems(&captured));
+    topology.notes.extend(problems(captured));
     let page = |form: &Format, page: &Document| (form.render)(page, "topo", u16::MAX);
-    let text = match (pair.as_slice(), wanted) {
+    Ok(match (pair, wanted) {
         ([], Wanted::Document(Format { name: "json", .. })) => json_of(&topology),
-        ([], Wanted::Document(form)) => page(form, &format::document(&topology)),
+        ([], Wanted::Document(form)) => {
+            let mut whole = format::document(&topology);
+            if captured.is_from_texts() {
+                gpuio_machine::topo::storage::add(&mut whole, &captured.machine);
+                crate::observed::add(&mut whole, captured);
+            }
+            page(form, &whole)
+        }
         ([], Wanted::Own("svg")) => format::svg(&captured.machine, &topology),
         ([], Wanted::Own("html")) => format::html(&captured.machine, &topology),
         ([], Wanted::Own(_)) => format::hwloc_xml(&captured.machine),
@@ -43,9 +62,7 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
             }
         }
         _ => return Err(Failure::Usage("name two devices, or none".to_owned())),
-    };
-    delivery.put(&text)?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Files and devices: `--from FILE GPU0 nvme3n1` names two devices behind its files, which are no

@@ -12,6 +12,7 @@
 mod bad_days;
 mod bad_input;
 mod beside;
+mod bundles;
 mod ceilings;
 mod check;
 mod compare;

@@ -20,6 +20,12 @@ pub struct Pairing {
     pub shared_links: Vec<SharedLink>,
     /// Arrays that would better be several.
     pub regroup: Vec<Regroup>,
+    /// Arrays that would suit drives that nothing uses; `null` where there is none to make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_arrays: Option<NewArrays>,
+    /// Commands that mount the network storage of the pairs, for a person to run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mount_commands: Vec<String>,
     /// Cards near to GPUs whose network mounts use another route.
     pub unused_nics: Vec<Unused>,
     /// Storage that no pair uses.
@@ -219,6 +225,15 @@ pub struct Regroup {
     /// with a hindrance.
     pub expected: Option<PairExpected>,
     /// Commands for a person to run. gpuio never runs any of them. Empty with a hindrance.
+    pub commands: Vec<String>,
+}
+
+/// Arrays over drives that hold nothing yet, one for each group of GPUs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NewArrays {
+    /// The arrays, in the order of their GPUs.
+    pub groups: Vec<Group>,
+    /// Commands for a person to run. gpuio never runs any of them.
     pub commands: Vec<String>,
 }
 

@@ -11,6 +11,7 @@
 //! - `assign` solves the assignment exactly, as a flow of least cost. Costs are compared part by
 //!   part (covered GPUs, classes, evenness, hops, order), so no weights had to be invented and
 //!   ties are always resolved alike.
+//! - `raw` suggests arrays over drives that nothing uses, `mount_lines` writes mounts of NFS.
 //! - `regroup` splits arrays, `links` counts who shares a link, `start` gives threads and depth.
 //!
 //! - `hosts` puts the pairings of several hosts side by side and writes their job file.
@@ -27,8 +28,10 @@ pub mod format;
 mod hosts;
 mod links;
 mod load;
+mod mount_lines;
 mod nics;
 mod pairing;
+mod raw;
 mod reason;
 mod regroup;
 mod start;
@@ -36,8 +39,8 @@ mod store;
 mod wanted;
 
 pub use answer::{
-    By, Given, Group, NearNic, NotUsed, Pair, PairExpected, Pairing, Regroup, SharedLink, Start,
-    StoreKind, Unused, When,
+    By, Given, Group, NearNic, NewArrays, NotUsed, Pair, PairExpected, Pairing, Regroup,
+    SharedLink, Start, StoreKind, Unused, When,
 };
 pub use ends::{Ends, ends};
 pub use hosts::{HostPlan, HostsPlan, JobFileRefusal, Mounted, hosts_document, hosts_job_file};

@@ -10,7 +10,7 @@ use crate::pair::distance::Distance;
 use crate::pair::store::{Stock, Store, Tier, leaves, stock};
 use crate::pair::{
     DeviceAbsent, Given, NotUsed, Pair, PairExpected, Pairing, Start, StoreKind, Wanted, distance,
-    links, nics, reason, regroup, start,
+    links, mount_lines, nics, raw, reason, regroup, start,
 };
 
 /// Version of [`Pairing`]'s JSON.
@@ -76,6 +76,8 @@ fn pair_with(
         total: None,
         shared_links: Vec::new(),
         regroup: Vec::new(),
+        new_arrays: None,
+        mount_commands: Vec::new(),
         unused_nics: Vec::new(),
         not_used: Vec::new(),
         second_choice: None,
@@ -102,6 +104,10 @@ fn pair_with(
     start::set(&mut pairing.pairs, wanted.load, pairing.all_cpus);
     pairing.shared_links = links::shared(machine, topology, &pairing.pairs);
     pairing.regroup = regroup::suggest(machine, topology, &gpus, &first);
+    if !named && first.iter().all(|store| store.tier >= Tier::Raw) {
+        pairing.new_arrays = raw::arrays(machine, topology, &gpus, wanted)?;
+    }
+    pairing.mount_commands = mount_lines::commands(machine, &pairing.pairs);
     pairing.unused_nics = nics::unused(&pairing.pairs);
     pairing.not_used = left_over(topology, &gpus, &pairing, stock, (&first, &rest));
     let tier = first.first().map(|store| store.tier);

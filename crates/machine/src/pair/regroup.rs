@@ -11,9 +11,9 @@ use crate::pair::{Group, Regroup, distance};
 
 /// A part of the array with its drives and GPUs, by their indices in the topology.
 #[derive(Debug, Default)]
-struct Part {
-    members: Vec<usize>,
-    gpus: Vec<usize>,
+pub(super) struct Part {
+    pub(super) members: Vec<usize>,
+    pub(super) gpus: Vec<usize>,
 }
 
 pub(crate) fn suggest(
@@ -51,7 +51,7 @@ fn one(
     }
     let level = array.array.as_ref().and_then(|array| array.level.clone());
     let mount = store.directory.as_ref().map(|_| store.name.clone());
-    let names = new_names(machine, &array.facts.name, &parts);
+    let names = new_names(machine, &array.facts.name, parts.len());
     let groups: Vec<Group> = parts
         .iter()
         .zip(names)
@@ -79,7 +79,7 @@ fn one(
 
 /// Groups of members that are nearest to the same GPUs. GPUs that prefer none join the group with
 /// the fewest, drives that no GPU prefers the group that is nearest to them.
-fn parts(topology: &Topology, gpus: &[usize], drives: &[usize]) -> Vec<Part> {
+pub(super) fn parts(topology: &Topology, gpus: &[usize], drives: &[usize]) -> Vec<Part> {
     let far = |gpu: usize, drive: usize| distance::mean(topology, gpu, &[drive]).class;
     let mut parts: Vec<Part> = Vec::new();
     let mut without = Vec::new();
@@ -129,7 +129,7 @@ fn parts(topology: &Topology, gpus: &[usize], drives: &[usize]) -> Vec<Part> {
     parts
 }
 
-fn farthest(topology: &Topology, part: &Part, drives: &[usize]) -> Option<Class> {
+pub(super) fn farthest(topology: &Topology, part: &Part, drives: &[usize]) -> Option<Class> {
     let pairs = part.gpus.iter().flat_map(|gpu| part.members.iter().map(move |m| (*gpu, *m)));
     let classes: Option<Vec<Class>> =
         pairs.map(|(gpu, member)| distance::class(topology, gpu, drives[member])).collect();
@@ -137,12 +137,12 @@ fn farthest(topology: &Topology, part: &Part, drives: &[usize]) -> Option<Class>
 }
 
 /// `md1`, `md2`, …: the numbers that are free once the array is gone, from 1 on.
-fn new_names(machine: &Machine, old: &str, parts: &[Part]) -> Vec<String> {
+pub(super) fn new_names(machine: &Machine, old: &str, count: usize) -> Vec<String> {
     let taken = |name: &String| {
         name != old && machine.block.iter().any(|device| device.facts.name == *name)
     };
     let free = (1u32..).map(|number| format!("md{number}")).filter(|name| !taken(name));
-    free.take(parts.len()).collect()
+    free.take(count).collect()
 }
 
 fn hindrance(array: &BlockDevice, level: Option<&str>, groups: &[Group]) -> Option<String> {

@@ -24,6 +24,7 @@ pub mod format;
 mod graph;
 mod link;
 mod route;
+pub mod storage;
 mod topology;
 
 pub(crate) use affinity::node_text;

@@ -8,7 +8,7 @@ pub enum ForeignError {
     /// No supported tool prints such a text.
     #[error(
         "neither a gpuio record nor a readable result of another tool: gdsio's result lines \
-         (IoType: … total_time … secs), fio --output-format=json, elbencho --csvfile"
+         (IoType: … total_time … secs), fio's text or JSON, elbencho's text or CSV"
     )]
     Strange,
     /// It begins like a tool's result, but contains none.

@@ -1,4 +1,5 @@
-//! Parses what other load generators print: gdsio's result lines, fio's JSON, elbencho's CSV.
+//! Parses what other load generators print: gdsio's result lines, fio's JSON and text, elbencho's
+//! CSV and text.
 //!
 //! Each parser gives [`Reading`]s: a result with what the tool reports about the load. A fact that
 //! it does not report is absent, never guessed; a figure carries the possible error of its printed
@@ -7,8 +8,10 @@
 //! To add a tool: a file here and a row in `TOOLS`.
 
 mod elbencho;
+mod elbencho_text;
 mod error;
 mod fio;
+mod fio_text;
 mod gdsio;
 mod reading;
 
@@ -30,7 +33,8 @@ pub struct Tool {
 }
 
 /// Every tool. Texts are tried in this order.
-pub const TOOLS: &[Tool] = &[gdsio::TOOL, fio::TOOL, elbencho::TOOL];
+pub const TOOLS: &[Tool] =
+    &[gdsio::TOOL, fio::TOOL, elbencho::TOOL, fio_text::TOOL, elbencho_text::TOOL];
 
 /// Reads a text of whichever tool it looks like.
 ///

@@ -7,7 +7,8 @@ mod prove;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use gpuio_base::document::{Document, Section};
+use gpuio_base::document::{Document, Format, Section};
+use gpuio_capture::Captured;
 use gpuio_guard::objects::environment;
 use gpuio_host::Root;
 use gpuio_machine::check::prove::Proof;
@@ -17,6 +18,7 @@ use gpuio_record::facts::{Fact, Machine};
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::formats;
+use crate::observed;
 use crate::output::{self, Delivery};
 use crate::ranks::{self, Role};
 use crate::source;
@@ -46,37 +48,60 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     }
     let delivery = Delivery::open(&check.save)?;
-    let (mut machine, notes) = if live {
-        (own_machine(), Vec::new())
-    } else {
-        let captured = source::read(&check.from)?;
-        let notes = source::read_notes(&captured);
-        (captured.machine, notes)
-    };
+    if live {
+        let (text, failed) = of_one(check, &rules, format, (own_machine(), None))?;
+        delivery.put(&text)?;
+        return Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS });
+    }
+    let all = source::all(&check.from, check.machine.as_deref())?;
+    source::one_document(&all, format.name != "json")?;
+    let (mut text, mut failed) = (String::new(), false);
+    for one in all {
+        text.push_str(&source::heading(&one, format.name));
+        let machine = one.captured.machine.clone();
+        let (answer, fails) = of_one(check, &rules, format, (machine, Some(&one.captured)))?;
+        text.push_str(&answer);
+        failed |= fails;
+    }
+    delivery.put(&text)?;
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The answer on one machine, and whether a rule failed.
+fn of_one(
+    check: &Check,
+    rules: &[&Rule],
+    format: &Format,
+    (mut machine, captured): (Machine, Option<&Captured>),
+) -> Result<(String, bool), Failure> {
+    let live = captured.is_none();
     let page = match &check.mount {
         None => Output {
-            findings: gpuio_machine::check::check(&machine, &rules),
+            findings: gpuio_machine::check::check(&machine, rules),
             verdict: None,
             proof: None,
         },
         Some(path) => {
-            let path = pair::resolve(path, check.from.is_empty())?;
-            if check.from.is_empty() {
+            let path = pair::resolve(path, live)?;
+            if live {
                 machine.cufile.library = pair::library();
             }
             let pair = pair::find(&machine, &path, check.gpu.as_deref())?;
-            of_pair(&pair, &path, check.prove, &rules)?
+            of_pair(&pair, &path, check.prove, rules)?
         }
     };
     let Output { findings, verdict, proof } = &page;
-    delivery.put(&if format.name == "json" {
+    let text = if format.name == "json" {
         let coherent = gpuio_machine::check::coherent_links(&machine);
         json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
     } else {
-        formats::print(format, "check", &page.document(&notes, check.all))
-    })?;
+        let notes = captured.map(source::read_notes).unwrap_or_default();
+        let mut document = page.document(&notes, check.all);
+        captured.into_iter().for_each(|captured| observed::add(&mut document, captured));
+        formats::print(format, "check", &document)
+    };
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
-    Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok((text, findings.iter().any(failed)))
 }
 
 pub(super) fn own_machine() -> Machine {

@@ -19,7 +19,7 @@ pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
         return given(file);
     }
     let captured = !report.from.is_empty();
-    let facts = read(&report.from)?;
+    let facts = read(&report.from, None)?;
     let boot = if captured { None } else { boot() };
     let there = Candidate { machine: &facts.machine, boot: boot.as_deref(), captured };
     let mut proofs: Vec<String> = Vec::new();

@@ -39,7 +39,11 @@ pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
 fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     let live = args.from.is_empty();
     let delivery = Delivery::open(&args.save)?;
-    let mut machine = if live { own_machine() } else { source::read(&args.from)?.machine };
+    let mut machine = if live {
+        own_machine()
+    } else {
+        source::read(&args.from, args.machine.as_deref())?.machine
+    };
     if live {
         machine.cufile.library = pair::library();
     }

@@ -23,6 +23,11 @@ pub(super) const RULE: Rule = Rule {
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let looked = modules_were_read(machine);
+    // Its statistics as a text show that it is loaded, whatever is known of other modules.
+    let shown = module(machine, "nvidia_fs").filter(|module| !looked && module.loaded);
+    if let Some(module) = shown {
+        return vec![loaded(module)];
+    }
     if let (false, Some(found)) = (looked, from_gdscheck(machine)) {
         return vec![found];
     }
@@ -40,12 +45,15 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
             "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)",
         )];
     }
+    vec![loaded(module), statistics(module)]
+}
+
+fn loaded(module: &ModuleFacts) -> Found {
     let version = module.version.as_ref();
-    let observed = match version {
+    Found::pass(match version {
         Some(version) => format!("it is loaded, version {version}"),
         None => "it is loaded, and reports no version".to_owned(),
-    };
-    vec![Found::pass(observed), statistics(module)]
+    })
 }
 
 /// The finding by gdscheck's lines about storage, where modules were not read. Its version of

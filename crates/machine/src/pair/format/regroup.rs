@@ -4,7 +4,7 @@ use gpuio_base::document::{Block, Columns, Look, Section};
 use gpuio_base::units::human_decimal_rate;
 
 use super::together;
-use crate::pair::{By, Group, PairExpected, Regroup};
+use crate::pair::{By, Group, NewArrays, PairExpected, Regroup};
 
 /// Advice for each array, with the commands as a suggestion.
 pub(super) fn section(all: &[Regroup], section: &mut Section) {
@@ -47,4 +47,26 @@ pub(super) fn section(all: &[Regroup], section: &mut Section) {
         regroup.commands.iter().for_each(|line| out.push_str(&format!("    {line}\n")));
         section.push(Block::Lines(out));
     }
+}
+
+/// Arrays over drives that nothing uses, with the commands as a suggestion.
+pub(super) fn new_arrays(arrays: &NewArrays, section: &mut Section) {
+    section.push(Block::Lines(
+        "  No file system is on these drives. One array for each group of GPUs would give a file \
+         system near to\n  each of them:\n\n"
+            .to_owned(),
+    ));
+    let table = Columns::<Group>::new()
+        .words("array", |group| format!("/dev/{}", group.device))
+        .words("mount", |group| group.mount.clone())
+        .words("GPUs", |group| together(&group.gpus))
+        .words("drives", |group| group.members.join(" "))
+        .words("distance", |group| group.class.map_or("?", |class| class.name()));
+    section.table(table.table("new_arrays", &arrays.groups).look(Look::Indented(2)));
+    let lines: String = arrays.commands.iter().map(|line| format!("    {line}\n")).collect();
+    section.push(Block::Lines(format!(
+        "\n  A suggestion; gpuio runs none of it. IT DESTROYS ALL DATA ON THESE DRIVES. RAID 0 \
+            has no \
+         copy of anything.\n\n{lines}"
+    )));
 }

@@ -26,6 +26,18 @@ pub fn document(pairing: &Pairing) -> Document {
     }
     network(pairing, page.begin("network", "NETWORK MOUNTS"));
     regroup::section(&pairing.regroup, page.begin("regroup", "REGROUP"));
+    if let Some(arrays) = &pairing.new_arrays {
+        regroup::new_arrays(arrays, page.begin("new_arrays", "NEW ARRAYS"));
+    }
+    if !pairing.mount_commands.is_empty() {
+        let lines: String =
+            pairing.mount_commands.iter().map(|line| format!("    {line}\n")).collect();
+        let above = "  As they are mounted, for another client; gpuio runs none of it. GDS on \
+            NFS needs \
+                     proto=rdma.\n\n";
+        page.begin("mount_commands", "MOUNT COMMANDS")
+            .push(Block::Lines(format!("{above}{lines}")));
+    }
     page.begin("links", "SHARED LINKS").table(links(&pairing.shared_links));
     let not_used = pairing.not_used.iter().map(|one| (one.name.as_str(), one.why.as_str()));
     page.begin("unused", "NOT USED").table(two("name", "why", &not_used.collect::<Vec<_>>()));

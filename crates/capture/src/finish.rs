@@ -1,0 +1,75 @@
+//! The last step when all texts of a machine are read: what only follows from all of them together,
+//! and what they say beside the facts.
+
+use gpuio_record::facts::MountedStorage;
+
+use crate::{Captured, merge, mig, netplan};
+
+impl Captured {
+    /// Completes a machine whose texts are all read. Mounts of `/etc/fstab` are taken in where no
+    /// text shows what is mounted.
+    pub fn finish(&mut self) {
+        let at_boot = std::mem::take(&mut self.at_boot);
+        let missing: Vec<MountedStorage> = at_boot
+            .into_iter()
+            .filter(|one| {
+                let at = &one.mount.mount_point;
+                !self.machine.mounts.iter().any(|known| known.mount.mount_point == *at)
+            })
+            .collect();
+        let names: Vec<&str> = missing.iter().map(|one| one.mount.mount_point.as_str()).collect();
+        let names = names.join(", ");
+        if !missing.is_empty() && self.lists_mounts {
+            self.remark(format!("In /etc/fstab and not mounted: {names}."));
+        } else if !missing.is_empty() {
+            self.remark(format!(
+                "These mounts are from /etc/fstab, so they may not be mounted: {names}."
+            ));
+            for one in missing {
+                merge::mount(&mut self.machine, one);
+            }
+        }
+        if self.sets_at_boot {
+            self.remark("Netplan's MTUs and addresses are those that it sets at boot.".to_owned());
+        }
+        merge::complete(&mut self.machine);
+        self.network.complete(&mut self.machine);
+    }
+
+    /// Adds sentences on texts that are of no machine.
+    pub fn remark_all(&mut self, notes: &[String]) {
+        notes.iter().for_each(|note| self.remark(note.clone()));
+    }
+
+    /// Whether facts come from the output of tools.
+    #[must_use]
+    pub fn is_from_texts(&self) -> bool {
+        !self.texts.is_empty()
+    }
+
+    fn remark(&mut self, text: String) {
+        if !self.remarks.contains(&text) {
+            self.remarks.push(text);
+        }
+    }
+
+    /// The statements of texts beside the facts, as sentences: MIG, servers, results, logs.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let mut all = self.remarks.clone();
+        all.extend(mig::notes(&self.mig));
+        all.extend(netplan::notes(self));
+        let mut tools: Vec<&str> = self.results.iter().map(|one| one.tool).collect();
+        tools.dedup();
+        if !tools.is_empty() {
+            all.push(format!(
+                "Results of {} are among the texts: `gpuio compare` reads them.",
+                tools.join(", ")
+            ));
+        }
+        if self.log_was_read && self.log.is_empty() {
+            all.push("cufile.log has no message that says how bytes went.".to_owned());
+        }
+        all
+    }
+}

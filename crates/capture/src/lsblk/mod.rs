@@ -1,0 +1,165 @@
+//! `lsblk` (util-linux): disks, partitions, arrays and volumes as a tree, with mount points; with
+//! any columns in any order, also where the blanks between them are lost. `-P` prints pairs
+//! instead:
+//! `NAME="sda" TYPE="disk"`. `-J` prints JSON ([`JSON`]).
+
+mod json;
+mod row;
+
+use gpuio_record::facts::{ArrayFacts, BlockKind, MountFacts, MountKind, MountedStorage};
+
+use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
+
+pub(crate) use json::KIND as JSON;
+pub(crate) use row::rows_on_one_line;
+pub(crate) use row::size_of;
+use row::{Head, Row};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "lsblk",
+    gives: "drives, models, sizes, arrays, mounts; any columns in any order, also `-P`",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| row::is_head(line) || pairs(line).is_some()),
+    add,
+};
+
+/// Marks of the tree, in Unicode and in ASCII.
+const MARKS: [char; 9] = ['├', '└', '─', '│', '|', '-', '`', '\'', ' '];
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let mut head: Option<Head> = None;
+    // The devices above the next line, by depth.
+    let mut above: Vec<(usize, String)> = Vec::new();
+    for (index, line) in lines(text) {
+        if let Some((row, above)) = pairs(line) {
+            if captured.machine.block.len() > MOST_DEVICES {
+                return Err(CaptureError::new(index, line, 0, "fewer devices"));
+            }
+            put(captured, row, above.as_deref());
+            continue;
+        }
+        if row::is_head(line) {
+            head = Some(Head::of(line));
+            above.clear();
+            continue;
+        }
+        let Some(head) = &head else {
+            captured.skip(CaptureError::new(index, line, 0, "lsblk's head, like NAME SIZE TYPE"));
+            continue;
+        };
+        let Some(row) = head.row(line) else {
+            // Further mount points of the device above stand alone.
+            let alone = line.trim_start_matches(MARKS);
+            if let (true, Some((_, name))) = (alone.starts_with('/'), above.last()) {
+                let name = name.clone();
+                mounted(captured, &name, alone.trim(), "");
+            } else if !alone.starts_with('[') {
+                let wanted = "a device, like nvme0n1 259:0 0 3.5T 0 disk";
+                captured.skip(CaptureError::new(index, line, 0, wanted));
+            }
+            continue;
+        };
+        if captured.machine.block.len() > MOST_DEVICES {
+            return Err(CaptureError::new(index, line, 0, "fewer devices"));
+        }
+        while above.last().is_some_and(|(depth, _)| *depth >= row.depth) {
+            above.pop();
+        }
+        let name = row.name.clone();
+        let depth = row.depth;
+        put(captured, row, above.last().map(|(_, name)| name.as_str()));
+        above.push((depth, name));
+    }
+    Ok(())
+}
+
+/// A line of pairs, and the device below the row's.
+fn pairs(line: &str) -> Option<(Row, Option<String>)> {
+    let line = line.trim();
+    let (first, _) = line.split_once("=\"")?;
+    if !row::is_column(first) {
+        return None;
+    }
+    let value = |wanted: &str| {
+        // Each pair but the first follows a blank: MODEL is no part of ID-MODEL.
+        let start = format!(" {wanted}=\"");
+        let (_, rest) =
+            format!(" {line}").split_once(&start).map(|(a, b)| (a.len(), b.to_owned()))?;
+        let (value, _) = rest.split_once('"')?;
+        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    let row = Row::of(0, &value)?;
+    Some((row, value("PKNAME")))
+}
+
+fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
+    let Row { name, kind, mount_points, fs_type, model, transport, size_bytes, rotates, .. } = row;
+    let level = kind.starts_with("raid") || kind == "linear";
+    let known = match kind.as_str() {
+        "rom" => return,
+        "part" => BlockKind::Partition,
+        "lvm" | "crypt" | "mpath" | "dm" => BlockKind::DeviceMapper,
+        "loop" => BlockKind::Loop,
+        _ if level => BlockKind::Md,
+        "disk" => BlockKind::Disk,
+        // Without a column of kinds the name shows it.
+        "" if merge::disk_of(&name).is_some() => BlockKind::Partition,
+        "" if name.starts_with("md") => BlockKind::Md,
+        "" if above.is_some() => BlockKind::DeviceMapper,
+        "" if name.starts_with("loop") => BlockKind::Loop,
+        _ => BlockKind::Disk,
+    };
+    if known == BlockKind::Loop {
+        return;
+    }
+    let machine = &mut captured.machine;
+    let block = merge::block(machine, &name, known);
+    if !model.is_empty() {
+        block.facts.model = Some(model);
+    }
+    block.facts.size_bytes = block.facts.size_bytes.or(size_bytes);
+    block.facts.rotational = block.facts.rotational.or(rotates);
+    // For NVMe it has `nvme`, which is no transport.
+    if ["usb", "pcie", "tcp", "rdma", "fc", "sata", "sas", "iscsi"].contains(&transport.as_str()) {
+        block.facts.transport = Some(transport);
+    }
+    if let Some(above) = above {
+        if !block.made_of.iter().any(|one| one == above) {
+            block.made_of.push(above.to_owned());
+        }
+        if known == BlockKind::Partition {
+            block.facts.disk = Some(above.to_owned());
+        }
+    }
+    if level {
+        block.facts.detail = Some(kind.clone());
+        let members = u64::try_from(block.made_of.len()).ok();
+        let array = block.array.get_or_insert_with(ArrayFacts::default);
+        array.level = array.level.take().or(Some(kind.clone()));
+        array.disks = array.disks.max(members);
+    }
+    if kind == "crypt" {
+        block.mapper = Some("CRYPT".to_owned());
+    } else if kind == "lvm" {
+        block.mapper = Some("LVM".to_owned());
+    }
+    for mount_point in mount_points {
+        mounted(captured, &name, &mount_point, &fs_type);
+    }
+}
+
+/// Adds a mount of a device.
+fn mounted(captured: &mut Captured, name: &str, mount_point: &str, fs_type: &str) {
+    let machine = &mut captured.machine;
+    let kind = machine.block.iter().find(|one| one.facts.name == name).map(|one| one.facts.kind);
+    let by = if kind == Some(BlockKind::DeviceMapper) { "/dev/mapper/" } else { "/dev/" };
+    let mount = MountFacts {
+        mount_point: mount_point.to_owned(),
+        fs_type: fs_type.to_owned(),
+        source: format!("{by}{name}"),
+        fs_root: "/".to_owned(),
+        ..MountFacts::default()
+    };
+    let one = MountedStorage { mount, kind: MountKind::Block, ..MountedStorage::default() };
+    merge::mount(machine, one);
+}

@@ -1,0 +1,212 @@
+//! Texts of several machines, parted: by host names in prompts, in prefixes and blocks of `pdsh`
+//! and
+//! `clush`, in `uname` and `iostat`, and by devices that contradict each other.
+//!
+//! A text that names no host belongs to the only machine that there is, or to the one whose devices
+//! it shows. Where neither decides it is left out, and that is reported: nothing is guessed.
+
+mod conflict;
+mod host;
+
+use crate::{CaptureError, Captured};
+use conflict::compare;
+use host::sections;
+
+/// A text by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The file's name.
+    pub name: String,
+    /// Its content.
+    pub body: String,
+}
+
+/// One of the machines in texts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    /// The host's name, that of its directory, or `machine 2`.
+    pub name: String,
+    /// Its facts.
+    pub captured: Captured,
+    /// Its texts, with blank lines for what is of other machines.
+    pub texts: Vec<Text>,
+    /// Whether texts show this name.
+    is_named: bool,
+}
+
+/// The machines in texts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Machines {
+    /// The machines, in the order in which they appear.
+    pub machines: Vec<Found>,
+    /// Texts of which nothing was understood, with the reason.
+    pub not_read: Vec<(String, CaptureError)>,
+    /// Texts that may be of any of several machines.
+    pub undecided: Vec<String>,
+}
+
+/// More machines than anybody puts into one answer.
+const MOST: usize = 256;
+
+/// Reads texts of one machine or several.
+#[must_use]
+pub fn read_all(texts: &[Text]) -> Machines {
+    let mut all = Machines::default();
+    // Those without a host come last, when all hosts are known.
+    let mut nameless: Vec<Text> = Vec::new();
+    for text in texts {
+        let mut first_error = None;
+        let mut understood = false;
+        for (host, body) in sections(&text.body) {
+            let section = Text { name: text.name.clone(), body };
+            match crate::read(&section.name, &section.body, &mut Captured::default()) {
+                Ok(()) => understood = true,
+                Err(why) => {
+                    first_error.get_or_insert(why);
+                    continue;
+                }
+            }
+            match host {
+                Some(host) => all.named(&host).texts.push(section),
+                None => nameless.push(section),
+            }
+        }
+        if let Some(why) = first_error.filter(|_| !understood) {
+            all.not_read.push((text.name.clone(), why));
+        }
+    }
+    for one in &mut all.machines {
+        one.read();
+    }
+    for text in nameless {
+        for piece in pieces(text) {
+            all.place(piece);
+        }
+    }
+    all.call();
+    for one in &mut all.machines {
+        one.captured.finish();
+    }
+    all
+}
+
+impl Machines {
+    fn named(&mut self, host: &str) -> &mut Found {
+        let known = self.machines.iter().position(|one| one.name == host);
+        let at = known.unwrap_or_else(|| {
+            let name = host.to_owned();
+            self.machines.push(Found { name, is_named: true, ..Found::default() });
+            self.machines.len() - 1
+        });
+        &mut self.machines[at]
+    }
+
+    /// Gives a text without a host's name to the machine that it is of.
+    fn place(&mut self, text: Text) {
+        let mut own = Captured::default();
+        if crate::read(&text.name, &text.body, &mut own).is_err() {
+            return;
+        }
+        let compared: Vec<(usize, conflict::Compared)> = (0..self.machines.len())
+            .map(|at| (at, compare(&self.machines[at].captured, &own)))
+            .filter(|(_, compared)| !compared.is_another())
+            .collect();
+        let most = compared.iter().map(|(_, one)| one.same).max().unwrap_or(0);
+        let best: Vec<usize> =
+            compared.iter().filter(|(_, one)| one.same == most).map(|(at, _)| *at).collect();
+        let folder = folder_of(&text.name);
+        let same_folder = |at: &&usize| {
+            self.machines[**at].texts.iter().any(|one| folder_of(&one.name) == folder)
+        };
+        let beside: Vec<usize> = best.iter().filter(same_folder).copied().collect();
+        let at = match (best.as_slice(), beside.as_slice()) {
+            ([], _) if self.machines.len() >= MOST => None,
+            ([], _) => {
+                self.machines.push(Found::default());
+                Some(self.machines.len() - 1)
+            }
+            ([one], _) | (_, [one]) => Some(*one),
+            // Later parts of a text are of the machine that the text was about.
+            (several, _) => {
+                let last = |at: &&usize| {
+                    let machine = &self.machines[**at];
+                    machine.texts.last().is_some_and(|one| one.name == text.name)
+                };
+                let mut last = several.iter().rev().filter(last);
+                let one = last.next().copied();
+                let is_only =
+                    last.next().is_none() || !self.machines.iter().any(|one| one.is_named);
+                one.filter(|_| is_only)
+            }
+        };
+        match at {
+            Some(at) => {
+                let machine = &mut self.machines[at];
+                machine.texts.push(text);
+                if let Some(last) = machine.texts.last() {
+                    let _ = crate::read(&last.name, &last.body, &mut machine.captured);
+                }
+            }
+            None => self.undecided.push(text.name),
+        }
+    }
+
+    /// Names the machines that texts do not name: by a directory that is of one alone.
+    fn call(&mut self) {
+        let several = self.machines.len() > 1;
+        let folders: Vec<Option<String>> = self.machines.iter().map(Found::folder).collect();
+        for at in 0..self.machines.len() {
+            if self.machines[at].is_named {
+                continue;
+            }
+            let own = folders[at].clone().filter(|own| {
+                let same = folders.iter().filter(|one| one.as_ref() == Some(own));
+                several && same.count() == 1 && !self.machines.iter().any(|one| one.name == *own)
+            });
+            self.machines[at].name = own.unwrap_or_else(|| format!("machine {}", at + 1));
+        }
+    }
+}
+
+impl Found {
+    fn read(&mut self) {
+        for text in &self.texts {
+            // Each was read alone before.
+            let _ = crate::read(&text.name, &text.body, &mut self.captured);
+        }
+    }
+
+    /// The last part of the directory that all its texts are in.
+    fn folder(&self) -> Option<String> {
+        let first = folder_of(&self.texts.first()?.name)?;
+        let all = self.texts.iter().all(|one| folder_of(&one.name) == Some(first));
+        let name = first.rsplit('/').next().unwrap_or(first);
+        (all && !name.is_empty()).then(|| name.to_owned())
+    }
+}
+
+fn folder_of(name: &str) -> Option<&str> {
+    name.rsplit_once('/').map(|(folder, _)| folder)
+}
+
+/// A text that contradicts itself, parted where its tools' outputs begin; any other one whole.
+fn pieces(text: Text) -> Vec<Text> {
+    let chunks = host::chunks(&text.body);
+    if chunks.len() < 2 {
+        return vec![text];
+    }
+    let read = |body: &str| {
+        let mut captured = Captured::default();
+        crate::read(&text.name, body, &mut captured).ok().map(|()| captured)
+    };
+    let read: Vec<(String, Captured)> = chunks
+        .into_iter()
+        .filter_map(|chunk| read(&chunk).map(|captured| (chunk, captured)))
+        .collect();
+    let contradicts = (1..read.len())
+        .any(|at| read[..at].iter().any(|(_, one)| compare(one, &read[at].1).is_another()));
+    if !contradicts {
+        return vec![text];
+    }
+    read.into_iter().map(|(body, _)| Text { name: text.name.clone(), body }).collect()
+}

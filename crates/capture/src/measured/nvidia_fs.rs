@@ -1,0 +1,111 @@
+//! `/proc/driver/nvidia-fs/stats` as text: what the driver has counted, and what `host` makes of
+//! it.
+
+use gpuio_host::nvidia_fs::{crossed, parse_stats};
+use gpuio_record::facts::ModuleFacts;
+
+use super::{Measured, put};
+use crate::{CaptureError, Captured, Kind, lines};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "cat /proc/driver/nvidia-fs/stats",
+    gives: "nvidia-fs: its version, counts, errors, shares across root ports",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| line.contains("NVFS statistics(ver")),
+    add,
+};
+
+/// The beginnings of lines that the driver prints (nvidia-fs 2.3 to 2.2x).
+const LINES: [&str; 19] = [
+    "GDS Version",
+    "NVFS",
+    "Mellanox",
+    "IO stats",
+    "Logging level",
+    "Active",
+    "Reads",
+    "Writes",
+    "Sparse",
+    "Mmap",
+    "Bar1-map",
+    "Error",
+    "Ops",
+    "GPU ",
+    "pg-cache",
+    "active=",
+    "max_pinned",
+    "Batches",
+    "cuFile",
+];
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let mut own = String::new();
+    for (index, line) in lines(text) {
+        if LINES.iter().any(|start| line.trim_start().starts_with(start)) {
+            own.push_str(line.trim_end());
+            own.push('\n');
+        } else {
+            captured.skip(CaptureError::new(index, line, 0, "a line of nvidia-fs' statistics"));
+        }
+    }
+    let first = text.lines().next().unwrap_or_default();
+    let mut sample = parse_stats(&own)
+        .map_err(|_| CaptureError::new(0, first, 0, "counts, as nvidia-fs prints them"))?;
+    let enabled = own.lines().find_map(|line| line.strip_prefix("IO stats:"));
+    sample.counts = enabled.map(|rest| rest.trim_start().starts_with("Enabled"));
+    captured.machine.settings.cross_root_ports = crossed(&sample);
+    let version = sample.driver_version.as_ref().map(|version| version.replace(':', "."));
+    let known = captured.machine.modules.iter().any(|one| one.name == "nvidia_fs" && one.loaded);
+    if !known {
+        captured.machine.modules.retain(|one| one.name != "nvidia_fs");
+        captured.machine.modules.push(ModuleFacts {
+            name: "nvidia_fs".to_owned(),
+            loaded: true,
+            version,
+            parameters: std::collections::BTreeMap::default(),
+        });
+    }
+    tables(&sample, captured);
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are shown, not computed with")]
+fn tables(sample: &gpuio_host::nvidia_fs::NvidiaFsSample, captured: &mut Captured) {
+    let some = |count: u64| Some(count as f64);
+    let mut counts = Measured::new(KIND.command, &["begun", "ok", "errors", "MiB"]);
+    for (of, one) in [("reads", sample.reads), ("writes", sample.writes)] {
+        if one.begun > 0 || one.failed > 0 {
+            let mib = some(one.bytes >> 20);
+            counts.push(of, vec![some(one.begun), some(one.ok), some(one.failed), mib]);
+        }
+    }
+    put(captured, counts);
+    let further = sample.further;
+    let mut errors = Measured::new(KIND.command, &["errors"]);
+    for (of, count) in [
+        ("mappings into BAR1", further.bar1_map_errors),
+        ("requests with pages of processor and GPU", further.mixed_page_errors),
+        ("scatter lists", further.scatter_errors),
+        ("mappings for DMA", further.dma_map_errors),
+        ("references to mappings for DMA", further.dma_reference_errors),
+    ] {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            errors.push(of, vec![some(count)]);
+        }
+    }
+    put(captured, errors);
+    let columns = ["registered MiB", "cache MiB", "most pinned MiB", "across root ports %"];
+    let mut gpus = Measured::new(KIND.command, &columns);
+    for (gpu, one) in sample.gpus.iter().zip(&sample.of_gpus) {
+        let mib = |bytes: Option<u64>| bytes.map(|bytes| (bytes >> 20) as f64);
+        let share = one.cross_root_port_percent.map(|share| share as f64);
+        let values = vec![
+            mib(one.registered_bytes),
+            mib(one.cache_bytes),
+            mib(one.most_pinned_bytes),
+            share,
+        ];
+        gpus.push(gpu, values);
+    }
+    put(captured, gpus);
+}

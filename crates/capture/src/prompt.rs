@@ -1,0 +1,122 @@
+//! Prompts, titles and dots among the lines of tools.
+
+/// Programs whose prompt line begins a part, beside those whose output is read.
+const OTHER_PROGRAMS: [&str; 42] = [
+    "lstopo-no-graphics",
+    "hwloc-ls",
+    "ifconfig",
+    "cat",
+    "ls",
+    "sudo",
+    "uname",
+    "hostname",
+    "ethtool",
+    "lsmod",
+    "modinfo",
+    "modprobe",
+    "free",
+    "ssh",
+    "pdsh",
+    "clush",
+    "watch",
+    "grep",
+    "egrep",
+    "zcat",
+    "head",
+    "tail",
+    "gdscheck.py",
+    "mpirun",
+    "srun",
+    "smartctl",
+    "blkid",
+    "fdisk",
+    "parted",
+    "systemctl",
+    "journalctl",
+    "sysctl",
+    "echo",
+    "for",
+    "while",
+    "time",
+    "numastat",
+    "cd",
+    "vdbench",
+    "perf",
+    "showmount",
+    "exportfs",
+];
+
+/// Whether a prompt's first word is a program that people run to show a machine.
+fn is_program(word: &str) -> bool {
+    let known = |kind: &crate::Kind| kind.command.split(' ').next() == Some(word);
+    OTHER_PROGRAMS.contains(&word) || crate::KINDS.iter().any(known)
+}
+
+/// Whether a line is a prompt with a command: it begins a new output and is none itself.
+pub(crate) fn is_prompt(line: &str) -> bool {
+    command_of(line).is_some()
+}
+
+/// The command behind a prompt's sign.
+pub(crate) fn command_of(line: &str) -> Option<&str> {
+    let signs = ["$ ", "# ", "> ", "% ", "❯ ", "➜ "];
+    let behind = signs.iter().filter_map(|sign| {
+        let at = line.find(sign)?;
+        Some((at, line[at + sign.len()..].trim()))
+    });
+    let (at, mut command) = behind.min_by_key(|(at, _)| *at)?;
+    // `➜ ~ nvidia-smi`: the directory stands behind the sign.
+    if let Some(rest) = command.strip_prefix("~ ") {
+        command = rest.trim();
+    }
+    let program = command.split_whitespace().next()?.rsplit('/').next()?;
+    // A prompt has no table's rows before its sign.
+    let short = at < 120 && !line[..at].contains(['|', '=', '"']);
+    (short && is_program(program)).then_some(command)
+}
+
+/// A line that names the command alone, as a title: `lspci -tv:`.
+pub(crate) fn heading(line: &str) -> bool {
+    let line =
+        line.trim().trim_start_matches(['#', '=', '-', ' ']).trim_end_matches([':', '=', '-', ' ']);
+    let mut words = line.split_whitespace();
+    let known = words.next().is_some_and(is_program);
+    known && words.all(|word| word.starts_with('-') || word.len() <= 5) && line.len() < 40
+}
+
+/// The dots that people put for lines that they cut.
+pub(crate) fn is_dots(line: &str) -> bool {
+    line.chars().all(|c| matches!(c, '.' | ' ' | '\t' | '…'))
+}
+
+/// Lines of a part with their index, without prompts, blank lines and lines of dots.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let all = text.lines().enumerate();
+    all.filter(|(_, line)| {
+        let empty_prompt = line.ends_with(['$', '#']) && !line.contains(' ');
+        !is_dots(line) && !is_prompt(line) && !empty_prompt
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_known_by_their_command() {
+        for line in [
+            "$ nvidia-smi topo -m",
+            "root@node2:~/DeepEP# nvidia-smi topo -m",
+            "[user@host ~]$ sudo lspci -tv | grep -i nv",
+            "(base) ➜ ~ nvidia-smi topo -m",
+            "# /usr/bin/lstopo",
+        ] {
+            assert!(is_prompt(line), "{line}");
+        }
+        for line in ["# nothing", "GPU0 X", "|   0  Tesla V100 > x |", "costs $ 5", "# source: x"] {
+            assert!(!is_prompt(line), "{line}");
+        }
+        assert!(heading("nvidia-smi topo -m:") && heading("=== lspci -tv ==="));
+        assert!(!heading("lspci shows the following devices here"));
+    }
+}

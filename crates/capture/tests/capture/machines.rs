@@ -1,0 +1,112 @@
+//! Several machines in texts are told apart, and nothing is guessed where that can't be.
+#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+
+use gpuio_capture::machines::{Machines, Text, read_all};
+use gpuio_record::facts::Fact;
+
+fn texts(all: &[(&str, &str)]) -> Machines {
+    let text =
+        |(name, body): &(&str, &str)| Text { name: (*name).to_owned(), body: (*body).to_owned() };
+    read_all(&all.iter().map(text).collect::<Vec<_>>())
+}
+
+fn names(all: &Machines) -> Vec<&str> {
+    all.machines.iter().map(|one| one.name.as_str()).collect()
+}
+
+fn query(addresses: &[&str]) -> String {
+    let rows: String = addresses
+        .iter()
+        .enumerate()
+        .map(|(at, pci)| format!("{at}, GPU {at}, 00000000:{pci}:00.0\n"))
+        .collect();
+    format!("index, name, pci.bus_id\n{rows}")
+}
+
+const LSBLK_A: &str = "NAME    SIZE TYPE MODEL    MOUNTPOINT\nnvme0n1 3.5T disk SAMSUNG1 /a\n";
+const LSBLK_B: &str = "NAME    SIZE TYPE MODEL    MOUNTPOINT\nnvme0n1 7.0T disk INTEL001 /b\n";
+
+#[test]
+fn prompts_part_a_text() {
+    let text = format!(
+        "joe@dgx2:~$ nvidia-smi --query-gpu=index,name,pci.bus_id --format=csv\n{}joe@dgxa100:~\
+            $ nvidia-smi --query-gpu=index,name,pci.bus_id --format=csv\n{}joe@dgx2:~$ \
+                lsblk\n{LSBLK_A}",
+        query(&["34", "36"]),
+        query(&["07", "0f", "47"]),
+    );
+    let all = texts(&[("post.txt", &text)]);
+    assert_eq!(names(&all), ["dgx2", "dgxa100"]);
+    let counts: Vec<usize> =
+        all.machines.iter().map(|one| one.captured.machine.gpus.len()).collect();
+    assert_eq!(counts, [2, 3]);
+    assert_eq!(all.machines[0].captured.machine.mounts.len(), 1);
+    assert!(all.machines[1].captured.machine.mounts.is_empty());
+}
+
+#[test]
+fn prefixes_and_blocks_of_parallel_shells_part_a_text() {
+    let lines = "n1: Personalities : [raid0]\nn1: md0 : active raid0 nvme1n1[1] nvme0n1[0]\nn2: \
+        Personalities : [raid0]\nn2: md0 : active raid0 sdb[1] sda[0]\n";
+    let all = texts(&[("out", lines)]);
+    assert_eq!(names(&all), ["n1", "n2"]);
+    assert_eq!(all.machines[1].captured.machine.block.len(), 3);
+    let blocks = format!(
+        "---------------\nn1\n---------------\n{LSBLK_A}---------------\nn2\n---------------\n{L\
+            SBLK_B}"
+    );
+    let all = texts(&[("out", &blocks)]);
+    assert_eq!(names(&all), ["n1", "n2"]);
+    assert_eq!(all.machines[1].captured.machine.mounts[0].mount.mount_point, "/b");
+}
+
+#[test]
+fn devices_that_contradict_each_other_part_texts() {
+    let (a, b) = (query(&["34", "36", "39"]), query(&["07", "0f", "47"]));
+    let all =
+        texts(&[("x/old/gpus.txt", &a), ("x/new/gpus.txt", &b), ("x/new/lsblk.txt", LSBLK_B)]);
+    assert_eq!(names(&all), ["old", "new"]);
+    assert_eq!(all.machines[1].captured.machine.mounts.len(), 1);
+    assert!(all.undecided.is_empty());
+    let post = format!("The first machine has these:\n{a}\nThe second machine has others:\n{b}");
+    let all = texts(&[("post", &post)]);
+    assert_eq!(names(&all), ["machine 1", "machine 2"]);
+    let first = &all.machines[0].captured.machine.gpus;
+    assert_eq!((first.len(), first[0].pci.as_deref()), (3, Some("0000:34:00.0")));
+}
+
+#[test]
+fn one_machine_stays_one() {
+    let a = query(&["34", "36", "39"]);
+    // A container of the machine has a name of its own, and a drive was replaced.
+    let container =
+        format!("joe@dgx2:~$ nvidia-smi\n{a}root@3f2a9c0d1b2e:/workspace# lsblk\n{LSBLK_A}");
+    assert_eq!(names(&texts(&[("post", &container)])), ["dgx2"]);
+    assert_eq!(texts(&[("a", &a), ("b", LSBLK_A), ("c", &a)]).machines.len(), 1);
+    let domain = format!("joe@dgx2.example.org:~$ nvidia-smi\n{a}[root@dgx2 ~]# lsblk\n{LSBLK_A}");
+    assert_eq!(names(&texts(&[("post", &domain)])), ["dgx2"]);
+    // A text without a host belongs to the only one.
+    let all = texts(&[("a", &format!("joe@dgx2:~$ nvidia-smi\n{a}")), ("b", LSBLK_A)]);
+    assert_eq!((names(&all), all.machines[0].captured.machine.mounts.len()), (vec!["dgx2"], 1));
+}
+
+#[test]
+fn what_may_be_of_any_machine_is_left_out_by_name() {
+    let post = format!(
+        "joe@n1:~$ nvidia-smi\n{}joe@n2:~$ nvidia-smi\n{}",
+        query(&["34", "36"]),
+        query(&["07", "0f"])
+    );
+    let all =
+        texts(&[("post.txt", &post), ("disks.txt", LSBLK_A), ("README", "nothing of a tool\n")]);
+    assert_eq!((names(&all), &all.undecided), (vec!["n1", "n2"], &vec!["disks.txt".to_owned()]));
+    assert!(all.machines.iter().all(|one| one.captured.machine.mounts.is_empty()));
+    assert_eq!(all.not_read.len(), 1);
+    assert_eq!(all.not_read[0].0, "README");
+    // Its devices decide.
+    let more = format!("{}", query(&["07", "0f"]).replace("GPU 0", "NVIDIA A100"));
+    let all = texts(&[("post.txt", &post), ("more.txt", &more)]);
+    assert!(all.undecided.is_empty());
+    let name = all.machines[1].captured.machine.gpus[0].name.known().cloned();
+    assert_eq!(Fact::or_unknown(name, "none"), Fact::Known("NVIDIA A100".to_owned()));
+}

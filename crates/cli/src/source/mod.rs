@@ -1,0 +1,213 @@
+//! The machine to describe: this one, a captured tree, or one from the output of tools. Texts may
+//! be of several machines: each is answered by itself.
+
+mod bundle;
+
+use std::path::{Path, PathBuf};
+
+use gpuio_capture::machines::{Machines, read_all};
+use gpuio_capture::{Captured, Matrix};
+use gpuio_host::Root;
+use gpuio_machine::topo::Printed;
+use gpuio_record::facts::ReadProblem;
+
+use crate::failure::Failure;
+
+/// One of the machines that `--from` holds.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The host's name; `None` where there is one machine alone.
+    pub(crate) name: Option<String>,
+    pub(crate) captured: Captured,
+}
+
+/// The requested machines: this one, a captured tree, or those of texts. `wanted` names one of
+/// them.
+pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>, Failure> {
+    let whole = |root: &Root| Captured::of(gpuio_load::machine::read(root));
+    if from.is_empty() {
+        return Ok(vec![Source { name: None, captured: whole(&Root::live()) }]);
+    }
+    let found = bundle::gather(from)?;
+    let texts = read_all(&found.texts);
+    let notes = notes_of(&found.others, &texts, found.is_alone());
+    let mut all: Vec<Source> = found
+        .trees
+        .iter()
+        .map(|(name, root)| Source { name: Some(host_of(name)), captured: whole(root) })
+        .collect();
+    if let ([one], 1) = (all.as_mut_slice(), texts.machines.len()) {
+        // Texts beside a captured tree are of that machine.
+        for text in &found.texts {
+            let _ = gpuio_capture::read(&text.name, &text.body, &mut one.captured);
+        }
+        one.captured.finish();
+    } else {
+        all.extend(
+            texts
+                .machines
+                .into_iter()
+                .map(|one| Source { name: Some(one.name), captured: one.captured }),
+        );
+    }
+    if let [one] = all.as_mut_slice() {
+        one.name = None;
+    }
+    if all.is_empty() {
+        return Err(nothing_read(from, &found.others, &texts.not_read));
+    }
+    if let Some(wanted) = wanted {
+        all = vec![only(all, wanted)?];
+    }
+    for one in &mut all {
+        one.captured.remark_all(&notes);
+    }
+    Ok(all)
+}
+
+/// The requested machine where an answer is for one.
+pub(crate) fn read(from: &[PathBuf], wanted: Option<&str>) -> Result<Captured, Failure> {
+    let mut all = all(from, wanted)?;
+    match (all.pop(), all.as_slice()) {
+        (Some(one), []) => Ok(one.captured),
+        (last, rest) => {
+            let names: Vec<&str> =
+                rest.iter().chain(&last).filter_map(|one| one.name.as_deref()).collect();
+            Err(several(&names))
+        }
+    }
+}
+
+/// The refusal where an answer is for one machine, and there are several.
+pub(crate) fn several(names: &[&str]) -> Failure {
+    let words = "pick one with --machine NAME";
+    let known = names.join(", ");
+    Failure::Usage(format!("--from: these are of {} machines ({known}); {words}", names.len()))
+}
+
+/// Refuses several machines where the answer is one document.
+pub(crate) fn one_document(all: &[Source], takes_several: bool) -> Result<(), Failure> {
+    if all.len() < 2 || takes_several {
+        return Ok(());
+    }
+    let names: Vec<&str> = all.iter().filter_map(|one| one.name.as_deref()).collect();
+    Err(several(&names))
+}
+
+/// The line above the answer on one of several machines; empty where there is one alone.
+pub(crate) fn heading(one: &Source, format: &str) -> String {
+    match (&one.name, format) {
+        (Some(name), "markdown") => format!("# {name}\n\n"),
+        (Some(name), _) => format!("==== {name} ====\n"),
+        (None, _) => String::new(),
+    }
+}
+
+fn only(all: Vec<Source>, wanted: &str) -> Result<Source, Failure> {
+    let names: Vec<String> = all.iter().filter_map(|one| one.name.clone()).collect();
+    let is_it = |one: &Source| one.name.as_deref().is_none_or(|name| name == wanted);
+    all.into_iter().find(is_it).ok_or_else(|| {
+        Failure::Usage(format!("--machine {wanted}: there is none; found: {}", names.join(", ")))
+    })
+}
+
+/// The name of a capture's file without its ending.
+fn host_of(name: &str) -> String {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let ends = [".tar.gz", ".tgz", ".tar", ".zip"];
+    ends.iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file).to_owned()
+}
+
+/// Files that were not read, once by name.
+fn notes_of(others: &[(String, String)], texts: &Machines, alone: bool) -> Vec<String> {
+    const SHOWN: usize = 20;
+    let mut notes = Vec::new();
+    let unknown =
+        texts.not_read.iter().map(|(name, _)| format!("{name}: no output of a known tool"));
+    let others = others.iter().map(|(name, why)| format!("{name}: {why}"));
+    let all: Vec<String> = unknown.chain(others).collect();
+    if !all.is_empty() && !alone {
+        let more = all.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        notes.push(format!("Not understood: {}{more}.", all[..all.len().min(SHOWN)].join("; ")));
+    }
+    if !texts.undecided.is_empty() {
+        let names: Vec<&str> = texts.machines.iter().map(|one| one.name.as_str()).collect();
+        notes.push(format!(
+            "Left out, as it may be of any of {}: {}. Put the host's name above it, as in a \
+                prompt, or \
+             give it alone.",
+            names.join(", "),
+            texts.undecided.join(", ")
+        ));
+    }
+    notes
+}
+
+/// The error where no text is understood: that of the only text, or all by name.
+fn nothing_read(
+    from: &[PathBuf],
+    others: &[(String, String)],
+    not_read: &[(String, gpuio_capture::CaptureError)],
+) -> Failure {
+    match (others, not_read) {
+        ([], []) => {
+            let names: Vec<String> = from.iter().map(|path| path.display().to_string()).collect();
+            let names = names.join(" ");
+            Failure::Usage(format!(
+                "--from {names}: there is neither sys nor proc in it, and no \
+                text"
+            ))
+        }
+        ([], [(name, why)]) => Failure::Usage(format!("--from {name}: {why}")),
+        ([(name, why)], []) => Failure::Usage(format!("--from {name}: {why}")),
+        _ => {
+            let texts = not_read.iter().map(|(name, why)| format!("\n  {name}: {why}"));
+            let others = others.iter().map(|(name, why)| format!("\n  {name}: {why}"));
+            let all: String = texts.chain(others).take(20).collect();
+            Failure::Usage(format!("--from: nothing of these files is understood:{all}"))
+        }
+    }
+}
+
+/// The cells of captured matrices for each pair of devices.
+pub(crate) fn cells(matrices: &[Matrix]) -> Vec<Printed<'_>> {
+    let rows = matrices.iter().flat_map(|matrix| {
+        let rows = matrix.rows.iter().zip(&matrix.cells);
+        rows.map(move |(row, cells)| (&matrix.columns, row, cells))
+    });
+    let cells = rows.flat_map(|(columns, row, cells)| {
+        let filled = columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+        filled.map(move |(column, cell)| Printed { row, column, cell })
+    });
+    cells.collect()
+}
+
+/// The texts that were read, and their differences, as sentences; empty for a whole machine.
+pub(crate) fn read_notes(captured: &Captured) -> Vec<String> {
+    let mut notes: Vec<String> = captured.summary().into_iter().collect();
+    let differ = &captured.contradictions;
+    if !differ.is_empty() {
+        notes.push(format!("Texts differ, and the later one counts: {}.", differ.join("; ")));
+    }
+    notes.extend(captured.remarks());
+    notes
+}
+
+/// [`read_notes`], and unreadable parts, as sentences.
+pub(crate) fn problems(captured: &Captured) -> Vec<String> {
+    let mut notes = read_notes(captured);
+    let machine = &captured.machine;
+    let all = machine.host.problems.iter().chain(&machine.problems);
+    let words = |problem: &ReadProblem| {
+        let line = problem.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        format!("Not read: {}{line}: {}", problem.path, problem.message)
+    };
+    notes.extend(all.map(words));
+    notes
+}
+
+/// Whether a path names standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
