@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use gpuio_report::compare::{Options, Side, compare, of_reading, of_record};
-use gpuio_watch::page::format::{Shown, gds_stats, json as page_json, text as page_text};
-use gpuio_watch::page::read::Owner;
-use gpuio_watch::page::{Direction, Key, LivePage, LivePageRoot};
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{FORMATS, TEXT_WIDTH, json};
 use gpuio_report::set::{Member, SET_FORMATS, Set};
+use gpuio_watch::page::format::{Shown, gds_stats, json as page_json, text as page_text};
+use gpuio_watch::page::read::Owner;
+use gpuio_watch::page::{Direction, Key, LivePage, LivePageRoot};
 
 use crate::is_shown;
 
@@ -57,6 +57,20 @@ pub(crate) fn foreign(data: &[u8]) {
             compared(&[side(), side()]);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Texts with commands and results, held against each other: statements lie inside the text.
+pub(crate) fn post(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let posts = [gpuio_report::post::read("post", &text)];
+    let statements = gpuio_report::post::hold(&posts, &[]);
+    let last = text.lines().count();
+    assert!(statements.iter().flat_map(|one| &one.lines).all(|line| (1..=last).contains(line)));
+    if let Some(section) = gpuio_report::post::section(&posts, &statements) {
+        let mut page = gpuio_base::document::Document::new("post");
+        page.push(section);
+        is_shown(&page.terminal(100));
     }
 }
 

@@ -9,7 +9,7 @@
 mod elbencho;
 mod error;
 mod fio;
-mod gdsio;
+pub(crate) mod gdsio;
 mod reading;
 
 pub use error::ForeignError;
