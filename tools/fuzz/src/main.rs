@@ -30,6 +30,7 @@ const POSTED: &str = "crates/capture/tests/posted";
 const KINDS: &str = "crates/capture/tests/kinds";
 const SPECS: &str = "crates/job/tests/fixtures";
 const FOREIGN: &str = "crates/report/tests/report/fixtures/foreign";
+const POSTS: &str = "crates/report/tests/report/posts";
 const RECORDS: &str = "crates/report/tests/report/compare/fixtures";
 const FLAGS: &str = "tools/fuzz/seeds/flags";
 
@@ -50,6 +51,7 @@ const TARGETS: &[Target] = &[
     Target { name: "record", seeds: &[RECORDS], run: results::record },
     Target { name: "sweep", seeds: &["tools/fuzz/seeds/sweep"], run: results::sweep },
     Target { name: "foreign", seeds: &[FOREIGN], run: results::foreign },
+    Target { name: "post", seeds: &[POSTS], run: results::post },
     Target { name: "page", seeds: &["MADE/page"], run: results::page },
     Target { name: "system", seeds: &[SYSTEMS], run: texts::system },
     Target { name: "figures", seeds: &["crates/machine/src/flow/drives.ini"], run: texts::figures },

@@ -60,6 +60,20 @@ pub(crate) fn foreign(data: &[u8]) {
     }
 }
 
+/// Texts with commands and results, held against each other: statements lie inside the text.
+pub(crate) fn post(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let posts = [gpuio_report::post::read("post", &text)];
+    let statements = gpuio_report::post::hold(&posts, &[]);
+    let last = text.lines().count();
+    assert!(statements.iter().flat_map(|one| &one.lines).all(|line| (1..=last).contains(line)));
+    if let Some(section) = gpuio_report::post::section(&posts, &statements) {
+        let mut page = gpuio_base::document::Document::new("post");
+        page.push(section);
+        is_shown(&page.terminal(100));
+    }
+}
+
 fn compared(sides: &[Side]) {
     let options = Options { despite: vec!["all".to_owned()], ..Options::default() };
     let comparison = compare(sides, &options);

@@ -102,7 +102,7 @@ fn comment(reading: &mut Reading, text: &str) {
 
 /// One result line. Every field that gdsio always prints must be complete; otherwise the line was
 /// cut, and a figure at its end may be incomplete.
-fn line(text: &str) -> Result<Reading, String> {
+pub(crate) fn line(text: &str) -> Result<Reading, String> {
     let io_type = match text.split_once("IoType:") {
         Some((_, rest)) => rest.split_whitespace().next().unwrap_or(""),
         None => before_xfer_type(text),
@@ -197,7 +197,7 @@ fn after<'a>(text: &'a str, name: &str) -> Result<&'a str, String> {
 }
 
 /// The text between a field's name and its unit.
-fn inside<'a>(text: &'a str, name: &str, end: &str) -> Result<&'a str, String> {
+pub(crate) fn inside<'a>(text: &'a str, name: &str, end: &str) -> Result<&'a str, String> {
     let rest = text.split_once(name).and_then(|(_, rest)| rest.split_once(end));
     let missing = || format!("the line is cut: {} is missing", name.trim_end_matches(':'));
     rest.map(|(value, _)| value.trim()).ok_or_else(missing)

@@ -12,7 +12,7 @@ mod elbencho_text;
 mod error;
 mod fio;
 mod fio_text;
-mod gdsio;
+pub(crate) mod gdsio;
 mod reading;
 
 pub use error::ForeignError;

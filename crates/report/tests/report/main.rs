@@ -12,6 +12,7 @@
 mod browser;
 mod compare;
 mod csv_rules;
+mod documents;
 mod first_screen;
 mod gdsio_line;
 mod one_load;

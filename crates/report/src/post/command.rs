@@ -1,0 +1,296 @@
+//! What a command line or a job file requested of gdsio, fio or elbencho.
+
+use gpuio_base::units::{parse_bytes, parse_duration_ns};
+use gpuio_job::spec::{self, GdsioRun, GpuWhich, JobSpec, Rw, Spec};
+
+use crate::foreign::Direction;
+use crate::post::Asked;
+use crate::post::line::{Line, program};
+
+/// A job file that stands in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JobFile {
+    /// Its name in the command that printed it, where one did.
+    name: Option<String>,
+    line: usize,
+    spec: Spec,
+}
+
+/// The job file that begins at a line, and the index behind its last one: `[global]` or `[job]`
+/// with keys below it, or behind `cat FILE` on one line.
+pub(crate) fn job_file(lines: &[Line], index: usize) -> Option<(JobFile, usize)> {
+    let line = &lines[index];
+    let printed = line.prompt.as_ref().filter(|p| program(&p.command) == Some("cat"));
+    let words = || printed.map(|prompt| prompt.command.split_whitespace().skip(1));
+    let name = words().and_then(|mut words| words.next()).map(str::to_owned);
+    let one_line = words().is_some_and(|mut words| words.any(is_section));
+    let (text, from, until) = if one_line {
+        let words = words()?.skip(1).collect::<Vec<_>>().join("\n");
+        (words, index, index + 1)
+    } else if is_section(line.text.trim()) {
+        let named = lines[..index].iter().rev().take(2).find_map(|line| line.prompt.as_ref());
+        return of_lines(lines, index, named.map(|prompt| prompt.command.clone()));
+    } else {
+        return None;
+    };
+    let spec = spec::parse_job_file("text", &text, &|_| None).ok()?;
+    Some((JobFile { name, line: lines[from].number, spec }, until))
+}
+
+fn of_lines(lines: &[Line], index: usize, command: Option<String>) -> Option<(JobFile, usize)> {
+    let belongs = |line: &&Line| {
+        let text = line.text.trim();
+        let key = text.split_once('=').is_some_and(|(key, _)| {
+            !key.is_empty()
+                && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ' ')
+        });
+        text.is_empty() || text.starts_with(['#', ';']) || is_section(text) || key
+    };
+    let count = lines[index..].iter().take_while(|line| line.prompt.is_none() && belongs(line));
+    let own: Vec<&Line> = count.collect();
+    let until = index + own.len();
+    let text = own.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
+    let spec = spec::parse_job_file("text", &text, &|_| None).ok()?;
+    let cat = command.filter(|command| program(command) == Some("cat"));
+    let name = cat.and_then(|command| command.split_whitespace().nth(1).map(str::to_owned));
+    Some((JobFile { name, line: lines[index].number, spec }, until))
+}
+
+fn is_section(word: &str) -> bool {
+    let inner = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|name| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let letter = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        letter && name.chars().all(plain)
+    })
+}
+
+/// What the command of a line requests; `None` where it starts none of the tools.
+pub(crate) fn asked(line: &Line, files: &[JobFile]) -> Option<Asked> {
+    let command = &line.prompt.as_ref()?.command;
+    let tool = program(command)?;
+    let (_, behind) = command.split_once(tool)?;
+    let behind = behind.split([';', '|', '>']).next().unwrap_or_default();
+    let words: Vec<String> = behind
+        .split_whitespace()
+        .map(|word| word.trim_matches(['"', '\'']).to_owned())
+        .take_while(|word| word != "&" && word != "&&")
+        .collect();
+    let mut asked = match tool {
+        "gdsio" => gdsio(&words, files)?,
+        "fio" => fio(&words, files)?,
+        "elbencho" => elbencho(&words),
+        _ => return None,
+    };
+    asked.line = line.number;
+    Some(asked)
+}
+
+fn gdsio(words: &[String], files: &[JobFile]) -> Option<Asked> {
+    // What stands behind a file's name on the same line is its output.
+    let words = match words.first() {
+        Some(first) if !first.starts_with('-') => &words[..1],
+        _ => words,
+    };
+    let request = spec::parse_gdsio(words, &|_| false).ok()?;
+    Some(match request.run {
+        GdsioRun::Flags(spec) => of_jobs("gdsio", &spec.jobs),
+        GdsioRun::Config(name) => from_file("gdsio", &name, files),
+        GdsioRun::Help | GdsioRun::Version => return None,
+    })
+}
+
+/// The file of this name, else the last one above.
+fn from_file(tool: &'static str, name: &str, files: &[JobFile]) -> Asked {
+    let same = |file: &&JobFile| file.name.as_deref().is_some_and(|own| own == name);
+    let unnamed = || files.last().filter(|file| file.name.is_none());
+    match files.iter().rev().find(same).or_else(unnamed) {
+        Some(file) => of_jobs(tool, &file.spec.jobs),
+        None => Asked { tool, ..Asked::default() },
+    }
+}
+
+fn fio(words: &[String], files: &[JobFile]) -> Option<Asked> {
+    let (mut keys, mut file) = (String::from("[job]\n"), None);
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        // Its output follows on the same line.
+        if word.ends_with(':') {
+            break;
+        }
+        let Some(flag) = word.strip_prefix("--") else {
+            let is_file = !word.starts_with('-') && word.contains('.');
+            file = file.or(is_file.then(|| word.clone()));
+            continue;
+        };
+        let value = words.peek().filter(|next| !next.starts_with('-') && !flag.contains('='));
+        match (flag.split_once('='), value) {
+            (Some((key, value)), _) => keys.push_str(&format!("{key}={value}\n")),
+            (None, Some(value)) => {
+                keys.push_str(&format!("{flag}={value}\n"));
+                words.next();
+            }
+            (None, None) => keys.push_str(&format!("{flag}\n")),
+        }
+    }
+    if let Some(name) = file {
+        return Some(from_file("fio", &name, files));
+    }
+    // Keys that no job file has, such as --output, are left out one by one.
+    let kept: Vec<&str> = keys.lines().collect();
+    let mut lines = vec![kept[0]];
+    for line in &kept[1..] {
+        let alone = format!("[job]\n{line}\n");
+        if spec::parse_job_file("text", alone, &|_| None).is_ok() {
+            lines.push(line);
+        }
+    }
+    let spec = spec::parse_job_file("text", lines.join("\n"), &|_| None).ok()?;
+    Some(of_jobs("fio", &spec.jobs))
+}
+
+/// Jobs that run at once, as one request: a value counts where all have the same.
+fn of_jobs(tool: &'static str, jobs: &[JobSpec]) -> Asked {
+    let mut asked = Asked { tool, ..Asked::default() };
+    let all = |value: &dyn Fn(&JobSpec) -> Option<u64>| {
+        let first = value(jobs.first()?)?;
+        jobs.iter().all(|job| value(job) == Some(first)).then_some(first)
+    };
+    let threads: Option<u64> = jobs.iter().map(|job| job.threads.map(u64::from)).sum();
+    // Without -w a job of gdsio has one thread, and without numjobs one of fio.
+    let one = u64::try_from(jobs.len()).ok().filter(|_| jobs.iter().all(|j| j.threads.is_none()));
+    asked.threads = threads.or(one).filter(|threads| *threads > 0);
+    asked.depth = all(&|job| job.depth.or(job.batch).map(u64::from));
+    let smallest = all(&|job| job.blocks.as_ref()?.iter().map(|block| block.min_bytes).min());
+    let largest = all(&|job| job.blocks.as_ref()?.iter().map(|block| block.max_bytes).max());
+    asked.block = smallest.zip(largest);
+    asked.size = all(&|job| job.size);
+    asked.seconds = all(&|job| job.runtime_ns).map(seconds);
+    let Some(first) = jobs.first() else { return asked };
+    let same = |of: &dyn Fn(&JobSpec) -> bool| jobs.iter().all(of);
+    if same(&|job| job.rw == first.rw) {
+        (asked.direction, asked.random) = first.rw.map_or((None, None), |rw| {
+            let (direction, random) = direction(rw);
+            (Some(direction), Some(random))
+        });
+    }
+    if same(&|job| job.paths == first.paths) {
+        asked.path = first.paths.as_ref().and_then(|paths| paths.first().cloned());
+    }
+    asked.engine = first.engine.clone().filter(|_| same(&|job| job.engine == first.engine));
+    asked.direct = first.direct.filter(|_| same(&|job| job.direct == first.direct));
+    for job in jobs {
+        if let Some(GpuWhich::List(list)) = job.gpu.as_ref().map(|gpu| &gpu.which) {
+            asked.gpus.extend(list);
+        }
+        asked.places.extend(job.directory.clone());
+        asked.places.extend(job.filenames.iter().flatten().cloned());
+    }
+    asked
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a runtime")]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn direction(rw: Rw) -> (Direction, bool) {
+    match rw {
+        Rw::Read => (Direction::Read, false),
+        Rw::Write => (Direction::Write, false),
+        Rw::RandRead => (Direction::Read, true),
+        Rw::RandWrite => (Direction::Write, true),
+        Rw::ReadWrite => (Direction::Both, false),
+        Rw::RandRw => (Direction::Both, true),
+    }
+}
+
+/// elbencho's flags as of `elbencho --help-all` 3.0.
+fn elbencho(words: &[String]) -> Asked {
+    let mut asked = Asked { tool: "elbencho", ..Asked::default() };
+    let value = |names: [&str; 2]| {
+        let at = words.iter().position(|word| names.contains(&word.as_str()));
+        let long = words.iter().find_map(|word| word.strip_prefix(names[1])?.strip_prefix('='));
+        at.and_then(|at| words.get(at + 1)).map(String::as_str).or(long)
+    };
+    let has = |names: [&str; 2]| words.iter().any(|word| names.contains(&word.as_str()));
+    let bytes = |names| value(names).and_then(|text| parse_bytes(text).ok());
+    asked.threads = value(["-t", "--threads"]).and_then(|text| text.parse().ok());
+    asked.depth = value(["-", "--iodepth"]).and_then(|text| text.parse().ok());
+    asked.block = bytes(["-b", "--block"]).map(|block| (block, block));
+    asked.size = None;
+    let time = value(["-", "--timelimit"]).map(|text| format!("{text}s"));
+    asked.seconds = time.and_then(|text| parse_duration_ns(&text).ok()).map(seconds);
+    asked.random = has(["-", "--rand"]).then_some(true);
+    asked.direct = (has(["-", "--direct"]) || has(["-", "--gds"])).then_some(true);
+    let gpus = value(["-", "--gpuids"]).unwrap_or_default();
+    asked.gpus = gpus.split(',').filter_map(|gpu| gpu.parse().ok()).collect();
+    asked.path = match (has(["-", "--gds"]) || has(["-", "--cufile"]), gpus.is_empty()) {
+        (true, _) => Some("gds".to_owned()),
+        (false, false) => Some("staged".to_owned()),
+        (false, true) => Some("host".to_owned()),
+    };
+    asked.places = words.iter().filter(|word| word.starts_with('/')).cloned().collect();
+    asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::post::line::lines;
+
+    fn one(text: &str) -> Asked {
+        let lines = lines(text);
+        let mut files = Vec::new();
+        let mut found = None;
+        let mut until = 0;
+        for (index, line) in lines.iter().enumerate() {
+            if index < until {
+                continue;
+            }
+            if let Some((file, end)) = job_file(&lines, index) {
+                until = end;
+                files.push(file);
+            } else {
+                found = found.or(asked(line, &files));
+            }
+        }
+        found.unwrap()
+    }
+
+    #[test]
+    fn a_command_of_gdsio_says_what_it_asks_for() {
+        let asked = one("dgx2> gdsio -D /d/x -d 2 -w 8 -s 500M -i 1M -x 0 -I 2 -T 120 &");
+        assert_eq!((asked.tool, asked.line, asked.threads), ("gdsio", 1, Some(8)));
+        assert_eq!(asked.gpus, [2]);
+        assert_eq!(asked.block, Some((1 << 20, 1 << 20)));
+        assert_eq!((asked.size, asked.seconds), (Some(500 << 20), Some(120.0)));
+        assert_eq!((asked.path.as_deref(), asked.random), (Some("gds"), Some(true)));
+        assert_eq!(asked.places, ["/d/x"]);
+    }
+
+    #[test]
+    fn job_files_above_a_command_count() {
+        let file = "[global]\nxfer_type=0\nrw=randread\n#size\nbs=4k\nsize=500M\n\n[job1]\n\
+                    numa_node=0\ngpu_dev_id=0\nnum_threads=16\ndirectory=/a\n[job2]\n\
+                    gpu_dev_id=2\nnum_threads=16\ndirectory=/b\n\nhost> gdsio a.gdsio\n";
+        let asked = one(file);
+        assert_eq!((asked.threads, asked.gpus), (Some(32), vec![0, 2]));
+        let fio = "# cat a.fio [rr] ioengine=psync rw=randread bs=4k filename=/dev/sdb\n\
+                   # fio -f a.fio rr: (g=0): rw=randread, bs=4K-4K\n";
+        let asked = one(fio);
+        assert_eq!((asked.tool, asked.engine.as_deref()), ("fio", Some("psync")));
+        assert_eq!((asked.random, asked.places), (Some(true), vec!["/dev/sdb".to_owned()]));
+    }
+
+    #[test]
+    fn flags_of_fio_and_elbencho_are_read() {
+        let asked = one("$ fio --name=a --rw=read --bs=1M --iodepth 32 --numjobs=4 --direct=1 \
+                         --ioengine=libaio --output=x.json --filename=/dev/nvme0n1");
+        assert_eq!((asked.depth, asked.threads, asked.direct), (Some(32), Some(4), Some(true)));
+        assert_eq!(asked.block, Some((1 << 20, 1 << 20)));
+        let asked = one("$ elbencho -r -t 16 -b 1m --gds --gpuids 0,1 --timelimit 30 /mnt/a");
+        assert_eq!((asked.threads, asked.gpus, asked.seconds), (Some(16), vec![0, 1], Some(30.0)));
+        assert_eq!((asked.path.as_deref(), asked.places.len()), (Some("gds"), 1));
+    }
+}

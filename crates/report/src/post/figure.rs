@@ -1,0 +1,201 @@
+//! Figures in sentences: a number with its unit, and how exact it is.
+
+/// What a figure is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Bytes per second. People write GB for both 10^9 and 2^30.
+    Rate,
+    Iops,
+    /// Reads, or writes, per second by a device's count.
+    Reads,
+    Writes,
+    Time,
+    Percent,
+    /// A multiple: `2X`.
+    Times,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// Bytes of the line before it and up to its end.
+    pub(crate) at: usize,
+    pub(crate) end: usize,
+    /// As written.
+    pub(crate) text: String,
+    pub(crate) value: f64,
+    /// Half of the last digit.
+    off: f64,
+    pub(crate) unit: Unit,
+    /// Base units (bytes per second, nanoseconds, a count) of one, in both meanings.
+    scales: [f64; 2],
+    pub(crate) digits: String,
+}
+
+impl Figure {
+    /// Bytes per second by powers of 2, as tools count them.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        (self.unit == Unit::Rate).then(|| self.value * self.scales[1])
+    }
+
+    /// Whether it is this value, rounded or cut to its digits.
+    pub(crate) fn is(&self, value: f64) -> bool {
+        self.scales.iter().any(|scale| {
+            let over = value / scale - self.value;
+            over.abs() <= self.off * 1.02 || (0.0..self.off * 2.0).contains(&over)
+        })
+    }
+
+    /// Whether it is this value within a share.
+    pub(crate) fn is_about(&self, value: f64, share: f64) -> bool {
+        self.is(value) || self.scales.iter().any(|s| (self.value * s / value - 1.0).abs() <= share)
+    }
+
+    /// Whether it has the value's digits in another order: `22061` for 22016.
+    pub(crate) fn is_misspelt(&self, value: f64) -> bool {
+        let sorted = |text: &str| {
+            let mut digits: Vec<char> = text.chars().filter(char::is_ascii_digit).collect();
+            digits.sort_unstable();
+            digits
+        };
+        self.scales.iter().any(|scale| {
+            let other = format!("{:.0}", value / scale);
+            self.digits.len() >= 4 && other != self.digits && sorted(&other) == sorted(&self.digits)
+        })
+    }
+}
+
+const KIB: f64 = 1024.0;
+/// Units with what they are of and their scales. Of two that fit, the longer.
+const UNITS: [(&str, Unit, [f64; 2]); 35] = [
+    ("GiB/sec", Unit::Rate, [KIB * KIB * KIB; 2]),
+    ("GiB/s", Unit::Rate, [KIB * KIB * KIB; 2]),
+    ("GB/sec", Unit::Rate, [1e9, KIB * KIB * KIB]),
+    ("GB/s", Unit::Rate, [1e9, KIB * KIB * KIB]),
+    ("GB/秒", Unit::Rate, [1e9, KIB * KIB * KIB]),
+    ("GBps", Unit::Rate, [1e9, KIB * KIB * KIB]),
+    ("MiB/sec", Unit::Rate, [KIB * KIB; 2]),
+    ("MiB/s", Unit::Rate, [KIB * KIB; 2]),
+    ("MB/sec", Unit::Rate, [1e6, KIB * KIB]),
+    ("MB/s", Unit::Rate, [1e6, KIB * KIB]),
+    ("MB/秒", Unit::Rate, [1e6, KIB * KIB]),
+    ("TB/s", Unit::Rate, [1e12, KIB * KIB * KIB * KIB]),
+    ("KiB/s", Unit::Rate, [KIB; 2]),
+    ("kB/s", Unit::Rate, [1e3, KIB]),
+    ("KB/s", Unit::Rate, [1e3, KIB]),
+    ("k IOPS", Unit::Iops, [1e3; 2]),
+    ("K IOPS", Unit::Iops, [1e3; 2]),
+    ("M IOPS", Unit::Iops, [1e6; 2]),
+    ("IOPS", Unit::Iops, [1.0; 2]),
+    ("iops", Unit::Iops, [1.0; 2]),
+    ("k writes-per-second", Unit::Writes, [1e3; 2]),
+    ("k reads-per-second", Unit::Reads, [1e3; 2]),
+    ("k writes/s", Unit::Writes, [1e3; 2]),
+    ("k reads/s", Unit::Reads, [1e3; 2]),
+    ("msec", Unit::Time, [1e6; 2]),
+    ("ms", Unit::Time, [1e6; 2]),
+    ("毫秒", Unit::Time, [1e6; 2]),
+    ("usec", Unit::Time, [1e3; 2]),
+    ("us", Unit::Time, [1e3; 2]),
+    ("µs", Unit::Time, [1e3; 2]),
+    ("微秒", Unit::Time, [1e3; 2]),
+    ("percent", Unit::Percent, [1.0; 2]),
+    ("%", Unit::Percent, [1.0; 2]),
+    ("X", Unit::Times, [1.0; 2]),
+    ("x", Unit::Times, [1.0; 2]),
+];
+
+/// The figures of a line, in its order.
+pub(crate) fn figures(line: &str) -> Vec<Figure> {
+    let bytes = line.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let begins = bytes[at].is_ascii_digit()
+            && (at == 0
+                || !bytes[at - 1].is_ascii_alphanumeric() && !b"._-/".contains(&bytes[at - 1]));
+        if !begins {
+            at += 1;
+            continue;
+        }
+        let mut end = at;
+        while end < bytes.len() && (bytes[end].is_ascii_digit() || b".,".contains(&bytes[end])) {
+            end += 1;
+        }
+        while end > at && b".,".contains(&bytes[end - 1]) {
+            end -= 1;
+        }
+        found.extend(figure(line, at, end));
+        at = end.max(at + 1);
+    }
+    found
+}
+
+fn figure(line: &str, at: usize, end: usize) -> Option<Figure> {
+    let digits = line[at..end].replace(',', "");
+    let value: f64 = digits.parse().ok()?;
+    let behind = &line[end..];
+    let word = behind.strip_prefix(' ').unwrap_or(behind);
+    let fits = |unit: &&(&str, Unit, [f64; 2])| {
+        let rest = word.strip_prefix(unit.0).filter(|_| unit.1 != Unit::Times || word == behind);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+    };
+    let unit = UNITS.iter().filter(fits).max_by_key(|unit| unit.0.len())?;
+    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let off = 0.1_f64.powi(i32::try_from(decimals).ok()?) / 2.0;
+    let until = end + (behind.len() - word.len()) + unit.0.len();
+    let text = line[at..until].to_owned();
+    Some(Figure { at, end: until, text, value, off, unit: unit.1, scales: unit.2, digits })
+}
+
+/// The sentences of a line with the bytes before each.
+pub(crate) fn sentences(line: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    for (at, c) in line.char_indices() {
+        let next = at + c.len_utf8();
+        let ends = c == '。' || c == '.' && line[next..].starts_with(' ');
+        if ends {
+            found.push((from, &line[from..next]));
+            from = next;
+        }
+    }
+    found.push((from, &line[from..]));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(line: &str) -> Vec<String> {
+        figures(line).into_iter().map(|one| one.text).collect()
+    }
+
+    #[test]
+    fn figures_are_numbers_with_a_unit() {
+        let line = "just over 169k IOPS, 189.2us latency; 484,612 IOPS (12% in latency), a 2X rise";
+        assert_eq!(texts(line), ["169k IOPS", "189.2us", "484,612 IOPS", "12%", "2X"]);
+        assert_eq!(
+            texts("6.5GB/sec, 9.5GB/秒 and 213.3 微秒"),
+            ["6.5GB/sec", "9.5GB/秒", "213.3 微秒"]
+        );
+        assert_eq!(texts("GPU 12, nvme0n1, 0x34, 2 x 100Gb, -w 8, 3.2.1"), [""; 0]);
+    }
+
+    #[test]
+    fn a_figure_is_a_value_rounded_or_cut() {
+        let gib = 1024.0_f64.powi(3);
+        let one = |text: &str| figures(text).remove(0);
+        assert!(one("6.5GB/sec").is(6.524 * gib) && one("6.9GB/sec").is(6.962 * gib));
+        assert!(!one("6.4GB/sec").is(6.524 * gib) && !one("3.4ms").is(3_295_184.0));
+        assert!(one("234k IOPS").is_about(233_395.0, 0.005));
+        assert!(one("22061MB/sec").is_misspelt(22016.0 * 1024.0 * 1024.0));
+        assert!(!one("22016MB/sec").is_misspelt(22016.0 * 1024.0 * 1024.0));
+    }
+
+    #[test]
+    fn sentences_end_at_a_stop_and_a_blank() {
+        let all: Vec<&str> = sentences("It is 6.5 s. Then 7。好").iter().map(|s| s.1).collect();
+        assert_eq!(all, ["It is 6.5 s.", " Then 7。", "好"]);
+    }
+}

@@ -1,0 +1,246 @@
+//! A result against what other tools saw in the same minute.
+
+use super::own::{float, one_at_a_time};
+use super::{Known, say, words};
+use crate::foreign::Direction;
+use crate::post::seen::{CuFile, Disk, Sight};
+use crate::post::{About, Got, Post, Run, Seen, Statement};
+
+/// By how much tools that count at different places and in different seconds differ: within it they
+/// agree. NVIDIA's guide has up to 3 % between gdsio and iostat.
+const AGREE: f64 = 0.10;
+
+pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let mut all = Vec::new();
+    for run in &post.runs {
+        for seen in &run.beside {
+            match &seen.sight {
+                Sight::Disks(disks) => all.extend(disks_of(post, run, seen, disks)),
+                Sight::CuFile(stats) => all.extend(cufile(post, run, seen, stats)),
+                Sight::Module(module) => {
+                    let text = module.across.iter().map(|(gpu, share)| {
+                        format!(
+                            "{share:.0} % of the transfers of GPU {gpu} crossed PCIe root ports \
+                             (nvidia-fs): drives or cards and GPU are below different ones."
+                        )
+                    });
+                    all.extend(text.map(|text| say(post, About::Limit, &[seen.line], text)));
+                    if module.errors > 0.0 {
+                        let errors = words::count(module.errors);
+                        let text = format!("nvidia-fs counts {errors} failed I/Os: see dmesg.");
+                        all.push(say(post, About::Contradiction, &[seen.line], text));
+                    }
+                }
+                Sight::Gpus(_) => {}
+            }
+        }
+    }
+    all
+}
+
+/// The devices at the bottom that move more than a hundredth of the busiest one's bytes.
+pub(super) fn moving(disks: &[Disk], direction: Direction) -> Vec<&Disk> {
+    let bottom: Vec<&Disk> = disks.iter().filter(|disk| !disk.is_made_of_others()).collect();
+    let bottom = if bottom.is_empty() { disks.iter().collect() } else { bottom };
+    let most = bottom.iter().map(|disk| moved(disk, direction)).fold(0.0, f64::max);
+    bottom.into_iter().filter(|disk| moved(disk, direction) > most / 100.0).collect()
+}
+
+pub(super) fn moved(disk: &Disk, direction: Direction) -> f64 {
+    match direction {
+        Direction::Read => disk.read_bytes,
+        Direction::Write => disk.written_bytes,
+        Direction::Both => disk.read_bytes + disk.written_bytes,
+    }
+}
+
+fn disks_of(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statement> {
+    let Some(got) = run.got.as_ref() else { return in_words(post, run, seen, disks) };
+    let moving = moving(disks, got.direction);
+    let sum: f64 = moving.iter().map(|disk| moved(disk, got.direction)).sum();
+    let Some(rate) = got.rate.filter(|rate| *rate > 0.0) else { return Vec::new() };
+    let names = words::and(&moving.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>());
+    let lines = [got.line, seen.line];
+    let (own, side) = (words::rate(rate), words::moves(got.direction));
+    let at_drives = words::rate(sum);
+    let share = sum / rate;
+    let mut all = Vec::new();
+    if (1.0 - AGREE..=1.0 + AGREE).contains(&share) {
+        let text = format!(
+            "iostat's {names} and {} agree: {at_drives} and {own}, {} apart (iostat's kB are 1024 \
+             bytes). These drives moved the bytes, no cache.",
+            got.tool,
+            words::apart(sum, rate)
+        );
+        all.push(say(post, About::Agreement, &lines, text));
+        all.extend(split(post, got, seen, &moving));
+        all.extend(queue(post, run, got, seen, &moving));
+    } else {
+        let why = match (share < 1.0, got.direction) {
+            (true, Direction::Write) => {
+                "the rest is in a cache and not yet written, or went elsewhere"
+            }
+            (true, _) => "the rest came from a cache (page cache, or the drive is another one)",
+            (false, Direction::Write) => {
+                "redundancy, a journal, another program, or data of before that is written now"
+            }
+            (false, _) => "read-ahead, another program, or another minute",
+        };
+        let text = format!(
+            "{} has {side} of {own}, iostat {at_drives} at {names}, {:.0} % of it: {why}.",
+            got.tool,
+            share * 100.0
+        );
+        all.push(say(post, About::Contradiction, &lines, text));
+    }
+    all.extend(busy(post, seen, &moving));
+    all
+}
+
+/// A rate in words instead of a result line.
+fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statement> {
+    let Some((rate, line)) = run.in_words else { return Vec::new() };
+    let both: Vec<(f64, Vec<&Disk>)> = [Direction::Read, Direction::Write]
+        .map(|side| {
+            let moving = moving(disks, side);
+            (moving.iter().map(|disk| moved(disk, side)).sum(), moving)
+        })
+        .into();
+    let Some((sum, moving)) = both.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return Vec::new();
+    };
+    let names = words::and(&moving.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>());
+    let (said, at_drives) = (words::rate(rate), words::rate(sum));
+    let apart = words::apart(sum, rate);
+    let fits = (sum / rate - 1.0).abs() <= AGREE;
+    let (about, verb) = match fits {
+        true => (About::Agreement, "agree"),
+        false => (About::Contradiction, "do not agree"),
+    };
+    let text = format!(
+        "iostat's {names} and the rate in words {verb}: {at_drives} and {said}, {apart} apart. The \
+         text has no result line for it."
+    );
+    vec![say(post, about, &[line, seen.line], text)]
+}
+
+/// I/Os that the block layer splits.
+fn split(post: &Post, got: &Got, seen: &Seen, moving: &[&Disk]) -> Option<Statement> {
+    let (block, first) = (float(got.block?), moving.first()?);
+    let request = first.request_bytes.filter(|bytes| *bytes > 0.0)?;
+    let parts = block / request;
+    (parts >= 1.5).then(|| {
+        let text = format!(
+            "An I/O of {} reaches the drives as {parts:.0} requests of {:.0} KiB: limits of array \
+             chunks and drives (max_sectors_kb), and no fault. Their latencies and counts are not \
+             those of the program.",
+            words::bytes(got.block.unwrap_or(0)),
+            request / 1024.0
+        );
+        say(post, About::Agreement, &[got.line, seen.line], text)
+    })
+}
+
+/// Requests in flight that do not reach the drive.
+fn queue(post: &Post, run: &Run, got: &Got, seen: &Seen, moving: &[&Disk]) -> Option<Statement> {
+    let queue: f64 = moving.iter().map(|disk| disk.queue).sum::<Option<f64>>()?;
+    let depth = got.depth.or_else(|| run.asked.as_ref()?.depth)?;
+    let wanted = float(depth.saturating_mul(got.threads.unwrap_or(1)));
+    if wanted < 4.0 || queue * 2.0 > wanted {
+        return None;
+    }
+    let why = match got.engine.as_deref() {
+        Some(engine) if one_at_a_time(engine) => {
+            format!("{engine} waits for each I/O, iodepth has no effect; use libaio or io_uring")
+        }
+        Some("libaio") => {
+            "libaio waits where a file is not opened with O_DIRECT; add direct=1".to_owned()
+        }
+        _ => "the engine or a layer between takes fewer at once".to_owned(),
+    };
+    let text = format!("{wanted} I/Os in flight are requested, the drives see {queue:.2}: {why}.");
+    Some(say(post, About::Limit, &[got.line, seen.line], text))
+}
+
+fn busy(post: &Post, seen: &Seen, moving: &[&Disk]) -> Option<Statement> {
+    let full = moving.iter().filter(|disk| disk.busy.is_some_and(|busy| busy >= 95.0));
+    let names: Vec<String> = full.map(|disk| disk.name.clone()).collect();
+    let nvme = names.iter().any(|name| name.starts_with("nvme"));
+    (!names.is_empty() && names.len() == moving.len()).then(|| {
+        let but = match nvme {
+            true => {
+                " %util of an NVMe drive says only that there was always a request, not that it \
+                      could take no more."
+            }
+            false => "",
+        };
+        let text = format!("{} always had requests (%util).{but}", words::and(&names));
+        say(post, About::Limit, &[seen.line], text)
+    })
+}
+
+fn cufile(post: &Post, run: &Run, seen: &Seen, stats: &CuFile) -> Vec<Statement> {
+    let mut all = Vec::new();
+    let (read, write) = (stats.read_rate.unwrap_or(0.0), stats.write_rate.unwrap_or(0.0));
+    let own = read.max(write);
+    let latency = if read >= write { stats.read_latency } else { stats.write_latency };
+    if let Some(got) = &run.got
+        && let Some(rate) = got.rate.filter(|_| own > 0.0)
+    {
+        let (a, b, apart) = (words::rate(own), words::rate(rate), words::apart(own, rate));
+        let lines = [got.line, seen.line];
+        if (own / rate - 1.0).abs() <= AGREE {
+            let text = format!("gds_stats and {} agree: {a} and {b}, {apart} apart.", got.tool);
+            all.push(say(post, About::Agreement, &lines, text));
+        } else {
+            let text = format!(
+                "gds_stats has {a}, {} {b}, {apart} apart: gds_stats counts from the start of its \
+                 process, or it is another run.",
+                got.tool
+            );
+            all.push(say(post, About::Contradiction, &lines, text));
+        }
+    }
+    all.extend(sizes(post, run, seen, stats));
+    let total: f64 = stats.gpus.iter().map(|gpu| gpu.ios).sum();
+    let threads = run.asked.as_ref().and_then(|asked| asked.threads);
+    let block = run.asked.as_ref().and_then(|asked| asked.block).map(|block| float(block.0));
+    if let (Some(latency), Some(threads), Some(block)) = (latency, threads, block)
+        && total > 0.0
+    {
+        let in_flight = latency / 1e9 * own / block;
+        let (wanted, fits) = (float(threads), (0.7..=1.1).contains(&(in_flight / float(threads))));
+        let about = if fits { About::Agreement } else { About::Contradiction };
+        let verb = if fits { "as many as" } else { "and not" };
+        let text = format!(
+            "gds_stats' latency x rate are {in_flight:.1} I/Os in flight, {verb} the {wanted} \
+             threads of the command."
+        );
+        let line = run.asked.as_ref().map_or(0, |asked| asked.line);
+        all.push(say(post, about, &[line, seen.line], text));
+    }
+    all
+}
+
+/// Sizes that gds_stats counts, against the block that the command requests.
+fn sizes(post: &Post, run: &Run, seen: &Seen, stats: &CuFile) -> Option<Statement> {
+    let asked = run.asked.as_ref()?;
+    let (least, most) = asked.block?;
+    let outside = |(from, _, _): &&(u64, f64, f64)| from.saturating_mul(2) <= least || *from > most;
+    let strange: Vec<String> = stats
+        .sizes
+        .iter()
+        .filter(outside)
+        .map(|(from, reads, writes)| {
+            format!("{} from {} on", words::count(reads + writes), words::bytes(*from))
+        })
+        .collect();
+    (!strange.is_empty()).then(|| {
+        let text = format!(
+            "The command requests blocks of {}; gds_stats counts {}.",
+            words::bytes(least),
+            strange.join(", ")
+        );
+        say(post, About::Contradiction, &[asked.line, seen.line], text)
+    })
+}

@@ -1,0 +1,223 @@
+//! A result against what the machine of the same text can deliver.
+
+use gpuio_machine::flow::{By, End, Pattern, Storage, Stream, of_machine};
+use gpuio_machine::topo::Class;
+use gpuio_record::Towards;
+use gpuio_record::facts::Machine;
+
+use super::beside::{moved, moving};
+use super::{Known, machine_of, say, words};
+use crate::foreign::Direction;
+use crate::post::seen::Sight;
+use crate::post::{About, Post, Run, Statement};
+
+/// What a SATA link carries of its signalling rate: 8 bits of 10.
+const SATA_BYTES_PER_BIT: f64 = 0.1;
+
+pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
+    let mut all = Vec::new();
+    for run in &post.runs {
+        all.extend(machine_of(known, run).into_iter().flat_map(|known| of_run(post, run, known)));
+        all.extend(sata(post, run));
+    }
+    all
+}
+
+fn of_run(post: &Post, run: &Run, known: &Known<'_>) -> Vec<Statement> {
+    let mut all = Vec::new();
+    let (drives, line) = drives(run, known.machine);
+    all.extend(distance(post, run, known, &drives, line));
+    all.extend(expected(post, run, known, &drives));
+    all
+}
+
+/// The drives that moved the bytes by iostat, with its line; only those that the machine has.
+fn drives(run: &Run, machine: &Machine) -> (Vec<String>, usize) {
+    for seen in &run.beside {
+        let Sight::Disks(disks) = &seen.sight else { continue };
+        let direction = run.got.as_ref().map_or(Direction::Both, |got| got.direction);
+        let moving = moving(disks, direction);
+        let busy = moving.iter().filter(|disk| moved(disk, direction) > 1e6);
+        let names: Vec<String> = busy.map(|disk| disk.name.clone()).collect();
+        let here = |name: &String| machine.block.iter().any(|drive| drive.facts.name == *name);
+        if !names.is_empty() && names.iter().all(here) {
+            return (names, seen.line);
+        }
+    }
+    (Vec::new(), 0)
+}
+
+/// The mount of a run's directory, where the machine has it and all places lie there.
+fn mount<'m>(run: &Run, machine: &'m Machine) -> Option<&'m str> {
+    let places = &run.asked.as_ref()?.places;
+    let first = gpuio_machine::check::mount_of(machine, places.first()?)?;
+    let point = first.mount.mount_point.as_str();
+    let same = |place: &String| {
+        gpuio_machine::check::mount_of(machine, place).is_some_and(|m| m.mount.mount_point == point)
+    };
+    (point != "/" && places.iter().all(same)).then_some(point)
+}
+
+/// How far the GPU is from the drives.
+fn distance(
+    post: &Post,
+    run: &Run,
+    known: &Known<'_>,
+    drives: &[String],
+    line: usize,
+) -> Option<Statement> {
+    let gpu = match run.asked.as_ref()?.gpus[..] {
+        [gpu] => gpu,
+        _ => return None,
+    };
+    let own = known.topology.find(&format!("GPU{gpu}"))?;
+    let class = |name: &String| {
+        let route = known.topology.route(own, known.topology.find(name)?)?;
+        route.class.known().copied()
+    };
+    let classes: Vec<Class> = drives.iter().map(class).collect::<Option<_>>()?;
+    let farthest = *classes.iter().max()?;
+    let names = words::and(drives);
+    let text = match farthest <= Class::Pxb {
+        true => format!("GPU {gpu} and {names} are below one switch ({}).", farthest.name()),
+        false => format!(
+            "GPU {gpu} and {names} are not below one switch ({}: {}): bytes cross the processor, \
+             and cuFile may take a detour through a nearer GPU.",
+            farthest.name(),
+            farthest.meaning()
+        ),
+    };
+    Some(say(post, About::Path, &[run.line, line], text))
+}
+
+/// The rate that `plan` computes for the same load.
+fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Option<Statement> {
+    let got = run.got.as_ref()?;
+    let (rate, block_bytes) = (got.rate?, got.block?);
+    let towards = match got.direction {
+        Direction::Read => Towards::Read,
+        Direction::Write => Towards::Write,
+        Direction::Both => return None,
+    };
+    let (storage, what): (Vec<Storage>, String) = match drives {
+        [] => {
+            let point = mount(run, known.machine)?;
+            (vec![Storage::Mount(point.to_owned())], point.to_owned())
+        }
+        drives => {
+            let devices = drives.iter().map(|name| Storage::Device(name.clone())).collect();
+            (devices, words::and(drives))
+        }
+    };
+    // The target's link only where one GPU is known: several are several streams.
+    let gpu = run.asked.as_ref().filter(|asked| asked.gpus.len() == 1).map(|asked| asked.gpus[0]);
+    let pci = gpu.and_then(|gpu| {
+        let known = known.machine.gpus.iter().find(|one| one.index.known() == Some(&gpu));
+        known.and_then(|gpu| gpu.pci.clone())
+    });
+    let random = got.random == Some(true);
+    let stream = Stream {
+        name: what.clone(),
+        storage,
+        end: pci.map_or(End::Host, End::Gpu),
+        by: By::Direct,
+        towards,
+        block_bytes,
+        pattern: if random { Pattern::Random } else { Pattern::Sequential },
+        in_flight: None,
+        requested_bytes_per_s: None,
+    };
+    let expected = of_machine(known.machine, known.figures, &[stream]).total;
+    let most = expected.bytes_per_s.filter(|most| *most > 0.0)?;
+    let limit = expected.bottleneck.unwrap_or_default();
+    let share = rate / most;
+    let (is, of) = (words::rate(rate), words::rate(most));
+    let percent = share * 100.0;
+    let text = match share {
+        share if share > 1.1 => format!(
+            "{is} is {percent:.0} % of the {of} that {what} should deliver at most ({limit}): a \
+             cache served a part, or the figure is not this drive's."
+        ),
+        share if share >= 0.85 => {
+            format!("{is} is {percent:.0} % of what {what} should deliver: {limit} limits.")
+        }
+        _ => format!(
+            "{is} is {percent:.0} % of the {of} that {what} should deliver ({limit}): something \
+             else limits."
+        ),
+    };
+    let contradicts = share > 1.1;
+    let about = if contradicts { About::Contradiction } else { About::Limit };
+    Some(say(post, about, &[run.line], text))
+}
+
+/// A run on a SATA drive against the links that the text names (`SATA link up 3.0 Gbps`).
+fn sata(post: &Post, run: &Run) -> Option<Statement> {
+    let got = run.got.as_ref()?;
+    let rate = got.rate?;
+    let asked = run.asked.iter().flat_map(|asked| &asked.places);
+    let seen = run.beside.iter().filter_map(|seen| match &seen.sight {
+        Sight::Disks(disks) => Some(moving(disks, got.direction)),
+        _ => None,
+    });
+    let busy = seen.flatten().map(|disk| &disk.name);
+    let is_disk = |name: &String| name.trim_start_matches("/dev/").starts_with("sd");
+    let on_disk = asked.chain(busy).any(is_disk);
+    let links = links(post);
+    let most = links.iter().map(|(_, bytes)| *bytes).fold(0.0, f64::max);
+    if most > 0.0 && rate > most * 1.2 && run.beside.is_empty() {
+        let lines: Vec<usize> = [got.line].into_iter().chain(links.iter().map(|l| l.0)).collect();
+        let text = format!(
+            "{} is {:.1} times what the fastest SATA link of this text carries ({}): if the data \
+             is on such a drive, a cache moved it.",
+            words::rate(rate),
+            rate / most,
+            words::rate(most)
+        );
+        return Some(say(post, About::Path, &lines, text));
+    }
+    let fits = |link: &&(usize, f64)| (0.8..=1.02).contains(&(rate / link.1));
+    let (line, bytes) = links.iter().filter(fits).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    on_disk.then(|| {
+        let text = format!(
+            "{} is {:.0} % of the {} that the SATA link of line {line} carries: the link limits, \
+             if the drive is on it.",
+            words::rate(rate),
+            rate / bytes * 100.0,
+            words::rate(*bytes)
+        );
+        say(post, About::Limit, &[got.line, *line], text)
+    })
+}
+
+/// SATA links with their bytes per second.
+fn links(post: &Post) -> Vec<(usize, f64)> {
+    let of_line = |line: &crate::post::line::Line| {
+        let (_, rest) = line.text.split_once("SATA link up ")?;
+        let (speed, _) = rest.split_once(" Gbps")?;
+        let megabits = speed.parse::<f64>().ok()? * 1e3;
+        Some((line.number, megabits * 1e6 * SATA_BYTES_PER_BIT))
+    };
+    post.lines.iter().filter_map(of_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_sata_link_is_named() {
+        let text = "[ 10.1] ata3: SATA link up 3.0 Gbps (SStatus 123)\n# fio --name=a --rw=read \
+                    --bs=1M --filename=/dev/sda\na: (g=0): rw=read, bs=1M-1M, ioengine=libaio, \
+                    iodepth=32\nJobs: 1 (f=1): [R(1)] [9% done] [262.0MB/0KB/0KB /s] [262/0/0 \
+                    iops]\n";
+        let post = crate::post::read("post", text);
+        let said = hold(&post, &[]);
+        assert!(said[0].words.contains("92 %") && said[0].lines == [1, 4], "{said:?}");
+        let fast = text.replace("262.0MB", "5433MB").replace("262/", "5433/");
+        let said = hold(&crate::post::read("post", &fast), &[]);
+        assert!(said[0].words.contains("a cache moved it"), "{said:?}");
+        let far = text.replace("262.0MB", "100.0MB");
+        assert_eq!(hold(&crate::post::read("post", &far), &[]), []);
+    }
+}

@@ -1,0 +1,83 @@
+//! Holds the parts of texts against each other: statements, each with its lines.
+
+mod beside;
+mod claims;
+mod machine;
+mod own;
+mod pairs;
+mod path;
+mod settings;
+mod tables;
+mod words;
+
+use gpuio_machine::flow::Figures;
+use gpuio_machine::topo::Topology;
+use gpuio_record::facts::Machine;
+
+use crate::post::{About, Post, Run, Statement};
+pub(crate) use words::rate_of;
+
+/// A machine of the text, with what is known of its parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The host of its prompts; `None` for the one machine of the whole text.
+    pub host: Option<&'a str>,
+    pub machine: &'a Machine,
+    pub topology: &'a Topology,
+    pub figures: &'a Figures,
+}
+
+type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
+
+/// In the order in which statements of one kind are printed.
+const RULES: [Rule; 10] = [
+    path::path,
+    machine::hold,
+    own::command_and_line,
+    own::line_with_itself,
+    beside::hold,
+    pairs::pairs,
+    pairs::series,
+    claims::hold,
+    tables::hold,
+    settings::hold,
+];
+
+/// What follows from the texts: by kind, and in the order of the texts.
+#[must_use]
+pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
+    let mut all: Vec<Statement> = Vec::new();
+    for post in posts {
+        let mut own: Vec<Statement> = RULES.iter().flat_map(|rule| rule(post, known)).collect();
+        own.sort_by_key(|one| (one.about, one.lines.first().copied()));
+        for one in own {
+            // The same advice for several runs is one.
+            let same = |old: &&mut Statement| {
+                old.about == one.about && old.words == one.words && old.file == one.file
+            };
+            match all.iter_mut().find(same) {
+                Some(old) => old.lines.extend(one.lines),
+                None => all.push(one),
+            }
+        }
+    }
+    all.sort_by_key(|one| one.about);
+    all
+}
+
+/// A statement of a post.
+fn say(post: &Post, about: About, lines: &[usize], words: String) -> Statement {
+    let mut lines: Vec<usize> = lines.iter().copied().filter(|line| *line > 0).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    Statement { about, file: post.name.clone(), lines, words }
+}
+
+/// The machine of a run: the one of its host, else the only one.
+fn machine_of<'k, 'm>(known: &'k [Known<'m>], run: &Run) -> Option<&'k Known<'m>> {
+    let named = known.iter().find(|one| one.host.is_some() && one.host == run.host.as_deref());
+    named.or(match known {
+        [one] if one.host.is_none() || run.host.is_none() => Some(one),
+        _ => None,
+    })
+}

@@ -1,0 +1,201 @@
+//! Results against each other.
+
+use super::{Known, say, words};
+use crate::post::{About, Got, Post, Run, Statement};
+
+/// A result with what it is of.
+struct Result<'r> {
+    run: &'r Run,
+    got: &'r Got,
+}
+
+fn results(post: &Post) -> Vec<Result<'_>> {
+    let with = |run| Some(Result { run, got: Run::got_of(run)? });
+    post.runs.iter().filter_map(with).collect()
+}
+
+impl Run {
+    fn got_of(&self) -> Option<&Got> {
+        self.got.as_ref()
+    }
+
+    /// The GPUs that the command names, in words.
+    fn gpus(&self) -> Option<String> {
+        let asked = self.asked.as_ref().filter(|asked| !asked.gpus.is_empty())?;
+        Some(words::gpus(&asked.gpus))
+    }
+
+    fn places(&self) -> Option<&[String]> {
+        self.asked.as_ref().map(|asked| asked.places.as_slice()).filter(|all| !all.is_empty())
+    }
+}
+
+/// The settings in which two runs differ, GPUs and places aside: the words of both.
+pub(super) fn unlike(a: &Run, b: &Run) -> Vec<(&'static str, String, String)> {
+    let (Some(a), Some(b)) = (&a.got, &b.got) else { return Vec::new() };
+    let mut all = Vec::new();
+    let mut add = |aspect, a: Option<String>, b: Option<String>| {
+        if let (Some(a), Some(b)) = (a, b)
+            && a != b
+        {
+            all.push((aspect, a, b));
+        }
+    };
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    let side = |got: &Got| Some(got.direction.name().to_owned());
+    let order = |got: &Got| {
+        got.random.map(|random| if random { "random" } else { "sequential" }.to_owned())
+    };
+    add("direction", side(a), side(b));
+    add("offsets", order(a), order(b));
+    add("block size", a.block.map(words::bytes), b.block.map(words::bytes));
+    add("threads", number(a.threads), number(b.threads));
+    add("depth", number(a.depth), number(b.depth));
+    add("path", a.path.clone(), b.path.clone());
+    add("engine", a.engine.clone(), b.engine.clone());
+    all
+}
+
+/// Each result on another GPU or path than the one above it on the same place.
+pub(super) fn pairs(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let results = results(post);
+    let mut all = Vec::new();
+    for (index, second) in results.iter().enumerate() {
+        let Some(place) = second.run.places() else { continue };
+        let fits = |first: &&Result<'_>| {
+            let same = first.run.places() == Some(place);
+            let way = first.got.direction == second.got.direction;
+            same && way && first.got.random == second.got.random
+        };
+        let above = results[..index].iter().rev().filter(fits);
+        let alike = |first: &&Result<'_>| {
+            unlike(first.run, second.run).is_empty() && first.run.gpus() != second.run.gpus()
+        };
+        // The nearest one; before it one that differs in its GPU alone.
+        let above = above.clone().find(alike).or(above.clone().next());
+        all.extend(above.and_then(|first| pair(post, first, second)));
+    }
+    all
+}
+
+fn pair(post: &Post, first: &Result<'_>, second: &Result<'_>) -> Option<Statement> {
+    let (gpus, other) = (first.run.gpus()?, second.run.gpus()?);
+    let unlike = unlike(first.run, second.run);
+    let lines = [first.got.line, second.got.line];
+    let path = unlike.iter().all(|(aspect, ..)| *aspect == "path");
+    if gpus == other && (!path || unlike.is_empty()) {
+        return None;
+    }
+    if path {
+        let what = match unlike.first() {
+            Some((_, a, b)) if gpus == other => format!("path {a} to {b}"),
+            Some((_, a, b)) => format!("{gpus} to {other} and path {a} to {b}"),
+            None => format!("{gpus} to {other}"),
+        };
+        let ratio = |of: fn(&Got) -> Option<f64>| Some(of(second.got)? / of(first.got)?);
+        let mut figures = Vec::new();
+        figures.extend(ratio(|got| got.rate).map(|ratio| format!("{ratio:.2} of the rate")));
+        figures.extend(ratio(|got| got.latency).map(|ratio| format!("{ratio:.2} of the latency")));
+        let text = format!(
+            "From {what}: {}. One run each: how much of it is chance is not known.",
+            words::and(&figures)
+        );
+        return Some(say(post, About::Compared, &lines, text));
+    }
+    let listed: Vec<String> =
+        unlike.iter().map(|(aspect, a, b)| format!("{aspect} ({a} and {b})")).collect();
+    let text = format!(
+        "{gpus} and {other} are not comparable: they differ in {} too.",
+        words::and(&listed)
+    );
+    Some(say(post, About::Compared, &lines, text))
+}
+
+/// Results that differ in their threads alone, three or more in a row.
+pub(super) fn series(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let results = results(post);
+    let mut all = Vec::new();
+    let mut from = 0;
+    for to in 1..=results.len() {
+        let goes_on = results.get(to).is_some_and(|next| follows(&results[to - 1], next));
+        if goes_on {
+            continue;
+        }
+        if to - from >= 3 {
+            all.push(scaling(post, &results[from..to]));
+        }
+        from = to;
+    }
+    all
+}
+
+fn follows(last: &Result<'_>, next: &Result<'_>) -> bool {
+    let same = last.run.places() == next.run.places() && last.run.gpus() == next.run.gpus();
+    let unlike = unlike(last.run, next.run);
+    let more = last.got.threads < next.got.threads;
+    same && more && unlike.iter().all(|(aspect, ..)| *aspect == "threads")
+}
+
+fn scaling(post: &Post, results: &[Result<'_>]) -> Statement {
+    let lines: Vec<usize> = results.iter().map(|one| one.got.line).collect();
+    let step = |one: &Result<'_>| {
+        let threads = one.got.threads.unwrap_or(0);
+        format!("{threads}: {}", words::figures(one.got))
+    };
+    let steps: Vec<String> = results.iter().map(step).collect();
+    let last = &results[results.len() - 2..];
+    let ratio = |of: &dyn Fn(&Got) -> Option<f64>| Some(of(last[1].got)? / of(last[0].got)?);
+    let threads = ratio(&|got| got.threads.map(super::own::float)).unwrap_or(1.0);
+    let gain = ratio(&|got| got.iops.or(got.rate)).unwrap_or(1.0);
+    let share = (gain - 1.0) / (threads - 1.0);
+    let end = match share {
+        share if share > 0.5 => {
+            "Still rising: I/Os in flight limit, not the storage; go on to more threads"
+        }
+        share if share > 0.1 => "It flattens: the limit is near",
+        _ => "More threads only add latency: something is saturated",
+    };
+    let text = format!(
+        "By threads: {}. {end} (the last step has {threads:.1} times the threads and {gain:.2} \
+         times the rate).",
+        steps.join("; ")
+    );
+    say(post, About::Compared, &lines, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(command: &str, threads: u32, block: u32, rate: &str, latency: &str) -> String {
+        format!(
+            "h> gdsio -D /d -w {threads} {command}\nIoType: READ XferType: GPUD Threads: {threads} \
+             DataSetSize: 1/1(KiB) IOSize: {block}(KiB) Throughput: {rate} GiB/sec, Avg_Latency: \
+             {latency} usecs ops: 8 total_time 9.0 secs\n"
+        )
+    }
+
+    fn said(text: &str) -> Vec<Statement> {
+        let post = crate::post::read("post", text);
+        pairs(&post, &[]).into_iter().chain(series(&post, &[])).collect()
+    }
+
+    #[test]
+    fn gpus_are_compared_where_nothing_else_differs() {
+        let one = line("-d 0", 8, 1024, "6.0", "1000");
+        let alike = said(&(one.clone() + &line("-d 8", 8, 1024, "3.0", "2000")));
+        assert!(alike[0].words.contains("0.50 of the rate and 2.00 of the latency"), "{alike:?}");
+        let unlike = said(&(one.clone() + &line("-d 8", 8, 2048, "5.0", "2000")));
+        assert!(unlike[0].words.contains("block size (1M and 2M)"), "{unlike:?}");
+        assert_eq!(said(&(one.clone() + &one)), []);
+    }
+
+    #[test]
+    fn threads_make_a_series() {
+        let text = [(4, "1.0"), (8, "2.0"), (16, "2.1")];
+        let text: String = text.map(|(w, rate)| line("-d 0", w, 4, rate, "100")).concat();
+        let all = said(&text.replace("ops: 8", "ops: 99"));
+        assert_eq!(all.len(), 1);
+        assert!(all[0].words.contains("4: ") && all[0].lines.len() == 3, "{all:?}");
+    }
+}

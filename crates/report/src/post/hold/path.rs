@@ -1,0 +1,277 @@
+//! The way of the bytes, by what looked on.
+
+use super::{Known, machine_of, say, words};
+use crate::foreign::Direction;
+use crate::post::seen::{CuFile, Sight, Traffic};
+use crate::post::{About, Post, Run, Statement};
+use gpuio_machine::topo::{Class, DeviceKind, Topology};
+
+/// Traffic above this share of a run's rate carries its bytes: headers add a quarter at most, and
+/// dmon's samples of 20 ms scatter.
+const CARRIES: f64 = 0.5;
+
+pub(super) fn path(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
+    post.runs.iter().flat_map(|run| of_run(post, known, run)).collect()
+}
+
+/// Facts about a run's way, with their lines.
+#[derive(Default)]
+struct Facts {
+    words: Vec<String>,
+    lines: Vec<usize>,
+}
+
+impl Facts {
+    fn add(&mut self, line: usize, words: String) {
+        self.words.push(words);
+        self.lines.push(line);
+    }
+}
+
+fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
+    let mut facts = Facts::default();
+    facts.lines.extend(run.got.as_ref().map(|got| got.line));
+    facts.lines.extend(run.in_words.map(|words| words.1));
+    let direction = direction(run);
+    let through = through(run, &mut facts);
+    let (posix, gds) = library(run, &mut facts);
+    let module = module(run, direction, &mut facts);
+    let requested = requested(run);
+    let ends = ends(run, through, direction, &mut facts);
+    let opening = match (through, posix, requested.as_deref()) {
+        (Some(gpu), _, _) => {
+            format!("Most likely through the memory of GPU {gpu}, which is not the target")
+        }
+        (None, true, _) => "Most likely through host memory (cuFile's POSIX path)".to_owned(),
+        (None, false, Some(path)) if path != "gds" => {
+            let by = match path {
+                "host" => "into host memory only",
+                "cached" => "through the page cache and host memory",
+                _ => "through host memory",
+            };
+            format!("As requested {by}")
+        }
+        (None, false, _) if gds || module => {
+            "Most likely directly between storage and GPU memory".to_owned()
+        }
+        (None, false, Some(_)) if !ends.is_empty() => {
+            "Between storage and GPU memory; whether directly or by way of host memory is not \
+             decided by what is here"
+                .to_owned()
+        }
+        (None, false, None) if !ends.is_empty() => "Not decided by what is here".to_owned(),
+        _ => return Vec::new(),
+    };
+    let facts_in_words = facts.words.join("; ");
+    let label = label(run);
+    let mut all = Vec::new();
+    if facts.words.is_empty() {
+        return all;
+    }
+    let text = format!("{label}{opening}: {facts_in_words}.");
+    all.push(say(post, About::Path, &facts.lines, text));
+    all.extend(advice(post, known, run, through, gds || module || posix));
+    all
+}
+
+fn label(run: &Run) -> String {
+    let figures = run.got.as_ref().map(words::figures);
+    let said = run.in_words.map(|(rate, _)| format!("{} in words", words::rate(rate)));
+    let gpu = run.asked.as_ref().filter(|asked| !asked.gpus.is_empty());
+    let gpu = gpu.map(|asked| format!(", {}", words::gpus(&asked.gpus))).unwrap_or_default();
+    figures.or(said).map(|text| format!("({text}{gpu}) ")).unwrap_or_default()
+}
+
+/// The direction: of the result, of the command, or of the busier side of the drives.
+fn direction(run: &Run) -> Direction {
+    let got = run.got.as_ref().map(|got| got.direction);
+    let asked = run.asked.as_ref().and_then(|asked| asked.direction);
+    got.or(asked).unwrap_or_else(|| {
+        let disks = run.beside.iter().find_map(|seen| match &seen.sight {
+            Sight::Disks(disks) => Some(disks),
+            _ => None,
+        });
+        let sum = |of: fn(&crate::post::seen::Disk) -> f64| {
+            disks.map_or(0.0, |disks| disks.iter().map(of).sum::<f64>())
+        };
+        let writes = sum(|disk| disk.written_bytes) > sum(|disk| disk.read_bytes);
+        if writes { Direction::Write } else { Direction::Read }
+    })
+}
+
+fn requested(run: &Run) -> Option<String> {
+    let got = run.got.as_ref().and_then(|got| got.path.clone());
+    got.or_else(|| run.asked.as_ref()?.path.clone())
+}
+
+/// The rate that traffic is held against: the run's, else the one of gds_stats.
+fn rate(run: &Run) -> Option<f64> {
+    let stats = |seen: &crate::post::Seen| match &seen.sight {
+        Sight::CuFile(stats) => {
+            stats.read_rate.into_iter().chain(stats.write_rate).reduce(f64::max)
+        }
+        _ => None,
+    };
+    words::rate_of(run).or_else(|| run.beside.iter().find_map(stats))
+}
+
+/// All traffic with its lines and tools.
+fn traffic(run: &Run) -> impl Iterator<Item = (usize, &'static str, &Traffic)> {
+    run.beside.iter().flat_map(|seen| {
+        let gpus: &[Traffic] = match &seen.sight {
+            Sight::Gpus(gpus) => gpus,
+            _ => &[],
+        };
+        gpus.iter().map(move |gpu| (seen.line, seen.tool, gpu))
+    })
+}
+
+/// A GPU that is not the target, and through which the bytes went: they go in and out, or its pool
+/// of bounce buffers is in use.
+fn through(run: &Run, facts: &mut Facts) -> Option<u32> {
+    let targets = targets(run);
+    let mut found = None;
+    if let Some(rate) = rate(run) {
+        for (line, tool, gpu) in traffic(run) {
+            let both = gpu.received >= CARRIES * rate && gpu.sent >= CARRIES * rate;
+            if both && !targets.contains(&gpu.gpu) {
+                let (into, out) = (words::rate(gpu.received), words::rate(gpu.sent));
+                facts.add(line, format!("{tool} has {into} into and {out} out of GPU {}", gpu.gpu));
+                found = Some(gpu.gpu);
+            }
+        }
+    }
+    for seen in &run.beside {
+        let Sight::CuFile(stats) = &seen.sight else { continue };
+        let targets: Vec<u32> =
+            targets.iter().copied().chain(stats.gpus.iter().map(|gpu| gpu.gpu)).collect();
+        for (gpu, used, of) in stats.pools.iter().filter(|(_, used, _)| *used > 0) {
+            if !targets.contains(gpu) && !targets.is_empty() {
+                let text =
+                    format!("gds_stats has {used} of {of} bounce buffers of GPU {gpu} in use");
+                facts.add(seen.line, text);
+                found = found.or(Some(*gpu));
+            }
+        }
+    }
+    found
+}
+
+/// The GPUs that the command names.
+fn targets(run: &Run) -> Vec<u32> {
+    run.asked.as_ref().map(|asked| asked.gpus.clone()).unwrap_or_default()
+}
+
+/// Whether I/Os took the POSIX path, and whether none of any did.
+fn library(run: &Run, facts: &mut Facts) -> (bool, bool) {
+    let (mut posix, mut gds) = (false, false);
+    for seen in &run.beside {
+        let Sight::CuFile(CuFile { gpus, .. }) = &seen.sight else { continue };
+        for gpu in gpus {
+            let (ios, of) = (words::count(gpu.ios), words::count(gpu.posix));
+            if gpu.posix >= 0.5 * gpu.ios {
+                posix = true;
+                let text = format!("{of} of {ios} I/Os of GPU {} took the POSIX path", gpu.gpu);
+                facts.add(seen.line, text);
+            } else {
+                gds = true;
+                let few = if gpu.posix > 0.0 { format!("{of} of") } else { "none of".to_owned() };
+                let text = format!("{few} {ios} I/Os of GPU {} took the POSIX path", gpu.gpu);
+                facts.add(seen.line, text);
+            }
+        }
+    }
+    (posix, gds)
+}
+
+/// Whether nvidia-fs moves bytes at the run's rate.
+fn module(run: &Run, direction: Direction, facts: &mut Facts) -> bool {
+    let Some(rate) = rate(run) else { return false };
+    let mut moved = false;
+    for seen in &run.beside {
+        let Sight::Module(module) = &seen.sight else { continue };
+        let own = match direction {
+            Direction::Write => module.write_rate,
+            Direction::Read | Direction::Both => module.read_rate,
+        };
+        if let Some(own) = own.filter(|own| (own / rate - 1.0).abs() < 0.1) {
+            moved = true;
+            facts.add(seen.line, format!("nvidia-fs counts {}", words::rate(own)));
+        }
+    }
+    moved
+}
+
+/// The GPUs where bytes end or begin, by traffic in one direction.
+fn ends(run: &Run, through: Option<u32>, direction: Direction, facts: &mut Facts) -> Vec<u32> {
+    let Some(rate) = rate(run) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (line, tool, gpu) in traffic(run).filter(|(_, _, gpu)| Some(gpu.gpu) != through) {
+        let (own, side) = match direction {
+            Direction::Write => (gpu.sent, "out of"),
+            Direction::Read | Direction::Both => (gpu.received, "into"),
+        };
+        if own >= CARRIES * rate {
+            let (value, times) = (words::rate(own), own / rate);
+            facts.add(
+                line,
+                format!(
+                    "{tool} has {value} {side} GPU {} ({times:.2} of the run's rate, with headers)",
+                    gpu.gpu
+                ),
+            );
+            found.push(gpu.gpu);
+        } else if targets(run).contains(&gpu.gpu) {
+            let value = words::rate(own);
+            facts.add(line, format!(
+                "{tool} has only {value} {side} GPU {}, the target: not the minute of the run, or \
+                 not its GPU",
+                gpu.gpu
+            ));
+            found.push(gpu.gpu);
+        }
+    }
+    found
+}
+
+/// What to run next, so that the way is known or is the short one.
+fn advice(
+    post: &Post,
+    known: &[Known<'_>],
+    run: &Run,
+    through: Option<u32>,
+    decided: bool,
+) -> Vec<Statement> {
+    let is_gds = requested(run).is_none_or(|path| path == "gds");
+    let line = [run.line];
+    if let Some(gpu) = through {
+        let near = machine_of(known, run).and_then(|known| near(known.topology, gpu));
+        let near = near.map(|names| format!(" ({names})")).unwrap_or_default();
+        let text = format!(
+            "Give the load a GPU below the switch of its drives: GPU {gpu}, through which cuFile \
+             sent the bytes, or one beside it{near}; `gpuio plan` names the pairs, and `gpuio \
+             bench --path routed --via-gpu {gpu}` measures the detour alone."
+        );
+        return vec![say(post, About::Next, &line, text)];
+    }
+    if decided || !is_gds || run.asked.is_none() && run.got.is_none() {
+        return Vec::new();
+    }
+    let text = "Decide the way: `gds_stats -p PID -l 3` during the run (posix= and pool buffers), \
+                PCIe traffic of all GPUs at once (`dcgmi dmon -e 1009,1010`), \
+                /proc/driver/nvidia-fs/stats before and after; or `gpuio bench`, which reports the \
+                path taken with its evidence.";
+    vec![say(post, About::Next, &line, text.to_owned())]
+}
+
+/// The GPUs below one switch with this one.
+fn near(topology: &Topology, gpu: u32) -> Option<String> {
+    let own = topology.find(&format!("GPU{gpu}"))?;
+    let gpus = topology.of_kind(DeviceKind::Gpu).filter(|(index, _)| *index != own);
+    let near = gpus.filter(|(index, _)| {
+        let class = topology.route(own, *index).and_then(|route| route.class.known().copied());
+        class.is_some_and(|class| class <= Class::Pxb)
+    });
+    let names: Vec<String> = near.map(|(_, device)| device.name.clone()).collect();
+    (!names.is_empty()).then(|| words::and(&names))
+}

@@ -1,0 +1,196 @@
+//! Lines as they were before a terminal or an editor wrapped them, with their prompts.
+
+/// A line; those that were wrapped, or joined by a backslash, are one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Line {
+    /// Its first line in the text, from 1.
+    pub(crate) number: usize,
+    pub(crate) text: String,
+    pub(crate) prompt: Option<Prompt>,
+}
+
+/// A command with the host of the prompt before it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Prompt {
+    pub(crate) host: Option<String>,
+    /// From the program on.
+    pub(crate) command: String,
+}
+
+/// Programs whose name begins a command.
+const PROGRAMS: [&str; 34] = [
+    "gdsio",
+    "fio",
+    "elbencho",
+    "gds_stats",
+    "iostat",
+    "nvidia-smi",
+    "dcgmi",
+    "gdscheck",
+    "gdscheck.py",
+    "cat",
+    "ls",
+    "lspci",
+    "lsblk",
+    "lscpu",
+    "lsscsi",
+    "lstopo",
+    "numactl",
+    "nvme",
+    "mount",
+    "findmnt",
+    "nfsstat",
+    "ibdev2netdev",
+    "ibstat",
+    "ibstatus",
+    "ibv_devinfo",
+    "rdma",
+    "ip",
+    "dmesg",
+    "mdadm",
+    "df",
+    "watch",
+    "ssh",
+    "uname",
+    "echo",
+];
+/// Programs that run another.
+const BEFORE: [&str; 7] = ["sudo", "time", "numactl", "taskset", "nice", "env", "exec"];
+/// Programs that stand without a prompt where flags follow.
+const PLAIN: [&str; 7] = ["gdsio", "fio", "elbencho", "gds_stats", "iostat", "nvidia-smi", "dcgmi"];
+/// Lines that one result takes at most.
+const MOST_WRAPPED: usize = 6;
+
+pub(crate) fn lines(text: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    // Physical lines that the last one took so far, where it goes on.
+    let mut open: Option<usize> = None;
+    for (index, raw) in text.lines().enumerate() {
+        let clean = clean(raw);
+        if let (Some(taken), Some(last)) = (open, lines.last_mut()) {
+            let begins = clean.contains("IoType:") || prompt(&clean).is_some();
+            if last.text.ends_with('\\') {
+                last.text.pop();
+                last.text.push_str(clean.trim_start());
+                open = goes_on(&last.text).then_some(taken + 1);
+                last.prompt = prompt(&last.text);
+                continue;
+            }
+            if !begins && !clean.trim().is_empty() && taken < MOST_WRAPPED {
+                last.text.push(' ');
+                last.text.push_str(clean.trim());
+                open = goes_on(&last.text).then_some(taken + 1);
+                continue;
+            }
+        }
+        open = goes_on(&clean).then_some(1);
+        let prompt = prompt(&clean);
+        lines.push(Line { number: index + 1, text: clean, prompt });
+    }
+    lines
+}
+
+fn goes_on(text: &str) -> bool {
+    let begun = text.contains("IoType:") || text.contains("XferType:");
+    text.ends_with('\\') || begun && !(text.contains("total_time") && text.ends_with("secs"))
+}
+
+/// A line without decoration of a page or a terminal.
+fn clean(raw: &str) -> String {
+    let mut text = raw.replace(['\u{a0}', '\t'], " ");
+    text.retain(|c| !matches!(c, '\r' | '`' | '\u{feff}'));
+    let mut rest = text.trim_end();
+    while let Some(quoted) = rest.strip_prefix("> ") {
+        rest = quoted;
+    }
+    rest.replace("**", "").replace("&gt;", ">")
+}
+
+/// The prompt of a line and the command behind it.
+fn prompt(text: &str) -> Option<Prompt> {
+    let signs = ["> ", "$ ", "# ", "% "];
+    let places = signs.iter().filter_map(|sign| text.find(sign).map(|at| (at, sign.len())));
+    if let Some((at, length)) = places.min() {
+        let (head, command) = (text[..at].trim(), text[at + length..].trim());
+        let short = head.len() < 60 && (head.starts_with('[') || !head.contains(' '));
+        if short && program(command).is_some_and(|name| PROGRAMS.contains(&name)) {
+            let is_word = text[at..].starts_with("> ");
+            return Some(Prompt { host: host(head, is_word), command: command.to_owned() });
+        }
+    }
+    let command = text.trim();
+    let name = program(command).filter(|name| PLAIN.contains(name))?;
+    let behind = command.split_once(name)?.1;
+    let next = behind.split_whitespace().next().unwrap_or_default();
+    let file = [".gdsio", ".fio", ".ini", ".job"].iter().any(|end| next.ends_with(end));
+    let flags = next.starts_with('-') && next.len() > 1 || ["dmon", "topo"].contains(&next);
+    (file || flags).then(|| Prompt { host: None, command: command.to_owned() })
+}
+
+/// The program that a command runs, without its directory.
+pub(crate) fn program(command: &str) -> Option<&str> {
+    let mut skip = false;
+    for word in command.split_whitespace() {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        if PROGRAMS.contains(&name) && !BEFORE.contains(&name) {
+            return Some(name);
+        }
+        let other = BEFORE.contains(&name) || word.contains('=') || word.starts_with('-');
+        if !other && !skip {
+            return (word == command.split_whitespace().next()?).then_some(name);
+        }
+        // The value of a flag of `numactl` or `taskset` may stand behind it.
+        skip = word.starts_with('-') && !word.contains('=');
+    }
+    None
+}
+
+/// The host in a prompt: `user@host:dir`, `[user@host dir]`, or a word before `>`.
+fn host(head: &str, is_word: bool) -> Option<String> {
+    if let Some((_, rest)) = head.split_once('@') {
+        let name = rest.split([':', ' ', ']', '~']).next().unwrap_or_default();
+        return (!name.is_empty()).then(|| name.to_owned());
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let named = is_word && !head.is_empty() && head.chars().all(plain);
+    named.then(|| head.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<(Option<String>, String)> {
+        prompt(text).map(|prompt| (prompt.host, prompt.command))
+    }
+
+    #[test]
+    fn prompts_have_a_host_and_a_command() {
+        let some = |host: &str, command: &str| Some((Some(host.to_owned()), command.to_owned()));
+        assert_eq!(of("dgx2> gdsio -w 8"), some("dgx2", "gdsio -w 8"));
+        assert_eq!(of("me@a100:~/gds$ iostat -xm 1"), some("a100", "iostat -xm 1"));
+        assert_eq!(of("[root@n1 ~]# nvidia-smi dmon"), some("n1", "nvidia-smi dmon"));
+        let bare = Some((None, "/usr/local/gds/tools/gdsio -x 0".to_owned()));
+        assert_eq!(of("# /usr/local/gds/tools/gdsio -x 0"), bare);
+        assert_eq!(of("/usr/local/gds/tools/gdsio -x 0"), bare);
+        assert_eq!(of("    sudo fio --name=a").unwrap().1, "sudo fio --name=a");
+        for text in ["gdsio is a tool", "# Idx  W  C", "fio and vdbench work", "a > b", "fio-3.36"]
+        {
+            assert_eq!(of(text), None, "{text}");
+        }
+        assert_eq!(program("numactl -N 0 gdsio -w 8"), Some("gdsio"));
+        assert_eq!(program("LD_PRELOAD=x /opt/fio a.fio"), Some("fio"));
+    }
+
+    #[test]
+    fn wrapped_results_and_continued_commands_are_one_line() {
+        let text = "$ gdsio -D /d \\\n  -w 8\nIoType: READ XferType: GPUD Threads: 8\n \
+                    DataSetSize: 8/8(KiB) total_time 1.0 secs\nnext";
+        let lines = lines(text);
+        let at: Vec<(usize, &str)> = lines.iter().map(|l| (l.number, l.text.as_str())).collect();
+        assert_eq!(at[0], (1, "$ gdsio -D /d -w 8"));
+        assert_eq!(lines[0].prompt.as_ref().unwrap().command, "gdsio -D /d -w 8");
+        assert!(at[1].0 == 3 && at[1].1.ends_with("secs"), "{at:?}");
+        assert_eq!(at[2], (5, "next"));
+    }
+}

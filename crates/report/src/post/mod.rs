@@ -1,0 +1,341 @@
+//! Texts with commands, results below them, and what other tools printed meanwhile: a post, a mail,
+//! a page of a guide. [`read`] finds these parts, [`hold`] holds each against the others and
+//! against the machine of the same text, and [`section`] prints the statements on one page.
+//!
+//! A statement has the lines that it follows from. Nothing follows from what a text does not have:
+//! a tool that was not run says neither yes nor no. A figure's tolerance is that of its printed
+//! digits, or a share that stands with its reason beside the constant.
+//!
+//! - `line`: lines as they were before a terminal wrapped them; prompts with host and command.
+//! - `command`: what a command line or a job file requested. `result`: result lines.
+//! - `seen/`: tools that look on: iostat, dmon, gds_stats, the statistics of nvidia-fs.
+//! - `hold/`: the rules, a file for each kind.
+//!
+//! To add a tool that looks on: a file in `seen/` and a row in `seen::READERS`. To add a rule: a
+//! function in `hold/` and a row in `hold::RULES`.
+
+mod command;
+mod figure;
+mod hold;
+mod line;
+mod page;
+mod result;
+mod seen;
+
+use serde::Serialize;
+
+use crate::foreign::Direction;
+
+pub use hold::{Known, hold};
+pub use page::section;
+
+use line::Line;
+use seen::Sight;
+
+/// More of each than people put into one text; what goes beyond is not read.
+const MOST_RUNS: usize = 256;
+const MOST_HOSTS: usize = 16;
+
+/// A text in its parts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Post {
+    /// What to call it: the file's name.
+    pub name: String,
+    /// Commands with their results, in the order of the text.
+    pub runs: Vec<Run>,
+    lines: Vec<Line>,
+}
+
+impl Post {
+    /// Whether it has no result, and no tool that looks on.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The hosts that its prompts name, each once; the first ones.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<String> {
+        let named = self.lines.iter().filter_map(|line| line.prompt.as_ref()?.host.clone());
+        let mut hosts: Vec<String> = Vec::new();
+        for host in named {
+            if hosts.len() < MOST_HOSTS && !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        hosts
+    }
+
+    /// The text of the parts that one host's prompts begin.
+    #[must_use]
+    pub fn of_host(&self, host: &str) -> String {
+        let mut own = false;
+        let mut text = String::new();
+        for line in &self.lines {
+            if let Some(prompt) = &line.prompt {
+                own = prompt.host.as_deref() == Some(host);
+            }
+            if own {
+                text.push_str(&line.text);
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// A command with its result and what was seen meanwhile; each may be absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// The line of the result, else of the command, else of the first tool that looked on; from 1.
+    pub line: usize,
+    /// The host of the prompt.
+    pub host: Option<String>,
+    pub(crate) asked: Option<Asked>,
+    pub(crate) got: Option<Got>,
+    pub(crate) beside: Vec<Seen>,
+    /// The rate in words, where the text has no result line for what was seen: bytes per second by
+    /// powers of 2, and its line.
+    pub(crate) in_words: Option<(f64, usize)>,
+}
+
+/// What a command line or a job file requested. Absent: not said there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) line: usize,
+    /// `gdsio`, `fio`, `elbencho`.
+    pub(crate) tool: &'static str,
+    pub(crate) gpus: Vec<u32>,
+    /// Of all jobs together.
+    pub(crate) threads: Option<u64>,
+    pub(crate) depth: Option<u64>,
+    /// Smallest and largest.
+    pub(crate) block: Option<(u64, u64)>,
+    /// Bytes of each thread.
+    pub(crate) size: Option<u64>,
+    pub(crate) path: Option<String>,
+    pub(crate) direction: Option<Direction>,
+    pub(crate) random: Option<bool>,
+    pub(crate) seconds: Option<f64>,
+    /// Directories, files, devices.
+    pub(crate) places: Vec<String>,
+    pub(crate) engine: Option<String>,
+    pub(crate) direct: Option<bool>,
+}
+
+/// What a tool printed as its result. Absent: not printed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Got {
+    pub(crate) line: usize,
+    pub(crate) tool: &'static str,
+    pub(crate) direction: Direction,
+    pub(crate) random: Option<bool>,
+    pub(crate) path: Option<String>,
+    pub(crate) threads: Option<u64>,
+    pub(crate) depth: Option<u64>,
+    pub(crate) block: Option<u64>,
+    pub(crate) data_bytes: Option<f64>,
+    pub(crate) set_bytes: Option<f64>,
+    pub(crate) ops: Option<f64>,
+    pub(crate) seconds: Option<f64>,
+    /// Bytes per second.
+    pub(crate) rate: Option<f64>,
+    pub(crate) iops: Option<f64>,
+    /// Nanoseconds.
+    pub(crate) latency: Option<f64>,
+    pub(crate) engine: Option<String>,
+    /// Whether it is a line of progress, which is of one moment.
+    pub(crate) moment: bool,
+}
+
+impl Got {
+    /// I/Os in flight on average: latency times rate (Little's law).
+    pub(crate) fn in_flight(&self) -> Option<f64> {
+        Some(self.latency? / 1e9 * self.iops?)
+    }
+}
+
+/// The output of a tool that looked on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) line: usize,
+    pub(crate) tool: &'static str,
+    pub(crate) sight: Sight,
+}
+
+/// What a statement is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The way of the bytes.
+    Path,
+    /// The part that limits.
+    Limit,
+    /// Two figures that can't both be right.
+    Contradiction,
+    /// Figures of two tools that agree.
+    Agreement,
+    /// Two results, or a series.
+    Compared,
+    /// What to run or to change.
+    Next,
+}
+
+impl About {
+    /// In the order of the page.
+    pub const ALL: [About; 6] = [
+        About::Path,
+        About::Limit,
+        About::Contradiction,
+        About::Agreement,
+        About::Compared,
+        About::Next,
+    ];
+}
+
+/// A statement about a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Statement {
+    pub about: About,
+    /// The text's name.
+    pub file: String,
+    /// The lines that it follows from, ascending; from 1.
+    pub lines: Vec<usize>,
+    pub words: String,
+}
+
+/// Reads a text. One without any of these parts gives a post without runs.
+#[must_use]
+pub fn read(name: &str, text: &str) -> Post {
+    let lines = line::lines(text);
+    let runs = runs(&lines);
+    Post { name: name.to_owned(), runs, lines }
+}
+
+fn runs(lines: &[Line]) -> Vec<Run> {
+    let mut reader = Reader::default();
+    for (index, line) in lines.iter().enumerate() {
+        if reader.runs.len() >= MOST_RUNS {
+            break;
+        }
+        reader.line(lines, index, line);
+    }
+    reader.finish()
+}
+
+/// Goes through a text's lines.
+#[derive(Default)]
+struct Reader {
+    runs: Vec<Run>,
+    files: Vec<command::JobFile>,
+    results: result::Results,
+    /// Lines below this index belong to what was read already.
+    read_until: usize,
+    /// A rate in words since the last result or tool that looked on.
+    words: Option<(f64, usize)>,
+    host: Option<String>,
+    /// Tools that looked on before any command or result.
+    early: Vec<Seen>,
+}
+
+impl Reader {
+    fn line(&mut self, lines: &[Line], index: usize, line: &Line) {
+        if let Some(prompt) = &line.prompt {
+            self.host = prompt.host.clone().or(self.host.take());
+        }
+        if index < self.read_until {
+            return;
+        }
+        if let Some((file, until)) = command::job_file(lines, index) {
+            self.read_until = until;
+            self.files.push(file);
+            return;
+        }
+        if let Some((seen, until)) = seen::read(lines, index) {
+            self.read_until = until;
+            self.seen(seen);
+            return;
+        }
+        let asked = command::asked(line, &self.files);
+        let is_command = asked.is_some();
+        if let Some(asked) = asked {
+            let host = self.host.clone();
+            let line = asked.line;
+            self.results = result::Results::default();
+            self.runs.push(Run { line, host, asked: Some(asked), ..Run::default() });
+            self.words = None;
+        }
+        if let Some(got) = self.results.line(line) {
+            self.got(got);
+        } else if !is_command {
+            self.prose(line);
+        }
+    }
+
+    /// A result belongs to the command above it, unless that has one already.
+    fn got(&mut self, got: Got) {
+        self.words = None;
+        let early = std::mem::take(&mut self.early);
+        let last = self.runs.last_mut().filter(|run| match (&run.asked, &run.got) {
+            (Some(asked), None) => asked.tool == got.tool,
+            // A line of progress gives way to what comes after it.
+            (_, Some(old)) => old.moment && old.tool == got.tool && old.direction == got.direction,
+            (None, None) => false,
+        });
+        match last {
+            Some(run) => {
+                run.line = got.line;
+                run.got = Some(got);
+                run.beside.splice(0..0, early);
+            }
+            None => {
+                let host = self.host.clone();
+                let (line, got) = (got.line, Some(got));
+                self.runs.push(Run { line, host, got, beside: early, ..Run::default() });
+            }
+        }
+    }
+
+    /// What was seen belongs to the last run, unless words in between are about another.
+    fn seen(&mut self, seen: Seen) {
+        let words = self.words.take();
+        let Some(last) = self.runs.last_mut() else {
+            self.early.push(seen);
+            return;
+        };
+        let again = last.beside.iter().any(|one| one.tool == seen.tool);
+        let other = words.filter(|(rate, _)| {
+            let known = last.got.as_ref().and_then(|got| got.rate).or(last.in_words.map(|w| w.0));
+            known.is_some_and(|known| (known / rate - 1.0).abs() > 0.001)
+        });
+        match other.filter(|_| again) {
+            Some(words) => {
+                let host = self.host.clone();
+                let run = Run { line: seen.line, host, in_words: Some(words), ..Run::default() };
+                self.runs.push(Run { beside: vec![seen], ..run });
+            }
+            None => last.beside.push(seen),
+        }
+    }
+
+    /// Remembers the first rate in a line of prose.
+    fn prose(&mut self, line: &Line) {
+        let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w));
+        let found = figure::figures(&line.text);
+        let rate = found.iter().find_map(|one| one.rate());
+        if let Some(rate) = rate.filter(|_| is_result && self.words.is_none()) {
+            self.words = Some((rate, line.number));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Run> {
+        if let Some(first) = self.early.first() {
+            let line = first.line;
+            self.runs.push(Run { line, beside: self.early, ..Run::default() });
+        }
+        // A command whose result is not there, and beside which nothing was seen, says nothing.
+        let has = |run: &Run| run.got.is_some() || !run.beside.is_empty();
+        self.runs.retain(has);
+        self.runs
+    }
+}
