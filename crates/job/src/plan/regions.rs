@@ -1,6 +1,7 @@
 //! Which bytes of which files each thread works on.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use gpuio_record::{
@@ -120,22 +121,7 @@ pub(super) fn ground(
     let prefix = if requested.is_gdsio() { "gdsio" } else { "gpuio" };
     let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
     if let Some(names) = &requested.filenames {
-        let join = |name: &String| match &requested.directory {
-            // fio joins the two; a name that is absolute stays as it is.
-            Some(dir) if !name.starts_with('/') => format!("{}/{name}", dir.trim_end_matches('/')),
-            _ => name.clone(),
-        };
-        if requested.is_gdsio() && requested.directory.is_some() {
-            let what = "-D (directory) and -f (filename) exclude each other; give one";
-            return Err(PlanError::usage(requested, "filenames", what));
-        }
-        let paths: Vec<String> = names.iter().map(join).collect();
-        let infos: Vec<Arc<TargetInfo>> =
-            paths.iter().map(|path| facts.targets.look(path)).collect();
-        if let Some(at) = infos.iter().position(|place| place.directory) {
-            let what = format!("{} is a directory; give it with --directory", paths[at]);
-            return Err(PlanError::usage(requested, "filenames", what));
-        }
+        let (paths, infos) = named(requested, names, facts)?;
         let shared = requested.shared_files.unwrap_or(!requested.is_fio() && threads > 1);
         let shared = common.is_some() || shared;
         let sharers = sharers(shared);
@@ -175,10 +161,7 @@ pub(super) fn ground(
             let dir = directory.trim_end_matches('/');
             numbers.flat_map(of_thread).map(|name| format!("{dir}/{name}")).collect()
         }
-        (None, None) if each > 1 => files_of(&directory, &prefix, numbers)
-            .flat_map(|path| (0..each).map(move |nth| format!("{path}.{nth}")))
-            .collect(),
-        (None, None) => files_of(&directory, &prefix, numbers).collect(),
+        (None, None) => numbered(&directory, &prefix, numbers, each),
     };
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
     let (directory, shared) = (Some(directory), common.is_some());
@@ -198,6 +181,39 @@ pub(super) fn ground(
         scratch,
         each,
     })
+}
+
+/// The named files, and what they are.
+fn named(
+    requested: &JobSpec,
+    names: &[String],
+    facts: &Facts<'_>,
+) -> Result<(Vec<String>, Vec<Arc<TargetInfo>>), PlanError> {
+    let join = |name: &String| match &requested.directory {
+        // fio joins the two; a name that is absolute stays as it is.
+        Some(dir) if !name.starts_with('/') => format!("{}/{name}", dir.trim_end_matches('/')),
+        _ => name.clone(),
+    };
+    if requested.is_gdsio() && requested.directory.is_some() {
+        let what = "-D (directory) and -f (filename) exclude each other; give one";
+        return Err(PlanError::usage(requested, "filenames", what));
+    }
+    let paths: Vec<String> = names.iter().map(join).collect();
+    let infos: Vec<Arc<TargetInfo>> = paths.iter().map(|path| facts.targets.look(path)).collect();
+    if let Some(at) = infos.iter().position(|place| place.directory) {
+        let what = format!("{} is a directory; give it with --directory", paths[at]);
+        return Err(PlanError::usage(requested, "filenames", what));
+    }
+    Ok((paths, infos))
+}
+
+/// The files of these threads, `each` of a thread.
+fn numbered(directory: &str, prefix: &str, numbers: Range<u32>, each: u32) -> Vec<String> {
+    let paths = files_of(directory, prefix, numbers);
+    match each {
+        0 | 1 => paths.collect(),
+        _ => paths.flat_map(|path| (0..each).map(move |nth| format!("{path}.{nth}"))).collect(),
+    }
 }
 
 /// Longest name of a file, and longest path with the byte that ends it (limits.h, `NAME_MAX` and

@@ -101,6 +101,12 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
                     rw=randrw with rwmixread";
         return Err(PlanError::usage(requested, "mix_percent", what));
     }
+    of_fio(requested)?;
+    of_path(requested, path)
+}
+
+/// Keys of fio that fit no load like this one.
+fn of_fio(requested: &JobSpec) -> Result<(), PlanError> {
     if let (0..100, Some(refused)) = (mix_and_order(requested).0, requested.for_writes.first()) {
         let at = Some(format!("job '{}', {} ({})", requested.name, refused.name, refused.origin));
         return Err(PlanError::Usage { at, what: refused.why.clone() });
@@ -129,7 +135,7 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
         );
         return Err(PlanError::usage(requested, "latency_target_ns", what));
     }
-    of_path(requested, path)
+    Ok(())
 }
 
 /// The percentile of a latency target; fio's default, all I/Os, is the highest that is searched.
