@@ -1,4 +1,5 @@
-//! The machine to describe: this one, a captured tree, or one from the output of tools.
+//! The machine to describe: this one, a captured tree, or one from the output of tools; and the
+//! results in those texts.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +7,27 @@ use gpuio_capture::{Captured, Matrix};
 use gpuio_host::Root;
 use gpuio_machine::topo::Printed;
 use gpuio_record::facts::ReadProblem;
+use gpuio_report::post::{self, Post};
 
 use crate::captured;
 use crate::failure::Failure;
 
+/// The first line of what `gpuio collect`'s script prints.
+const COLLECTED: &str = "# gpuio collect ";
+
 /// The requested machine: this one, a captured tree, or one from texts.
 pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
+    read_with(from, &mut None)
+}
+
+/// The same with the results that texts have. A text with results need not have a machine.
+pub(crate) fn read_with_posts(from: &[PathBuf]) -> Result<(Captured, Vec<Post>), Failure> {
+    let mut posts = Some(Vec::new());
+    let captured = read_with(from, &mut posts)?;
+    Ok((captured, posts.unwrap_or_default()))
+}
+
+fn read_with(from: &[PathBuf], posts: &mut Option<Vec<Post>>) -> Result<Captured, Failure> {
     let whole = |root: &Root| Captured::of(gpuio_load::machine::read(root));
     match from {
         [] => Ok(whole(&Root::live())),
@@ -22,24 +38,58 @@ pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
                 return Ok(whole(&captured::tar(one, &bytes)?));
             }
             let mut captured = Captured::default();
-            add(one, &bytes, &mut captured)?;
+            add(one, &bytes, &mut captured, posts)?;
             Ok(captured)
         }
         files => {
             let mut captured = Captured::default();
             for file in files {
-                add(file, &captured::bytes(file)?, &mut captured)?;
+                add(file, &captured::bytes(file)?, &mut captured, posts)?;
             }
             Ok(captured)
         }
     }
 }
 
-fn add(file: &Path, bytes: &[u8], captured: &mut Captured) -> Result<(), Failure> {
+fn add(
+    file: &Path,
+    bytes: &[u8],
+    captured: &mut Captured,
+    posts: &mut Option<Vec<Post>>,
+) -> Result<(), Failure> {
     let name = file.display().to_string();
     let text = String::from_utf8_lossy(bytes);
-    gpuio_capture::read(&name, &text, captured)
-        .map_err(|error| Failure::Usage(format!("--from {name}: {error}")))
+    if text.starts_with(COLLECTED) {
+        add_collected(&name, &text, captured);
+        return Ok(());
+    }
+    let read = gpuio_capture::read(&name, &text, captured);
+    if let Some(posts) = posts {
+        let post = post::read(&name, &text);
+        let has_results = !post.is_empty();
+        posts.push(post);
+        if has_results {
+            return Ok(());
+        }
+    }
+    read.map_err(|error| Failure::Usage(format!("--from {name}: {error}")))
+}
+
+/// The sections of a collected text, each below its command. One that is not understood is left
+/// out: each machine has others.
+fn add_collected(name: &str, text: &str, captured: &mut Captured) {
+    let mut sections: Vec<(String, String)> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with("# left out: ")) {
+        if let Some(command) = line.strip_prefix("$ ") {
+            sections.push((format!("{name}: {command}"), String::new()));
+        } else if let Some((_, section)) = sections.last_mut() {
+            section.push_str(line);
+            section.push('\n');
+        }
+    }
+    for (name, section) in sections {
+        let _ = gpuio_capture::read(&name, &section, captured);
+    }
 }
 
 /// The cells of captured matrices for each pair of devices.

@@ -67,8 +67,9 @@ pub(crate) struct Check {
     #[arg(long, requires = "mount", conflicts_with = "from")]
     pub(crate) prove: bool,
     /// Describe another machine: a capture from `gpuio topo --capture`, a directory with copies of
-    /// its /sys and /proc, or files with the output of gdscheck -p, lspci -vv, nvidia-smi, mount
-    /// and others, and its cufile.json [this machine]
+    /// its /sys and /proc, the output of gpuio collect's script, or files with the output of
+    /// gdscheck -p, lspci -vv, nvidia-smi, mount and others, and its cufile.json [this machine];
+    /// results in texts (gdsio, fio, iostat, dmon, gds_stats) are held against each other
     #[arg(long, value_name = "TAR|DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
     /// Check all hosts whose captures are in this directory, one HOST.tar for each: what differs
@@ -79,6 +80,17 @@ pub(crate) struct Check {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
+}
+
+/// Where the script goes.
+#[derive(Debug, Args)]
+pub(crate) struct Collect {
+    /// Write the script to this file instead of standard output; its directory is made if needed
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if gpuio wrote it and nothing changed it since; never any other file
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 }
 
 /// The devices to pair, the load and the machine.

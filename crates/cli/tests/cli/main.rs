@@ -14,6 +14,7 @@ mod bad_input;
 mod beside;
 mod ceilings;
 mod check;
+mod collect;
 mod compare;
 mod corrupt;
 mod cufile;

@@ -3,6 +3,7 @@
 mod hosts;
 pub(super) mod pair;
 mod prove;
+mod results;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use crate::ranks::{self, Role};
 use crate::source;
 use crate::terminal;
 use crate::unused;
+use results::Held;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     if let Some(name) = &check.explain {
@@ -46,12 +48,13 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     }
     let delivery = Delivery::open(&check.save)?;
-    let (mut machine, notes) = if live {
-        (own_machine(), Vec::new())
+    let (mut machine, notes, held) = if live {
+        (own_machine(), Vec::new(), Held::default())
     } else {
-        let captured = source::read(&check.from)?;
+        let (captured, posts) = source::read_with_posts(&check.from)?;
         let notes = source::read_notes(&captured);
-        (captured.machine, notes)
+        let held = results::hold(&captured, posts);
+        (captured.machine, notes, held)
     };
     let page = match &check.mount {
         None => Output {
@@ -71,9 +74,16 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     let Output { findings, verdict, proof } = &page;
     delivery.put(&if format.name == "json" {
         let coherent = gpuio_machine::check::coherent_links(&machine);
-        json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
+        let page = json::render(findings, &coherent, verdict.as_ref(), proof.as_ref());
+        held.json(page)
     } else {
-        formats::print(format, "check", &page.document(&notes, check.all))
+        let mut page = page.document(&notes, check.all);
+        // Rules know nothing of a machine that is not there.
+        if held.is_alone() {
+            page.sections.clear();
+        }
+        page.sections.extend(held.section);
+        formats::print(format, "check", &page)
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
