@@ -126,6 +126,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         }
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
+        Verb::Collect(collect) => verb::collect::run(&collect),
         Verb::Compare(args) => verb::compare::run(&args),
         Verb::Exec(exec) => verb::exec::run(&exec),
         Verb::Explain(args) => verb::explain::run(&args),

@@ -1,6 +1,6 @@
 //! Formats records: one format per file, each a pure function from the record (or the plan) to
-//! text. [`compare`] computes ratios of results, [`foreign`] reads those of other tools, and [`post`]
-//! holds commands, results and other tools' counters of one text against each other.
+//! text. [`compare`] computes ratios of results, [`foreign`] reads those of other tools, and
+//! [`post`] holds commands, results and other tools' counters of one text against each other.
 //!
 //! Nothing here measures, reads the system, prints, or looks at anything but its argument. Every
 //! function may be called from any thread and gives the same text for the same record.

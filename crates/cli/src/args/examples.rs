@@ -15,7 +15,13 @@ pub(super) const CHECK: &str = "Examples:
   gpuio check --mount /data --gpu 0       # which ways of the bytes will work between the two
   gpuio check --mount /data --gpu 0 --prove
   gpuio check --explain iommu             # what a rule checks, why, and how to fix it
+  gpuio check --from post.txt             # another machine, and the results in the text
   gpuio check --format json -o check.json";
+
+pub(super) const COLLECT: &str = "Examples:
+  gpuio collect -o collect.sh             # give this to the other side
+  sh collect.sh > machine.txt             # there, without root
+  gpuio check --from machine.txt          # here; also gpuio topo and gpuio plan";
 
 pub(super) const COMPARE: &str = "Examples:
   gpuio compare before.json after.json

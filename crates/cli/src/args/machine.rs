@@ -70,7 +70,8 @@ pub(crate) struct Check {
     #[arg(long, requires = "mount", conflicts_with = "from")]
     pub(crate) prove: bool,
     /// Describe another machine, or several, as for gpuio topo --from; gdscheck -p, cufile.json,
-    /// cufile.log and others are read too [this machine]
+    /// cufile.log, the output of gpuio collect's script and others are read too; results in texts
+    /// (gdsio, fio, iostat, dmon, gds_stats) are held against each other [this machine]
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
     /// One of several machines in the texts, by its host's name [all of them, one by one]
@@ -84,6 +85,17 @@ pub(crate) struct Check {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
+}
+
+/// Where the script goes.
+#[derive(Debug, Args)]
+pub(crate) struct Collect {
+    /// Write the script to this file instead of standard output; its directory is made if needed
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if gpuio wrote it and nothing changed it since; never any other file
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 }
 
 /// The devices to pair, the load and the machine.

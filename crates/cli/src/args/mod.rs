@@ -36,7 +36,7 @@ use crate::formats;
 pub(crate) use exec::Exec;
 pub(crate) use generate::{Explain, Generate, List, What};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
-pub(crate) use machine::{Check, Plan, Topo};
+pub(crate) use machine::{Check, Collect, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, two_dashes, value_apart};
 pub(crate) use network::Network;
 pub(crate) use ranks::{RankFlags, RankLimits};
@@ -88,6 +88,13 @@ pub(crate) enum Verb {
     /// docs/check.md lists the rules.
     #[command(after_help = examples::CHECK)]
     Check(Check),
+    /// Print a script that describes another machine, where gpuio is not installed.
+    ///
+    /// Plain sh and awk; needs no root and no gpuio, changes nothing and sends nothing. Its output
+    /// is one text that --from of check, topo and plan reads. Names, serial numbers, UUIDs,
+    /// addresses and mount sources in it are replaced, and its last lines say what is left out.
+    #[command(after_help = examples::COLLECT)]
+    Collect(Collect),
     /// Compare results: ratio, 95 % interval, and whether the difference is more than noise.
     ///
     /// Accepts records, sweeps, directories of records (repeats), gdsio's output, fio's JSON and

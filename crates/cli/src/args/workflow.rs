@@ -9,7 +9,7 @@ use super::Cli;
 /// Verbs by what they are for. Every verb has a place.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["bench", "workload", "replay", "sweep", "network", "compare", "report", "show"]),
-    ("Understand this machine", &["why", "check", "explain", "topo", "plan", "list"]),
+    ("Understand this machine", &["why", "check", "explain", "topo", "plan", "collect", "list"]),
     ("Watch what runs", &["top", "stats"]),
     ("Run programs that use cuFile", &["exec"]),
     ("NVIDIA's tools, same flags", &["gdsio", "gdscheck", "gds_stats"]),

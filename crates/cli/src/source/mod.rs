@@ -5,11 +5,12 @@ mod bundle;
 
 use std::path::{Path, PathBuf};
 
-use gpuio_capture::machines::{Machines, read_all};
+use gpuio_capture::machines::{Machines, Text, read_all};
 use gpuio_capture::{Captured, Matrix};
 use gpuio_host::Root;
 use gpuio_machine::topo::Printed;
 use gpuio_record::facts::ReadProblem;
+use gpuio_report::post;
 
 use crate::failure::Failure;
 
@@ -19,22 +20,40 @@ pub(crate) struct Source {
     /// The host's name; `None` where there is one machine alone.
     pub(crate) name: Option<String>,
     pub(crate) captured: Captured,
+    /// Its texts: tools' output, and results that were posted with it.
+    pub(crate) texts: Vec<Text>,
 }
+
+/// The first line of what `gpuio collect`'s script prints.
+const COLLECTED: &str = "# gpuio collect ";
 
 /// The requested machines: this one, a captured tree, or those of texts. `wanted` names one of
 /// them.
 pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>, Failure> {
     let whole = |root: &Root| Captured::of(gpuio_load::machine::read(root));
     if from.is_empty() {
-        return Ok(vec![Source { name: None, captured: whole(&Root::live()) }]);
+        return Ok(vec![Source { name: None, captured: whole(&Root::live()), texts: Vec::new() }]);
     }
-    let found = bundle::gather(from)?;
-    let texts = read_all(&found.texts);
-    let notes = notes_of(&found.others, &texts, found.is_alone());
+    let mut found = bundle::gather(from)?;
+    found.texts = found.texts.into_iter().flat_map(parted).collect();
+    let mut texts = read_all(&found.texts);
+    // A section of a collected text: each machine lacks some.
+    texts.not_read.retain(|(name, _)| !name.contains(SECTION));
+    // Results alone describe no machine, and are answered too.
+    let with_results: Vec<Text> = {
+        let unread = |text: &&Text| texts.not_read.iter().any(|(name, _)| *name == text.name);
+        let unread = found.texts.iter().filter(unread);
+        unread.filter(|text| !post::read(&text.name, &text.body).is_empty()).cloned().collect()
+    };
+    texts.not_read.retain(|(name, _)| !with_results.iter().any(|text| text.name == *name));
     let mut all: Vec<Source> = found
         .trees
         .iter()
-        .map(|(name, root)| Source { name: Some(host_of(name)), captured: whole(root) })
+        .map(|(name, root)| Source {
+            name: Some(host_of(name)),
+            captured: whole(root),
+            texts: Vec::new(),
+        })
         .collect();
     if let ([one], 1) = (all.as_mut_slice(), texts.machines.len()) {
         // Texts beside a captured tree are of that machine.
@@ -42,14 +61,23 @@ pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>,
             let _ = gpuio_capture::read(&text.name, &text.body, &mut one.captured);
         }
         one.captured.finish();
+        one.texts.clone_from(&found.texts);
     } else {
-        all.extend(
-            texts
-                .machines
-                .into_iter()
-                .map(|one| Source { name: Some(one.name), captured: one.captured }),
-        );
+        all.extend(texts.machines.drain(..).map(|one| Source {
+            name: Some(one.name),
+            captured: one.captured,
+            texts: one.texts,
+        }));
+        match all.as_mut_slice() {
+            [] if with_results.is_empty() => {}
+            [] => {
+                all.push(Source { name: None, captured: Captured::default(), texts: with_results })
+            }
+            [one] => one.texts.extend(with_results),
+            _ => texts.undecided.extend(with_results.into_iter().map(|text| text.name)),
+        }
     }
+    let notes = notes_of(&found.others, &texts, &all, found.is_alone());
     if let [one] = all.as_mut_slice() {
         one.name = None;
     }
@@ -63,6 +91,28 @@ pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>,
         one.captured.remark_all(&notes);
     }
     Ok(all)
+}
+
+/// Between a collected text's name and the command of a section.
+const SECTION: &str = ": $ ";
+
+/// The sections of a text that `gpuio collect`'s script made, each below its command; another text
+/// as it is.
+fn parted(text: Text) -> Vec<Text> {
+    if !text.body.starts_with(COLLECTED) {
+        return vec![text];
+    }
+    let mut sections: Vec<Text> = Vec::new();
+    for line in text.body.lines().filter(|line| !line.starts_with("# left out: ")) {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let name = format!("{}{SECTION}{command}", text.name);
+            sections.push(Text { name, body: String::new() });
+        } else if let Some(section) = sections.last_mut() {
+            section.body.push_str(line);
+            section.body.push('\n');
+        }
+    }
+    sections
 }
 
 /// The requested machine where an answer is for one.
@@ -119,7 +169,12 @@ fn host_of(name: &str) -> String {
 }
 
 /// Files that were not read, once by name.
-fn notes_of(others: &[(String, String)], texts: &Machines, alone: bool) -> Vec<String> {
+fn notes_of(
+    others: &[(String, String)],
+    texts: &Machines,
+    all_machines: &[Source],
+    alone: bool,
+) -> Vec<String> {
     const SHOWN: usize = 20;
     let mut notes = Vec::new();
     let unknown =
@@ -132,7 +187,7 @@ fn notes_of(others: &[(String, String)], texts: &Machines, alone: bool) -> Vec<S
         notes.push(format!("Not understood: {}{more}.", all[..all.len().min(SHOWN)].join("; ")));
     }
     if !texts.undecided.is_empty() {
-        let names: Vec<&str> = texts.machines.iter().map(|one| one.name.as_str()).collect();
+        let names: Vec<&str> = all_machines.iter().filter_map(|one| one.name.as_deref()).collect();
         notes.push(format!(
             "Left out, as it may be of any of {}: {}. Put the host's name above it, as in a \
                 prompt, or \

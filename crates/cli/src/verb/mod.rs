@@ -3,6 +3,7 @@
 pub(crate) mod ab;
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod exec;
 pub(crate) mod explain;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gpuio_testkit::tree::put;
 
-use crate::tool::{command, finish, scratch, words};
+use crate::tool::{command, finish, gpuio, scratch, words};
 
 /// A GPU on PCI and nothing else: no /run/udev.
 pub(crate) fn gpu_without_udev(dir: &Path) {
@@ -214,4 +214,26 @@ fn variables_go_before_the_file() {
     };
     assert_eq!(run("1")["findings"][0]["locations"][0], "CUFILE_FORCE_COMPAT_MODE=1");
     assert_eq!(run("0")["findings"][0]["severity"], "info");
+}
+
+#[test]
+fn results_in_a_text_are_held_against_each_other() {
+    let dir = scratch();
+    let text = "h> gdsio -D /d -d 0 -w 32 -s 1G -i 1M -x 0 -I 1 -T 120\n\
+        IoType: WRITE XferType: GPUD Threads: 64 DataSetSize: 876086272/67108864(KiB) IOSize: \
+        1024(KiB) Throughput: 6.962237 GiB/sec, Avg_Latency: 8976.802942 usecs ops: 855553 \
+        total_time 120.004668 secs\n";
+    fs::write(dir.path().join("post.txt"), text).unwrap();
+    let ran = gpuio(dir.path(), "check --from post.txt").exits(0);
+    for words in ["RESULTS IN THESE TEXTS (1)", "WHAT CONTRADICTS (1)", "another command ran"] {
+        assert!(ran.out.contains(words), "{words}: {ran:#?}");
+    }
+    // Rules have nothing to say of a machine that is not in the text.
+    assert!(!ran.out.contains("UNKNOWN"), "{ran:#?}");
+    let json = gpuio(dir.path(), "check --from post.txt --format json").exits(0).json();
+    let all = json["results"].as_array().unwrap();
+    let one = all.iter().find(|one| one["about"] == "contradiction").unwrap();
+    assert_eq!(one["lines"], serde_json::json!([1, 2]));
+    let topo = gpuio(dir.path(), "topo --from post.txt");
+    assert_eq!(topo.code, 2, "a text without a machine is none for topo: {topo:#?}");
 }

@@ -26,6 +26,11 @@ fn check() {
 }
 
 #[test]
+fn collect() {
+    insta::assert_snapshot!("collect", help("collect --help"));
+}
+
+#[test]
 fn compare() {
     insta::assert_snapshot!("compare", help("compare --help"));
 }

@@ -15,6 +15,7 @@ mod beside;
 mod bundles;
 mod ceilings;
 mod check;
+mod collect;
 mod compare;
 mod corrupt;
 mod cufile;

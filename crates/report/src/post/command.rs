@@ -1,4 +1,4 @@
-//! What a command line or a job file requested of gdsio, fio or elbencho.
+//! Requests of command lines and job files to gdsio, fio or elbencho.
 
 use gpuio_base::units::{parse_bytes, parse_duration_ns};
 use gpuio_job::spec::{self, GdsioRun, GpuWhich, JobSpec, Rw, Spec};
@@ -65,7 +65,7 @@ fn is_section(word: &str) -> bool {
     })
 }
 
-/// What the command of a line requests; `None` where it starts none of the tools.
+/// The request of a line's command; `None` where it starts none of the tools.
 pub(crate) fn asked(line: &Line, files: &[JobFile]) -> Option<Asked> {
     let command = &line.prompt.as_ref()?.command;
     let tool = program(command)?;
@@ -87,7 +87,7 @@ pub(crate) fn asked(line: &Line, files: &[JobFile]) -> Option<Asked> {
 }
 
 fn gdsio(words: &[String], files: &[JobFile]) -> Option<Asked> {
-    // What stands behind a file's name on the same line is its output.
+    // Its output stands behind a file's name on the same line.
     let words = match words.first() {
         Some(first) if !first.starts_with('-') => &words[..1],
         _ => words,

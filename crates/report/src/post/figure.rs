@@ -1,6 +1,6 @@
 //! Figures in sentences: a number with its unit, and how exact it is.
 
-/// What a figure is of.
+/// The quantity of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes per second. People write GB for both 10^9 and 2^30.
@@ -65,7 +65,7 @@ impl Figure {
 }
 
 const KIB: f64 = 1024.0;
-/// Units with what they are of and their scales. Of two that fit, the longer.
+/// Units with what they are of and their scales. The longer one counts where two fit.
 const UNITS: [(&str, Unit, [f64; 2]); 35] = [
     ("GiB/sec", Unit::Rate, [KIB * KIB * KIB; 2]),
     ("GiB/s", Unit::Rate, [KIB * KIB * KIB; 2]),

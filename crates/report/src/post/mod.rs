@@ -39,7 +39,7 @@ const MOST_HOSTS: usize = 16;
 /// A text in its parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Post {
-    /// What to call it: the file's name.
+    /// The name to call it by: the file's name.
     pub name: String,
     /// Commands with their results, in the order of the text.
     pub runs: Vec<Run>,
@@ -99,14 +99,14 @@ pub struct Run {
     pub(crate) in_words: Option<(f64, usize)>,
 }
 
-/// What a command line or a job file requested. Absent: not said there.
+/// The request of a command line or a job file. Absent: not said there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) line: usize,
     /// `gdsio`, `fio`, `elbencho`.
     pub(crate) tool: &'static str,
     pub(crate) gpus: Vec<u32>,
-    /// Of all jobs together.
+    /// Sum over all jobs.
     pub(crate) threads: Option<u64>,
     pub(crate) depth: Option<u64>,
     /// Smallest and largest.
@@ -123,7 +123,7 @@ pub(crate) struct Asked {
     pub(crate) direct: Option<bool>,
 }
 
-/// What a tool printed as its result. Absent: not printed.
+/// The result that a tool printed. Absent: not printed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Got {
     pub(crate) line: usize,
@@ -163,7 +163,7 @@ pub(crate) struct Seen {
     pub(crate) sight: Sight,
 }
 
-/// What a statement is about.
+/// The subject of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
@@ -177,7 +177,7 @@ pub enum About {
     Agreement,
     /// Two results, or a series.
     Compared,
-    /// What to run or to change.
+    /// Advice: a run or a change.
     Next,
 }
 
@@ -296,7 +296,7 @@ impl Reader {
         }
     }
 
-    /// What was seen belongs to the last run, unless words in between are about another.
+    /// Outputs of tools belong to the last run, unless words in between are about another.
     fn seen(&mut self, seen: Seen) {
         let words = self.words.take();
         let Some(last) = self.runs.last_mut() else {

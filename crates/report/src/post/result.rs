@@ -12,7 +12,7 @@ use crate::post::line::Line;
 
 const KIB: f64 = 1024.0;
 
-/// What the lines so far say of the result to come.
+/// The lines so far, as far as they are of the result to come.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Results {
     fio: Option<FioJob>,
@@ -285,7 +285,7 @@ fn total(text: &str, job: &FioJob) -> Option<Got> {
     };
     let mut got = job.last.clone().filter(|got| got.direction == direction)?;
     let rate = after(rest, "bw=").and_then(fio_bytes)?;
-    // Of one job it is the job's own.
+    // The total of one job is the job's own.
     let share = rate / got.rate?;
     got.rate = Some(rate);
     got.iops = got.iops.map(|iops| iops * share);

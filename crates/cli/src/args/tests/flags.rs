@@ -47,6 +47,8 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("check", "from", "check::a_captured_mount_has_a_verdict_and_cufile_json_its_places"),
     ("check", "hosts", "hosts::hosts_that_differ_are_named"),
     ("check", "format", "check::a_failure_is_exit_code_1_in_text_and_json"),
+    ("collect", "output", "collect::a_script_is_replaced_on_request_only"),
+    ("collect", "force", "collect::a_script_is_replaced_on_request_only"),
     ("compare", "axis", "compare::paths_of_one_record_compare_by_axis"),
     ("compare", "despite", "compare::a_software_gpu_is_refused_beside_real_results"),
     ("compare", "threshold", "compare::a_regression_is_exit_code_1"),

@@ -3,12 +3,12 @@
 mod hosts;
 pub(super) mod pair;
 mod prove;
+mod results;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Format, Section};
-use gpuio_capture::Captured;
 use gpuio_guard::objects::environment;
 use gpuio_host::Root;
 use gpuio_machine::check::prove::Proof;
@@ -21,7 +21,7 @@ use crate::formats;
 use crate::observed;
 use crate::output::{self, Delivery};
 use crate::ranks::{self, Role};
-use crate::source;
+use crate::source::{self, Source};
 use crate::terminal;
 use crate::unused;
 
@@ -59,7 +59,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     for one in all {
         text.push_str(&source::heading(&one, format.name));
         let machine = one.captured.machine.clone();
-        let (answer, fails) = of_one(check, &rules, format, (machine, Some(&one.captured)))?;
+        let (answer, fails) = of_one(check, &rules, format, (machine, Some(&one)))?;
         text.push_str(&answer);
         failed |= fails;
     }
@@ -72,9 +72,10 @@ fn of_one(
     check: &Check,
     rules: &[&Rule],
     format: &Format,
-    (mut machine, captured): (Machine, Option<&Captured>),
+    (mut machine, source): (Machine, Option<&Source>),
 ) -> Result<(String, bool), Failure> {
-    let live = captured.is_none();
+    let live = source.is_none();
+    let held = source.map(results::hold).unwrap_or_default();
     let page = match &check.mount {
         None => Output {
             findings: gpuio_machine::check::check(&machine, rules),
@@ -93,11 +94,17 @@ fn of_one(
     let Output { findings, verdict, proof } = &page;
     let text = if format.name == "json" {
         let coherent = gpuio_machine::check::coherent_links(&machine);
-        json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
+        let page = json::render(findings, &coherent, verdict.as_ref(), proof.as_ref());
+        held.json(page)
     } else {
-        let notes = captured.map(source::read_notes).unwrap_or_default();
+        let notes = source.map(|one| source::read_notes(&one.captured)).unwrap_or_default();
         let mut document = page.document(&notes, check.all);
-        captured.into_iter().for_each(|captured| observed::add(&mut document, captured));
+        // Rules know nothing of a machine that is not there.
+        if held.is_alone() {
+            document.sections.clear();
+        }
+        source.into_iter().for_each(|one| observed::add(&mut document, &one.captured));
+        document.sections.extend(held.section);
         formats::print(format, "check", &document)
     };
     let failed = |finding: &Finding| finding.severity == Severity::Fail;

@@ -320,7 +320,7 @@ fn moved_per_second(post: &Post, line: &Line, found: &[Figure]) -> Vec<Statement
     all
 }
 
-/// What tools printed near a line.
+/// Outputs of tools near a line.
 fn near(post: &Post, line: usize) -> impl Iterator<Item = &Seen> {
     let seen = post.runs.iter().flat_map(|run| &run.beside);
     seen.filter(move |seen| seen.line + AROUND > line && line + AROUND > seen.line)

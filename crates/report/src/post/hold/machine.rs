@@ -11,7 +11,7 @@ use crate::foreign::Direction;
 use crate::post::seen::Sight;
 use crate::post::{About, Post, Run, Statement};
 
-/// What a SATA link carries of its signalling rate: 8 bits of 10.
+/// The share that a SATA link carries of its signalling rate: 8 bits of 10.
 const SATA_BYTES_PER_BIT: f64 = 0.1;
 
 pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {

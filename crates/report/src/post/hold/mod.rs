@@ -43,7 +43,7 @@ const RULES: [Rule; 10] = [
     settings::hold,
 ];
 
-/// What follows from the texts: by kind, and in the order of the texts.
+/// Conclusions from the texts: by kind, and in the order of the texts.
 #[must_use]
 pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
     let mut all: Vec<Statement> = Vec::new();

@@ -234,7 +234,7 @@ fn ends(run: &Run, through: Option<u32>, direction: Direction, facts: &mut Facts
     found
 }
 
-/// What to run next, so that the way is known or is the short one.
+/// Advice on what to run next, so that the way is known or is the short one.
 fn advice(
     post: &Post,
     known: &[Known<'_>],

@@ -31,7 +31,7 @@ impl Disk {
     }
 }
 
-/// The reports from a line on. Of several the first one is since boot.
+/// The reports from a line on. The first of several is since boot.
 pub(super) fn read(lines: &[Line], index: usize) -> Option<(Sight, usize)> {
     let mut reports: Vec<Vec<Disk>> = Vec::new();
     let mut until = index;

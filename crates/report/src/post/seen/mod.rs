@@ -15,7 +15,7 @@ pub(crate) use module::Module;
 use crate::post::Seen;
 use crate::post::line::Line;
 
-/// What was seen.
+/// The content of a tool's output.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Sight {
     /// Block devices: one interval, or the mean of several.

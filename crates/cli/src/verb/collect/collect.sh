@@ -1,0 +1,410 @@
+#!/bin/sh
+# Prints what gpuio needs to know of this machine: gpuio check, topo and plan read it (--from FILE).
+#
+#   sh collect.sh > machine.txt
+#
+# It needs no root, installs nothing, changes nothing and sends nothing; read the file before you
+# give it to somebody. Replaced in it: names of the host and of the user, serial numbers, UUIDs,
+# hardware and IP addresses, servers and paths behind network mounts, names of volumes; the same
+# value by the same word. Kept: mount points, names of network interfaces and block devices,
+# models, cufile.json. The last lines say what is not in it and why.
+#
+# With a directory as its argument it reads the copies of /sys, /proc, /dev and /etc there.
+set -u
+LC_ALL=C
+export LC_ALL
+PATH=$PATH:/usr/sbin:/sbin:/usr/local/cuda/gds/tools
+root=${1:-}
+missing=''
+
+left_out() {
+    missing="$missing# left out: $1
+"
+}
+
+# The first line of a file in $value; empty where it can't be read.
+value=''
+get() {
+    value=''
+    if [ -r "$1" ]; then
+        read -r value 2>/dev/null < "$1" || :
+    fi
+}
+
+# A command under a limit of time, where the machine has one.
+limited() {
+    if command -v timeout > /dev/null 2>&1; then
+        timeout 30 "$@"
+    else
+        "$@"
+    fi
+}
+
+# A tool's output below its command. Copies of a machine have no tools.
+run() {
+    tool=$1
+    if [ -n "$root" ]; then
+        return
+    fi
+    if ! command -v "$tool" > /dev/null 2>&1; then
+        left_out "$*: there is no $tool here"
+        return
+    fi
+    if text=$(limited "$@" 2>&1) && [ -n "$text" ]; then
+        printf '$ %s\n%s\n\n' "$*" "$text"
+    else
+        left_out "$*: it failed or printed nothing"
+    fi
+}
+
+# A file below its command.
+show() {
+    if [ -r "$root$1" ]; then
+        printf '$ cat %s\n' "$1"
+        cat "$root$1" 2>/dev/null
+        echo
+    else
+        left_out "$1: $2"
+    fi
+}
+
+# Functions, buses and links as `lspci -vvn` prints them, from files that everyone may read.
+pci() {
+    if [ ! -d "$root/sys/bus/pci/devices" ]; then
+        left_out 'PCI functions: /sys/bus/pci is not here'
+        return
+    fi
+    echo '$ lspci -vvn'
+    for function in "$root"/sys/bus/pci/devices/*; do
+        [ -e "$function/class" ] || continue
+        address=${function##*/}
+        get "$function/class"; class=${value#0x}
+        get "$function/vendor"; vendor=${value#0x}
+        get "$function/device"; device=${value#0x}
+        interface=${class#????}
+        printf '%s %s: %s:%s (prog-if %s)\n' "$address" "${class%??}" "$vendor" "$device" "$interface"
+        get "$function/subsystem_vendor"; vendor=${value#0x}
+        get "$function/subsystem_device"; device=${value#0x}
+        [ -n "$vendor" ] && printf '\tSubsystem: [%s:%s]\n' "$vendor" "$device"
+        get "$function/numa_node"
+        [ -n "$value" ] && printf '\tNUMA node: %s\n' "$value"
+        group=$(readlink "$function/iommu_group" 2>/dev/null)
+        [ -n "$group" ] && printf '\tIOMMU group: %s\n' "${group##*/}"
+        get "$function/secondary_bus_number"; secondary=$value
+        get "$function/subordinate_bus_number"; subordinate=$value
+        if [ -n "$secondary" ] && [ -n "$subordinate" ]; then
+            bus=${address#*:}
+            printf '\tBus: primary=%s, secondary=%02x, subordinate=%02x, sec-latency=0\n' \
+                "${bus%%:*}" "$secondary" "$subordinate"
+        fi
+        link LnkCap "$function/max_link_speed" "$function/max_link_width"
+        link LnkSta "$function/current_link_speed" "$function/current_link_width"
+        driver=$(readlink "$function/driver" 2>/dev/null)
+        [ -n "$driver" ] && printf '\tKernel driver in use: %s\n' "${driver##*/}"
+    done
+    echo
+}
+
+# `16.0 GT/s PCIe` and `16` as `Speed 16GT/s, Width x16`.
+link() {
+    get "$2"; speed=${value%% *}
+    get "$3"
+    case $speed:$value in
+        [0-9]*:[1-9]*) printf '\t\t%s: Port #0, Speed %sGT/s, Width x%s\n' "$1" "${speed%.0}" "$value" ;;
+    esac
+}
+
+# Drives by their PCI address, as udev names them.
+by_path() {
+    if [ -n "$root" ] || [ ! -d /dev/disk/by-path ]; then
+        # Of NVMe the kernel has it too.
+        set -- "$root"/sys/class/nvme/nvme*
+        [ -e "$1/address" ] || { left_out 'addresses of drives: /dev/disk/by-path is not here'; return; }
+        echo '$ ls -l /dev/disk/by-path'
+        for controller in "$@"; do
+            get "$controller/address"; address=$value
+            for drive in "$controller"/nvme*n*; do
+                [ -e "$drive/size" ] && [ -n "$address" ] || continue
+                printf 'lrwxrwxrwx 1 root root 13 Jan  1 00:00 pci-%s-nvme-1 -> ../../%s\n' \
+                    "$address" "${drive##*/}"
+            done
+        done
+        echo
+        return
+    fi
+    echo '$ ls -l /dev/disk/by-path'
+    for name in /dev/disk/by-path/pci-*; do
+        [ -L "$name" ] || continue
+        case $name in *-iscsi-* | *-ip-*) continue ;; esac
+        printf 'lrwxrwxrwx 1 root root 13 Jan  1 00:00 %s -> %s\n' "${name##*/}" "$(readlink "$name")"
+    done
+    echo
+}
+
+# RDMA ports with their cards, interfaces and rates, as ibdev2netdev -v and ibstatus print them.
+rdma() {
+    set -- "$root"/sys/class/infiniband/*/ports/*
+    if [ ! -e "$1" ]; then
+        left_out 'RDMA ports: /sys/class/infiniband has none'
+        return
+    fi
+    echo '$ ibdev2netdev -v'
+    for port in "$@"; do
+        device=${port%/ports/*}
+        address=$(cd "$device/device" 2>/dev/null && pwd -P)
+        get "$port/state"; state=${value#*: }
+        for interface in "$device"/device/net/*; do
+            [ -e "$interface" ] || continue
+            get "$interface/operstate"
+            case $value in up) up='Up' ;; *) up='Down' ;; esac
+            printf '%s %s port %s (%s) ==> %s (%s)\n' "${address##*/}" "${device##*/}" \
+                "${port##*/}" "$state" "${interface##*/}" "$up"
+        done
+    done
+    echo
+    echo '$ ibstatus'
+    for port in "$@"; do
+        device=${port%/ports/*}
+        printf "Infiniband device '%s' port %s status:\n" "${device##*/}" "${port##*/}"
+        for key in state phys_state rate link_layer; do
+            get "$port/$key"
+            printf '\t%s:\t %s\n' "$key" "$value"
+        done
+        echo
+    done
+}
+
+# Mounts of storage, as `mount` prints them.
+mounts() {
+    if [ ! -r "$root/proc/self/mounts" ] && [ ! -r "$root/proc/mounts" ]; then
+        left_out 'mounts: /proc/mounts is not here'
+        return
+    fi
+    file=$root/proc/self/mounts
+    [ -r "$file" ] || file=$root/proc/mounts
+    echo '$ mount'
+    awk '
+        BEGIN {
+            count = split("proc sysfs devtmpfs devpts cgroup cgroup2 pstore bpf tracefs debugfs " \
+                "configfs securityfs mqueue hugetlbfs fusectl autofs binfmt_misc rpc_pipefs nsfs " \
+                "efivarfs selinuxfs squashfs overlay ramfs", names, " ")
+            for (i = 1; i <= count; i++) kernel[names[i]] = 1
+        }
+        !($3 in kernel) && $2 !~ /^\/(proc|sys|dev|run)(\/|$)/ {
+            gsub(/\\040/, " ", $2)
+            print $1 " on " $2 " type " $3 " (" $4 ")"
+        }
+    ' "$file"
+    echo
+}
+
+cufile_json() {
+    name=${CUFILE_ENV_PATH_JSON:-/etc/cufile.json}
+    [ -n "$root" ] && name=/etc/cufile.json
+    show "$name" 'there is none, or it may not be read'
+}
+
+gdscheck() {
+    [ -n "$root" ] && return
+    for tool in gdscheck gdscheck.py /usr/local/cuda*/gds/tools/gdscheck \
+        /usr/local/cuda*/gds/tools/gdscheck.py; do
+        if command -v "$tool" > /dev/null 2>&1; then
+            run "$tool" -p
+            return
+        fi
+    done
+    left_out 'gdscheck -p: it is not installed'
+}
+
+collect() {
+    echo '# gpuio collect 1'
+    pci
+    run lspci -Dnn
+    if [ "$(id -u)" = 0 ]; then
+        run lspci -Dvv
+    else
+        left_out 'ACS, relaxed ordering, payload sizes (lspci -vv): only root may read them'
+    fi
+    run nvidia-smi --query-gpu=index,name,pci.bus_id,pcie.link.gen.max,pcie.link.width.max --format=csv
+    run nvidia-smi topo -m
+    run lsblk -P -o NAME,KNAME,PKNAME,TYPE,SIZE,MODEL,TRAN,FSTYPE,MOUNTPOINT
+    by_path
+    show /proc/mdstat 'there are no software arrays'
+    mounts
+    rdma
+    run ip addr
+    run ip route
+    run lscpu
+    run numactl -H
+    gdscheck
+    cufile_json
+    show /proc/driver/nvidia-fs/stats 'nvidia-fs is not loaded'
+    printf '%s' "$missing"
+    echo '# left out: serial numbers, command lines, environments, logs, contents of files'
+}
+
+# Replaces what belongs to this site, the same value by the same word.
+scrub() {
+    volumes=$(cd /dev/mapper 2>/dev/null && echo *)
+    seed=$(od -An -N4 -tu4 /dev/urandom 2>/dev/null | tr -d ' ')
+    awk -v seed="${seed:-$$}" -v host="$(uname -n)" -v user="$(id -un)" -v volumes="$volumes" '
+        BEGIN {
+            srand(seed)
+            split(host, part, ".")
+            if (host != "localhost" && length(host) > 1) {
+                names[host] = "host1"
+                if (length(part[1]) > 1) names[part[1]] = "host1"
+                hosts = 1
+            }
+            if (user != "root" && length(user) > 1) names[user] = "user1"
+            count = split(volumes, part, " ")
+            for (i = 1; i <= count; i++)
+                if (part[i] != "control" && part[i] != "*") names[part[i]] = "volume" i
+        }
+        function token(kind, word) {
+            if (!((kind, word) in tokens)) tokens[kind, word] = kind (++numbers[kind])
+            return tokens[kind, word]
+        }
+        function number(kind, word) {
+            if (!((kind, word) in tokens)) tokens[kind, word] = ++numbers[kind]
+            return tokens[kind, word]
+        }
+        function hex(word, least, most) {
+            return word ~ /^[0-9A-Fa-f]+$/ && length(word) >= least && length(word) <= most
+        }
+        # Addresses keep common beginnings, bit by bit, so that networks stay networks.
+        function v4(word,    octets, bits, i, bit, value, image, result) {
+            split(word, octets, ".")
+            if (word ~ /^(127|0|255|22[4-9]|23[0-9])\./) return word
+            bits = ""
+            result = ""
+            for (i = 1; i <= 4; i++) {
+                value = octets[i] + 0
+                image = 0
+                for (bit = 128; bit >= 1; bit /= 2) {
+                    if (!(bits in flip)) flip[bits] = rand() < 0.5
+                    one = value >= bit
+                    if (one) value -= bit
+                    if (one != flip[bits]) image += bit
+                    bits = bits one
+                }
+                # A network and its broadcast stay what they are.
+                if (i == 4 && (octets[4] == 0 || octets[4] == 255)) image = octets[4] + 0
+                if (i == 1 && (image == 0 || image == 127 || image > 223)) image = 10
+                result = result (i > 1 ? "." : "") image
+            }
+            return result
+        }
+        function is_v4(word,    octets, i) {
+            if (split(word, octets, ".") != 4) return 0
+            for (i = 1; i <= 4; i++)
+                if (octets[i] !~ /^[0-9]+$/ || octets[i] > 255) return 0
+            return 1
+        }
+        function clean(word,    parts, count, i, all) {
+            # A key and its value.
+            if (match(word, /^[A-Za-z_]*[G-Zg-z_][A-Za-z_]*:/) && RLENGTH < length(word))
+                return substr(word, 1, RLENGTH) clean(substr(word, RLENGTH + 1))
+            if (word in names) return names[word]
+            split(word, parts, ".")
+            if (parts[1] in names && word ~ /\./ && names[parts[1]] ~ /^host/) return names[parts[1]]
+            if (is_v4(word)) return versions ? word : v4(word)
+            count = split(word, parts, "-")
+            if (count == 6 && parts[1] == "GPU" && hex(parts[2], 8, 8))
+                return "GPU-" uuid(word)
+            if (count == 5 && hex(parts[1], 8, 8) && hex(parts[5], 12, 12)) return uuid(word)
+            if (word ~ /\.[0-9a-f]$/) return word
+            count = split(word, parts, ":")
+            all = count > 2
+            for (i = 1; i <= count; i++) if (parts[i] != "" && !hex(parts[i], 1, 4)) all = 0
+            if (all && (count == 6 || count == 20) && hex(parts[1], 2, 2) && hex(parts[2], 2, 2))
+                return sprintf("02:00:00:00:00:%02x", number("mac", word))
+            if (all && word != "::1" && word != "::" && (count > 4 || word ~ /::/))
+                return "fd00::" number("v6", word)
+            if (all && count == 4 && hex(parts[1], 4, 4))
+                return sprintf("0000:0000:0000:%04x", number("guid", word))
+            if (hex(word, 16, 64) && word ~ /[0-9]/) return token("serial", word)
+            if (word ~ /^0x/ && hex(substr(word, 3), 16, 32)) return token("serial", word)
+            if (word ~ /^(eui|naa|nvme|wwn|uuid|iqn)\.[0-9A-Za-z]/) return token("serial", word)
+            return word
+        }
+        function uuid(word) {
+            return sprintf("00000000-0000-0000-0000-%012x", number("uuid", word))
+        }
+        function line(text,    out, word, end) {
+            out = ""
+            while (match(text, /[0-9A-Za-z_:.-]+/)) {
+                out = out substr(text, 1, RSTART - 1)
+                word = substr(text, RSTART, RLENGTH)
+                text = substr(text, RSTART + RLENGTH)
+                end = ""
+                while (word ~ /[:.-]$/ && word !~ /::$/) {
+                    end = substr(word, length(word)) end
+                    word = substr(word, 1, length(word) - 1)
+                }
+                out = out (word == "" ? "" : clean(word)) end
+            }
+            return out text
+        }
+        # What stands before the mount point: a server and its path, or a device.
+        function source(text,    server, path, parts, count, i, out) {
+            if (text ~ /^\/\//) { server = substr(text, 3); sub(/\/.*/, "", server); path = text
+                sub(/^\/\/[^\/]*/, "", path); out = "//" word_of(server) }
+            else if (match(text, /:\//)) { server = substr(text, 1, RSTART - 1)
+                path = substr(text, RSTART + 1); out = servers(server) ":" }
+            else return line(text)
+            count = split(path, parts, "/")
+            for (i = 2; i <= count; i++) out = out "/" (parts[i] == "" ? "" : token("part", parts[i]))
+            return out
+        }
+        function word_of(server) {
+            if (is_v4(server)) return v4(server)
+            if (server in names) return names[server]
+            if (server ~ /^\[/) return "[fd00::" number("v6", server) "]"
+            names[server] = "host" (++hosts)
+            return names[server]
+        }
+        # `10.0.0.1@o2ib:10.0.0.2@o2ib`: names of networks stay.
+        function servers(text,    parts, count, i, net, out) {
+            if (text !~ /@/) return word_of(text)
+            count = split(text, parts, ":")
+            out = ""
+            for (i = 1; i <= count; i++) {
+                net = parts[i]
+                sub(/^[^@]*/, "", net)
+                sub(/@.*/, "", parts[i])
+                out = out (i > 1 ? ":" : "") word_of(parts[i]) net
+            }
+            return out
+        }
+        # Options that are read keep their values.
+        function options(text,    all, count, i, pair, out) {
+            count = split(text, all, ",")
+            out = ""
+            for (i = 1; i <= count; i++) {
+                split(all[i], pair, "=")
+                if (all[i] !~ /=/) ;
+                else if (pair[1] ~ /^(clientaddr|addr|mountaddr)$/) all[i] = pair[1] "=" word_of(pair[2])
+                else if (pair[1] !~ /^(vers|rsize|wsize|proto|port|nconnect|timeo|retrans|sec|mountvers|mountproto|mountport|namlen|local_lock|lookupcache|stripe|data|spread_reads|max_connect|inode64|logbsize|logbufs|sunit|swidth|subvol|subvolid|size|mode)$/)
+                    all[i] = pair[1] "=value"
+                out = out (i > 1 ? "," : "") all[i]
+            }
+            return out
+        }
+        /^\$ / { section = $0 }
+        # Numbers of releases look like addresses.
+        { versions = /[Vv]ersion|release|firmware|rev / }
+        /Serial|serial|\[SN\]|\[V[0-9A-Z]\]|\[PN\]/ && section ~ /lspci/ { next }
+        section == "$ mount" && / on .* type / {
+            at = index($0, " on ")
+            rest = substr($0, at + 4)
+            open = index(rest, " (")
+            print source(substr($0, 1, at - 1)) " on " line(substr(rest, 1, open - 1)) \
+                " (" options(substr(rest, open + 2, length(rest) - open - 2)) ")"
+            next
+        }
+        { print line($0) }
+    '
+}
+
+collect | scrub

@@ -1,0 +1,25 @@
+//! `gpuio collect`: the script that prints what another machine has.
+
+use std::process::ExitCode;
+
+use crate::args::Collect;
+use crate::failure::Failure;
+use crate::output::{self, Output, Replace};
+
+/// Plain sh and awk: it runs where gpuio is not installed.
+const SCRIPT: &str = include_str!("collect.sh");
+
+pub(crate) fn run(collect: &Collect) -> Result<ExitCode, Failure> {
+    match &collect.output {
+        Some(path) => {
+            let output = Output::begin("-o", path, Replace::forced(collect.force))?;
+            let at = output.save_text("the script", SCRIPT)?.display().to_string();
+            output::put(&format!(
+                "{at}: run `sh {at} > machine.txt` there, and here gpuio check \
+                                  --from machine.txt\n"
+            ))?;
+        }
+        None => output::put(SCRIPT)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

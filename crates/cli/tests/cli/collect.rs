@@ -1,0 +1,171 @@
+//! `gpuio collect`: the script under every shell that is here, and what gpuio reads of its output.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::tool::{gpuio, other, scratch};
+
+/// Shells that the script is for; `sh` is always here, and others may be missing.
+const SHELLS: [&[&str]; 4] = [&["sh"], &["dash"], &["bash", "--posix"], &["busybox", "sh"]];
+
+fn put(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A root port with a drive below it that has fewer lanes than it could, a card, and mounts with
+/// private names.
+fn machine(root: &Path) {
+    let port = "sys/devices/pci0000:00/0000:00:01.0";
+    for (file, text) in [
+        ("class", "0x060400"),
+        ("vendor", "0x8086"),
+        ("device", "0x1234"),
+        ("numa_node", "1"),
+        ("secondary_bus_number", "1"),
+        ("subordinate_bus_number", "1"),
+        ("0000:01:00.0/class", "0x010802"),
+        ("0000:01:00.0/vendor", "0x144d"),
+        ("0000:01:00.0/device", "0xa824"),
+        ("0000:01:00.0/numa_node", "1"),
+        ("0000:01:00.0/max_link_speed", "16.0 GT/s PCIe"),
+        ("0000:01:00.0/current_link_speed", "16.0 GT/s PCIe"),
+        ("0000:01:00.0/max_link_width", "4"),
+        ("0000:01:00.0/current_link_width", "2"),
+        ("0000:01:00.0/serial", "S4U0NE0N100123"),
+    ] {
+        put(root, &format!("{port}/{file}"), &format!("{text}\n"));
+    }
+    let list = root.join("sys/bus/pci/devices");
+    fs::create_dir_all(&list).unwrap();
+    let up = "../../../devices/pci0000:00/0000:00:01.0";
+    symlink(up, list.join("0000:00:01.0")).unwrap();
+    symlink(format!("{up}/0000:01:00.0"), list.join("0000:01:00.0")).unwrap();
+    put(root, "sys/class/nvme/nvme0/address", "0000:01:00.0\n");
+    put(root, "sys/class/nvme/nvme0/nvme0n1/size", "100\n");
+    put(root, "sys/devices/0000:02:00.0/net/ib0/operstate", "up\n");
+    let card = "sys/class/infiniband/mlx5_0";
+    for (file, text) in [
+        ("state", "4: ACTIVE"),
+        ("phys_state", "5: LinkUp"),
+        ("rate", "100 Gb/sec (4X EDR)"),
+        ("link_layer", "InfiniBand"),
+    ] {
+        put(root, &format!("{card}/ports/1/{file}"), &format!("{text}\n"));
+    }
+    symlink("../../../devices/0000:02:00.0", root.join(card).join("device")).unwrap();
+    put(
+        root,
+        "proc/mounts",
+        "/dev/nvme0n1 /data ext4 rw,relatime,data=ordered 0 0\n\
+         filer.secret.example:/vol/alice /mnt/nfs nfs4 \
+         rw,vers=4.2,rsize=1048576,proto=rdma,port=20049,clientaddr=192.168.10.5,\
+         addr=192.168.10.9,note=hush 0 0\n\
+         10.1.2.3@o2ib:/scratch /mnt/l lustre rw,flock 0 0\nproc /proc proc rw 0 0\n",
+    );
+    put(
+        root,
+        "etc/cufile.json",
+        "{ \"properties\": { \"rdma_dev_addr_list\": [\"192.168.10.5\"] } }\n",
+    );
+    put(
+        root,
+        "proc/driver/nvidia-fs/stats",
+        "GDS Version: 1.11.0.15\nGPU 0000:be:00.0  uuid:87e5c586-88ed-583b-df45-fcee0f1e7917 : \
+         Registered_MiB=0\n",
+    );
+}
+
+/// The script's output under each shell that is here.
+fn collected(dir: &Path, root: Option<&Path>) -> Vec<(String, String)> {
+    let made = gpuio(dir, "collect -o collect.sh").exits(0);
+    assert!(made.out.contains("gpuio check --from machine.txt"), "{made:#?}");
+    let mut all = Vec::new();
+    for shell in SHELLS {
+        let mut command = other(dir, Path::new(shell[0]));
+        command.args(&shell[1..]).arg("collect.sh").args(root).current_dir(dir);
+        let Ok(output) = command.output() else { continue };
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && errors.is_empty(), "{shell:?}: {errors}");
+        all.push((shell.join(" "), String::from_utf8(output.stdout).unwrap()));
+    }
+    assert!(!all.is_empty(), "there is no sh");
+    all
+}
+
+#[test]
+fn a_machine_is_described_without_root_and_without_names() {
+    let dir = scratch();
+    let root = dir.path().join("root");
+    machine(&root);
+    for (shell, text) in collected(dir.path(), Some(&root)) {
+        for secret in [
+            "secret",
+            "alice",
+            "192.168.10.",
+            "10.1.2.3",
+            "hush",
+            "87e5c586",
+            "S4U0NE0N",
+            "scratch",
+        ] {
+            assert!(!text.contains(secret), "{shell}: {secret} in {text}");
+        }
+        // The same value by the same word; both in one network as before.
+        let value = |name: &str| {
+            let (_, rest) = text.split_once(name).unwrap();
+            rest.split([',', ')', '"']).next().unwrap().to_owned()
+        };
+        let (own, server) = (value("clientaddr="), value(",addr="));
+        assert_eq!(value("\"rdma_dev_addr_list\": [\""), own, "{shell}");
+        let network = |address: &str| address.rsplit_once('.').unwrap().0.to_owned();
+        assert_eq!(network(&own), network(&server), "{shell}");
+        assert!(text.contains("GDS Version: 1.11.0.15"), "{shell}: a release is no address");
+        assert!(text.contains("# left out: /proc/mdstat"), "{shell}: {text}");
+    }
+}
+
+#[test]
+fn what_the_script_prints_is_read() {
+    let dir = scratch();
+    let root = dir.path().join("root");
+    machine(&root);
+    for (shell, text) in collected(dir.path(), Some(&root)) {
+        fs::write(dir.path().join("machine.txt"), text).unwrap();
+        let check = gpuio(dir.path(), "check --from machine.txt --only pcie-link,nfs-transport");
+        let out = &check.out;
+        assert!(out.contains("FAIL (1)") && out.contains("x2"), "{shell}: {check:#?}");
+        assert!(out.contains("PASS (1)"), "{shell}: {check:#?}");
+        let topo = gpuio(dir.path(), "topo --from machine.txt").exits(0);
+        for part in ["nvme0n1", "mlx5_0", "/mnt/nfs"] {
+            assert!(topo.out.contains(part), "{shell}: {part}: {topo:#?}");
+        }
+    }
+}
+
+#[test]
+fn this_machine_is_described_too() {
+    let dir = scratch();
+    for (shell, text) in collected(dir.path(), None) {
+        assert!(text.starts_with("# gpuio collect "), "{shell}");
+        assert!(text.contains("# left out: serial numbers"), "{shell}: {text}");
+        fs::write(dir.path().join("machine.txt"), &text).unwrap();
+        let check = gpuio(dir.path(), "check --from machine.txt");
+        assert!(check.code < 2 && check.out.contains("Read from "), "{shell}: {check:#?}");
+    }
+    let script = gpuio(dir.path(), "collect").exits(0);
+    assert!(script.out.starts_with("#!/bin/sh\n"));
+}
+
+#[test]
+fn a_script_is_replaced_on_request_only() {
+    let dir = scratch();
+    gpuio(dir.path(), "collect --output collect.sh").exits(0);
+    gpuio(dir.path(), "collect --output collect.sh").exits(2);
+    gpuio(dir.path(), "collect --output collect.sh --force").exits(0);
+    fs::write(dir.path().join("mine.sh"), "true\n").unwrap();
+    gpuio(dir.path(), "collect --output mine.sh --force").exits(2);
+    assert_eq!(fs::read_to_string(dir.path().join("mine.sh")).unwrap(), "true\n");
+}
