@@ -16,6 +16,7 @@ use crate::{CaptureError, Captured, TextRead, cufile_json, kind_of};
 const DEEPEST: usize = 8;
 /// More parts than anybody pastes into one text.
 const MOST_PARTS: usize = 256;
+
 /// A text without decoration, line by line as many as before.
 pub(crate) fn plain(text: &str) -> String {
     let is_markup = text.trim_start().trim_start_matches('\u{feff}').starts_with(['<', '{']);

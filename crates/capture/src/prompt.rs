@@ -1,7 +1,7 @@
 //! Prompts, titles and dots among the lines of tools.
 
 /// Programs whose prompt line begins a part, beside those whose output is read.
-const OTHER_PROGRAMS: [&str; 42] = [
+const OTHER_PROGRAMS: [&str; 36] = [
     "lstopo-no-graphics",
     "hwloc-ls",
     "ifconfig",
@@ -14,7 +14,6 @@ const OTHER_PROGRAMS: [&str; 42] = [
     "lsmod",
     "modinfo",
     "modprobe",
-    "free",
     "ssh",
     "pdsh",
     "clush",
@@ -22,8 +21,6 @@ const OTHER_PROGRAMS: [&str; 42] = [
     "grep",
     "egrep",
     "zcat",
-    "head",
-    "tail",
     "gdscheck.py",
     "mpirun",
     "srun",
@@ -35,13 +32,10 @@ const OTHER_PROGRAMS: [&str; 42] = [
     "journalctl",
     "sysctl",
     "echo",
-    "for",
-    "while",
     "time",
     "numastat",
     "cd",
     "vdbench",
-    "perf",
     "showmount",
     "exportfs",
 ];
@@ -80,7 +74,9 @@ pub(crate) fn heading(line: &str) -> bool {
     let line =
         line.trim().trim_start_matches(['#', '=', '-', ' ']).trim_end_matches([':', '=', '-', ' ']);
     let mut words = line.split_whitespace();
-    let known = words.next().is_some_and(is_program);
+    let first = words.next().unwrap_or_default();
+    // These begin sentences too.
+    let known = is_program(first) && !["time", "watch", "echo", "cd"].contains(&first);
     known && words.all(|word| word.starts_with('-') || word.len() <= 5) && line.len() < 40
 }
 
