@@ -10,7 +10,9 @@ use gpuio_job::spec::{JobSpec, Origin, Status, apply, find};
 fn page(name: &str) -> BTreeMap<String, Option<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-book").join(name);
     let text = std::fs::read_to_string(page).unwrap();
-    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    // A later table holds amounts against fio's.
+    let (outcomes, _) = text.split_once("\n### Amounts").unwrap_or((&text, ""));
+    let rows = outcomes.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
         let refused = (cells[2] == "refused").then(|| cells[3].to_owned());

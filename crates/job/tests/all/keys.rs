@@ -194,7 +194,10 @@ fn values_of_every_shape() {
         drawn("normal:12.5").unwrap(),
         Some(Distribution::Normal { deviation_percent: 12.5 })
     );
-    for wrong in ["zipf", "zipf:1", "zipf:0", "zipf:1e9", "pareto:1", "normal:0", "zipf:1.1:0.5"] {
+    // fio's defaults.
+    assert_eq!(drawn("zipf").unwrap(), Some(Distribution::Zipf { theta: 1.1 }));
+    assert_eq!(drawn("pareto").unwrap(), Some(Distribution::Pareto { h: 0.2 }));
+    for wrong in ["zipf:1", "zipf:0", "zipf:1e9", "pareto:1", "normal:0", "zipf:1.1:0.5"] {
         assert!(drawn(wrong).is_err(), "{wrong}");
     }
     assert_eq!(
@@ -282,8 +285,10 @@ fn a_file_of_fios_without_its_mark_says_whose_defaults_it_has() {
     };
     let of_fio = notes("a.ini", "[a]\nrw=read\nnumjobs=2\nsize=1g\n");
     assert!(of_fio[0].contains("without ioengine") && of_fio[0].contains("direct=1"), "{of_fio:?}");
-    assert_eq!(notes("a.fio", "[a]\nrw=read\nsize=1g\n").len(), 1, "named as one of fio's");
+    let named = gpuio_job::spec::parse_job_file("a.fio", "[a]\nrw=read\nsize=1g\n", &|_| None);
+    assert!(named.unwrap().jobs[0].is_fio(), "by its name");
     for (file, text) in [
+        ("a.fio", "[a]\nrw=read\nsize=1g\n"),
         ("a.fio", "[a]\nioengine=psync\nrw=read\nnumjobs=2\n"),
         ("a.fio", "[a]\npath=host\nrw=read\nnumjobs=2\n"),
         ("a.ini", "[a]\nrw=read\nsize=1g\n"),
