@@ -427,7 +427,7 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
     let value = |field: &str| spec.requested.get(field).map_or("", |set| set.value.as_str());
     note(
         value("engine") == "posixaio",
-        "ioengine=posixaio is engine pool: threads that make the calls, as those of the C library do",
+        "ioengine=posixaio is engine pool: threads that make the calls, as the C library's do",
     );
     note(
         FIO_CHECKSUMS.contains(&value("verify")),

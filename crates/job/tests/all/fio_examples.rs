@@ -1,5 +1,5 @@
-//! docs/lab-book/fio-examples.md says of each of fio's example files whether it runs, and fio-files.md
-//! of job files from public repositories: held against the options of each file.
+//! docs/lab-book/fio-examples.md says of each of fio's example files whether it runs, and
+//! fio-files.md of job files from public repositories: held against the options of each file.
 
 use std::collections::BTreeMap;
 use std::path::Path;

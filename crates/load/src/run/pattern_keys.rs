@@ -19,8 +19,8 @@ pub(super) fn key(job: &JobPlan, target: u32) -> Key {
     file_key(salt(job), job.targets[target as usize].file_number)
 }
 
-/// The key of zeros, for blocks that end within the first GiB: word 0 is 0 by the pattern's rule, and
-/// all words of its chunk repeat it.
+/// The key of zeros, for blocks that end within the first GiB: word 0 is 0 by the pattern's rule,
+/// and all words of its chunk repeat it.
 pub(super) fn zeros() -> Key {
     Key { seed: 0, repeats: Repeats::new(100, 1 << 30).unwrap_or_default() }
 }

@@ -2,9 +2,9 @@
 //!
 //! A row has what was observed (its line in the reference), the name (in records in snake case),
 //! how serious it is, when it may be ignored, its fields with their meaning and a value that a run
-//! could have, and the text: two to four short sentences on one line, with the figures behind the warning, what they
-//! mean for the result, and a flag or command to try. The text is for people and may change at any
-//! time; programs read the fields.
+//! could have, and the text: two to four short sentences on one line, with the figures behind the
+//! warning, what they mean for the result, and a flag or command to try. The text is for people and
+//! may change at any time; programs read the fields.
 
 use std::fmt::{Display, Formatter};
 
@@ -159,7 +159,8 @@ warnings! {
     } => of_buffered_writes(*bytes, *to_storage),
     /// Synchronous writes: each waits for stable storage.
     SyncWrites: Explained, ignore:
-        "The load stands for a log, a database or anything else that waits for each write." => "Each write waited until its data was on stable storage \
+        "The load stands for a log, a database or anything else that waits for each write."
+        => "Each write waited until its data was on stable storage \
         (O_DSYNC). Latency includes a cache flush or a forced write per I/O. This is right \
         for logs and databases; to measure the data path alone, use --direct without \
         --sync.",
@@ -330,7 +331,8 @@ warnings! {
     ),
     /// The GPUs are gpuio's software GPU.
     SoftwareGpu: Invalid, ignore:
-        "You test a setup, a script or the data, and compare no speed." => "This run used gpuio's software GPU (host memory and CPU \
+        "You test a setup, a script or the data, and compare no speed."
+        => "This run used gpuio's software GPU (host memory and CPU \
         threads), so it shows that the path works, not how fast hardware is. Never compare \
         these numbers with those of a real GPU. On a machine with a GPU, repeat with --gpu \
         0.",

@@ -111,7 +111,7 @@ fn what_is_no_result_says_what_would_be() {
         let error = read(text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
-    says("", "--output-format=json");
+    says("", "fio's text or JSON");
     says("IoType: READ XferType: GPUD Throughput: 1.0", "cut");
     says("{\"fio version\": \"fio-3.33\", \"jobs\": []}", "no job");
     says("{\"fio version\": \"fio-3.33\", \"jobs\": [", "can't be parsed");

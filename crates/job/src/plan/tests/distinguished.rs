@@ -26,8 +26,8 @@ const SHOWN: &str = "\
      streams think_ios think_ns think_spin_ns time_based verify_ns via_gpu via_peer wear_out";
 
 /// Another value is not even shown: only names differ, or what was noted of the request.
-const NOT_SHOWN: &str = "blocks_unaligned feed.slo feed.utilisation files_in_turn fsync_on_close name nvlinks \
-     percentiles stonewall verify";
+const NOT_SHOWN: &str = "blocks_unaligned feed.slo feed.utilisation files_in_turn \
+     fsync_on_close name nvlinks percentiles stonewall verify";
 
 /// A figure combines results with different values.
 const COMBINED: &str = "\
