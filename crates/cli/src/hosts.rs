@@ -77,7 +77,7 @@ fn one(name: String, path: &Path) -> Result<Host, Failure> {
         let why = "it holds neither sys and proc nor the output of tools";
         return Err(Failure::Usage(format!("--hosts {at}: {why}")));
     }
-    let captured = source::read(&files, None).map_err(of_hosts)?;
+    let captured = source::of_one_host(&files).map_err(of_hosts)?;
     Ok(Host { name, captured, addresses_replaced: false })
 }
 

@@ -186,9 +186,12 @@ mod tests {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             for_fio(&words, &crate::args::command().try_get_matches_from(&words).unwrap_err())
         };
-        let hint = said("gpuio bench -filename=/mnt/f -rw=randread -iodepth=32 --bs 4k").unwrap();
-        let line = "gpuio bench --filename=/mnt/f --rw=randread --iodepth=32 --bs 4k";
-        assert!(hint.ends_with(line), "{hint}");
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let given =
+            words("gpuio bench -filename=/mnt/f -rw=randread -iodepth=32 --bs 4k -q -- -rw");
+        let line = "gpuio bench --filename=/mnt/f --rw=randread --iodepth=32 --bs 4k -q -- -rw";
+        assert_eq!(two_dashes(&given), words(line));
+        assert_eq!(two_dashes(&words("gpuio topo -rw=read")), words("gpuio topo -rw=read"));
         let file = said("gpuio bench -f Cargo.toml").unwrap();
         assert!(file.ends_with("\n  gpuio bench Cargo.toml"), "{file}");
         for other in ["gpuio bench -x 0 -d 0", "gpuio bench -f none -x 0", "gpuio bench --none"] {

@@ -85,12 +85,33 @@ pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>,
         return Err(nothing_read(from, &found.others, &texts.not_read));
     }
     if let Some(wanted) = wanted {
-        all = vec![only(all, wanted)?];
+        all = vec![Source { name: None, ..only(all, wanted)? }];
     }
     for one in &mut all {
         one.captured.remark_all(&notes);
     }
     Ok(all)
+}
+
+/// A machine whose texts stand together, whatever names their prompts have.
+pub(crate) fn of_one_host(from: &[PathBuf]) -> Result<Captured, Failure> {
+    let found = bundle::gather(from)?;
+    let mut captured = match found.trees.first() {
+        Some((_, root)) => Captured::of(gpuio_load::machine::read(root)),
+        None => Captured::default(),
+    };
+    let mut first = None;
+    for text in found.texts.into_iter().flat_map(parted) {
+        if let Err(why) = gpuio_capture::read(&text.name, &text.body, &mut captured) {
+            first.get_or_insert(Failure::Usage(format!("--from {}: {why}", text.name)));
+        }
+    }
+    captured.finish();
+    let nothing = captured.texts.is_empty() && found.trees.is_empty();
+    match first {
+        Some(why) if nothing => Err(why),
+        _ => Ok(captured),
+    }
 }
 
 /// Between a collected text's name and the command of a section.

@@ -44,7 +44,10 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     source::one_document(&all, many)?;
     let mut anything = false;
     for one in &all {
-        output::put(&source::heading(one, form.name()))?;
+        let heading = source::heading(one, form.name());
+        if !heading.is_empty() {
+            output::put(&heading)?;
+        }
         anything |= of_one(one, plan, (&wanted, form), &figures)?;
     }
     // The request can't be met here: there is no storage to pair.

@@ -47,7 +47,7 @@ fn values() {
             ("--rate 0 --size 1m", &["--rate"]),
             ("--rate-iops 0 --size 1m", &["--rate-iops"]),
             ("--rate 1m --rate-process sometimes", &["--rate-process", "sometimes"]),
-            ("--random-distribution zipf --rw randread", &["--random-distribution", "zipf"]),
+            ("--random-distribution zipf:1 --rw randread", &["--random-distribution", "zipf"]),
             ("--offset 1x --size 1m", &["--offset"]),
             ("--loops 0 --size 1m", &["--loops"]),
             ("--cpus 3-1 --size 1m", &["--cpus"]),

@@ -45,7 +45,7 @@ fn a_directory_is_read_whole_and_the_rest_is_listed_once() {
     }
     let ran = gpuio(at, "plan --from bundle --mount /nas").exits(0);
     shows(&ran, &["MOUNT COMMANDS", "mount -t nfs -o vers=4.2,proto=rdma,port=20049 nas:/x /nas"]);
-    shows(&gpuio(at, "check --from bundle"), &["Read from lsblk", "README"]);
+    shows(&gpuio(at, "check --from bundle"), &["Read from cat /proc/mounts, lsblk", "README"]);
     std::fs::remove_dir_all(at.join("bundle/storage")).unwrap();
     std::fs::remove_file(at.join("bundle/mounts")).unwrap();
     let ran = gpuio(at, "topo --from bundle").exits(2);
@@ -81,6 +81,12 @@ fn each_machine_is_answered_and_one_is_picked_by_name() {
     gpuio(at, "topo --from post.txt --machine n3").exits(2).prints(&["n1, n2"]);
     shows(&gpuio(at, "plan --from post.txt").exits(0), &["==== n1 ====", "/bulk"]);
     shows(&gpuio(at, "check --from post.txt"), &["==== n2 ===="]);
+    for line in ["plan --from post.txt --machine n2", "check --from post.txt --machine n2"] {
+        let ran = gpuio(at, line);
+        assert!(!ran.out.contains("====") && !ran.out.contains("SAMSUNG1"), "{}", ran.out);
+    }
+    let why = gpuio(at, "why --from post.txt --machine n2 --mount /bulk").exits(0);
+    assert!(why.out.contains("/bulk") && !why.out.contains("===="), "{}", why.out);
 }
 
 #[test]

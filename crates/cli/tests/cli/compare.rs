@@ -180,7 +180,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     };
     refused("r.json", &["--axis"]);
     refused("r.json nowhere.json", &["nowhere.json"]);
-    refused("r.json other.txt", &["other.txt", "--output-format=json"]);
+    refused("r.json other.txt", &["other.txt", "fio's text or JSON"]);
     refused("r.json empty", &["empty", ".json, .csv"]);
     refused("r.json r.json --despite colour", &["colour", "software-gpu"]);
     refused("r.json r.json --threshold 5% --metric colour", &["colour", "p99.9"]);

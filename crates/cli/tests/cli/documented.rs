@@ -88,6 +88,12 @@ impl Stage {
         ] {
             std::fs::copy(repository(from), at.join(to)).unwrap();
         }
+        let guide = "joe@dgx2:~$ lsblk\nNAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT\n\
+                     nvme0n1 259:0 0 3.5T 0 disk /raid\n";
+        write(at, "guide.txt", guide);
+        let mut tar = std::process::Command::new("tar");
+        tar.current_dir(at).args(["-czf", "bundle.tar.gz", "guide.txt"]);
+        assert!(tar.status().unwrap().success());
         for host in ["n1", "n2"] {
             std::fs::create_dir_all(at.join("captures").join(host)).unwrap();
             for name in ["lspci.txt", "query.csv", "mount.txt", "by-path.txt"] {

@@ -296,7 +296,7 @@ fn a_network_that_vanishes_ends_the_run() {
         let printed = std::fs::read_to_string(printed).unwrap();
         let named = |rank: usize| {
             let name = format!("rank {rank} (host {}, process {})", hosts.names[1], pids[rank]);
-            printed.contains(&format!("error: {name} hangs: nothing was heard of it for 15 s"))
+            printed.contains(&format!("error: {name} hangs: nothing was heard of it for "))
         };
         assert!(named(2) || named(3), "{}: {printed}", mpi.mpirun);
         let record = record(dir.path(), "r.json");

@@ -804,7 +804,7 @@ fn mistakes_in_a_workload_have_a_line_and_a_column() {
         ("columns=4+,x", "mine.ini:2:12"),
         ("columns=4,8", "no column is read"),
         ("sample_order=zip", "in-order, reverse or zipf:THETA"),
-        ("sample_order=zipf", "mine.ini:2:18"),
+        ("sample_order=zipf:x", "mine.ini:2:19"),
         ("sample_order=zipf:0", "mine.ini:2:19"),
         ("cache_memory=0", "mine.ini:2:14"),
         ("compute=kernel:0", "mine.ini:2:16"),

@@ -211,10 +211,6 @@ fn table(record: &Record) -> Section {
             columns = columns.figures(at.label(), tail).tight().part(part);
         }
     }
-    let last = match all.iter().any(|load| load.0.direction == Towards::Write) {
-        true => Part::Second,
-        false => Part::First,
-    };
     let taken = |load: &Load<'_>| {
         let proof = load.0.result.proof.as_ref();
         proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
@@ -223,10 +219,10 @@ fn table(record: &Record) -> Section {
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
         .short("taken")
-        .part(last)
+        .part(Part::First)
         .words("verified", |row| unique(row.iter().map(verified)).join("; "))
         .short("verif.")
-        .part(last)
+        .part(Part::First)
         .table("paths", rows);
     section.table(table);
     section
