@@ -121,21 +121,22 @@ fn row(head: &[Column], line: &str) -> Option<[String; 4]> {
 
 fn holds(column: &str) -> Holds {
     let (takes, most_words, may_be_empty): (fn(&str) -> bool, usize, bool) = match column {
-        "TARGET" => (|text| text.starts_with('/'), 3, false),
+        // A second path is the source.
+        "TARGET" => (|text| text.starts_with('/') && !text.contains(" /"), 3, false),
         "SOURCE" => (|text| !text.contains(','), 1, false),
         "FSTYPE" => (
             |text| {
                 let inside = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-                text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(inside)
+                text.starts_with(|c: char| c.is_ascii_alphabetic())
+                    && text.chars().all(inside)
+                    && !is_access(text)
             },
             1,
             false,
         ),
-        "OPTIONS" | "VFS-OPTIONS" => (
-            |text| text.split([',', '=']).next().is_some_and(|word| matches!(word, "rw" | "ro")),
-            1,
-            true,
-        ),
+        "OPTIONS" | "VFS-OPTIONS" => {
+            (|text| text.split(',').next().is_some_and(is_access), 1, true)
+        }
         "SIZE" | "USED" | "AVAIL" => {
             (|text| text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains('%'), 1, true)
         }
@@ -143,6 +144,11 @@ fn holds(column: &str) -> Holds {
         _ => (|_| true, 1, true),
     };
     Holds { takes, most_words, may_be_empty }
+}
+
+/// The option that each mount's options begin with.
+fn is_access(word: &str) -> bool {
+    matches!(word, "rw" | "ro")
 }
 
 /// `TARGET="/" SOURCE="/dev/sda1" FSTYPE="ext4" OPTIONS="rw"`.

@@ -21,8 +21,7 @@ pub(crate) const SUBSYSTEMS: Kind = Kind {
     most_bytes: crate::SHORT,
     looks_like: |text| {
         text.contains("\"Subsystems\"") && json::find(text, is_subsystems).is_some()
-            || text.lines().any(|line| is_subsystem(line))
-                && text.lines().any(|line| path(line).is_some())
+            || text.lines().any(is_subsystem) && text.lines().any(|line| path(line).is_some())
     },
     add: add_subsystems,
 };

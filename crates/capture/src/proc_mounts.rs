@@ -8,7 +8,7 @@ pub(crate) const MOUNTS: Kind = Kind {
     command: "cat /proc/mounts",
     gives: "mounts with their options",
     most_bytes: crate::SHORT,
-    looks_like: |text| text.lines().any(|line| is_kernels(line)),
+    looks_like: |text| text.lines().any(is_kernels),
     add: add_mounts,
 };
 

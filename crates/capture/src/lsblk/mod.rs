@@ -88,7 +88,7 @@ fn pairs(line: &str) -> Option<(Row, Option<String>)> {
         let (value, _) = rest.split_once('"')?;
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     };
-    let row = Row::of(0, &value)?;
+    let row = Row::of(0, value)?;
     Some((row, value("PKNAME")))
 }
 

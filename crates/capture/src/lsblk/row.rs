@@ -104,8 +104,12 @@ impl Head {
                 Some(parted) => {
                     cells = parted.into_iter().map(Option::unwrap_or_default).collect();
                 }
-                // Only what no other column could hold is taken.
                 None if wrong => {
+                    // A sentence below the table names no device.
+                    if !self.has_any_needed(&cells) {
+                        return None;
+                    }
+                    // Only what no other column could hold is taken.
                     for (column, cell) in self.columns.iter().zip(&mut cells) {
                         if !NAMES.contains(&column.name.as_str())
                             && !SURE.contains(&column.name.as_str())
@@ -122,6 +126,17 @@ impl Head {
             cells.get(at).filter(|cell| !cell.is_empty()).cloned()
         };
         Row::of(depth, value)
+    }
+
+    /// Whether a column that no device leaves empty has a value, or the head has no such column
+    /// beside names.
+    fn has_any_needed(&self, cells: &[String]) -> bool {
+        let all = self.columns.iter().zip(cells);
+        let mut needed = all.filter(|(column, _)| {
+            !NAMES.contains(&column.name.as_str()) && !may_be_empty(&column.name)
+        });
+        let Some((_, first)) = needed.next() else { return true };
+        !first.is_empty() || needed.any(|(_, cell)| !cell.is_empty())
     }
 
     /// How far a name stands behind those of disks; `None` where the line has no name.
@@ -393,11 +408,10 @@ fn holds(column: &str) -> Holds {
 pub(crate) fn rows_on_one_line(line: &str) -> Vec<usize> {
     const MOST: usize = 1000;
     let mut places = Vec::new();
-    let mut words = line.match_indices(' ').map(|(at, _)| at + 1).peekable();
     // The head: its first column's name, and how many follow.
-    let starts = std::iter::once(0).chain(line.match_indices(' ').map(|(at, _)| at + 1));
+    let mut starts = std::iter::once(0).chain(line.match_indices(' ').map(|(at, _)| at + 1));
     let word_at = |at: usize| line[at..].split(' ').next().unwrap_or_default();
-    let head = starts.clone().find(|at| {
+    let head = starts.find(|at| {
         let mut words = line[*at..].split(' ');
         NAMES.contains(&words.next().unwrap_or_default()) && words.next().is_some_and(is_column)
     });
@@ -406,9 +420,10 @@ pub(crate) fn rows_on_one_line(line: &str) -> Vec<usize> {
         places.push(head - 1);
     }
     let mut in_head = true;
-    while let Some(at) = words.next() {
-        if at <= head || places.len() > MOST {
-            continue;
+    // The words behind the head's first one.
+    for at in starts {
+        if places.len() > MOST {
+            break;
         }
         let word = word_at(at).trim_start_matches(MARKS);
         if in_head && is_column(word) {

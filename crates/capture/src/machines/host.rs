@@ -165,9 +165,7 @@ fn by_prefix(text: &str) -> Option<Vec<(Option<String>, String)>> {
             continue;
         }
         full += 1;
-        let Some((name, _)) = line.split_once(':').filter(|(name, _)| plain(name).is_some()) else {
-            return None;
-        };
+        let (name, _) = line.split_once(':').filter(|(name, _)| plain(name).is_some())?;
         *counts.entry(name).or_default() += 1;
     }
     if full < 2 || counts.len() > super::MOST || counts.values().any(|count| *count < 2) {

@@ -59,9 +59,12 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
+/// A name and its figure.
+type Field = (String, Option<f64>);
+
 /// `GPU 2 Read: bw=6.3 util(%)=797 n=78193 … Write: bw=0 … BufRegister: n=8 …`, with the part's
 /// name before each field's.
-fn gpu(line: &str) -> Option<(String, Vec<(String, Option<f64>)>)> {
+fn gpu(line: &str) -> Option<(String, Vec<Field>)> {
     let (number_of, rest) = line.trim().strip_prefix("GPU ")?.split_once(" Read:")?;
     let number_of = number_of.trim();
     if number_of.contains(' ') {

@@ -61,7 +61,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
 
 fn table<'t>(tables: &'t mut Vec<Measured>, head: &[&str]) -> &'t mut Measured {
     let names: Vec<&str> =
-        head.iter().filter(|word| word.trim_matches('.') != "").copied().collect();
+        head.iter().filter(|word| !word.trim_matches('.').is_empty()).copied().collect();
     let at = tables.iter().position(|one| one.columns == names).unwrap_or_else(|| {
         tables.push(Measured::new(KIND.command, &names));
         tables.len() - 1

@@ -54,11 +54,11 @@ fn figure(captured: &Captured, of: &str, column: &str) -> Option<f64> {
 #[test]
 fn lsblk_with_any_columns_in_any_order() {
     let all = whole(
-        "$ lsblk -o SIZE,TYPE,MOUNTPOINT,MODEL,NAME\n  SIZE TYPE  MOUNTPOINT MODEL            \
-            NAME\n\
-  3.5T disk             SAMSUNG MZQL23T8 nvme0n1\n  3.5T disk             SAMSUNG MZQL23T8 \
-      nvme1n1\n\
-  7T   raid0 /data                       └─md0\n",
+        "$ lsblk -o SIZE,TYPE,MOUNTPOINT,MODEL,NAME\n\
+         \x20 SIZE TYPE  MOUNTPOINT MODEL            NAME\n\
+         \x20 3.5T disk             SAMSUNG MZQL23T8 nvme0n1\n\
+         \x20 3.5T disk             SAMSUNG MZQL23T8 nvme1n1\n\
+         \x20   7T raid0 /data                       └─md0\n",
     );
     assert_eq!(model(&all, "nvme1n1"), "SAMSUNG MZQL23T8");
     assert_eq!(drive(&all, "md0").made_of, ["nvme1n1"]);

@@ -1,5 +1,4 @@
 //! Several machines in texts are told apart, and nothing is guessed where that can't be.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::machines::{Machines, Text, read_all};
 use gpuio_record::facts::Fact;
@@ -104,7 +103,7 @@ fn what_may_be_of_any_machine_is_left_out_by_name() {
     assert_eq!(all.not_read.len(), 1);
     assert_eq!(all.not_read[0].0, "README");
     // Its devices decide.
-    let more = format!("{}", query(&["07", "0f"]).replace("GPU 0", "NVIDIA A100"));
+    let more = query(&["07", "0f"]).replace("GPU 0", "NVIDIA A100");
     let all = texts(&[("post.txt", &post), ("more.txt", &more)]);
     assert!(all.undecided.is_empty());
     let name = all.machines[1].captured.machine.gpus[0].name.known().cloned();

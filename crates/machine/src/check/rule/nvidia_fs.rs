@@ -26,7 +26,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     // Its statistics as a text show that it is loaded, whatever is known of other modules.
     let shown = module(machine, "nvidia_fs").filter(|module| !looked && module.loaded);
     if let Some(module) = shown {
-        return vec![loaded(module)];
+        return vec![loaded(module), statistics(module)];
     }
     if let (false, Some(found)) = (looked, from_gdscheck(machine)) {
         return vec![found];
