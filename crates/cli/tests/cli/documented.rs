@@ -10,7 +10,7 @@ use gpuio_testkit::repository;
 
 use crate::example::built;
 use crate::stats::{LOAD, Run};
-use crate::tool::{Ran, command, finish, scratch, words};
+use crate::tool::{Ran, command, finish, other, scratch, words};
 
 #[path = "../../src/args/tests/pages.rs"]
 mod pages;
@@ -91,9 +91,8 @@ impl Stage {
         let guide = "joe@dgx2:~$ lsblk\nNAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT\n\
                      nvme0n1 259:0 0 3.5T 0 disk /raid\n";
         write(at, "guide.txt", guide);
-        let mut tar = std::process::Command::new("tar");
-        tar.current_dir(at).args(["-czf", "bundle.tar.gz", "guide.txt"]);
-        assert!(tar.status().unwrap().success());
+        let mut tar = other(at, "tar");
+        assert!(tar.args(["-czf", "bundle.tar.gz", "guide.txt"]).status().unwrap().success());
         for host in ["n1", "n2"] {
             std::fs::create_dir_all(at.join("captures").join(host)).unwrap();
             for name in ["lspci.txt", "query.csv", "mount.txt", "by-path.txt"] {
