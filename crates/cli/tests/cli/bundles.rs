@@ -38,11 +38,11 @@ fn a_directory_is_read_whole_and_the_rest_is_listed_once() {
             "Not understood: bundle/README: no output of a known tool; bundle/shot.png: a picture",
         ],
     );
-    let tar = other(at, "tar").args(["-czf", "bundle.tar.gz", "bundle"]).status();
-    if tar.is_ok_and(|status| status.success()) {
-        let ran = gpuio(at, "topo --from bundle.tar.gz").exits(0);
-        shows(&ran, &["SAMSUNG1", "/nas", "README"]);
-    }
+    let mut tar = other(at, "tar");
+    let tar = tar.current_dir(at).args(["-czf", "bundle.tar.gz", "bundle"]).status();
+    assert!(tar.unwrap().success());
+    let ran = gpuio(at, "topo --from bundle.tar.gz").exits(0);
+    shows(&ran, &["SAMSUNG1", "/nas", "README"]);
     let ran = gpuio(at, "plan --from bundle --mount /nas").exits(0);
     shows(&ran, &["MOUNT COMMANDS", "mount -t nfs -o vers=4.2,proto=rdma,port=20049 nas:/x /nas"]);
     shows(&gpuio(at, "check --from bundle"), &["Read from cat /proc/mounts, lsblk", "README"]);

@@ -92,6 +92,7 @@ impl Stage {
                      nvme0n1 259:0 0 3.5T 0 disk /raid\n";
         write(at, "guide.txt", guide);
         let mut tar = other(at, "tar");
+        tar.current_dir(at);
         assert!(tar.args(["-czf", "bundle.tar.gz", "guide.txt"]).status().unwrap().success());
         for host in ["n1", "n2"] {
             std::fs::create_dir_all(at.join("captures").join(host)).unwrap();
