@@ -1,5 +1,5 @@
 //! Texts with commands, results below them, and what other tools printed meanwhile: a post, a mail,
-//! a page of a guide. [`read`] finds these parts, [`hold`] holds each against the others and
+//! a page of a guide. [`read`] finds these parts, [`hold()`] holds each against the others and
 //! against the machine of the same text, and [`section`] prints the statements on one page.
 //!
 //! A statement has the lines that it follows from. Nothing follows from what a text does not have:
