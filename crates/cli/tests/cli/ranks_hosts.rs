@@ -281,7 +281,7 @@ fn a_network_that_vanishes_ends_the_run() {
         let dir = scratch();
         let printed = dir.path().join("printed");
         let line = "bench --rw read --bs 64k --size 1m --runtime 600 --directory d -q -o r.json \
-                    --rank-timeout 15";
+                    --rank-timeout 2";
         let mut ranks = hosts.ranks(mpi, dir.path());
         ranks.args(line.split_whitespace()).stdout(std::process::Stdio::null());
         let mut launcher: Child =

@@ -15,6 +15,8 @@ use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
 const SMALL_BYTES: u64 = 64 << 10;
 /// Warnings that are named; the others are counted.
 const NAMED: usize = 3;
+/// Paths whose rows may be in two tables.
+const MOST_TWICE: usize = 3;
 /// Loads of different threads and depths that are listed; more of them have their range.
 const MOST_LOADS: usize = 3;
 
@@ -188,13 +190,16 @@ fn table(record: &Record) -> Section {
         section.paragraph("no job ran");
         return section;
     }
+    let many_paths = rows.len() > MOST_TWICE;
     let tails = Percentile::shown(&record.percentiles(), &[Percentile::TAIL]);
     let mut columns = Columns::<Vec<Load<'_>>>::new().words("path", |row| row[0].path().to_owned());
     for (kind, loads) in grouped(all.iter().map(|load| (load.kind(), load))) {
         let (rw, size) = kind.clone();
         let of_kind = kind.clone();
-        // Where all do not fit beside each other, writes have a table of their own.
+        // Where all do not fit beside each other, writes have a table of their own, unless many
+        // paths would be listed twice.
         let part = match loads[0].0.direction {
+            _ if many_paths => Part::Both,
             Towards::Read => Part::First,
             Towards::Write => Part::Second,
         };
@@ -219,10 +224,10 @@ fn table(record: &Record) -> Section {
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
         .short("taken")
-        .part(Part::First)
+        .part(if many_paths { Part::Both } else { Part::First })
         .words("verified", |row| unique(row.iter().map(verified)).join("; "))
         .short("verif.")
-        .part(Part::First)
+        .part(if many_paths { Part::Both } else { Part::First })
         .table("paths", rows);
     section.table(table);
     section

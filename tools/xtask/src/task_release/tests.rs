@@ -178,6 +178,7 @@ ok  CHANGELOG.md has 5 lines of notes
    git commit: Release 0.3.0
 2. checks
    cargo xtask ci
+   cargo xtask deny
 3. packages
    cargo xtask dist --target x86_64-unknown-linux-gnu --check
    cargo xtask dist --target aarch64-unknown-linux-gnu --check
