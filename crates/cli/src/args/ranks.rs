@@ -15,7 +15,7 @@ pub(crate) struct RankLimits {
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) share: Vec<String>,
     /// End the run if a rank does nothing, or completes no I/O, for this long [30 s; a rank of
-    /// which nothing at all is heard: 10 s at most]
+    /// which nothing at all is heard: 10 s, or a third of TIME if that is more]
     #[arg(long, value_name = "TIME")]
     pub(crate) rank_timeout: Option<String>,
 }

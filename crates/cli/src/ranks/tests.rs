@@ -12,8 +12,8 @@ fn two() -> [Ranks; 2] {
     let [(to_first, first), (to_second, second)] = [channel(), channel()];
     let to = vec![to_first, to_second];
     let join = |rank, from| {
-        let (to, frozen) = (to.clone(), Arc::default());
-        let link = Channels { rank, size: 2, to, from, frozen, aborted: None };
+        let (to, frozen, slow) = (to.clone(), Arc::default(), Arc::default());
+        let link = Channels { rank, size: 2, to, from, frozen, slow, aborted: None };
         let setup = Setup {
             clock: gpuio_watch::page::monotonic_ns,
             limits: Limits::of(Duration::from_secs(600), 2),

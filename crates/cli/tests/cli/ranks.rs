@@ -403,9 +403,11 @@ fn a_rank_that_is_killed_is_named() {
 #[test]
 fn a_rank_that_hangs_ends_the_run_and_is_named() {
     for mpi in installed() {
-        let (ran, dir) = end_by(mpi, "-STOP", &["--rank-timeout", "15"]);
+        let (ran, dir) = end_by(mpi, "-STOP", &["--rank-timeout", "45"]);
         assert!(ran.err.contains("error: rank 2 (host "), "{}", ran.err);
-        assert!(ran.err.contains("hangs: nothing was heard of it for 1"), "{}", ran.err);
+        let (_, silence) = ran.err.split_once("hangs: nothing was heard of it for ").unwrap();
+        let seconds: u32 = silence.split(' ').next().unwrap().parse().unwrap();
+        assert!(seconds >= 10, "{}", ran.err);
         // Rank 0 had the time to merge what the others have.
         let record = record(dir.path(), "r.json");
         assert_eq!(record["ended"], "failed");

@@ -70,7 +70,8 @@ pub struct World {
     library: String,
     rank: u32,
     size: u32,
-    sending: Vec<Pending>,
+    /// By receiver, the oldest first.
+    sending: BTreeMap<u32, VecDeque<Pending>>,
     awaited: BTreeMap<u32, Awaited>,
     received: VecDeque<(u32, Vec<u8>)>,
     thread: PhantomData<*mut ()>,
@@ -104,7 +105,7 @@ impl World {
             library,
             rank: number(rank),
             size: number(size),
-            sending: Vec::new(),
+            sending: BTreeMap::new(),
             awaited: BTreeMap::new(),
             received: VecDeque::new(),
             thread: PhantomData,
@@ -195,7 +196,7 @@ impl World {
 
     fn start_send(&mut self, to: u32, mut buffer: Box<[u8]>) -> Result<(), WorldError> {
         let request = self.start(self.functions.isend, "MPI_Isend", to, &mut buffer)?;
-        self.sending.push(Pending { request, buffer });
+        self.sending.entry(to).or_default().push_back(Pending { request, buffer });
         Ok(())
     }
 
@@ -247,20 +248,23 @@ impl World {
         Ok(done != 0)
     }
 
+    /// Only the oldest of each receiver is looked at: messages to a rank that takes none pile up,
+    /// and Open MPI gives its processor away in each look that finds nothing.
     fn advance_sends(&mut self) -> Result<(), WorldError> {
         let mut all = std::mem::take(&mut self.sending);
-        let mut failed = Ok(());
-        for mut pending in all.drain(..) {
-            match self.test(&mut pending) {
-                Ok(true) => {}
-                Ok(false) => self.sending.push(pending),
-                Err(error) => {
-                    self.sending.push(pending);
-                    failed = Err(error);
+        let mut ended = Ok(());
+        for queue in all.values_mut() {
+            while let (Ok(()), Some(oldest)) = (&ended, queue.front_mut()) {
+                match self.test(oldest) {
+                    Ok(true) => drop(queue.pop_front()),
+                    Ok(false) => break,
+                    Err(error) => ended = Err(error),
                 }
             }
         }
-        failed
+        all.retain(|_, queue| !queue.is_empty());
+        self.sending = all;
+        ended
     }
 
     fn await_length(&mut self, peer: u32) -> Result<(), WorldError> {

@@ -1,8 +1,9 @@
 //! A stand-in for MPI, for tests: ranks are threads of one process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
 use crate::ranks::Link;
 
@@ -15,6 +16,8 @@ pub struct Channels {
     pub from: Receiver<(u32, Vec<u8>)>,
     /// Sends nothing any more, as a process that was stopped.
     pub frozen: Arc<AtomicBool>,
+    /// How long each look for a message takes, in ms: a busy machine, or a process that is stopped.
+    pub slow: Arc<AtomicU64>,
     /// Whether it ended all ranks; where there is none, that is a panic.
     pub aborted: Option<Arc<AtomicBool>>,
 }
@@ -41,6 +44,10 @@ impl Link for Channels {
     }
 
     fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
+        let slow = self.slow.load(Ordering::Relaxed);
+        if slow > 0 {
+            std::thread::sleep(Duration::from_millis(slow));
+        }
         Ok(self.from.try_recv().ok())
     }
 

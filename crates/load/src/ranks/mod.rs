@@ -56,7 +56,9 @@ const WINDOW: usize = 8;
 pub struct Limits {
     /// Between two heartbeats.
     pub beat: Duration,
-    /// A rank that sends no heartbeat for this long does not run any more.
+    /// A rank that sends no heartbeat for this long does not run any more. Time in which the
+    /// process that listens did not run does not count, and before the first heartbeat it is six
+    /// times as long.
     pub silence: Duration,
     /// A rank that does nothing for this long hangs.
     pub idle: Duration,
@@ -70,8 +72,9 @@ impl Limits {
     pub fn of(idle: Duration, ranks: u32) -> Limits {
         // A thousand ranks send two thousand heartbeats a second to rank 0, not five thousand.
         let beat = Duration::from_millis(200).max(Duration::from_micros(500) * ranks);
-        let silence = idle.min(Duration::from_secs(10)).max(beat * 4);
-        Limits { beat, silence, idle, save: Duration::from_secs(8) }
+        // Who grants more time to a busy machine grants it to all.
+        let silence = idle.min(Duration::from_secs(10).max(idle / 3)).max(beat * 4);
+        Limits { beat, silence, idle, save: Duration::from_secs(8).max(idle / 3) }
     }
 }
 

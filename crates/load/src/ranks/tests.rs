@@ -1,6 +1,6 @@
 //! Ranks as threads of one process.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use crate::ranks::channels::Channels;
 /// A test's view of a rank from outside.
 struct Outside {
     frozen: Arc<AtomicBool>,
+    slow: Arc<AtomicU64>,
     aborted: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     reports: Arc<Mutex<Vec<String>>>,
@@ -40,13 +41,15 @@ fn world(size: u32, limits: Limits) -> (Vec<Ranks>, Vec<Outside>) {
     let each = ends.into_iter().zip(0..).map(|((_, from), rank): (_, u32)| {
         let outside = Outside {
             frozen: Arc::default(),
+            slow: Arc::default(),
             aborted: Arc::default(),
             stop: Arc::default(),
             reports: Arc::default(),
         };
         let to = senders.clone();
         let (frozen, aborted) = (Arc::clone(&outside.frozen), Arc::clone(&outside.aborted));
-        let link = Channels { rank, size, to, from, frozen, aborted: Some(aborted) };
+        let slow = Arc::clone(&outside.slow);
+        let link = Channels { rank, size, to, from, frozen, slow, aborted: Some(aborted) };
         let reports = Arc::clone(&outside.reports);
         let setup = Setup {
             clock: if rank == 2 { other_clock } else { clock },
@@ -188,6 +191,47 @@ fn a_rank_that_is_silent_ends_the_job_and_the_others_are_collected() {
     assert!(outside[0].aborted.load(Ordering::Relaxed), "the job is ended by MPI_Abort");
     let reports = outside[0].reports.lock().unwrap();
     assert_eq!(*reports, std::slice::from_ref(&all[0].0), "it is reported at once, and once");
+}
+
+/// Ranks meet, rank 0 has each slow down, and they meet again.
+fn meet_in_spite_of(size: u32, silence: Duration, disturb: impl Fn(&[Outside]) + Sync) {
+    let (ranks, outside) = world(size, Limits { silence, ..limits(NEVER) });
+    let all = on_all(ranks, |ranks| {
+        let answers = || vec![Vec::new(); size as usize];
+        let meet = || ranks.exchange("meeting", Vec::new(), |_| Ok(answers())).map(drop);
+        let before = meet();
+        if ranks.rank() == 0 {
+            disturb(&outside);
+        }
+        (before, meet(), finish(ranks))
+    });
+    assert_eq!((&all[0].0, &all[0].1), (&Ok(()), &Ok(())));
+    assert_eq!(all[0].2.len(), size as usize - 1);
+    assert!(all[0].2.iter().all(|result| result.contains(": result of ")), "{:?}", all[0].2);
+}
+
+#[test]
+fn ranks_that_were_all_stopped_and_go_on_do_not_hang() {
+    let silence = Duration::from_secs(2);
+    meet_in_spite_of(3, silence, |ranks| {
+        // Rank 0 goes on first, and finds no message.
+        ranks.iter().zip([6000, 6100, 6100]).for_each(|(rank, stops)| {
+            rank.slow.store(stops, Ordering::Relaxed);
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        ranks.iter().for_each(|rank| rank.slow.store(0, Ordering::Relaxed));
+        std::thread::sleep(silence * 3);
+    });
+}
+
+#[test]
+fn a_rank_that_receives_slower_than_the_others_send_does_not_hang() {
+    let silence = Duration::from_secs(2);
+    meet_in_spite_of(4, silence, |ranks| {
+        ranks[0].slow.store(15, Ordering::Relaxed);
+        std::thread::sleep(silence * 3);
+        ranks[0].slow.store(0, Ordering::Relaxed);
+    });
 }
 
 #[test]

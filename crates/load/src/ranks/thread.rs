@@ -23,6 +23,9 @@ use crate::ranks::{ClockOffset, Ended, GONE, Left, Setup, hold};
 const ROUND_TRIPS: u64 = 24;
 /// A rank whose clock is being compared answers the next messages without sleeping in between.
 const AWAKE: Duration = Duration::from_millis(5);
+/// A rank that has sent nothing yet may be silent for so many times as long: it still comes out of
+/// MPI_Init, which the others have left, and on a busy machine that alone takes long.
+const FIRST_TIME: u32 = 6;
 /// Between two looks for messages.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The same in the measured time.
@@ -156,6 +159,15 @@ impl Shared {
     }
 }
 
+/// A rank of which this one is to hear regularly.
+struct Peer {
+    heard: Instant,
+    /// The same on the clock of `Worker::listened`.
+    heard_at: Duration,
+    /// The silence after which it is given up.
+    limit: Duration,
+}
+
 /// A process of this host that is watched.
 struct Watched {
     rank: u32,
@@ -173,8 +185,13 @@ pub(crate) struct Worker<L> {
     beat_at: Instant,
     awake_until: Instant,
     lively_until: Instant,
-    /// When each peer was last heard: all others on rank 0, rank 0 on the others.
-    heard: BTreeMap<u32, Instant>,
+    /// All others on rank 0, rank 0 on the others.
+    peers: BTreeMap<u32, Peer>,
+    silence: Duration,
+    /// The time in which this thread ran as often as it should. While it waits for a processor, or
+    /// its process is stopped, a message that came is not seen: such time is no peer's silence.
+    listened: Duration,
+    listened_until: Instant,
     watched: Option<Watched>,
     /// The answer to the last question for a clock.
     pong: Option<(u32, u64, u64)>,
@@ -203,6 +220,10 @@ impl<L: Link> Worker<L> {
     ) -> Worker<L> {
         let now = Instant::now();
         let peers = if link.rank() == 0 { 1..link.size() } else { 0..1 };
+        // Rank 0 is to find a silent rank before that rank's neighbours miss rank 0.
+        let silence = setup.limits.silence * if link.rank() == 0 { 1 } else { 2 };
+        let limit = silence * FIRST_TIME;
+        let peer = |_| Peer { heard: now, heard_at: Duration::ZERO, limit };
         Worker {
             link,
             setup,
@@ -213,7 +234,10 @@ impl<L: Link> Worker<L> {
             beat_at: now,
             awake_until: now,
             lively_until: now,
-            heard: peers.map(|peer| (peer, now)).collect(),
+            peers: peers.map(|rank| (rank, peer(rank))).collect(),
+            silence,
+            listened: Duration::ZERO,
+            listened_until: now,
             watched: None,
             pong: None,
             nonce: 0,
@@ -274,7 +298,9 @@ impl<L: Link> Worker<L> {
     }
 
     fn messages(&mut self) {
-        loop {
+        // No more: where this thread waits long for a processor, the others send heartbeats faster
+        // than it receives them, and its own would never go out.
+        for _ in 0..self.peers.len() {
             match self.link.receive() {
                 Ok(Some((from, bytes))) => self.handle(from, &bytes),
                 Ok(None) => return,
@@ -284,7 +310,8 @@ impl<L: Link> Worker<L> {
     }
 
     fn handle(&mut self, from: u32, bytes: &[u8]) {
-        self.heard.insert(from, Instant::now());
+        let (heard, heard_at) = (Instant::now(), self.listened);
+        self.peers.insert(from, Peer { heard, heard_at, limit: self.silence });
         self.note_relayed(bytes);
         let Some(message) = message::parse(bytes) else {
             let name = self.shared.name(from);
@@ -370,7 +397,7 @@ impl<L: Link> Worker<L> {
     }
 
     fn send_all(&mut self, message: &[u8]) {
-        let peers: Vec<u32> = self.heard.keys().copied().collect();
+        let peers: Vec<u32> = self.peers.keys().copied().collect();
         peers.into_iter().for_each(|peer| self.send(peer, message));
     }
 
@@ -402,7 +429,7 @@ impl<L: Link> Worker<L> {
         let own = self.link.rank();
         self.report(&format!("rank {own}: {why}"));
         self.end(&format!("{GONE}: {why}"), 1);
-        hold(&self.shared.gone).extend(self.heard.keys().copied());
+        hold(&self.shared.gone).extend(self.peers.keys().copied());
     }
 
     fn report(&mut self, why: &str) {
@@ -492,13 +519,15 @@ impl<L: Link> Worker<L> {
 
     /// Ranks that sent no heartbeat for too long.
     fn silent(&mut self, now: Instant) {
-        // Rank 0 is to find a silent rank before that rank's neighbours miss rank 0.
-        let limit = self.setup.limits.silence * if self.is_first() { 1 } else { 2 };
-        let silent: Vec<(u32, Duration)> =
-            self.heard.iter().map(|(peer, at)| (*peer, now - *at)).collect();
-        for (peer, since) in silent.into_iter().filter(|(_, since)| *since > limit) {
-            let (name, seconds) = (self.shared.name(peer), since.as_secs());
-            self.give_up(peer, &format!("{name} hangs: nothing was heard of it for {seconds} s"));
+        let passed = now - std::mem::replace(&mut self.listened_until, now);
+        self.listened += passed.min(self.setup.limits.beat * 2);
+        let is_silent = |peer: &Peer| self.listened - peer.heard_at > peer.limit;
+        let silent = self.peers.iter().filter(|(_, peer)| is_silent(peer));
+        let silent: Vec<(u32, u64)> =
+            silent.map(|(rank, peer)| (*rank, (now - peer.heard).as_secs())).collect();
+        for (rank, seconds) in silent {
+            let name = self.shared.name(rank);
+            self.give_up(rank, &format!("{name} hangs: nothing was heard of it for {seconds} s"));
         }
     }
 

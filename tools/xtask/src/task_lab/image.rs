@@ -264,9 +264,8 @@ fn beside(binary: &Path, object: &str) -> Option<PathBuf> {
     places.into_iter().find(|path| path.exists())
 }
 
-/// Busybox, with a link for each of its commands: those of the one of this machine.
-fn busybox(root: &Path, from: &Path) -> anyhow::Result<()> {
-    fs::copy(from, root.join("bin/busybox"))?;
+/// A link to busybox for each of its commands: those of the one of this machine.
+fn busybox_commands(root: &Path) -> anyhow::Result<()> {
     let own = locate("busybox").context("busybox")?;
     let list = Command::new(&own).arg("--list").output()?;
     for applet in String::from_utf8_lossy(&list.stdout).lines() {
@@ -281,14 +280,17 @@ fn busybox(root: &Path, from: &Path) -> anyhow::Result<()> {
 /// For aarch64: no program but the binary and busybox.
 fn fill_aarch64(root: &Root, binary: &Path, files: &Path) -> anyhow::Result<()> {
     let root = &root.0;
-    busybox(root, &files.join("bin/busybox"))?;
+    copy(&files.join("bin/busybox"), &root.join("bin/busybox"))?;
+    busybox_commands(root)?;
     copy(binary, &root.join("bin/gpuio"))?;
     quietly(Command::new("cp").arg("-a").arg(files.join("lib")).arg(root))
 }
 
 fn fill(root: &Root, binary: &Path) -> anyhow::Result<()> {
     let (root, none) = (&root.0, BTreeSet::new());
-    busybox(root, &locate("busybox").context("busybox")?)?;
+    // It needs libraries where it is Debian's other package of it.
+    program(root, &locate("busybox").context("busybox")?, "bin/busybox", &none)?;
+    busybox_commands(root)?;
     program(root, binary, "bin/gpuio", &none)?;
     quietly(Command::new("strip").arg(root.join("bin/gpuio")))?;
     for (tool, package) in TOOLS {

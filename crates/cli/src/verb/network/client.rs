@@ -12,7 +12,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 use super::result::{Measured, Rate};
 use super::transfer::{Counted, DRAINED, Limit, receive, send};
 use super::wire::{
-    Ask, Direction, HELLO, HURRIED, Lines, MOST_TOLD, Message, Port, TIMEOUT, TURN, stream_line,
+    Ask, Direction, HELLO, HURRIED, Lines, MOST_TOLD, Message, Port, STREAMS_TIME, TIMEOUT, TURN,
+    stream_line,
 };
 use crate::args::Network;
 use crate::failure::Failure;
@@ -136,7 +137,7 @@ impl Server<'_> {
             lines.send_line(&stream_line(id))?;
             Ok(lines.stream)
         };
-        let until = Instant::now() + 2 * TIMEOUT;
+        let until = Instant::now() + STREAMS_TIME;
         let in_time = |nth| match Instant::now() > until {
             true => Err(Error::new(ErrorKind::TimedOut, "its streams did not open in time")),
             false => stream(nth),
@@ -169,8 +170,10 @@ impl Server<'_> {
 
     /// Why the server ended a direction, where it says so.
     fn refused(&mut self) -> Option<Failure> {
+        // It closes its streams first, which this side sees, and a busy server says why later.
+        let wait = if interrupt::flag().load(Ordering::Relaxed) { HURRIED } else { TIMEOUT };
         // A `Stop` may come first.
-        let mut messages = (0..2).filter_map(|_| self.lines.message(HURRIED).ok().flatten());
+        let mut messages = (0..2).filter_map(|_| self.lines.message(wait).ok().flatten());
         messages.find_map(|message| match message {
             Message::Refused(why) => {
                 Some(Failure::Ran(format!("{}: {}", self.name, refusal(&why))))

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::transfer::{Limit, receive, send};
 use super::wire::{
-    Ask, Direction, HELLO, Lines, MOST_ASKED, Message, Port, TIMEOUT, TURN, stream_line,
+    Ask, Direction, HELLO, Lines, MOST_ASKED, Message, Port, STREAMS_TIME, TIMEOUT, TURN,
+    stream_line,
 };
 use crate::failure::Failure;
 use crate::interrupt;
@@ -127,7 +128,8 @@ impl Server {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let id = (now.as_secs() << 30) ^ u64::from(now.subsec_nanos());
         lines.send(&Message::Ready(id)).map_err(|error| text(&error))?;
-        let streams = self.streams(id, ask.streams as usize)?;
+        let streams =
+            self.streams(id, ask.streams as usize).map_err(|why| give_reason(lines, why))?;
         lines.send(&Message::Go).map_err(|error| text(&error))?;
         let end = Instant::now() + takes + 2 * TIMEOUT;
         let limit = Limit { stop: &self.stop, until: self.until };
@@ -149,34 +151,34 @@ impl Server {
                 receive(&streams, ask, &limit, &mut go_on, &mut || lines.send(&Message::Stop))
             }
         };
-        let counted = counted.map_err(|error| {
-            let why = text(&error);
-            // The client may have gone.
-            let _ = lines.send(&Message::Refused(why.clone()));
-            why
-        })?;
+        let counted = counted.map_err(|error| give_reason(lines, text(&error)))?;
         let port = Port::of(&lines.stream).map_err(|error| text(&error))?;
         lines.send(&Message::End(Box::new((counted, port)))).map_err(|error| text(&error))
     }
 
     /// The streams that a client opens for a direction.
     fn streams(&self, id: u64, count: usize) -> Result<Vec<TcpStream>, String> {
-        let until = Instant::now() + TIMEOUT;
+        let began = Instant::now();
+        let mut last = began;
         let mut streams = Vec::new();
         while streams.len() < count {
             if !self.goes_on() {
                 return Err("it came while the server was about to end".to_owned());
             }
-            if Instant::now() > until {
-                let there = streams.len();
-                return Err(format!("only {there} of {count} streams came within 5 s"));
+            // Those of a busy client come one by one.
+            if last.elapsed() > TIMEOUT || began.elapsed() > STREAMS_TIME {
+                let (there, seconds) = (streams.len(), began.elapsed().as_secs());
+                return Err(format!("only {there} of {count} streams came within {seconds} s"));
             }
             let Some((stream, _)) = self.accepted().map_err(|error| text(&error))? else {
                 continue;
             };
             let mut lines = Lines::new(stream, HELLO.len() + 64).map_err(|error| text(&error))?;
             match lines.line(Duration::from_secs(1)) {
-                Ok(Some(line)) if line == stream_line(id) => streams.push(lines.stream),
+                Ok(Some(line)) if line == stream_line(id) => {
+                    streams.push(lines.stream);
+                    last = Instant::now();
+                }
                 _ => refuse(lines),
             }
         }
@@ -201,6 +203,12 @@ fn refuse(mut lines: Lines) {
     let _ = lines.send_line(HELLO);
     let _ = lines.send(&Message::Refused(BUSY.to_owned()));
     let _ = lines.stream.shutdown(Shutdown::Write);
+}
+
+/// Answers a client with the reason, which it may not wait for any more.
+fn give_reason(lines: &mut Lines, why: String) -> String {
+    let _ = lines.send(&Message::Refused(why.clone()));
+    why
 }
 
 fn text(error: &Error) -> String {

@@ -20,6 +20,8 @@ use crate::interrupt;
 pub(super) const HELLO: &str = "gpuio network 1";
 /// Time limit of an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of all streams of a direction to open, one after another.
+pub(super) const STREAMS_TIME: Duration = Duration::from_secs(30);
 /// Time limit of all that the other end still has to do after a signal.
 pub(super) const HURRIED: Duration = Duration::from_secs(2);
 /// How long a wait for a line blocks what else there is to do.
