@@ -150,7 +150,12 @@ impl Server<'_> {
             Direction::Read => self.receive(&streams, ask),
             Direction::Write => self.send(&streams, ask),
         };
-        let own = own.map_err(|error| self.refused().unwrap_or_else(|| self.failed(&error)))?;
+        let own = own.map_err(|error| {
+            // A thread of this side that can't be started is no doing of the server.
+            let own_fault = error.kind() == ErrorKind::OutOfMemory;
+            let refused = if own_fault { None } else { self.refused() };
+            refused.unwrap_or_else(|| self.failed(&error))
+        })?;
         let after = port_bytes(interface);
         let (other, port) = loop {
             match self.answer(4 * TIMEOUT)? {
