@@ -1,10 +1,12 @@
 """gpuio in Python: results as data frames, jobs from a notebook, files into tensors.
 
-``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into``, ``Memory`` and
-``Rings`` call ``libgpuio.so.0``. Nothing here falls back silently: what took another way than asked says so in a
-warning (`FallbackWarning`), or is an error (`GpuioError`). docs/python.md has the page.
+``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into``, ``Memory``,
+``Rings`` and ``install`` call ``libgpuio.so.0``. Nothing here falls back silently: what took another
+way than asked says so in a warning (`FallbackWarning`) or, after ``install``, in a line on standard
+error, or is an error (`GpuioError`). docs/python.md has the page.
 """
 
+from ._install import install, uninstall
 from ._library import Gpus, GpuioError, Moved, gpus
 from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
@@ -23,10 +25,12 @@ __all__ = [
     "bench",
     "device_header",
     "gpus",
+    "install",
     "load",
     "program",
     "read_into",
     "record",
     "safetensors",
     "series",
+    "uninstall",
 ]

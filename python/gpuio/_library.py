@@ -10,16 +10,12 @@ import ctypes
 import errno
 import functools
 import operator
-import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ._environment import variable
 
 _NAME = "libgpuio.so.0"
-_SOFTWARE_GPU = "libgpuio_softgpu.so"
-# Names the CUDA driver: system (the default), software, or a path.
-_DRIVER = "GPUIO_CUFILE_DRIVER"
 # Names the library in another place than the package; for tests and unusual installations.
 _VARIABLE = "GPUIO_LIBGPUIO"
 
@@ -323,14 +319,8 @@ class Library:
 @functools.lru_cache(maxsize=None)
 def library() -> Library:
     """The library: named by the environment, of this wheel, or as the loader finds it."""
-    named = variable(_VARIABLE)
     own = Path(__file__).with_name("lib") / _NAME
-    beside = Path(named) if named and os.sep in named else own
-    software = beside.with_name(_SOFTWARE_GPU)
-    if variable(_DRIVER) == "software" and software.exists():
-        # The library looks beside the running program, which is Python, and not beside itself.
-        os.environ[_DRIVER] = str(software)
-    path = named or (str(own) if own.exists() else _NAME)
+    path = variable(_VARIABLE) or (str(own) if own.exists() else _NAME)
     try:
         return Library(path)
     except (OSError, AttributeError) as error:

@@ -369,8 +369,8 @@ def _found(tensor: Any) -> Tuple[int, int, Any]:
         return _of_interface(tensor, interface)
     try:
         view = memoryview(tensor)
-    except ValueError:
-        # The buffers of Python have no such elements: bfloat16, times.
+    except (TypeError, ValueError):
+        # An array without a buffer, or elements that buffers of Python do not have: bfloat16, times.
         interface = getattr(tensor, "__array_interface__", None)
         if interface is None:
             raise

@@ -187,10 +187,12 @@ class Gpus(unittest.TestCase):
         if not Path(named).with_name("libgpuio_softgpu.so").exists():
             self.skipTest("SKIPPED: no libgpuio_softgpu.so beside GPUIO_LIBGPUIO")
         script = "import gpuio\nprint(gpuio.gpus().software)"
-        environment = {**os.environ, "GPUIO_CUFILE_DRIVER": "software"}
-        done = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
-                              stdout=subprocess.PIPE, timeout=60)
-        self.assertEqual(done.stdout, "True\n")
+        directory, name = os.path.split(named)
+        for more in ({}, {"GPUIO_LIBGPUIO": name, "LD_LIBRARY_PATH": directory}):
+            environment = {**os.environ, "GPUIO_CUFILE_DRIVER": "software", **more}
+            done = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
+                                  stdout=subprocess.PIPE, timeout=60)
+            self.assertEqual(done.stdout, "True\n", more)
 
     def test_without_a_driver_the_reason_is_an_error(self):
         script = "import gpuio\ntry: gpuio.gpus()\nexcept gpuio.GpuioError as e: print(e.errno, e)"

@@ -151,6 +151,18 @@ class Numbers(unittest.TestCase):
         with self.assertRaises(TypeError):
             gpuio.read_into(Array(memory, shape=(5.0,)), self.path)
 
+    def test_an_array_of_the_host_needs_no_buffer(self):
+        memory = gpuio.Memory("cpu", 100)
+        about = {"shape": (5, 5), "typestr": "<f4", "data": (memory.address, False), "version": 3}
+        for strides, taken in ((None, True), ((20, 4), True), ((4, 20), False)):
+            array = type("Array", (), {"__array_interface__": {**about, "strides": strides}})()
+            if not taken:
+                with self.assertRaisesRegex(ValueError, "not contiguous"):
+                    gpuio.read_into(array, self.path)
+                continue
+            self.assertEqual(gpuio.read_into(array, self.path, 7).bytes, 100)
+            self.assertEqual(memory.copy_out(), DATA[7:107])
+
     def test_any_array_of_numpy_is_filled_whatever_its_elements(self):
         kinds = ["u1", "f2", "c8", "c16", ">f4", "?", "g", "M8[ns]", "m8[s]", "S5", "U3",
                  [("Offset", "i4"), ("b", "f8")]]

@@ -133,6 +133,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Generate(args) => verb::generate::run(&args),
         Verb::List(list) => verb::list::run(&list),
         Verb::Network(network) => verb::network::run(&network),
+        Verb::Prefetch(prefetch) => verb::prefetch::run(&prefetch),
         Verb::Replay(replay) => verb::replay::run(&replay),
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),

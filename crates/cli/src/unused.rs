@@ -192,6 +192,7 @@ pub(crate) fn exec(exec: &Exec) -> Result<(), Failure> {
     refuse(&[
         ("--json", exec.json && !exec.env, "it is the format of --env; add --env"),
         ("--verbose", exec.verbose && exec.env, "--env runs nothing; leave one out"),
+        ("--prefetch", !exec.prefetch.is_empty() && exec.env, "--env runs nothing; leave one out"),
     ])
 }
 

@@ -7,7 +7,7 @@
 //! own functions reach itself, though ours come first in the process. Our own file is never loaded
 //! as NVIDIA's, whatever its name.
 
-use std::ffi::{CStr, c_long, c_void};
+use std::ffi::{CStr, c_long};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -130,29 +130,11 @@ fn is_gpuio(path: &Path) -> bool {
         let facts = |path: &Path| std::fs::metadata(path).map(|facts| (facts.dev(), facts.ino()));
         facts(mine).is_ok_and(|mine| facts(path).is_ok_and(|other| mine == other))
     };
-    if own_file().is_some_and(|mine| same(&mine)) {
+    // SAFETY: the object that holds this code is never unloaded.
+    let mine = unsafe { gpuio_guard::objects::file_of(MARK.as_ptr().cast()) };
+    if mine.is_some_and(|mine| same(&mine)) {
         return true;
     }
     let Ok(bytes) = std::fs::read(path) else { return false };
     bytes.windows(MARK.len()).any(|part| part == MARK)
-}
-
-/// The file that holds this code (`dladdr(3)`).
-fn own_file() -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    let address: *const c_void = MARK.as_ptr().cast();
-    // SAFETY: dladdr only compares the address with the loaded objects; `info` is valid for writes.
-    let found = unsafe { libc::dladdr(address, &raw mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's string lives as long as the object, which is never unloaded.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes())))
 }

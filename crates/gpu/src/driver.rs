@@ -1,6 +1,6 @@
 //! Loading a driver and reading what devices it has.
 
-use std::ffi::{CStr, OsString, c_char, c_int};
+use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,7 +141,9 @@ impl Driver {
         // The driver codes release 12.4 as 12040.
         let version = u32::try_from(version).unwrap_or(0);
         let version = (version / 1000, version % 1000 / 10);
-        let path = file_of(&table).unwrap_or(opened);
+        // SAFETY: `table` keeps the library open.
+        let file = unsafe { gpuio_guard::objects::file_of(table.cuInit as *const c_void) };
+        let path = file.unwrap_or(opened);
         Ok(Self(Arc::new(Inner { table, path, version, devices })))
     }
 
@@ -288,25 +290,4 @@ fn uuid(id: [u8; 16]) -> String {
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
     format!("GPU-{a}-{b}-{c}-{d}-{e}")
-}
-
-/// The file that holds `cuInit`, by `dladdr(3)`.
-fn file_of(table: &Table) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    let address = table.cuInit as *const libc::c_void;
-    // SAFETY: dladdr only compares the address with the loaded objects; `info` is valid for writes.
-    let found = unsafe { libc::dladdr(address, &raw mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's string lives as long as the object, which `table` keeps open.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-    Some(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
 }

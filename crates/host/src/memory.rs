@@ -6,7 +6,7 @@ use gpuio_record::facts::{CgroupLimit, HugePages, MemoryFacts};
 
 use crate::mount::{self, Mount};
 use crate::parse::{count_field, keep, kib_field};
-use crate::{HostError, LineFault, Root};
+use crate::{HostError, LineFault, Root, page_cache};
 
 /// A version 1 limit at or above this means no limit: the kernel prints `LONG_MAX` cut to pages.
 const V1_UNLIMITED: u64 = 1 << 62;
@@ -82,36 +82,82 @@ pub fn parse_meminfo(text: &str) -> Result<MemoryFacts, LineFault> {
     })
 }
 
-/// The tightest limit on this process, looking at its own group and every group above it that
-/// is in sight, in version 2 and version 1 hierarchies (a machine may have both).
+/// Bytes of page cache that can be filled without swapping and without eviction of what was filled
+/// before: `MemAvailable`, and in a control group no more than its limit without what is used there
+/// by other things than files. Clean pages of files count as available in both. `None` where the
+/// kernel does not say.
+#[must_use]
+pub fn available_bytes(root: &Root) -> Option<u64> {
+    let machine = page_cache::sample(root).ok()??.available?;
+    let groups = limits(root).unwrap_or_default();
+    groups.iter().filter_map(|limit| limit.available(root)).chain([machine]).min()
+}
+
+/// The tightest limit on this process.
 fn cgroup_limit(root: &Root) -> Result<Option<CgroupLimit>, HostError> {
+    let tightest = limits(root)?.into_iter().min_by_key(|limit| limit.bytes);
+    Ok(tightest.map(|limit| CgroupLimit {
+        version: if limit.unified { 2 } else { 1 },
+        path: limit.path.to_string_lossy().into_owned(),
+        limit_bytes: limit.bytes,
+    }))
+}
+
+/// A limit of a control group.
+struct Limit {
+    /// Whether it is of the version 2 hierarchy.
+    unified: bool,
+    /// The group's directory.
+    directory: PathBuf,
+    /// The file that has it.
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Limit {
+    fn available(&self, root: &Root) -> Option<u64> {
+        let [used, start] = match self.unified {
+            true => ["memory.current", ""],
+            false => ["memory.usage_in_bytes", "total_"],
+        };
+        let used = root.number(self.directory.join(used)).ok()??;
+        let stat = root.read(self.directory.join("memory.stat")).ok()??;
+        let pages = |kind: &str| {
+            let name = format!("{start}{kind}_file");
+            let values = stat.body.lines().filter_map(|line| line.split_once(' '));
+            values.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse::<u64>().ok())
+        };
+        let files = pages("active")?.saturating_add(pages("inactive")?);
+        Some(self.bytes.saturating_sub(used.saturating_sub(files)))
+    }
+}
+
+/// The limits on this process: of its own group and every group above it that is in sight, in
+/// version 2 and version 1 hierarchies (a machine may have both).
+fn limits(root: &Root) -> Result<Vec<Limit>, HostError> {
     let Some(groups) = root.read("proc/self/cgroup")? else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let groups = groups.parse(parse_cgroup)?;
     let mounts = mount::read(root)?;
-    let mut tightest: Option<CgroupLimit> = None;
+    let mut found = Vec::new();
     // A process is in one group of each hierarchy.
     for group in groups.into_iter().take(MOST_HIERARCHIES) {
-        let version = if group.unified { 2 } else { 1 };
+        let unified = group.unified;
         let Some(mount) = mounts.iter().find(|mount| group.is_mounted_at(mount)) else {
             continue;
         };
-        let file = if group.unified { "memory.max" } else { "memory.limit_in_bytes" };
-        for dir in group.directories(mount) {
-            let Some(text) = root.read(dir.join(file))? else {
+        let file = if unified { "memory.max" } else { "memory.limit_in_bytes" };
+        for directory in group.directories(mount) {
+            let Some(text) = root.read(directory.join(file))? else {
                 continue;
             };
-            let Some(limit_bytes) = text.parse(parse_limit)? else {
-                continue;
-            };
-            if tightest.as_ref().is_none_or(|seen| limit_bytes < seen.limit_bytes) {
-                let path = text.path.to_string_lossy().into_owned();
-                tightest = Some(CgroupLimit { version, path, limit_bytes });
+            if let Some(bytes) = text.parse(parse_limit)? {
+                found.push(Limit { unified, directory, path: text.path, bytes });
             }
         }
     }
-    Ok(tightest)
+    Ok(found)
 }
 
 /// A control group that can limit memory: a line of `/proc/self/cgroup` (cgroups(7)).

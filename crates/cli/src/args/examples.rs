@@ -31,6 +31,7 @@ pub(super) const COMPARE: &str = "Examples:
 
 pub(super) const EXEC: &str = "Examples:
   gpuio exec -- python train.py
+  gpuio exec --prefetch /models/llama -- python serve.py
   gpuio exec --verbose -- fio job.fio
   eval \"$(gpuio exec --env)\"               # for all programs of this shell";
 
@@ -53,6 +54,11 @@ pub(super) const PLAN: &str = "Examples:
   gpuio plan --mount /raid --rw randread --bs 4k
   gpuio plan -o jobs.ini                  # and a job file: gpuio bench jobs.ini
   gpuio plan --from machine.tar           # another machine: gpuio topo --capture machine.tar";
+
+pub(super) const PREFETCH: &str = "Examples:
+  gpuio prefetch /models/llama            # before a program starts
+  gpuio prefetch trace                    # what the last start read, in that order
+  gpuio exec --prefetch trace -- python serve.py    # while it starts";
 
 pub(super) const REPORT: &str = "Examples:
   gpuio report r.json                               # report.html

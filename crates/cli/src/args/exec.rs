@@ -32,6 +32,10 @@ pub(crate) struct Exec {
     /// With --record: without names of files and of the program
     #[arg(long, requires = "record")]
     pub(crate) anonymous: bool,
+    /// Read these files into the page cache while the program starts (gpuio prefetch): a model's
+    /// directory, a file, or a trace of the last start; repeat for more
+    #[arg(long, value_name = "PATH")]
+    pub(crate) prefetch: Vec<PathBuf>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true,
           required_unless_present_any = ["env", "json"])]

@@ -10,6 +10,7 @@ mod keys;
 mod machine;
 mod mistaken;
 mod network;
+mod prefetch;
 mod ranks;
 mod rebuild;
 mod replay;
@@ -39,6 +40,7 @@ pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Collect, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, two_dashes, value_apart};
 pub(crate) use network::Network;
+pub(crate) use prefetch::Prefetch;
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;
 pub(crate) use results::{Compare, Report, Show};
@@ -135,6 +137,14 @@ pub(crate) enum Verb {
     /// (docs/plan.md, "The network alone").
     #[command(after_help = examples::NETWORK)]
     Network(Network),
+    /// Read a model's files into the page cache, before or while a program loads them.
+    ///
+    /// In the order of a trace's calls (gpuio exec --record), or of the files: those that a model's
+    /// index names. The files are only read. No more is read than the memory that is available
+    /// holds, in the control group too; an eighth of it stays free. One line says how much was
+    /// cached, read and left out. A signal ends it. gpuio exec --prefetch runs it beside a program.
+    #[command(after_help = examples::PREFETCH)]
+    Prefetch(Prefetch),
     /// Repeat a recorded program's calls on another path, storage or GPU, and measure them.
     ///
     /// Reads a trace of gpuio exec --record, or of fio's write_iolog. Makes files of the same sizes

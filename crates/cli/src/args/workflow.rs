@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["bench", "workload", "replay", "sweep", "network", "compare", "report", "show"]),
     ("Understand this machine", &["why", "check", "explain", "topo", "plan", "collect", "list"]),
     ("Watch what runs", &["top", "stats"]),
-    ("Run programs that use cuFile", &["exec"]),
+    ("Run programs that load files", &["exec", "prefetch"]),
     ("NVIDIA's tools, same flags", &["gdsio", "gdscheck", "gds_stats"]),
     ("This program", &["version", "help"]),
 ];

@@ -16,6 +16,7 @@ pub(crate) mod network;
 pub(crate) mod plan;
 mod plan_expect;
 mod plan_hosts;
+pub(crate) mod prefetch;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod show;

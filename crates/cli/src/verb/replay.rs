@@ -52,7 +52,7 @@ fn session(replay: &Replay) -> Result<Session, Failure> {
 }
 
 /// A trace; what is wrong with it has its place.
-fn read(path: &Path) -> Result<Trace, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
     let name = path.display();
     let bytes = input::read(path, TRACE_MOST)
         .map_err(|error| Failure::Usage(format!("{name}: the trace can't be read: {error}")))?;

@@ -17,6 +17,8 @@ mod pages;
 
 /// Lines that begin like this don't run here. Each is of a page.
 const LEFT_OUT: &[(&str, &str)] = &[
+    ("gpuio prefetch ", "files of the user's: cli/tests/cli/prefetch.rs"),
+    ("gpuio exec --prefetch ", "files of the user's: cli/tests/cli/prefetch.rs"),
     ("gpuio exec --record ", "makes a trace that others read: cli/tests/cli/replay.rs"),
     ("gpuio workload safetensors ", "a model of the user's: cli/tests/cli/workload.rs"),
     ("gpuio check --mount /data --gpu 0", "names a GPU of the machine"),

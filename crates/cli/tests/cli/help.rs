@@ -61,6 +61,11 @@ fn plan() {
 }
 
 #[test]
+fn prefetch() {
+    insta::assert_snapshot!("prefetch", help("prefetch --help"));
+}
+
+#[test]
 fn report() {
     insta::assert_snapshot!("report", help("report --help"));
 }

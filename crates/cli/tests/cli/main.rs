@@ -48,6 +48,7 @@ mod other_tools;
 mod outputs;
 mod paths;
 mod plan;
+mod prefetch;
 mod quick;
 mod ranks;
 mod ranks_hosts;

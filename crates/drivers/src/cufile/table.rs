@@ -3,9 +3,8 @@
 //! The functions have the library's own names, so that they can be looked up in the "cuFile API
 //! Reference Guide".
 
-use std::ffi::{CStr, OsStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::mem::offset_of;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::cufile::absent::Absent;
@@ -236,25 +235,10 @@ impl Library {
         &self.path
     }
 
-    /// The file that holds `cuFileRead`, by `dladdr(3)`.
+    /// The file that holds `cuFileRead`.
     fn file(&self) -> Option<PathBuf> {
-        let mut info = libc::Dl_info {
-            dli_fname: std::ptr::null(),
-            dli_fbase: std::ptr::null_mut(),
-            dli_sname: std::ptr::null(),
-            dli_saddr: std::ptr::null_mut(),
-        };
-        let address = self.cuFileRead as *const c_void;
-        // SAFETY: dladdr only compares the address with the loaded objects; `info` is valid for
-        // writes.
-        let found = unsafe { libc::dladdr(address, &raw mut info) };
-        if found == 0 || info.dli_fname.is_null() {
-            return None;
-        }
-        // SAFETY: the loader's string lives as long as the object, which `self` keeps open.
-        let name = unsafe { CStr::from_ptr(info.dli_fname) };
-        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-        Some(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
+        // SAFETY: `self` keeps the library open.
+        unsafe { gpuio_guard::objects::file_of(self.cuFileRead as *const c_void) }
     }
 }
 

@@ -8,7 +8,8 @@
 //! 2. in `deps/` and `../deps`, if cargo built the program: it lies in a directory of a profile, or
 //!    in `examples` there;
 //! 3. in `../lib/gpuio` (an installed program);
-//! 4. where the program unpacked those that it carries, if it carries any ([`carried_by`]). That
+//! 4. at the same places of the library that has this code, in another's program;
+//! 5. where the program unpacked those that it carries, if it carries any ([`carried_by`]). That
 //!    happens at the first search which finds nothing before.
 //!
 //! A file that somebody else can change is passed over ([`trust`]), with a line that says so if the
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-pub use load::load;
+pub use load::{file_of, load};
 
 pub const SOFTWARE_GPU: &str = "libgpuio_softgpu.so";
 /// The stand-in for NVIDIA's cuFile.
@@ -75,11 +76,14 @@ pub fn own(file: &Path) -> Result<PathBuf, trust::Refusal> {
 }
 
 /// Directories that may have objects without unpacking any, as the module's page lists them. Empty
-/// if the program's own path can't be read.
+/// if neither the program's own path nor the library's can be read.
 #[must_use]
 pub fn directories() -> Vec<PathBuf> {
-    let exe = std::env::current_exe().ok();
-    exe.as_deref().and_then(Path::parent).map(around).unwrap_or_default()
+    let program = std::env::current_exe().ok();
+    // The loader has the name that the program was called by, which may be relative.
+    let own = load::own_file().filter(|file| file.is_absolute() && Some(file) != program.as_ref());
+    let files = program.iter().chain(&own);
+    files.filter_map(|file| file.parent()).flat_map(around).collect()
 }
 
 fn around(beside: &Path) -> Vec<PathBuf> {

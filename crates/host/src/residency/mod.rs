@@ -1,4 +1,4 @@
-//! How much of a file is in the page cache, and asking the kernel to drop it.
+//! How much of a file is in the page cache, and asking the kernel to drop or to fill it.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -17,6 +17,11 @@ use crate::{HostError, Root, block, statx};
 /// `cachestat(2)`: the same number on every architecture that follows the common table, which
 /// is all that gpuio runs on.
 const SYS_CACHESTAT: libc::c_long = 451;
+
+/// Bytes of one request to read ahead. For one the kernel reads no more than the larger of the
+/// device's read-ahead, 128 KiB by default, and its largest request (`mm/readahead.c`,
+/// `force_page_cache_ra`).
+const REQUEST_BYTES: u64 = 128 << 10;
 
 /// Most bytes mapped at once for `mincore(2)`: 256 Ki pages of 4 KiB, whose answer is 256 KiB.
 const WINDOW_BYTES: u64 = 1 << 30;
@@ -89,6 +94,28 @@ pub fn drop_cache(file: &File) -> Result<(), HostError> {
     fadvise(file, 0, None::<NonZeroU64>, Advice::DontNeed).map_err(|errno| {
         fail("posix_fadvise", errno, "the page cache stays; use direct I/O to go around it")
     })
+}
+
+/// Requests that the kernel reads a range into the page cache (`posix_fadvise(2)` with
+/// `POSIX_FADV_WILLNEED`), and returns before it has. Advice only: check with [`residency`].
+///
+/// # Errors
+/// [`HostError::Call`] where the file can't be read ahead, such as a pipe.
+pub fn read_ahead(file: &File, offset: u64, length: u64) -> Result<(), HostError> {
+    let end = offset.saturating_add(length);
+    let mut at = offset;
+    while at < end {
+        let bytes = REQUEST_BYTES.min(end - at);
+        let sent = fadvise(file, at, NonZeroU64::new(bytes), Advice::WillNeed);
+        sent.map_err(|errno| HostError::Call {
+            call: "posix_fadvise",
+            path: statx::path_of(file),
+            source: errno.into(),
+            advice: "it is not read ahead; name regular files",
+        })?;
+        at += bytes;
+    }
+    Ok(())
 }
 
 fn known(range: u64, cached: u64, dirty: Option<u64>, method: ResidencyMethod) -> Residency {

@@ -106,6 +106,17 @@ fn the_tightest_control_group_counts() {
     assert_eq!((group.version, group.limit_bytes), (1, 4_096_000));
     assert!(group.path.ends_with("sys/fs/cgroup/memory/memory.limit_in_bytes"));
     assert_eq!(found.usable_bytes, Some(4_096_000));
+    // Files do not count as used, and each group that lacks room counts.
+    assert_eq!(memory::available_bytes(&tree.root()), None);
+    tree.file("proc/meminfo", "MemAvailable: 5000 kB\n");
+    assert_eq!(memory::available_bytes(&tree.root()), Some(5_120_000));
+    let used = "cache 1\ntotal_inactive_file 500000\ntotal_active_file 100000\n";
+    tree.file("sys/fs/cgroup/memory/memory.usage_in_bytes", "1000000\n")
+        .file("sys/fs/cgroup/memory/memory.stat", used);
+    assert_eq!(memory::available_bytes(&tree.root()), Some(3_696_000));
+    tree.file("sys/fs/cgroup/unified/memory.current", "8000000\n")
+        .file("sys/fs/cgroup/unified/memory.stat", "inactive_file 1000\nactive_file 0\n");
+    assert_eq!(memory::available_bytes(&tree.root()), Some(193_000));
 }
 
 #[test]

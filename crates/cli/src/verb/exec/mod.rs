@@ -19,6 +19,7 @@ use gpuio_guard::objects::environment;
 
 use crate::args::Exec;
 use crate::failure::Failure;
+use crate::verb::prefetch;
 use crate::{output, unused};
 
 pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
@@ -48,6 +49,9 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     }
     if let Some(runtime) = program.linked_to(variables::is_sanitizer) {
         variables.lead_with(&runtime);
+    }
+    if !args.prefetch.is_empty() {
+        prefetch::beside(std::process::id(), &args.prefetch)?;
     }
     if args.verbose {
         message!("gpuio exec: {} for {}", variables.description(&library), program.path.display());

@@ -175,7 +175,8 @@ mod tests {
         let command = vec!["true".into()];
         let (cufile, cufile_json, record, anonymous) = (None, None, None, false);
         let (env, json, verbose) = (false, false, false);
-        Exec { env, json, verbose, cufile, cufile_json, record, anonymous, command }
+        let prefetch = Vec::new();
+        Exec { env, json, verbose, cufile, cufile_json, record, anonymous, prefetch, command }
     }
 
     fn library() -> Library {

@@ -64,7 +64,7 @@ pub(super) const PROGRAM: [Variable; 18] = [
         "CUDA's own variables",
     ),
     row(&["GPUIO_CUFILE…"], "programs on gpuio's libcufile", "cufile.md, dropin.md"),
-    row(&["GPUIO_LIBGPUIO", "GPUIO_PROGRAM"], "the Python module", "python.md"),
+    row(&["GPUIO_INSTALL", "GPUIO_LIBGPUIO", "GPUIO_PROGRAM"], "the Python module", "python.md"),
     row(&["GPUIO_SOFT_…"], "the software GPU", "tests of gpuio itself"),
 ];
 

@@ -49,7 +49,7 @@ fn wrong(path: &Path, what: impl std::fmt::Display) -> Failure {
 
 /// The files of a directory whose names end so, in the order of their names, and which of them are
 /// left out. A file is itself.
-fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<String>), Failure> {
+pub(crate) fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<String>), Failure> {
     let is_one = |path: &Path| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes());
     if directory.is_file() {
         return match is_one(directory) {

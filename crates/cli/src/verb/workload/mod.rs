@@ -20,6 +20,8 @@ use crate::session::Session;
 use crate::unused;
 use crate::verb::bench;
 
+pub(crate) use found::named as model_files;
+
 /// `NAME --model MODEL` is the preset `NAME-MODEL`.
 pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
     if !["list", "show"].contains(&workload.name.as_str())

@@ -1,0 +1,39 @@
+"""``python -m gpuio SCRIPT [ARGS…]`` and ``python -m gpuio -m MODULE [ARGS…]``."""
+
+import os
+import runpy
+import sys
+from typing import List
+
+from ._install import install
+
+_USAGE = """usage: python -m gpuio SCRIPT [ARGS...]
+       python -m gpuio -m MODULE [ARGS...]
+
+Runs a program of Python after gpuio.install(): tensors that safetensors, Transformers, Diffusers
+and Accelerate load for CUDA devices are read by gpuio. GPUIO_INSTALL=off turns that off."""
+
+
+def main(words: List[str]) -> None:
+    is_module = words[:1] == ["-m"]
+    rest = words[1:] if is_module else words
+    if not rest or (not is_module and rest[0].startswith("-")):
+        asked = rest[:1] in (["-h"], ["--help"])
+        print(_USAGE, file=sys.stdout if asked else sys.stderr)
+        sys.exit(0 if asked else 2)
+    try:
+        install()
+    except (ImportError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, ValueError) else 3)
+    sys.argv = rest
+    # Python put the working directory there, as for a module; a script has its own.
+    if not is_module and not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.realpath(rest[0]))
+    if is_module:
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(rest[0], run_name="__main__")
+
+
+main(sys.argv[1:])
