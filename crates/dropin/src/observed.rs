@@ -107,13 +107,17 @@ pub(crate) fn register(
             return;
         }
         live_page::count_registrations(None, 1, 0);
-        // SAFETY: the call succeeded, so both are the caller's structures.
-        let (made, given) = unsafe { (handle.read(), descriptor.read()) };
-        if recorder::is_on() && given.kind == OPAQUE_FD {
+        // SAFETY: the call succeeded, so it is the caller's structure, here and below.
+        let kind = unsafe { (*descriptor).kind };
+        if recorder::is_on() && kind == OPAQUE_FD {
+            // SAFETY: as above.
+            let given = unsafe { (*descriptor).fd };
             // SAFETY: any bits are a number.
-            let fd = unsafe { given.fd.fd };
+            let fd = unsafe { given.fd };
             // SAFETY: the caller's descriptor, open during the call by the interface.
             let number = recorder::file(unsafe { BorrowedFd::borrow_raw(fd) });
+            // SAFETY: the call has written it.
+            let made = unsafe { handle.read() };
             known().files.insert(made.addr(), number);
         }
     });
