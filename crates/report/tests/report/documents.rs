@@ -222,7 +222,7 @@ fn the_chinese_edition() {
     assert_eq!((post.runs.len(), hosts(&post)), (13, BTreeSet::from(["dgx2", "nfs_client"])));
     let machines = machines_of(&text);
     let names: Vec<&str> = machines.iter().map(|found| found.name.as_str()).collect();
-    assert_eq!(names, ["dgx2", "dgxa100", "nfs_client"]);
+    assert_eq!(names, ["dgx2", "dgxa100", "gpu01", "nfs_client"]);
     has(
         &all,
         About::Contradiction,
