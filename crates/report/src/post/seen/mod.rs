@@ -52,7 +52,7 @@ pub(crate) fn read(lines: &[Line], index: usize) -> Option<(Seen, usize)> {
         first.iter().find(|row| (tool.begins)(row))?;
         let mut reader = (tool.reader)();
         let until = until(lines, index, *others, |text| {
-            rows(text).iter().fold(false, |any, row| reader.line(row) || any)
+            rows(text).into_iter().filter(|row| reader.line(row)).count() > 0
         });
         Some((seen(tool.command, of(&reader.tables())?), until))
     })
