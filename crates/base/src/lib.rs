@@ -9,6 +9,7 @@
 //! - [`trace`]: recorded calls of programs, as bytes.
 //! - [`cufilejson`]: cuFile's configuration, with the position of every key.
 //! - [`document`]: the output of a verb, and the renderers that print it.
+//! - [`measured`]: figures that other tools print while a load runs.
 //! - [`safetensors`]: headers of model files.
 //!
 //! It must not hold the types of a machine, a request or a result (`gpuio_record`), or anything
@@ -17,6 +18,7 @@
 pub mod catalog;
 pub mod cufilejson;
 pub mod document;
+pub mod measured;
 pub mod pattern;
 pub mod safetensors;
 pub mod stat;

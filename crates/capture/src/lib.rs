@@ -74,7 +74,7 @@ mod summary;
 mod unfold;
 mod xml;
 
-use measured::{cufile_log, dmon, gds_stats, iostat, nvidia_fs, results};
+use measured::{cufile_log, nvidia_fs, results};
 
 pub use error::CaptureError;
 pub use measured::{LogLine, Measured, Results, Sample};
@@ -211,11 +211,11 @@ pub const KINDS: [Kind; 52] = [
     by_path::KIND,
     mdstat::KIND,
     mdadm::KIND,
-    gds_stats::KIND,
+    measured::KIND_OF_GDS_STATS,
     nvidia_fs::KIND,
-    iostat::KIND,
-    dmon::NVIDIA,
-    dmon::DCGM,
+    measured::KIND_OF_IOSTAT,
+    measured::KIND_OF_NVIDIA_DMON,
+    measured::KIND_OF_DCGMI_DMON,
     results::GDSIO,
     results::FIO,
     results::ELBENCHO,

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::{iostat, lsblk};
+use crate::lsblk;
+use gpuio_base::measured::iostat;
 
 /// A text with newlines in the place of the blanks that stand where a line began.
 pub(crate) fn unfolded(text: &str) -> Cow<'_, str> {

@@ -7,7 +7,7 @@ use crate::abi::CufileError;
 use crate::code::{CUDA_DRIVER_ERROR, CallError, INTERNAL_ERROR};
 
 /// This thread's errno.
-fn errno() -> c_int {
+pub(crate) fn errno() -> c_int {
     // SAFETY: the address of this thread's errno, which is always valid.
     let address = unsafe { libc::__errno_location() };
     // SAFETY: as above; only this thread uses it.

@@ -33,6 +33,7 @@ use crate::environment::{self, Backend};
 use crate::fork;
 use crate::log::{self, Level};
 use crate::nvidia::NvidiaLibrary;
+use crate::nvidia_stats;
 use crate::request::UncheckedRequest;
 
 /// The file of nvidia-fs, while it is loaded.
@@ -69,7 +70,10 @@ pub(crate) fn find() -> Option<Direct> {
         }
         let library = NvidiaLibrary::load(environment)?;
         match Direct::open(&library) {
-            Ok(direct) => Some((library, direct)),
+            Ok(direct) => {
+                nvidia_stats::begin(&library, crate::library::get().gpus());
+                Some((library, direct))
+            }
             Err(why) => {
                 log::line(Level::Info, || format!("NVIDIA's library moves no files: {why}"));
                 None

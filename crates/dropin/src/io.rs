@@ -21,6 +21,7 @@ use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::{CUDA_NOT_INITIALIZED, Library};
 use crate::live_page;
 use crate::log::{self, Level};
+use crate::nvidia_stats;
 use crate::recorder::{self, Origin};
 use crate::request::UncheckedRequest;
 use crate::stats::{CompletedCall, CountedOp};
@@ -236,6 +237,9 @@ impl Library {
             forwarded,
         };
         self.stats.count(&done);
+        if forwarded {
+            nvidia_stats::look(ended_ns);
+        }
         let route = result.as_ref().ok().and_then(|(_, route)| route.as_ref());
         live_page::count(&done, route);
         recorder::record(|| Call {

@@ -11,8 +11,8 @@
 //!   the settings in effect.
 //! - `handles`, `buffers`, `batches`, `streams`: what programs registered.
 //! - `io`: registered files and their transfers; `stats`, `live_page`, `log`: counters and log.
-//! - `nvidia`: NVIDIA's library, if calls are forwarded to it; `direct`: the files for which it
-//!   has a direct path.
+//! - `nvidia`: NVIDIA's library, if calls are forwarded to it; `observed`: such calls, counted and
+//!   recorded; `nvidia_stats`: its own counts; `direct`: the files for which it has a direct path.
 //! - `recorder`: traces of the calls that a program makes, where that is requested.
 //! - `fork`: the count of forks; `sync`: the primitives of the lock-free parts, for their model.
 //!
@@ -52,6 +52,8 @@ mod library;
 mod live_page;
 mod log;
 mod nvidia;
+mod nvidia_stats;
+mod observed;
 mod recorder;
 mod request;
 mod stats;

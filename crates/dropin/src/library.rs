@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use gpuio_gpu::{Absent, DeviceFacts, Driver};
+use gpuio_gpu::{Absent, DeviceFacts, Driver, Owner};
 use gpuio_host::input;
 use gpuio_transfer::{BypassCache, Settings, Transfer};
 
@@ -46,7 +46,7 @@ pub(crate) struct Library {
 #[derive(Debug)]
 pub(crate) struct Gpus {
     pub(crate) facts: Vec<DeviceFacts>,
-    _driver: Driver,
+    driver: Driver,
 }
 
 /// State that changes rarely.
@@ -258,6 +258,20 @@ impl Library {
         Ok(())
     }
 
+    /// Makes what shows the calls that NVIDIA's library serves: live page and trace. Without a CUDA
+    /// driver no GPU is named.
+    pub(crate) fn look_on(&self) {
+        let _ = self.load_driver();
+        crate::live_page::begin(self.gpus());
+        crate::recorder::begin();
+    }
+
+    /// The GPU on which memory lies; `None` for host memory.
+    pub(crate) fn gpu_of(&self, address: u64) -> Option<u32> {
+        let pointer = self.gpus.get()?.driver.pointer(address).ok()?;
+        pointer.device.filter(|_| matches!(pointer.owner, Owner::Device | Owner::Managed))
+    }
+
     /// Loads and initialises the CUDA driver; the program need not have done so. Not under the
     /// lock: the driver may fork (to run nvidia-modprobe), and a fork takes the lock.
     fn load_driver(&self) -> Result<(), CallError> {
@@ -270,7 +284,7 @@ impl Library {
         })?;
         let facts = found.devices().unwrap_or_default();
         // If another thread was quicker, this one's is dropped.
-        let _ = self.gpus.set(Gpus { facts, _driver: found });
+        let _ = self.gpus.set(Gpus { facts, driver: found });
         Ok(())
     }
 

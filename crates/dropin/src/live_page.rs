@@ -13,7 +13,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gpuio_gpu::DeviceFacts;
 use gpuio_host::Root;
 use gpuio_transfer::{Op, RouteBytes};
-use gpuio_watch::page::{Direction as PageDirection, Key, LivePage, LivePageRoot, WorkerSlot};
+use gpuio_watch::page::{
+    Direction as PageDirection, Key, Library, LivePage, LivePageRoot, WorkerSlot,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::fork;
@@ -199,6 +201,25 @@ pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     let now = |count: i64| u64::try_from(count).unwrap_or(0);
     if let Some(slot) = &one.slot {
         slot.holds(now(one.files), now(one.buffers));
+    }
+}
+
+/// The slots of NVIDIA's library's statistics: of no GPU, and of each.
+static LIBRARY: Mutex<Vec<(Option<u32>, Option<WorkerSlot>)>> = Mutex::new(Vec::new());
+
+/// Puts the statistics of NVIDIA's library on the page.
+pub(crate) fn of_library(library: &Library) {
+    let Some(own) = own_page() else { return };
+    let mut slots = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_gpus = library.gpus.iter().map(|gpu| (Some(gpu.gpu), gpu.numbers()));
+    for (gpu, numbers) in std::iter::once((None, library.numbers())).chain(of_gpus) {
+        if !slots.iter().any(|(known, _)| *known == gpu) {
+            slots.push((gpu, own.page.library(gpu, &own.pci(gpu))));
+        }
+        let slot = slots.iter().find(|(known, _)| *known == gpu);
+        if let Some((_, Some(slot))) = slot {
+            slot.of_library(&numbers);
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! NVIDIA's library, to which calls may be forwarded.
 //!
-//! `GPUIO_CUFILE=nvidia` forwards every call unchanged. `auto` forwards reads and writes of files
-//! for which that library has a direct path (module `direct`).
+//! `GPUIO_CUFILE=nvidia` forwards every call unchanged (module `observed` counts and records).
+//! `auto` forwards reads and writes of files for which that library has a direct path (module
+//! `direct`).
 //!
 //! It is loaded by its path with `RTLD_LOCAL` and `RTLD_DEEPBIND` (`dlopen(3)`): its calls of its
 //! own functions reach itself, though ours come first in the process. Our own file is never loaded
@@ -70,12 +71,11 @@ pub(crate) fn forward_all() -> Option<Option<&'static NvidiaLibrary>> {
     let forward_all = FORWARD_ALL.get_or_init(|| {
         let environment = environment::get();
         let forwards = environment.backend == Backend::Nvidia;
-        if forwards && environment.record.is_some() {
-            crate::recorder::say(
-                "no trace is recorded: GPUIO_CUFILE=nvidia passes every call to NVIDIA's library",
-            );
+        let found = forwards.then(|| NvidiaLibrary::load(environment));
+        if matches!(found, Some(None)) && environment.record.is_some() {
+            crate::recorder::say("no trace is recorded: NVIDIA's library was not found");
         }
-        forwards.then(|| NvidiaLibrary::load(environment))
+        found
     });
     forward_all.as_ref().map(Option::as_ref)
 }

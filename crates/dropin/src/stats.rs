@@ -329,7 +329,7 @@ fn plain<T: Plain>(value: &T) -> &[u8] {
 }
 
 /// The bytes of `GPU-xxxxxxxx-…`; zeros for other text.
-fn uuid(text: &str) -> [u8; 16] {
+pub(crate) fn uuid(text: &str) -> [u8; 16] {
     let digits: Vec<u8> = text.trim_start_matches("GPU-").bytes().filter(|b| *b != b'-').collect();
     let mut bytes = [0; 16];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {

@@ -46,7 +46,7 @@ pub fn looks_like(text: &str) -> bool {
     let is_group = |name: &str| GROUPS.contains(&name);
     let quoted = |name: &&&str| text.contains(&format!("\"{name}\""));
     let begins = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    // Most texts of other tools are told apart without parsing them.
+    // Most texts of other tools are known without parsing them.
     if !begins.starts_with(['{', '/', '#']) || !GROUPS.iter().any(|name| quoted(&name)) {
         return false;
     }

@@ -41,6 +41,15 @@ pub(super) fn compare(a: &Captured, b: &Captured) -> Compared {
     compared
 }
 
+/// Whether both show a GPU of one UUID, which no other GPU has.
+pub(super) fn share_a_gpu(a: &Captured, b: &Captured) -> bool {
+    let whole = |uuid: &&String| uuid.len() >= "GPU-00000000-0000-0000-0000-000000000000".len();
+    let known: Vec<&String> =
+        a.machine.gpus.iter().filter_map(|gpu| gpu.uuid.known()).filter(whole).collect();
+    let mut others = b.machine.gpus.iter().filter_map(|gpu| gpu.uuid.known());
+    others.any(|uuid| known.contains(&uuid))
+}
+
 fn gpus(a: &[GpuFacts], b: &[GpuFacts], compared: &mut Compared) {
     let by_number: BTreeMap<u32, &GpuFacts> =
         a.iter().filter_map(|gpu| Some((*gpu.index.known()?, gpu))).collect();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::measured::iostat;
 use crate::{kind_of, paste, prompt};
+use gpuio_base::measured::iostat;
 
 /// The lines of each host, in the order of the hosts: other lines are blank, so that each stays
 /// where it is. Lines above the first name have none.
@@ -73,7 +73,15 @@ fn is_common(word: &str) -> bool {
 
 fn host_of_line(lines: &[&str], at: usize) -> Option<String> {
     let line = lines[at].trim();
-    of_prompt(line).or_else(|| of_block(lines, at))
+    of_prompt(line).or_else(|| of_block(lines, at).filter(|_| !is_banner(lines, at)))
+}
+
+/// Whether a name between rulers is a title and no host: the prompt above it, of a host, starts no
+/// parallel shell.
+fn is_banner(lines: &[&str], at: usize) -> bool {
+    let above = lines[..at].iter().rev().find(|line| of_prompt(line.trim()).is_some());
+    let shells = ["clush", "pdsh", "dshbak", "ansible", "tail", "head"];
+    above.is_some_and(|line| !shells.iter().any(|shell| line.contains(shell)))
 }
 
 /// The host of a prompt: `user@dgx2:~$ …`, `[user@dgx2 ~]$ …`, `dgx2> nvidia-smi …`, `node-1# isi
@@ -183,6 +191,39 @@ fn by_prefix(text: &str) -> Option<Vec<(Option<String>, String)>> {
     // Many tools print a word and a colon: without them each part must be some tool's output.
     let understood = parted.iter().all(|(_, body)| kind_of(&paste::plain(body)).is_some());
     (understood && kind_of(text).is_none_or(|_| parted.len() > 1)).then_some(parted)
+}
+
+/// Names that a tool prints as its host's below the prompt of a host of another name, with that
+/// host's: the output of `hostname`, `uname` and `hostnamectl`, `iostat`'s first line. A prompt
+/// below which tools print several names starts commands on other machines.
+pub(super) fn other_names(text: &str) -> Vec<(String, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    let (mut host, mut asked) = (None, false);
+    for (at, line) in lines.iter().map(|line| line.trim()).enumerate() {
+        if let Some(name) = of_prompt(line) {
+            host = Some(name);
+        }
+        if let Some(command) = prompt::command_of(line) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            asked = matches!(words.as_slice(), ["hostname", ..] | ["uname", "-n"]);
+            continue;
+        }
+        let alone = asked.then(|| plain(line)).flatten();
+        let (_, is_static) = line.split_once("Static hostname:").unzip();
+        let said = said_by_a_tool(&lines, at).or(is_static.and_then(|name| plain(name.trim())));
+        asked &= line.is_empty();
+        if let (Some(host), Some(other)) = (&host, alone.or(said))
+            && *host != other
+        {
+            pairs.push((host.clone(), other));
+        }
+    }
+    pairs.sort();
+    pairs.dedup();
+    let all = pairs.clone();
+    pairs.retain(|(host, _)| all.iter().filter(|(other, _)| other == host).count() == 1);
+    pairs
 }
 
 /// The text parted where a tool's output begins, other lines blank, so that each stays where it is.

@@ -1,6 +1,9 @@
 //! Texts of several machines, parted: by host names in prompts, in prefixes and blocks of `pdsh`
-//! and
-//! `clush`, in `uname` and `iostat`, and by devices that contradict each other.
+//! and `clush`, in `uname` and `iostat`, and by devices that contradict each other.
+//!
+//! Two names are one machine where they differ in case or in `-` and `_` alone (host names have
+//! neither, RFC 1123), where a tool below one's prompt prints the other as its host, or where both
+//! show a GPU of one UUID; unless their devices contradict each other.
 //!
 //! A text that names no host belongs to the only machine that there is, or to the one whose devices
 //! it shows. Where neither decides it is left out, and that is reported: nothing is guessed.
@@ -78,6 +81,8 @@ pub fn read_all(texts: &[Text]) -> Machines {
     for one in &mut all.machines {
         one.read();
     }
+    let bodies = texts.iter().map(|text| text.body.as_str());
+    all.unite(&bodies.flat_map(host::other_names).collect::<Vec<_>>());
     for text in nameless {
         for piece in pieces(text) {
             all.place(piece);
@@ -99,6 +104,34 @@ impl Machines {
             self.machines.len() - 1
         });
         &mut self.machines[at]
+    }
+
+    /// Makes one of machines that have several names. `names` are pairs that tools print.
+    fn unite(&mut self, names: &[(String, String)]) {
+        let mut at = 0;
+        while at < self.machines.len() {
+            let one = &self.machines[at];
+            let same = |other: &Found| {
+                let said = |a: &str, b: &str| names.iter().any(|(x, y)| x == a && y == b);
+                let named = said(&one.name, &other.name) || said(&other.name, &one.name);
+                let is = named
+                    || folded(&one.name) == folded(&other.name)
+                    || conflict::share_a_gpu(&one.captured, &other.captured);
+                is && !compare(&one.captured, &other.captured).is_another()
+            };
+            let Some(other) = self.machines[..at].iter().position(same) else {
+                at += 1;
+                continue;
+            };
+            let one = self.machines.remove(at);
+            let whole = &mut self.machines[other];
+            whole.texts.extend(one.texts);
+            whole.captured = Captured::default();
+            whole.read();
+            let (a, b) = (&whole.name, &one.name);
+            whole.captured.remarks.push(format!("{a} and {b} are read as one machine's names."));
+            at = 0;
+        }
     }
 
     /// Gives a text without a host's name to the machine that it is of.
@@ -183,6 +216,11 @@ impl Found {
         let name = first.rsplit('/').next().unwrap_or(first);
         (all && !name.is_empty()).then(|| name.to_owned())
     }
+}
+
+/// A host's name without what its spellings differ in.
+fn folded(name: &str) -> String {
+    name.replace('_', "-").to_ascii_lowercase()
 }
 
 fn folder_of(name: &str) -> Option<&str> {

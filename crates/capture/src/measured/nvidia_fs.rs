@@ -1,6 +1,7 @@
 //! `/proc/driver/nvidia-fs/stats` as text: what the driver has counted, and what `host` makes of
 //! it.
 
+use gpuio_base::measured::nvidia_fs::{NvidiaFsSample, is_line};
 use gpuio_host::nvidia_fs::{crossed, parse_stats};
 use gpuio_record::facts::ModuleFacts;
 
@@ -15,33 +16,10 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-/// The beginnings of lines that the driver prints (nvidia-fs 2.3 to 2.2x).
-const LINES: [&str; 19] = [
-    "GDS Version",
-    "NVFS",
-    "Mellanox",
-    "IO stats",
-    "Logging level",
-    "Active",
-    "Reads",
-    "Writes",
-    "Sparse",
-    "Mmap",
-    "Bar1-map",
-    "Error",
-    "Ops",
-    "GPU ",
-    "pg-cache",
-    "active=",
-    "max_pinned",
-    "Batches",
-    "cuFile",
-];
-
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut own = String::new();
     for (index, line) in lines(text) {
-        if LINES.iter().any(|start| line.trim_start().starts_with(start)) {
+        if is_line(line) {
             own.push_str(line.trim_end());
             own.push('\n');
         } else {
@@ -70,7 +48,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are shown, not computed with")]
-fn tables(sample: &gpuio_host::nvidia_fs::NvidiaFsSample, captured: &mut Captured) {
+fn tables(sample: &NvidiaFsSample, captured: &mut Captured) {
     let some = |count: u64| Some(count as f64);
     let mut counts = Measured::new(KIND.command, &["begun", "ok", "errors", "MiB"]);
     for (of, one) in [("reads", sample.reads), ("writes", sample.writes)] {

@@ -1,4 +1,4 @@
-//! Several machines in texts are told apart, and nothing is guessed where that can't be.
+//! Several machines in texts are parted, and nothing is guessed where that can't be.
 
 use gpuio_capture::machines::{Machines, Text, read_all};
 use gpuio_record::facts::Fact;
@@ -87,6 +87,40 @@ fn one_machine_stays_one() {
     // A text without a host belongs to the only one.
     let all = texts(&[("a", &format!("joe@dgx2:~$ nvidia-smi\n{a}")), ("b", LSBLK_A)]);
     assert_eq!((names(&all), all.machines[0].captured.machine.mounts.len()), (vec!["dgx2"], 1));
+}
+
+#[test]
+fn two_names_of_one_machine_are_one_machine() {
+    let a = query(&["34", "36", "39"]);
+    let gpus = "nvidia-smi --query-gpu=index,name,pci.bus_id --format=csv";
+    let one = |post: &str, name: &str| {
+        let all = texts(&[("post", post)]);
+        assert_eq!(names(&all), [name], "{post}");
+        assert_eq!(all.machines[0].captured.machine.mounts.len(), 1, "{post}");
+        assert_eq!(all.machines[0].captured.machine.gpus.len(), 3, "{post}");
+    };
+    // A tool prints the host's own name below the prompt of a role.
+    let said = "nfs_client> hostname\ndgx-2-rack7.example.org\n";
+    one(&format!("{said}joe@dgx-2-rack7:~$ {gpus}\n{a}nfs_client> lsblk\n{LSBLK_A}"), "nfs_client");
+    let kernel = "client> uname -a\nLinux n17 5.15.0-91-generic #1 SMP x86_64 GNU/Linux\n";
+    one(&format!("{kernel}client> {gpus}\n{a}[root@n17 ~]# lsblk\n{LSBLK_A}"), "client");
+    // Spellings of a name, and a title between rulers.
+    one(&format!("joe@DGX_2:~$ {gpus}\n{a}dgx-2> lsblk\n{LSBLK_A}"), "DGX_2");
+    let title = format!("joe@n1:~$ {gpus}\n{a}==========\nStorage\n==========\n{LSBLK_A}");
+    one(&title, "n1");
+    // One GPU is in one machine.
+    let uuid = "uuid\nGPU-5a1f0c22-9d3e-4b1a-8f00-0123456789ab\n";
+    let index = uuid.replace("uuid", "index, uuid").replace("GPU-", "0, GPU-");
+    let same = format!("joe@a:~$ nvidia-smi\n{index}joe@b:~$ nvidia-smi\n{index}");
+    assert_eq!(names(&texts(&[("post", &same)])), ["a"]);
+    // Tools on other machines, and devices that contradict the names.
+    let many = format!(
+        "joe@head:~$ for h in n1 n2; do ssh $h hostname; lsblk; done\nn1\n{LSBLK_A}joe@n1:~$ \
+            lsblk\n{LSBLK_B}joe@n2:~$ lsblk\n{LSBLK_A}"
+    );
+    assert_eq!(names(&texts(&[("post", &many)])), ["head", "n1", "n2"]);
+    let other = format!("a> hostname\nb\na> lsblk\n{LSBLK_A}joe@b:~$ lsblk\n{LSBLK_B}");
+    assert_eq!(names(&texts(&[("post", &other)])), ["a", "b"]);
 }
 
 #[test]

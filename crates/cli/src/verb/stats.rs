@@ -166,7 +166,8 @@ pub(crate) fn found(listing: &Listing, pid: u32) -> Result<&Found, Failure> {
         Failure::Unavailable(format!(
             "process {pid} publishes no statistics that you may read{}. Either it is not a gpuio \
              process, has ended, was started with --no-stats-page, or belongs to another user. \
-             `gpuio stats` lists the processes that do",
+             `gpuio stats` lists the processes that do; a program on NVIDIA's libcufile does if \
+             `gpuio exec --cufile nvidia` starts it",
             notes.concat()
         ))
     })

@@ -128,7 +128,7 @@ fn one_job_writes_what_the_next_reads() {
     assert_eq!(tree(dir.path()), ["chain.ini"]);
 }
 
-/// Flags beside a job file apply to all of its jobs; names that repeat are told apart.
+/// Flags beside a job file apply to all of its jobs; names that repeat are parted.
 #[test]
 fn flags_over_a_file() {
     let dir = scratch();

@@ -43,7 +43,9 @@ pub use driver::{Driver, Facts};
 pub use gpuio_base::catalog::Calls;
 pub use properties::Abilities;
 pub use search::{Search, stand_in_candidates};
-pub use stats::{Counting, DirectionStats, PerGpu, Stats, StatsAbsent};
+pub use stats::{
+    Counting, DirectionStats, MoreOfGpu, PerGpu, STATS_WORDS, Stats, StatsAbsent, parse_stats,
+};
 pub use stream::{StreamIo, StreamRegistration};
 pub use table::Library;
 pub use transfer::{Buffer, Handle, IoError, IoRange};

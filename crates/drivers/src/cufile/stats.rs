@@ -20,6 +20,8 @@ use crate::cufile::table::Answer;
 
 /// Size of the buffer for level 3: more than any known release writes.
 pub(crate) const BUFFER_BYTES: usize = 16 << 10;
+/// Numbers of such a buffer.
+pub const STATS_WORDS: usize = BUFFER_BYTES / 8;
 /// Entries per GPU in level 3.
 const GPUS: usize = 16;
 /// Bytes of an entry.
@@ -78,6 +80,25 @@ pub struct PerGpu {
     pub uuid: [u8; 16],
     pub read: DirectionStats,
     pub write: DirectionStats,
+    /// Counts that only the library has.
+    pub more: MoreOfGpu,
+}
+
+/// Counts of one GPU that only the library has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MoreOfGpu {
+    /// Reads and writes through the memory of another GPU (dynamic routing).
+    pub routed: [u64; 2],
+    /// Reads and writes that failed.
+    pub failed: [u64; 2],
+    /// Holes of files that were filled with zeros, and bytes that lay in the file's inode.
+    pub sparse: u64,
+    pub inline: u64,
+    /// Registrations of buffers that succeeded, failed and were undone, and bytes registered now.
+    pub registered: u64,
+    pub register_failed: u64,
+    pub freed: u64,
+    pub registered_bytes: u64,
 }
 
 /// A reading of all levels.
@@ -168,6 +189,16 @@ impl Layout {
             uuid: buffer.uuid(at),
             read: moved(at + 16, at + 80),
             write: moved(at + 120, at + 184),
+            more: MoreOfGpu {
+                routed: [buffer.number(at + 88), buffer.number(at + 192)],
+                failed: [buffer.number(at + 112), buffer.number(at + 200)],
+                sparse: buffer.number(at + 96),
+                inline: buffer.number(at + 104),
+                registered: buffer.number(at + 216),
+                register_failed: buffer.number(at + 224),
+                freed: buffer.number(at + 232),
+                registered_bytes: buffer.number(at + 240),
+            },
         };
         let sizes = |at: usize| std::array::from_fn(|nth| buffer.number(at + nth * 8));
         Ok(Stats {
@@ -180,12 +211,23 @@ impl Layout {
     }
 }
 
+/// Reads what `cuFileGetStatsL3` of a release wrote.
+///
+/// # Errors
+/// Why it can't be read.
+pub fn parse_stats(
+    version: Option<(u32, u32)>,
+    words: Box<[u64; STATS_WORDS]>,
+) -> Result<Stats, StatsAbsent> {
+    Layout::of(version)?.parse(&StatsBuffer(words))
+}
+
 /// The buffer that the library fills, aligned as its structures are.
-struct StatsBuffer(Box<[u64; BUFFER_BYTES / 8]>);
+struct StatsBuffer(Box<[u64; STATS_WORDS]>);
 
 impl StatsBuffer {
     fn new() -> StatsBuffer {
-        StatsBuffer(Box::new([0; BUFFER_BYTES / 8]))
+        StatsBuffer(Box::new([0; STATS_WORDS]))
     }
 
     /// The number at an offset in bytes.
@@ -305,6 +347,8 @@ mod tests {
         };
         assert_eq!(gpu.read, read);
         assert_eq!((gpu.write.bytes, gpu.write.all, gpu.write.posix), (1152, 1184, 1208));
+        assert_eq!((gpu.more.routed, gpu.more.failed), ([1120, 1224], [1144, 1232]));
+        assert_eq!((gpu.more.registered, gpu.more.registered_bytes), (1248, 1272));
         let new = Layout::of(Some((1, 20))).unwrap();
         let stats = new.parse(&numbered(new, 2)).unwrap();
         assert_eq!((stats.read_bytes, stats.read_sizes[0], stats.write_sizes[0]), (96, 624, 880));

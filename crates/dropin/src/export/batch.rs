@@ -36,7 +36,7 @@ export! {
         count: c_uint,
         entries: *mut BatchEntry,
         _flags: c_uint
-    ) -> CufileError {
+    ) -> CufileError, seen by submit {
         as_error(|| {
             if entries.is_null() || count == 0 {
                 return Err(INVALID_VALUE.into());
@@ -61,7 +61,7 @@ export! {
         count: *mut c_uint,
         events: *mut BatchEvent,
         timeout: *mut libc::timespec
-    ) -> CufileError {
+    ) -> CufileError, seen by status {
         as_error(|| {
             if count.is_null() {
                 return Err(INVALID_VALUE.into());
@@ -105,7 +105,7 @@ export! {
 export! {
     /// Ends a batch: cancels what has not begun and waits for what is in flight, so that the memory
     /// is the caller's again. An invalid batch is ignored.
-    fn cuFileBatchIODestroy(batch: BatchHandle) -> () {
+    fn cuFileBatchIODestroy(batch: BatchHandle) -> (), seen by destroy {
         run_void(|| library::get().destroy(batch));
     }
 }

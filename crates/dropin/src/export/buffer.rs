@@ -13,7 +13,11 @@ export! {
     /// faster with it. A base that is registered already is 5023; one inside a registered buffer is
     /// a buffer of its own. Null and a length of 0 are 5022. Flags are ignored. If files are
     /// forwarded, NVIDIA's library registers GPU memory too, and may fail to.
-    fn cuFileBufRegister(base: u64, len: usize, flags: c_int) -> CufileError {
+    fn cuFileBufRegister(
+        base: u64,
+        len: usize,
+        flags: c_int
+    ) -> CufileError, seen by register_buffer {
         as_error(|| library::get().register_buffer(base, len, flags))
     }
 }
@@ -21,7 +25,7 @@ export! {
 export! {
     /// Deregisters a buffer by its base; 5024 for one that is not registered, 5022 for null. I/O in
     /// flight continues, in streams too: it needs the memory, not its registration.
-    fn cuFileBufDeregister(base: u64) -> CufileError {
+    fn cuFileBufDeregister(base: u64) -> CufileError, seen by deregister_buffer {
         as_error(|| library::get().deregister_buffer(base))
     }
 }

@@ -21,7 +21,7 @@ export! {
     /// CUDA driver's code if there is no driver or no GPU; it returns at once then (measured of
     /// 1.20: never). Touches no descriptor but its own, needs no udev, writes no log unless
     /// configured.
-    fn cuFileDriverOpen() -> CufileError {
+    fn cuFileDriverOpen() -> CufileError, seen by open {
         as_error(|| library::get().open())
     }
 }

@@ -19,7 +19,10 @@ export! {
     /// 5028 is never returned. Other kinds of handle are 5008, other kinds of file 5018, a
     /// descriptor that is not open 5022, no free descriptor 5031. The structure's third field is
     /// not read.
-    fn cuFileHandleRegister(handle: *mut Handle, descriptor: *mut Descriptor) -> CufileError {
+    fn cuFileHandleRegister(
+        handle: *mut Handle,
+        descriptor: *mut Descriptor
+    ) -> CufileError, seen by register {
         as_error(|| {
             if handle.is_null() || descriptor.is_null() {
                 return Err(INVALID_VALUE.into());
@@ -44,7 +47,7 @@ export! {
 export! {
     /// Ends a handle after all blocking calls and batches that use it have completed; I/O in
     /// streams continues. Invalid handles are ignored.
-    fn cuFileHandleDeregister(handle: Handle) -> () {
+    fn cuFileHandleDeregister(handle: Handle) -> (), seen by deregister {
         run_void(|| library::get().deregister(handle));
     }
 }
@@ -70,7 +73,7 @@ export! {
         len: usize,
         file_offset: i64,
         buffer_offset: i64
-    ) -> isize {
+    ) -> isize, seen by read {
         let op = Op::Read;
         let request = UncheckedRequest { op, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
@@ -88,7 +91,7 @@ export! {
         len: usize,
         file_offset: i64,
         buffer_offset: i64
-    ) -> isize {
+    ) -> isize, seen by write {
         let op = Op::Write;
         let request = UncheckedRequest { op, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
@@ -143,7 +146,7 @@ export! {
         count: usize,
         file_offset: i64,
         flags: c_uint
-    ) -> isize {
+    ) -> isize, seen by readv {
         // SAFETY: the caller's promise by the interface.
         unsafe { vectors(handle, Op::Read, (list, count), file_offset, flags) }
     }
@@ -157,7 +160,7 @@ export! {
         count: usize,
         file_offset: i64,
         flags: c_uint
-    ) -> isize {
+    ) -> isize, seen by writev {
         // SAFETY: the caller's promise by the interface.
         unsafe { vectors(handle, Op::Write, (list, count), file_offset, flags) }
     }

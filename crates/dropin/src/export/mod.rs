@@ -30,9 +30,13 @@ unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), CallError> {
 }
 
 /// Defines a function of the interface: a cancellation point where it begins, and uncancelled then.
-/// If all calls go to NVIDIA's library (`GPUIO_CUFILE=nvidia`), it is forwarded unchanged.
+/// If all calls go to NVIDIA's library (`GPUIO_CUFILE=nvidia`), it is forwarded unchanged; a
+/// function of `observed` that is named here has the call and its arguments.
 macro_rules! export {
-    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $body:block) => {
+    (
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $(, seen by $seen:ident)? $body:block
+    ) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $ret {
@@ -53,14 +57,21 @@ macro_rules! export {
                         nvidia.and_then(|nvidia| unsafe { nvidia.function(name) })
                     });
                     return match found {
-                        // SAFETY: the caller's arguments, unchanged.
-                        Some(call) => unsafe { call($($arg),*) },
+                        Some(call) => {
+                            // SAFETY: the caller's arguments, unchanged.
+                            let call = || unsafe { call($($arg),*) };
+                            $crate::export::export!(@run call, ($($arg),*) $($seen)?)
+                        }
                         None => $crate::nvidia::FromAbsent::from_absent(nvidia.is_some()),
                     };
                 }
                 $body
             })
         }
+    };
+    (@run $call:ident, ($($arg:ident),*)) => { $call() };
+    (@run $call:ident, ($($arg:ident),*) $seen:ident) => {
+        $crate::observed::$seen($call, $($arg),*)
     };
 }
 pub(crate) use export;

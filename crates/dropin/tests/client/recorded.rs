@@ -5,8 +5,11 @@ use std::time::Duration;
 use gpuio_base::trace::{Call, End, Op, Trace, Within};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, name, random_bytes};
+use crate::client::{
+    Entry, GOOD, alone, child, cuda, cufile, is_child, name, on_system, random_bytes,
+};
 use crate::file::{made, opened};
+use crate::nvidia::stand_in;
 use crate::stream::Kept;
 
 /// Reads the trace of a test that ran with these further variables.
@@ -147,10 +150,53 @@ fn a_killed_program_leaves_what_it_did() {
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?} {output}", trace.end);
 }
 
+#[test]
+fn calls_that_are_passed_on_are_recorded_too() {
+    if on_system() {
+        return;
+    }
+    let library = stand_in();
+    let test = name(calls_that_are_passed_on_are_recorded_too);
+    let variables = [("GPUIO_CUFILE", "nvidia"), ("GPUIO_CUFILE_LIB", library.as_str())];
+    let trace = trace_of(test, &variables, || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &random_bytes(1, 1 << 20)), 0);
+        let handle = cufile.register(&file).unwrap();
+        let base = cuda.room(1 << 20);
+        assert_eq!(cufile.read(handle, base, 4096, (1 << 20) - 10, 0), 10);
+        assert_eq!(cufile.write(handle, base, 4096, 8192, 0), 4096);
+        assert!(cufile.read(handle, base, 4096, -1, 0) < 0);
+        let batch = set_up(&cufile, 8).unwrap();
+        let entry = |cookie: u64| Entry {
+            mode: 1,
+            base,
+            file_offset: i64::try_from(cookie).unwrap() * 4096,
+            buffer_offset: 0,
+            len: 4096,
+            handle,
+            opcode: 0,
+            cookie,
+        };
+        assert_eq!(submit(&cufile, batch, &mut [entry(1), entry(2)]), GOOD);
+        assert_eq!(fetch(&cufile, batch, 2, 8, None).len(), 2);
+        destroy(&cufile, batch);
+        cufile.deregister(handle);
+    });
+    let Some(trace) = trace else { return };
+    let alone = of(&trace, |within| within == Within::Thread);
+    let results: Vec<i64> = alone.iter().map(|call| call.result).collect();
+    assert!(matches!(results[..], [10, 4096, failed] if failed < 0), "{results:?}");
+    assert_eq!((alone[1].op, alone[1].offset, alone[1].gpu), (Op::Write, 8192, Some(0)));
+    let batch = of(&trace, |within| matches!(within, Within::Batch(_)));
+    assert_eq!(batch.iter().map(|call| call.offset).sum::<u64>(), 3 * 4096);
+    assert!(trace.files[0].path.as_ref().unwrap().ends_with("/data"), "{:?}", trace.files);
+}
+
 /// Nobody waits for a trace that will not come.
 #[test]
-fn calls_that_are_passed_on_are_not_recorded_and_that_is_said() {
-    let test = name(calls_that_are_passed_on_are_not_recorded_and_that_is_said);
+fn without_nvidia_s_library_nothing_is_recorded_and_that_is_said() {
+    let test = name(without_nvidia_s_library_nothing_is_recorded_and_that_is_said);
     if is_child(test) {
         let _ = cufile().open();
         return;
@@ -163,7 +209,7 @@ fn calls_that_are_passed_on_are_not_recorded_and_that_is_said() {
         ("GPUIO_CUFILE_LIB", "/nowhere/libcufile.so.0"),
     ];
     let (_, output) = child(test, &variables);
-    assert!(output.contains("no trace is recorded: GPUIO_CUFILE=nvidia"), "{output}");
+    assert!(output.contains("no trace is recorded: NVIDIA's library was not found"), "{output}");
     assert!(!path.exists());
 }
 

@@ -149,6 +149,8 @@ fn words() {
 
 #[test]
 fn sections() {
+    let vdbench = errors_of("sd=sd1,lun=/dev/sdb\n");
+    assert!(vdbench.contains("Vdbench") && !vdbench.contains("[global]"), "{vdbench}");
     insta::assert_snapshot!(errors_of("bs=4k\n[a\niodeph=1\n[]\n[b] bs=4k\n[c] # fine\n"), @"
     a.fio:1:1: key 'bs' is before any section; put [global] or [name] above it
     a.fio:2:1: the section header has no ']'; write [name] on a line of its own

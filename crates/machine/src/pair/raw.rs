@@ -6,7 +6,7 @@ use gpuio_record::facts::{BlockDevice, Machine};
 use crate::pair::regroup::{Part, farthest, new_names, parts};
 use crate::pair::store::{Tier, stock};
 use crate::pair::{DeviceAbsent, Direction, Group, NewArrays, StoreKind, Wanted};
-use crate::topo::Topology;
+use crate::topo::{DeviceKind, Topology};
 
 /// The arrays; `None` where no group would have two drives, or the distances are not known.
 ///
@@ -35,7 +35,11 @@ pub(super) fn arrays(
     };
     let raw: Vec<(usize, String)> = raw.into_iter().filter(opened).collect();
     let drives: Vec<usize> = raw.iter().map(|(drive, _)| *drive).collect();
-    let mut parts = parts(topology, gpus, &drives);
+    // The groups of the whole machine: beside GPUs that are not wanted are no drives of the others.
+    let all: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(gpu, _)| gpu).collect();
+    let mut parts = parts(topology, &all, &drives);
+    parts.iter_mut().for_each(|part| part.gpus.retain(|gpu| gpus.contains(gpu)));
+    parts.retain(|part| !part.gpus.is_empty());
     if parts.is_empty() && !gpus.is_empty() && !drives.is_empty() {
         // All are as near to all.
         let all = Part { members: (0..drives.len()).collect(), gpus: gpus.to_vec() };

@@ -26,32 +26,14 @@ fn read(text: &str) -> Result<Output, ForeignError> {
     let mut open = false;
     for line in text.lines() {
         begun |= is_head(line);
-        let Some((left, right)) = line.split_once(':').filter(|_| begun) else {
-            continue;
-        };
-        let left = left.trim();
-        // A phase begins at the left edge, and its name stands before the kind of its first result.
-        let (phase, kind) = match left.split_once(char::is_whitespace) {
-            Some((phase, kind))
-                if phase.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
-                    && phase.len() > 3
-                    && phase != "IOPS" =>
-            {
-                (Some(phase), kind.trim())
-            }
-            _ => (None, left),
-        };
+        let Some((phase, kind, values)) = parts(line).filter(|_| begun) else { continue };
         if let Some(phase) = phase {
-            let direction = match phase {
-                "READ" => Some(Direction::Read),
-                "WRITE" => Some(Direction::Write),
-                _ => None,
-            };
-            open = direction.is_some();
-            output.readings.extend(direction.map(|direction| Reading::new(NAME, direction)));
+            let result = phase.result();
+            open = result.is_some();
+            output.readings.extend(result);
         }
         let Some(reading) = output.readings.last_mut().filter(|_| open) else { continue };
-        figure(reading, kind, right);
+        figure(reading, kind, values);
     }
     output.readings.retain(|reading| !reading.figures.is_empty());
     if output.readings.is_empty() {
@@ -61,8 +43,49 @@ fn read(text: &str) -> Result<Output, ForeignError> {
     Ok(output)
 }
 
-fn figure(reading: &mut Reading, kind: &str, values: &str) {
-    let last = values.split_whitespace().last().unwrap_or_default();
+/// A phase that begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Phase {
+    Moves(Direction),
+    /// It makes or removes files, or syncs.
+    Other,
+}
+
+impl Phase {
+    /// A result of it, where it moves bytes.
+    pub(crate) fn result(self) -> Option<Reading> {
+        match self {
+            Phase::Moves(direction) => Some(Reading::new(NAME, direction)),
+            Phase::Other => None,
+        }
+    }
+}
+
+/// A line of a phase: the phase that begins with it, the kind of its figures, the figures.
+pub(crate) fn parts(line: &str) -> Option<(Option<Phase>, &str, &str)> {
+    let (left, values) = line.split_once(':')?;
+    let left = left.trim();
+    // A phase's name stands before the kind of its first result.
+    let phase = left.split_once(char::is_whitespace).filter(|(phase, _)| {
+        let upper = phase.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+        upper && phase.len() > 3 && *phase != "IOPS"
+    });
+    Some(match phase {
+        Some(("READ", kind)) => (Some(Phase::Moves(Direction::Read)), kind.trim(), values),
+        Some(("WRITE", kind)) => (Some(Phase::Moves(Direction::Write)), kind.trim(), values),
+        Some((_, kind)) => (Some(Phase::Other), kind.trim(), values),
+        None => (None, left, values),
+    })
+}
+
+/// The last column, which is of the end of the last thread.
+pub(crate) fn last(values: &str) -> &str {
+    values.split_whitespace().last().unwrap_or_default()
+}
+
+/// Takes the figures of a kind; `false` where the kind is unknown.
+pub(crate) fn figure(reading: &mut Reading, kind: &str, values: &str) -> bool {
+    let last = last(values);
     // Whole units, truncated.
     let cut =
         |unit: f64| Number::printed(last, unit).map(|one| Number { off: 2.0 * one.off, ..one });
@@ -77,22 +100,25 @@ fn figure(reading: &mut Reading, kind: &str, values: &str) {
             let average = average.and_then(|rest| rest.split([' ', ']']).next());
             reading.put("mean", average.and_then(|text| Number::printed(text, 1000.0)));
         }
-        _ => {}
+        _ => return false,
     }
+    true
 }
 
-/// `5.020s`, `712ms`, `1m5.02s`.
+/// `5.020s`, `712ms`, `1m5.02s`, `2h1m5s`.
 fn seconds(text: &str) -> Option<f64> {
     if let Some(ms) = text.strip_suffix("ms") {
         return ms.parse::<f64>().ok().map(|ms| ms / 1000.0);
     }
-    let text = text.strip_suffix('s')?;
-    match text.split_once('m') {
-        Some((minutes, rest)) => {
-            Some(minutes.parse::<f64>().ok()? * 60.0 + rest.parse::<f64>().ok()?)
+    let mut rest = text.strip_suffix('s')?;
+    let mut seconds = 0.0;
+    for (unit, scale) in [('h', 3600.0), ('m', 60.0)] {
+        if let Some((count, after)) = rest.split_once(unit) {
+            seconds += count.parse::<f64>().ok()? * scale;
+            rest = after;
         }
-        None => text.parse().ok(),
     }
+    Some(seconds + rest.parse::<f64>().ok()?)
 }
 
 #[cfg(test)]
@@ -124,6 +150,7 @@ READ        Elapsed ms       :         912         930
         );
         assert_eq!((readings[0].seconds, readings[1].seconds), (Some(5.02), Some(0.93)));
         assert_eq!((seconds("1m5.5s"), seconds("x")), (Some(65.5), None));
+        assert_eq!(seconds("2h1m5s"), Some(7265.0));
         let empty = "OPERATION RESULT TYPE FIRST DONE LAST DONE\nMKDIRS Elapsed time : 1ms 2ms\n";
         assert!(read(empty).is_err());
     }

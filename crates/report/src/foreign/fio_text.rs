@@ -1,8 +1,8 @@
 //! fio's results on a terminal, as of fio 2.x and 3.x, also where a page has joined its lines.
 //!
 //! Forms are those of fio's HOWTO, "Interpreting the output", and of samples of 2.2 and 3.28.
-//! Without a result at the end, the last state of its progress line stands for it, and a note says
-//! so.
+//! Where a run has no result at its end, the last state of its progress line stands for it, and a
+//! note says so.
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::parse_bytes;
@@ -25,13 +25,12 @@ pub(crate) const TOOL: Tool = Tool {
 
 /// A job's request, by its first line.
 #[derive(Debug, Clone, Default)]
-struct Job {
+pub(crate) struct Job {
     name: String,
     rw: String,
     block_bytes: [Option<u64>; 2],
     engine: Option<String>,
     depth: Option<u64>,
-    has_result: bool,
 }
 
 fn read(text: &str) -> Result<Output, ForeignError> {
@@ -45,8 +44,14 @@ fn read(text: &str) -> Result<Output, ForeignError> {
     for line in unfolded(text).lines() {
         let line = line.trim();
         if let Some(job) = job_line(line) {
-            // The same job again is another of its threads' first lines, or another run.
-            if jobs.last().is_none_or(|last| last.name != job.name || last.has_result) {
+            // Behind a state or a result only another run begins.
+            if !state.is_empty() || current.is_some() {
+                let last = std::mem::take(&mut state);
+                output.readings.extend(last.into_iter().filter(|_| current.is_none()));
+                (jobs, current, at) = (Vec::new(), None, None);
+            }
+            // The same job again is another of its threads' first lines.
+            if jobs.last().is_none_or(|last| last.name != job.name) {
                 jobs.push(job);
             }
         } else if let Some(number) = line.strip_prefix("fio-") {
@@ -57,7 +62,6 @@ fn read(text: &str) -> Result<Output, ForeignError> {
                 jobs.push(Job { name: name.to_owned(), ..Job::default() });
                 jobs.len() - 1
             });
-            jobs[index].has_result = true;
             current = Some((index, threads, failed));
             at = None;
         } else if let (Some((index, threads, failed)), Some(direction)) = (&current, side(line)) {
@@ -67,7 +71,8 @@ fn read(text: &str) -> Result<Output, ForeignError> {
             output.readings.push(reading);
             at = Some(output.readings.len() - 1);
         } else if line.starts_with("Jobs: ") {
-            state = states(&jobs, &version, line);
+            let [job] = jobs.as_slice() else { continue };
+            state = states(job, &version, line);
         } else if let Some(reading) = at.and_then(|at| output.readings.get_mut(at)) {
             if line.starts_with("cpu ") || line.starts_with("Run status") {
                 at = None;
@@ -76,9 +81,7 @@ fn read(text: &str) -> Result<Output, ForeignError> {
             }
         }
     }
-    if output.readings.is_empty() {
-        output.readings = state;
-    }
+    output.readings.extend(state.into_iter().filter(|_| current.is_none()));
     if output.readings.is_empty() {
         return Err(ForeignError::Empty { tool: NAME, why: ": no job moved any byte".to_owned() });
     }
@@ -122,7 +125,7 @@ fn unfolded(text: &str) -> String {
 }
 
 /// `seq-read: (g=0): rw=read, bs=(R) 1024KiB-1024KiB, …, ioengine=libaio, iodepth=32`.
-fn job_line(line: &str) -> Option<Job> {
+pub(crate) fn job_line(line: &str) -> Option<Job> {
     let (name, rest) = line.split_once(": (g=")?;
     let (_, rest) = rest.split_once("): rw=")?;
     let name = name.rsplit(' ').next().unwrap_or_default();
@@ -165,7 +168,7 @@ fn result_line(line: &str) -> Option<(&str, u64, Option<String>)> {
 }
 
 /// Which way a line of rates is: `read: IOPS=…`, `write: io=…`.
-fn side(line: &str) -> Option<Direction> {
+pub(crate) fn side(line: &str) -> Option<Direction> {
     let (word, rest) = line.split_once(':')?;
     let rest = rest.trim_start();
     let rates = rest.starts_with("IOPS=") || rest.starts_with("io=");
@@ -177,7 +180,13 @@ fn side(line: &str) -> Option<Direction> {
     }
 }
 
-fn of_job(job: &Job, version: &str, direction: Direction, threads: Option<u64>) -> Reading {
+/// A result of a job, with the facts of its first line.
+pub(crate) fn of_job(
+    job: &Job,
+    version: &str,
+    direction: Direction,
+    threads: Option<u64>,
+) -> Reading {
     let tool = format!("{NAME} {version}");
     let mut reading = Reading::new(tool.trim_end(), direction);
     reading.job = Some(job.name.clone());
@@ -198,18 +207,31 @@ fn of_job(job: &Job, version: &str, direction: Direction, threads: Option<u64>) 
 
 /// `IOPS=3200, BW=3201MiB/s (3357MB/s)(93.8GiB/30010msec)`, or `io=15565MB, bw=531298KB/s,
 /// iops=518, runt= 30000msec`.
-fn rates(reading: &mut Reading, line: &str) {
-    let after = |key: &str| {
-        let (_, rest) = line.split_once(key)?;
-        let rest = rest.trim_start();
-        Some(&rest[..rest.find([',', ' ', ')', '(', '/']).unwrap_or(rest.len())])
-    };
-    reading.put("iops", after("IOPS=").or_else(|| after("iops=")).and_then(scaled));
-    reading.put("throughput", after("BW=").or_else(|| after("bw=")).and_then(bytes));
-    let time = after("runt=")
-        .or_else(|| line.rsplit_once('/').map(|(_, time)| time.trim_end_matches([')', ' '])));
+pub(crate) fn rates(reading: &mut Reading, line: &str) {
+    let named = |names: [&str; 2]| names.into_iter().find_map(|name| after(line, name));
+    reading.put("iops", named(["IOPS=", "iops="]).and_then(scaled));
+    reading.put("throughput", named(["BW=", "bw="]).and_then(bytes));
+    let time = after(line, "runt=").or_else(|| Some(amount(line)?.1));
     let ms = time.and_then(|time| time.strip_suffix("msec")).and_then(|ms| ms.parse::<f64>().ok());
     reading.seconds = ms.map(|ms| ms / 1000.0);
+}
+
+/// The bytes that a line of rates names: `(93.8GiB/30010msec)`, or `io=15565MB`.
+pub(crate) fn moved(line: &str) -> Option<f64> {
+    let text = after(line, "io=").or_else(|| Some(amount(line)?.0))?;
+    bytes(text).map(|number| number.value)
+}
+
+/// Amount and time: `(93.8GiB/30010msec)`.
+fn amount(line: &str) -> Option<(&str, &str)> {
+    let (amount, rest) = line.rsplit_once('(')?.1.split_once('/')?;
+    Some((amount, rest.split(')').next().unwrap_or_default()))
+}
+
+/// The word behind a name.
+pub(crate) fn after<'t>(line: &'t str, name: &str) -> Option<&'t str> {
+    let rest = line.split_once(name)?.1.trim_start();
+    Some(&rest[..rest.find([',', ' ', ')', '(', '/']).unwrap_or(rest.len())])
 }
 
 /// `12.3k` in units of 1000.
@@ -225,7 +247,7 @@ fn scaled(text: &str) -> Option<Number> {
 }
 
 /// `3201MiB`; `MB` of fio 2 is 1024 KiB too.
-fn bytes(text: &str) -> Option<Number> {
+pub(crate) fn bytes(text: &str) -> Option<Number> {
     let end = text.find(|c: char| c.is_ascii_alphabetic())?;
     let unit = match text.as_bytes().get(end)? {
         b'B' => 1.0,
@@ -238,24 +260,30 @@ fn bytes(text: &str) -> Option<Number> {
     Number::printed(&text[..end], unit)
 }
 
-/// `lat (usec): min=…, max=…, avg=10000.12, …` and lines of percentiles, whose unit stands in their
-/// head.
-fn latency(reading: &mut Reading, line: &str) {
-    let ns = |line: &str| match line.split_once('(').and_then(|(_, rest)| rest.split_once(')')) {
-        Some(("nsec", _)) => Some(1.0),
-        Some(("usec", _)) => Some(1e3),
-        Some(("msec", _)) => Some(1e6),
-        Some(("sec", _)) => Some(1e9),
+/// Nanoseconds of the unit in brackets: `lat (usec): …`.
+fn unit_of(line: &str) -> Option<f64> {
+    match line.split_once('(')?.1.split_once(')')?.0 {
+        "nsec" => Some(1.0),
+        "usec" => Some(1e3),
+        "msec" => Some(1e6),
+        "sec" => Some(1e9),
         _ => None,
-    };
-    if line.starts_with("lat (") && line.contains("avg=") {
-        let average = line.split_once("avg=").map(|(_, rest)| rest.trim_start());
-        let average = average.and_then(|rest| rest.split([',', ' ']).next());
-        let number = average.zip(ns(line)).and_then(|(text, unit)| Number::printed(text, unit));
-        reading.put("mean", number);
+    }
+}
+
+/// `lat (usec): min=…, max=…, avg=10000.12, …`: the whole latency's mean, in nanoseconds.
+pub(crate) fn mean(line: &str) -> Option<Number> {
+    let average = line.starts_with("lat (").then(|| after(line, "avg=")).flatten()?;
+    Number::printed(average, unit_of(line)?)
+}
+
+/// Lines of latencies, and of percentiles, whose unit stands in their head.
+fn latency(reading: &mut Reading, line: &str) {
+    if let Some(mean) = mean(line) {
+        reading.put("mean", Some(mean));
     } else if line.starts_with("clat percentiles") {
         reading.notes.retain(|note| !note.starts_with(UNIT));
-        reading.notes.extend(ns(line).map(|unit| format!("{UNIT}{unit}")));
+        reading.notes.extend(unit_of(line).map(|unit| format!("{UNIT}{unit}")));
     } else if line.starts_with('|') {
         let unit =
             reading.notes.iter().find_map(|note| note.strip_prefix(UNIT)?.parse::<f64>().ok());
@@ -282,8 +310,7 @@ const UNIT: &str = "unit of percentiles in ns: ";
 
 /// `Jobs: 1 (f=1): [R(1)] [7.2% done] [519.0MB/0KB/0KB /s] [519/0/0 iops] [eta …]`, or
 /// `… [r=519MiB/s,w=0KiB/s][r=519,w=0 IOPS][eta …]`.
-fn states(jobs: &[Job], version: &str, line: &str) -> Vec<Reading> {
-    let [job] = jobs else { return Vec::new() };
+pub(crate) fn states(job: &Job, version: &str, line: &str) -> Vec<Reading> {
     let inside: Vec<&str> = line.split('[').filter_map(|part| part.split(']').next()).collect();
     let rates = inside.iter().find(|part| part.contains("B/s") || part.trim_end().ends_with("/s"));
     let counts = inside.iter().find(|part| part.to_ascii_lowercase().ends_with("iops"));
@@ -393,6 +420,9 @@ mix: (groupid=0, jobs=1): err= 5 (file:io_u.c): pid=9: Mon Nov 11 10:00:00 2024
         assert!((value(one, "throughput") - 519.0 * KIB * KIB).abs() < 1.0);
         assert!((value(one, "iops") - 519.0).abs() < 1e-9);
         assert!(one.notes[0].starts_with("a state of the run"));
+        let again = joined.replace("seq-read: (g", "other: (g").replace("519", "99");
+        let readings = read(&format!("{joined}\n{again}")).unwrap().readings;
+        assert_eq!((readings.len(), readings[1].job.as_deref()), (2, Some("other")));
         assert!(
             read("seq: (g=0): rw=read, bs=4K-4K/4K-4K/4K-4K, ioengine=psync, iodepth=1\n").is_err()
         );

@@ -8,10 +8,10 @@
 //! To add a tool: a file here and a row in `TOOLS`.
 
 mod elbencho;
-mod elbencho_text;
+pub(crate) mod elbencho_text;
 mod error;
 mod fio;
-mod fio_text;
+pub(crate) mod fio_text;
 pub(crate) mod gdsio;
 mod reading;
 

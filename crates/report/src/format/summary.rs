@@ -190,19 +190,20 @@ fn table(record: &Record) -> Section {
         section.paragraph("no job ran");
         return section;
     }
+    // Where all do not fit beside each other, writes have a table of their own, unless many paths
+    // would be listed twice.
     let many_paths = rows.len() > MOST_TWICE;
+    let part = |direction| match direction {
+        _ if many_paths => Part::Both,
+        Towards::Read => Part::First,
+        Towards::Write => Part::Second,
+    };
     let tails = Percentile::shown(&record.percentiles(), &[Percentile::TAIL]);
     let mut columns = Columns::<Vec<Load<'_>>>::new().words("path", |row| row[0].path().to_owned());
     for (kind, loads) in grouped(all.iter().map(|load| (load.kind(), load))) {
         let (rw, size) = kind.clone();
         let of_kind = kind.clone();
-        // Where all do not fit beside each other, writes have a table of their own, unless many
-        // paths would be listed twice.
-        let part = match loads[0].0.direction {
-            _ if many_paths => Part::Both,
-            Towards::Read => Part::First,
-            Towards::Write => Part::Second,
-        };
+        let part = part(loads[0].0.direction);
         columns = columns
             .figures(format!("{rw} {size}"), move |row| of(row, &of_kind).map(|load| load.rate()))
             .tight()
@@ -224,10 +225,10 @@ fn table(record: &Record) -> Section {
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
         .short("taken")
-        .part(if many_paths { Part::Both } else { Part::First })
+        .part(part(Towards::Read))
         .words("verified", |row| unique(row.iter().map(verified)).join("; "))
         .short("verif.")
-        .part(if many_paths { Part::Both } else { Part::First })
+        .part(part(Towards::Read))
         .table("paths", rows);
     section.table(table);
     section

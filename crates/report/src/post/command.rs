@@ -60,8 +60,8 @@ fn is_section(word: &str) -> bool {
     let inner = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner.is_some_and(|name| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let letter = name.starts_with(|c: char| c.is_ascii_alphabetic());
-        letter && name.chars().all(plain)
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        begins && name.chars().all(plain)
     })
 }
 

@@ -11,8 +11,8 @@
 //! - `seen/`: tools that look on: iostat, dmon, gds_stats, the statistics of nvidia-fs.
 //! - `hold/`: the rules, a file for each kind.
 //!
-//! To add a tool that looks on: a file in `seen/` and a row in `seen::READERS`. To add a rule: a
-//! function in `hold/` and a row in `hold::RULES`.
+//! To add a tool that looks on: its reader in [`gpuio_base::measured`], a file in `seen/` and a row
+//! in `seen::TOOLS`. To add a rule: a function in `hold/` and a row in `hold::RULES`.
 
 mod command;
 mod figure;
@@ -34,7 +34,6 @@ use seen::Sight;
 
 /// More of each than people put into one text; what goes beyond is not read.
 const MOST_RUNS: usize = 256;
-const MOST_HOSTS: usize = 16;
 
 /// A text in its parts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,36 +50,6 @@ impl Post {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
-    }
-
-    /// The hosts that its prompts name, each once; the first ones.
-    #[must_use]
-    pub fn hosts(&self) -> Vec<String> {
-        let named = self.lines.iter().filter_map(|line| line.prompt.as_ref()?.host.clone());
-        let mut hosts: Vec<String> = Vec::new();
-        for host in named {
-            if hosts.len() < MOST_HOSTS && !hosts.contains(&host) {
-                hosts.push(host);
-            }
-        }
-        hosts
-    }
-
-    /// The text of the parts that one host's prompts begin.
-    #[must_use]
-    pub fn of_host(&self, host: &str) -> String {
-        let mut own = false;
-        let mut text = String::new();
-        for line in &self.lines {
-            if let Some(prompt) = &line.prompt {
-                own = prompt.host.as_deref() == Some(host);
-            }
-            if own {
-                text.push_str(&line.text);
-                text.push('\n');
-            }
-        }
-        text
     }
 }
 

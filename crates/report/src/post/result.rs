@@ -4,9 +4,7 @@
 //! (`Jobs: 1 (f=1): …`), and `read: IOPS=…, BW=…` or `read : io=…, bw=…`; fio's HOWTO,
 //! "Interpreting the output". elbencho's are those of 3.0.
 
-use gpuio_base::units::parse_bytes;
-
-use crate::foreign::{Direction, gdsio};
+use crate::foreign::{Reading, elbencho_text, fio_text, gdsio};
 use crate::post::Got;
 use crate::post::line::Line;
 
@@ -16,16 +14,13 @@ const KIB: f64 = 1024.0;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Results {
     fio: Option<FioJob>,
-    /// elbencho's phase.
-    phase: Option<Got>,
+    /// elbencho's phase, and its bytes.
+    phase: Option<(Reading, Option<f64>)>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct FioJob {
-    random: bool,
-    block: Option<u64>,
-    engine: Option<String>,
-    depth: Option<u64>,
+    job: fio_text::Job,
     processes: Option<u64>,
     /// The direction whose latency comes next.
     last: Option<Got>,
@@ -34,74 +29,90 @@ struct FioJob {
 impl Results {
     /// The result that a line has or completes. A line that adds to the last one gives it again.
     pub(crate) fn line(&mut self, line: &Line) -> Option<Got> {
-        let text = &line.text;
+        let text = line.text.trim();
         if text.contains("XferType:") && text.contains("Throughput:") {
             return of_gdsio(line);
         }
-        if text.contains("(g=") && text.contains("rw=") && text.contains("bs=") {
-            self.fio = Some(fio_job(text));
+        if let Some(job) = fio_text::job_line(text) {
+            self.fio = Some(FioJob { job, ..FioJob::default() });
         }
-        if let Some(job) = &mut self.fio {
-            if let Some(count) = after(text, "Starting ").and_then(|word| word.parse().ok()) {
-                job.processes = Some(count);
+        let found = match &mut self.fio {
+            Some(job) => {
+                let processes = fio_text::after(text, "Starting ");
+                job.processes = processes.and_then(|word| word.parse().ok()).or(job.processes);
+                job.line(text)
             }
-            let found =
-                progress(text, job).or_else(|| group(text, job)).or_else(|| total(text, job));
-            let found = found.or_else(|| latency(text, job));
-            return found.map(|got| Got { line: line.number, ..got });
-        }
-        self.elbencho(line)
+            None => self.elbencho(text),
+        };
+        // Further lines may have more of it.
+        found.map(|got| Got { line: line.number, moment: true, ..got })
     }
 
-    fn elbencho(&mut self, line: &Line) -> Option<Got> {
-        let text = line.text.trim();
-        let (phase, rest) = match text.split_whitespace().next()? {
-            word @ ("READ" | "WRITE") => (Some(word), text.strip_prefix(word)?.trim()),
-            _ => (None, text),
-        };
-        let (name, values) = rest.split_once(':')?;
-        // The last column is of the end of the last thread.
-        let last = values.split_whitespace().last();
-        let number = || last.and_then(|word| word.parse::<f64>().ok());
-        if let Some(word) = phase.filter(|_| name.starts_with("Elapsed")) {
-            let direction = if word == "READ" { Direction::Read } else { Direction::Write };
-            let got = Got { tool: "elbencho", direction, ..Got::default() };
-            self.phase = Some(Got { seconds: last.and_then(elapsed), ..got });
+    fn elbencho(&mut self, text: &str) -> Option<Got> {
+        let (phase, kind, values) = elbencho_text::parts(text)?;
+        if let Some(phase) = phase.filter(|_| kind.starts_with("Elapsed")) {
+            self.phase = phase.result().map(|reading| (reading, None));
+        }
+        let (reading, data) = self.phase.as_mut()?;
+        if kind == "Total MiB" {
+            *data = elbencho_text::last(values).parse::<f64>().ok().map(|mib| mib * KIB * KIB);
+        } else if !elbencho_text::figure(reading, kind, values) {
             return None;
         }
-        let got = self.phase.as_mut()?;
-        got.line = line.number;
-        match name.trim() {
-            "IOPS" => got.iops = number(),
-            "Throughput MiB/s" => got.rate = Some(number()? * KIB * KIB),
-            "Total MiB" => got.data_bytes = Some(number()? * KIB * KIB),
-            name if name.starts_with("IO lat") => {
-                let mean = after(values, "avg=")?.trim_end_matches([',', ']']);
-                let mean = mean.trim_end_matches(|c: char| c.is_alphabetic() || c == 'µ');
-                got.latency = Some(mean.parse::<f64>().ok()? * 1e3);
-            }
-            _ => return None,
-        }
-        got.rate?;
-        // Every further figure of the phase gives the result again, with more in it.
-        Some(Got { moment: true, ..got.clone() })
+        let got = of_reading("elbencho", reading);
+        got.rate.is_some().then_some(Got { data_bytes: *data, ..got })
     }
 }
 
-/// Seconds of `6.110s`, `512ms`, `1m30.5s`.
-fn elapsed(word: &str) -> Option<f64> {
-    if let Some(ms) = word.strip_suffix("ms") {
-        return Some(ms.parse::<f64>().ok()? / 1e3);
-    }
-    let mut rest = word.strip_suffix('s')?;
-    let mut seconds = 0.0;
-    for (unit, scale) in [('h', 3600.0), ('m', 60.0)] {
-        if let Some((count, after)) = rest.split_once(unit) {
-            seconds += count.parse::<f64>().ok()? * scale;
-            rest = after;
+impl FioJob {
+    fn line(&mut self, text: &str) -> Option<Got> {
+        if text.contains("Jobs: ") {
+            let state = fio_text::states(&self.job, "", text);
+            let got = of_reading("fio", state.first()?);
+            return Some(Got { threads: self.processes, ..got });
         }
+        if let Some(direction) = fio_text::side(text) {
+            let mut reading = fio_text::of_job(&self.job, "", direction, self.processes);
+            fio_text::rates(&mut reading, text);
+            let got = Got { data_bytes: fio_text::moved(text), ..of_reading("fio", &reading) };
+            got.rate?;
+            self.last = Some(got);
+        } else if let Some(mean) = fio_text::mean(text) {
+            self.last.as_mut()?.latency = Some(mean.value);
+        } else {
+            return self.total(text);
+        }
+        self.last.clone()
     }
-    Some(seconds + rest.parse::<f64>().ok()?)
+
+    /// `READ: bw=384MiB/s (402MB/s), 96MiB/s-97MiB/s, io=67.4GiB (72.4GB), run=180001-180001msec`.
+    fn total(&self, text: &str) -> Option<Got> {
+        let last = self.last.as_ref()?;
+        let rest = text.strip_prefix(&last.direction.name().to_uppercase())?.strip_prefix(": ")?;
+        let rate = fio_text::after(rest, "bw=").and_then(fio_text::bytes)?.value;
+        // The total of one job is the job's own.
+        let iops = last.iops.map(|iops| iops * rate / last.rate.unwrap_or(rate));
+        Some(Got { rate: Some(rate), iops, ..last.clone() })
+    }
+}
+
+/// A result as its tool's reader has it. The engine says by which way fio's bytes went.
+fn of_reading(tool: &'static str, reading: &Reading) -> Got {
+    let figure = |name: &str| reading.figures.get(name).map(|figure| figure.value);
+    Got {
+        tool,
+        direction: reading.direction,
+        random: reading.random,
+        threads: reading.threads,
+        depth: reading.depth,
+        block: reading.block_bytes,
+        engine: reading.engine.clone(),
+        seconds: reading.seconds,
+        rate: figure("throughput"),
+        iops: figure("iops"),
+        latency: figure("mean"),
+        ..Got::default()
+    }
 }
 
 fn of_gdsio(line: &Line) -> Option<Got> {
@@ -111,190 +122,21 @@ fn of_gdsio(line: &Line) -> Option<Got> {
     let (data, set) = data.split_once('/').map_or((data, None), |(data, set)| (data, Some(set)));
     let kib = |text: &str| text.trim().parse::<f64>().ok().map(|count| count * KIB);
     let ops = gdsio::inside(text, "ops:", "total_time").ok().and_then(|ops| ops.parse().ok());
-    let figure = |name: &str| reading.figures.get(name).map(|figure| figure.value);
     Some(Got {
         line: line.number,
-        tool: "gdsio",
-        direction: reading.direction,
-        random: reading.random,
-        threads: reading.threads,
         depth: reading.depth.filter(|_| text.contains("IoDepth:")),
-        block: reading.block_bytes,
         data_bytes: kib(data),
         set_bytes: set.and_then(kib),
         ops,
-        seconds: reading.seconds,
-        rate: figure("throughput"),
-        iops: figure("iops"),
-        latency: figure("mean"),
-        path: reading.path,
-        ..Got::default()
+        path: reading.path.clone(),
+        ..of_reading("gdsio", &reading)
     })
-}
-
-/// The word behind a name, up to a blank or comma.
-fn after<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(name)?;
-    rest.split([' ', ',', ')', ']']).next().filter(|word| !word.is_empty())
-}
-
-fn fio_job(text: &str) -> FioJob {
-    let block = after(text, "bs=").map(|block| {
-        // `4K-4K/4K-4K/4K-4K`, `(R) 4096B-4096B`, `1M`.
-        let text = text.split_once("bs=").map_or("", |(_, rest)| rest);
-        let text = if block == "(R" { text.trim_start_matches("(R) ") } else { block };
-        text.split(['-', '/', ',', ' ']).next().unwrap_or_default().to_owned()
-    });
-    let size = block.and_then(|block| parse_bytes(&bytes_word(&block)).ok());
-    FioJob {
-        random: after(text, "rw=").is_some_and(|rw| rw.starts_with("rand")),
-        block: size,
-        engine: after(text, "ioengine=").map(str::to_owned),
-        depth: after(text, "iodepth=").and_then(|word| word.parse().ok()),
-        processes: None,
-        last: None,
-    }
-}
-
-/// fio's spellings of bytes as ours: `4096B`, `1024KiB`, `1M`.
-fn bytes_word(word: &str) -> String {
-    word.trim_end_matches('B').trim_end_matches('i').to_owned()
-}
-
-/// A rate of fio 2.x (`519.0MB`, `62396KB`, by powers of 2) or 3.x (`384MiB/s`), in bytes.
-fn fio_bytes(word: &str) -> Option<f64> {
-    let word = word.trim_end_matches("/s");
-    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let value: f64 = digits.parse().ok()?;
-    let scale = match word[digits.len()..].chars().next() {
-        None | Some('B') => 1.0,
-        Some('k' | 'K') => KIB,
-        Some('M') => KIB * KIB,
-        Some('G') => KIB * KIB * KIB,
-        Some('T') => KIB * KIB * KIB * KIB,
-        Some(_) => return None,
-    };
-    Some(value * scale)
-}
-
-fn fio_count(word: &str) -> Option<f64> {
-    let word = word.trim_end_matches("iops").trim();
-    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match &word[digits.len()..] {
-        "" => 1.0,
-        "k" | "K" => 1e3,
-        "m" | "M" => 1e6,
-        _ => return None,
-    };
-    Some(digits.parse::<f64>().ok()? * scale)
-}
-
-fn base(job: &FioJob, direction: Direction) -> Got {
-    Got {
-        tool: "fio",
-        direction,
-        random: Some(job.random),
-        block: job.block,
-        engine: job.engine.clone(),
-        depth: job.depth,
-        threads: job.processes,
-        ..Got::default()
-    }
-}
-
-/// `Jobs: 1 (f=1): [R(1)] [7.2% done] [519.0MB/0KB/0KB /s] [519/0/0 iops] [eta 02m:47s]`, and 3.x's
-/// `[r=384MiB/s][r=98.2k IOPS]`.
-fn progress(text: &str, job: &FioJob) -> Option<Got> {
-    let rest = text.split_once("Jobs: ")?.1;
-    let groups: Vec<&str> = rest.split(['[', ']']).collect();
-    let rate = groups.iter().find(|group| group.contains("/s"))?;
-    let count = groups.iter().find(|group| group.to_lowercase().contains("iops"))?;
-    let sides = |group: &str| -> Vec<(Direction, String)> {
-        let group = group.trim_end_matches("IOPS").trim_end_matches("iops").trim();
-        let group = group.strip_suffix("/s").unwrap_or(group).trim();
-        let named = |part: &str| {
-            let part = part.trim();
-            let part = part.strip_suffix("/s").unwrap_or(part);
-            let read = part.strip_prefix("r=").map(|value| (Direction::Read, value.to_owned()));
-            read.or(part.strip_prefix("w=").map(|value| (Direction::Write, value.to_owned())))
-        };
-        if group.contains('=') {
-            return group.split(',').filter_map(named).collect();
-        }
-        let both = [Direction::Read, Direction::Write];
-        both.into_iter().zip(group.split('/').map(str::to_owned)).collect()
-    };
-    let (rates, counts) = (sides(rate), sides(count));
-    let moved = rates.iter().find(|(_, value)| fio_bytes(value).is_some_and(|rate| rate > 0.0))?;
-    let iops = counts.iter().find(|(side, _)| *side == moved.0);
-    let got = base(job, moved.0);
-    let iops = iops.and_then(|(_, value)| fio_count(value));
-    Some(Got { rate: fio_bytes(&moved.1), iops, moment: true, ..got })
-}
-
-/// `read: IOPS=98.2k, BW=384MiB/s (402MB/s)(67.4GiB/180001msec)`, and 2.x's
-/// `read : io=92160KB, bw=519000KB/s, iops=519, runt=180001msec`.
-fn group(text: &str, job: &mut FioJob) -> Option<Got> {
-    let trimmed = text.trim();
-    let (word, rest) = trimmed.split_once(':')?;
-    let direction = match word.trim() {
-        "read" => Direction::Read,
-        "write" => Direction::Write,
-        _ => return None,
-    };
-    let mut got = base(job, direction);
-    got.rate = Some(after(rest, "BW=").or(after(rest, "bw=")).and_then(fio_bytes)?);
-    got.iops = after(rest, "IOPS=").or(after(rest, "iops=")).and_then(fio_count);
-    got.data_bytes = after(rest, "io=").and_then(fio_bytes);
-    if let Some((data, time)) = rest.rsplit_once('(').and_then(|(_, end)| end.split_once('/')) {
-        got.data_bytes = got.data_bytes.or(fio_bytes(data));
-        got.seconds = milliseconds(time.split(')').next().unwrap_or_default());
-    }
-    got.seconds = got.seconds.or(after(rest, "runt=").and_then(milliseconds));
-    // Latency comes in further lines.
-    job.last = Some(got.clone());
-    Some(Got { moment: true, ..got })
-}
-
-fn milliseconds(word: &str) -> Option<f64> {
-    word.trim().strip_suffix("msec")?.trim().parse::<f64>().ok().map(|ms| ms / 1e3)
-}
-
-/// ` lat (usec): min=9, max=11, avg=325.40, stdev=…`: the whole latency of the direction above.
-fn latency(text: &str, job: &mut FioJob) -> Option<Got> {
-    let rest = text.trim().strip_prefix("lat (")?;
-    let scale = match rest.split(')').next()? {
-        "nsec" => 1.0,
-        "usec" => 1e3,
-        "msec" => 1e6,
-        _ => return None,
-    };
-    let mean: f64 = after(rest, "avg=")?.trim().parse().ok()?;
-    let got = job.last.as_mut()?;
-    got.latency = Some(mean * scale);
-    Some(Got { moment: true, ..got.clone() })
-}
-
-/// `READ: bw=384MiB/s (402MB/s), 96MiB/s-97MiB/s, io=67.4GiB (72.4GB), run=180001-180001msec`.
-fn total(text: &str, job: &FioJob) -> Option<Got> {
-    let (word, rest) = text.trim().split_once(": ")?;
-    let direction = match word {
-        "READ" => Direction::Read,
-        "WRITE" => Direction::Write,
-        _ => return None,
-    };
-    let mut got = job.last.clone().filter(|got| got.direction == direction)?;
-    let rate = after(rest, "bw=").and_then(fio_bytes)?;
-    // The total of one job is the job's own.
-    let share = rate / got.rate?;
-    got.rate = Some(rate);
-    got.iops = got.iops.map(|iops| iops * share);
-    Some(Got { moment: true, ..got })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::Direction;
 
     fn of(text: &str) -> Vec<Got> {
         let lines = crate::post::line::lines(text);

@@ -1,7 +1,10 @@
 //! The documents that gpuio comes from, in facts and figures: which results, tables and misprints
 //! are found in each, and nothing else that contradicts.
 
+use std::collections::BTreeSet;
+
 use gpuio_capture::Captured;
+use gpuio_capture::machines::{self, Found, Text};
 use gpuio_machine::flow::Figures;
 use gpuio_machine::topo::{Printed, Topology};
 use gpuio_report::post::{self, About, Known, Post, Statement};
@@ -35,31 +38,38 @@ fn dgx_a100() -> String {
     host("dgxa100", &outputs)
 }
 
+fn machines_of(text: &str) -> Vec<Found> {
+    let text = Text { name: "guide".to_owned(), body: text.to_owned() };
+    machines::read_all(&[text]).machines
+}
+
 /// A text with what follows from it, each host's machine being known by that host's lines.
 fn held(text: &str) -> (Post, Vec<Statement>) {
     let post = post::read("guide", text);
     let figures = Figures::built_in();
-    let machines: Vec<(String, Captured, Topology)> = post
-        .hosts()
+    let machines: Vec<(Found, Topology)> = machines_of(text)
         .into_iter()
-        .filter_map(|host| {
-            let mut captured = Captured::default();
-            gpuio_capture::read("guide", &post.of_host(&host), &mut captured).ok()?;
-            let topology = Topology::of(&captured.machine, &[] as &[Printed<'_>]);
-            Some((host, captured, topology))
+        .map(|found| {
+            let topology = Topology::of(&found.captured.machine, &[] as &[Printed<'_>]);
+            (found, topology)
         })
         .collect();
     let known: Vec<Known<'_>> = machines
         .iter()
-        .map(|(host, captured, topology)| Known {
-            host: Some(host),
-            machine: &captured.machine,
+        .map(|(found, topology)| Known {
+            host: Some(&found.name),
+            machine: &found.captured.machine,
             topology,
             figures: &figures,
         })
         .collect();
     let statements = post::hold(std::slice::from_ref(&post), &known);
     (post, statements)
+}
+
+/// The hosts of a post's runs.
+fn hosts(post: &Post) -> BTreeSet<&str> {
+    post.runs.iter().filter_map(|run| run.host.as_deref()).collect()
 }
 
 fn of(all: &[Statement], about: About) -> Vec<&str> {
@@ -101,7 +111,7 @@ fn torn_texts_are_read_as_far_as_they_go() {
 #[test]
 fn the_guide_s_dgx_2() {
     let (post, all) = held(&(dgx_2() + include_str!("posts/dgx-2.txt")));
-    assert_eq!((post.runs.len(), post.hosts()), (10, vec!["dgx2".to_owned()]));
+    assert_eq!((post.runs.len(), hosts(&post)), (10, BTreeSet::from(["dgx2"])));
     has(
         &all,
         About::Path,
@@ -153,7 +163,7 @@ fn the_guide_s_dgx_a100() {
 #[test]
 fn the_guide_s_nfs() {
     let (post, all) = held(include_str!("posts/nfs.txt"));
-    assert_eq!((post.runs.len(), post.hosts()), (9, vec!["nfs_client".to_owned()]));
+    assert_eq!((post.runs.len(), hosts(&post)), (9, BTreeSet::from(["nfs_client"])));
     has(&all, About::Path, &["nvidia-fs counts 12.8 GiB/s"]);
     has(
         &all,
@@ -207,8 +217,12 @@ fn a_post_on_storage_for_deep_learning() {
 
 #[test]
 fn the_chinese_edition() {
-    let (post, all) = held(&(dgx_2() + &dgx_a100() + include_str!("posts/zh.txt")));
-    assert_eq!((post.runs.len(), post.hosts().len()), (13, 4));
+    let text = dgx_2() + &dgx_a100() + include_str!("posts/zh.txt");
+    let (post, all) = held(&text);
+    assert_eq!((post.runs.len(), hosts(&post)), (13, BTreeSet::from(["dgx2", "nfs_client"])));
+    let machines = machines_of(&text);
+    let names: Vec<&str> = machines.iter().map(|found| found.name.as_str()).collect();
+    assert_eq!(names, ["dgx2", "dgxa100", "gpu01", "nfs_client"]);
     has(
         &all,
         About::Contradiction,

@@ -13,7 +13,7 @@ use crate::page::bucket::{Latencies, SIZES};
 /// First bytes of a page.
 pub(crate) const MAGIC: [u8; 8] = *b"gpuiopg\n";
 /// The layout's number.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 256;
 /// The most worker slots of a page: 9 MiB, for more threads than machines have processors. Further
@@ -26,6 +26,13 @@ pub const NOT_COUNTED: u64 = u64::MAX;
 
 /// Path of a slot that holds a program's registrations, and no I/Os.
 pub const REGISTERED: &str = "registered";
+
+/// Path of a slot with statistics that NVIDIA's library has of itself, and no I/Os: numbers in the
+/// first [`LIBRARY_NUMBERS`] of `sizes` of each direction, in the order of
+/// `snapshot::LibraryGpu::numbers`; of no GPU those of `snapshot::Library::numbers`.
+pub const OF_LIBRARY: &str = "of_library";
+/// Numbers of each direction in a slot of [`OF_LIBRARY`].
+pub const LIBRARY_NUMBERS: usize = 11;
 
 /// `Cells::state` of an unused slot.
 pub(crate) const UNUSED: u64 = 0;
@@ -100,6 +107,7 @@ const _: () = assert!(size_of::<Side>() == (4 + SIZES + Latencies::COUNT) * 8);
 const _: () = assert!(SLOT_BYTES == 8896 && SLOT_BYTES.is_multiple_of(64));
 const _: () = assert!(offset_of!(Cells, files) == 64 && offset_of!(Cells, sides) == 128);
 const _: () = assert!(offset_of!(Side, sizes) == 32 && offset_of!(Side, latencies) == 160);
+const _: () = assert!(LIBRARY_NUMBERS <= SIZES);
 const _: () = assert!(header::RELEASE + header::RELEASE_BYTES <= HEADER_BYTES);
 const _: () = assert!(HEADER_BYTES.is_multiple_of(64));
 // A page of a process with as many threads as a large socket has cores stays small.

@@ -25,7 +25,9 @@ mod snapshot;
 mod write;
 
 pub use bucket::{SIZES, size_class};
-pub use layout::{NOT_COUNTED, REGISTERED, VERSION};
+pub use layout::{LIBRARY_NUMBERS, NOT_COUNTED, OF_LIBRARY, REGISTERED, VERSION};
 pub use page_root::{LivePageError, LivePageRoot};
-pub use snapshot::{Counts, PathCounters, Snapshot};
+pub use snapshot::{
+    Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Snapshot,
+};
 pub use write::{Direction, Key, LivePage, WorkerSlot, monotonic_ns};

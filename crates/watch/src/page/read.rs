@@ -12,11 +12,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 
 use crate::page::bucket::{Latencies, SIZES};
 use crate::page::layout::{
-    FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, SHARED, SLOT_BYTES,
-    UNUSED, VERSION, header, page_bytes,
+    FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, OF_LIBRARY, SHARED,
+    SLOT_BYTES, UNUSED, VERSION, header, page_bytes,
 };
 use crate::page::page_root::{LivePageError, LivePageRoot, is_regular, number};
-use crate::page::snapshot::{Counts, PathCounters, Snapshot};
+use crate::page::snapshot::{Counts, Library, PathCounters, Snapshot};
 
 /// The owner of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,8 +205,13 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
         ));
     }
     let mut paths: Vec<PathCounters> = Vec::new();
+    let mut library: Option<Library> = None;
     for slot in worker_slots.chunks_exact(SLOT_BYTES) {
         let Some(found) = counters(slot)? else { continue };
+        if found.path == OF_LIBRARY {
+            library.get_or_insert_default().take(&found);
+            continue;
+        }
         match paths.iter_mut().find(|known| known.same(&found)) {
             Some(known) => known.merge(&found),
             None => paths.push(found),
@@ -222,6 +227,7 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
         release: text(head, header::RELEASE, header::RELEASE_BYTES),
         began_ns: long(head, header::BEGAN_REAL_NS),
         paths,
+        library,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The content of a page at one moment, as plain values.
 
 use crate::page::bucket::{Latencies, SIZES};
+use crate::page::layout::LIBRARY_NUMBERS;
 
 /// Counts of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +51,166 @@ pub struct PathCounters {
     pub write: Counts,
 }
 
+/// NVIDIA's library's counts of one direction of a GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LibraryCounts {
+    /// Pieces in which it moved bytes, and those of them by peer-to-peer DMA, by nvidia-fs, and by
+    /// POSIX calls.
+    pub all: u64,
+    pub p2p: u64,
+    pub nvidia_fs: u64,
+    pub posix: u64,
+    /// Not aligned as a direct path requires; through the memory of another GPU; failed.
+    pub unaligned: u64,
+    pub routed: u64,
+    pub failed: u64,
+}
+
+/// Whether NVIDIA's library's statistics are there, and why not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LibraryState {
+    /// They were read.
+    Read,
+    /// The release has no such calls.
+    NoCalls,
+    /// Nothing is counted, or less than level 3.
+    Off,
+    /// The release's layout is not known.
+    Layout,
+    /// The library refused.
+    #[default]
+    Refused,
+}
+
+impl LibraryState {
+    const ALL: [LibraryState; 5] = [
+        LibraryState::Read,
+        LibraryState::NoCalls,
+        LibraryState::Off,
+        LibraryState::Layout,
+        LibraryState::Refused,
+    ];
+
+    fn of(number: u64) -> LibraryState {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        LibraryState::ALL.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// The statistics of NVIDIA's library in a process whose bytes it moves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Library {
+    /// Its release; zeros where it has none.
+    pub version: (u64, u64),
+    pub state: LibraryState,
+    /// Its GPUs, where they were read.
+    pub gpus: Vec<LibraryGpu>,
+}
+
+impl Library {
+    /// Figures that `gds_stats` prints and no release's `cuFileGetStats` gives.
+    pub const NOT_GIVEN: &str = "pool buffers, POSIX pool buffers, RDMA and its memory regions";
+
+    /// The numbers of the slot without a GPU.
+    #[must_use]
+    pub fn numbers(&self) -> [[u64; LIBRARY_NUMBERS]; 2] {
+        let mut numbers = [[0; LIBRARY_NUMBERS]; 2];
+        numbers[0][..3].copy_from_slice(&[self.state as u64, self.version.0, self.version.1]);
+        numbers
+    }
+
+    /// Takes a slot.
+    pub(crate) fn take(&mut self, counts: &PathCounters) {
+        match counts.gpu {
+            Some(gpu) => self.gpus.push(LibraryGpu::of(gpu, counts)),
+            None => {
+                let [state, major, minor, ..] = counts.read.sizes;
+                (self.state, self.version) = (LibraryState::of(state), (major, minor));
+            }
+        }
+    }
+
+    /// Its counts of a GPU.
+    #[must_use]
+    pub fn gpu(&self, gpu: Option<u32>) -> Option<&LibraryGpu> {
+        self.gpus.iter().find(|one| Some(one.gpu) == gpu)
+    }
+
+    /// Why its own counts are absent; `None` where they were read.
+    #[must_use]
+    pub fn why_absent(&self) -> Option<String> {
+        let (major, minor) = self.version;
+        Some(match self.state {
+            LibraryState::Read => return None,
+            LibraryState::NoCalls => {
+                "cuFile has statistics from release 1.15 on; this one has none".to_owned()
+            }
+            LibraryState::Off => {
+                let set = "set profile.cufile_stats to 3 in cufile.json, or CUFILE_STATS_LEVEL=3";
+                format!("cuFile's statistics are below level 3: {set}")
+            }
+            LibraryState::Layout => format!(
+                "the layout of cuFile {major}.{minor}'s statistics is unknown: only those of 1.15 \
+                 and 1.20 are known"
+            ),
+            LibraryState::Refused => "cuFile refused its statistics".to_owned(),
+        })
+    }
+}
+
+/// NVIDIA's library's counts of a GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LibraryGpu {
+    /// Its number.
+    pub gpu: u32,
+    pub read: LibraryCounts,
+    pub write: LibraryCounts,
+    /// Holes of files, and regions in the inode, that reads met.
+    pub sparse: u64,
+    pub inline: u64,
+    /// Registrations of buffers: those that succeeded, failed and ended, and bytes now.
+    pub registered: u64,
+    pub register_failed: u64,
+    pub freed: u64,
+    pub registered_bytes: u64,
+}
+
+impl LibraryGpu {
+    /// The numbers of a slot, as [`crate::page::WorkerSlot::of_library`] takes them.
+    #[must_use]
+    pub fn numbers(&self) -> [[u64; LIBRARY_NUMBERS]; 2] {
+        let side = |of: &LibraryCounts, more: [u64; 4]| {
+            let [a, b, c, d] = more;
+            let LibraryCounts { all, p2p, nvidia_fs, posix, unaligned, routed, failed } = *of;
+            [all, p2p, nvidia_fs, posix, unaligned, routed, failed, a, b, c, d]
+        };
+        [
+            side(&self.read, [self.sparse, self.inline, self.registered, self.register_failed]),
+            side(&self.write, [self.freed, self.registered_bytes, 0, 0]),
+        ]
+    }
+
+    /// The counts of a slot.
+    pub(crate) fn of(gpu: u32, counts: &PathCounters) -> LibraryGpu {
+        let side = |numbers: &[u64; SIZES]| {
+            let [all, p2p, nvidia_fs, posix, unaligned, routed, failed, ..] = *numbers;
+            LibraryCounts { all, p2p, nvidia_fs, posix, unaligned, routed, failed }
+        };
+        let (read, write) = (&counts.read.sizes, &counts.write.sizes);
+        LibraryGpu {
+            gpu,
+            read: side(read),
+            write: side(write),
+            sparse: read[7],
+            inline: read[8],
+            registered: read[9],
+            register_failed: read[10],
+            freed: write[7],
+            registered_bytes: write[8],
+        }
+    }
+}
+
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -71,6 +232,8 @@ pub struct Snapshot {
     pub began_ns: u64,
     /// By GPU, path and engine, in order.
     pub paths: Vec<PathCounters>,
+    /// The statistics of NVIDIA's library, where it moves bytes.
+    pub library: Option<Library>,
 }
 
 impl Counts {

@@ -16,8 +16,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::page::bucket::{Latencies, size_class};
 use crate::page::layout::{
-    Cells, FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, REGISTERED,
-    SHARED, SLOT_BYTES, Side, UNUSED, VERSION, header, page_bytes,
+    Cells, FIRST_GPU, HEADER_BYTES, LIBRARY_NUMBERS, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED,
+    OF_LIBRARY, REGISTERED, SHARED, SLOT_BYTES, Side, UNUSED, VERSION, header, page_bytes,
 };
 use crate::page::mapping::Mapping;
 use crate::page::page_root::{LivePageError, LivePageRoot};
@@ -155,14 +155,14 @@ impl LivePage {
     /// A slot for a program's registrations, of no thread: [`WorkerSlot::holds`].
     #[must_use]
     pub fn registrations(&self, gpu: Option<u32>, pci: &str) -> Option<WorkerSlot> {
-        let key = Key {
-            gpu,
-            pci: pci.to_owned(),
-            path: REGISTERED.to_owned(),
-            engine: String::new(),
-            registrations_unknown: false,
-        };
-        self.take(&key, 0)
+        self.take(&without_ios(gpu, pci, REGISTERED), 0)
+    }
+
+    /// A slot for NVIDIA's library's statistics of a GPU, or without one for their state:
+    /// [`WorkerSlot::of_library`].
+    #[must_use]
+    pub fn library(&self, gpu: Option<u32>, pci: &str) -> Option<WorkerSlot> {
+        self.take(&without_ios(gpu, pci, OF_LIBRARY), 0)
     }
 
     fn take(&self, key: &Key, threads: u64) -> Option<WorkerSlot> {
@@ -192,6 +192,12 @@ impl LivePage {
         let shared = number >= inner.alone;
         Some(WorkerSlot { inner: Arc::clone(inner), number, shared, slots: 0, threads })
     }
+}
+
+/// The key of a slot that counts no I/Os.
+fn without_ios(gpu: Option<u32>, pci: &str, path: &str) -> Key {
+    let (pci, path) = (pci.to_owned(), path.to_owned());
+    Key { gpu, pci, path, engine: String::new(), registrations_unknown: false }
 }
 
 impl Drop for Inner {
@@ -345,6 +351,16 @@ impl WorkerSlot {
         if let Some(cells) = self.cells() {
             cells.files.store(files, Ordering::Relaxed);
             cells.registered.store(buffers, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the numbers of NVIDIA's library, on a slot of [`LivePage::library`].
+    pub fn of_library(&self, sides: &[[u64; LIBRARY_NUMBERS]; 2]) {
+        let Some(cells) = self.cells() else { return };
+        for (side, numbers) in cells.sides.iter().zip(sides) {
+            for (cell, number) in side.sizes.iter().zip(numbers) {
+                cell.store(*number, Ordering::Relaxed);
+            }
         }
     }
 

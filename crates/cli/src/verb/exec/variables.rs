@@ -55,8 +55,7 @@ impl Variables {
             set.push(("CUFILE_ENV_PATH_JSON", whole.into()));
         }
         if let Some(trace) = &args.record {
-            let who = set.iter().find(|(name, _)| *name == WHO).map(|(_, value)| value.clone());
-            set.extend(recorded(trace, args.anonymous, who.as_deref())?);
+            set.extend(recorded(trace, args.anonymous)?);
         }
         Ok(Variables { set })
     }
@@ -104,18 +103,8 @@ impl Variables {
 
 /// The variables that make the library record the program's calls. The name is whole, since
 /// programs change their directory; nothing that has it is overwritten.
-fn recorded(
-    trace: &Path,
-    anonymous: bool,
-    who: Option<&OsStr>,
-) -> Result<Vec<(&'static str, OsString)>, Failure> {
+fn recorded(trace: &Path, anonymous: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let wrong = |what: String| Failure::Usage(format!("--record {}: {what}", trace.display()));
-    if who.is_some_and(|who| who == "nvidia") {
-        return Err(wrong(format!(
-            "{WHO}=nvidia: NVIDIA's library serves the calls, so gpuio sees none to record; use \
-             --cufile gpuio or auto"
-        )));
-    }
     let whole = std::path::absolute(trace).map_err(|error| wrong(error.to_string()))?;
     if std::fs::symlink_metadata(&whole).is_ok() {
         return Err(wrong("something has that name, and is kept; use another one".to_owned()));
@@ -222,15 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn recording_names_a_new_file_and_refuses_what_records_nothing() {
+    fn recording_names_a_new_file() {
         let directory = tempfile::tempdir().unwrap();
         let trace = directory.path().join("trace");
         let args = Exec { record: Some(trace.clone()), ..args() };
         let all = over(&args, &[]).unwrap();
         assert_eq!(all[2], ("GPUIO_CUFILE_RECORD".into(), trace.to_str().unwrap().into()));
         assert_eq!(all[3], ("GPUIO_CUFILE_RECORD_ANONYMOUS".into(), "0".into()));
-        let Err(Failure::Usage(why)) = over(&args, &[(WHO, "nvidia")]) else { panic!() };
-        assert!(why.contains("sees none to record"), "{why}");
+        assert_eq!(over(&args, &[(WHO, "nvidia")]).unwrap().len(), 5);
         std::fs::write(&trace, "mine").unwrap();
         let Err(Failure::Usage(why)) = over(&args, &[]) else { panic!() };
         assert!(why.contains("is kept"), "{why}");

@@ -278,6 +278,11 @@ fn next(why: &ProcessWhy) -> Vec<String> {
             "gds_stats -p {pid} -l 3   (NVIDIA's tool, for programs on NVIDIA's libcufile that run \
              with CUFILE_STATS_LEVEL=3; gpuio can't read those statistics)"
         ));
+        next.push(
+            "gpuio exec --cufile nvidia -- PROGRAM   (starts it anew, still on NVIDIA's \
+             libcufile: then gpuio stats, gds_stats and --record show its calls)"
+                .to_owned(),
+        );
     }
     let mount =
         why.mounts.first().map(|mount| format!(" --mount {}", shell_word(&mount.mount_point)));

@@ -59,7 +59,7 @@ pub enum JobFileFault {
         why: String,
     },
     /// A key before the first header.
-    #[error("key '{key}' is before any section; put [global] or [name] above it")]
+    #[error("key '{key}' is before any section; {}", put_above(.key))]
     OutsideSection {
         /// The key.
         key: String,
@@ -150,4 +150,16 @@ pub enum JobFileFault {
     /// No section other than `[global]`.
     #[error("the file has no job; add a section such as [job1], which may be empty")]
     NoJob,
+}
+
+/// Advice on a key that is before any section.
+fn put_above(key: &str) -> &'static str {
+    match key {
+        // Storage, file system, workload, file workload and run definitions.
+        "sd" | "fsd" | "wd" | "fwd" | "rd" => {
+            "it is one of Vdbench's run files, which gpuio does not read: give the load by flags, \
+             or as a job file of gdsio or fio"
+        }
+        _ => "put [global] or [name] above it",
+    }
 }

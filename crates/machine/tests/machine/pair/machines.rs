@@ -127,6 +127,13 @@ fn gpus_of_a_dgx_2_have_the_drives_of_the_guide() {
         assert_eq!(pair.stores[0].shared_with.len(), 1);
     }
     assert!(pairing.notes.iter().any(|note| note.contains("raw devices")));
+    // For one GPU alone the drives of the others are no part of its array.
+    let one = plan(&bare(DGX_2), &wanted(&["0"], &[], &[])).new_arrays.unwrap();
+    assert_eq!(one.groups.len(), 1, "{one:?}");
+    assert_eq!(
+        (&one.groups[0].members[..], one.groups[0].gpus.len()),
+        (&["nvme2n1", "nvme3n1"].map(String::from)[..], 1)
+    );
 }
 
 /// The same guide's table for the DGX A100: one drive of its own for each GPU.

@@ -1,7 +1,8 @@
 //! `gds_stats -p PID -l 1`, `2` or `3`, NVIDIA's and gpuio's.
 
-use crate::post::line::Line;
-use crate::post::seen::{Sight, behind};
+use gpuio_base::measured::Measured;
+
+use crate::post::seen::Sight;
 
 /// Statistics of a process since it opened the library.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,100 +33,48 @@ pub(crate) struct OfGpu {
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-pub(super) fn read(lines: &[Line], index: usize) -> Option<(Sight, usize)> {
-    let first = lines[index].text.trim();
-    let begins = ["cuFile STATS VERSION", "GLOBAL STATS:", "Read BandWidth (GiB/s):"];
-    if !begins.iter().any(|begin| first.starts_with(begin)) {
-        return None;
-    }
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts")]
+pub(super) fn of(tables: &[Measured]) -> Option<Sight> {
     let mut stats = CuFile::default();
-    let mut at = index;
-    let mut last = index;
-    while let Some(line) = lines.get(at) {
-        let text = line.text.trim();
-        if at > index && (line.prompt.is_some() || text.starts_with("cuFile STATS VERSION")) {
-            break;
+    for (table, row) in tables.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row))) {
+        let value = |name: &str| table.value(row, &[name]);
+        let both = |name: &str| {
+            let side = |side| value(&format!("{side} {name}")).unwrap_or(0.0);
+            side("Read") + side("Write")
+        };
+        let gpu = row.of.strip_prefix("GPU").and_then(|gpu| gpu.parse().ok());
+        let count = |name| value(name).map(|count| count as u64);
+        let pool = || Some((gpu?, count("buffers used")?, count("buffers")?));
+        if row.of == "process" {
+            let value = |name: &str, scale: f64| value(name).map(|value| value * scale);
+            stats.read_rate = value("Read BandWidth (GiB/s)", GIB);
+            stats.write_rate = value("Write BandWidth (GiB/s)", GIB);
+            stats.read_latency = value("Avg Read Latency (us)", 1e3);
+            stats.write_latency = value("Avg Write Latency (us)", 1e3);
+        } else if let Some(pool) = pool() {
+            stats.pools.push(pool);
+        } else if let Some((kib, _)) = row.of.strip_suffix(" KiB").and_then(|r| r.split_once('-')) {
+            let from = kib.parse::<u64>().ok().and_then(|kib| kib.checked_mul(1024));
+            let counts = value("reads").zip(value("writes"));
+            stats.sizes.extend(from.zip(counts).map(|(from, (r, w))| (from, r, w)));
+        } else if let Some(gpu) = gpu.filter(|_| both("n") > 0.0) {
+            stats.gpus.push(OfGpu {
+                gpu,
+                ios: both("n"),
+                posix: both("posix"),
+                unaligned: both("unalign"),
+                errors: both("err"),
+            });
         }
-        if stats.line(text) {
-            last = at;
-        } else if at > last + 4 {
-            break;
-        }
-        at += 1;
     }
-    Some((Sight::CuFile(stats), last + 1))
-}
-
-impl CuFile {
-    /// Whether it is a line of the tool; its figures are kept.
-    fn line(&mut self, text: &str) -> bool {
-        let value = |name: &str| text.strip_prefix(name).and_then(|rest| behind(rest, ":"));
-        if let Some(rate) = value("Read BandWidth (GiB/s)") {
-            self.read_rate = Some(rate * GIB);
-        } else if let Some(rate) = value("Write BandWidth (GiB/s)") {
-            self.write_rate = Some(rate * GIB);
-        } else if let Some(us) = value("Avg Read Latency (us)") {
-            self.read_latency = Some(us * 1e3);
-        } else if let Some(us) = value("Avg Write Latency (us)") {
-            self.write_latency = Some(us * 1e3);
-        } else if text.starts_with("GPU") && text.contains("pool_size_MiB") {
-            self.pools.extend(pool(text));
-        } else if text.starts_with("GPU ") && text.contains(" Read: ") {
-            self.gpus.extend(gpu(text).filter(|gpu| gpu.ios > 0.0));
-        } else if text.contains("(KiB): ") && !text.starts_with("GPU") {
-            self.sizes.extend(size(text).filter(|(_, reads, writes)| reads + writes > 0.0));
-        } else {
-            let heads = [
-                "cuFile STATS",
-                "GLOBAL STATS",
-                "Total ",
-                "READ-WRITE SIZE",
-                "PER_GPU ",
-                "GPU ",
-                "RDMA MRSTATS",
-                "peer name",
-            ];
-            return heads.iter().any(|head| text.starts_with(head));
-        }
-        true
-    }
-}
-
-/// `GPU : 0 pool_size_MiB : 64 usage : 63/64 used_MiB : 63`.
-fn pool(text: &str) -> Option<(u32, u64, u64)> {
-    let gpu = text.split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty())?;
-    let usage = text.split_once("usage")?.1.trim_start_matches([' ', ':']);
-    let (used, of) = usage.split_whitespace().next()?.split_once('/')?;
-    Some((gpu.parse().ok()?, used.parse().ok()?, of.parse().ok()?))
-}
-
-fn gpu(text: &str) -> Option<OfGpu> {
-    let (head, rest) = text.split_once(" Read: ")?;
-    let (reads, rest) = rest.split_once("Write:")?;
-    let writes = rest.split("BufRegister:").next().unwrap_or_default();
-    let both =
-        |name: &str| behind(reads, name).unwrap_or(0.0) + behind(writes, name).unwrap_or(0.0);
-    Some(OfGpu {
-        gpu: head.trim_start_matches("GPU").trim().parse().ok()?,
-        ios: both(" n="),
-        posix: both(" posix="),
-        unaligned: both(" unalign="),
-        errors: both(" err="),
-    })
-}
-
-/// `4-8(KiB): 1279109  0`.
-fn size(text: &str) -> Option<(u64, f64, f64)> {
-    let (range, counts) = text.split_once("(KiB): ")?;
-    let from: u64 = range.split('-').next()?.parse().ok()?;
-    let mut counts = counts.split_whitespace().map(str::parse);
-    Some((from.checked_mul(1024)?, counts.next()?.ok()?, counts.next()?.ok()?))
+    (!tables.is_empty()).then_some(Sight::CuFile(stats))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::post::line::lines;
+    use crate::post::seen::read;
 
     #[test]
     fn pools_gpus_and_sizes_are_read() {
@@ -138,8 +87,8 @@ mod tests {
                     err=0 MiB=4996 Write: bw=0 util(%)=0 n=0 posix=0 unalign=0 err=0 MiB=0 \
                     BufRegister: n=64 err=0\nPER_GPU POOL BUFFER STATS:\nGPU : 0 pool_size_MiB : \
                     64 usage : 63/64 used_MiB : 63\n\nThe output\n";
-        let (sight, until) = read(&lines(text), 0).unwrap();
-        let Sight::CuFile(stats) = sight else { panic!() };
+        let (seen, until) = read(&lines(text), 0).unwrap();
+        let Sight::CuFile(stats) = seen.sight else { panic!() };
         assert_eq!(until, 14, "{stats:?}");
         assert_eq!(stats.read_rate, Some(GIB / 2.0));
         assert_eq!(stats.pools, [(0, 63, 64)]);

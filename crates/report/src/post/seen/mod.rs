@@ -1,6 +1,5 @@
-//! Tools that look on while a load runs.
-//!
-//! Columns are found by their heads. A row with another number of cells than its head is left out.
+//! Tools that look on while a load runs: the tables that [`gpuio_base::measured`] reads, as the
+//! figures that results are held against.
 
 mod cufile;
 mod disks;
@@ -11,6 +10,10 @@ pub(crate) use cufile::CuFile;
 pub(crate) use disks::Disk;
 pub(crate) use gpus::Traffic;
 pub(crate) use module::Module;
+
+use gpuio_base::measured::{
+    DCGMI_DMON, GDS_STATS, IOSTAT, Measured, NVIDIA_DMON, Tool, iostat::rows_on_one_line,
+};
 
 use crate::post::Seen;
 use crate::post::line::Line;
@@ -28,45 +31,61 @@ pub(crate) enum Sight {
     Module(Module),
 }
 
-/// A tool: its name, and a reader that gives what it printed from this line on, with the index
-/// behind its last line.
-type Reader = (&'static str, fn(&[Line], usize) -> Option<(Sight, usize)>);
+/// A tool, what its tables hold, and how many lines of others may stand among its own.
+type Row = (Tool, fn(&[Measured]) -> Option<Sight>, usize);
 
-const READERS: [Reader; 5] = [
-    ("iostat", disks::read),
-    ("nvidia-smi dmon", gpus::dmon),
-    ("dcgmi dmon", gpus::dcgmi),
-    ("gds_stats", cufile::read),
-    ("nvidia-fs stats", module::read),
+const TOOLS: [Row; 4] = [
+    (IOSTAT, disks::of, 0),
+    (NVIDIA_DMON, gpus::of, 0),
+    (DCGMI_DMON, gpus::of, 0),
+    (GDS_STATS, cufile::of, 4),
 ];
 
+/// The output of a tool from this line on, and the index behind its last line.
 pub(crate) fn read(lines: &[Line], index: usize) -> Option<(Seen, usize)> {
-    READERS.iter().find_map(|(tool, reader)| {
-        let (sight, until) = reader(lines, index)?;
-        Some((Seen { line: lines[index].number, tool, sight }, until))
+    let seen = |tool, sight| Seen { line: lines[index].number, tool, sight };
+    if let Some((sight, until)) = module::read(lines, index) {
+        return Some((seen("nvidia-fs stats", sight), until));
+    }
+    TOOLS.iter().find_map(|(tool, of, others)| {
+        let first = rows(&lines[index].text);
+        first.iter().find(|row| (tool.begins)(row))?;
+        let mut reader = (tool.reader)();
+        let until = until(lines, index, *others, |text| {
+            rows(text).into_iter().filter(|row| reader.line(row)).count() > 0
+        });
+        Some((seen(tool.command, of(&reader.tables())?), until))
     })
 }
 
-/// The words of a line; dots that stand for columns that were cut are one word.
-fn words(text: &str) -> Vec<&str> {
-    let mut words: Vec<&str> = Vec::new();
-    for word in text.split_whitespace() {
-        let dots = word.chars().all(|c| matches!(c, '.' | '…'));
-        if !(dots && words.last().is_some_and(|last| *last == "…")) {
-            words.push(if dots { "…" } else { word });
+/// The index behind the last line of a tool whose output begins at `index`: until another command,
+/// or more lines of others than these. Blank lines and dots are no lines.
+fn until(lines: &[Line], index: usize, others: usize, mut line: impl FnMut(&str) -> bool) -> usize {
+    let (mut last, mut strange) = (index, 0);
+    for (at, one) in lines.iter().enumerate().skip(index) {
+        if at > index && one.prompt.is_some() {
+            break;
+        }
+        if line(one.text.trim()) {
+            (last, strange) = (at, 0);
+        } else if !one.text.chars().all(|c| matches!(c, '.' | '…' | ' ')) {
+            strange += 1;
+            if strange > others {
+                break;
+            }
         }
     }
-    words
+    last + 1
 }
 
-/// Whether a line has nothing but dots or blanks: lines that were cut.
-fn is_gap(text: &str) -> bool {
-    text.chars().all(|c| matches!(c, '.' | '…' | ' '))
-}
-
-/// The number behind a name: `n=` in `Reads : n=424436862 ok=…`.
-fn behind(text: &str, name: &str) -> Option<f64> {
-    let (_, rest) = text.split_once(name)?;
-    let number = rest.trim_start().split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
-    number.parse().ok()
+/// The rows of a line, where a page has joined several.
+fn rows(text: &str) -> Vec<&str> {
+    let mut rows = Vec::new();
+    let mut from = 0;
+    for at in rows_on_one_line(text) {
+        rows.push(text[from..at].trim());
+        from = at;
+    }
+    rows.push(text[from..].trim());
+    rows
 }

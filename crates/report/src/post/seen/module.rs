@@ -1,7 +1,9 @@
 //! `/proc/driver/nvidia-fs/stats`, versions 1 to 4 of its form.
 
+use gpuio_base::measured::nvidia_fs;
+
 use crate::post::line::Line;
-use crate::post::seen::{Sight, behind};
+use crate::post::seen::{Sight, until};
 
 /// Counters since the module was loaded; rates only where it counts them (`rw_stats_enabled`).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,72 +18,37 @@ pub(crate) struct Module {
     pub(crate) across: Vec<(String, f64)>,
 }
 
-const MIB: f64 = 1024.0 * 1024.0;
-
+#[expect(clippy::cast_precision_loss, reason = "counts and rates are compared within per cents")]
 pub(super) fn read(lines: &[Line], index: usize) -> Option<(Sight, usize)> {
     let first = lines[index].text.trim();
     if !(first.starts_with("NVFS statistics") || first.starts_with("GDS Version:")) {
         return None;
     }
-    let mut module = Module::default();
-    let mut last = index;
-    for (at, line) in lines.iter().enumerate().skip(index).take(200) {
-        if at > index && line.prompt.is_some() {
-            break;
+    let mut own = String::new();
+    let until = until(lines, index, 3, |text| {
+        let is_line = nvidia_fs::is_line(text);
+        if is_line {
+            own.push_str(text);
+            own.push('\n');
         }
-        if module.line(line.text.trim()) {
-            last = at;
-        } else if at > last + 3 {
-            break;
-        }
-    }
-    Some((Sight::Module(module), last + 1))
+        is_line
+    });
+    let sample = nvidia_fs::parse(&own).ok()?;
+    let float = |count: u64| count as f64;
+    let across = sample.gpus.iter().zip(&sample.of_gpus).filter_map(|(gpu, one)| {
+        let share = one.cross_root_port_percent.filter(|share| *share > 0)?;
+        Some((gpu.clone(), float(share)))
+    });
+    let module = Module {
+        reads: float(sample.reads.begun),
+        writes: float(sample.writes.begun),
+        errors: float(sample.reads.failed) + float(sample.writes.failed),
+        read_rate: sample.reads.rate.map(float),
+        write_rate: sample.writes.rate.map(float),
+        across: across.collect(),
+    };
+    Some((Sight::Module(module), until))
 }
-
-impl Module {
-    fn line(&mut self, text: &str) -> bool {
-        let Some((name, rest)) = text.split_once(':') else { return false };
-        let errors = behind(rest, "err=").unwrap_or(0.0);
-        match name.trim() {
-            "Reads" | "Read" if rest.contains("Bandwidth") => {
-                self.read_rate = behind(rest, "Bandwidth(MiB/s)=").map(|rate| rate * MIB);
-            }
-            "Writes" | "Write" if rest.contains("Bandwidth") => {
-                self.write_rate = behind(rest, "Bandwidth(MiB/s)=").map(|rate| rate * MIB);
-            }
-            "Reads" => {
-                self.reads = behind(rest, "n=").unwrap_or(0.0);
-                self.errors += errors;
-            }
-            "Writes" => {
-                self.writes = behind(rest, "n=").unwrap_or(0.0);
-                self.errors += errors;
-            }
-            name if name.starts_with("GPU ") => {
-                let share = behind(rest, "cross_root_port(%)=").filter(|share| *share > 0.0);
-                let address = text.trim_start_matches("GPU ").split(' ').next().unwrap_or_default();
-                self.across.extend(share.map(|share| (address.to_owned(), share)));
-            }
-            _ => return KNOWN.iter().any(|known| name.trim().starts_with(known)),
-        }
-        true
-    }
-}
-
-const KNOWN: [&str; 12] = [
-    "GDS Version",
-    "NVFS",
-    "Mellanox PeerDirect",
-    "IO stats",
-    "Peer IO stats",
-    "Logging level",
-    "Active",
-    "Batches",
-    "Sparse Reads",
-    "Mmap",
-    "Bar1-map",
-    "Error",
-];
 
 #[cfg(test)]
 mod tests {
@@ -98,7 +65,7 @@ mod tests {
         let (sight, until) = read(&lines(text), 0).unwrap();
         let Sight::Module(module) = sight else { panic!() };
         assert_eq!((module.reads, module.writes, module.errors), (42.0, 7.0, 2.0));
-        assert_eq!(module.read_rate, Some(13_081.0 * MIB));
+        assert_eq!(module.read_rate, Some(13_081.0 * 1024.0 * 1024.0));
         assert_eq!(module.across, [("0000:be:00.0".to_owned(), 63.0)]);
         assert_eq!(until, 8);
     }

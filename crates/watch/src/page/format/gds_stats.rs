@@ -3,14 +3,14 @@
 //!
 //! `0` is a count of none. A value that is not counted is `n/a`, which no parser reads as a number.
 //! Sections of things that gpuio does not have (cuFile's pools of bounce buffers, its RDMA) have
-//! their heading and no line.
+//! their heading and no line; where NVIDIA's library has them, a line says why they are not given.
 
 use std::fmt::Write as _;
 
 use super::{class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::REGISTERED;
-use crate::page::snapshot::{Counts, PathCounters, Snapshot};
+use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters, Snapshot};
 
 const MIB: u64 = 1 << 20;
 #[expect(clippy::cast_precision_loss, reason = "2^30 is exact")]
@@ -63,6 +63,10 @@ pub fn text(snapshot: &Snapshot, level: u8, machine: &[Gpu]) -> String {
             let _ = writeln!(out, "PER_GPU {section} STATS:");
         }
         out.push_str("RDMA MRSTATS:\npeer name nr_mrs mr_size(MiB)\n");
+        if let Some(library) = &snapshot.library {
+            out.extend(library.why_absent().map(|why| format!("n/a: {why}\n")));
+            let _ = writeln!(out, "n/a: {}: cuFileGetStats does not give them", Library::NOT_GIVEN);
+        }
     }
     out
 }
@@ -92,11 +96,15 @@ fn gpu_line(snapshot: &Snapshot, gpu: &PathCounters) -> String {
     let mine = |counters: &&PathCounters| counters.gpu == gpu.gpu;
     // The library does not report for each I/O whether it used its own path or POSIX calls.
     let uses_cufile =
-        snapshot.paths.iter().filter(mine).any(|counters| counters.path.starts_with("gds"));
+        snapshot.paths.iter().filter(mine).any(|counters| is_of_cufile(&counters.path));
     let seconds = gpu.seconds();
-    let side = |side: &Counts, sparse: &str| {
+    let side = |side: &Counts, own: Option<&LibraryCounts>, sparse: &str| {
         let ios = side.ios();
-        let posix = if uses_cufile && ios > 0 { "n/a".to_owned() } else { ios.to_string() };
+        let posix = match own {
+            Some(own) => own.posix.to_string(),
+            None if uses_cufile && ios > 0 => "n/a".to_owned(),
+            None => ios.to_string(),
+        };
         format!(
             "bw={} util(%)={} n={ios} posix={posix} unalign={}{sparse} err={} MiB={}",
             bandwidth(side, seconds),
@@ -106,16 +114,32 @@ fn gpu_line(snapshot: &Snapshot, gpu: &PathCounters) -> String {
             side.bytes / MIB,
         )
     };
+    let library = snapshot.library.as_ref().and_then(|library| library.gpu(gpu.gpu));
     // A program that registers may also have deregistered some, which is not counted.
     let registers = snapshot.paths.iter().filter(mine).any(|counters| counters.path == REGISTERED);
     let registered = match gpu.registered {
+        _ if library.is_some() => library.map(registered).unwrap_or_default(),
         Some(0) if !registers => "n=0 err=0 free=0 MiB=0".to_owned(),
         Some(now) => format!("n={now} err=n/a free=n/a MiB=n/a"),
         None => "n=n/a err=n/a free=n/a MiB=n/a".to_owned(),
     };
-    let read = side(&gpu.read, " r_sparse=n/a r_inline=n/a");
-    let write = side(&gpu.write, "");
+    let sparse = library.map_or_else(
+        || " r_sparse=n/a r_inline=n/a".to_owned(),
+        |own| format!(" r_sparse={} r_inline={}", own.sparse, own.inline),
+    );
+    let read = side(&gpu.read, library.map(|own| &own.read), &sparse);
+    let write = side(&gpu.write, library.map(|own| &own.write), "");
     format!("GPU {index} Read: {read} Write: {write} BufRegister: {registered}\n")
+}
+
+/// Whether NVIDIA's library moves the bytes of a path.
+fn is_of_cufile(path: &str) -> bool {
+    path.starts_with("gds") || path == "nvidia"
+}
+
+fn registered(own: &LibraryGpu) -> String {
+    let LibraryGpu { registered, register_failed, freed, registered_bytes, .. } = own;
+    format!("n={registered} err={register_failed} free={freed} MiB={}", registered_bytes / MIB)
 }
 
 /// GiB per second from the first I/O to the last.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::VERSION;
-use crate::page::snapshot::{Counts, PathCounters};
+use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters};
 
 /// One page at this level: 1 totals, 2 also sizes, 3 also paths.
 #[must_use]
@@ -42,8 +42,42 @@ pub fn value(shown: &Shown<'_>, level: u8) -> Value {
     }
     if level >= 3 {
         page["ways"] = snapshot.paths.iter().map(one_path).collect();
+        page["library"] = snapshot.library.as_ref().map(of_library).into();
     }
     page
+}
+
+fn of_library(library: &Library) -> Value {
+    let side = |of: &LibraryCounts| {
+        json!({
+            "pieces": of.all,
+            "nvidia_fs": of.nvidia_fs,
+            "p2p": of.p2p,
+            "posix": of.posix,
+            "by_another_gpu": of.routed,
+            "unaligned": of.unaligned,
+            "failed": of.failed,
+        })
+    };
+    let gpu = |gpu: &LibraryGpu| {
+        json!({
+            "gpu": gpu.gpu,
+            "read": side(&gpu.read),
+            "write": side(&gpu.write),
+            "sparse": gpu.sparse,
+            "inline": gpu.inline,
+            "registered": gpu.registered,
+            "register_failed": gpu.register_failed,
+            "freed": gpu.freed,
+            "registered_bytes": gpu.registered_bytes,
+        })
+    };
+    json!({
+        "release": format!("{}.{}", library.version.0, library.version.1),
+        "absent": library.why_absent(),
+        "gpus": library.gpus.iter().map(gpu).collect::<Vec<_>>(),
+        "not_given": Library::NOT_GIVEN,
+    })
 }
 
 fn one_path(counters: &PathCounters) -> Value {

@@ -136,6 +136,7 @@ mod tests {
             release: String::new(),
             began_ns: 0,
             paths: vec![way],
+            library: None,
         }
     }
 

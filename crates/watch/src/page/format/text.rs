@@ -1,13 +1,15 @@
 //! Pages as text for people.
 
-use gpuio_base::document::{Block, Cell, Columns, Document, Look, Table};
+use gpuio_base::document::{Block, Cell, Columns, Document, List, Look, Table};
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::human_ns;
 
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::REGISTERED;
-use crate::page::snapshot::{Counts, PathCounters, Snapshot};
+use crate::page::snapshot::{
+    Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Snapshot,
+};
 
 /// Shown where there is no value.
 const NONE: &str = "-";
@@ -40,7 +42,42 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
             page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
         }
     }
+    if let Some(library) = snapshot.library.as_ref().filter(|_| level >= 3) {
+        let (major, minor) = library.version;
+        let section = page.begin("", "");
+        if library.state == LibraryState::Read {
+            section.paragraph(format!(
+                "counts of cuFile {major}.{minor} itself (in pieces: large I/Os are several)"
+            ));
+            section.push(Block::Table(of_library(library).look(Look::Indented(0))));
+        }
+        section.list(List::of(0, library.why_absent().map(|why| format!("Not given: {why}."))));
+        section.paragraph(format!("Not given by cuFileGetStats: {}.", Library::NOT_GIVEN));
+    }
     page
+}
+
+/// The counts that NVIDIA's library has of itself.
+fn of_library(library: &Library) -> Table {
+    let rows = library.gpus.iter().flat_map(|gpu| {
+        [("read", &gpu.read), ("write", &gpu.write)].map(|(name, side)| (gpu, name, side))
+    });
+    Columns::<(&LibraryGpu, &str, &LibraryCounts)>::new()
+        .words("GPU", |(gpu, ..)| gpu.gpu)
+        .words("", |(_, name, _)| *name)
+        .key("direction")
+        .figures("pieces", |(.., side)| side.all)
+        .figures("nvidia-fs", |(.., side)| side.nvidia_fs)
+        .figures("p2p", |(.., side)| side.p2p)
+        .figures("POSIX", |(.., side)| side.posix)
+        .figures("by another GPU", |(.., side)| side.routed)
+        .figures("unaligned", |(.., side)| side.unaligned)
+        .figures("failed", |(.., side)| side.failed)
+        .figures("buffers registered", |(gpu, ..)| gpu.registered)
+        .figures("failed to", |(gpu, ..)| gpu.register_failed)
+        .figures("freed", |(gpu, ..)| gpu.freed)
+        .figures("registered now", |(gpu, ..)| Cell::bytes(gpu.registered_bytes))
+        .table("library", rows)
 }
 
 /// Counts, and the time that they took in seconds.

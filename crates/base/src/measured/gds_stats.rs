@@ -1,62 +1,84 @@
 //! `gds_stats -p PID -l 1, 2, 3` of NVIDIA's library (layout 3 and later) and of gpuio: totals,
 //! sizes, counts by GPU, and the buffers of its pools, which show that bytes bounced.
 
-use super::{Measured, number, put};
-use crate::{CaptureError, Captured, Kind, lines};
+use super::{Measured, Reader, Tool, number};
 
-pub(crate) const KIND: Kind = Kind {
-    command: "gds_stats",
-    gives: "a process' totals, block sizes, counts by GPU, pool buffers",
-    most_bytes: crate::SHORT,
-    looks_like: |text| {
-        let marks = ["cuFile STATS VERSION", "PER_GPU STATS", "READ-WRITE SIZE HISTOGRAM"];
-        text.lines().any(|line| {
-            marks.iter().any(|mark| line.trim().starts_with(mark)) || gpu(line).is_some()
+const COMMAND: &str = "gds_stats";
+
+pub(super) const TOOL: Tool = Tool {
+    command: COMMAND,
+    begins: |line| {
+        let line = line.trim();
+        BEGINS.iter().any(|begin| line.starts_with(begin)) || gpu(line).is_some()
+    },
+    wanted: "a line of gds_stats",
+    reader: || {
+        let table = |columns: &[&str]| Measured::new(COMMAND, columns);
+        Box::new(Stats {
+            totals: table(&[]),
+            values: Vec::new(),
+            sizes: table(&["reads", "writes"]),
+            gpus: table(&[]),
+            pools: table(&["pool_size_MiB", "buffers used", "buffers", "used_MiB"]),
+            posix: table(&["buffers used", "buffers"]),
         })
     },
-    add,
 };
 
-fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let mut totals = Measured { command: KIND.command, ..Measured::default() };
-    let mut total_values = Vec::new();
-    let mut sizes = Measured::new(KIND.command, &["reads", "writes"]);
-    let mut gpus = Measured { command: KIND.command, ..Measured::default() };
-    let mut pools =
-        Measured::new(KIND.command, &["pool_size_MiB", "buffers used", "buffers", "used_MiB"]);
-    let mut posix = Measured::new(KIND.command, &["buffers used", "buffers"]);
-    for (index, line) in lines(text) {
+const BEGINS: [&str; 5] = [
+    "cuFile STATS VERSION",
+    "GLOBAL STATS:",
+    "PER_GPU STATS",
+    "READ-WRITE SIZE HISTOGRAM",
+    "Read BandWidth (GiB/s):",
+];
+
+struct Stats {
+    totals: Measured,
+    /// The values of the totals' only row.
+    values: Vec<Option<f64>>,
+    sizes: Measured,
+    gpus: Measured,
+    pools: Measured,
+    posix: Measured,
+}
+
+impl Reader for Stats {
+    fn line(&mut self, line: &str) -> bool {
         if let Some((of, fields)) = gpu(line) {
-            if gpus.columns.is_empty() {
-                gpus.columns = fields.iter().map(|(name, _)| name.clone()).collect();
+            if self.gpus.columns.is_empty() {
+                self.gpus.columns = fields.iter().map(|(name, _)| name.clone()).collect();
             }
             let value = |name: &String| {
                 fields.iter().find(|(known, _)| known == name).and_then(|one| one.1)
             };
-            let values = gpus.columns.iter().map(value).collect();
-            gpus.push(&of, values);
+            let values = self.gpus.columns.iter().map(value).collect();
+            self.gpus.push(&of, values);
         } else if let Some((of, values)) = pool(line) {
-            pools.push(&of, values);
+            self.pools.push(&of, values);
         } else if let Some(all) = posix_pool(line) {
-            all.into_iter().for_each(|(of, values)| posix.push(&of, values));
+            all.into_iter().for_each(|(of, values)| self.posix.push(&of, values));
         } else if let Some((of, values)) = size(line) {
-            sizes.push(&of, values);
+            self.sizes.push(&of, values);
         } else if let Some((key, value)) = total(line) {
-            totals.columns.push(key.to_owned());
-            total_values.push(value);
-        } else if !is_heading(line) {
-            captured.skip(CaptureError::new(index, line, 0, "a line of gds_stats"));
+            self.totals.columns.push(key.to_owned());
+            self.values.push(value);
+        } else {
+            return is_heading(line);
         }
+        true
     }
-    if !total_values.is_empty() {
-        totals.push("process", total_values);
+
+    fn tables(&mut self) -> Vec<Measured> {
+        if !self.values.is_empty() {
+            self.totals.push("process", std::mem::take(&mut self.values));
+        }
+        // Most sizes have no I/O.
+        self.sizes.rows.retain(|row| row.values.iter().flatten().any(|count| *count > 0.0));
+        let all =
+            [&mut self.totals, &mut self.sizes, &mut self.gpus, &mut self.pools, &mut self.posix];
+        all.into_iter().map(std::mem::take).filter(|table| !table.rows.is_empty()).collect()
     }
-    // Sizes of which there is none are many.
-    sizes.rows.retain(|row| row.values.iter().flatten().any(|count| *count > 0.0));
-    for table in [totals, sizes, gpus, pools, posix] {
-        put(captured, table);
-    }
-    Ok(())
 }
 
 /// A name and its figure.

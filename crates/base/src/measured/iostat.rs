@@ -1,0 +1,132 @@
+//! `iostat` (sysstat), with any of its flags and columns: a report per interval, with the
+//! processors' shares and a line per device.
+
+use super::{Measured, Reader, Tables, Tool, below, is_cut, number};
+
+/// The tool.
+pub(super) const TOOL: Tool = Tool {
+    command: COMMAND,
+    begins: is_head,
+    wanted: "a device below iostat's head",
+    reader: || Box::<Iostat>::default(),
+};
+
+const COMMAND: &str = "iostat";
+/// The name of the row of processors' shares.
+pub const PROCESSORS: &str = "processors";
+
+fn is_head(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let first = matches!(words.next(), Some("Device" | "Device:"));
+    let known =
+        ["tps", "r/s", "rrqm/s", "kB_read/s", "MB_read/s", "rkB/s", "rMB/s", "%util", "aqu-sz"];
+    first && words.any(|word| known.contains(&word))
+}
+
+/// Whether a line is the head of the processors' shares.
+#[must_use]
+pub fn is_head_of_cpu(line: &str) -> bool {
+    line.trim_start().starts_with("avg-cpu:") && line.contains("%idle")
+}
+
+/// The host in the line above everything: `Linux 5.15.0-1 (dgx2)  11/11/24  _x86_64_ (96 CPU)`.
+#[must_use]
+pub fn host_of(line: &str) -> Option<&str> {
+    let (_, rest) = line.strip_prefix("Linux ")?.split_once(" (")?;
+    let (host, rest) = rest.split_once(')')?;
+    rest.contains(" CPU)").then_some(host)
+}
+
+struct Iostat {
+    head: Vec<String>,
+    processors: Vec<String>,
+    reports: usize,
+    tables: Tables,
+}
+
+impl Default for Iostat {
+    fn default() -> Iostat {
+        let tables = Tables::new(COMMAND);
+        Iostat { head: Vec::new(), processors: Vec::new(), reports: 0, tables }
+    }
+}
+
+impl Reader for Iostat {
+    fn line(&mut self, line: &str) -> bool {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let names = || words[1..].iter().map(|word| (*word).to_owned()).collect();
+        if line.trim_start().starts_with("avg-cpu:") {
+            self.processors = names();
+        } else if is_head(line) {
+            self.reports += 1;
+            if self.reports == 2 {
+                self.tables.all.iter_mut().for_each(|one| one.first_report = one.rows.len());
+            }
+            self.head = names();
+            self.processors.clear();
+        } else if !self.processors.is_empty()
+            && let Some(values) = below(&self.processors, &words)
+        {
+            let columns = std::mem::take(&mut self.processors);
+            self.tables.push(&named(&columns), PROCESSORS, values);
+        } else if let Some((device, values)) = row(&self.head, &words) {
+            self.tables.push(&named(&self.head), device, values);
+        } else {
+            return is_between(line);
+        }
+        true
+    }
+
+    fn tables(&mut self) -> Vec<Measured> {
+        self.tables.take()
+    }
+}
+
+/// The columns of a head that were not cut.
+fn named(head: &[String]) -> Vec<String> {
+    head.iter().filter(|word| !is_cut(word)).cloned().collect()
+}
+
+fn row<'l>(head: &[String], words: &[&'l str]) -> Option<(&'l str, Vec<Option<f64>>)> {
+    let (device, values) = words.split_first()?;
+    let values = below(head, values).filter(|_| !head.is_empty())?;
+    let name =
+        !is_cut(device) && device.chars().all(|c| c.is_ascii_alphanumeric() || "-_.!".contains(c));
+    (name && values.iter().any(Option::is_some)).then_some((*device, values))
+}
+
+/// The kernel line, the times of `-t`, and shares of processors below a head that was cut.
+fn is_between(line: &str) -> bool {
+    host_of(line).is_some()
+        || line.split_whitespace().all(|word| number(word).is_some())
+        || line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(':') && line.len() < 30
+}
+
+/// The blanks of a line, in bytes, at which head and rows begin, where a page has joined them.
+#[must_use]
+pub fn rows_on_one_line(line: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let start = ["Device: ", "Device "].iter().find_map(|name| line.find(name));
+    let Some(start) = start.filter(|start| *start == 0 || line[..*start].ends_with(' ')) else {
+        return places;
+    };
+    if !is_head(&line[start..]) {
+        return places;
+    }
+    let starts: Vec<usize> =
+        line.match_indices(' ').map(|(at, _)| at + 1).filter(|at| *at > start).collect();
+    let word = |at: usize| line[at..].split(' ').next().unwrap_or_default();
+    let is_name = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.chars().any(|c| c.is_ascii_alphanumeric())
+            && !word.contains('/')
+    };
+    // The head ends before the first device, which stands before a number.
+    let rows =
+        starts.windows(2).filter(|two| is_name(word(two[0])) && number(word(two[1])).is_some());
+    places.extend(rows.map(|two| two[0] - 1));
+    if start > 0 && !places.is_empty() {
+        places.insert(0, start - 1);
+    }
+    places
+}
