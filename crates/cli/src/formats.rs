@@ -7,7 +7,7 @@ use gpuio_report::format::FORMATS as RECORDS;
 
 use crate::args::Save;
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{locale, terminal};
 
 /// A format of a verb.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,7 @@ pub(crate) fn names(own: &[&'static str]) -> Vec<&'static str> {
 /// The format of this name, text if there is none.
 pub(crate) fn find(name: Option<&str>, own: &[&'static str]) -> Result<Wanted, Failure> {
     let wanted = name.and_then(|name| own.iter().find(|own| **own == name));
+    locale::printed_as(name.unwrap_or("text"));
     wanted.map_or_else(|| of_document(name, own).map(Wanted::Document), |own| Ok(Wanted::Own(own)))
 }
 
@@ -49,6 +50,7 @@ pub(crate) fn document(name: Option<&str>) -> Result<&'static Format, Failure> {
 
 fn of_document(name: Option<&str>, own: &[&'static str]) -> Result<&'static Format, Failure> {
     let name = name.unwrap_or("text");
+    locale::printed_as(name);
     gpuio_base::document::find(name).ok_or_else(|| unknown(name, &names(own)))
 }
 

@@ -21,6 +21,7 @@ mod interrupt;
 mod jobs;
 mod journal;
 mod live_metrics;
+mod locale;
 mod made;
 mod observed;
 mod outcome;
@@ -121,9 +122,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         gpuio_base::units::print_in(if word == "si" { Powers::Si } else { Powers::Iec });
     }
     match cli.verb {
-        Verb::Version => {
-            output::put(concat!("gpuio ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS)
-        }
+        Verb::Version(args) => verb::list::version(&args),
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
         Verb::Collect(collect) => verb::collect::run(&collect),
@@ -161,7 +160,14 @@ fn refused(words: &[OsString], error: clap::Error, command: &Command) -> Result<
     };
     let error = shown.filter(same).unwrap_or(error);
     if !error.use_stderr() {
+        if locale::is_ascii() {
+            return output::put(&error.render().to_string()).map(|()| ExitCode::SUCCESS);
+        }
         error.exit();
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        output::print_own(output::shown(&error.render().to_string()).into_owned());
+        return Ok(ExitCode::from(2));
     }
     let apart = || args::value_apart(words, command).map(|it| format!("error: {it}"));
     let text = args::for_fio(words, &error)

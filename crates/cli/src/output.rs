@@ -22,6 +22,7 @@ use crate::args::{Out, Save};
 use crate::colour;
 use crate::failure::Failure;
 use crate::formats;
+use crate::locale;
 use crate::made;
 use crate::unused;
 
@@ -105,11 +106,11 @@ impl Sink {
             output.save_text("the record", &text).map(|path| (path, row))
         });
         if let Some(row) = self.stdout {
+            locale::printed_as(row.name);
             put(&(row.render)(record, width, show))?;
         }
         let Some((path, row)) = saved.transpose()? else {
-            // Other formats are for programs, which read what is there to its end.
-            if self.stdout.is_some_and(|row| ["summary", "text"].contains(&row.name)) {
+            if self.stdout.is_some_and(|row| locale::FOR_PEOPLE.contains(&row.name)) {
                 put("\nNot saved; -o FILE saves it.\n")?;
             }
             return Ok(None);
@@ -145,6 +146,11 @@ impl Delivery {
 /// invisible characters. JSON stays equivalent JSON.
 pub(crate) fn fit(text: &str) -> Cow<'_, str> {
     printable_lines(text)
+}
+
+/// The same for a terminal of this process's locale.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    locale::shown(fit(text))
 }
 
 /// Whether this process prints nothing: it is a rank other than 0.
@@ -186,7 +192,7 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
     }
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
-    let mut text = fit(text);
+    let mut text = if locale::is_data() { fit(text) } else { shown(text) };
     if colour::is_on(&std::io::stdout()) {
         text = Cow::Owned(colour::painted(&text));
     }
@@ -210,7 +216,11 @@ pub(crate) fn print_message(text: &str) {
 
 /// [`print_message`] by any rank.
 pub(crate) fn print_always(text: &str) {
-    let mut lines = message_lines(text);
+    print_own(message_lines(text));
+}
+
+/// Prints text of the program's own to standard error, with its lines as they are.
+pub(crate) fn print_own(mut lines: String) {
     if colour::is_on(&std::io::stderr()) {
         lines = colour::painted(&lines);
     }
@@ -219,7 +229,7 @@ pub(crate) fn print_always(text: &str) {
 
 fn message_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1);
-    for (nth, line) in fit(text).split('\n').enumerate() {
+    for (nth, line) in shown(text).split('\n').enumerate() {
         let indented = nth == 0 || line.is_empty() || line.starts_with(' ');
         out.push_str(if indented { "" } else { "  " });
         out.push_str(line);

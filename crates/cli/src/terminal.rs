@@ -4,6 +4,11 @@ use std::io::IsTerminal;
 
 use gpuio_guard::objects::environment;
 
+/// Whether the terminal is said to have no control sequences.
+pub(crate) fn is_dumb() -> bool {
+    environment::text("TERM").is_some_and(|name| name == "dumb")
+}
+
 /// Width of the terminal on standard output, by `COLUMNS` or as it says itself; 120 if it is none.
 pub(crate) fn width() -> u16 {
     const PLAIN: u16 = 120;

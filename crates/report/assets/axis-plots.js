@@ -5,8 +5,7 @@ gpuio.axisPlot = (() => {
   const { make, data } = gpuio;
 
   // Figures that are drawn together.
-  const TOGETHER = [["p50,p99", "latency, median and 99th percentile"],
-    ["p50,p99,p99_9,max", "latency, median to largest"]];
+  const TOGETHER = [["p50,p99", "latency, p50 and p99"], ["p50,p99,p99_9,max", "latency, p50 to max"]];
   // Properties that separate lines, in the order in which they are tried.
   const APART = ["path", "direction"];
 
@@ -63,7 +62,7 @@ gpuio.axisPlot = (() => {
     const values = numbers || taken.map((_, nth) => nth);
     const ticks = taken.map((place, nth) => ({ at: values[nth], text: axis.words[place] }));
     const widest = Math.max(...ticks.map((tick) => tick.text.length)) * 7 + 12;
-    return { taken, values, log: log ? 2 : 0, ticks, widest, label: axis.label, words: !numbers };
+    return { taken, values, log, ticks, widest, label: axis.label, words: !numbers };
   };
 
   // The colours of paths where each has one line; else every line has a colour of its own.
@@ -97,7 +96,10 @@ gpuio.axisPlot = (() => {
     const { rows, held } = gpuio.hold.rows(some, [axis.key, ...by], chosen);
     const x = places(axis, rows);
     const own = gpuio.hold.depthsDiffer(rows);
-    const groups = [...data.groups(by.filter((key) => gpuio.hold.places(data.axes.get(key), rows).length > 1), rows)];
+    // A load that is no mix has its direction in its name.
+    const plain = by.includes("load") && rows.every((row) => data.word("load", row).includes(data.word("direction", row)));
+    const named = by.filter((key) => gpuio.hold.places(data.axes.get(key), rows).length > 1 && !(plain && key === "direction"));
+    const groups = [...data.groups(named, rows)];
     const tints = colours(groups.map(([name]) => name), groups.map(([, of]) => of));
     const seen = new Map();
     const lines = [];
@@ -117,15 +119,32 @@ gpuio.axisPlot = (() => {
       });
     });
     const figure = data.columns.get(keys[0]);
-    const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
-    // Over decades what is small would lie on the axis.
-    const wide = ["ns", "1/s", "bytes/s", "µs/MiB"].includes(figure.unit) && values.length
-      && Math.max(...values) / Math.min(...values) > 10;
     return {
       title: `${figure.label} against ${axis.label}`, x, lines, most, held, own,
       keys: !(axis.key === "path" && groups.length === x.taken.length),
-      y: { unit: figure.unit, label: "", zero: true, log: wide ? (gpuio.format.base(figure.unit) === 1024 ? 2 : 10) : 0 },
+      y: { unit: figure.unit, zero: true, log: figure.unit === "%" ? false : undefined },
     };
+  };
+
+  // A line has so many marks at least, or each load has a bar, of so many (`set/plot`).
+  const { least, most } = data.figures.bars;
+  const BARS = "bars";
+
+  const few = ({ lines }) => lines.every((one) => one.values.filter((value) => value !== null).length < least);
+
+  // Bars of each load, several figures of it below one another.
+  const loads = (keys) => {
+    const found = new Map();
+    for (const row of data.shown().filter((one) => data.value(keys[0], one) !== null)) {
+      const point = data.figures.point_of[row];
+      if (!found.has(point)) found.set(point, []);
+      found.get(point).push(row);
+    }
+    return [...found].flatMap(([point, rows]) => keys.map((key, nth) => {
+      const name = data.figures.points[point];
+      return { ...gpuio.bar.of(data.columns.get(key), rows, nth ? "" : name), told: name,
+        what: keys.length > 1 ? key.replace("_", ".") : "", faint: nth > 0 };
+    }));
   };
 
   const create = (host) => {
@@ -141,15 +160,17 @@ gpuio.axisPlot = (() => {
     const draw = () => {
       const axes = across();
       const key = axes.some((axis) => axis.key === against) ? against : best(axes);
+      const list = keys.split(",");
+      const made = key && spec(list, data.axes.get(key), apart, chosen);
+      const bars = loads(list);
+      const barred = against === BARS || key !== against && made && few(made) && bars.length <= most * list.length;
       const figures = data.figures.figures.filter((one) => one.values.some((v) => v !== null));
       const choices = [...TOGETHER, ...figures.map((one) => [one.key, one.label])];
       const redo = (set) => (value) => { set(value); draw(); };
       controls.replaceChildren(
         select("figure", choices, keys, redo((value) => { keys = value; })),
-        select("against", axes.map((axis) => [axis.key, axis.label]), key, redo((value) => { against = value; })),
-        select("lines", [["", "automatic"], ["path", "by path only"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
-          .map((axis) => [axis.key, `by path and ${axis.label}`])], apart, redo((value) => { apart = value; })));
-      const list = keys.split(",");
+        select("against", [[BARS, "each load, as bars"], ...axes.map((axis) => [axis.key, axis.label])], barred ? BARS : key,
+          redo((value) => { against = value; })));
       head.textContent = TOGETHER.find(([value]) => value === keys)?.[1] || data.columns.get(list[0]).label;
       const some = data.shown().some((row) => data.value(list[0], row) !== null);
       if (!key || !some) {
@@ -158,7 +179,15 @@ gpuio.axisPlot = (() => {
           : "Not drawn: no shown row has this figure.";
         return;
       }
-      const made = spec(list, data.axes.get(key), apart, chosen);
+      area.classList.toggle("bars", Boolean(barred));
+      if (barred) {
+        area.replaceChildren();
+        gpuio.bar.draw(area, head.textContent, bars, area.clientWidth || 600);
+        note.textContent = bars.some(({ values }) => values.length > 1) ? "Medians of the runs of one load, with their range." : "";
+        return;
+      }
+      controls.append(select("lines", [["", "automatic"], ["path", "by path only"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
+        .map((axis) => [axis.key, `by path and ${axis.label}`])], apart, redo((value) => { apart = value; })));
       head.textContent += gpuio.hold.caption(made.held);
       controls.append(...gpuio.hold.controls(made.held, chosen, draw));
       if (made.lines.length > 40) {

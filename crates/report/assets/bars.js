@@ -5,9 +5,7 @@
 
 gpuio.bars = (() => {
   const { make, data } = gpuio;
-  const { full, print } = gpuio.format;
   const MOST = 10;
-  const ROW = 26;
 
   const load = () => [...data.axes.values()].filter((axis) => axis.role === "load" && axis.key !== "path");
 
@@ -48,44 +46,6 @@ gpuio.bars = (() => {
     return `Not drawn: no two paths ran the same load; they differ in ${words}. Run the paths with the same values of these.`;
   };
 
-  const bar = (svg, y, width, label, { path, name, rows }, figure, scale) => {
-    const values = rows.map((row) => data.value(figure.key, row)).filter((value) => value !== null);
-    const text = values.length ? full(figure.unit, data.median(values)) : "no figure";
-    const long = values.length * scale > 0 ? data.median(values) * scale : 0;
-    const spread = values.length > 1
-      ? `, median of ${values.length}, ${print(figure.unit, Math.min(...values))} to ${print(figure.unit, Math.max(...values))}` : "";
-    const told = `${name}: ${text}${spread}`;
-    const group = make("g", { tabindex: "0", role: "img", "aria-label": told }, make("title", {}, told));
-    group.append(make("text", { x: label - 8, y: y + 15, "text-anchor": "end", class: "name" }, name));
-    const rect = make("rect", { x: label, y: y + 3, width: Math.max(1, long), height: ROW - 8, rx: 2 });
-    rect.style.fill = gpuio.colour.path(path);
-    group.append(rect);
-    const ceilings = figure.unit === "bytes/s" && figure.key === "throughput"
-      ? rows.map((row) => data.value("ceiling", row)).filter((value) => value !== null) : [];
-    if (ceilings.length) {
-      const at = label + data.median(ceilings) * scale;
-      group.append(make("line", { x1: at, x2: at, y1: y, y2: y + ROW - 3, class: "ceiling" },
-        make("title", {}, `lowest ceiling: ${full("bytes/s", data.median(ceilings))}`)));
-    }
-    const fits = label + long + 8 + text.length * 7 < width;
-    group.append(make("text", { x: fits ? label + long + 6 : label + long - 6, y: y + 15,
-      "text-anchor": fits ? "start" : "end", class: fits ? "value" : "value inside" }, text));
-    svg.append(group);
-  };
-
-  const picture = (group, figure, width) => {
-    const label = 8 + Math.max(...group.paths.map(({ name }) => name.length)) * 7.5;
-    const tops = group.paths.flatMap(({ rows }) => [
-      data.median(rows.map((row) => data.value(figure.key, row) ?? 0)),
-      ...(figure.key === "throughput" ? rows.map((row) => data.value("ceiling", row) ?? 0) : [])]);
-    const scale = (width - label - 12) / (Math.max(...tops) || 1);
-    const height = group.paths.length * ROW;
-    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
-      "aria-label": `${figure.label} by path: ${group.title}` });
-    group.paths.forEach((one, nth) => bar(svg, nth * ROW, width, label, one, figure, scale));
-    return svg;
-  };
-
   const create = (host) => {
     let key = "throughput";
     const controls = make("div", { class: "controls" });
@@ -97,11 +57,12 @@ gpuio.bars = (() => {
       controls.replaceChildren(gpuio.axisPlot.select("figure", choices, key, (value) => { key = value; redraw(); }));
       const all = groups();
       const figure = data.columns.get(key);
-      const width = Math.max(300, Math.min(area.clientWidth || 800, 1100));
+      const width = area.clientWidth || 800;
       area.replaceChildren();
       for (const group of all.slice(0, MOST)) {
-        const part = make("div", {}, make("h4", {}, group.title), picture(group, figure, width));
-        part.picture = () => gpuio.picture.ofSvg(part.querySelector("svg"), group.title);
+        const bars = group.paths.map((one) => gpuio.bar.of(figure, one.rows, one.name));
+        const part = make("div", {}, make("h4", {}, group.title));
+        gpuio.bar.draw(part, `${figure.label} by path: ${group.title}`, bars, width, group.title);
         area.append(part);
       }
       const rest = all.length > MOST ? ` ${all.length - MOST} more loads are not shown: filter the rows.` : "";

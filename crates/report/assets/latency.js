@@ -64,10 +64,10 @@ gpuio.latency = (() => {
       [1e5, "99.999"], [1e6, "99.9999"], [1e7, "99.99999"]].filter(([place]) => place <= all);
     return {
       title: "Latency by percentile", height: 300,
-      x: { values: x, log: 10, label: "percentile", widest: 60,
+      x: { values: x, log: true, label: "percentile", widest: 60,
         ticks: ticks.map(([place, text]) => ({ at: place, text, first: text === "50" || text === "99" })),
         text: (value) => (100 * (1 - 1 / value)).toPrecision(6).replace(/\.?0+$/, "") },
-      y: { unit: "ns", label: "", log: 10 },
+      y: { unit: "ns", zero: false, log: true },
       lines: made.map((line) => ({ ...line,
         values: x.map((value) => (value > line.all * 1.0001 ? null : at(line, 1 - 1 / value))) })),
     };
@@ -90,9 +90,9 @@ gpuio.latency = (() => {
     const places = Array.from({ length: last - first + 1 }, (_, nth) => first + nth);
     return {
       title: "Latency histogram", height: 300, stepped: true,
-      x: { values: places.map((place) => 2 ** (place / 2 ** grain)), log: 10, unit: "ns", label: "latency",
+      x: { values: places.map((place) => 2 ** (place / 2 ** grain)), log: true, unit: "ns", label: "latency",
         text: (value) => `${gpuio.format.print("ns", value)} to ${gpuio.format.print("ns", value * 2 ** (1 / 2 ** grain))}` },
-      y: { unit: "share", label: "", zero: true },
+      y: { unit: "share", zero: true, log: false },
       lines: made.map((line, nth) => ({ ...line,
         values: places.map((place) => (100 * (bins[nth].get(place) || 0)) / line.all) })),
     };

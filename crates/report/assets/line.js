@@ -3,42 +3,11 @@
 
 gpuio.line = (() => {
   const { make } = gpuio;
-  const { print, tick: tickText, full, base } = gpuio.format;
+  const { print, full, ticks, wide } = gpuio.format;
   const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [14, 4]];
   const BORDERS = ["solid", "dashed", "dotted", "double", "groove"];
   const tip = () => document.getElementById("tip");
   const say = (text) => { document.getElementById("say").textContent = text; };
-
-  // Round steps in the unit's own base: 1, 2 and 5 of each decade of KiB, MiB, GiB.
-  const steps = (unit) => {
-    if (base(unit) !== 1024) return undefined;
-    const found = [];
-    for (let power = 0; power < 6; power += 1) {
-      for (const step of [1, 2, 5, 10, 20, 50, 100, 200, 500]) found.push(step * 1024 ** power);
-    }
-    return found;
-  };
-
-  // Powers of two between two values, at most eight or so.
-  const powers = (low, high) => {
-    const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
-    const step = Math.max(1, Math.ceil((last - first) / 7));
-    return Array.from({ length: Math.max(0, Math.floor((last - first) / step) + 1) }, (_, nth) => 2 ** (first + nth * step));
-  };
-
-  // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, or decades alone where there are many.
-  const decades = (axis) => (_, __, low, high) => {
-    if (base(axis.unit) === 1024) return powers(low, high);
-    const many = high / low > 1000;
-    const found = [];
-    for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
-      for (const step of many ? [1] : [1, 2, 5]) {
-        const tick = step * 10 ** power;
-        if (tick >= low && tick <= high) found.push(tick);
-      }
-    }
-    return found;
-  };
 
   // The labels of ticks without overlaps; the most important first.
   const apart = (plot, ticks) => {
@@ -52,21 +21,25 @@ gpuio.line = (() => {
     return ticks.map((tick, nth) => (shown.has(nth) ? tick.text : null));
   };
 
-  const scale = (axis, values) => {
-    if (axis.words) return { distr: 1, range: [-0.5, values.length - 0.5] };
+  // The ends of an axis, whether its steps are factors, and its ticks, about so many.
+  const scale = (axis, values, about) => {
+    if (axis.words) return { range: [-0.5, values.length - 0.5] };
     const some = values.filter((value) => value !== null && Number.isFinite(value));
-    const low = Math.min(...some);
-    const high = Math.max(...some);
-    if (axis.log) {
-      const by = axis.log;
-      const out = low === high ? by : 1.06;
-      return { distr: 3, log: by, range: [low / out, high * out] };
+    const log = axis.log ?? wide(some);
+    const low = axis.zero && !log ? Math.min(0, ...some) : Math.min(...some);
+    const [from, to] = some.length ? [low, Math.max(...some)] : [0, 1];
+    if (axis.ticks) {
+      const out = log ? (from === to ? 10 : 1.06) : (to - from || Math.abs(to) || 1) * 0.04;
+      return { log, range: log ? [from / out, to * out] : [from - out, to + out] };
     }
-    const from = axis.zero ? Math.min(0, low) : low;
-    const wide = high - from || Math.abs(high) || 1;
-    const left = axis.zero ? from : low - wide * 0.04;
-    return { distr: 1, range: [left, high + wide * (axis.zero ? 0.08 : 0.04)] };
+    const found = ticks(axis.unit, from, to, log, about);
+    // A vertical axis ends with ticks, a horizontal one with its values.
+    return axis.zero === undefined ? { log, range: [from, to], ticks: found.filter(({ at }) => at >= from && at <= to) }
+      : { log, range: [found[0].at, found.at(-1).at], ticks: found };
   };
+
+  const distribution = ({ log, range }) => ({ distr: log ? 3 : 1, range });
+  const LOG = "log scale";
 
   const extent = (lines) => lines.flatMap((line) =>
     [...line.values, ...(line.low || []), ...(line.high || [])]);
@@ -96,27 +69,24 @@ gpuio.line = (() => {
     const ink = gpuio.colour.css("--quiet");
     const grid = { stroke: gpuio.colour.css("--grid"), width: 1 };
     const font = "12px system-ui, sans-serif";
-    const axis = (unit, more) => ({
-      stroke: ink, grid, ticks: { ...grid, size: 4 }, font, labelFont: font,
-      space: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : tickText(unit, tick))),
-      ...more,
-    });
-    const x = axis(spec.x.unit, { label: spec.x.label, labelSize: spec.x.label ? 20 : 0, size: 34, space: 90 });
-    if (spec.x.ticks) {
-      x.splits = () => spec.x.ticks.map((tick) => tick.at);
-      const turned = spec.x.words && spec.x.ticks.length * spec.x.widest > width - 80;
-      if (turned) Object.assign(x, { rotate: 40, size: 24 + spec.x.widest * 0.6 });
-      x.values = (plot) => (turned ? spec.x.ticks.map((tick) => tick.text) : apart(plot, spec.x.ticks));
-      x.filter = (_, splits) => splits;
-    }
-    const y = axis(spec.y.unit, { size: 76, space: 22 });
-    for (const [one, its] of [[x, spec.x], [y, spec.y]]) {
-      if (its.log && !its.ticks) Object.assign(one, { splits: decades(its), filter: (_, splits) => splits });
-      else if (!its.ticks && steps(its.unit)) one.incrs = steps(its.unit);
-    }
+    const axis = (more) => ({ stroke: ink, grid, ticks: { ...grid, size: 4 }, font, labelFont: font, space: 0, ...more });
+    const fixed = (found) => ({ splits: () => found.map(({ at }) => at), values: () => found.map(({ text }) => text),
+      filter: (_, splits) => splits });
+    const [across, up] = [scale(spec.x, spec.x.values, width / 100), scale(spec.y, extent(spec.lines), Math.max(3, height / 56))];
+    const label = spec.x.label && across.log && !spec.x.ticks?.some((tick) => tick.first) ? `${spec.x.label} (${LOG})` : spec.x.label;
+    const shown = spec.x.ticks || across.ticks;
+    const x = axis({ ...fixed(shown), label, labelSize: label ? 20 : 0, size: 34 });
+    const turned = spec.x.words && shown.length * spec.x.widest > width - 80;
+    if (turned) Object.assign(x, { rotate: 40, size: 24 + spec.x.widest * 0.6 });
+    else x.values = (plot) => apart(plot, shown);
+    const widest = Math.max(...up.ticks.map(({ text }) => text.length));
+    const labelSize = up.log ? 18 : 0;
+    // Plots below one another have the same time at the same place.
+    const y = axis({ ...fixed(up.ticks), size: Math.max(90, 14 + widest * 7 + labelSize) - labelSize,
+      label: up.log ? LOG : "", labelSize });
     return {
       width, height, legend: { show: false },
-      scales: { x: { time: false, ...scale(spec.x, spec.x.values) }, y: scale(spec.y, extent(spec.lines)) },
+      scales: { x: { time: false, ...distribution(across) }, y: distribution(up) },
       axes: [x, y],
       series: [{}, ...spec.lines.map((line) => ({
         label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],

@@ -1,5 +1,5 @@
 "use strict";
-// Interaction: theme, filters, plots when they come into view, files to save, print.
+// Interaction: theme, filters, plots, files to save, print.
 
 gpuio.page = (() => {
   const { make, data } = gpuio;
@@ -91,17 +91,9 @@ gpuio.page = (() => {
     }
     listUndrawn();
     document.querySelectorAll('figure.plot[data-kind="bars"], figure.plot[data-kind="heat"]').forEach((host) => seen.delete(host));
-    const idle = (work) => setTimeout(work, 30);
-    const next = () => {
-      const host = [...plots.keys()].find((one) => !seen.has(one) && !folded(one));
-      if (!host) {
-        listUndrawn();
-        return;
-      }
-      draw(host);
-      idle(next);
-    };
-    idle(next);
+    // At once, so that nothing is empty at the first look or in a picture of the page.
+    for (const host of plots.keys()) if (!seen.has(host) && !folded(host)) draw(host);
+    listUndrawn();
     // A burst of clicks draws once.
     let waiting = 0;
     data.changed(() => {
@@ -138,7 +130,9 @@ gpuio.page = (() => {
     addEventListener("beforeprint", () => {
       before = [...document.querySelectorAll("details")].map((one) => [one, one.open]);
       document.querySelectorAll("details.paper-too").forEach((part) => { part.open = true; });
-      for (const host of plots.keys()) if (!seen.has(host) && !folded(host)) draw(host);
+      for (const host of plots.keys()) if (!folded(host)) seen.add(host);
+      // Plots are drawn at the width of the paper.
+      document.documentElement.classList.add("printing");
       light();
       for (const fold of document.querySelectorAll("details.fold")) {
         const inner = [...fold.querySelectorAll("details")];
@@ -158,6 +152,7 @@ gpuio.page = (() => {
     addEventListener("afterprint", () => {
       document.querySelectorAll(".paper").forEach((one) => one.remove());
       before.forEach(([one, open]) => { one.open = open; });
+      document.documentElement.classList.remove("printing");
       back();
     });
     document.getElementById("print").addEventListener("click", () => print());
@@ -253,12 +248,21 @@ gpuio.page = (() => {
     }
   };
 
+  // On a narrow screen the cells of a row stand below one another, each with its head.
+  const startSummary = () => {
+    for (const row of document.querySelectorAll("table.summary tr")) {
+      const heads = row.closest("table").tHead.rows[0].cells;
+      [...row.cells].forEach((cell, nth) => { cell.dataset.head = heads[nth].textContent; });
+    }
+  };
+
   const start = () => {
     document.querySelector(".tools").hidden = false;
     gpuio.colour.paint();
     startTheme();
     startFiles();
     startLinks();
+    startSummary();
     if (!data.figures.rows) return;
     startFilters();
     gpuio.table.start();

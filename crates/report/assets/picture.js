@@ -52,7 +52,11 @@ gpuio.picture = (() => {
       svg.append(make("line", { x1: x(value), x2: x(value), y1: box.top, y2: bottom, stroke: css("--grid") }),
         text(x(value), bottom + 16, words, { "text-anchor": "middle" }));
     }
-    svg.append(text(box.left + box.width / 2, plot.height - 2, spec.x.label, { "text-anchor": "middle" }));
+    svg.append(text(box.left + box.width / 2, plot.height - 2, plot.axes[0].label || "", { "text-anchor": "middle" }));
+    if (plot.axes[1].label) {
+      const middle = box.top + box.height / 2;
+      svg.append(text(12, middle, plot.axes[1].label, { "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }));
+    }
     const inside = (value) => value !== null && value !== undefined && Number.isFinite(value)
       && (plot.scales.y.distr !== 3 || value > 0);
     for (const line of lines) {

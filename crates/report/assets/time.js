@@ -104,20 +104,15 @@ gpuio.time = (() => {
       const drawn = units.get(unit);
       const host = make("div");
       area.append(make("h4", {}, NAMES[unit]), host);
-      let [low, high] = [Infinity, 0];
-      for (const line of drawn) {
-        for (const value of line.values) {
-          if (value > 0) [low, high] = [Math.min(low, value), Math.max(high, value)];
-        }
-      }
-      const wide = unit === "ns" && high / low > 10;
+      // An interval without I/Os has no latency; a rate of 0 is one.
+      const timed = unit === "ns";
       gpuio.line.draw(host, {
         title: `${NAMES[unit]} over time`, height: unit === shown.at(-1) ? 170 : 150, sync,
         // One label for all, which share the axis.
-        x: { values: seconds, name: "time after the ramp", label: unit === shown.at(-1) ? "time after the ramp" : "", unit: "s" },
-        y: { unit, label: "", zero: true, log: wide ? 10 : 0 },
+        x: { values: seconds, name: "time after the ramp", label: unit === shown.at(-1) ? "time after the ramp" : "", unit: "s", log: false },
+        y: { unit, zero: true, log: timed ? undefined : false },
         lines: drawn.map((line) => ({ ...line,
-          values: wide ? line.values.map((value) => (value === 0 ? null : value)) : line.values })),
+          values: timed ? line.values.map((value) => (value === 0 ? null : value)) : line.values })),
       });
     }
   };

@@ -23,6 +23,14 @@ pub(crate) fn title(all: &RanksResult) -> String {
     format!("{} {word} on {}{slow}", all.ranks, on(all))
 }
 
+/// The launcher and the library that it belongs to, whose name may be the launcher's.
+pub(crate) fn started_by(all: &RanksResult) -> String {
+    match all.library.starts_with(&all.launcher) {
+        true => all.library.clone(),
+        false => format!("{}, {}", all.launcher, all.library),
+    }
+}
+
 /// The host, or their number.
 pub(crate) fn on(all: &RanksResult) -> String {
     match all.hosts.as_slice() {

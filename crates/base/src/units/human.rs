@@ -63,6 +63,22 @@ pub(crate) fn rate(bytes_per_second: f64, powers: Powers) -> String {
     }
 }
 
+/// The unit of rates of this size, for several that are to be in one: bytes per second of one, and
+/// its name.
+#[must_use]
+pub fn rate_unit(bytes_per_second: f64) -> (f64, &'static str) {
+    let (base, names): (f64, &[&'static str]) = match powers(Powers::Iec) {
+        Powers::Iec => (1024.0, &BINARY_RATE),
+        Powers::Si => (1000.0, &DECIMAL_RATE),
+    };
+    let (mut one, mut step) = (1.0, 0);
+    while bytes_per_second / one >= base - 0.5 && step + 1 < names.len() {
+        one *= base;
+        step += 1;
+    }
+    (one, names[step])
+}
+
 /// A count, or a rate of operations, as `999`, `12.3 k`, `1.23 M`: powers of 1000.
 #[must_use]
 pub fn human_count(count: f64) -> String {
@@ -83,6 +99,26 @@ pub fn human_transfers(millions: u64) -> String {
         0 => format!("{} GT/s", millions / 1000),
         tenths => format!("{}.{tenths} GT/s", millions / 1000),
     }
+}
+
+/// A count with every digit: `1,050,624`.
+#[must_use]
+pub fn digits(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (nth, digit) in digits.chars().enumerate() {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number of things with every digit: `1 sample`, `1,050,624 samples`.
+#[must_use]
+pub fn many(number: u64, what: &str) -> String {
+    format!("{} {what}{}", digits(number), if number == 1 { "" } else { "s" })
 }
 
 fn scaled(value: f64, base: f64, units: &[&str]) -> String {

@@ -29,8 +29,8 @@ pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
 pub use hosts::{host_list, hosts_of};
 pub use human::{
-    Powers, human_bytes, human_count, human_decimal_rate, human_ns, human_rate, human_transfers,
-    print_in,
+    Powers, digits, human_bytes, human_count, human_decimal_rate, human_ns, human_rate,
+    human_transfers, many, print_in, rate_unit,
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
 pub use paragraph::paragraph;

@@ -340,3 +340,22 @@ fn nothing_of_a_text_is_markup() {
     assert!(safe.ends_with("&quot;&amp;\\x00\\u007fß"), "{safe}");
     assert_eq!(crate::units::markup("GPU0"), "GPU0");
 }
+
+#[test]
+fn counts_have_every_digit_and_one_is_singular() {
+    let counts = [0, 999, 1_000, 1_050_624, u64::MAX].map(digits);
+    assert_eq!(counts, ["0", "999", "1,000", "1,050,624", "18,446,744,073,709,551,615"]);
+    let things = [0, 1, 2, 1024].map(|number| many(number, "block"));
+    assert_eq!(things, ["0 blocks", "1 block", "2 blocks", "1,024 blocks"]);
+}
+
+/// Values of several sizes in one unit have the unit that the largest has alone.
+#[test]
+fn the_unit_of_rates_is_that_of_the_printed_rate() {
+    for nth in 0..60_i32 {
+        let rate = 2.7f64.powi(nth) + 0.3;
+        let (one, name) = rate_unit(rate);
+        assert!(human_rate(rate).ends_with(&format!(" {name}")), "{rate}");
+        assert!(one <= rate.max(1.0) * 1.001, "{rate}");
+    }
+}

@@ -15,7 +15,7 @@ pub(crate) struct Explain {
     pub(crate) format: Option<String>,
 }
 
-/// How to list what is built in.
+/// How to print what is built in.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]

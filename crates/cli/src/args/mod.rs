@@ -204,7 +204,7 @@ pub(crate) enum Verb {
     #[command(after_help = why::EXAMPLES)]
     Why(Why),
     /// Print the version.
-    Version,
+    Version(List),
     /// Run a workload: what a program does with its files, beside computation on the GPUs.
     ///
     /// gpuio workload list names the presets; gpuio workload show NAME prints one as a job file

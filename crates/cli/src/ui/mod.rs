@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Progress {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = std::io::stderr().is_terminal() && !crate::terminal::is_dumb();
         let target = if terminal && !quiet {
             ProgressDrawTarget::stderr_with_hz(10)
         } else {
@@ -38,7 +38,8 @@ impl Progress {
         // does not fit is cut.
         let cells = if crate::terminal::width() < 100 { 6 } else { 24 };
         if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{cells}}} {{wide_msg}}")) {
-            bar.set_style(style);
+            let cells = if crate::locale::is_ascii() { "#>-" } else { "█░" };
+            bar.set_style(style.progress_chars(cells));
         }
         Progress {
             bar,
@@ -72,7 +73,7 @@ impl Progress {
                 reason = "between 0 and 1000"
             )]
             self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
-            self.bar.set_message(crate::output::fit(&message).into_owned());
+            self.bar.set_message(crate::output::shown(&message).into_owned());
             return;
         }
         let Ok(mut last) = self.last_line.lock() else { return };

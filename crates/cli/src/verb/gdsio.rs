@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::fio_logs::Logs;
 use crate::jobs::{local_gpu, read_jobs_at, set};
 use crate::journal::Journal;
+use crate::locale;
 use crate::outcome::{self, Kind};
 use crate::output::{self, Sink};
 use crate::ranks::{self, Joined, Place, Role};
@@ -321,6 +322,7 @@ fn print(
     if let (Some(name), None) = (&extras.out.format, &extras.out.output) {
         let show = Show { evidence: false, per_rank: extras.ranks.per_rank };
         let width = gpuio_report::format::TEXT_WIDTH;
+        locale::printed_as(name);
         return output::put(&(output::find(name)?.render)(record, width, show));
     }
     if command.per_job {

@@ -2,19 +2,36 @@
 
 use std::process::ExitCode;
 
-use gpuio_base::document::{Document, Item, Layout, List, Section};
+use gpuio_base::document::{Document, Item, Layout, List, Section, json_of};
 use gpuio_drivers::cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path::{self, Backend, PATHS};
 use gpuio_job::plan::auto_in_words;
+use gpuio_record::SCHEMA_VERSION;
 use gpuio_report::format::FORMATS;
+use serde_json::json;
 
-use crate::args::CufileFlags;
+use crate::args::{self, CufileFlags};
 use crate::failure::Failure;
 use crate::formats;
 use crate::output;
+
+/// `gpuio version`.
+pub(crate) fn version(args: &args::List) -> Result<ExitCode, Failure> {
+    let format = formats::document(args.format.as_deref())?;
+    let version = env!("CARGO_PKG_VERSION");
+    let text = match format.name {
+        "json" => json_of(&json!({"version": version, "record_version": SCHEMA_VERSION})),
+        _ => {
+            let mut page = Document::default();
+            page.begin("", "").paragraph(format!("gpuio {version}"));
+            (format.render)(&page, "version", u16::MAX)
+        }
+    };
+    output::put(&text).map(|()| ExitCode::SUCCESS)
+}
 
 /// Whether something is available, or why not.
 type State = Result<(), String>;
@@ -90,7 +107,7 @@ fn entry(name: &str, summary: &str, state: &State) -> Item {
     Item::new(name, summary).and("not available", state.as_ref().err().map(String::as_str))
 }
 
-pub(crate) fn run(args: &crate::args::List) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &args::List) -> Result<ExitCode, Failure> {
     let format = formats::document(args.format.as_deref())?;
     let needs = Needs::look();
     let mut items = paths(&needs);

@@ -6,12 +6,13 @@ use crate::args::Show;
 use crate::failure::Failure;
 use crate::output::{self, Delivery};
 use crate::terminal;
-use crate::{formats, records, unused};
+use crate::{formats, locale, records, unused};
 
 pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     let (requested, path) = (show.format.as_deref(), show.save.output.as_deref());
     let name = formats::of_file(requested, path, formats::RECORD_FILES)?;
     let row = output::find(name.unwrap_or("text"))?;
+    locale::printed_as(row.name);
     unused::show(show, row)?;
     let delivery = Delivery::open(&show.save)?;
     let record = records::record(&show.record)?;

@@ -11,7 +11,7 @@ use gpuio_watch::{Interval, Sample, Watcher, openmetrics, print, select};
 
 use crate::args::Top;
 use crate::failure::Failure;
-use crate::{interrupt, output, serve, ui};
+use crate::{interrupt, locale, output, serve, terminal, ui};
 
 /// Shorter intervals cost more than they show: disk counters have a resolution of milliseconds.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -28,8 +28,10 @@ pub(crate) fn run(top: &Top) -> Result<ExitCode, Failure> {
         let mut watcher = watcher;
         return serve::run(address, move || openmetrics::text(&watcher.sample()));
     }
-    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if top.is_json().is_none() && terminal {
+    let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    // The screen needs control sequences, and letters for its bars and borders.
+    let screen = is_terminal && !terminal::is_dumb() && !locale::is_ascii();
+    if top.is_json().is_none() && screen {
         ui::top::run(watcher, every, top.count)?;
     } else {
         lines(watcher, every, top)?;
@@ -114,6 +116,7 @@ fn put(before: &Sample, after: &Sample, json: bool, first: bool) -> Result<(), F
     let interval = Interval::between(before, after);
     let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
     if json {
+        locale::printed_as("json");
         return output::put(&print::json_line(&interval, &time));
     }
     let head = format!("{time}  {:.2} s\n", interval.seconds);

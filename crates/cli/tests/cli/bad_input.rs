@@ -188,6 +188,10 @@ fn the_command_line_itself() {
         let version = gpuio(dir.path(), words).exits(0);
         assert_eq!(version.out.trim(), concat!("gpuio ", env!("CARGO_PKG_VERSION")), "{words}");
     }
+    let version = gpuio(dir.path(), "version --format json").exits(0);
+    let version: serde_json::Value = serde_json::from_str(&version.out).unwrap();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    gpuio(dir.path(), "version --json").exits(2).prints(&["--format json"]);
     // Words that are not UTF-8 are reported, not panicked over.
     let word = std::ffi::OsString::from_vec(b"--bs=\xff".to_vec());
     for verb in ["bench", "gdsio"] {

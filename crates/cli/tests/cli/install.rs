@@ -35,9 +35,14 @@ fn every_verb_has_a_manual_page() {
     for verb in verbs.iter().filter(|verb| *verb != "help") {
         let page = read(&format!("gpuio-{verb}.1"));
         assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{verb}: {page}");
+        let usage = page.lines().skip_while(|line| *line != ".SH SYNOPSIS").nth(1);
+        let begins = format!("gpuio {verb}");
+        assert!(usage.is_some_and(|usage| usage.starts_with(&begins)), "{usage:?}");
         let title = page.lines().find(|line| line.starts_with(".TH "));
         assert!(title.is_some_and(|title| title.contains(&format!("gpuio-{verb}"))), "{title:?}");
     }
+    let page = read("gpuio-bench.1");
+    assert!(page.contains("gpuio bench [OPTIONS] [JOB_FILE]"), "{page}");
     let page = read("gpuio.1");
     assert!(page.contains("gpuio\\-bench(1)") && !page.contains("generate"), "{page}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), verbs.len());

@@ -207,6 +207,22 @@ fn the_screen_of_top_answers_keys_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
+fn top_prints_rows_on_a_terminal_that_has_no_screen() {
+    if !starts("tmux") {
+        return skip("there is no tmux; install the package tmux");
+    }
+    for set in ["TERM=dumb", "LC_ALL=C"] {
+        let top = format!("{set} '{GPUIO}' top --interval 100ms --count 1");
+        let line = format!("echo before; {top}; echo ended $?; exec cat");
+        let terminal = Terminal::start(&line);
+        terminal.until(|shown| shown.contains("ended 0"));
+        // A screen of its own would be gone by now, with all that was on it.
+        let shown = terminal.tmux(&["capture-pane", "-p", "-S", "-"]);
+        assert!(shown.contains("before") && shown.contains("Page cache"), "{set}: {shown}");
+    }
+}
+
+#[test]
 fn top_ends_with_its_terminal() {
     if !starts("tmux") {
         return skip("there is no tmux; install the package tmux");

@@ -32,6 +32,26 @@ fn every_verb_writes_files() {
     }
 }
 
+/// Text for people is ASCII there; files and formats for programs stay as they are.
+#[test]
+fn a_locale_without_utf8_gets_ascii() {
+    let dir = scratch();
+    let dir = dir.path();
+    bench(dir, &format!("{LOAD} --threads 2 --depth 4 -o r.json")).exits(0);
+    let ran = |locale: &str, line: &str| {
+        let mut gpuio = command(dir);
+        finish(gpuio.env("LC_ALL", locale).args(line.split(' '))).exits(0).out
+    };
+    let [ascii, utf8] = ["C", "C.UTF-8"].map(|locale| ran(locale, "show r.json"));
+    assert!(utf8.contains("2×4"), "{utf8}");
+    assert!(ascii.is_ascii() && ascii.contains("2x4"), "{ascii}");
+    assert!(ran("POSIX", "exec --help").is_ascii());
+    let [ascii, utf8] = ["C", "C.UTF-8"].map(|locale| ran(locale, "show r.json --format markdown"));
+    assert!(ascii == utf8 && !utf8.is_ascii(), "{ascii}");
+    ran("C", "show r.json --format text -o r.txt");
+    assert!(std::fs::read_to_string(dir.join("r.txt")).unwrap().contains("2×4"));
+}
+
 /// As of `gpuio bench`: the ending says the format, and `--format` can't say another.
 #[test]
 fn the_ending_of_a_name_is_its_format() {

@@ -52,7 +52,8 @@ const PLACES: [(&str, &str); 7] = [
     ("XDG_STATE_HOME", "state"),
 ];
 /// How variables begin that the program reads.
-const SETTINGS: [&str; 6] = ["GPUIO_", "CUFILE_", "XDG_", "CLICOLOR", "NO_COLOR", "COLUMNS"];
+const SETTINGS: [&str; 8] =
+    ["GPUIO_", "CUFILE_", "XDG_", "CLICOLOR", "NO_COLOR", "COLUMNS", "LC_", "LANG"];
 /// The directory of these places, beside that of the test.
 const BESIDE: &str = "beside";
 

@@ -348,5 +348,6 @@ fn version(functions: &Functions) -> String {
     // "Open MPI v4.1.4, package: Debian OpenMPI, …"; "MPICH Version:      4.0.2\nMPICH …".
     let first = text.lines().next().unwrap_or_default();
     let words: Vec<&str> = first.split(',').next().unwrap_or_default().split_whitespace().collect();
-    format!("{} ({})", words.join(" "), functions.abi.name)
+    let (words, interface) = (words.join(" "), functions.abi.name);
+    if words.starts_with(interface) { words } else { format!("{words} ({interface})") }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use gpuio_base::units::many;
 use gpuio_record::{JobPlan, LayoutKind, LayoutPlan, Order, TargetPlan};
 
 use super::{PlanError, regions};
@@ -85,9 +86,10 @@ pub(super) fn strided(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanErr
         let count = plan.size_bytes / block;
         let what = format!(
             "layout=strided needs whole blocks, and {} bytes are not a multiple of {block}; use \
-             --size {} ({count} blocks) or {}",
+             --size {} ({}) or {}",
             plan.size_bytes,
             count * block,
+            many(count, "block"),
             (count + 1) * block
         );
         return wrong("size", what);

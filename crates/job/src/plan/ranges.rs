@@ -1,5 +1,6 @@
 //! Files that are read as a whole, or tensor by tensor.
 
+use gpuio_base::units::many;
 use gpuio_record::{Gpu, RangeKind, RangesPlan, Region};
 
 use super::PlanError;
@@ -92,13 +93,13 @@ impl Ranged {
             let parts = match kind {
                 RangeKind::Files => {
                     let blocks: u64 = all.iter().map(|one| blocks_of(one.length, block_max)).sum();
-                    format!("{blocks} blocks of {block_max} bytes")
+                    format!("{} of {block_max} bytes", many(blocks, "block"))
                 }
-                RangeKind::Tensors => format!("{} tensors", all.len()),
+                RangeKind::Tensors => many(all.len() as u64, "tensor"),
             };
             let what = format!(
-                "{threads} threads for {parts}: some would have nothing to read; lower threads, or \
-                 bs"
+                "{} for {parts}: some would have nothing to read; lower threads, or bs",
+                many(threads.into(), "thread")
             );
             return Err(PlanError::usage(job, "threads", what));
         }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gpuio_base::units::many;
 use gpuio_record::{
     BlockShare, GuardNote, LayoutKind, LayoutPlan, Region, Stripe, TargetKind, TargetPlan,
 };
@@ -460,11 +461,11 @@ fn parts(
         Some(at) if parts.percent.is_some() && is_whole(requested) => {
             // The file's owner is not known here: nothing is proposed that would make it longer.
             let what = format!(
-                "{} holds {} bytes: too few for {} threads of one {block_max}-byte block each \
+                "{} holds {} bytes: too few for {} of one {block_max}-byte block each \
                  after offset {}; lower --bs or --threads, or name a longer file",
                 ground.paths[at],
                 ground.infos[at].length_bytes.unwrap_or(0),
-                ground.sharers.max(threads.into()),
+                many(ground.sharers.max(threads.into()), "thread"),
                 requested.offset.unwrap_or(0)
             );
             Err(PlanError::usage(requested, "filenames", what))

@@ -261,8 +261,7 @@ impl Metric {
                 leg.page,
                 leg.on_page.contains(at) || !leg.on_page.is_empty() && asked.contains(at),
             ),
-            List::Table => (leg.page, self.is_whole() && shown(&Percentile::TABLE)),
-            List::Summary => (leg.page, self.is_whole() && shown(&Percentile::SHORT)),
+            List::Table | List::Summary => (leg.page, self.is_whole() && shown(&Percentile::TABLE)),
             List::Compared => {
                 (rows::COMPARED_PERCENTILES, self.is_whole() && shown(&Percentile::TABLE))
             }

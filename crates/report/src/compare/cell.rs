@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpuio_base::stat::infer::{median, outliers};
 use gpuio_record::Metric;
 
 use crate::compare::aspect::{ASPECTS, Kind, SOFTWARE};
@@ -51,6 +52,19 @@ impl<'a> Cell<'a> {
     /// A metric's figures, of those runs that have it.
     pub(crate) fn figures(&self, metric: &Metric) -> Vec<Figure> {
         self.runs.iter().filter_map(|run| run.figure(metric)).collect()
+    }
+
+    /// Runs whose value of a metric is far from those of the others, in a sentence each.
+    pub(crate) fn outliers(&self, metric: &Metric) -> Vec<String> {
+        let known = self.runs.iter().filter_map(|run| Some((*run, run.figure(metric)?.value)));
+        let (runs, values): (Vec<&Run>, Vec<f64>) = known.unzip();
+        let middle = median(&values).unwrap_or_default();
+        let one = |nth: usize| {
+            let [own, middle] = [values[nth], middle].map(|value| metric.print(value));
+            let (file, name, all) = (&runs[nth].from, metric.name(), values.len());
+            format!("outlier {file}: {name} {own}, median of the {all} runs {middle}")
+        };
+        outliers(&values).into_iter().map(one).collect()
     }
 
     /// Job, load and point, for the heading of a table.

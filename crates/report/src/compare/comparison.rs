@@ -163,9 +163,11 @@ fn one_side(
         let row =
             |metric| evaluate::row(metric, a, b, options.in_turns, options.threshold.as_ref());
         let names = [0, side].map(|side| comparison.sides[side].name.as_str());
+        let main = comparison.metrics.first();
         let notes = names.iter().zip([a, b]).flat_map(|(name, cell)| {
-            let notes = cell.runs.iter().flat_map(|run| &run.notes);
-            notes.map(move |note| format!("{name}: {note}"))
+            let notes = cell.runs.iter().flat_map(|run| run.notes.clone());
+            let outliers = main.map_or_else(Vec::new, |metric| cell.outliers(metric));
+            notes.chain(outliers).map(move |note| format!("{name}: {note}"))
         });
         let notes = unique(notes);
         comparison.pairs.push(Pair {

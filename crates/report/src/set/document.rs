@@ -269,7 +269,7 @@ fn of_ranks(set: &Set) -> Section {
     for (member, ranks) in all.iter().take(MOST) {
         let title = format!("{}: {}", member.name, ranks::title(ranks));
         let mut of_record = Section::new("", title).fold(all.len() == 1);
-        let text = format!("Started by {}, {}.", ranks.launcher, ranks.library);
+        let text = format!("Started by {}.", ranks::started_by(ranks));
         of_record.emphasized("quiet", text);
         for part in ranks::sections(ranks, Some(&member.record.jobs), true) {
             of_record.push(Block::Section(part));
@@ -328,8 +328,10 @@ fn commands(set: &Set) -> Section {
         let title = title.and(Tone::Quiet, record.started_at.as_str());
         let mut one = Section::new("", title).fold(set.members.len() == 1);
         one.push(Block::Lines(findings_text::command(&record.command)));
-        one.emphasized("quiet", "The resolved plan, as a job file that repeats the run:");
-        one.push(Block::Lines(record.plan_text.clone()));
+        let title = "The resolved plan, as a job file that repeats the run";
+        let mut plan = Section::new("", title).fold(false);
+        plan.push(Block::Lines(record.plan_text.clone()));
+        one.push(Block::Section(plan));
         section.push(Block::Section(one));
     }
     section

@@ -148,8 +148,12 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
             bad(format!("The bytes did not take the requested path. {}", proof.sentence));
         }
     }
-    for out in &record.plan.left_out {
-        let text = format!("Path {} was left out: {}", out.path, out.why);
+    let left_out = record.plan.left_out.iter().map(|out| (out.why.as_str(), out.path.as_str()));
+    for (why, paths) in grouped(left_out) {
+        let text = match paths.as_slice() {
+            [path] => format!("Path {path} was left out: {why}"),
+            paths => format!("Paths {} were left out: {why}", paths.join(", ")),
+        };
         found.push((Weight::Note, None, text));
     }
     found

@@ -4,7 +4,7 @@
 //! axis on which rows differ is either shown by the figure (across, down, or as separate lines and
 //! bars) or fixed: one value of it is chosen, and rows with other values are not drawn. So no mark
 //! combines two loads. The page's script does the same steps on the same columns
-//! (`assets/fix.js`), and a test compares them.
+//! (`assets/hold.js`), and a test compares them.
 
 use super::axes::{Column, Role};
 

@@ -119,6 +119,12 @@ pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured
     Figured { fixed: fixed.collect(), rows: choice.rows }
 }
 
+/// The texts of the ticks of rates from `low` to `high`, as all plots have them.
+#[must_use]
+pub fn ticks_of_rates(low: f64, high: f64, log: bool, about: f64) -> Vec<String> {
+    plot::rates(low, high, log, about).into_iter().map(|(_, text)| text).collect()
+}
+
 /// One format of sets.
 #[derive(Debug, Clone, Copy)]
 pub struct SetFormat {

@@ -1,6 +1,8 @@
 //! The summary: one line per point, which is a load with all of its runs; or one per path if there
 //! are many points.
 
+use std::collections::BTreeMap;
+
 use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::infer::{self, median};
 use gpuio_record::metric::{List, percent};
@@ -10,7 +12,7 @@ use super::axes::{Column, columns};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
-use crate::number::{NONE, count};
+use crate::number::{NONE, count, many};
 use crate::verification;
 use crate::{ceilings, expected};
 
@@ -64,7 +66,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     let metrics = set.metrics(List::Summary);
     let lines: Vec<Line> = match of_points {
         true => {
-            let loads = loads(&numbers, &rows, &columns);
+            let loads = told_apart(&numbers, &rows, &columns, |row| row.load_in_words());
             // A name that all jobs have is no information.
             let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
             let each = points.iter().zip(loads);
@@ -103,25 +105,31 @@ pub(super) fn half_width(set: &Set, values: &[f64]) -> Option<f64> {
 const APART: &[&str] =
     &["settings", "machine", "opened", "engine", "memory", "gpu", "drive", "cufile"];
 
-/// The loads of all points in words: what each is and what it ran with; if another point of the
-/// path has the same text, also what differs.
-fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<String> {
-    let words = |point: &[usize]| rows[point[0]].load_in_words();
-    let path = |point: &[usize]| &rows[point[0]].plan.path.choice.actual;
-    let load = |point: &Vec<usize>| {
-        let mut all = vec![words(point)];
+/// The words of all points; if another point of the path has the same, also what differs.
+pub(super) fn told_apart(
+    points: &[Vec<usize>],
+    rows: &[Row<'_>],
+    columns: &[Column],
+    words: impl Fn(&Row<'_>) -> String,
+) -> Vec<String> {
+    let mut told: Vec<String> = points.iter().map(|point| words(&rows[point[0]])).collect();
+    let path = |point: &[usize]| rows[point[0]].plan.path.choice.actual.as_str();
+    let mut alike: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
+    for (nth, point) in points.iter().enumerate() {
+        alike.entry((path(point), told[nth].clone())).or_default().push(nth);
+    }
+    for alike in alike.values() {
         for column in columns.iter().filter(|column| APART.contains(&column.key.as_str())) {
-            let place = column.of[point[0]];
-            let other = |one: &&Vec<usize>| {
-                column.of[one[0]] != place && path(one) == path(point) && words(one) == all[0]
-            };
-            if points.iter().any(|one| other(&one)) {
-                all.push(column.words[place].clone());
+            let place = |nth: usize| column.of[points[nth][0]];
+            if alike.iter().all(|nth| place(*nth) == place(alike[0])) {
+                continue;
+            }
+            for nth in alike {
+                told[*nth] = format!("{}, {}", told[*nth], column.words[place(*nth)]);
             }
         }
-        all.join(", ")
-    };
-    points.iter().map(load).collect()
+    }
+    told
 }
 
 fn of_point(
@@ -192,7 +200,7 @@ fn notes(point: &[Row<'_>]) -> String {
     }
     let early = point.iter().filter(|row| row.result.ended != EndedHow::Complete).count();
     if early > 0 {
-        let runs = if point.len() > 1 { format!(" in {early} runs") } else { String::new() };
+        let runs = if point.len() > 1 { format!(" in {}", runs(early)) } else { String::new() };
         notes.push(format!(
             "Did not end as planned{runs}: figures cover only the completed \
             part."
@@ -290,5 +298,5 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
 }
 
 fn runs(number: usize) -> String {
-    if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
+    many(number as u64, "run")
 }

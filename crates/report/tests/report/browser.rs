@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use gpuio_record::Record;
-use gpuio_report::set::{Member, Picture, Set, find_set_format};
+use gpuio_report::set::{Member, Picture, Set, find_set_format, ticks_of_rates};
 use serde_json::Value;
 
 use crate::records;
@@ -127,6 +127,34 @@ fn scripts_print_numbers_as_the_program_does() {
         for (rule, printed) in rules.iter().zip(printed) {
             let ours: Vec<String> = values.iter().map(|value| rule(*value)).collect();
             assert_eq!(printed, ours);
+        }
+    });
+}
+
+/// The ticks of the page's plots are those of the static one.
+#[test]
+fn scripts_draw_the_ticks_of_the_program() {
+    with_browser(|browser| {
+        let mut cases = vec![(0.0, 0.0, false, 5.0), (0.0, 1.95 * 1_073_741_824.0, false, 3.0)];
+        for nth in 0..120_i32 {
+            let low = 1.37f64.powi(nth % 90) * f64::from(nth + 1) / 7.0;
+            for times in [1.0, 3.0, 11.0, 900.0, 1e7] {
+                cases.push((0.0, low * times, false, 5.0));
+                cases.push((low, low * times, true, 3.0 + f64::from(nth % 4)));
+            }
+        }
+        let html = page(&set(vec![records::host_quick()]));
+        let steps = format!(
+            "out.ticks = {}.map(([low, high, log, about]) =>
+               gpuio.format.ticks('bytes/s', low, high, log, about).map((tick) => tick.text));",
+            serde_json::to_string(&cases).unwrap()
+        );
+        let out = open(browser, "ticks", &html, &steps);
+        nothing_wrong(&out);
+        let drawn: Vec<Vec<String>> = serde_json::from_value(out["ticks"].clone()).unwrap();
+        assert_eq!(drawn.len(), cases.len());
+        for ((low, high, log, about), drawn) in cases.into_iter().zip(drawn) {
+            assert_eq!(drawn, ticks_of_rates(low, high, log, about), "{low} to {high}");
         }
     });
 }

@@ -53,6 +53,23 @@ pub fn median(sample: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(*upper) } else { Some(f64::midpoint(sorted[half - 1], *upper)) }
 }
 
+/// Values for outliers: of fewer, half may be on either side.
+const OUTLIER_VALUES: usize = 5;
+
+/// Indices of values that are far from the others: more than 3.5 times the median absolute
+/// deviation, scaled to a normal distribution, of their logarithms (Iglewicz and Hoaglin, How to
+/// Detect and Handle Outliers, 1993), and more than a tenth. None of fewer than five.
+#[must_use]
+pub fn outliers(sample: &[f64]) -> Vec<usize> {
+    let Some(logs) = logs(sample).filter(|logs| logs.len() >= OUTLIER_VALUES) else {
+        return Vec::new();
+    };
+    let middle = median(&logs).unwrap_or_default();
+    let far: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
+    let most = (median(&far).unwrap_or_default() * 3.5 / 0.6745).max(1.1f64.ln());
+    (0..far.len()).filter(|nth| far[*nth] > most).collect()
+}
+
 /// Variance with n - 1; `None` of fewer than two.
 fn variance(sample: &[f64]) -> Option<f64> {
     let mean = mean(sample)?;
@@ -73,6 +90,16 @@ fn count(sample: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The values are those of NIST's e-Handbook of Statistical Methods, 1.3.5.17.
+    #[test]
+    fn outliers_are_far_from_the_others_on_the_scale_of_their_spread() {
+        assert_eq!(outliers(&[2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3]), [8, 9]);
+        assert_eq!(outliers(&[1.0, 1.0, 1.0, 1.0, 0.7]), [4]);
+        assert_eq!(outliers(&[1.0, 1.0, 1.0, 1.0, 0.95]), [0usize; 0], "less than a tenth");
+        assert_eq!(outliers(&[1.0, 1.0, 1.0, 0.1]), [0usize; 0], "too few");
+        assert_eq!(outliers(&[0.5, 1.0, 2.0, 4.0, 8.0]), [0usize; 0], "spread evenly");
+    }
 
     #[test]
     fn a_share_of_the_mean_needs_runs_that_exclude_zero() {

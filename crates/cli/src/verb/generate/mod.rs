@@ -63,12 +63,23 @@ fn manual() -> Result<Vec<Page>, Failure> {
     });
     for page in std::iter::once(command.clone().display_name("gpuio")).chain(verbs) {
         let name = page.get_display_name().unwrap_or_else(|| page.get_name()).to_owned();
+        let usage = page.clone().render_usage().to_string();
         let mut bytes = Vec::new();
         let man = clap_mangen::Man::new(page).title(&name);
         man.render(&mut bytes).map_err(|error| Failure::Ran(format!("{name}.1: {error}")))?;
-        pages.push((format!("{name}.1"), bytes));
+        let text = with_synopsis(&String::from_utf8_lossy(&bytes), &usage);
+        pages.push((format!("{name}.1"), text.into_bytes()));
     }
     Ok(pages)
+}
+
+/// The page with the usage as help prints it, since clap's synopsis lists options without their
+/// values.
+fn with_synopsis(page: &str, usage: &str) -> String {
+    let Some((head, rest)) = page.split_once(".SH SYNOPSIS\n") else { return page.to_owned() };
+    let tail = rest.find(".SH ").map_or("", |at| &rest[at..]);
+    let usage = usage.trim_start_matches("Usage: ").replace('-', "\\-");
+    format!("{head}.SH SYNOPSIS\n{usage}\n{tail}")
 }
 
 fn completions(shell: Shell, file: &str) -> Page {

@@ -19,8 +19,15 @@ const fn row(
 }
 
 /// Read by the program. The reference has the rows.
-pub(super) const PROGRAM: [Variable; 18] = [
+pub(super) const PROGRAM: [Variable; 20] = [
     row(&["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"], "all verbs", "colours; `--color` wins"),
+    row(
+        &["LC_ALL", "LC_CTYPE", "LANG"],
+        "all verbs",
+        "the first that is set: without UTF-8 in it, printed text is ASCII; files and formats for \
+         programs are not changed",
+    ),
+    row(&["TERM"], "all verbs", "`dumb`: no progress bar, and `top` prints rows"),
     row(&["COLUMNS"], "all verbs", "width of text on a terminal, instead of its own"),
     row(&["GPUIO_CONFIG"], "all verbs", "the user's configuration file"),
     row(&["XDG_CONFIG_HOME", "HOME"], "all verbs", "where that file is looked for without it"),

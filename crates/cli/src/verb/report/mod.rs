@@ -13,7 +13,7 @@ use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files}
 use crate::args::Report;
 use crate::failure::Failure;
 use crate::output::{self, Output, Replace};
-use crate::{records, unused};
+use crate::{locale, records, unused};
 
 /// Maximum size of compressed records in a page, by default.
 const EMBED_LIMIT: &str = "16M";
@@ -40,6 +40,7 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
         Some(path) => Some(path.clone()),
         None => (format.name == "html").then(|| PathBuf::from(PAGE)),
     };
+    locale::printed_as(format.name);
     match path {
         None => output::put(&(format.render)(&set))?,
         Some(path) if path.as_os_str() == "-" => output::put(&(format.render)(&set))?,

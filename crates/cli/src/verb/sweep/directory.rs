@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use gpuio_base::stat::Percentile;
+use gpuio_base::units::many;
 use gpuio_dataset::leftover;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::{Root, input};
@@ -412,7 +413,7 @@ fn read(path: &Path, found: &[u8], resolved: &ResolvedSweep) -> Result<Sweep, Fa
         let there: Vec<&Vec<String>> = sweep.points.iter().map(|point| &point.at).collect();
         let same = there.iter().copied().eq(&resolved.points);
         let now = if same { "the same" } else { "others" };
-        let all = |count: usize| format!("{count} points");
+        let all = |count: usize| many(count as u64, "point");
         differ("points", all(there.len()), all(resolved.points.len()));
         differ("points", "the same".to_owned(), now.to_owned());
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::{human_ns, human_rate};
+use gpuio_base::units::{human_ns, human_rate, many};
 use gpuio_job::sweep::{Progress, Step, next, step};
 
 use crate::args::Sweep;
@@ -204,5 +204,6 @@ fn left(resolved: &ResolvedSweep, directory: &SweepDirectory, each: Duration) ->
     let ended = directory.sweep.points.iter().filter(|point| point.ended.is_some()).count();
     let all = directory.sweep.points.len();
     let time = table::long(each * owed);
-    format!("   [{ended} of {all} points complete; at least {owed} more and {time}]")
+    let all = many(all as u64, "point");
+    format!("   [{ended} of {all} complete; at least {owed} more and {time}]")
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Section, Table};
 use gpuio_base::stat::{Percentile, infer};
-use gpuio_base::units::human_ns;
+use gpuio_base::units::{human_ns, many};
 use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
 
@@ -22,16 +22,14 @@ pub(super) fn point_text(axes: &[SweepAxis], at: &[String]) -> String {
 
 /// Estimated time, as far as it is known in advance.
 pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
-    let runs = if resolved.rule.max == 1 {
-        "1 run".to_owned()
-    } else if resolved.rule.min == resolved.rule.max {
-        format!("{} runs", resolved.rule.min)
-    } else {
-        format!("{} to {} runs", resolved.rule.min, resolved.rule.max)
+    let most = many(resolved.rule.max.into(), "run");
+    let runs = match resolved.rule.min == resolved.rule.max {
+        true => most,
+        false => format!("{} to {most}", resolved.rule.min),
     };
+    let points = many(resolved.points.len() as u64, "point");
     let Some(each) = resolved.each else {
-        let count = resolved.points.len();
-        return format!("{count} points, {runs} each; the time per run is unknown");
+        return format!("{points}, {runs} each; the time per run is unknown");
     };
     let each = each + resolved.cool_down;
     let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
@@ -45,7 +43,7 @@ pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
         true => words(least),
         false => format!("{} to {}", words(least), words(most)),
     };
-    format!("{count} points, {runs} each: about {time}, plus creating data files")
+    format!("{points}, {runs} each: about {time}, plus creating data files")
 }
 
 /// A readable time: `48s`, `7m 42s`, `3h 5m`; seconds are rounded up.
@@ -120,18 +118,20 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     let name = directory.path.display();
     let texts = [
         (unknown > 0).then(|| {
-            let points = if unknown == 1 { "point" } else { "points" };
             format!(
-                "No interval for {unknown} {points}: not enough runs for their spread. Use more \
-                 (--repeats 5)."
+                "No interval for {}: not enough runs for their spread. Use more \
+                 (--repeats 5).",
+                many(unknown as u64, "point")
             )
         }),
-        (warned > 0)
-            .then(|| format!("Warnings in {warned} of {all} runs; gpuio report lists them.")),
+        (warned > 0).then(|| {
+            format!("Warnings in {warned} of {}; gpuio report lists them.", many(all as u64, "run"))
+        }),
         (unsteady > 0).then(|| {
             format!(
-                "NOT STEADY in {unsteady} of {all} runs: the load was still changing when its \
-                 runtime ended."
+                "NOT STEADY in {unsteady} of {}: the load was still changing when its runtime \
+                 ended.",
+                many(all as u64, "run")
             )
         }),
         Some(resolved.note.clone()).filter(|note| !note.is_empty()),

@@ -9,6 +9,7 @@ use super::words::{alone, interval, legend, ratio, threshold};
 use super::{Entry, Heads, columns, entries, load};
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
+use crate::number::many;
 
 /// Width of the picture of a ratio.
 const WIDTH: f64 = 140.0;
@@ -47,7 +48,7 @@ fn is(entry: &Entry<'_>, verdict: Verdict) -> bool {
 }
 
 fn loads(number: usize) -> String {
-    if number == 1 { "1 load".to_owned() } else { format!("{number} loads") }
+    many(number as u64, "load")
 }
 
 /// The throughput of all pairs, and the worst of any metric.

@@ -23,7 +23,7 @@ use gpuio_record::{Choice, JobPlan, Plan};
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();
     let count = plan.jobs.len();
-    let jobs = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+    let jobs = crate::number::many(count as u64, "job");
     let interval = format_duration_ns(plan.interval_ns);
     comment(&mut out, &format!("gpuio plan: {jobs}, a point every {interval}"));
     if plan.software_gpu {

@@ -46,12 +46,11 @@ fn headline(record: &Record) -> Option<String> {
     }
     let all = record.ranks.as_ref()?;
     Some(format!(
-        "{} on {}, started by {}, {}; plan, storage and machine below are those of rank 0, \
+        "{} on {}, started by {}; plan, storage and machine below are those of rank 0, \
          results are of all ranks",
         all.ranks,
         ranks::on(all),
-        all.launcher,
-        all.library
+        ranks::started_by(all)
     ))
 }
 

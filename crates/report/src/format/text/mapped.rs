@@ -17,8 +17,7 @@ pub(super) fn section(record: &Record) -> Section {
 }
 
 fn cost(mapped: &MappedResult) -> String {
-    let files =
-        if mapped.files == 1 { "1 file".to_owned() } else { format!("{} files", mapped.files) };
+    let files = crate::number::many(mapped.files.into(), "file");
     let before = match mapped.resident_before {
         Some(share) => format!("{:.1} % cached before", share * 100.0),
         None => "cached before: unknown".to_owned(),

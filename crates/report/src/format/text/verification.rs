@@ -4,7 +4,7 @@ use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
 use super::SOFTWARE_GPU;
-use crate::number::{bytes, count};
+use crate::number::{bytes, count, many};
 use crate::verification::{Checked, trouble as trouble_of};
 use crate::workload::jobs;
 
@@ -82,8 +82,8 @@ fn checked(outcome: &VerifyOutcome) -> String {
     let mut parts = Vec::new();
     if outcome.timed_blocks > 0 {
         parts.push(format!(
-            "{} timed blocks ({})",
-            count(outcome.timed_blocks),
+            "{} ({})",
+            many(outcome.timed_blocks, "timed block"),
             bytes(outcome.timed_bytes)
         ));
     }
@@ -93,8 +93,8 @@ fn checked(outcome: &VerifyOutcome) -> String {
             Some(of) => format!(", a random sample of {} in a limited time,", bytes(of)),
         };
         parts.push(format!(
-            "{} blocks ({}){sample} afterwards",
-            count(outcome.pass_blocks),
+            "{} ({}){sample} afterwards",
+            many(outcome.pass_blocks, "block"),
             bytes(outcome.pass_bytes)
         ));
     }

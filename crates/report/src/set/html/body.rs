@@ -46,10 +46,7 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     for (what, text) in findings_text::where_and_how(set) {
         let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", markup(&text));
     }
-    let records = match set.members.len() {
-        1 => "1 record".to_owned(),
-        number => format!("{} records", number::count(number as u64)),
-    };
+    let records = number::many(set.members.len() as u64, "record");
     let jobs = match rows.len() {
         1 => "1 row (a job and direction)".to_owned(),
         many => format!("{} rows (a job and direction each)", number::count(many as u64)),

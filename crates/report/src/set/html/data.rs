@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::Set;
 use super::super::axes::{Column, Role, columns, varied};
 use super::super::rows::Row;
-use super::super::{chosen, colours, findings_text, series};
+use super::super::{chosen, colours, findings_text, fix, plot, series};
 use crate::ceilings;
 
 /// Up to this many rows, distributions have the finer of two resolutions.
@@ -43,6 +43,13 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
             "values": values.collect::<Vec<Option<f64>>>(),
         })
     };
+    let columns = columns(set, rows);
+    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
+    let points = fix::points(&columns, &records);
+    let mut point_of = vec![0; rows.len()];
+    for (nth, point) in points.iter().enumerate() {
+        point.iter().for_each(|row| point_of[*row] = nth);
+    }
     let taken = |row: &Row<'_>| row.result.proof.as_ref().map(|proof| u8::from(proof.as_requested));
     json!({
         "title": set.title,
@@ -62,7 +69,10 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
             .map(|row| row.figures().of_ceiling.as_ref().map(|of| ceilings::word(of.kind)))
             .collect::<Vec<Option<&str>>>(),
         "jobs": rows.iter().map(|row| [row.nth, row.job]).collect::<Vec<[usize; 2]>>(),
-        "axes": columns(set, rows).iter().map(column).collect::<Vec<Value>>(),
+        "point_of": point_of,
+        "points": plot::labels(rows, &columns, &points),
+        "bars": { "least": plot::LEAST, "most": plot::MOST_BARS },
+        "axes": columns.iter().map(column).collect::<Vec<Value>>(),
         "figures": set.metrics(List::Page).iter().map(figure).collect::<Vec<Value>>(),
     })
 }

@@ -30,6 +30,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../../assets/hold.js"),
     include_str!("../../../assets/picture.js"),
     include_str!("../../../assets/line.js"),
+    include_str!("../../../assets/bar.js"),
     include_str!("../../../assets/axis-plots.js"),
     include_str!("../../../assets/latency.js"),
     include_str!("../../../assets/time.js"),

@@ -5,8 +5,9 @@
 //! decides which rows it draws.
 
 mod svg;
+mod ticks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use gpuio_base::stat::infer::median;
@@ -15,19 +16,22 @@ use super::Set;
 use super::axes::{Column, columns, varied};
 use super::fix;
 use super::rows::{Row, rows};
+use super::summary::told_apart;
 use super::{chosen, colours};
 use crate::number::{float, throughput};
 use crate::workload::{rw_of, sizes_short};
+pub(super) use ticks::rates;
+use ticks::wide;
 
 /// In the first bytes of a picture.
 pub(super) const MARK: &str = "<svg data-generator=\"gpuio report\"";
 
 /// Bars at most: more are no picture.
-const MOST_BARS: usize = 16;
+pub(super) const MOST_BARS: usize = 16;
+/// A line has so many marks at least, or each load has a bar. The page's plots do the same.
+pub(super) const LEAST: usize = 3;
 /// Runs at most whose rates over time are drawn.
 const MOST_RUNS: usize = 5;
-/// Values that lie this far apart need a logarithmic axis.
-const WIDE: f64 = 10.0;
 
 /// A plot.
 pub(super) struct Plot {
@@ -39,7 +43,12 @@ pub(super) struct Plot {
 }
 
 enum Shape {
-    Lines { x: Axis, lines: Vec<Line> },
+    /// Rates by `x`; `log` is of the rates.
+    Lines {
+        x: Axis,
+        log: bool,
+        lines: Vec<Line>,
+    },
     Bars(Vec<Bar>),
 }
 
@@ -88,7 +97,7 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
     let points = fix::points(&columns, &records);
     match points.as_slice() {
         [one] => over_time(&rows, one).ok_or("its only load has no series"),
-        several if several.len() <= MOST_BARS => Ok(bars(&rows, several)),
+        several if several.len() <= MOST_BARS => Ok(bars(&rows, &columns, several)),
         _ => Err("its loads differ in more than a picture shows"),
     }
 }
@@ -153,7 +162,9 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     places.sort_unstable();
     places.dedup();
     let (first, last) = (numbers[*places.first()?], numbers[*places.last()?]);
-    if places.len() < 2 {
+    let points = fix::points(columns, records);
+    let longest = lines.iter().map(|line| line.marks.len()).max()?;
+    if longest < 2 || longest < LEAST && points.len() <= MOST_BARS {
         return None;
     }
     let others = ["load", "block", "threads", "depth", "path", "direction"];
@@ -176,6 +187,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
                 log: first > 0.0 && last / first >= 8.0,
                 ticks: places.iter().map(|at| (numbers[*at], across.words[*at].clone())).collect(),
             },
+            log: wide(lines.iter().flat_map(|line| &line.marks).flat_map(|m| [m.low, m.high])),
             lines,
         },
     })
@@ -257,17 +269,35 @@ fn note(lines: &[Line], drawn: &[Row<'_>], left: usize) -> String {
     note
 }
 
+/// The name of each point's bar: path and load, of one load for all the path; where several would
+/// be equal with what differs, or else with their jobs.
+pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Vec<String> {
+    let same = points.iter().all(|point| rows[point[0]].load() == rows[points[0][0]].load());
+    let words = |row: &Row<'_>| match same {
+        true => row.plan.path.choice.actual.clone(),
+        false => format!("{} {}", row.plan.path.choice.actual, row.load()),
+    };
+    let labels = told_apart(points, rows, columns, words);
+    let mut once: BTreeSet<&str> = BTreeSet::new();
+    let again: BTreeSet<&str> =
+        labels.iter().map(String::as_str).filter(|label| !once.insert(label)).collect();
+    let label = |(point, label): (&Vec<usize>, &String)| match again.contains(label.as_str()) {
+        true => format!("{label}, {}", rows[point[0]].plan.name),
+        false => label.clone(),
+    };
+    points.iter().zip(&labels).map(label).collect()
+}
+
 /// A bar per point, in the order of the summary.
-fn bars(rows: &[Row<'_>], points: &[Vec<usize>]) -> Plot {
+fn bars(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Plot {
     let known = colours::of_paths(rows);
-    let load = |point: &Vec<usize>| rows[point[0]].load_in_words();
-    let same = points.iter().all(|point| load(point) == load(&points[0]));
-    let bar = |point: &Vec<usize>| {
-        let row = &rows[point[0]];
-        let path = &row.plan.path.choice.actual;
+    let first = &rows[points[0][0]];
+    let same = points.iter().all(|point| rows[point[0]].load_in_words() == first.load_in_words());
+    let bar = |(point, label): (&Vec<usize>, String)| {
+        let path = &rows[point[0]].plan.path.choice.actual;
         let rates: Vec<f64> = point.iter().map(|row| rows[*row].figures().bytes_per_s).collect();
         Bar {
-            label: if same { path.clone() } else { format!("{path} {}", row.load()) },
+            label,
             colour: known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour),
             value: median(&rates).unwrap_or(0.0),
         }
@@ -275,12 +305,12 @@ fn bars(rows: &[Row<'_>], points: &[Vec<usize>]) -> Plot {
     let runs = rows.len() > points.len();
     Plot {
         title: match same {
-            true => format!("Throughput by path: {}", load(&points[0])),
+            true => format!("Throughput by path: {}", first.load_in_words()),
             false => "Throughput of each load (block, threads×depth)".to_owned(),
         },
         note: if runs { "Medians of the runs of one load." } else { "One run of each load." }
             .to_owned(),
-        shape: Shape::Bars(points.iter().map(bar).collect()),
+        shape: Shape::Bars(points.iter().zip(labels(rows, columns, points)).map(bar).collect()),
     }
 }
 
@@ -318,6 +348,8 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
         ),
         shape: Shape::Lines {
             x: Axis { label: "seconds after the ramp".to_owned(), log: false, ticks: Vec::new() },
+            // A pause is to be seen: from 0.
+            log: false,
             lines: some.iter().enumerate().map(line).collect(),
         },
     })

@@ -4,18 +4,23 @@ use std::fmt::Write as _;
 
 use gpuio_base::units::markup;
 
-use super::{Axis, Bar, Line, MARK, Plot, Shape, WIDE};
+use super::ticks::{rates, ticks};
+use super::{Axis, Bar, Line, MARK, Plot, Shape};
 use crate::number::throughput;
 
 /// Size of the picture in its own units, and the space around the plot.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 78.0;
+const LEFT: f64 = 92.0;
 const RIGHT: f64 = 22.0;
 const BOTTOM: f64 = 46.0;
 /// A line of text; a character of it at most.
 const LINE: f64 = 20.0;
 const CHARACTER: f64 = 7.2;
+/// Ticks of the vertical axis, about.
+const TICKS: f64 = 5.0;
+/// The label of an axis whose steps are factors.
+const LOG: &str = "log scale";
 /// A bar with its distance to the next.
 const BAR: f64 = 28.0;
 
@@ -30,7 +35,7 @@ pub(super) fn draw(plot: &Plot, alone: bool) -> String {
     let top = if alone { 2.0 * LINE + 8.0 } else { 4.0 };
     let mut body = String::new();
     let bottom = match &plot.shape {
-        Shape::Lines { x, lines } => lines_at(&mut body, x, lines, top),
+        Shape::Lines { x, log, lines } => lines_at(&mut body, x, *log, lines, top),
         Shape::Bars(bars) => bars_at(&mut body, bars, top),
     };
     let height = if alone { bottom + LINE } else { bottom };
@@ -71,31 +76,38 @@ impl Scale {
 }
 
 /// Draws from `top`; gives the lower end.
-fn lines_at(out: &mut String, x: &Axis, lines: &[Line], top: f64) -> f64 {
+fn lines_at(out: &mut String, x: &Axis, log: bool, lines: &[Line], top: f64) -> f64 {
     let top = legend(out, lines, top);
     let (upper, lower) = (top + 8.0, top + HEIGHT - BOTTOM);
     let marks = || lines.iter().flat_map(|line| &line.marks);
-    let low = marks().map(|mark| mark.low).filter(|y| *y > 0.0).fold(f64::INFINITY, f64::min);
-    let high = marks().map(|mark| mark.high).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let log = low.is_finite() && high / low > WIDE && marks().all(|mark| mark.low > 0.0);
-    let values = if log { (low / 1.15, high * 1.15) } else { (0.0, high * 1.08) };
+    let low = if log { marks().map(|mark| mark.low).fold(f64::INFINITY, f64::min) } else { 0.0 };
+    let high = marks().map(|mark| mark.high).fold(0.0, f64::max);
+    let rates = rates(low, high, log, TICKS);
+    let values = (rates[0].0, rates[rates.len() - 1].0);
     let y = Scale { log, values, places: (lower, upper) };
     let first = marks().map(|mark| mark.x).fold(f64::INFINITY, f64::min);
     let last = marks().map(|mark| mark.x).fold(f64::NEG_INFINITY, f64::max);
     let margin = if x.ticks.is_empty() { 0.0 } else { 18.0 };
     let places = (LEFT + margin, WIDTH - RIGHT - margin);
     let across = Scale { log: x.log, values: (first, last), places };
-    for tick in ticks(y.values, log) {
-        let at = y.at(tick);
+    for (value, text) in &rates {
+        let at = y.at(*value);
         let _ = write!(
             out,
             "<line x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{at:.1}\" y2=\"{at:.1}\" \
              stroke=\"var(--grid)\"/><text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\" \
-             fill=\"var(--quiet)\">{}</text>",
+             fill=\"var(--quiet)\">{text}</text>",
             WIDTH - RIGHT,
             LEFT - 8.0,
-            at + 4.0,
-            short(&throughput(tick))
+            at + 4.0
+        );
+    }
+    if log {
+        let middle = f64::midpoint(upper, lower);
+        let _ = write!(
+            out,
+            "<text x=\"10\" y=\"{middle:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\" \
+             transform=\"rotate(-90 10 {middle:.1})\">{LOG}</text>"
         );
     }
     horizontal(out, x, &across, lower);
@@ -111,9 +123,9 @@ fn horizontal(out: &mut String, x: &Axis, across: &Scale, lower: f64) {
     let ticks = match x.ticks.as_slice() {
         [] => {
             let (low, high) = across.values;
-            seconds = steps(low.min(0.0), high, 8.0)
-                .filter(|at| *at >= low)
-                .map(|at| (at, short(&format!("{at:.2}"))))
+            seconds = ticks((1.0, ""), low, high, false, 8.0)
+                .into_iter()
+                .filter(|(at, _)| (low..=high).contains(at))
                 .collect();
             &seconds
         }
@@ -143,7 +155,7 @@ fn horizontal(out: &mut String, x: &Axis, across: &Scale, lower: f64) {
         "<text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\">{}</text>",
         f64::midpoint(LEFT, WIDTH - RIGHT),
         lower + 38.0,
-        markup(&x.label)
+        markup(&if x.log { format!("{} ({LOG})", x.label) } else { x.label.clone() })
     );
 }
 
@@ -235,65 +247,4 @@ fn bars_at(out: &mut String, bars: &[Bar], top: f64) -> f64 {
         y += BAR;
     }
     y + 6.0
-}
-
-/// Ticks of a rate between two values: powers of two on a logarithmic axis, else round numbers of
-/// the unit.
-fn ticks(values: (f64, f64), log: bool) -> Vec<f64> {
-    let (low, high) = values;
-    if log {
-        let (first, last) = (low.log2().ceil(), high.log2().floor());
-        let step = ((last - first) / 6.0).ceil().max(1.0);
-        let places = std::iter::successors(Some(first), |at| Some(at + step));
-        return places.take_while(|at| *at <= last).map(f64::exp2).collect();
-    }
-    let unit = 1024f64.powf((high.max(1.0).ln() / 1024f64.ln()).floor());
-    steps(0.0, high / unit, 5.0).map(|at| at * unit).collect()
-}
-
-/// Round numbers from `low` to `high`, about so many.
-fn steps(low: f64, high: f64, about: f64) -> impl Iterator<Item = f64> {
-    let rough = ((high - low) / about).max(f64::MIN_POSITIVE);
-    let decade = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * decade);
-    let step = step.into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    let first = (low / step).ceil();
-    let places = std::iter::successors(Some(first), |at| Some(at + 1.0));
-    places.map(move |at| at * step).take_while(move |at| *at <= high)
-}
-
-/// A tick's text without digits that say nothing: `2 GiB/s`, not `2.00 GiB/s`.
-fn short(text: &str) -> String {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-');
-    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    match number.contains('.') {
-        true => format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.')),
-        false => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_are_round_and_between_the_ends() {
-        let gib = 1024f64.powi(3);
-        let printed = |values, log| -> Vec<String> {
-            let ticks: Vec<f64> = ticks(values, log);
-            ticks.iter().map(|at| short(&throughput(*at))).collect()
-        };
-        let linear = ["0 B/s", "2 GiB/s", "4 GiB/s", "6 GiB/s"];
-        assert_eq!(printed((0.0, 7.0 * gib), false), linear);
-        let log = ["2 GiB/s", "4 GiB/s", "8 GiB/s", "16 GiB/s", "32 GiB/s", "64 GiB/s"];
-        assert_eq!(printed((1.9 * gib, 100.0 * gib), true), log);
-        assert_eq!(
-            steps(0.0, 30.0, 8.0).collect::<Vec<f64>>(),
-            [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0]
-        );
-        assert_eq!(
-            ["1.50 GiB/s", "10.0 M", "100 k", "0 B/s"].map(short),
-            ["1.5 GiB/s", "10 M", "100 k", "0 B/s"]
-        );
-    }
 }

@@ -86,6 +86,16 @@ fn a_regression_of_one_run_each_is_marked_as_one_run() {
 }
 
 #[test]
+fn a_run_far_from_the_others_is_named() {
+    let sides = [repeats("before", &NEAR), repeats("after", &[1.0, 1.01, 0.6, 0.99, 1.0])];
+    let page = shown_at("text", &compare(&sides, &Options::default()), 200);
+    let note =
+        "note: after: outlier after/2.json: throughput 572 MiB/s, median of the 5 runs 954 MiB/s";
+    assert!(page.contains(note), "{page}");
+    assert_eq!(page.matches("outlier").count(), 1, "{page}");
+}
+
+#[test]
 fn a_faster_side_is_never_a_regression() {
     let sides = [repeats("before", &NEAR), repeats("after", &times(2.0))];
     let all = ["throughput", "iops", "mean", "p50", "p99", "p99.9", "cpu"];

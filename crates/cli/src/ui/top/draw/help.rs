@@ -1,6 +1,7 @@
 //! The help: keys, columns of the selected table, and what is absent.
 
 use gpuio_base::units::paragraph;
+use gpuio_watch::Figure;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
@@ -18,6 +19,13 @@ const KEYS: [(&str, &str); 7] = [
     ("?", "this page, and back"),
 ];
 
+/// A figure in words. The unit is in its heading: that of the key is of JSON.
+fn what(figure: &Figure) -> String {
+    let units = ["_seconds", "_percent", "_bytes"];
+    let key = units.iter().find_map(|unit| figure.key.strip_suffix(unit)).unwrap_or(figure.key);
+    key.replace('_', " ")
+}
+
 pub(super) fn lines(state: &State, width: usize) -> Vec<Line<'static>> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut out = vec![Line::styled("Keys", bold)];
@@ -28,8 +36,7 @@ pub(super) fn lines(state: &State, width: usize) -> Vec<Line<'static>> {
         out.push(Line::default());
         out.push(Line::styled(format!("{}, from {}", probe.title, probe.source), bold));
         for figure in probe.figures {
-            let what = figure.key.replace('_', " ");
-            out.push(Line::raw(format!("  {:<16} {what}", figure.heading)));
+            out.push(Line::raw(format!("  {:<16} {}", figure.heading, what(figure))));
         }
         if let Some(trend) = probe.trend {
             let words = format!(

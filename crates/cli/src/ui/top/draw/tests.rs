@@ -127,9 +127,10 @@ fn help_explains_keys_and_columns_and_shows_whole_reasons() {
     let mut state = state();
     assert_eq!(state.key(KeyCode::Char('?')), Act::Draw);
     let page = text(&state, 60, 60).join("\n");
-    for words in ["Keys", "sort it by the next column", "r_await ms", "read await seconds"] {
+    for words in ["Keys", "sort it by the next column", "r_await ms       read await"] {
         assert!(page.contains(words), "{words}: {page}");
     }
+    assert!(!page.contains("await seconds"), "the unit of JSON: {page}");
     // Every word of a reason that is longer than a line is there.
     let tables = state.interval.as_ref().unwrap().tables.iter();
     let why = tables.filter_map(|table| table.absent.clone()).max_by_key(String::len).unwrap();

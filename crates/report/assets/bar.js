@@ -1,0 +1,68 @@
+"use strict";
+// Bars from 0, one below the other, each with its name, its figure, its range and a mark.
+
+gpuio.bar = (() => {
+  const { make, data } = gpuio;
+  const { full, print } = gpuio.format;
+  const ROW = 26;
+
+  // A bar of a figure: the median of some rows, which are runs of one load.
+  const of = (figure, rows, name) => {
+    const all = (key) => rows.map((row) => data.value(key, row)).filter((value) => value !== null);
+    return { name, figure, values: all(figure.key), path: data.word("path", rows[0]), what: "", faint: false,
+      ceilings: figure.key === "throughput" ? all("ceiling") : [] };
+  };
+
+  const words = ({ what, figure, values }) =>
+    [what, values.length ? full(figure.unit, data.median(values)) : "no figure"].filter(Boolean).join(" ");
+
+  // Draws one bar at a height, right of its name, or below it where names are long.
+  const one = (svg, y, width, left, bar, scale) => {
+    const { figure, values, ceilings } = bar;
+    const text = words(bar);
+    const long = values.length ? data.median(values) * scale : 0;
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const spread = values.length > 1 ? `, median of ${values.length}, ${print(figure.unit, low)} to ${print(figure.unit, high)}` : "";
+    const told = `${bar.told || bar.name}: ${text}${spread}`;
+    const group = make("g", { tabindex: "0", role: "img", "aria-label": told }, make("title", {}, told));
+    const middle = y + 15;
+    group.append(left > 8 ? make("text", { x: left - 8, y: middle, "text-anchor": "end", class: "name" }, bar.name)
+      : make("text", { x: left, y: y - 5, class: "name" }, bar.name));
+    const rect = make("rect", { x: left, y: y + 3, width: Math.max(1, long), height: ROW - 8, rx: 2, "fill-opacity": bar.faint ? 0.55 : 1 });
+    rect.style.fill = gpuio.colour.path(bar.path);
+    group.append(rect);
+    const line = (class_, at, to, above, below) => group.append(make("line", { x1: left + at, x2: left + to, y1: y + above, y2: y + below, class: class_ }));
+    if (low < high) line("range", low * scale, high * scale, 12, 12);
+    if (ceilings.length) {
+      const at = data.median(ceilings) * scale;
+      line("ceiling", at, at, 0, ROW - 3);
+      group.lastChild.append(make("title", {}, `lowest ceiling: ${full("bytes/s", data.median(ceilings))}`));
+    }
+    const end = Math.max(long, low < high ? high * scale : 0);
+    group.append(make("text", { x: left + end + 6, y: middle, class: "value" }, text));
+    svg.append(group);
+  };
+
+  // Draws bars below one another at the end of a part of the page.
+  const draw = (part, label, bars, width, title) => {
+    const widest = 16 + Math.max(...bars.map(({ name }) => name.length)) * 7.5;
+    const below = widest > width * 0.4;
+    const left = below ? 0 : widest;
+    const most = Math.max(...bars.flatMap(({ values, ceilings }) => [...values, ...ceilings]));
+    const room = 12 + Math.max(...bars.map((bar) => words(bar).length)) * 7.5;
+    const scale = most > 0 ? Math.max(20, width - left - room) / most : 0;
+    const svg = make("svg", { width, role: "group", "aria-label": label });
+    let top = 0;
+    for (const bar of bars) {
+      if (below && bar.name) top += ROW - 6;
+      one(svg, top, width, left, bar, scale);
+      top += ROW;
+    }
+    svg.setAttribute("viewBox", `0 0 ${width} ${top}`);
+    svg.setAttribute("height", top);
+    part.append(svg);
+    part.picture = () => gpuio.picture.ofSvg(svg, title);
+  };
+
+  return { of, draw };
+})();
