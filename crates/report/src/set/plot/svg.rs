@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_base::units::markup;
+use gpuio_base::units::{markup, paragraph};
 
 use super::ticks::{rates, ticks};
 use super::{Axis, Bar, Line, MARK, Plot, Shape};
@@ -17,6 +17,8 @@ const BOTTOM: f64 = 46.0;
 /// A line of text; a character of it at most.
 const LINE: f64 = 20.0;
 const CHARACTER: f64 = 7.2;
+/// Characters of a line below the plot, which are smaller.
+const NOTE: usize = 115;
 /// Ticks of the vertical axis, about.
 const TICKS: f64 = 5.0;
 /// The label of an axis whose steps are factors.
@@ -38,7 +40,9 @@ pub(super) fn draw(plot: &Plot, alone: bool) -> String {
         Shape::Lines { x, log, lines } => lines_at(&mut body, x, *log, lines, top),
         Shape::Bars(bars) => bars_at(&mut body, bars, top),
     };
-    let height = if alone { bottom + LINE } else { bottom };
+    let note = paragraph("", 0, &plot.note, NOTE);
+    let lines: Vec<&str> = if alone { note.lines().collect() } else { Vec::new() };
+    let height = lines.iter().fold(bottom, |height, _| height + LINE);
     let mut out = format!(
         "{MARK} xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
          role=\"img\" aria-label=\"{}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">",
@@ -49,11 +53,16 @@ pub(super) fn draw(plot: &Plot, alone: bool) -> String {
             out,
             "{STYLE}<rect width=\"{WIDTH}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
              <text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"600\" \
-             fill=\"var(--ink)\">{}</text><text x=\"12\" y=\"{:.0}\" font-size=\"11\" \
-             fill=\"var(--quiet)\">{}</text>",
-            markup(&plot.title),
-            height - 10.0,
-            markup(&plot.note)
+             fill=\"var(--ink)\">{}</text>",
+            markup(&plot.title)
+        );
+    }
+    for (line, at) in lines.iter().rev().zip(0_u8..) {
+        let _ = write!(
+            out,
+            "<text x=\"12\" y=\"{:.0}\" font-size=\"11\" fill=\"var(--quiet)\">{}</text>",
+            height - 10.0 - f64::from(at) * LINE,
+            markup(line)
         );
     }
     out + &body + "</svg>"
