@@ -90,11 +90,13 @@ fn line(order: &Order, filled: &Filled, took: Duration) -> String {
     text += &match filled.cached {
         Some(cached) => format!("{} cached already, {} read", shown(cached), shown(filled.read)),
         None => format!(
-            "{} read or cached already (the kernel says which only to their owner)",
-            shown(filled.read)
+            "{} read or cached already (the kernel says which only to their owner) in {:.1} s",
+            shown(filled.read),
+            took.as_secs_f64()
         ),
     };
-    if filled.read > 0 {
+    // A rate of bytes that were perhaps not read says nothing.
+    if filled.read > 0 && filled.cached.is_some() {
         #[expect(clippy::cast_precision_loss, reason = "for people to read")]
         let rate = filled.read as f64 / took.as_secs_f64().max(1e-9);
         text += &format!(" in {:.1} s ({})", took.as_secs_f64(), human_rate(rate));
