@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_host::answers::Silent;
 use gpuio_job::plan::PlanError;
 use gpuio_load::run::{DataSetError, RunError};
 
@@ -66,6 +67,12 @@ impl From<PlanError> for Failure {
             PlanError::Usage { .. } => Failure::Usage(error.to_string()),
             PlanError::Unavailable { .. } => Failure::Unavailable(error.to_string()),
         }
+    }
+}
+
+impl From<Silent> for Failure {
+    fn from(silent: Silent) -> Failure {
+        Failure::Unavailable(silent.to_string())
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gpuio_base::document::{Document, FORMATS, Format};
 use gpuio_report::format::FORMATS as RECORDS;
+use gpuio_report::set::SET_FORMATS;
 
 use crate::args::Save;
 use crate::failure::Failure;
@@ -27,20 +28,47 @@ impl Wanted {
     }
 }
 
+/// Formats of a verb's own, each with what it is.
+pub(crate) type Own = [(&'static str, &'static str)];
+
+/// A job file, and the same as a configuration of gdsio.
+pub(crate) const PLAN: &Own = &[("job", "the job file"), ("gdsio", "a gdsio config file")];
+pub(crate) const TOPO: &Own = &[
+    ("svg", "a picture"),
+    ("html", "a page that highlights routes"),
+    ("hwloc-xml", "for lstopo -i"),
+];
+pub(crate) const NETWORK: &Own = &[("spec", "figures for --spec")];
+
 /// Text and JSON, a verb's own formats, then what else every document has.
-pub(crate) fn names(own: &[&'static str]) -> Vec<&'static str> {
-    let mut all = FORMATS.iter().map(|format| format.name).filter(|name| !own.contains(name));
+pub(crate) fn names(own: &Own) -> Vec<&'static str> {
+    let is_own = |name: &&'static str| own.iter().any(|(own, _)| own == name);
+    let mut all = FORMATS.iter().map(|format| format.name).filter(|name| !is_own(name));
     let mut names: Vec<&'static str> = all.by_ref().take(2).collect();
-    names.extend(own);
+    names.extend(own.iter().map(|(name, _)| *name));
     names.extend(all);
     names
 }
 
+/// The same of records.
+pub(crate) fn names_of_records() -> Vec<&'static str> {
+    RECORDS.iter().map(|row| row.name).collect()
+}
+
+/// The format of a report that a browser makes of the page.
+pub(crate) const PDF: &str = "pdf";
+
+/// The same of reports.
+pub(crate) fn names_of_reports() -> Vec<&'static str> {
+    SET_FORMATS.iter().map(|format| format.name).chain([PDF]).collect()
+}
+
 /// The format of this name, text if there is none.
-pub(crate) fn find(name: Option<&str>, own: &[&'static str]) -> Result<Wanted, Failure> {
-    let wanted = name.and_then(|name| own.iter().find(|own| **own == name));
+pub(crate) fn find(name: Option<&str>, own: &Own) -> Result<Wanted, Failure> {
+    let wanted = own.iter().find(|(own, _)| Some(*own) == name);
     locale::printed_as(name.unwrap_or("text"));
-    wanted.map_or_else(|| of_document(name, own).map(Wanted::Document), |own| Ok(Wanted::Own(own)))
+    let document = || of_document(name, own).map(Wanted::Document);
+    wanted.map_or_else(document, |(own, _)| Ok(Wanted::Own(own)))
 }
 
 /// The same for a verb that has none of its own.
@@ -48,7 +76,7 @@ pub(crate) fn document(name: Option<&str>) -> Result<&'static Format, Failure> {
     of_document(name, &[])
 }
 
-fn of_document(name: Option<&str>, own: &[&'static str]) -> Result<&'static Format, Failure> {
+fn of_document(name: Option<&str>, own: &Own) -> Result<&'static Format, Failure> {
     let name = name.unwrap_or("text");
     locale::printed_as(name);
     gpuio_base::document::find(name).ok_or_else(|| unknown(name, &names(own)))
@@ -92,21 +120,19 @@ pub(crate) fn unknown(name: &str, known: &[&str]) -> Failure {
     Failure::Usage(format!("--format {name}: formats are {}", known.join(", ")))
 }
 
-/// Help on `--format` of a verb with these formats of its own, each with what it is; `last` is
-/// behind the list.
-pub(crate) fn help(own: &[(&'static str, &'static str)], last: &str) -> String {
-    let keys: Vec<&'static str> = own.iter().map(|(name, _)| *name).collect();
+/// Help on `--format` of a verb with these formats of its own; `last` is behind the list.
+pub(crate) fn help(own: &Own, last: &str) -> String {
     let word = |name: &&'static str| match own.iter().find(|(own, _)| own == name) {
         Some((name, "")) => (*name).to_owned(),
         Some((name, what)) => format!("{name} ({what})"),
         None => (*name).to_owned(),
     };
-    sentence(names(&keys).iter().map(word).collect(), last)
+    sentence(names(own).iter().map(word).collect(), last)
 }
 
 /// The same for a record.
 pub(crate) fn help_of_records(last: &str) -> String {
-    sentence(RECORDS.iter().map(|row| row.name.to_owned()).collect(), last)
+    sentence(names_of_records().into_iter().map(str::to_owned).collect(), last)
 }
 
 fn sentence(mut names: Vec<String>, last: &str) -> String {

@@ -1,9 +1,11 @@
 //! Jobs out of job files, presets and flags.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpuio_guard::objects::environment;
+use gpuio_host::answers::answers;
 use gpuio_host::{Root, input};
 use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Sources, Spec};
 use gpuio_job::workload::preset::Preset;
@@ -48,6 +50,7 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
 /// process.
 pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
     let name = path.display().to_string();
+    answers(path)?;
     let text = input::read(path, input::MOST_WRITTEN).map_err(|error| {
         // As with other tools, where the storage itself stands in its place.
         let instead = match path.metadata() {
@@ -92,11 +95,31 @@ fn number_of_machine(word: &str) -> Option<String> {
     })
 }
 
+/// Looks once at each directory that the jobs name.
+pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
+    let mut places: BTreeSet<PathBuf> = BTreeSet::new();
+    for job in &spec.jobs {
+        let directory = Path::new(job.directory.as_deref().unwrap_or("."));
+        match &job.filenames {
+            None => places.extend([directory.to_owned()]),
+            Some(names) => {
+                let parent = |name| Some(directory.join::<&String>(name).parent()?.to_owned());
+                places.extend(names.iter().filter_map(parent));
+            }
+        }
+    }
+    places.iter().try_for_each(|place| answers(place).map_err(Failure::from))
+}
+
 /// The jobs of a preset.
 pub(crate) fn of_preset(preset: &Preset) -> Result<Spec, Failure> {
     let name = format!("preset {}", preset.name);
-    spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
+    let mut spec = spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
-    })
+    })?;
+    for requested in spec.jobs.iter_mut().flat_map(|job| job.requested.values_mut()) {
+        requested.origin = Origin::Preset(preset.name);
+    }
+    Ok(spec)
 }

@@ -67,9 +67,9 @@ impl Sink {
         Ok(Sink { stdout, evidence, per_rank: false, file })
     }
 
-    /// Whether it prints one screen.
-    pub(crate) fn is_summary(&self) -> bool {
-        self.stdout.is_some_and(|row| row.name == "summary")
+    /// Whether it prints text, which says what did not run.
+    pub(crate) fn is_text(&self) -> bool {
+        self.stdout.is_some_and(|row| locale::FOR_PEOPLE.contains(&row.name))
     }
 
     /// A JSON file in the working directory, named by the time of day, in addition to the text. If
@@ -99,7 +99,7 @@ impl Sink {
 
     /// Saves and prints; the path of the file.
     pub(crate) fn write(self, record: &Record, width: u16) -> Result<Option<PathBuf>, Failure> {
-        let show = self.show();
+        let (show, is_text) = (self.show(), self.is_text());
         // First, so that nothing that happens to a terminal or a pipe can lose it.
         let saved = self.file.map(|(output, row)| {
             let text = (row.render)(record, format::TEXT_WIDTH, show);
@@ -110,7 +110,8 @@ impl Sink {
             put(&(row.render)(record, width, show))?;
         }
         let Some((path, row)) = saved.transpose()? else {
-            if self.stdout.is_some_and(|row| locale::FOR_PEOPLE.contains(&row.name)) {
+            // Other formats are for programs, which read what is there to its end.
+            if is_text {
                 put("\nNot saved; -o FILE saves it.\n")?;
             }
             return Ok(None);
@@ -239,10 +240,7 @@ fn message_lines(text: &str) -> String {
 }
 
 pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
-    format::find(name).ok_or_else(|| {
-        let known: Vec<&str> = format::FORMATS.iter().map(|row| row.name).collect();
-        formats::unknown(name, &known)
-    })
+    format::find(name).ok_or_else(|| formats::unknown(name, &formats::names_of_records()))
 }
 
 /// Space that is reserved for a result before the run; most results are smaller.

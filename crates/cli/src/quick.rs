@@ -1,4 +1,5 @@
-//! `gpuio bench` without a load: how large its files are, and what to do after it.
+//! `gpuio bench` without a load: how large its files are (and those of a short workload), and what
+//! to do after it.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -7,9 +8,11 @@ use std::time::Instant;
 
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
+use gpuio_host::answers::answers;
 use gpuio_job::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
+use gpuio_record::facts::HostFacts;
 use gpuio_record::{Record, Route};
 
 use crate::args::Bench;
@@ -31,19 +34,31 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
     let directory = bench.work.written("directory").unwrap_or(".");
+    let seconds = (!bench.out.dry_run).then_some(FILL_SECONDS);
+    let all = room(&host, directory, (here, all_ranks), seconds)?;
+    let each = all.max(u64::from(threads) * 16 * MIB) / u64::from(threads);
+    let own = (threads, each - each % MIB);
+    let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
+    Ok(quick_spec(QuickSize { threads, size_bytes }))
+}
+
+/// Bytes of a data set that suits disk and memory, among so many ranks of this host and of all;
+/// with a time, those that the storage writes in it.
+pub(crate) fn room(
+    host: &HostFacts,
+    directory: &str,
+    (here, all_ranks): (u64, u64),
+    seconds: Option<f64>,
+) -> Result<u64, Failure> {
+    answers(Path::new(directory))?;
     let location = LiveTargets::default().look(directory);
     // Ranks of all hosts may have one file system.
     let free = location.free_bytes.unwrap_or(4 << 30) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
     let most = (free / 8).min(memory / 8).min(1 << 30);
-    let all = match free > 4 * PROBE_BYTES && !bench.out.dry_run {
-        true => most.min(written_in(FILL_SECONDS, Path::new(directory)).unwrap_or(most)),
-        false => most,
-    };
-    let each = all.max(u64::from(threads) * 16 * MIB) / u64::from(threads);
-    let own = (threads, each - each % MIB);
-    let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
-    Ok(quick_spec(QuickSize { threads, size_bytes }))
+    let seconds = seconds.filter(|_| free > 4 * PROBE_BYTES);
+    let written = seconds.and_then(|seconds| written_in(seconds, Path::new(directory)));
+    Ok(most.min(written.unwrap_or(most)))
 }
 
 /// Bytes that the storage of the nearest existing directory takes in so many seconds, by a file

@@ -22,6 +22,7 @@ use crate::driver::{self, Loaded};
 use crate::failure::Failure;
 use crate::head::{Head, look_at_storage};
 use crate::interrupt;
+use crate::jobs;
 use crate::journal::{self, Journal};
 use crate::ranks::{Joined, Learned, Synchronised};
 use crate::ui::Progress;
@@ -58,6 +59,7 @@ impl Session {
         let mut spec = spec.clone();
         cufile::set(&mut spec, flags)?;
         let spec = &spec;
+        jobs::answer(spec)?;
         let configured = cufile::configure(spec, flags)?;
         let loaded = driver::load(spec)?;
         let mut cufile = cufile::open(spec, flags, configured, &loaded, trial);

@@ -107,6 +107,11 @@ pub(super) fn look(
     {
         return Err(Refusal::Link { path: wanted.path.clone() });
     }
+    if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        // The names of files below a directory are ours, and not what the user named.
+        let place = wanted.directory.as_ref().and_then(|_| wanted.path.parent());
+        return Err(Refusal::Denied { path: place.unwrap_or(&wanted.path).to_owned() });
+    }
     let facts = examine_open(root, &wanted.path, &opened, &lists.claimed, &lists.tables);
     let held = opened.ok().map(|opened| Held::new(opened, dir_entry.clone()));
     let file = held.as_ref().filter(|_| matches!(facts.kind, Found::File { .. }));

@@ -43,6 +43,9 @@ pub enum Refusal {
         path.display()
     )]
     Link { path: PathBuf },
+    /// A place that this user may not look into.
+    #[error("{}: permission denied; name another, or run as a user who may use it", path.display())]
+    Denied { path: PathBuf },
     /// A block device that no flag named.
     #[error(
         "{} is a block device: {}; all data on it would be lost; \
@@ -138,6 +141,13 @@ pub enum Refusal {
 pub fn lines(all: &[Refusal]) -> String {
     let mut kinds: Vec<(&Refusal, Vec<&Path>)> = Vec::new();
     for one in all {
+        if let Refusal::Denied { path } = one
+            && kinds
+                .iter()
+                .any(|(other, _)| matches!(other, Refusal::Denied { path: other } if other == path))
+        {
+            continue;
+        }
         let place = |refusal: &Refusal| refusal.path().and_then(Path::parent).map(Path::to_owned);
         let alike = |other: &Refusal| {
             discriminant(other) == discriminant(one)
@@ -174,7 +184,7 @@ impl Refusal {
             | Refusal::Link { path }
             | Refusal::Directory { path }
             | Refusal::NotStorage { path, .. } => Some(path),
-            Refusal::Manifest(_) => None,
+            Refusal::Denied { .. } | Refusal::Manifest(_) => None,
         }
     }
 }

@@ -50,13 +50,20 @@ impl fmt::Display for Absent {
         match self {
             Self::NoLibrary { tried, why } => {
                 f.write_str("no CUDA driver library could be loaded")?;
+                let mut missing = Vec::new();
                 for (path, why) in tried.iter().zip(why) {
                     // The loader's words name the file themselves, as a rule.
                     let path = path.display().to_string();
-                    match why.starts_with(&path) {
-                        true => write!(f, "; {why}")?,
-                        false => write!(f, "; {path}: {why}")?,
+                    match why.strip_prefix(&path) {
+                        Some(why) if why.contains("No such file or directory") => {
+                            missing.push(path);
+                        }
+                        Some(why) => write!(f, "; {path}{why}")?,
+                        None => write!(f, "; {path}: {why}")?,
                     }
+                }
+                if !missing.is_empty() {
+                    write!(f, "; not there: {}", missing.join(", "))?;
                 }
                 if tried.is_empty() {
                     f.write_str("; there was no place to look for it")?;

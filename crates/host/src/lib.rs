@@ -14,13 +14,15 @@
 //!
 //! `target` checks whether a file or device may be written: it opens the target once (`O_PATH`),
 //! and decides by what that descriptor reports. `input` reads files that a user names, with a
-//! limit on their size.
+//! limit on their size. `answers` comes before both: no other call waits for a file system whose
+//! server is gone.
 //!
 //! Nothing here writes (but to list a file's extents the kernel writes back its dirty pages), and
 //! nothing is cached. All functions may be called from any thread;
 //! `/proc/self` is the process, so affinity is that of its main thread. Tests have servers as
 //! tables (`testkit/machines`), which a builder writes out as trees.
 
+pub mod answers;
 pub mod block;
 pub mod build_config;
 pub mod cpu;

@@ -40,6 +40,11 @@ pub(super) const EXPLAIN: &str = "Examples:
   gpuio explain direct_but_cached         # a warning of a run
   gpuio explain iommu                     # a rule of gpuio check";
 
+pub(super) const GENERATE: &str = "Examples:
+  source <(gpuio generate bash)           # completions for this shell; zsh, too
+  gpuio generate fish > ~/.config/fish/completions/gpuio.fish
+  gpuio generate man ~/.local/share/man/man1";
+
 pub(super) const LIST: &str = "Examples:
   gpuio list";
 
@@ -104,6 +109,7 @@ pub(super) const REPLAY: &str = "Examples:
   gpuio replay trace --gpu software --directory /tmp/replay        # no GPU";
 pub(super) const WORKLOAD: &str = "Examples:
   gpuio workload list                     # the presets, and what each is
+  gpuio workload unet3d-h100 --try --gpu 0 --directory /mnt/nvme/unet3d   # half a minute
   gpuio workload show unet3d-h100 > my.ini
   gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/unet3d --scale 0.01
   gpuio workload my.ini --gpu all --readers 8 --keep -o r.json

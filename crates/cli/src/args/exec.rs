@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 /// Which program to run, and its settings.
 #[derive(Debug, Args)]
@@ -38,6 +38,7 @@ pub(crate) struct Exec {
     pub(crate) prefetch: Vec<PathBuf>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true,
+          value_hint = ValueHint::CommandWithArguments,
           required_unless_present_any = ["env", "json"])]
     pub(crate) command: Vec<OsString>,
 }

@@ -3,43 +3,52 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use gpuio_machine::check::RULES;
+use gpuio_record::warning_kinds;
 
+use super::one_of;
 use crate::formats;
+
+/// Names of rules and warnings.
+pub(crate) fn explained() -> Vec<String> {
+    let rules = RULES.iter().map(|rule| rule.name.to_owned());
+    rules.chain(warning_kinds().into_iter().map(|kind| kind.id)).collect()
+}
 
 /// The rules to explain.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The warning or rule
+    #[arg(value_parser = one_of(explained()))]
     pub(crate) name: Option<String>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
 }
 
 /// How to print what is built in.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
-    /// The files to make
+    /// bash, zsh or fish (completions), man (a manual page for gpuio and for each verb), or
+    /// reference (pages of the documentation: commands, keys, metrics, checks, …)
     pub(crate) what: What,
-    /// Directory for the files; none of them may exist
-    pub(crate) directory: PathBuf,
+    /// Directory to write to, created if missing; no file in it is replaced [completions: standard
+    /// output]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
-    /// A manual page for gpuio and for each verb
-    Man,
-    /// Completions for bash: gpuio
     Bash,
-    /// Completions for zsh: _gpuio
     Zsh,
-    /// Completions for fish: gpuio.fish
     Fish,
-    /// Pages of the documentation: commands, keys, checks
+    Man,
     Reference,
 }

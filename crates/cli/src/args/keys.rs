@@ -10,9 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, ValueHint};
 use gpuio_io::CATALOG;
+use gpuio_job::plan::AUTO;
 use gpuio_job::spec::{Flag, Key, Status, keys};
+
+use super::one_of;
 
 /// Verbs of which every key is a flag.
 const LOADS: [&str; 2] = ["bench", "sweep"];
@@ -178,7 +181,20 @@ fn shown(key: &Key, flag: &Flag) -> Arg {
     let adds = matches!(key.status, Status::Supported(setter) if setter.adds());
     let action = if adds { ArgAction::Append } else { ArgAction::Set };
     let arg = arg.value_name(flag.value).action(action);
-    if flag.optional { with_or_without(arg) } else { arg }
+    if flag.optional {
+        return with_or_without(arg);
+    }
+    let words = match key.name {
+        "path" => [paths, vec![AUTO, "all"]].concat(),
+        "engine" => engines,
+        _ => key.words(),
+    };
+    match (words.is_empty(), flag.value) {
+        (false, _) => arg.value_parser(one_of(words)),
+        (true, "DIR") => arg.value_hint(ValueHint::DirPath),
+        (true, "FILE") => arg.value_hint(ValueHint::AnyPath),
+        (true, _) => arg,
+    }
 }
 
 /// A flag whose value may be left out.

@@ -2,10 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
+use gpuio_machine::check::RULES;
+use gpuio_machine::pair::Load;
 
-use super::{FigureFlags, Save};
+use super::{FigureFlags, Save, one_of};
 use crate::formats;
+
+/// The rules of `check`.
+fn rules() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.name)
+}
 
 /// Which machine, and which part of it.
 #[derive(Debug, Args)]
@@ -21,11 +28,8 @@ pub(crate) struct Topo {
     /// One of several machines in the texts, by its host's name [all of them, one by one]
     #[arg(long, value_name = "NAME", requires = "from")]
     pub(crate) machine: Option<String>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(
-        &[("svg", "a picture"), ("html", "a page that highlights routes"),
-            ("hwloc-xml", "for lstopo -i")],
-        "[text; with -o by the file's extension]"
-    ))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(formats::TOPO)),
+        help = formats::help(formats::TOPO, "[text; with -o by the file's extension]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
@@ -43,15 +47,16 @@ pub(crate) struct Topo {
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Run only these rules: comma-separated list
-    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = one_of(rules()))]
     pub(crate) only: Vec<String>,
     /// Skip these rules: comma-separated list
-    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = one_of(rules()))]
     pub(crate) skip: Vec<String>,
     /// Explain this rule: what it checks, why, how to fix it, and its source
     #[arg(
         long,
         value_name = "RULE",
+        value_parser = one_of(rules()),
         conflicts_with_all = ["only", "skip", "all", "mount", "from", "hosts", "format", "output"]
     )]
     pub(crate) explain: Option<String>,
@@ -81,7 +86,8 @@ pub(crate) struct Check {
     /// between them first, then findings, equal ones once
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "mount"])]
     pub(crate) hosts: Option<PathBuf>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
@@ -106,13 +112,13 @@ pub(crate) struct Plan {
     pub(crate) gpu: Vec<String>,
     /// Mount points, or directories on them [mounts of data drives, else network mounts, else raw
     /// drives, else the system disk]
-    #[arg(long, value_name = "PATH", num_args = 1..)]
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub(crate) mount: Vec<String>,
     /// Drives and arrays by name: comma-separated list
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) drive: Vec<String>,
     /// Load to plan for: read, write, randread, randwrite [read]
-    #[arg(long, value_name = "RW")]
+    #[arg(long, value_name = "RW", value_parser = one_of(Load::DIRECTIONS))]
     pub(crate) rw: Option<String>,
     /// Block size [1M sequential, 4k random]
     #[arg(long, value_name = "SIZE")]
@@ -127,9 +133,8 @@ pub(crate) struct Plan {
     /// by mpirun or srun
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     pub(crate) hosts: Option<PathBuf>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(
-        &[("job", "the job file"), ("gdsio", "a gdsio config file")], "[text]"
-    ))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(formats::PLAN)),
+        help = formats::help(formats::PLAN, "[text]"))]
     pub(crate) format: Option<String>,
     /// Also write the job file here; its directory is made if needed
     #[arg(long, short, value_name = "FILE", visible_alias = "write")]

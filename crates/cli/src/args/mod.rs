@@ -21,6 +21,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod top;
+mod values;
 mod why;
 mod workflow;
 mod workload;
@@ -35,7 +36,7 @@ use clap::{
 use crate::formats;
 
 pub(crate) use exec::Exec;
-pub(crate) use generate::{Explain, Generate, List, What};
+pub(crate) use generate::{Explain, Generate, List, What, explained};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Collect, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, two_dashes, value_apart};
@@ -48,13 +49,21 @@ pub(crate) use save::Save;
 pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
+use values::one_of;
+pub(crate) use values::proposed;
 pub(crate) use why::Why;
 pub(crate) use workflow::command;
 pub(crate) use workload::{Workload, WorkloadFlags};
 
 /// Measure the path from storage to GPU memory, with evidence for every number.
 #[derive(Debug, Parser)]
-#[command(name = "gpuio", version, disable_version_flag = true, max_term_width = 100)]
+#[command(
+    name = "gpuio",
+    version,
+    disable_version_flag = true,
+    max_term_width = 100,
+    hide_possible_values = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -122,8 +131,12 @@ pub(crate) enum Verb {
     /// Without a name: lists all of them.
     #[command(after_help = examples::EXPLAIN)]
     Explain(Explain),
-    /// Make manual pages, completions or pages of the reference.
-    #[command(hide = true)]
+    /// Print completions for a shell, or write manual pages or the reference.
+    ///
+    /// Completions know flags, verbs and their values: paths, engines, presets, formats, warnings.
+    /// For this shell: source <(gpuio generate bash). The packages have installed them and the
+    /// manual pages already.
+    #[command(after_help = examples::GENERATE)]
     Generate(Generate),
     /// List the built-in paths, engines and formats, and which of them can run here.
     #[command(after_help = examples::LIST)]
@@ -326,9 +339,11 @@ pub(crate) struct CufileFlags {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Out {
-    #[arg(long, value_name = "FORMAT", alias = "output-format", help = formats::help_of_records(
-        "[text; summary without a load; with -o by the file's extension]"
-    ))]
+    #[arg(long, value_name = "FORMAT", alias = "output-format",
+        value_parser = one_of(formats::names_of_records()),
+        help = formats::help_of_records(
+            "[text; summary without a load; with -o by the file's extension]"
+        ))]
     pub(crate) format: Option<String>,
     /// Also save the record in this file; its directory is made if needed
     #[arg(long, short, value_name = "FILE")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Save;
+use super::{Save, one_of};
 use crate::failure::Failure;
 use crate::formats;
 
@@ -38,10 +38,10 @@ pub(crate) struct Network {
     /// Connect from this address of this machine [chosen by the routes]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) bind: Option<IpAddr>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(
-        &[("spec", "figures for --spec")],
-        "[text; with -o by the file's extension, of spec .ini]"
-    ))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(formats::NETWORK)),
+        help = formats::help(
+            formats::NETWORK, "[text; with -o by the file's extension, of spec .ini]"
+        ))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,

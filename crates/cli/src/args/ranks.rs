@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::one_of;
 use crate::failure::Failure;
 use crate::ranks::Share;
 
@@ -12,7 +13,7 @@ use crate::ranks::Share;
 #[command(next_help_heading = "Several ranks (mpirun, srun)")]
 pub(crate) struct RankLimits {
     /// Let ranks share these on purpose: gpu, file (to read); comma-separated list [refused]
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = one_of(Share::WORDS))]
     pub(crate) share: Vec<String>,
     /// End the run if a rank does nothing, or completes no I/O, for this long [30 s; a rank of
     /// which nothing at all is heard: 10 s, or a third of TIME if that is more]

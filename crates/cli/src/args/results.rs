@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gpuio_report::compare::flags;
 
-use super::Save;
+use super::{Save, one_of};
 use crate::formats;
 
 /// The record to print.
@@ -13,7 +14,8 @@ pub(crate) struct Show {
     /// A record saved with -o NAME.json, or a journal
     #[arg(value_name = "FILE")]
     pub(crate) record: PathBuf,
-    #[arg(long, value_name = "FORMAT", help = formats::help_of_records("[text]"))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names_of_records()),
+        help = formats::help_of_records("[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
@@ -23,6 +25,12 @@ pub(crate) struct Show {
     /// Add a table with a row for each rank (text, csv, markdown and html only)
     #[arg(long)]
     pub(crate) per_rank: bool,
+}
+
+fn despite() -> String {
+    let flags = flags();
+    let (all, others) = flags.split_last().unwrap_or((&"", &[]));
+    format!("Compare even if these differ: {}, or {all}; comma-separated list", others.join(", "))
 }
 
 fn metric() -> String {
@@ -43,18 +51,18 @@ pub(crate) struct Compare {
     /// compare its values; the first value is the baseline: path=gds,gather
     #[arg(long, value_name = "KEY[=A,B]")]
     pub(crate) axis: Option<String>,
-    /// Compare even if these differ: load, path, cache, direct, verify, inject, cufile, ended,
-    /// software-gpu, filesystem, device, gpu, cpu, kernel, or all; comma-separated list
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = one_of(flags()),
+        help = despite())]
     pub(crate) despite: Vec<String>,
     /// Exit with code 1 if a result is worse than the baseline by more than this, even at the
     /// better end of its 95 % interval: 5%
     #[arg(long, value_name = "PERCENT")]
     pub(crate) threshold: Option<String>,
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold",
-        help = metric())]
+        value_parser = one_of(gpuio_record::metric::words()), help = metric())]
     pub(crate) metric: Vec<String>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,
@@ -72,7 +80,7 @@ pub(crate) struct Report {
     pub(crate) output: Option<PathBuf>,
     /// Output format: html, pdf (printed by an installed browser), svg, markdown, csv, fio-json or
     /// openmetrics [by the file's extension; html]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names_of_reports()))]
     pub(crate) format: Option<String>,
     /// Title of the report [name of the sweep or record]
     #[arg(long, value_name = "TEXT")]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::one_of;
 use crate::formats;
 
 /// Which process, and how much detail.
@@ -20,9 +21,10 @@ pub(crate) struct Stats {
     /// Exit after this many samples [never with --interval, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(
-        &[], "[text]; with --interval text, or json with a line per sample"
-    ))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(
+            &[], "[text]; with --interval text, or json with a line per sample"
+        ))]
     pub(crate) format: Option<String>,
     /// Serve the counters of all processes to Prometheus at http://ADDR:PORT/metrics; without ADDR
     /// only to this machine. Programs on gpuio's libcufile are among them

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gpuio_job::spec::searched;
-use gpuio_job::sweep::Bound;
+use gpuio_job::sweep::{Bound, PRESETS};
 use gpuio_job::workload::preset::Preset;
 
-use super::{RankLimits, Work};
+use super::{RankLimits, Work, one_of};
 use crate::formats;
 
 fn latency_target() -> String {
@@ -54,7 +54,8 @@ pub(crate) struct Vary {
     pub(crate) vary: Vec<String>,
     /// Use predefined axes and load: quick, guide, paths, matrix, clients, gdsbench, routing;
     /// --vary and load flags override them
-    #[arg(long, value_name = "NAME", conflicts_with = "latency_target")]
+    #[arg(long, value_name = "NAME", conflicts_with = "latency_target",
+        value_parser = one_of(PRESETS.iter().map(|preset| preset.name)))]
     pub(crate) preset: Option<String>,
     /// Vary one axis at a time and keep the others at their first value, instead of the full grid
     #[arg(long)]
@@ -88,9 +89,8 @@ pub(crate) struct Vary {
     /// with the preset's name appended]
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(
-        &[], "[text]; records in the folder are always JSON"
-    ))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(&[], "[text]; records in the folder are always JSON"))]
     pub(crate) format: Option<String>,
     /// Print the points, their order and the estimated time, and exit
     #[arg(long)]

@@ -1,12 +1,12 @@
 //! Flags of `top`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 /// The run to watch, and the form of its display.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     /// Files, mounts, drives, arrays, network interfaces, or GPUs (GPU0) [all active devices]
-    #[arg(value_name = "FILE|MOUNT|DEVICE|GPU")]
+    #[arg(value_name = "FILE|MOUNT|DEVICE|GPU", value_hint = ValueHint::AnyPath)]
     pub(crate) devices: Vec<String>,
     /// Output format: text (a table per interval) or json (a line per interval) [a full screen on a
     /// terminal, else text]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Save;
+use super::{Save, one_of};
 use crate::formats;
 
 /// Lines behind the flags.
@@ -33,7 +33,8 @@ pub(crate) struct Why {
     /// One of several machines in the texts, by its host's name
     #[arg(long, value_name = "NAME", requires = "from")]
     pub(crate) machine: Option<String>,
-    #[arg(long, value_name = "FORMAT", help = formats::help(&[], "[text]"))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
+        help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) save: Save,

@@ -1,18 +1,39 @@
 //! Flags of `gpuio workload`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
+use gpuio_job::workload::preset::PRESETS;
 
-use super::{CufileFlags, FigureFlags, Keyed, Out, OwnFlags};
+use super::{CufileFlags, FigureFlags, Keyed, Out, OwnFlags, one_of};
+
+/// What a workload's first word may be, besides a job file.
+fn names() -> impl Iterator<Item = &'static str> {
+    ["list", "show"].into_iter().chain(PRESETS.iter().map(|preset| preset.name))
+}
+
+/// Models of the presets `kv-cache-MODEL`.
+fn models() -> Vec<&'static str> {
+    PRESETS.iter().filter_map(|preset| preset.name.strip_prefix("kv-cache-")).collect()
+}
+
+fn model() -> String {
+    let models = models();
+    let (last, others) = models.split_last().unwrap_or((&"", &[]));
+    format!(
+        "The model of kv-cache: {} or {last}; kv-cache --model llama3-8b is the preset \
+         kv-cache-llama3-8b",
+        others.join(", ")
+    )
+}
 
 /// A workload: a preset or a file of the user's own, and what is changed in it.
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
     /// list; show, and a name; or the workload to run: a preset, or a job file of your own
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = one_of(names()))]
     pub(crate) name: String,
     /// With show: the preset. For a workload that reads files of yours, such as safetensors: their
     /// directory
-    #[arg(value_name = "PRESET|DIRECTORY")]
+    #[arg(value_name = "PRESET|DIRECTORY", value_hint = ValueHint::DirPath)]
     pub(crate) shown: Option<String>,
     #[command(flatten)]
     pub(crate) work: Keyed<WorkloadFlags>,
@@ -26,6 +47,10 @@ pub(crate) struct Workload {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadFlags {
+    /// End in about 30 s on this machine: less data, fewer passes, threads and seconds; what you
+    /// set by other flags stays. A line says what was scaled
+    #[arg(long = "try")]
+    pub(crate) short: bool,
     /// Run the workload for each of these values of a key of the job file, as gpuio sweep does:
     /// readers=1..8*2, path=gather,gds; repeat for more keys. Several values of a number below,
     /// such as --batch 1..256*2, are the same
@@ -34,9 +59,7 @@ pub(crate) struct WorkloadFlags {
     /// With several values: runs of each [3]
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<String>,
-    /// The model of kv-cache: llama3-8b, llama3-8b-cpu, llama3-70b or deepseek-v3; kv-cache --model
-    /// llama3-8b is the preset kv-cache-llama3-8b
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = one_of(models()), help = model())]
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) cufile: CufileFlags,
@@ -46,5 +69,5 @@ impl OwnFlags for WorkloadFlags {
     const VERB: &'static str = "workload";
     const HEADINGS: &'static [&'static str] = &["Workload", "Data", "Machine", "cuFile"];
     const BEHIND: &'static [(&'static str, &'static str)] =
-        &[("vary", ""), ("repeats", "vary"), ("model", "slo")];
+        &[("short", ""), ("vary", "short"), ("repeats", "vary"), ("model", "slo")];
 }

@@ -92,6 +92,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    pub(crate) const WORDS: [&str; 2] = ["gpu", "file"];
+
     /// From the values of `--share`.
     pub(crate) fn parse(values: &[String]) -> Result<Share, String> {
         let mut share = Share::default();
@@ -99,7 +101,10 @@ impl Share {
             match value.as_str() {
                 "gpu" => share.gpu = true,
                 "file" => share.file = true,
-                other => return Err(format!("--share {other}: ranks may share gpu or file")),
+                other => {
+                    let words = Share::WORDS.join(" or ");
+                    return Err(format!("--share {other}: ranks may share {words}"));
+                }
             }
         }
         Ok(share)

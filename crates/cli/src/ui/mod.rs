@@ -10,6 +10,7 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate};
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{JobPlan, JobResult, Plan};
+use gpuio_report::format::plan::limited_ns;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Interval of progress lines without a terminal.
@@ -55,6 +56,19 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
+    /// Says how long a long plan takes, as far as limits of time set that.
+    #[expect(clippy::cast_precision_loss, reason = "seconds for a person")]
+    pub(crate) fn begin(&self, plan: &Plan) {
+        let seconds = limited_ns(plan) as f64 / 1e9;
+        let until = until(seconds);
+        if !until.is_empty() {
+            self.print_line(&format!(
+                "note: the jobs run for up to {}{until}; making and verifying data comes on top",
+                human_ns(seconds * 1e9)
+            ));
+        }
+    }
+
     /// Prints a permanent line above the live one.
     pub(crate) fn print_line(&self, line: &str) {
         if !self.silent {
@@ -85,6 +99,19 @@ impl Progress {
 
     fn names(&self) -> String {
         self.jobs.lock().map(|names| names.clone()).unwrap_or_default()
+    }
+}
+
+/// A time that is this long or longer is said with its end.
+const LONG_SECONDS: f64 = 60.0;
+
+/// The end of a long time, as a part of a sentence.
+fn until(seconds: f64) -> String {
+    let now = jiff::Timestamp::now();
+    let end = Duration::try_from_secs_f64(seconds).ok().and_then(|left| now.checked_add(left).ok());
+    match end.filter(|_| seconds >= LONG_SECONDS) {
+        Some(end) => format!(", until {}", end.strftime("%H:%M:%S UTC")),
+        None => String::new(),
     }
 }
 
@@ -128,7 +155,7 @@ impl RunObserver for Progress {
         let tail = tick.tail_ns.map(|tail| format!(", {label} {}", human_ns(tail as f64)));
         let elapsed = tick.elapsed_ns as f64 / 1e9;
         let left = (share > 0.01).then(|| elapsed / share - elapsed);
-        let eta = left.map(|left| format!(", {:.0} s left", left.max(0.0)));
+        let eta = left.map(|left| format!(", {:.0} s left{}", left.max(0.0), until(left)));
         let failed =
             if tick.failed > 0 { format!(", {} failed", tick.failed) } else { String::new() };
         let message = format!(

@@ -122,6 +122,7 @@ fn carry_out(
         report_unused(&session.plan);
     }
     report_crashed_runs(out, &progress);
+    progress.begin(&session.plan);
     let journal = match child::is_of_a_sweep() {
         true => Journal::none(),
         false => Journal::new(out.output.as_deref()),
@@ -158,9 +159,9 @@ fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
 
 /// Prints and saves the record; the file.
 fn deliver(out: &Out, sink: Sink, record: &Record) -> Result<Option<PathBuf>, Failure> {
-    let summary = sink.is_summary();
+    let is_text = sink.is_text();
     let saved = sink.write(record, terminal::width())?;
-    if !out.quiet && !summary {
+    if !out.quiet && !is_text {
         report_left_out(&record.plan);
     }
     Ok(saved)
@@ -224,6 +225,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     }
     if first {
         report_crashed_runs(&bench.out, &progress);
+        progress.begin(&session.plan);
     }
     let journal = match child::is_of_a_sweep() {
         true => Journal::none(),

@@ -7,7 +7,7 @@ use gpuio_job::spec::nearest;
 use gpuio_machine::check::{RULES, text};
 use gpuio_record::{WarningAbout, warning_kinds};
 
-use crate::args::Explain;
+use crate::args::{Explain, explained};
 use crate::failure::Failure;
 use crate::formats;
 use crate::output;
@@ -40,11 +40,11 @@ fn about(name: &str) -> Result<Document, Failure> {
 
 /// The name that was probably meant, as `explain` lists it.
 fn similar(wanted: &str) -> Option<String> {
-    let kinds = warning_kinds();
-    let names = RULES.iter().map(|rule| rule.name).chain(kinds.iter().map(|kind| kind.id.as_str()));
-    let names: Vec<(String, &str)> = names.map(|name| (name.replace('_', "-"), name)).collect();
-    let near = nearest(wanted, names.iter().map(|(plain, _)| plain.as_str()))?;
-    names.iter().find(|(plain, _)| plain == near).map(|(_, name)| (*name).to_owned())
+    let plain = |name: &String| name.replace('_', "-");
+    let names = explained();
+    let all: Vec<String> = names.iter().map(plain).collect();
+    let near = nearest(wanted, all.iter().map(String::as_str))?;
+    names.iter().find(|name| plain(name) == near).cloned()
 }
 
 fn warning(kind: &WarningAbout) -> Document {

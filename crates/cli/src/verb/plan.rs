@@ -17,11 +17,8 @@ use crate::output::{self, Output, Replace};
 use crate::source::{self, Source, cells, problems};
 use crate::unused;
 
-/// A job file, and the same as a configuration of gdsio.
-const OWN: &[&str] = &["job", "gdsio"];
-
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
-    let form = formats::find(plan.format.as_deref(), OWN)?;
+    let form = formats::find(plan.format.as_deref(), formats::PLAN)?;
     unused::figures(&plan.figures, matches!(form, Wanted::Document(_)))?;
     let figures = figures::read(&plan.figures)?;
     if let Some(path) = &plan.system {
@@ -97,8 +94,8 @@ fn wanted(plan: &Plan) -> Result<Paired, Failure> {
     });
     let rw = plan.rw.as_deref().unwrap_or("read");
     let load = Load::of(rw, block.transpose()?).ok_or_else(|| {
-        let known = "the plan is for one of read, write, randread, randwrite";
-        Failure::Usage(format!("--rw {rw}: {known}"))
+        let known = Load::DIRECTIONS.join(", ");
+        Failure::Usage(format!("--rw {rw}: the plan is for one of {known}"))
     })?;
     let (gpus, mounts, drives) = (plan.gpu.clone(), plan.mount.clone(), plan.drive.clone());
     Ok(Paired { gpus, mounts, drives, load })

@@ -15,7 +15,7 @@ use super::plan::{not_here, shown, write};
 use super::plan_expect;
 use crate::args::Plan as Args;
 use crate::failure::Failure;
-use crate::formats::{Wanted, names};
+use crate::formats::{self, Wanted, names};
 use crate::hosts::{self, Host};
 use crate::output;
 use crate::source::{cells, problems};
@@ -28,7 +28,7 @@ pub(super) fn run(
     (form, args): (Wanted, &Args),
 ) -> Result<ExitCode, Failure> {
     if matches!(form, Wanted::Own("gdsio")) {
-        let known = names(&["job"]).join(", ");
+        let known = names(&formats::PLAN[..1]).join(", ");
         let why = format!("a config file of gdsio is for one host; formats are {known}");
         return Err(Failure::Usage(format!("--format gdsio: {why}")));
     }

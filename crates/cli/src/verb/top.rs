@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_base::units::parse_duration_ns;
 use gpuio_host::Root;
+use gpuio_host::answers::answers;
 use gpuio_watch::{Interval, Sample, Watcher, openmetrics, print, select};
 
 use crate::args::Top;
@@ -57,7 +58,11 @@ fn watcher(words: &[String]) -> Result<Watcher, Failure> {
     // Mounts are known by their real paths, without links.
     let real_path = |word: &String| {
         let is_path = word.contains('/') || !is_device(&machine, word);
-        match std::path::Path::new(word).canonicalize() {
+        let path = std::path::Path::new(word);
+        if word.contains('/') {
+            answers(path)?;
+        }
+        match path.canonicalize() {
             Ok(path) if is_path => Ok(path.to_string_lossy().into_owned()),
             Err(error) if word.contains('/') => Err(Failure::Usage(format!("{word}: {error}"))),
             _ => Ok(word.clone()),

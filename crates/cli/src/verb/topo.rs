@@ -91,7 +91,7 @@ fn wanted(topo: &Topo, pair: &[String]) -> Result<Wanted, Failure> {
     }
     let own = [("svg", "svg"), ("xml", "hwloc-xml")];
     let name = formats::of_file(topo.format.as_deref(), topo.save.output.as_deref(), &own)?;
-    let wanted = formats::find(name, &["svg", "html", "hwloc-xml"])?;
+    let wanted = formats::find(name, formats::TOPO)?;
     match wanted {
         // A pair has no picture of its own.
         Wanted::Own(name) if !pair.is_empty() => {

@@ -1,5 +1,6 @@
 //! Runs to which something happens: an interrupt, a full disk, broken storage, a broken GPU.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 use crate::record::{check, jobs, list, n};
 use crate::tool::{
-    Ran, TIMEOUT, bench, bench_with, command, counts, gpuio, scratch, tree, until, wait, words,
+    Ran, TIMEOUT, bench, bench_with, command, counts, finish, gpuio, is_root, other, plain,
+    scratch, skip, tree, until, wait, words,
 };
 
 /// Starts `gpuio bench LINE` and waits until it is ready.
@@ -309,4 +311,31 @@ fn a_copy_that_fails_in_mid_run() {
         assert!(all[0]["what"].as_str().unwrap().contains("700"), "{all:?}");
         assert_eq!(tree(dir.path()), Vec::<String>::new());
     }
+}
+
+/// A directory that this user may not look into: one line that names it. Root without the
+/// capabilities that pass permissions is such a user.
+#[test]
+fn a_place_without_permission() {
+    let dir = scratch();
+    let closed = dir.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    let mut gpuio = match is_root() {
+        false => command(dir.path()),
+        true => {
+            let mut program = other(dir.path(), "setpriv");
+            program.args(["--bounding-set=-dac_override,-dac_read_search", crate::tool::GPUIO]);
+            program
+        }
+    };
+    let load = "bench --rw read --bs 64k --size 1m --threads 4 --loops 1 --directory closed/x -q";
+    gpuio.current_dir(dir.path()).args(words(load));
+    if is_root() && plain("setpriv").arg("--version").output().is_err() {
+        return skip("no setpriv here");
+    }
+    let ran = finish(&mut gpuio).exits(2);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(ran.err.contains("closed/x: permission denied; name another"), "{}", ran.err);
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
 }

@@ -44,11 +44,14 @@ fn every_verb_has_a_manual_page() {
     let page = read("gpuio-bench.1");
     assert!(page.contains("gpuio bench [OPTIONS] [JOB_FILE]"), "{page}");
     let page = read("gpuio.1");
-    assert!(page.contains("gpuio\\-bench(1)") && !page.contains("generate"), "{page}");
+    assert!(page.contains("gpuio\\-bench(1)") && page.contains("gpuio\\-generate(1)"), "{page}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), verbs.len());
     // Nothing is written over.
     let again = finish(command(dir.path()).args(["generate", "man", "."])).exits(1);
-    assert!(again.err.contains("File exists"), "{}", again.err);
+    assert!(again.err.contains("File exists (os error 17); it is not replaced"), "{}", again.err);
+    // A terminal is no place for many files.
+    let nowhere = finish(command(dir.path()).args(["generate", "man"])).exits(2);
+    assert!(nowhere.err.contains("name a directory for them"), "{}", nowhere.err);
 }
 
 #[test]
@@ -61,6 +64,8 @@ fn shells_read_the_completions() {
         let dir = made(what);
         let path = dir.path().join(file);
         let text = std::fs::read_to_string(&path).unwrap();
+        let printed = finish(command(dir.path()).args(["generate", what])).exits(0).out;
+        assert!(printed == text, "{what}");
         for word in verbs().iter().map(String::as_str).chain(["runtime", "mount"]) {
             assert!(text.contains(word), "{what}: no {word}");
         }
@@ -69,15 +74,40 @@ fn shells_read_the_completions() {
             Err(_) => println!("SKIPPED: no {shell} here"),
         }
     }
-    // The proposals of bash.
+}
+
+#[test]
+fn bash_proposes_words_of_tables() {
     let dir = made("bash");
-    let script = format!(
-        ". {}; COMP_WORDS=(gpuio swe); COMP_CWORD=1; _gpuio gpuio swe gpuio; \
-         echo \"${{COMPREPLY[@]}}\"",
-        dir.path().join("gpuio").display()
-    );
-    if let Ok(output) = plain("bash").args(["-c", &script]).output() {
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "sweep");
+    std::fs::write(dir.path().join("readme"), "").unwrap();
+    for (line, expected) in [
+        ("swe", "sweep"),
+        ("bench --rw randr", "randread randrw"),
+        ("bench --path stag", "staged"),
+        ("bench --gpu so", "software"),
+        ("sweep --preset r", "routing"),
+        ("workload unet3d-a", "unet3d-a100"),
+        ("workload show seis", "seismic"),
+        ("explain numa-", "numa-balancing"),
+        ("report --format ope", "openmetrics"),
+        ("--units s", "si"),
+        // No file: it is a number.
+        ("bench --threads r", "r"),
+    ] {
+        let words: Vec<&str> = std::iter::once("gpuio").chain(line.split(' ')).collect();
+        let [.., before, last] = words.as_slice() else { panic!("{line}") };
+        let script = format!(
+            ". ./gpuio; compopt() {{ :; }}; COMP_WORDS=({}); COMP_CWORD={}; \
+             _gpuio gpuio {last} {before}; echo \"${{COMPREPLY[@]}}\"",
+            words.join(" "),
+            words.len() - 1
+        );
+        match plain("bash").current_dir(dir.path()).args(["-c", &script]).output() {
+            Ok(output) => {
+                assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{line}");
+            }
+            Err(_) => return println!("SKIPPED: no bash here"),
+        }
     }
 }
 

@@ -194,3 +194,46 @@ fn a_mounted_device() {
     ran.exits(2).prints(&[&device.0, "mounted"]);
     assert!(std::fs::read(&image).unwrap() == before);
 }
+
+/// A file system in user space whose program never answers, as an NFS server that is gone: each
+/// first look at it ends and names the mount. (fuse(4): the mount has a descriptor of /dev/fuse.)
+#[test]
+fn a_mount_that_never_answers() {
+    let dir = scratch();
+    let script = "mkdir m o; exec 5<> /dev/fuse
+        mount -i -t fuse -o fd=5,rootmode=40000,user_id=0,group_id=0 gpuio-silent m
+        look() { name=$1; shift; code=0
+            \"$G\" \"$@\" > o/$name 2>&1 || code=$?; echo $code >> o/$name; }
+        ln -s m l
+        look bench bench --rw read --size 1m --directory m/d &
+        look quick bench --directory l --gpu none &
+        look file bench --rw read --size 1m --filename m/d/f &
+        look jobs bench m/a.ini &
+        look try workload vector-search --try --gpu software --directory m/d --dry-run &
+        look why why --mount m &
+        look check check --mount m &
+        look overview why &
+        look top top m/x --count 1 &
+        look sweep sweep --vary target=m,o --rw read &
+        wait; exec 5>&-";
+    let probe = "test -c /dev/fuse && (exec 5<> /dev/fuse)";
+    if !plain("bash").args(["-c", probe]).output().is_ok_and(|out| out.status.success()) {
+        return skip("no /dev/fuse here");
+    }
+    let Some(ran) = in_namespace(dir.path(), script) else {
+        return;
+    };
+    if ran.code == 32 {
+        return skip("this machine lets nobody mount a FUSE file system");
+    }
+    ran.exits(0);
+    let place = dir.path().join("m").canonicalize().unwrap();
+    let mount = format!(" s from the mount {} (fuse, gpuio-silent): ", place.display());
+    for entry in std::fs::read_dir(dir.path().join("o")).unwrap() {
+        let path = entry.unwrap().path();
+        let said = std::fs::read_to_string(&path).unwrap();
+        // The other mounts of a machine are answered.
+        let code = if path.ends_with("overview") { "\n0\n" } else { "\n3\n" };
+        assert!(said.contains(&mount) && said.ends_with(code), "{}: {said}", path.display());
+    }
+}

@@ -112,6 +112,17 @@ fn of_sweeps() {
         ),
     ]);
     let dir = scratch();
+    // A file's limit is for the search that the command line leaves out.
+    let job = "[a]\nioengine=libaio\nrw=randread\nsize=1m\nlatency_target=5ms\n";
+    std::fs::write(dir.path().join("a.fio"), job).unwrap();
+    let limit = "note: latency_target=5ms (a.fio:5:1): it has no effect here: --vary";
+    let line = "sweep a.fio --vary iodepth=1,2 --dry-run";
+    let varied = gpuio(dir.path(), line).exits(0);
+    assert_eq!(varied.err.matches(limit).count(), 1, "{}", varied.err);
+    let searched = gpuio(dir.path(), "sweep a.fio --dry-run").exits(0);
+    assert!(!searched.err.contains("no effect"), "{}", searched.err);
+    let set = gpuio(dir.path(), "sweep --vary depth=1,2 --set latency_target=5ms").exits(2);
+    assert!(set.err.contains("latency_target=5ms (--set): it has no effect here"), "{}", set.err);
     let keep = gpuio(dir.path(), "sweep --vary threads=1,2 --set unlink=1").exits(2);
     assert!(keep.err.contains("share their files"), "{keep:?}");
     for preset in ["quick", "guide", "paths"] {

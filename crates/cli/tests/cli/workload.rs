@@ -764,6 +764,44 @@ fn every_preset_has_a_plan() {
     run(dir.path(), "unet3d").exits(2).prints(&["there is no workload 'unet3d'", "dlrm-b200"]);
 }
 
+/// A try of each preset has little data and says so; its plan has no endless lines.
+#[test]
+fn a_try_scales_what_is_long_and_says_so() {
+    let dir = scratch();
+    for name in gpuio_job::workload::preset::PRESETS.iter().map(|preset| preset.name) {
+        if name == "safetensors" {
+            continue;
+        }
+        let ran = run(dir.path(), &format!("{name} --try --gpu software --dry-run")).exits(0);
+        let ran = ran.prints(&["note: --try: ", "data ", " -> "]);
+        assert!(ran.out.contains("# in all: ") && ran.out.contains("# time: "), "{}", ran.out);
+        let plan = ran.out.lines().filter(|line| !line.starts_with("columns"));
+        assert!(plan.clone().all(|line| line.len() < 500), "{name}: {}", ran.out);
+    }
+    // What the user sets stays, and the rest is run.
+    let line = "vector-search --try --gpu software --directory d --scale 0.0001 --runtime 200ms \
+                --ranks 2 --no-watch";
+    let ran = run(dir.path(), line).exits(0);
+    assert!(ran.err.contains("note: --try: nothing is scaled"), "{}", ran.err);
+    let searches = "unet3d-h100 --try --accelerators auto";
+    run(dir.path(), searches).exits(2).prints(&["--try", "no effect"]);
+    run(dir.path(), "list --try").exits(2).prints(&["--try", "no effect"]);
+}
+
+/// A preset's file is not the user's: errors name the preset.
+#[test]
+fn errors_name_no_place_in_a_preset() {
+    let dir = scratch();
+    let ran = run(dir.path(), "vector-search --gpu software --ranks 17 --dry-run").exits(2);
+    assert!(ran.err.contains("full_threads=16 (preset vector-search): "), "{}", ran.err);
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    tensors(&dir.path().join("m/a.safetensors"), &[1000]);
+    let ran = run(dir.path(), "safetensors m --gpu software --ranks 2").exits(2);
+    assert!(ran.err.contains("2 threads for 1 block of 16M: "), "{}", ran.err);
+    let plan = run(dir.path(), "safetensors m --gpu software --dry-run").exits(0).out;
+    assert!(plan.contains("# note: threads 1 instead of 16: "), "{plan}");
+}
+
 #[test]
 fn flags_change_a_workload() {
     let dir = scratch();

@@ -56,6 +56,7 @@ pub(super) fn resolve(
     let laid = work.lay(spec, (threads, &mut ground, block_max), alignment, facts)?;
     let stop = work.stop(spec, laid.pass_bytes)?;
     let ceilings_ns = defaults::ceilings(spec).filter(|_| matches!(work, Work::Blocks));
+    let notes = notes(spec, path).into_iter().chain(work.note()).collect();
     let (feed, ranges, replay) = work.plans();
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
@@ -137,7 +138,7 @@ pub(super) fn resolve(
         gpus,
         targets: laid.targets,
         workers,
-        notes: notes(spec, path),
+        notes,
     };
     finished(spec, plan, alignment, facts)
 }

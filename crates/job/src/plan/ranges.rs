@@ -1,6 +1,6 @@
 //! Files that are read as a whole, or tensor by tensor.
 
-use gpuio_base::units::many;
+use gpuio_base::units::{format_bytes, many};
 use gpuio_record::{Gpu, RangeKind, RangesPlan, Region};
 
 use super::PlanError;
@@ -16,6 +16,8 @@ pub(super) struct Ranged {
     regions: Vec<Vec<Region>>,
     /// The unit of all offsets and lengths.
     pub(super) alignment: u64,
+    /// Why fewer threads read than usually do.
+    pub(super) note: Option<String>,
 }
 
 /// Threads that read whole files by default (fastsafetensors).
@@ -64,7 +66,7 @@ pub(super) fn of(job: &JobSpec, kind: RangeKind) -> Result<Ranged, PlanError> {
         return usage("ranges", "ranges runs in one process; start it without mpirun or srun");
     }
     let plan = RangesPlan { kind, count: 0, bytes: 0, passes: job.loops.unwrap_or(1) };
-    Ok(Ranged { plan, regions: Vec::new(), alignment: 1 })
+    Ok(Ranged { plan, regions: Vec::new(), alignment: 1, note: None })
 }
 
 impl Ranged {
@@ -93,15 +95,22 @@ impl Ranged {
             let parts = match kind {
                 RangeKind::Files => {
                     let blocks: u64 = all.iter().map(|one| blocks_of(one.length, block_max)).sum();
-                    format!("{} of {block_max} bytes", many(blocks, "block"))
+                    format!("{} of {}", many(blocks, "block"), format_bytes(block_max))
                 }
                 RangeKind::Tensors => many(all.len() as u64, "tensor"),
             };
             let what = format!(
-                "{} for {parts}: some would have nothing to read; lower threads, or bs",
+                "{} for {parts}: some would have nothing to read; lower threads, or bs; without \
+                 them as many threads run as suit the files",
                 many(threads.into(), "thread")
             );
             return Err(PlanError::usage(job, "threads", what));
+        }
+        if kind == RangeKind::Files && job.threads.is_none() && threads < OF_FILES {
+            let block = format_bytes(block_max);
+            self.note = Some(format!(
+                "threads {threads} instead of {OF_FILES}: the files have as many blocks of {block}"
+            ));
         }
         let edges = all.iter().flat_map(|region| [region.offset, region.length]);
         let zeros = edges.filter(|edge| *edge > 0).map(u64::trailing_zeros).min().unwrap_or(0);

@@ -125,6 +125,14 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// A remark on what was chosen.
+    pub(super) fn note(&self) -> Option<String> {
+        match self {
+            Self::Ranges(ranged) => ranged.note.clone(),
+            _ => None,
+        }
+    }
+
     /// When it ends.
     pub(super) fn stop(&self, job: &JobSpec, pass_bytes: u64) -> Result<Stop, PlanError> {
         match self {

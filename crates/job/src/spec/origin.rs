@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 /// The origin of a value: a line of a job file or a flag.
 ///
-/// Printed as `file:line:column` or as the flag itself, so that it can start an error message.
+/// Printed as `file:line:column`, `preset NAME` or the flag itself, so that it can start an error
+/// message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A job file.
@@ -17,6 +18,8 @@ pub enum Origin {
         /// Column of the key, from 1, in characters (not bytes).
         column: u32,
     },
+    /// A preset, whose file the user does not have.
+    Preset(&'static str),
     /// A command line flag as the user typed it: `--bs`, `-x`.
     Flag(&'static str),
 }
@@ -25,6 +28,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
+            Self::Preset(name) => write!(f, "preset {name}"),
             Self::Flag(flag) => f.write_str(flag),
         }
     }

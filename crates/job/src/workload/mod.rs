@@ -6,6 +6,7 @@
 //! - [`feed`]: the ranges that readers of a training feed read, and for which step.
 //! - [`lru`]: which samples stand in a tier of host memory.
 //! - [`preset`]: workloads with a name, as job files in `presets/`.
+//! - [`short`]: the same in a time of seconds, for a try.
 //!
 //! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their
 //! own numbers, allocate nothing after they are made, take no lock and never block.
@@ -21,3 +22,4 @@ pub mod pace;
 pub mod preset;
 pub mod replay;
 pub mod sequence;
+pub mod short;

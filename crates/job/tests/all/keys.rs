@@ -65,6 +65,27 @@ fn common_keys_of_fio_are_known() {
     assert_eq!(unknown, [""; 0]);
 }
 
+/// Words that completion proposes are accepted, at least as the begin of a value; a flag whose
+/// value is one of a table's words proposes them.
+#[test]
+fn words_of_values_are_those_that_are_read() {
+    for key in keys().filter(|key| matches!(key.status, Status::Supported(_))) {
+        for word in key.words() {
+            match set(key.name, word) {
+                Ok(_) => {}
+                Err(KeyError::Value { at, .. }) if at == word.len() => {}
+                Err(error) => panic!("{}={word}: {error}", key.name),
+            }
+        }
+        let takes_value = key.flags.iter().any(|flag| !flag.value.is_empty());
+        let fixed = set(key.name, "nonsense").is_err_and(|it| it.to_string().contains("one of "));
+        // The table of engines is the load's.
+        if takes_value && fixed && key.name != "engine" {
+            assert!(!key.words().is_empty(), "{}", key.name);
+        }
+    }
+}
+
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
 fn every_supported_key_records_its_origin() {

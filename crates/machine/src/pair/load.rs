@@ -22,6 +22,9 @@ pub struct Load {
 }
 
 impl Load {
+    /// The words of [`Load::of`].
+    pub const DIRECTIONS: [&str; 4] = ["read", "write", "randread", "randwrite"];
+
     /// The load of a job file's word, with that file's block size where none is given: 4 KiB in
     /// random order, else 1 MiB; `None` for mixes and what is no word.
     #[must_use]

@@ -200,6 +200,13 @@ pub const ASPECTS: &[Aspect] = &[
     note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
 ];
 
+/// Values of `--despite`, each once, in the order of the table.
+#[must_use]
+pub fn flags() -> Vec<&'static str> {
+    let flags = ASPECTS.iter().map(|aspect| aspect.flag).filter(|flag| !flag.is_empty());
+    gpuio_base::document::unique(flags.chain(["all"]))
+}
+
 /// Whether `--despite` accepts this value: a flag, a key, or `all`.
 #[must_use]
 pub fn is_flag(word: &str) -> bool {

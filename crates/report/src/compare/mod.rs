@@ -35,7 +35,7 @@ mod storage;
 pub mod sweep;
 mod threshold;
 
-pub use aspect::{ASPECTS, Aspect, Kind, is_flag};
+pub use aspect::{ASPECTS, Aspect, Kind, flags, is_flag};
 pub use comparison::{Alone, Comparison, Options, Pair, SideLine, compare};
 pub use difference::Difference;
 pub use figure::{Basis, Row, Verdict};

@@ -13,8 +13,6 @@ const RULE: &str = "command";
 const HELP: &str = "crates/cli/tests/cli/snapshots/cli__help__";
 const HELP_OF_STATS: &str = "crates/cli/tests/cli/snapshots/cli__stats__gds_stats_help.snap";
 const KEYS: &str = "crates/job/src/spec/keys/";
-/// Verbs that the help does not show.
-const HIDDEN: [&str; 1] = ["generate"];
 /// Verbs that take each key of job files as a flag.
 const WITH_KEYS: [&str; 2] = ["bench", "sweep"];
 /// Programs that start another one, which their command names.
@@ -83,7 +81,7 @@ impl Program {
         let listed = listed.filter_map(|line| line.strip_prefix("  "));
         let listed = listed.filter_map(|line| line.split("  ").next()).filter(|verb| is_verb(verb));
         let mut verbs: BTreeMap<String, BTreeSet<String>> =
-            listed.chain(HIDDEN).map(|verb| (verb.to_owned(), common.clone())).collect();
+            listed.map(|verb| (verb.to_owned(), common.clone())).collect();
         for file in files {
             let verb = file.path.strip_prefix(HELP).and_then(|name| name.strip_suffix(".snap"));
             let verb = if file.path == HELP_OF_STATS { Some("gds_stats") } else { verb };

@@ -356,7 +356,7 @@ fn commands_of(page: &str) -> Vec<(usize, String)> {
 fn commands_of_pages_are_the_programs() {
     for good in [
         "`gpuio bench --gpu 0 --gpus 1 --units si --block-size=4k --bs 4k` and `gpuio top --serve`",
-        "```sh\ngpuio bench --gpu 0 # --none\ngpuio generate man\ngpuio top -- --none\n```\n",
+        "```sh\ngpuio bench --gpu 0 # --none\ngpuio top\ngpuio top -- --none\n```\n",
         "```\nmpirun --none 4 gpuio bench --gpu 0 | tool --none\nA=1 gpuio top\nfio --none\n```\n",
         "`--gpu`, `--serve 1`, `--bs`, `--KEY=VALUE`, `--bind-to none`, `gpuio VERB --none`",
         "gpuio 0.1.0\n\n`gpuio 0.1.0  host`, `fio --none`, `cargo xtask lab --none`\n",

@@ -180,6 +180,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("replay", "quiet", "replay::recorded_pauses_take_their_time"),
     ("replay", "no-stats-page", "replay::recorded_pauses_take_their_time"),
     ("replay", "no-watch", "replay::recorded_pauses_take_their_time"),
+    ("workload", "try", "workload::a_try_scales_what_is_long_and_says_so"),
     ("workload", "vary", "workload::several_values_of_a_key_are_a_row_each"),
     ("workload", "model", "workload::caches_are_read_while_others_are_written"),
     ("workload", "repeats", "workload::several_values_of_a_key_are_a_row_each"),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpuio_drivers::cufile::Library;
+use gpuio_host::answers::answers;
 use gpuio_host::{Root, mount};
 use gpuio_machine::check::{Gpu, Pair, gpu_of, mount_of};
 use gpuio_record::facts::{Fact, GpuFacts, Machine};
@@ -19,6 +20,7 @@ pub(in crate::verb) fn resolve(path: &Path, live: bool) -> Result<String, Failur
             Failure::Usage(format!("--mount {name}: give an absolute path on that machine"))
         });
     }
+    answers(path)?;
     let whole = path.canonicalize().map_err(|error| {
         Failure::Usage(format!("--mount {name}: {error}; give an existing path"))
     })?;

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_record::metric;
-use gpuio_report::compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag, render};
+use gpuio_report::compare::{
+    Comparison, Options, Side, Threshold, axis, compare, flags, is_flag, render,
+};
 
 use crate::args::{Compare, Save};
 use crate::failure::Failure;
@@ -75,18 +77,6 @@ fn options(args: &Compare) -> Result<Options, Failure> {
             .map_err(|why| Failure::Usage(format!("--axis: {why}")))?,
         in_turns: false,
     })
-}
-
-/// Values of `--despite`, each once, in the order of the table.
-fn flags() -> Vec<&'static str> {
-    let mut flags: Vec<&str> = Vec::new();
-    for aspect in gpuio_report::compare::ASPECTS {
-        if !aspect.flag.is_empty() && !flags.contains(&aspect.flag) {
-            flags.push(aspect.flag);
-        }
-    }
-    flags.push("all");
-    flags
 }
 
 fn threshold(args: &Compare) -> Result<Option<Threshold>, Failure> {

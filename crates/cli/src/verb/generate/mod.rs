@@ -6,6 +6,7 @@ mod tables;
 mod variables;
 
 use std::ffi::OsStr;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,8 +14,9 @@ use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 use gpuio_guard::outfile::{Directory, Draft};
 
-use crate::args::{Cli, Generate, What};
+use crate::args::{Cli, Generate, What, proposed};
 use crate::failure::Failure;
+use crate::output;
 
 /// A file: its name, and what is in it.
 type Page = (String, Vec<u8>);
@@ -27,18 +29,35 @@ pub(crate) fn run(args: &Generate) -> Result<ExitCode, Failure> {
         What::Fish => vec![completions(Shell::Fish, "gpuio.fish")],
         What::Reference => reference::pages(),
     };
-    std::fs::create_dir_all(&args.directory)
-        .map_err(|error| Failure::Ran(format!("mkdir of {}: {error}", args.directory.display())))?;
+    let Some(directory) = &args.directory else {
+        let [(_, bytes)] = pages.as_slice() else {
+            let what = format!("{} files are made; name a directory for them", pages.len());
+            return Err(Failure::Usage(what));
+        };
+        return output::put(&String::from_utf8_lossy(bytes)).map(|()| ExitCode::SUCCESS);
+    };
+    std::fs::create_dir_all(directory)
+        .map_err(|error| Failure::Ran(format!("mkdir of {}: {error}", directory.display())))?;
     for (name, bytes) in &pages {
-        write(&args.directory, name, bytes).map_err(|error| {
-            let path = args.directory.join(name);
-            Failure::Ran(format!("{}: {error}", path.display()))
-        })?;
+        write(directory, name, bytes).map_err(|error| refused(&directory.join(name), &error))?;
     }
+    let written = match pages.as_slice() {
+        [(name, _)] => directory.join(name).display().to_string(),
+        all => format!("{} files in {}", all.len(), directory.display()),
+    };
+    message!("Written: {written}");
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(directory: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+fn refused(path: &Path, error: &Error) -> Failure {
+    let stays = match error.kind() {
+        ErrorKind::AlreadyExists => "; it is not replaced: remove it, or name another directory",
+        _ => "",
+    };
+    Failure::Ran(format!("{}: {error}{stays}", path.display()))
+}
+
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let draft = Draft::begin(Directory::open(directory)?, OsStr::new(name))?;
     draft.fill_unsynced(bytes)?;
     draft.give_name().map(drop).map_err(|unnamed| unnamed.error)
@@ -55,12 +74,12 @@ fn command() -> Command {
 fn manual() -> Result<Vec<Page>, Failure> {
     let mut pages = Vec::new();
     let command = command();
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    let verbs = verbs.filter(|verb| verb.get_name() != "help").cloned().map(|verb| {
-        let name = format!("gpuio-{}", verb.get_name());
-        let spelled = format!("gpuio {}", verb.get_name());
-        verb.version(env!("CARGO_PKG_VERSION")).display_name(&name).bin_name(spelled)
-    });
+    let verbs =
+        command.get_subcommands().filter(|verb| verb.get_name() != "help").cloned().map(|verb| {
+            let name = format!("gpuio-{}", verb.get_name());
+            let spelled = format!("gpuio {}", verb.get_name());
+            verb.version(env!("CARGO_PKG_VERSION")).display_name(&name).bin_name(spelled)
+        });
     for page in std::iter::once(command.clone().display_name("gpuio")).chain(verbs) {
         let name = page.get_display_name().unwrap_or_else(|| page.get_name()).to_owned();
         let usage = page.clone().render_usage().to_string();
@@ -84,6 +103,6 @@ fn with_synopsis(page: &str, usage: &str) -> String {
 
 fn completions(shell: Shell, file: &str) -> Page {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "gpuio", &mut bytes);
+    clap_complete::generate(shell, &mut proposed(), "gpuio", &mut bytes);
     (file.to_owned(), bytes)
 }

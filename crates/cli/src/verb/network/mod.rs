@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     }
     let path = args.save.output.as_deref();
     let name = formats::of_file(args.format.as_deref(), path, &[("ini", "spec")])?;
-    let format = formats::find(name, &["spec"])?;
+    let format = formats::find(name, formats::NETWORK)?;
     let delivery = Delivery::open(&args.save)?;
     let measured = client::measure(args)?;
     delivery.put(&match format {

@@ -12,6 +12,7 @@ use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files}
 
 use crate::args::Report;
 use crate::failure::Failure;
+use crate::formats::{self, PDF};
 use crate::output::{self, Output, Replace};
 use crate::{locale, records, unused};
 
@@ -19,8 +20,6 @@ use crate::{locale, records, unused};
 const EMBED_LIMIT: &str = "16M";
 /// Output file of a page by default: HTML is of no use on a terminal.
 const PAGE: &str = "report.html";
-/// The format that a browser makes of the page.
-const PDF: &str = "pdf";
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     if is_pdf(report) {
@@ -99,20 +98,16 @@ fn report_written(path: &Path, what: &str) {
 
 /// By name, by the extension of the file, or HTML.
 fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
-    let names = || {
-        let all = SET_FORMATS.iter().map(|format| format.name).chain([PDF]);
-        all.collect::<Vec<&str>>().join(", ")
-    };
+    let names = formats::names_of_reports;
     if let Some(name) = &report.format {
-        return find_set_format(name)
-            .ok_or_else(|| Failure::Usage(format!("--format {name}: formats are {}", names())));
+        return find_set_format(name).ok_or_else(|| formats::unknown(name, &names()));
     }
     let Some(path) = &report.output else { return Ok(&SET_FORMATS[0]) };
     let extension = path.extension().and_then(|extension| extension.to_str());
     let by_extension = |format: &&SetFormat| Some(format.extension) == extension;
     SET_FORMATS.iter().find(by_extension).ok_or_else(|| {
         let path = path.display();
-        let names = names();
+        let names = names().join(", ");
         Failure::Usage(format!(
             "-o {path}: the file name has no known extension; add --format: {names}"
         ))

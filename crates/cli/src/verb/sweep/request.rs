@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{parse_duration_ns, parse_percent};
+use gpuio_host::answers::answers;
 use gpuio_host::input;
 use gpuio_job::plan::whole_time_ns;
-use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
+use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Origin, Raises, Spec, Status, searched};
 use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, grid, is_route,
 };
@@ -49,6 +50,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let mut keys = keys(&work, preset, &axes);
     let note = fall_back(&mut keys, &work, preset)?;
     let mut job = shared(job_file, workload, &keys)?;
+    take_target(&mut job, search.is_some(), vary.quiet)?;
     check_ranks(&axes, ranks)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
@@ -296,11 +298,6 @@ fn shared(
     for (key, value) in keys {
         jobs::set(&mut job, key, &here.fill(value), "--set")?;
     }
-    // The search has them ([`target_of_file`]).
-    for field in ["latency_target_ns", "latency_percentile"] {
-        job.requested.remove(field);
-    }
-    (job.latency_target_ns, job.latency_percentile) = (None, None);
     if job.keep == Some(false) {
         return Err(Failure::Usage(
             "the runs of a sweep share their files, so no run may remove them (unlink, keep=0); \
@@ -314,6 +311,25 @@ fn shared(
         ));
     }
     Ok(job)
+}
+
+/// Takes the limit of a search out of the job: the search has it ([`target_of_file`]), and points
+/// that are given have no use for it.
+fn take_target(job: &mut JobSpec, searches: bool, quiet: bool) -> Result<(), Failure> {
+    if let Some(given) = job.requested.get("latency_target_ns").filter(|_| !searches) {
+        let why = "it has no effect here: --vary or --preset says which loads run; without them \
+                   gpuio sweep FILE searches the highest load within it";
+        match given.origin {
+            Origin::Flag(_) => return Err(Failure::Usage(format!("{given}: {why}"))),
+            _ if quiet => {}
+            _ => message!("note: {given}: {why}"),
+        }
+    }
+    for field in ["latency_target_ns", "latency_percentile"] {
+        job.requested.remove(field);
+    }
+    (job.latency_target_ns, job.latency_percentile) = (None, None);
+    Ok(())
 }
 
 /// Refuses numbers of ranks that can't take part.
@@ -346,6 +362,9 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
             return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
         }
         for value in &axis.values {
+            if axis.key == TARGET {
+                answers(Path::new(value))?;
+            }
             let (key, value) = keyed(&axis.key, value);
             let mut job = job.clone();
             jobs::set(&mut job, &key, &Place::alone().fill(&value), "--vary")?;

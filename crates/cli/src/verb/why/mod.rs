@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use gpuio_base::document::{Format, json_of};
 use gpuio_base::units::shell_word;
+use gpuio_host::answers::answers;
 use gpuio_machine::check::why::{Overview, Why as Answer, document};
 use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
@@ -47,7 +48,8 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     if live {
         machine.cufile.library = pair::library();
     }
-    let mounts = data_mounts(&machine, live);
+    let whole = args.mount.is_none() && args.gpu.is_none();
+    let mounts = if live && !whole { Vec::new() } else { data_mounts(&machine, live) };
     let path = match (&args.mount, mounts.first()) {
         (Some(path), _) => pair::resolve(path, live)?,
         (None, _) if live => pair::resolve(Path::new("."), true)?,
@@ -60,7 +62,6 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     };
     let pair = pair::find(&machine, &path, args.gpu.as_deref())?;
     let answer = of_pair(&pair, &path);
-    let whole = args.mount.is_none() && args.gpu.is_none();
     let overview = whole.then(|| overview(&machine, &mounts));
     delivery.put(&if format.name == "json" {
         json_of(&json!({ "schema": SCHEMA, "answer": answer, "overview": overview }))
@@ -84,7 +85,7 @@ fn data_mounts(machine: &Machine, live: bool) -> Vec<&MountedStorage> {
         let held = !matches!(mount.kind, MountKind::Memory | MountKind::Overlay);
         let image = IMAGES.contains(&mount.mount.fs_type.as_str());
         // Containers mount single files.
-        held && !image && (!live || Path::new(&mount.mount.mount_point).is_dir())
+        held && !image && (!live || is_directory(Path::new(&mount.mount.mount_point)))
     };
     let mut all: Vec<&MountedStorage> = machine.mounts.iter().filter(is_data).collect();
     all.sort_by_key(|mount| mount.mount.mount_point.len());
@@ -99,6 +100,17 @@ fn data_mounts(machine: &Machine, live: bool) -> Vec<&MountedStorage> {
         }
     }
     kept
+}
+
+/// Whether a mount is one of a directory; one that does not answer is named and left out.
+fn is_directory(place: &Path) -> bool {
+    match answers(place) {
+        Ok(()) => place.is_dir(),
+        Err(silent) => {
+            message!("note: {silent}");
+            false
+        }
+    }
 }
 
 fn overview(machine: &Machine, mounts: &[&MountedStorage]) -> Overview {

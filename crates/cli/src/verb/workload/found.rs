@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use gpuio_base::document::unique;
 use gpuio_job::spec::Spec;
 
 use crate::args::Workload;
@@ -41,6 +42,25 @@ pub(super) fn files(spec: &mut Spec, workload: &Workload) -> Result<(), Failure>
         ))),
         _ => Ok(()),
     }
+}
+
+/// Leaves out files of the user's behind the first so many bytes, and says how many.
+pub(super) fn first_files(spec: &mut Spec, most_bytes: u64) -> Vec<String> {
+    let mut words = Vec::new();
+    for job in spec.jobs.iter_mut().filter(|job| job.ranges.is_some()) {
+        let Some(names) = &mut job.filenames else { continue };
+        let all = names.len();
+        let mut bytes = 0;
+        names.retain(|name| {
+            let fits = bytes < most_bytes;
+            bytes += std::fs::metadata(name).map_or(0, |file| file.len());
+            fits
+        });
+        if names.len() < all {
+            words.push(format!("files {all} -> {}", names.len()));
+        }
+    }
+    unique(words)
 }
 
 fn wrong(path: &Path, what: impl std::fmt::Display) -> Failure {

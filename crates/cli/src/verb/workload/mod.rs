@@ -7,20 +7,30 @@ mod several;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_job::spec::Spec;
+use gpuio_host::Root;
+use gpuio_job::plan::Gpus;
+use gpuio_job::spec::{GpuWhich, Spec};
 use gpuio_job::workload::preset::{self, PRESETS, Preset};
+use gpuio_job::workload::short::{Means, shorten as shorten_to};
 use gpuio_load::run::Permit;
 
-use crate::args::{Given, Workload};
+use crate::args::{Given, Out, Workload};
+use crate::driver;
 use crate::failure::Failure;
 use crate::figures;
 use crate::jobs;
 use crate::output;
+use crate::quick;
 use crate::session::Session;
 use crate::unused;
 use crate::verb::bench;
 
 pub(crate) use found::named as model_files;
+
+/// A try writes its data in about so long.
+const TRY_WRITES_SECONDS: f64 = 4.0;
+/// Bytes of the user's files that a try reads: four times, in two phases that are verified.
+const TRY_READS: u64 = 1 << 30;
 
 /// `NAME --model MODEL` is the preset `NAME-MODEL`.
 pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
@@ -68,7 +78,10 @@ fn searches(workload: &Workload) -> bool {
 fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Failure> {
     let permit =
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
-    let spec = spec(workload, accelerators)?;
+    let mut spec = spec(workload, accelerators)?;
+    if workload.work.own.short {
+        shorten(&mut spec, &workload.out)?;
+    }
     let figures = figures::read(&workload.figures)?;
     let mut session =
         Session::prepare(&spec, permit, &workload.work.own.cufile, workload.out.dry_run)?;
@@ -76,6 +89,35 @@ fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Fa
     session.counts = !workload.out.no_stats_page;
     session.watched = !workload.out.no_watch;
     Ok(session)
+}
+
+/// Scales the workload so that it ends soon, and says how. A dry run does not try the storage.
+fn shorten(spec: &mut Spec, out: &Out) -> Result<(), Failure> {
+    let host = gpuio_host::collect(&Root::live());
+    let directory = spec.jobs.iter().find_map(|job| job.directory.clone());
+    let seconds = (!out.dry_run).then_some(TRY_WRITES_SECONDS);
+    let bytes = quick::room(&host, directory.as_deref().unwrap_or("."), (1, 1), seconds)?;
+    let gpus = match driver::load(spec)?.gpus {
+        Gpus::Present(all) => all.len(),
+        Gpus::Absent { .. } => 1,
+    };
+    let listed = spec.jobs.iter().find_map(|job| match &job.gpu.as_ref()?.which {
+        GpuWhich::List(list) => Some(list.len()),
+        _ => None,
+    });
+    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let gpus = number(listed.unwrap_or(gpus));
+    let mut words = shorten_to(spec, Means { bytes, cpus: number(cpus), gpus });
+    words.extend(found::first_files(spec, TRY_READS));
+    let words = match words.as_slice() {
+        [] => "nothing is scaled".to_owned(),
+        words => format!("{}; rates of the whole may differ", words.join(", ")),
+    };
+    if !out.quiet {
+        message!("note: --try: {words}");
+    }
+    Ok(())
 }
 
 fn more_than_one(workload: &Workload) -> Failure {

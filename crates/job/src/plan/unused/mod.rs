@@ -76,7 +76,7 @@ fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
         Some(Dialect::All) => job.is_fio() || job.is_gdsio(),
         Some(Dialect::Native) | None => false,
     };
-    let in_file = matches!(requested.origin, Origin::File { .. });
+    let in_file = !matches!(requested.origin, Origin::Flag(_));
     job.one_of_many || in_file && (changed_by_flag(job) || theirs)
 }
 

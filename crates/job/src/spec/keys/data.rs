@@ -8,7 +8,7 @@ use super::set::{self, key};
 use super::unused::{NO_WRITES, OWN_FILES, when};
 use super::{Flag, Key};
 use crate::spec::value;
-use crate::spec::value::one_name;
+use crate::spec::value::{one_name, words_of};
 use gpuio_record::DirectMode;
 
 pub(super) const KEYS: &[Key] = &[
@@ -75,6 +75,7 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .not_of(FEED | RANGES | REPLAY)
         .prints(REST + 28, |p| Some(printed::shared_layout(p)?.kind.word().to_owned()))
+        .with_words(|| words_of(&value::layouts()))
         .tried(["segmented", "strided"]),
     key("read_shift", Native, field!(read_shift, value::read_shift), "")
         .flags(&[data(
@@ -96,6 +97,7 @@ pub(super) const KEYS: &[Key] = &[
     ))
         })
         .prints(REST + 30, |p| p.layout.as_ref().filter(|_| p.has_size())?.read_shift.clone())
+        .with_words(|| words_of(&value::SHIFTS))
         .tried(["1", "2"]),
     key("direct", All, switch!(direct), "`O_DIRECT` (1) or the page cache (0)")
         .flags(&[Flag {

@@ -8,7 +8,9 @@ use super::set::key;
 use super::unused::computes_nothing;
 use super::{Flag, Key};
 use crate::spec::value;
+use crate::spec::value::words_of;
 use gpuio_base::units::format_duration_ns;
+use gpuio_record::ServiceLevel;
 
 pub(super) const KEYS: &[Key] = &[
     key(
@@ -54,6 +56,7 @@ pub(super) const KEYS: &[Key] = &[
     )])
     .not_of(REPLAY)
     .prints(REST + 22, |p| Some(p.feed.as_ref()?.slo?.times().map(format_duration_ns).join("/")))
+    .with_words(|| words_of(&ServiceLevel::NAMED))
     .tried(["interactive", "1ms/2ms"]),
     key(
         "ratio",
@@ -139,6 +142,7 @@ pub(super) const KEYS: &[Key] = &[
     .not_of(REPLAY)
     .decides()
     .prints(REST + 19, |p| Some(p.feed.as_ref()?.compute.key()))
+    .with_words(|| words_of(&value::COMPUTE))
     .tried(["memory", "sleep"]),
     key(
         "compute_time",

@@ -9,6 +9,7 @@ use super::set::{self, key};
 use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, when};
 use super::{Flag, Key};
 use crate::spec::value;
+use crate::spec::value::words_of;
 use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::{Fill, VerifyMode};
 
@@ -66,6 +67,7 @@ pub(super) const KEYS: &[Key] = &[
         .not_of(FEED | REPLAY)
         .decides()
         .prints(LOAD + 1, printed::rw)
+        .with_words(|| words_of(&value::DIRECTIONS))
         .tried(["read", "randwrite"]),
     key(
         "bs",
@@ -189,6 +191,7 @@ pub(super) const KEYS: &[Key] = &[
         }])
         .not_of(FEED | RANGES | REPLAY)
         .prints(REST + 36, |p| p.steady.as_ref().map(|steady| steady.requested.clone()))
+        .with_words(|| words_of(&value::STEADY))
         .tried(["iops:2%", "bw:2%"]),
     key("start_delay", Native, set::START_DELAY, "")
         .flags(&[load("TIME", "Delay before the first I/O [0]")])
@@ -247,6 +250,7 @@ pub(super) const KEYS: &[Key] = &[
         .unused(|s| when(s.sequential(), IN_ORDER))
         .decides()
         .prints(LOAD + 8, printed::distribution)
+        .with_words(|| words_of(&value::DISTRIBUTIONS))
         .tried(["zipf:1.2", "normal:10"]),
     key("norandommap", Fio, switch!(coverage, |on| !on), "")
         .flags(&[load("", "Allow random blocks to repeat before all blocks were accessed")])
@@ -331,6 +335,7 @@ pub(super) const KEYS: &[Key] = &[
             )
         })
         .prints(REST + 54, printed::arrivals)
+        .with_words(|| words_of(&value::ARRIVALS))
         .tried(["poisson", "linear"]),
     key("seed", Native, set::SEED, "")
         .flags(&[
@@ -387,6 +392,7 @@ pub(super) const KEYS: &[Key] = &[
         )
     })
     .prints(REST + 60, printed::verify)
+    .with_words(|| words_of(&value::VERIFY))
     .tried(["pass", "rewrite"])
     .quick(),
     key(
@@ -443,6 +449,7 @@ pub(super) const KEYS: &[Key] = &[
                 .to_owned(),
         )
     })
+    .with_words(|| [words_of(&value::BESIDE), vec!["off"]].concat())
     .tried(["compute", "memory:50%"]),
     key("fill", Native, field!(fill, value::fill), "")
         .flags(&[load("KIND", "Content of writes: pattern, random or zero [pattern]")])
@@ -452,6 +459,7 @@ pub(super) const KEYS: &[Key] = &[
             when(!pattern && s.only_reads(), NO_WRITES)
         })
         .prints(REST + 63, |p| of_blocks(p).then(|| p.fill.word().to_owned()))
+        .with_words(|| words_of(&value::fills()))
         .tried(["random", "pattern"]),
     key("buffer_compress_percentage", All, field!(compress_percent, value::percent), "")
         .flags(&[load(

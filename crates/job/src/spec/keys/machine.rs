@@ -7,6 +7,7 @@ use super::printed::{self, WHERE};
 use super::set::{self, key};
 use super::unused::{self, not_routed};
 use crate::spec::value;
+use crate::spec::value::words_of;
 
 pub(super) const KEYS: &[Key] = &[
     key("gpu", Native, set::GPU, "")
@@ -17,6 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .unused(unused::gpu)
         .prints(WHERE + 3, |p| Some(printed::gpus(p)))
+        .with_words(|| value::gpu_words())
         .tried(["0", "1"])
         .quick(),
     key("numa", Native, set::NUMA, "")
@@ -34,6 +36,7 @@ pub(super) const KEYS: &[Key] = &[
              managed on managed]",
         )])
         .prints(WHERE + 4, |p| Some(p.memory.name().to_owned()))
+        .with_words(|| words_of(&value::memories()))
         .tried(["pinned", "device"]),
     key("streams", Native, field!(streams, value::at_least_one_u32), "")
         .flags(&[machine(

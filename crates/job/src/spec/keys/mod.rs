@@ -70,6 +70,8 @@ pub struct Key {
     /// Two values for tests that walk the table, neither of which is what happens anyway where that
     /// could be avoided. Empty where the key is not supported.
     pub tried: [&'static str; 2],
+    /// Words that its value may be, or begin with; empty where there are none.
+    words: fn() -> Vec<&'static str>,
     /// Kinds of load that its field is not of: bits of [`LoadKind`]. See [`not_of`].
     kinds: u8,
     /// Why the field that it sets has no effect on a job, and what to do; nothing where it has one.
@@ -99,6 +101,7 @@ impl Key {
             status,
             flags: &[],
             tried: [""; 2],
+            words: Vec::new,
             kinds: 0,
             unused: None,
             prints: None,
@@ -119,6 +122,10 @@ impl Key {
 
     const fn tried(self, tried: [&'static str; 2]) -> Self {
         Self { tried, ..self }
+    }
+
+    const fn with_words(self, words: fn() -> Vec<&'static str>) -> Self {
+        Self { words, ..self }
     }
 
     const fn not_of(self, kinds: u8) -> Self {
@@ -152,6 +159,12 @@ impl Key {
     /// Every spelling.
     pub fn spellings(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Words that its value may be, or begin with, for completion.
+    #[must_use]
+    pub fn words(&self) -> Vec<&'static str> {
+        (self.words)()
     }
 
     /// The setting, as a part of a sentence; empty where the status says it.

@@ -232,9 +232,9 @@ pub(super) fn depth(s: &KeyContext<'_>) -> Option<String> {
     }
     Some(match s.path.uses_engine() {
         true => format!(
-            "engine {} has one I/O in flight for each thread; use engine=io_uring, or \
-             raise threads",
-            s.plan.engine.actual
+            "engine {} has one I/O in flight for each thread; use engine=io_uring, libaio or pool, \
+             or threads={} instead; without depth it runs at 1, as fio does",
+            s.plan.engine.actual, s.plan.depth
         ),
         false => format!(
             "path {} has one call in flight for each thread; raise threads, or use path={}-stream",

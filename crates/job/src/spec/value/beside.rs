@@ -5,6 +5,9 @@ use gpuio_base::units::parse_percent;
 use super::{Read, ValueError, on_or_off, wrong};
 use crate::spec::job::ComputationRequest;
 
+pub(crate) const BESIDE: [(&str, fn(f64) -> ComputationRequest); 2] =
+    [("compute", ComputationRequest::Compute), ("memory", ComputationRequest::Memory)];
+
 /// `compute`, `compute:50%`, `memory`, `memory:12.5%`, `off`.
 pub(crate) fn beside(value: &str) -> Read<ComputationRequest> {
     if on_or_off(value) == Ok(false) {
@@ -14,14 +17,10 @@ pub(crate) fn beside(value: &str) -> Read<ComputationRequest> {
         Some((word, share)) => (word, Some(share)),
         None => (value, None),
     };
-    let of = match word {
-        "compute" => ComputationRequest::Compute,
-        "memory" => ComputationRequest::Memory,
-        _ => {
-            let what = "expected compute, memory or off, and optionally a share of the \
-                multiprocessors: compute:50%";
-            return wrong(0, what);
-        }
+    let Some((_, of)) = BESIDE.iter().find(|(known, _)| *known == word) else {
+        let what = "expected compute, memory or off, and optionally a share of the \
+            multiprocessors: compute:50%";
+        return wrong(0, what);
     };
     let at = word.len() + 1;
     let percent = share.map_or(Ok(100.0), parse_percent);

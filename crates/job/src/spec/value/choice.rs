@@ -20,6 +20,11 @@ fn refusal(of: &str, value: &str) -> Option<&'static str> {
     })
 }
 
+/// The words of a table.
+pub(crate) fn words_of<T>(options: &[(&'static str, T)]) -> Vec<&'static str> {
+    options.iter().map(|(word, _)| *word).collect()
+}
+
 /// One of `options`; a word that is refused as one of `of` gets an error of its own, another word
 /// the nearest option.
 fn choice<T: Copy>(value: &str, options: &[(&str, T)], of: &str) -> Read<T> {
@@ -63,20 +68,18 @@ fn signed(number: u64, at: usize) -> Read<i64> {
     i64::try_from(number).map_err(|_| ValueError::new(at, "it is past the largest file"))
 }
 
+pub(crate) const DIRECTIONS: [(&str, Rw); 7] = [
+    ("read", Rw::Read),
+    ("write", Rw::Write),
+    ("randread", Rw::RandRead),
+    ("randwrite", Rw::RandWrite),
+    ("rw", Rw::ReadWrite),
+    ("readwrite", Rw::ReadWrite),
+    ("randrw", Rw::RandRw),
+];
+
 fn direction(value: &str) -> Read<Rw> {
-    choice(
-        value,
-        &[
-            ("read", Rw::Read),
-            ("write", Rw::Write),
-            ("randread", Rw::RandRead),
-            ("randwrite", Rw::RandWrite),
-            ("rw", Rw::ReadWrite),
-            ("readwrite", Rw::ReadWrite),
-            ("randrw", Rw::RandRw),
-        ],
-        "rw",
-    )
+    choice(value, &DIRECTIONS, "rw")
 }
 
 /// A switch.
@@ -142,17 +145,22 @@ pub(crate) fn engine(value: &str) -> Read<String> {
     }
 }
 
+const DRIVERS: [(&str, GpuDriver); 2] =
+    [("software", GpuDriver::Software), ("system", GpuDriver::System)];
+const DEVICES: [(&str, GpuWhich); 2] = [("all", GpuWhich::All), ("none", GpuWhich::None)];
+
+/// The words for GPUs without numbers.
+pub(crate) fn gpu_words() -> Vec<&'static str> {
+    [words_of(&DEVICES), words_of(&DRIVERS)].concat()
+}
+
 /// `0,1`, `all`, `none`, `software`, `software:0,1`, `system:all`.
 pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
     let (word, rest) = match value.split_once(':') {
         Some((word, rest)) => (word, Some((word.len() + 1, rest))),
         None => (value, None),
     };
-    let driver = match word {
-        "software" => Some(GpuDriver::Software),
-        "system" => Some(GpuDriver::System),
-        _ => None,
-    };
+    let driver = DRIVERS.iter().find(|(name, _)| *name == word).map(|(_, driver)| *driver);
     let which = match (driver, rest) {
         (Some(_), None) => GpuWhich::Unset,
         (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
@@ -169,10 +177,8 @@ pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
 }
 
 fn devices(value: &str) -> Read<GpuWhich> {
-    match value {
-        "all" => return Ok(GpuWhich::All),
-        "none" => return Ok(GpuWhich::None),
-        _ => {}
+    if let Some((_, which)) = DEVICES.into_iter().find(|(name, _)| *name == value) {
+        return Ok(which);
     }
     parse_index_list(value).map(GpuWhich::List).map_err(|error| {
         ValueError::new(
@@ -182,49 +188,54 @@ fn devices(value: &str) -> Read<GpuWhich> {
     })
 }
 
+pub(crate) const VERIFY: [(&str, VerifyMode); 7] = [
+    ("off", VerifyMode::Off),
+    ("pass", VerifyMode::Pass),
+    ("full", VerifyMode::Pass),
+    ("file", VerifyMode::Pass),
+    ("crc32c", VerifyMode::Pass),
+    ("inline", VerifyMode::Inline),
+    ("rewrite", VerifyMode::Rewrite),
+];
+/// fio's words, and those of a switch.
+const VERIFY_TOO: [(&str, VerifyMode); 14] = [
+    ("crc32c-intel", VerifyMode::Pass),
+    ("md5", VerifyMode::Pass),
+    ("crc64", VerifyMode::Pass),
+    ("crc32", VerifyMode::Pass),
+    ("crc16", VerifyMode::Pass),
+    ("crc7", VerifyMode::Pass),
+    ("xxhash", VerifyMode::Pass),
+    ("sha512", VerifyMode::Pass),
+    ("sha256", VerifyMode::Pass),
+    ("sha1", VerifyMode::Pass),
+    ("meta", VerifyMode::Pass),
+    ("0", VerifyMode::Off),
+    ("1", VerifyMode::Pass),
+    ("none", VerifyMode::Off),
+];
+
 /// Whether and when data is verified.
 pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
-    choice(
-        value,
-        &[
-            ("off", VerifyMode::Off),
-            ("pass", VerifyMode::Pass),
-            ("full", VerifyMode::Pass),
-            ("file", VerifyMode::Pass),
-            ("crc32c", VerifyMode::Pass),
-            ("crc32c-intel", VerifyMode::Pass),
-            ("md5", VerifyMode::Pass),
-            ("crc64", VerifyMode::Pass),
-            ("crc32", VerifyMode::Pass),
-            ("crc16", VerifyMode::Pass),
-            ("crc7", VerifyMode::Pass),
-            ("xxhash", VerifyMode::Pass),
-            ("sha512", VerifyMode::Pass),
-            ("sha256", VerifyMode::Pass),
-            ("sha1", VerifyMode::Pass),
-            ("meta", VerifyMode::Pass),
-            ("inline", VerifyMode::Inline),
-            ("rewrite", VerifyMode::Rewrite),
-            ("0", VerifyMode::Off),
-            ("1", VerifyMode::Pass),
-            ("none", VerifyMode::Off),
-        ],
-        "verify",
-    )
+    choice(value, &[&VERIFY[..], &VERIFY_TOO].concat(), "verify")
 }
+
+pub(crate) const ARRIVALS: [(&str, Arrivals); 3] =
+    [("steady", Arrivals::Steady), ("poisson", Arrivals::Poisson), ("linear", Arrivals::Steady)];
 
 /// fio's `rate_process` and gpuio's `arrivals`.
 pub(crate) fn arrivals(value: &str) -> Read<Arrivals> {
-    choice(
-        value,
-        &[
-            ("steady", Arrivals::Steady),
-            ("poisson", Arrivals::Poisson),
-            ("linear", Arrivals::Steady),
-        ],
-        "",
-    )
+    choice(value, &ARRIVALS, "")
 }
+
+pub(crate) const DISTRIBUTIONS: [(&str, char); 6] = [
+    ("random", 'r'),
+    ("zipf", 'z'),
+    ("pareto", 'p'),
+    ("normal", 'n'),
+    ("zoned", 'd'),
+    ("zoned_abs", 'b'),
+];
 
 /// fio's `random_distribution`.
 pub(crate) fn distribution(value: &str) -> Read<Distribution> {
@@ -232,26 +243,14 @@ pub(crate) fn distribution(value: &str) -> Read<Distribution> {
         Some((word, number)) => (word, Some((word.len() + 1, number))),
         None => (value, None),
     };
-    let kind = choice(
-        word,
-        &[
-            ("random", 'r'),
-            ("zipf", 'z'),
-            ("pareto", 'p'),
-            ("normal", 'n'),
-            ("zoned", 'd'),
-            ("zoned_abs", 'b'),
-        ],
-        "distribution",
-    )?;
-    match (kind, number) {
+    match (choice(word, &DISTRIBUTIONS, "distribution")?, number) {
         ('r', None) => Ok(Distribution::Uniform),
         ('r', Some((at, _))) => wrong(at, "random takes no number"),
         // fio's own defaults.
         ('z', None) => Ok(Distribution::Zipf { theta: 1.1 }),
         ('p', None) => Ok(Distribution::Pareto { h: 0.2 }),
         ('d' | 'b', None) => wrong(word.len(), "give the zones: zoned:60/10:30/20:10/70"),
-        ('d' | 'b', Some((at, text))) => {
+        (kind @ ('d' | 'b'), Some((at, text))) => {
             let zones = super::zones(text, kind == 'b').map_err(|error| error.shifted(at))?;
             Ok(match kind {
                 'd' => Distribution::Zoned { zones },
@@ -288,9 +287,13 @@ fn shaped(kind: char, text: &str) -> Read<Distribution> {
     }
 }
 
+pub(crate) fn memories() -> Vec<(&'static str, MemoryKind)> {
+    MemoryKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect()
+}
+
 /// Memory by gpuio's names.
 pub(crate) fn memory(value: &str) -> Read<MemoryKind> {
-    choice(value, &MemoryKind::ALL.map(|kind| (kind.name(), kind)), "")
+    choice(value, &memories(), "")
 }
 
 /// Memory by fio's names.
@@ -311,22 +314,28 @@ pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
     choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], "")
 }
 
+pub(crate) fn layouts() -> [(&'static str, LayoutKind); 3] {
+    [LayoutKind::FilePerThread, LayoutKind::Segmented, LayoutKind::Strided]
+        .map(|kind| (kind.word(), kind))
+}
+
 /// How the data of all threads lie in files.
 pub(crate) fn layout(value: &str) -> Read<LayoutKind> {
-    let kinds = [LayoutKind::FilePerThread, LayoutKind::Segmented, LayoutKind::Strided];
-    choice(value, &kinds.map(|kind| (kind.word(), kind)), "")
+    choice(value, &layouts(), "")
 }
+
+pub(crate) const SHIFTS: [(&str, ReadShift); 2] =
+    [("rank", ReadShift::Ranks(1)), ("node", ReadShift::Node)];
 
 /// The data that a rank reads: `rank`, `node`, or how many ranks further on.
 pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
-    match value {
-        "rank" => Ok(ReadShift::Ranks(1)),
-        "node" => Ok(ReadShift::Node),
-        number => at_least_one_u32(number).map(ReadShift::Ranks).map_err(|error| {
-            let what = "expected rank, node, or a number of ranks from 1 on";
-            ValueError::new(error.at, what)
-        }),
+    if let Some((_, shift)) = SHIFTS.into_iter().find(|(word, _)| *word == value) {
+        return Ok(shift);
     }
+    at_least_one_u32(value).map(ReadShift::Ranks).map_err(|error| {
+        let what = "expected rank, node, or a number of ranks from 1 on";
+        ValueError::new(error.at, what)
+    })
 }
 
 /// fio's `file_service_type`: whether a thread with several files takes a block of each in turn.
@@ -339,10 +348,13 @@ pub(crate) fn cuda_io(value: &str) -> Read<bool> {
     choice(value, &[("cufile", false), ("posix", true)], "")
 }
 
+pub(crate) fn fills() -> [(&'static str, Fill); 3] {
+    [Fill::Pattern, Fill::Random, Fill::Zero].map(|kind| (kind.word(), kind))
+}
+
 /// Content of written blocks.
 pub(crate) fn fill(value: &str) -> Read<Fill> {
-    let kinds = [Fill::Pattern, Fill::Random, Fill::Zero];
-    choice(value, &kinds.map(|kind| (kind.word(), kind)), "")
+    choice(value, &fills(), "")
 }
 
 /// fio's `sync`: every form of durable writes is `O_DSYNC` here.

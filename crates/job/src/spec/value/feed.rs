@@ -145,24 +145,31 @@ pub(crate) fn sample_order(value: &str) -> Read<SampleOrder> {
         .ok_or_else(|| ValueError::new(0, what))
 }
 
+pub(crate) const COMPUTE: [(&str, FeedCompute); 4] = [
+    ("kernel", FeedCompute::Kernel { with: ComputationKind::Compute, share_percent: 100.0 }),
+    ("memory", FeedCompute::Kernel { with: ComputationKind::Memory, share_percent: 100.0 }),
+    ("sleep", FeedCompute::Sleep),
+    ("none", FeedCompute::None),
+];
+
 /// `kernel`, `kernel:50%`, `memory`, `memory:50%`, `sleep`, `none`.
 pub(crate) fn compute(value: &str) -> Read<FeedCompute> {
     let (word, share) = match value.split_once(':') {
         Some((word, share)) => (word, Some(share)),
         None => (value, None),
     };
-    let with = match (word, share) {
-        ("kernel", _) => ComputationKind::Compute,
-        ("memory", _) => ComputationKind::Memory,
-        ("sleep", None) => return Ok(FeedCompute::Sleep),
-        ("none", None) => return Ok(FeedCompute::None),
+    let known = COMPUTE.iter().find(|(known, _)| *known == word).map(|(_, compute)| *compute);
+    match known {
+        Some(FeedCompute::Kernel { with, share_percent }) => {
+            let share = share.map_or(Ok(share_percent), self::share);
+            let share_percent = share.map_err(|error| error.shifted(word.len() + 1))?;
+            Ok(FeedCompute::Kernel { with, share_percent })
+        }
+        Some(compute) if share.is_none() => Ok(compute),
         _ => {
             let what = "expected kernel, memory, sleep or none; kernel and memory take a share of \
                 the multiprocessors: kernel:50%";
-            return wrong(0, what);
+            wrong(0, what)
         }
-    };
-    let share_percent =
-        share.map_or(Ok(100.0), self::share).map_err(|error| error.shifted(word.len() + 1))?;
-    Ok(FeedCompute::Kernel { with, share_percent })
+    }
 }

@@ -7,14 +7,15 @@ mod list;
 mod number;
 mod steady;
 
-pub(crate) use beside::beside;
+pub(crate) use beside::{BESIDE, beside};
 pub(crate) use choice::{
-    arrivals, ceilings, cuda_io, distribution, engine, file_service, fill, fio_engine, fio_memory,
-    gpu, layout, memory, on_or_number, on_or_off, read_shift, rw, sequencer, sync, verify,
-    via_peer,
+    ARRIVALS, DIRECTIONS, DISTRIBUTIONS, SHIFTS, VERIFY, arrivals, ceilings, cuda_io, distribution,
+    engine, file_service, fill, fills, fio_engine, fio_memory, gpu, gpu_words, layout, layouts,
+    memories, memory, on_or_number, on_or_off, read_shift, rw, sequencer, sync, verify, via_peer,
+    words_of,
 };
 pub(crate) use feed::{
-    columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,
+    COMPUTE, columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,
 };
 pub use list::one_name;
 pub(crate) use list::{
@@ -26,7 +27,7 @@ pub(crate) use number::{
     fio_count, fio_microseconds, fio_milliseconds, integer, node, percent, rate, size,
     size_percent, some_microseconds, some_time, xfer_type,
 };
-pub(crate) use steady::steady;
+pub(crate) use steady::{STEADY, steady};
 
 use gpuio_base::units::UnitError;
 

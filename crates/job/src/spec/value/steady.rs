@@ -6,20 +6,20 @@ use gpuio_record::SteadyFigure;
 use super::{Read, ValueError, wrong};
 use crate::spec::job::SteadyCriterion;
 
-const WORDS: [(&str, SteadyFigure, bool); 6] = [
-    ("iops", SteadyFigure::Iops, false),
-    ("iops_slope", SteadyFigure::Iops, true),
-    ("bw", SteadyFigure::Bandwidth, false),
-    ("bw_slope", SteadyFigure::Bandwidth, true),
-    ("lat", SteadyFigure::Latency, false),
-    ("lat_slope", SteadyFigure::Latency, true),
+pub(crate) const STEADY: [(&str, (SteadyFigure, bool)); 6] = [
+    ("iops", (SteadyFigure::Iops, false)),
+    ("iops_slope", (SteadyFigure::Iops, true)),
+    ("bw", (SteadyFigure::Bandwidth, false)),
+    ("bw_slope", (SteadyFigure::Bandwidth, true)),
+    ("lat", (SteadyFigure::Latency, false)),
+    ("lat_slope", (SteadyFigure::Latency, true)),
 ];
 
 /// `iops:2%`, `bw_slope:10m`, `lat:50us`.
 pub(crate) fn steady(value: &str) -> Read<SteadyCriterion> {
     let (word, limit) = value.split_once(':').unwrap_or((value, ""));
-    let Some((_, of, slope)) = WORDS.iter().find(|(name, ..)| *name == word) else {
-        let names = WORDS.map(|(name, ..)| name).join(", ");
+    let Some((_, (of, slope))) = STEADY.iter().find(|(name, _)| *name == word) else {
+        let names = STEADY.map(|(name, _)| name).join(", ");
         return wrong(0, format!("expected one of {names}, and :LIMIT"));
     };
     let at = (word.len() + 1).min(value.len());

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use gpuio_base::units::{format_duration_ns, printable};
 use gpuio_record::{Choice, JobPlan, Plan};
 
+pub use total::limited_ns;
+
 /// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
 /// resolves to the same plan.
 ///

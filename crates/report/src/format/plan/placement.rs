@@ -7,17 +7,10 @@ use gpuio_record::{Gpu, GuardNote, JobPlan, Region, TargetKind, TargetPlan, Work
 
 use super::comment;
 
-/// Files of a job, and files of one of its threads, that have a line or words each; of more only
-/// the first few have.
+/// Files of a job that have a line each; of more only the first few have.
 const TARGETS_MOST: usize = 4096;
-const REGIONS_MOST: usize = 64;
-/// Those few.
+/// Those few; also the parts of files in the line of a thread.
 const FIRST: usize = 4;
-
-/// How many of so many are written one by one.
-fn within(all: usize, most: usize) -> usize {
-    if all > most { FIRST } else { all }
-}
 
 pub(super) fn write(out: &mut String, job: &JobPlan) {
     comment(out, &format!("salt of the pattern: {:#018x}", job.salt));
@@ -28,7 +21,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         let why = via.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         comment(out, &format!("via {}{why}", gpu_words(&via.gpu)));
     }
-    let each = within(job.targets.len(), TARGETS_MOST);
+    let each = if job.targets.len() > TARGETS_MOST { FIRST } else { job.targets.len() };
     for target in &job.targets[..each] {
         comment(out, &target_words(target));
     }
@@ -103,8 +96,7 @@ fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
     }
     let position = worker.placed_by.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     let mut words = vec![words.join(", ") + &position];
-    let each = within(worker.regions.len(), REGIONS_MOST);
-    let (first, rest) = worker.regions.split_at(each);
+    let (first, rest) = worker.regions.split_at(worker.regions.len().min(FIRST));
     words.extend(first.iter().map(|region| region_words(job, region)));
     if !rest.is_empty() {
         let bytes = rest.iter().map(|region| region.length).fold(0, u64::saturating_add);

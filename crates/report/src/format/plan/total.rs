@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::{GuardNote, JobPlan, Plan};
+use gpuio_record::{Column, GuardNote, JobPlan, Plan};
 
 use super::comment;
 use crate::number::{bytes, many, time};
@@ -37,32 +37,77 @@ pub(super) fn write(out: &mut String, plan: &Plan) {
     comment(out, &format!("time: {}", duration(plan)));
 }
 
-/// The time of the groups, one after the other.
-fn duration(plan: &Plan) -> String {
+/// The sum over the groups, which run one after the other, of the longest time of a job.
+fn sum_of_groups(plan: &Plan, of: impl Fn(&JobPlan) -> u64) -> u64 {
     let mut groups: BTreeMap<u32, u64> = BTreeMap::new();
     for job in &plan.jobs {
-        let before = job.start_delay_ns.saturating_add(job.ramp_ns);
-        let own = before.saturating_add(job.stop.runtime_ns.unwrap_or(0));
         let longest = groups.entry(job.group).or_default();
-        *longest = own.max(*longest);
+        *longest = of(job).max(*longest);
     }
-    let known = groups.values().copied().fold(0, u64::saturating_add);
+    groups.values().copied().fold(0, u64::saturating_add)
+}
+
+/// The longest time of the clocks of a plan's jobs, in nanoseconds, as far as limits set it.
+#[must_use]
+pub fn limited_ns(plan: &Plan) -> u64 {
+    sum_of_groups(plan, |job| {
+        let before = job.start_delay_ns.saturating_add(job.ramp_ns);
+        before.saturating_add(job.stop.runtime_ns.unwrap_or(0))
+    })
+}
+
+/// Time of an accelerator's steps.
+fn computing_ns(job: &JobPlan) -> u64 {
+    let Some(feed) = &job.feed else { return 0 };
+    let samples = feed.files.saturating_mul(feed.samples_per_file);
+    let steps =
+        samples.div_ceil(feed.batch_samples.max(1)).div_ceil(u64::from(feed.accelerators.max(1)));
+    steps.saturating_mul(feed.epochs).saturating_mul(feed.compute_ns)
+}
+
+/// Bytes that a job moves until it ends by itself; nothing where that is not known.
+fn moved(job: &JobPlan) -> Option<u64> {
+    let Some(feed) = &job.feed else {
+        let bytes = match job.ranges {
+            Some(ranges) => ranges.bytes.checked_mul(ranges.passes),
+            None => job.stop.bytes_per_thread?.checked_mul(u64::from(job.threads)),
+        };
+        return bytes.filter(|bytes| *bytes > 0);
+    };
+    let files = job.targets.iter().map(|file| file.length_bytes).fold(0, u64::saturating_add);
+    let sum = |of: fn(&Column) -> bool| {
+        let columns = feed.columns.iter().filter(|column| of(column));
+        columns.map(|column| u64::from(column.bytes)).sum::<u64>()
+    };
+    let (read, all) = (sum(|column| column.read), sum(|_| true));
+    let epoch = if all == 0 {
+        u128::from(files)
+    } else {
+        u128::from(files) * u128::from(read) / u128::from(all)
+    };
+    u64::try_from(epoch * u128::from(feed.epochs)).ok()
+}
+
+/// The time of the groups, one after the other.
+fn duration(plan: &Plan) -> String {
+    let known = limited_ns(plan);
     let open: Vec<&JobPlan> =
         plan.jobs.iter().filter(|job| job.stop.runtime_ns.is_none()).collect();
     if open.is_empty() {
         return format!("the clocks of the jobs run for {} at most", time(known));
     }
     let least = if known == 0 { String::new() } else { format!("{} and ", time(known)) };
-    let data = |job: &&JobPlan| {
-        job.stop.bytes_per_thread?.checked_mul(u64::from(job.threads)).filter(|bytes| *bytes > 0)
+    let computes = match sum_of_groups(plan, computing_ns) {
+        0 => String::new(),
+        long => format!(", or {} of computation", time(long)),
     };
-    let all: Option<Vec<u64>> = open.iter().map(data).collect();
+    let all: Option<Vec<u64>> = open.iter().map(|job| moved(job)).collect();
     match all.map(|all| all.into_iter().fold(0, u64::saturating_add)) {
         Some(moved) => {
             let at = u128::from(moved) * 1_000_000_000 / u128::from(EXAMPLE);
             let at = u64::try_from(at).unwrap_or(u64::MAX);
             format!(
-                "{least}as long as {} take, {} at {}/s; runtime= sets a limit",
+                "{least}as long as {} take, {} at {}/s{computes}; runtime= sets a limit",
                 bytes(moved),
                 time(at),
                 bytes(EXAMPLE)

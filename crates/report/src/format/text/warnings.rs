@@ -6,6 +6,9 @@ use gpuio_record::{Record, Severity, Warning, WarningKind};
 /// Where the names of warnings are explained.
 pub(in crate::format) const EXPLAIN: &str = "[NAME]: gpuio explain NAME says what it means";
 
+/// Texts of one kind of warning that are printed one by one; JSON always has all.
+const TEXTS_MOST: usize = 6;
+
 /// One text and the jobs that it is about.
 type WarningText<'a> = (&'a str, Vec<&'a str>);
 
@@ -61,12 +64,19 @@ fn block(kind: &WarningKind, texts: &[WarningText<'_>], all: usize) -> List {
     let shared = shared_sentences(texts);
     let id = marked(kind);
     let mut lines = Vec::new();
-    for (nth, (text, names)) in texts.iter().enumerate() {
+    // Where each of many jobs has a text of its own, the first stands for all.
+    let folded = texts.len() > TEXTS_MOST;
+    let shown = if folded { &texts[..1] } else { texts };
+    for (nth, (text, names)) in shown.iter().enumerate() {
         let own: Vec<&str> =
             sentences(text).filter(|sentence| !shared.contains(sentence)).collect();
-        let last = shared.is_empty() && nth + 1 == texts.len();
+        let last = shared.is_empty() && nth + 1 == shown.len();
         let end = if last { id.as_str() } else { "" };
-        lines.push(format!("{}{}{end}", about(names, all), own.join(" ")));
+        let jobs = match folded {
+            true => format!("{} jobs, first {}", texts.len(), about(names, all)),
+            false => about(names, all),
+        };
+        lines.push(format!("{jobs}{}{end}", own.join(" ")));
     }
     if !shared.is_empty() {
         lines.push(shared.join(" ") + &id);

@@ -1,0 +1,225 @@
+//! A workload that ends soon: less data, fewer passes and a shorter time, by what a machine has.
+
+use gpuio_base::document::unique;
+use gpuio_base::units::{format_duration_ns, human_bytes};
+
+use crate::spec::{FeedRequest, JobSpec, Origin, Spec, apply};
+
+/// What a short run may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Means {
+    /// Bytes of files that are made.
+    pub bytes: u64,
+    /// Processors of this process.
+    pub cpus: u32,
+    /// GPUs, among which samples are shared out.
+    pub gpus: u32,
+}
+
+/// The origin of what is set here.
+pub const FLAG: &str = "--try";
+
+/// Longest run time of a job, and longest computation of an epoch.
+const RUNTIME_NS: u64 = 10_000_000_000;
+/// Longest pause before a job.
+const DELAY_NS: u64 = 1_000_000_000;
+/// Files of a data set: more take longer to make than their bytes say.
+const FILES_MOST: u64 = 2_000;
+/// Files and steps below which a feed says nothing: utilisation needs three steps.
+const FEW: u64 = 4;
+
+/// Scales the jobs so that they end soon, and says how; nothing where they do as they are.
+///
+/// A value that a flag of the command line gave stays, as do the sizes of samples and blocks.
+pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
+    let sets = unique(spec.jobs.iter().map(|job| job.file_prefix.clone())).len() as u64;
+    let means = Means { bytes: means.bytes / sets.max(1), ..means };
+    let groups = 1 + spec.jobs.iter().skip(1).filter(|job| job.stonewall == Some(true)).count();
+    let runtime_ns = (2 * RUNTIME_NS / groups as u64).clamp(RUNTIME_NS / 10, RUNTIME_NS);
+    let mut words = Vec::new();
+    for job in &mut spec.jobs {
+        let mut short = Short { job, words: Vec::new() };
+        if short.job.feed.files.is_some() {
+            short.feed(means);
+        } else if short.job.ranges.is_none() {
+            short.blocks(means);
+        }
+        short.times(runtime_ns);
+        words.extend(short.words);
+    }
+    unique(words)
+}
+
+/// A job on its way, and what was changed in it.
+struct Short<'a> {
+    job: &'a mut JobSpec,
+    words: Vec<String>,
+}
+
+impl Short<'_> {
+    /// Gives a key another value, unless a flag has given it one.
+    fn set(&mut self, key: &'static str, value: &str, words: String) -> bool {
+        let field = crate::spec::find(key).and_then(crate::spec::Key::field).unwrap_or_default();
+        let given = matches!(self.job.origin(field), Some(Origin::Flag(_)));
+        let done = !given && apply(self.job, key, value, Origin::Flag(FLAG)).is_ok();
+        if done {
+            self.words.push(words);
+        }
+        done
+    }
+
+    /// Gives a number that is too large a smaller value; the number that it then is.
+    fn lower(&mut self, key: &'static str, from: u64, to: u64) -> u64 {
+        let to = to.max(1);
+        let lowers = to < from && self.set(key, &to.to_string(), format!("{key} {from} -> {to}"));
+        if lowers { to } else { from }
+    }
+
+    /// The share of the data that is used: cut after three digits, since every output has it.
+    #[expect(clippy::cast_precision_loss, reason = "three digits")]
+    fn scale(&mut self, whole: u64, part: u64, bytes: [u64; 2]) {
+        if part >= whole || self.job.scale.is_some() {
+            return;
+        }
+        let digits = (whole / part).ilog10() as usize + 3;
+        let mut share = format!("{:.*}", digits + 3, part as f64 / whole as f64);
+        share.truncate(digits + 2);
+        let [whole, part] = bytes.map(|bytes| human_bytes(bytes as f64));
+        self.set("scale", share.trim_end_matches('0'), format!("data {whole} -> {part}"));
+    }
+
+    fn feed(&mut self, means: Means) {
+        let FeedRequest { files, sample_size, samples_per_file, sample_group, ratio, .. } =
+            self.job.feed.clone();
+        let (Some(files), Some(sample)) = (files, sample_size) else { return };
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "bytes of a sample, roughly"
+        )]
+        let sample_bytes = ((sample.mean_bytes as f64 / ratio.unwrap_or(1.0)) as u64).max(1);
+        let accelerators = u64::from(self.job.feed.accelerators.unwrap_or(means.gpus)).max(1);
+        let (mut per_file, group) = (samples_per_file.unwrap_or(1), sample_group.unwrap_or(1));
+        let file_most = means.bytes / FEW;
+        if per_file.saturating_mul(sample_bytes) > file_most {
+            let groups = file_most / sample_bytes.saturating_mul(group).max(1);
+            per_file = self.lower("samples_per_file", per_file, groups.max(1) * group);
+        }
+        let file_bytes = per_file.saturating_mul(sample_bytes);
+        let mut used = (means.bytes / file_bytes).clamp(1, FILES_MOST).min(files);
+        let batch = self.job.feed.batch_samples.unwrap_or(1);
+        let batch = self.lower("batch_samples", batch, used * per_file / (FEW * accelerators));
+        // An epoch computes no longer than a job runs.
+        let each = self.job.feed.sample_compute_ns.unwrap_or(0).saturating_mul(batch);
+        let step_ns = self.job.feed.compute_ns.unwrap_or(0).saturating_add(each);
+        if let Some(steps) = RUNTIME_NS.checked_div(step_ns) {
+            let samples = steps.max(FEW).saturating_mul(batch).saturating_mul(accelerators);
+            used = used.min(samples.div_ceil(per_file)).max(1);
+        }
+        let whole = samples_per_file.unwrap_or(1).saturating_mul(sample_bytes);
+        self.scale(files, used, [files.saturating_mul(whole), used.saturating_mul(file_bytes)]);
+        if self.job.runtime_ns.is_none() {
+            self.lower("epochs", self.job.feed.epochs.unwrap_or(1), 1);
+        }
+        let readers = u64::from(self.job.feed.readers.unwrap_or(4));
+        self.lower("readers", readers, u64::from(means.cpus) * 2 / accelerators);
+    }
+
+    fn blocks(&mut self, means: Means) {
+        let Some(size) = self.job.size else { return };
+        let all = u64::from(self.job.threads.unwrap_or(1));
+        let threads = self.lower("threads", all, u64::from(means.cpus.max(means.gpus)) * 2);
+        let part = (means.bytes / threads).clamp(1, size);
+        self.scale(size, part, [size.saturating_mul(all), part.saturating_mul(threads)]);
+        self.lower("repeat", u64::from(self.job.repeat.unwrap_or(1)), 1);
+    }
+
+    fn times(&mut self, runtime_ns: u64) {
+        for (key, time, most) in [
+            ("runtime", self.job.runtime_ns, runtime_ns),
+            ("start_delay", self.job.start_delay_ns, DELAY_NS),
+        ] {
+            if let Some(time) = time.filter(|time| *time > most) {
+                let [from, to] = [time, most].map(format_duration_ns);
+                let words = format!("{key} {from} -> {to}");
+                self.set(key, &to, words);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::preset::PRESETS;
+
+    fn preset(name: &str, text: &str) -> Spec {
+        crate::spec::parse_job_file(name, text.as_bytes(), &|_| None).unwrap()
+    }
+
+    /// Bytes of the data set that a job makes.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "sizes of presets"
+    )]
+    fn made(job: &JobSpec) -> u64 {
+        let share = job.scale.unwrap_or(1.0);
+        let FeedRequest { files, sample_size, samples_per_file, ratio, .. } = job.feed.clone();
+        let whole = match (files, sample_size) {
+            (Some(files), Some(sample)) => {
+                let file = sample.mean_bytes as f64 / ratio.unwrap_or(1.0);
+                let files = (files as f64 * share).round().max(1.0);
+                return (files * file * samples_per_file.unwrap_or(1) as f64) as u64;
+            }
+            _ => job.size.unwrap_or(0) * u64::from(job.threads.unwrap_or(1)),
+        };
+        (whole as f64 * share) as u64
+    }
+
+    #[test]
+    fn every_preset_ends_soon() {
+        let means = Means { bytes: 1 << 30, cpus: 4, gpus: 2 };
+        for preset_row in PRESETS.iter().filter(|preset| preset.name != "safetensors") {
+            let name = preset_row.name;
+            let mut spec = preset(name, preset_row.text);
+            let words = shorten(&mut spec, means);
+            assert!(words.iter().any(|word| word.starts_with("data ")), "{name}: {words:?}");
+            for job in &spec.jobs {
+                // A file of a sample can't be shorter.
+                let file = job.feed.sample_size.map_or(0, |sample| sample.mean_bytes);
+                let bytes = made(job);
+                assert!(bytes <= (1 << 30) + file, "{name} {}: {bytes}, {words:?}", job.name);
+                assert!(job.runtime_ns.is_none_or(|time| time <= RUNTIME_NS), "{name}");
+                assert_eq!(job.repeat.unwrap_or(1), 1, "{name}");
+                let once = job.feed.epochs.unwrap_or(1) == 1;
+                assert!(once || job.runtime_ns.is_some(), "{name}");
+            }
+            // What is short already stays as it is.
+            let (before, again) = (spec.clone(), shorten(&mut spec, means));
+            assert_eq!((before, again), (spec, Vec::<String>::new()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_flag_gives_stays() {
+        let row = crate::workload::preset::find("unet3d-h100").unwrap();
+        let mut spec = preset(row.name, row.text);
+        apply(&mut spec.jobs[0], "epochs", "3", Origin::Flag("--epochs")).unwrap();
+        apply(&mut spec.jobs[0], "scale", "0.5", Origin::Flag("--scale")).unwrap();
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
+        assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
+        assert_eq!(words, ["batch_samples 7 -> 1", "readers 4 -> 2"]);
+    }
+
+    #[test]
+    fn a_large_machine_changes_little() {
+        let row = crate::workload::preset::find("unet3d-h100").unwrap();
+        let mut spec = preset(row.name, row.text);
+        let words = shorten(&mut spec, Means { bytes: 1 << 40, cpus: 64, gpus: 1 });
+        assert_eq!(words, ["epochs 5 -> 1"]);
+        assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
+    }
+}
