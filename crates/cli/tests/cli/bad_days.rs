@@ -320,7 +320,7 @@ fn a_place_without_permission() {
     let dir = scratch();
     let closed = dir.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o0)).unwrap();
     let mut gpuio = match is_root() {
         false => command(dir.path()),
         true => {

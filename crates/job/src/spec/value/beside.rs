@@ -5,7 +5,10 @@ use gpuio_base::units::parse_percent;
 use super::{Read, ValueError, on_or_off, wrong};
 use crate::spec::job::ComputationRequest;
 
-pub(crate) const BESIDE: [(&str, fn(f64) -> ComputationRequest); 2] =
+type Computes = fn(f64) -> ComputationRequest;
+
+/// The computations by name.
+pub(crate) const BESIDE: [(&str, Computes); 2] =
     [("compute", ComputationRequest::Compute), ("memory", ComputationRequest::Memory)];
 
 /// `compute`, `compute:50%`, `memory`, `memory:12.5%`, `off`.
