@@ -45,8 +45,8 @@ impl fmt::Display for Silent {
 }
 
 /// Looks at `path`, or at the nearest directory above it that is there, on a thread of its own:
-/// each name on the way, and then the file system (statvfs(3), which a client of NFS asks the server
-/// for each time).
+/// each name on the way, and then the file system (statvfs(3), for which a client of NFS asks the
+/// server each time).
 ///
 /// # Errors
 ///
@@ -91,11 +91,11 @@ fn walk(path: &Path, before: impl Fn(&Path)) {
         }
     }
     before(&at);
-    // What is wrong with a file system that answers is for the caller to find.
+    // The caller finds what is wrong with a file system that answers.
     let _ = rustix::fs::statvfs(&at);
 }
 
-/// What `call` gives, if it does so in this time; its thread is left behind otherwise.
+/// The result of `call`, if it ends in this time; its thread is left behind otherwise.
 fn in_time<T: Send + 'static>(
     limit: Duration,
     call: impl FnOnce() -> T + Send + 'static,

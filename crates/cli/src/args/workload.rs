@@ -5,7 +5,7 @@ use gpuio_job::workload::preset::PRESETS;
 
 use super::{CufileFlags, FigureFlags, Keyed, Out, OwnFlags, one_of};
 
-/// What a workload's first word may be, besides a job file.
+/// The first words of a workload's command line that are no job file.
 fn names() -> impl Iterator<Item = &'static str> {
     ["list", "show"].into_iter().chain(PRESETS.iter().map(|preset| preset.name))
 }

@@ -778,7 +778,7 @@ fn a_try_scales_what_is_long_and_says_so() {
         let plan = ran.out.lines().filter(|line| !line.starts_with("columns"));
         assert!(plan.clone().all(|line| line.len() < 500), "{name}: {}", ran.out);
     }
-    // What the user sets stays, and the rest is run.
+    // Keys that the user sets stay, and the rest is run.
     let line = "vector-search --try --gpu software --directory d --scale 0.0001 --runtime 200ms \
                 --ranks 2 --no-watch";
     let ran = run(dir.path(), line).exits(0);

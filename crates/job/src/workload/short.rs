@@ -5,7 +5,7 @@ use gpuio_base::units::{format_duration_ns, human_bytes};
 
 use crate::spec::{FeedRequest, JobSpec, Origin, Spec, apply};
 
-/// What a short run may use.
+/// The means of a short run.
 #[derive(Debug, Clone, Copy)]
 pub struct Means {
     /// Bytes of files that are made.
@@ -203,7 +203,7 @@ mod tests {
                 let once = job.feed.epochs.unwrap_or(1) == 1;
                 assert!(once || job.runtime_ns.is_some(), "{name}");
             }
-            // What is short already stays as it is.
+            // A short workload stays as it is.
             let (before, again) = (spec.clone(), shorten(&mut spec, means));
             assert_eq!((before, again), (spec, Vec::<String>::new()), "{name}");
         }

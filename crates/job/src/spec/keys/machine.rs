@@ -18,7 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .unused(unused::gpu)
         .prints(WHERE + 3, |p| Some(printed::gpus(p)))
-        .with_words(|| value::gpu_words())
+        .with_words(value::gpu_words)
         .tried(["0", "1"])
         .quick(),
     key("numa", Native, set::NUMA, "")

@@ -5,7 +5,9 @@ use gpuio_base::units::parse_percent;
 use super::{Read, ValueError, on_or_off, wrong};
 use crate::spec::job::ComputationRequest;
 
-pub(crate) const BESIDE: [(&str, fn(f64) -> ComputationRequest); 2] =
+type OfShare = fn(f64) -> ComputationRequest;
+
+pub(crate) const BESIDE: [(&str, OfShare); 2] =
     [("compute", ComputationRequest::Compute), ("memory", ComputationRequest::Memory)];
 
 /// `compute`, `compute:50%`, `memory`, `memory:12.5%`, `off`.
