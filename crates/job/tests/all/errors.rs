@@ -127,8 +127,8 @@ fn words() {
     a.fio:10:8: value 'pattern' of 'verify': of fio's checksums gpuio writes and checks
         crc32c; use verify=crc32c, or verify=pass for gpuio's own position-dependent pattern
     a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, full, file, crc32c,
-        crc32c-intel, md5, crc64, crc32, crc16, crc7, xxhash, sha512, sha256, sha1, meta,
-        inline, rewrite, 0, 1, none; nearest: inline
+        inline, rewrite, crc32c-intel, md5, crc64, crc32, crc16, crc7, xxhash, sha512,
+        sha256, sha1, meta, 0, 1, none; nearest: inline
     a.fio:12:27: value 'zoned:50/5' of 'random_distribution', at '50/5': the shares of the
         I/Os sum to 50; they must sum to 100
     a.fio:13:27: value 'normal' of 'random_distribution', at its end: give its number:

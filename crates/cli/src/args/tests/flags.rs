@@ -153,6 +153,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     ("topo", "format", "topo::pictures_and_hwlocs_xml_are_whole"),
     ("topo", "capture", "topo::a_capture_of_this_machine_gives_its_answers"),
+    ("version", "format", "bad_input::the_command_line_itself"),
     ("why", "mount", "why::this_directory_has_an_answer"),
     ("why", "gpu", "why::this_directory_has_an_answer"),
     ("why", "format", "why::this_directory_has_an_answer"),
