@@ -81,16 +81,20 @@ fn numbers(len: usize) -> Vec<u8> {
 // ---- loading
 
 #[test]
-fn an_absent_library_is_reported_with_the_loaders_words() {
-    let path = PathBuf::from("/nonexistent/libcuda.so.1");
-    let absent = Driver::load(&Which::Library(path.clone())).unwrap_err();
-    let Absent::NoLibrary { tried, why } = &absent else { panic!("{absent:?}") };
-    assert_eq!(tried, &[path]);
-    assert_eq!(why.len(), 1);
-    let reported = absent.to_string();
-    assert!(reported.contains("/nonexistent/libcuda.so.1: "), "{reported}");
-    assert!(reported.contains("cannot open shared object file"), "{reported}");
-    assert!(reported.contains("Install the NVIDIA driver"), "{reported}");
+fn a_library_that_is_not_there_is_named_and_another_with_the_loaders_words() {
+    let no_library = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for (path, said) in [
+        ("/nonexistent/libcuda.so.1", "not there: /nonexistent/libcuda.so.1. Install"),
+        (no_library, "/Cargo.toml: invalid ELF header"),
+    ] {
+        let absent = Driver::load(&Which::Library(path.into())).unwrap_err();
+        let Absent::NoLibrary { tried, why } = &absent else { panic!("{absent:?}") };
+        assert_eq!(tried, &[PathBuf::from(path)]);
+        assert_eq!(why.len(), 1);
+        let reported = absent.to_string();
+        assert!(reported.contains(said), "{reported}");
+        assert!(reported.contains("Install the NVIDIA driver"), "{reported}");
+    }
 }
 
 #[test]
