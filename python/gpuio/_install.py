@@ -68,7 +68,7 @@ def install(device: str = "cuda") -> None:
             _replace(safetensors.safe_open, SafeOpen)
     if is_new:
         where = "for PyTorch, on the software GPU," if _software else "for CUDA devices"
-        _say(f"safetensors' tensors {where} are read by {library().path}")
+        _say(f"safetensors' tensors {where} will be read by {library().path}")
 
 
 def uninstall() -> None:

@@ -160,7 +160,7 @@ class Doubled(unittest.TestCase):
 
     def test_files_for_a_gpu_are_loaded_by_gpuio(self):
         load_file = self.root.torch.load_file
-        self.assertRegex(self.said(gpuio.install), r"^gpuio: .* CUDA devices are read by .*\n$")
+        self.assertRegex(self.said(gpuio.install), r"^gpuio: .* CUDA devices will be read by .*\n$")
         for device, name in ((0, "cuda:0"), ("cuda", "cuda"), ("cuda:0", "cuda:0")):
             words = self.said(load_file, self.path, device=device)
             self.assertEqual((words, list(self.result)), ("", list(self.right)))
@@ -285,7 +285,7 @@ class Command(unittest.TestCase):
         done = self.ran("below/script.py", "-x", "1")
         self.assertEqual(done.stdout, f"__main__ ['-x', '1'] {below} SafeOpen\n", done.stderr)
         self.assertEqual(done.returncode, 7)
-        self.assertIn("gpuio: safetensors' tensors for CUDA devices are read by", done.stderr)
+        self.assertIn("gpuio: safetensors' tensors for CUDA devices will be read by", done.stderr)
         done = self.ran("-m", "below.script", "--", "y", GPUIO_INSTALL="off")
         here = os.path.realpath(self.dir)
         self.assertEqual(done.stdout, f"__main__ ['--', 'y'] {here} safe_open\n", done.stderr)
