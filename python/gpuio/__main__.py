@@ -21,6 +21,9 @@ def main(words: List[str]) -> None:
         asked = rest[:1] in (["-h"], ["--help"])
         print(_USAGE, file=sys.stdout if asked else sys.stderr)
         sys.exit(0 if asked else 2)
+    if not is_module and not os.path.exists(rest[0]):
+        print(f"error: {rest[0]}: there is no such script", file=sys.stderr)
+        sys.exit(2)
     try:
         install()
     except (ImportError, ValueError) as error:

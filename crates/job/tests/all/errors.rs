@@ -18,9 +18,8 @@ fn keys() {
     a.fio:3:1: unknown key 'banana'; no similar key; see docs/job-file.md
     a.fio:4:1: key 'thinkcycles' (fio) is not supported by gpuio: CPU work between I/Os is
         not simulated; use instead: rate_iops=
-    a.fio:5:1: key 'write_hist_log' (fio) is not supported by gpuio: no log files are
-        written by a job; use instead: -o FILE with --format json, which includes the
-        histograms
+    a.fio:5:1: key 'write_hist_log' (fio) is not supported by gpuio: no log of histograms is
+        written; use instead: -o FILE with --format json, which includes the histograms
     a.fio:6:1: 'other.fio' can't be included: there is no file here that could be included
     a.fio:7:1: key 'bs' needs a value; write bs=VALUE, or leave it out
     a.fio:8:1: no '=' after key 'bs'; write bs=VALUE
