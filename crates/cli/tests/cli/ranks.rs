@@ -152,6 +152,8 @@ fn only_rank_0_prints_and_show_prints_it_again() {
         assert_eq!(all.trim_end(), record.trim_end());
         let rows = |text: &str| text.lines().filter(|line| line.contains(" ± ")).count();
         assert_eq!(rows(&all), rows(&show(&[])) + 4, "a row for each rank, on demand");
+        let evidence = show(&["--evidence"]);
+        assert!(evidence.contains("no readings are in this record"), "{evidence}");
     }
 }
 

@@ -48,6 +48,10 @@ pub(super) fn section(record: &Record, all: bool) -> Section {
     section
 }
 
+/// The evidence of a record without any. The verdicts of ranks are merged, their readings are not.
+const NO_READINGS: &str =
+    "no readings are in this record; where several ranks ran, each judged by its own";
+
 /// Heading of the bytes that a source counted, and of those that it should have counted.
 const COUNTED: &str = "counted of expected";
 
@@ -58,6 +62,10 @@ fn of_job(section: &mut Section, plan: &JobPlan, proof: &Proof, readings: bool) 
     let facts = [("requested", &proof.requested), ("actual", &proof.actual)];
     let facts = facts.map(|(what, text)| Item::new(what, text.as_str()));
     section.list(List::new(Layout { column: 9, ..at(4) }, facts));
+    if proof.evidence.is_empty() {
+        section.item(at(4), Item::new("", NO_READINGS));
+        return;
+    }
     let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
     let name = longest(|item| item.name.chars().count()).max("source".len());
     let moved = longest(|item| amounts(item).chars().count()).max(COUNTED.len());
