@@ -68,7 +68,7 @@ fn counts_and_lists() {
     let text = "[a]\niodepth=0\nnumjobs=-1\nnumjobs=4294967296\nrandseed=0x\nrwmixread=101\n\
                 cpus_allowed=0-3,x\ncpus_allowed=3-0\nnuma_cpu_nodes=0,1\nbssplit=4k/60:8k/50\n\
                 bssplit=4k/60:8k/0\nbssplit=4k/60\nfilename=a::b\npath=host,,x\ngpu=0:1\n\
-                gpu=software:two\ngpu_dev_id=0,1\n";
+                gpu=software:two\ngpu_dev_id=0,1\ngpu=cuda:0\n";
     insta::assert_snapshot!(errors_of(text), @r"
     a.fio:2:9: value '0' of 'iodepth': 0 has no effect; give 1 or more
     a.fio:3:9: value '-1' of 'numjobs': expected a whole number below 2^64, decimal or 0x…,
@@ -98,6 +98,7 @@ fn counts_and_lists() {
         all, none, software or software:0,1
     a.fio:17:13: value '0,1' of 'gpu_dev_id', at ',1': expected one GPU number, such as 0;
         for several GPUs write one job for each, or gpu=0,1
+    a.fio:18:5: value 'cuda:0' of 'gpu': expected the number alone: 0 instead of cuda:0
     ");
 }
 

@@ -164,6 +164,9 @@ pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
     let which = match (driver, rest) {
         (Some(_), None) => GpuWhich::Unset,
         (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
+        (None, Some(_)) if word == "cuda" => {
+            return wrong(0, "expected the number alone: 0 instead of cuda:0");
+        }
         (None, Some((at, _))) => {
             return wrong(
                 at - 1,
