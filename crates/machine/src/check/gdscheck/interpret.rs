@@ -5,11 +5,28 @@ use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
 use super::drivers::STORAGE;
 use super::settings::printed_name;
 use crate::check::configuration::as_switch;
+use crate::check::finding::{Found, Severity};
 
 /// The output and how to call it in a finding.
 pub(crate) fn printed(machine: &Machine) -> Option<(&GdsCheck, &'static str)> {
     let check = machine.gdscheck.as_ref()?;
     Some((check, if check.by_gpuio { "gpuio's gdscheck printed" } else { "gdscheck printed" }))
+}
+
+/// Findings by the machine's own facts; where some are unknown, `answer` by gdscheck's lines in
+/// their place. It gets the output, how to call it, and the unknown findings.
+pub(crate) fn or_printed(
+    machine: &Machine,
+    own: Vec<Found>,
+    answer: impl FnOnce(&GdsCheck, &str, Vec<Found>) -> Vec<Found>,
+) -> Vec<Found> {
+    let Some((check, printed)) = printed(machine) else { return own };
+    let (open, mut found): (Vec<Found>, Vec<Found>) =
+        own.into_iter().partition(|one| one.severity == Severity::Unknown);
+    if !open.is_empty() {
+        found.extend(answer(check, printed, open));
+    }
+    found
 }
 
 /// The data path of a kind of storage, as a line reports it.

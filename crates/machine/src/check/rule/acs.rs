@@ -1,10 +1,10 @@
 //! PCIe Access Control Services of the bridges above GPUs, drives and network cards.
 
-use gpuio_record::facts::{Acs, AcsControl, Machine, PciFacts, PciPort};
+use gpuio_record::facts::{Acs, AcsControl, GdsCheck, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::gdscheck::interpret::printed;
+use crate::check::gdscheck::interpret::or_printed;
 use crate::check::machine::{
     count, gpus_not_placed, placed_drives, placed_nics, with_unknown_root_port, without_gpu,
 };
@@ -26,8 +26,14 @@ pub(super) const RULE: Rule = Rule {
 const REDIRECTS: [AcsControl; 2] = [AcsControl::RequestRedirect, AcsControl::CompletionRedirect];
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
+    or_printed(machine, by_facts(machine), |check, printed, open| {
+        from_gdscheck(machine, check, printed, open)
+    })
+}
+
+fn by_facts(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() && !machine.listed.pci {
-        return vec![from_gdscheck(machine)];
+        return vec![Found::unknown("no PCI function is known")];
     }
     if let Some(found) = without_gpu(machine) {
         return vec![found];
@@ -41,12 +47,8 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if !ports.is_empty() {
         let observed =
             format!("{} redirect traffic between peers", count(ports.len(), "switch port"));
-        let fix = format!(
-            "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
-             passed to virtual machines)",
-            commands(&ports.iter().map(|port| port.address.as_str()).collect::<Vec<&str>>())
-        );
-        found.push(Found::warn(observed, fix).at(ports.iter().map(|port| &port.address)));
+        let addresses: Vec<&str> = ports.iter().map(|port| port.address.as_str()).collect();
+        found.push(Found::warn(observed, fix(&addresses)).at(addresses));
     }
     if !roots.is_empty() {
         let observed = "root ports redirect too, which concerns only peers below different root \
@@ -77,24 +79,28 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     found
 }
 
-/// The finding by gdscheck's lines, where PCI was not read.
-fn from_gdscheck(machine: &Machine) -> Found {
-    let Some((check, printed)) = printed(machine) else {
-        return Found::unknown("no PCI function is known");
-    };
-    if check.acs.is_empty() {
+/// The findings by gdscheck's lines, of ports whose own registers were not read. It shows nothing
+/// of other ports, which stay open where they are known.
+fn from_gdscheck(
+    machine: &Machine,
+    check: &GdsCheck,
+    printed: &str,
+    open: Vec<Found>,
+) -> Vec<Found> {
+    let not_read =
+        |port: &&str| machine.function(port).is_none_or(|port| port.acs.known().is_none());
+    let ports: Vec<&str> = check.acs.iter().map(String::as_str).filter(not_read).collect();
+    let mut found = if machine.pci.is_empty() { Vec::new() } else { open };
+    if !ports.is_empty() {
+        let observed =
+            format!("{printed} ACS as enabled for {}", count(ports.len(), "switch port"));
+        found.push(Found::warn(observed, fix(&ports)).at(ports));
+    } else if found.is_empty() {
         let why = "no switch with ACS, and does not show whether it could look";
-        return Found::unknown(format!("{printed} {why}")).fix("read `lspci -vvv`, ACSCtl");
+        let read = "read `lspci -vvv`, ACSCtl";
+        found.push(Found::unknown(format!("{printed} {why}")).fix(read));
     }
-    let observed =
-        format!("{printed} ACS as enabled for {}", count(check.acs.len(), "switch port"));
-    let addresses: Vec<&str> = check.acs.iter().map(String::as_str).collect();
-    let fix = format!(
-        "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
-         passed to virtual machines)",
-        commands(&addresses)
-    );
-    Found::warn(observed, fix).at(addresses)
+    found
 }
 
 /// Bridges above the devices that may talk to each other, each once.
@@ -123,11 +129,15 @@ pub(crate) fn redirects(acs: &Acs) -> bool {
     acs.enabled.iter().any(|control| REDIRECTS.contains(control))
 }
 
-fn commands(addresses: &[&str]) -> String {
-    match addresses {
+fn fix(addresses: &[&str]) -> String {
+    let commands = match addresses {
         [one] => format!("`setpci -s {one} ECAP_ACS+0x6.w=0000`"),
         many => format!("`for b in {}; do setpci -s $b ECAP_ACS+0x6.w=0000; done`", many.join(" ")),
-    }
+    };
+    format!(
+        "switch ACS off in the firmware, or until the next boot: {commands} (not where devices are \
+         passed to virtual machines)"
+    )
 }
 
 #[cfg(test)]
@@ -179,5 +189,19 @@ mod tests {
         let found = with(sample::UP, Fact::unknown("needs root"));
         assert_eq!(found[0].severity, Severity::Unknown);
         assert!(found[0].observed.contains("needs root"));
+    }
+
+    #[test]
+    fn ports_that_gdscheck_named_count_where_their_registers_were_not_read() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let acs = vec![sample::UP.to_owned()];
+        machine.gdscheck = Some(GdsCheck { acs, ..GdsCheck::default() });
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass, "its registers go before");
+        machine.pci.iter_mut().for_each(|function| function.acs = Fact::unknown("a tree"));
+        let found = evaluate(&machine);
+        let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
+        assert_eq!(severities, [Severity::Unknown, Severity::Warn]);
+        assert_eq!(found[1].observed, "gdscheck printed ACS as enabled for 1 switch port");
+        assert_eq!(found[1].locations, [sample::UP]);
     }
 }

@@ -46,6 +46,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     for path in COSTLY.into_iter().filter(|path| config.switch(path) == Some(true)) {
         found.push(switched_on(path).at(at(machine, &config, path)));
     }
+    found.extend(printed_otherwise(machine, &config));
     if found.is_empty() {
         found.extend(not_known(machine, &config));
     }
@@ -85,6 +86,28 @@ fn from_gdscheck(machine: &Machine, why: &str) -> Vec<Found> {
         format!("the log's level and directory are not known, gdscheck prints neither: {why}");
     found.push(Found::unknown(rest).fix("add cufile.json to --from"));
     found
+}
+
+/// Cost that gdscheck printed as on where the file's own key is off: what was in force for its
+/// process is not this file. A key that the file lacks says nothing of a difference.
+fn printed_otherwise(machine: &Machine, config: &Config) -> Vec<Found> {
+    let off = |path: &str| {
+        let by_variable = path == STATISTICS && variable(machine, "CUFILE_STATS_LEVEL").is_some();
+        !by_variable && (config.number(path) == Some(0) || config.switch(path) == Some(false))
+    };
+    let costs = |value: &str| match value.parse::<u64>() {
+        Ok(level) => level != 0,
+        Err(_) => as_switch(value) == Some(true),
+    };
+    let one = |path: &str| {
+        let (_, printed) = in_force(machine, path).filter(|(value, _)| costs(value))?;
+        let observed =
+            format!("the file has {path} off, {printed}: another file or variable is in force");
+        let fix = "find what is in force (`env | grep CUFILE`, CUFILE_ENV_PATH_JSON), and switch \
+                   it off there";
+        Some(Found::warn(observed, fix).at(at(machine, config, path)))
+    };
+    [STATISTICS].into_iter().chain(COSTLY).filter(|path| off(path)).filter_map(one).collect()
 }
 
 /// Open questions: keys without a value of the right type, the directory, and a process's own
@@ -231,6 +254,24 @@ mod tests {
             evaluate(&machine).iter().all(|found| found.severity != Severity::Warn),
             "the file itself goes before what a tool printed"
         );
+    }
+
+    #[test]
+    fn a_file_that_is_off_where_gdscheck_printed_on_is_not_the_one_in_force() {
+        let mut machine = sample::configured(r#"{ "profile": { "cufile_stats": 0 } }"#);
+        let value = |value: &str| Fact::Known(value.to_owned());
+        let line = GdsLine { name: "profile.cufile_stats".to_owned(), value: value("3") };
+        machine.gdscheck = Some(GdsCheck { settings: vec![line], ..GdsCheck::default() });
+        let differing = |machine: &Machine| {
+            let found = evaluate(machine);
+            found.into_iter().find(|found| found.observed.contains("another file or variable"))
+        };
+        let found = differing(&machine).unwrap();
+        assert_eq!(found.severity, Severity::Warn);
+        assert_eq!(found.locations, ["/etc/cufile.json:1:16"]);
+        assert!(found.observed.contains("gdscheck printed `profile.cufile_stats : 3`"));
+        machine.gdscheck.as_mut().unwrap().settings[0].value = value("0");
+        assert_eq!(differing(&machine), None);
     }
 
     #[test]
