@@ -9,9 +9,19 @@ pub(crate) const KIND: Kind = Kind {
     command: "cat /proc/mdstat",
     gives: "arrays, their members and health",
     most_bytes: crate::SHORT,
-    looks_like: |text| text.lines().any(|line| line.starts_with("Personalities :")),
+    looks_like: |text| {
+        text.lines().any(|line| line.starts_with("Personalities :") || is_array(line))
+    },
     add,
 };
+
+/// Whether it is an array's line, which people paste without the lines around it.
+fn is_array(line: &str) -> bool {
+    line.split_once(" : ").is_some_and(|(name, rest)| {
+        let state = rest.split_whitespace().next();
+        name.starts_with("md") && matches!(state, Some("active" | "inactive"))
+    })
+}
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut current: Option<String> = None;

@@ -504,13 +504,17 @@ fn child_no_room() {
 fn a_probe_that_begins_late_has_found_no_room() {
     // Three quarters of the software GPU's start timeout: each launch begins so late, as behind a
     // kernel.
-    child::passes_on_software(child_late, &[("GPUIO_SOFT_DELAY_US", "15000")]);
+    child::passes_on_software(child_late, &[("GPUIO_SOFT_DELAY_US", "200000")]);
 }
 
 #[test]
 #[ignore = "run as a child"]
 fn child_late() {
-    let bench = bench_as_shipped();
+    // A busy machine lets this thread look every some ten milliseconds: a probe begins after 200,
+    // which is late from 100 on and still in time before 300.
+    let driver = Driver::load(&which()).unwrap();
+    let shipped = Timing::of(&Context::new(&driver, 0).unwrap());
+    let bench = bench_with(Timing { start_timeout: Duration::from_millis(300), ..shipped });
     let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
     let mut submitter = bench.queue.submitter();
     let mut run = || run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap();

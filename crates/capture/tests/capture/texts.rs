@@ -107,6 +107,19 @@ fn mdstat_reports_members_and_health() {
 }
 
 #[test]
+fn mdstat_is_read_without_its_first_line() {
+    let text = "md1 : active raid0 nvme3n1[1] nvme2n1[0]\n      7501209600 blocks super 1.2 512k \
+                chunks\n";
+    for text in [text.to_owned(), format!("$ cat /proc/mdstat\n{text}")] {
+        let machine = machine("cat", &text);
+        let md1 = machine.block.iter().find(|one| one.facts.name == "md1").unwrap();
+        assert_eq!(md1.made_of, ["nvme2n1", "nvme3n1"]);
+        let chunk = md1.array.as_ref().unwrap().chunk_bytes;
+        assert_eq!((md1.facts.size_bytes, chunk), (Some(7_501_209_600 << 10), Some(512 << 10)));
+    }
+}
+
+#[test]
 fn arrays_have_the_functions_of_their_members_whichever_came_first() {
     let links = "lrwxrwxrwx 1 root root 13 Nov 19 12:08 pci-0000:2e:00.0-nvme-1 -> ../../nvme2n1\n\
                  lrwxrwxrwx 1 root root 13 Nov 19 12:08 pci-0000:2f:00.0-nvme-1 -> ../../nvme3n1\n";

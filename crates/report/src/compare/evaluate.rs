@@ -14,7 +14,8 @@ use crate::compare::threshold::Threshold;
 /// The p below which the rank test reports a difference.
 const RANK_LEVEL: f64 = 1.0 - LEVEL;
 
-/// A gain or loss by this factor is large: an interval that includes both allows no conclusion.
+/// A gain or loss by this factor matters where no threshold says which one does: an interval that
+/// includes 1 and either allows no conclusion.
 const LARGE: f64 = 1.1;
 
 /// More runs than this are not proposed.
@@ -36,10 +37,13 @@ pub(crate) fn row(
     let (off_a, off_b) = (off(&a), off(&b));
     let low = ratio.low * (1.0 - off_b).max(0.0) / (1.0 + off_a);
     let high = ratio.high * (1.0 + off_b) / (1.0 - off_a).max(f64::MIN_POSITIVE);
-    let verdict = verdict(&metric, low, high, basis);
-    let few = verdict == Verdict::NotEnoughRuns;
-    let needed = if few { runs_needed(&ratio, basis, (a.len(), b.len())) } else { None };
     let on = threshold.filter(|threshold| threshold.metrics.contains(&metric));
+    let large = on.map_or(LARGE, |threshold| 1.0 + threshold.percent / 100.0);
+    let verdict = verdict(&metric, (low, high), basis, large);
+    // How many further runs would have a figure that some runs lack is unknown.
+    let all_have_it = a.len() == baseline.runs.len() && b.len() == other.runs.len();
+    let few = verdict == Verdict::NotEnoughRuns && all_have_it;
+    let needed = few.then(|| runs_needed(&ratio, basis, (a.len(), b.len()), large)).flatten();
     Some(Row {
         metric,
         unit: metric.unit().word(),
@@ -92,9 +96,9 @@ fn off(figures: &[Figure]) -> f64 {
     figures.iter().map(|figure| figure.off).fold(0.0, f64::max)
 }
 
-fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
+fn verdict(metric: &Metric, (low, high): (f64, f64), basis: Basis, large: f64) -> Verdict {
     if low <= 1.0 && high >= 1.0 {
-        let is_open = low < 1.0 / LARGE && high > LARGE;
+        let is_open = low < 1.0 / large || high > large;
         return if is_open { Verdict::NotEnoughRuns } else { Verdict::Noise };
     }
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
@@ -103,9 +107,9 @@ fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if Some(low > 1.0) == metric.more_is_better() { Verdict::Better } else { Verdict::Worse }
 }
 
-/// How many runs of each side would decide: make the interval narrower than the ratio is far from
-/// 1, or than a large gain, if runs vary as these do.
-fn runs_needed(ratio: &Ratio, basis: Basis, (a, b): (usize, usize)) -> Option<usize> {
+/// How many runs of each side would decide: make the interval exclude 1, or a large gain and a
+/// large loss, if runs vary as these do.
+fn runs_needed(ratio: &Ratio, basis: Basis, (a, b): (usize, usize), large: f64) -> Option<usize> {
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
         return None;
     }
@@ -115,7 +119,8 @@ fn runs_needed(ratio: &Ratio, basis: Basis, (a, b): (usize, usize)) -> Option<us
     let error = half / quantile(ratio.freedom)?;
     // The variance of one run, on average over both sides.
     let variance = error.powi(2) / (1.0 / float(a) + 1.0 / float(b));
-    let wanted = ratio.ratio.ln().abs().max(LARGE.ln());
+    let far = ratio.ratio.ln().abs();
+    let wanted = far.max(large.ln() - far);
     let enough = |runs: usize| {
         let freedom = float(runs - 1) * if basis == Basis::Turns { 1.0 } else { 2.0 };
         quantile(freedom).is_some_and(|t| t * (2.0 * variance / float(runs)).sqrt() <= wanted)
@@ -171,7 +176,7 @@ mod tests {
         assert!(wide.low < 1e-3 && wide.high > 1e3, "{wide:?}");
         let throughput = &metric::find("throughput").unwrap();
         assert_eq!(
-            verdict(throughput, wide.low, wide.high, Basis::Repeats),
+            verdict(throughput, (wide.low, wide.high), Basis::Repeats, LARGE),
             Verdict::NotEnoughRuns
         );
     }
@@ -186,8 +191,9 @@ mod tests {
         let (a, b) = ([80.0, 110.0, 130.0, 160.0], [90.0, 130.0, 170.0, 220.0]);
         let (basis, found) = interval(&figures(&a), &figures(&b), false).unwrap();
         assert!(found.low < 0.9 && found.high > 1.1, "{found:?}");
-        assert_eq!(verdict(throughput, found.low, found.high, basis), Verdict::NotEnoughRuns);
-        let needed = runs_needed(&found, basis, (4, 4)).unwrap();
+        let verdict = |low, high, basis| verdict(throughput, (low, high), basis, LARGE);
+        assert_eq!(verdict(found.low, found.high, basis), Verdict::NotEnoughRuns);
+        let needed = runs_needed(&found, basis, (4, 4), LARGE).unwrap();
         // So many runs of the same variation decide, and half as many do not.
         let times = |sample: &[f64], times: usize| -> Vec<Figure> {
             figures(&sample.iter().copied().cycle().take(times).collect::<Vec<_>>())
@@ -196,9 +202,15 @@ mod tests {
         assert!((8..40).contains(&needed), "{needed}");
         assert!(with(needed.next_multiple_of(4) + 4).low > 1.0, "{:?}", with(needed));
         assert!(with(needed / 2 / 4 * 4).low < 1.0);
-        // One side without loss or gain is noise, whatever the other.
-        assert_eq!(verdict(throughput, 0.95, 1.4, basis), Verdict::Noise);
-        assert_eq!(verdict(throughput, 0.7, 1.4, Basis::WithinRuns), Verdict::NotEnoughRuns);
-        assert_eq!(runs_needed(&found, Basis::WithinRuns, (1, 1)), None, "nothing varies yet");
+        // Noise is neither a gain nor a loss of a tenth: to exclude one of them is not enough.
+        assert_eq!(verdict(0.95, 1.05, basis), Verdict::Noise);
+        assert_eq!(verdict(0.936, 3.90, basis), Verdict::NotEnoughRuns);
+        assert_eq!(verdict(0.7, 1.05, basis), Verdict::NotEnoughRuns);
+        assert_eq!(verdict(0.7, 1.4, Basis::WithinRuns), Verdict::NotEnoughRuns);
+        assert_eq!(runs_needed(&found, Basis::WithinRuns, (1, 1), LARGE), None, "one each");
+        // A ratio near a large gain needs a narrower interval than one at 1.
+        let at = |ratio: f64| Ratio { ratio, low: ratio * 0.8, high: ratio / 0.8, ..found };
+        let runs = |ratio| runs_needed(&at(ratio), basis, (4, 4), LARGE).unwrap();
+        assert!(runs(1.04) > 2 * runs(1.0), "{} {}", runs(1.04), runs(1.0));
     }
 }

@@ -59,11 +59,11 @@ pub enum Verdict {
     Better,
     /// It is worse, likewise.
     Worse,
-    /// The interval includes 1, and excludes a large gain or a large loss: the difference can't be
-    /// distinguished from noise.
+    /// The interval includes 1, and excludes both a gain and a loss of the threshold (10 % where
+    /// none applies): any difference is too small to matter.
     Noise,
-    /// Nothing can be concluded: the interval includes both a large gain and a large loss, or there
-    /// is one run each and a larger difference than the variation within them.
+    /// Nothing can be concluded: the interval includes 1 and such a gain or loss, or there is one
+    /// run each and a larger difference than the variation within them.
     NotEnoughRuns,
 }
 
@@ -110,7 +110,8 @@ pub struct Row {
     /// The conclusion.
     pub verdict: Verdict,
     /// Runs of each side that would do, about, where there are not enough: with as much variation
-    /// between runs, and this ratio. Absent where the variation is unknown, and above 1000.
+    /// between runs, and this ratio. Absent where the variation is unknown, where some runs lack
+    /// the metric, and above 1000.
     pub runs_needed: Option<usize>,
     /// Two-sided p of the rank-sum test, which assumes no distribution of runs; `None` if there are
     /// too few runs for it to get below 0.05.

@@ -34,4 +34,11 @@ impl Threshold {
         let share = self.percent / 100.0;
         if more_is_better { high < 1.0 - share } else { low > 1.0 + share }
     }
+
+    /// Whether any part of the interval is: where the whole is not, more runs have to decide.
+    pub(crate) fn may_be_beyond(&self, more_is_better: bool, low: f64, high: f64) -> bool {
+        // The end that is worse, alone.
+        let worst = if more_is_better { low } else { high };
+        self.is_beyond(more_is_better, worst, worst)
+    }
 }

@@ -159,7 +159,7 @@ fn figures(reading: &mut Reading, text: &str, batch: bool) -> Result<(), String>
 }
 
 /// Whether gdsio does one I/O at a time and thread on this path.
-fn blocking(path: &str) -> bool {
+pub(crate) fn blocking(path: &str) -> bool {
     matches!(path, "gds" | "host" | "staged" | "managed" | "cached")
 }
 

@@ -113,6 +113,8 @@ pub(crate) struct Got {
     /// Nanoseconds.
     pub(crate) latency: Option<f64>,
     pub(crate) engine: Option<String>,
+    /// The share by which products of rate, IOPS and latency may be off by their printed digits.
+    pub(crate) rounding: f64,
     /// Whether it is a line of progress, which is of one moment.
     pub(crate) moment: bool,
 }

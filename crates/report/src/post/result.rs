@@ -99,6 +99,10 @@ impl FioJob {
 /// A result as its tool's reader has it. The engine says by which way fio's bytes went.
 fn of_reading(tool: &'static str, reading: &Reading) -> Got {
     let figure = |name: &str| reading.figures.get(name).map(|figure| figure.value);
+    let share = |name: &str| {
+        let figure = reading.figures.get(name).filter(|figure| figure.value > 0.0);
+        figure.map_or(0.0, |figure| figure.off / figure.value)
+    };
     Got {
         tool,
         direction: reading.direction,
@@ -111,6 +115,7 @@ fn of_reading(tool: &'static str, reading: &Reading) -> Got {
         rate: figure("throughput"),
         iops: figure("iops"),
         latency: figure("mean"),
+        rounding: ["throughput", "iops", "mean"].into_iter().map(share).sum(),
         ..Got::default()
     }
 }

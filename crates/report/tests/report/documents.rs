@@ -237,6 +237,35 @@ fn the_chinese_edition() {
     assert!(of(&all, About::Agreement).iter().any(|words| words.contains("6 rows agree")));
 }
 
+/// A result of gdsio with 1 MiB of block.
+fn gdsio(threads: u32, ops: u32, gib: f64, us: f64, seconds: f64) -> String {
+    let kib = ops * 1024;
+    format!(
+        "IoType: READ XferType: GPUD Threads: {threads} DataSetSize: {kib}/8388608(KiB) IOSize: \
+         1024(KiB) Throughput: {gib:.6} GiB/sec, Avg_Latency: {us:.6} usecs ops: {ops} \
+         total_time {seconds:.6} secs\n"
+    )
+}
+
+#[test]
+fn only_relations_that_hold_agree() {
+    let (_, all) = held(&gdsio(8, 819_200, 12.92, 604.5, 61.9));
+    has(&all, About::Agreement, &["1 results: I/Os x size are the data in 1, data / time"]);
+    assert!(of(&all, About::Agreement)[0].contains("threads have in flight in 1"), "{all:?}");
+    let (_, all) = held(&gdsio(8, 819_200, 12.92, 61.9, 61.9));
+    has(&all, About::Contradiction, &["Latency x rate are 0.8 I/Os in flight, and 8 threads"]);
+    has(&all, About::Agreement, &["data / time is the rate in 1."]);
+    let (_, all) = held(&gdsio(8, 8192, 25.0, 604.0, 0.619));
+    has(&all, About::Contradiction, &["Data / time is 12.9 GiB/s, the rate says 25.0 GiB/s"]);
+    assert!(!of(&all, About::Agreement)[0].contains("time is the rate"), "{all:?}");
+    let (_, all) = held(include_str!("fixtures/foreign/gdsio_runs_getting-started.txt"));
+    has(&all, About::Limit, &["For 99.6 % of the threads' 7.06 ms", "For 98.8 %"]);
+    assert!(!of(&all, About::Agreement)[0].contains("in flight"), "{all:?}");
+    // gpuio's own lines may have more in flight than they have threads.
+    let own = gdsio(1, 819_200, 12.92, 604.5, 61.9) + "# path: of the library\n";
+    has(&held(&own).1, About::Contradiction, &[]);
+}
+
 #[test]
 fn documents_without_results_say_nothing() {
     for text in [include_str!("posts/powerscale.txt"), include_str!("posts/slides.txt")] {

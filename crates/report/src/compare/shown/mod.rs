@@ -52,7 +52,7 @@ fn columns<'a>(
         .figures(of, |(_, row)| Cell::shown(ratio(row.ratio), row.ratio))
         .figures(width, |(_, row)| interval(row))
         .key("interval")
-        .words(result, |(_, row)| Cell::from(verdict(row)).class(page::class(row)))
+        .words(result, |(pair, row)| Cell::from(verdict(pair, row)).class(page::class(row)))
 }
 
 /// Job and load of both sides, and the side where there are several.

@@ -62,13 +62,13 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut say = |number: usize, what: &str| {
         if number > 0 {
-            parts.push(format!("{what} at {number}"));
+            parts.push(format!("{number} {what}"));
         }
     };
     say(count(Verdict::Worse), "lower");
     say(count(Verdict::Better), "higher");
-    say(count(Verdict::Noise), "not distinguishable");
-    say(count(Verdict::NotEnoughRuns), "not enough runs");
+    say(count(Verdict::Noise), "without a difference (noise)");
+    say(count(Verdict::NotEnoughRuns), "undetermined (not enough runs)");
     let mut lines = Vec::new();
     if !main.is_empty() {
         lines.push(format!("Throughput of {}: {}.", loads(main.len()), parts.join(", ")));

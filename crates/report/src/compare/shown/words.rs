@@ -34,7 +34,7 @@ pub(super) fn ratio(value: f64) -> String {
 }
 
 /// The verdict in a word or two.
-pub(super) fn verdict(row: &Row) -> String {
+pub(super) fn verdict(pair: &Pair, row: &Row) -> String {
     let (better, worse) = match row.metric.unit() {
         Unit::MicrosecondsPerMib => ("less CPU", "more CPU"),
         Unit::BytesPerSecond | Unit::PerSecond | Unit::Nanoseconds => ("faster", "slower"),
@@ -44,20 +44,28 @@ pub(super) fn verdict(row: &Row) -> String {
         Verdict::Better => better.to_owned(),
         Verdict::Worse => worse.to_owned(),
         Verdict::Noise => "noise".to_owned(),
-        Verdict::NotEnoughRuns => not_enough(row),
+        Verdict::NotEnoughRuns => not_enough(pair, row),
     };
     let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
     let beyond = if row.beyond == Some(true) { ", BEYOND THRESHOLD" } else { "" };
     format!("{word}{doubt}{beyond}")
 }
 
-/// That nothing can be concluded, and how many runs would do where that is known.
-fn not_enough(row: &Row) -> String {
-    match (row.runs_needed, row.baseline_runs, row.other_runs) {
-        (Some(runs), _, _) => format!("not enough runs: about {runs} each"),
-        (None, 1, 1) => "not enough runs: one each".to_owned(),
-        (None, _, _) => "not enough runs".to_owned(),
-    }
+/// That nothing can be concluded, and how many runs would do where that is known. A percentile is
+/// absent from runs of too few I/Os, so longer runs and not more of them have it.
+fn not_enough(pair: &Pair, row: &Row) -> String {
+    let ([a, b], have) = (pair.runs, [row.baseline_runs, row.other_runs]);
+    let why = match (row.runs_needed, have) {
+        (_, [x, y]) if have != pair.runs => {
+            let longer = matches!(row.metric, Metric::Percentile(..));
+            let longer = if longer { "; longer runs needed" } else { "" };
+            format!(": only {x} of {a} and {y} of {b} have it{longer}")
+        }
+        (Some(runs), _) => format!(": about {runs} each"),
+        (None, [1, 1]) => ": one each".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("not enough runs{why}")
 }
 
 /// Runs of a pair, in words.
@@ -143,8 +151,8 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// Results of the threshold: one line for each entry beyond it, and one for metrics that could not
-/// be checked.
+/// Results of the threshold: one line for each entry beyond it, one for metrics that may be, and
+/// one for those that could not be checked.
 pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     let Some(threshold) = &comparison.threshold else {
         return Vec::new();
@@ -170,6 +178,27 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
         ));
     }
     for metric in &threshold.metrics {
+        let more = metric.more_is_better() == Some(true);
+        let is_open = |row: &Row| {
+            row.metric == *metric
+                && row.beyond == Some(false)
+                && threshold.may_be_beyond(more, row.low, row.high)
+        };
+        let open: Vec<&str> = comparison
+            .pairs
+            .iter()
+            .filter(|pair| pair.rows.iter().any(is_open))
+            .map(|pair| pair.baseline.as_str())
+            .collect();
+        if !open.is_empty() {
+            lines.push(format!(
+                "threshold: undetermined, {} may be worse by more than {} %, and more runs are \
+                 needed: {}",
+                metric.word(),
+                threshold.percent,
+                open.join("; ")
+            ));
+        }
         let missing: Vec<&str> = comparison
             .pairs
             .iter()

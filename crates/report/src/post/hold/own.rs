@@ -1,12 +1,15 @@
 //! A result against the command above it, and against itself.
 
 use super::{Known, say, words};
+use crate::foreign::gdsio;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
 
 /// By how much products of printed figures may be off: of data, rate and time, which have six
 /// digits, and of counts in flight, which end at the first thread's end.
 const ARITHMETIC: f64 = 0.01;
 const IN_FLIGHT: f64 = 0.05;
+/// A factor that neither the start nor the end of a run explains.
+const FAR: f64 = 1.5;
 /// Shorter runs, in seconds, are mostly start and end.
 const SHORT: f64 = 5.0;
 
@@ -139,101 +142,168 @@ fn data_is(got: &Got, block: u64) -> Option<String> {
     fits.then(|| format!("{ops} I/Os of {} are its data", words::bytes(block)))
 }
 
-/// Figures of a result that can't all be right.
+/// Figures of a result that can't all be right, those that agree, and I/Os that are not in flight.
 pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
-    let (mut held, mut right) = (Vec::new(), 0);
+    let (mut results, mut agree) = (0, vec![0; RELATIONS.len()]);
     for got in post.runs.iter().filter_map(|run| run.got.as_ref()) {
-        let (checked, wrong) = arithmetic(got);
-        if checked > 0 {
-            held.push(got.line);
-            right += usize::from(wrong.is_empty());
+        results += 1;
+        for (relation, count) in RELATIONS.iter().zip(&mut agree) {
+            match (relation.check)(post, got) {
+                Found::Holds => *count += 1,
+                Found::Says(about, words) => all.push(say(post, about, &[got.line], words)),
+                Found::Open => {}
+            }
         }
-        let about = About::Contradiction;
-        all.extend(wrong.into_iter().map(|text| say(post, about, &[got.line], text)));
-        all.extend(idle(post, got));
     }
-    if right > 0 {
-        let of = held.len();
-        let text = format!(
-            "{right} of {of} results agree with themselves: I/Os x size are the data, data / time \
-             is the rate, latency x rate are the threads (as far as a line has these)."
-        );
+    let counts = RELATIONS.iter().zip(&agree).filter(|(_, count)| **count > 0);
+    let counts: Vec<String> = counts.map(|(one, n)| format!("{} in {n}", one.name)).collect();
+    if !counts.is_empty() {
+        let text = format!("Within themselves, {results} results: {}.", counts.join(", "));
         all.push(say(post, About::Agreement, &[], text));
     }
     all
 }
 
-/// The number of checks, and what failed.
-fn arithmetic(got: &Got) -> (usize, Vec<String>) {
-    let (mut checked, mut wrong) = (0, Vec::new());
-    let long = got.seconds.is_none_or(|seconds| seconds >= 1.0);
-    if let (Some(ops), Some(block), Some(data)) = (got.ops, got.block, got.data_bytes) {
-        checked += 1;
-        let (product, size) = (ops * float(block), words::bytes(block));
-        if !near(product, data, ARITHMETIC) && (product - data).abs() > 64.0 * float(block) {
-            let (is, has) = (words::count(product), words::count(data));
-            wrong.push(format!("{ops} I/Os of {size} are {is}B, the line has {has}B of data."));
+/// A relation between the figures of one result.
+struct Relation {
+    name: &'static str,
+    check: fn(&Post, &Got) -> Found,
+}
+
+const RELATIONS: [Relation; 4] = [
+    Relation { name: "I/Os x size are the data", check: data },
+    Relation { name: "data / time is the rate", check: rate },
+    Relation { name: "IOPS x size is the rate", check: iops },
+    Relation { name: "latency x rate are the I/Os that threads have in flight", check: in_flight },
+];
+
+/// The outcome of a check.
+enum Found {
+    Holds,
+    /// It does not hold.
+    Says(About, String),
+    /// Its figures are not there, or too far apart for one and too near for the other.
+    Open,
+}
+
+impl Found {
+    /// Holds within a share; fails where it is further off and `decided`, or far off.
+    fn of(value: f64, other: f64, off: f64, decided: bool, words: impl Fn() -> String) -> Found {
+        let far = value > other * FAR * (1.0 + off) || other > value * FAR * (1.0 + off);
+        match near(value, other, off) {
+            true => Found::Holds,
+            false if decided || far => Found::Says(About::Contradiction, words()),
+            false => Found::Open,
         }
     }
-    if let (Some(data), Some(seconds), Some(rate)) = (got.data_bytes, got.seconds, got.rate)
-        && long
-    {
-        checked += 1;
-        // Whole seconds and MiB of elbencho and fio are less exact.
-        let off = if got.tool == "gdsio" { ARITHMETIC } else { 0.05 };
-        if !near(data / seconds, rate, off) {
-            let (is, has) = (words::rate(data / seconds), words::rate(rate));
-            wrong.push(format!("Data / time is {is}, the rate says {has}."));
-        }
+}
+
+fn is_long(got: &Got) -> bool {
+    got.seconds.is_none_or(|seconds| seconds >= 1.0)
+}
+
+fn data(_: &Post, got: &Got) -> Found {
+    let (Some(ops), Some(block), Some(data)) = (got.ops, got.block, got.data_bytes) else {
+        return Found::Open;
+    };
+    let product = ops * float(block);
+    // Each thread's last I/Os may be smaller.
+    let last = got.threads.unwrap_or(1).saturating_mul(got.depth.unwrap_or(1));
+    if (product - data).abs() <= float(last) * float(block) && !near(product, data, ARITHMETIC) {
+        return Found::Open;
     }
-    if let (Some(iops), Some(block), Some(rate)) = (got.iops, got.block, got.rate)
-        && got.ops.is_none()
-    {
-        checked += 1;
-        if !near(iops * float(block), rate, 0.03) {
-            let (size, has) = (words::bytes(block), words::rate(rate));
-            let is = words::rate(iops * float(block));
-            let iops = words::count(iops);
-            wrong.push(format!("{iops} IOPS of {size} are {is}, the rate says {has}."));
-        }
+    Found::of(product, data, ARITHMETIC, true, || {
+        let (size, is, has) = (words::bytes(block), words::count(product), words::count(data));
+        format!("{ops} I/Os of {size} are {is}B, the line has {has}B of data.")
+    })
+}
+
+fn rate(_: &Post, got: &Got) -> Found {
+    let (Some(data), Some(seconds), Some(rate)) = (got.data_bytes, got.seconds, got.rate) else {
+        return Found::Open;
+    };
+    // Whole seconds and MiB of elbencho and fio are less exact.
+    let off = if got.tool == "gdsio" { ARITHMETIC } else { 0.05 } + got.rounding;
+    Found::of(data / seconds, rate, off, is_long(got), || {
+        let (is, has) = (words::rate(data / seconds), words::rate(rate));
+        format!("Data / time is {is}, the rate says {has}.")
+    })
+}
+
+fn iops(_: &Post, got: &Got) -> Found {
+    let (Some(iops), Some(block), Some(rate)) = (got.iops, got.block, got.rate) else {
+        return Found::Open;
+    };
+    if got.ops.is_some() {
+        return Found::Open;
     }
-    if let (Some(in_flight), Some(most)) = (got.in_flight(), most_in_flight(got)) {
-        checked += 1;
-        if in_flight > most * (1.0 + IN_FLIGHT) && long {
-            wrong.push(format!(
-                "Latency x rate are {in_flight:.1} I/Os in flight, and there are {most} at most: \
-                 latency, rate or threads are not of this run."
-            ));
-        }
+    Found::of(iops * float(block), rate, 0.03, true, || {
+        let (size, has) = (words::bytes(block), words::rate(rate));
+        let (is, iops) = (words::rate(iops * float(block)), words::count(iops));
+        format!("{iops} IOPS of {size} are {is}, the rate says {has}.")
+    })
+}
+
+fn in_flight(post: &Post, got: &Got) -> Found {
+    let (Some(in_flight), Some(most)) = (got.in_flight(), most_in_flight(post, got)) else {
+        return Found::Open;
+    };
+    let (share, off) = (in_flight / most, IN_FLIGHT + got.rounding);
+    let is_gdsio = got.tool == "gdsio";
+    let seconds = got.seconds.unwrap_or_default();
+    if near(share, 1.0, off) {
+        return Found::Holds;
     }
-    (checked, wrong)
+    let said = |words: &str| format!("Latency x rate are {in_flight:.1} I/Os in flight, {words}");
+    let (about, text) = if share > 1.0 && (is_long(got) || share > FAR * (1.0 + off)) {
+        let words =
+            format!("and there are {most} at most: latency, rate or threads are not of this run.");
+        (About::Contradiction, said(&words))
+    } else if is_gdsio && share * FAR * (1.0 + off) < 1.0 && seconds < SHORT {
+        // gdsio's time includes its start.
+        let idle = (1.0 - share) * 100.0;
+        let time = words::time(seconds * 1e9);
+        let text = format!(
+            "For {idle:.1} % of the threads' {time} nothing was in flight: a short run is mostly \
+             its start, and its rate is not that of the I/Os. Run it for longer."
+        );
+        (About::Limit, text)
+    } else if is_gdsio && share * FAR * (1.0 + off) < 1.0 {
+        let words = format!(
+            "and {most} threads have one each: latency, rate or threads are not of this run, \
+             unless threads ended early or verified data."
+        );
+        (About::Contradiction, said(&words))
+    } else if share < 0.8 && seconds >= SHORT {
+        let text = format!(
+            "{in_flight:.1} of {most} I/Os are in flight on average: threads wait for something \
+             other than their I/Os (processor, locks, verification), or end early."
+        );
+        (About::Limit, text)
+    } else {
+        return Found::Open;
+    };
+    Found::Says(about, text)
 }
 
 /// I/Os that can be in flight at once.
-fn most_in_flight(got: &Got) -> Option<f64> {
+fn most_in_flight(post: &Post, got: &Got) -> Option<f64> {
+    if got.tool == "gdsio" {
+        // gpuio's own lines have no depth, whatever it is.
+        let below = post.lines.iter().skip_while(|line| line.number <= got.line);
+        let mut notes = below.take_while(|line| line.text.starts_with('#'));
+        let own = notes.any(|line| line.text.starts_with("# path: "));
+        let blocking = got.depth.is_none() && got.path.as_deref().is_some_and(gdsio::blocking);
+        return got.threads.filter(|_| blocking && !own).map(float);
+    }
     let depth = if got.engine.as_deref().is_some_and(one_at_a_time) { 1 } else { got.depth? };
     Some(float(got.threads?.saturating_mul(depth)))
-        .filter(|_| got.tool != "gdsio")
-        .or((got.tool == "gdsio" && got.depth.is_none()).then(|| float(got.threads.unwrap_or(1))))
 }
 
 /// fio's engines that wait for each I/O.
 pub(super) fn one_at_a_time(engine: &str) -> bool {
     ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
-}
-
-/// Threads that are not all in flight.
-fn idle(post: &Post, got: &Got) -> Option<Statement> {
-    let (in_flight, most) = (got.in_flight()?, most_in_flight(got)?);
-    let long = got.seconds.is_some_and(|seconds| seconds >= SHORT);
-    (long && in_flight < most * 0.8).then(|| {
-        let text = format!(
-            "{in_flight:.1} of {most} I/Os are in flight on average: threads wait for something \
-             other than their I/Os (processor, locks, verification), or end early."
-        );
-        say(post, About::Limit, &[got.line], text)
-    })
 }
 
 pub(super) fn near(value: f64, other: f64, share: f64) -> bool {

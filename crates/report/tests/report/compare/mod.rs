@@ -71,7 +71,10 @@ fn a_threshold_needs_the_whole_interval() {
     let row = row(&found, "throughput");
     assert!(row.ratio < 0.95 && row.high > 0.95, "{row:?}");
     assert_eq!(row.beyond, Some(false));
-    assert_eq!(row.verdict, Verdict::Noise);
+    assert_eq!(row.verdict, Verdict::NotEnoughRuns, "a loss of 5 % is not excluded");
+    let page = shown_at("text", &found, 1000);
+    assert!(page.contains("threshold: undetermined, throughput may be worse by more"), "{page}");
+    assert!(!page.contains("no result is certainly worse"), "{page}");
 }
 
 #[test]
@@ -93,6 +96,25 @@ fn a_run_far_from_the_others_is_named() {
         "note: after: outlier after/2.json: throughput 572 MiB/s, median of the 5 runs 954 MiB/s";
     assert!(page.contains(note), "{page}");
     assert_eq!(page.matches("outlier").count(), 1, "{page}");
+}
+
+/// A percentile that a side's runs lack, for they had too few I/Os.
+#[test]
+fn a_metric_that_some_runs_lack_says_how_many_have_it() {
+    let wide = [0.6, 1.0, 1.6, 1.1];
+    let mut sides = [repeats("before", &wide), repeats("after", &wide)];
+    for run in sides.iter_mut().flat_map(|side| &mut side.runs[..2]) {
+        run.figures.remove("p99.9");
+        run.latency = None;
+    }
+    let found = compare(&sides, &Options::default());
+    assert_eq!(row(&found, "p99.9").runs_needed, None);
+    let page = shown_at("text", &found, 1000);
+    let line = |name: &str| page.lines().find(|line| line.trim().starts_with(name)).unwrap();
+    let short = "not enough runs: only 2 of 4 and 2 of 4 have it; longer runs needed";
+    assert!(line("p99.9 ").ends_with(short), "{page}");
+    assert!(line("throughput ").contains("not enough runs: about "), "{page}");
+    assert!(row(&found, "throughput").runs_needed.unwrap() > 4);
 }
 
 #[test]
@@ -469,7 +491,7 @@ fn the_page_begins_with_what_got_worse() {
         (place("The largest loss is "), place("class=\"alarm\""), place("<h2>Differences"));
     let worse = place("<details open><summary>Worse: 7</summary>");
     assert!(loss < alarm && alarm < differs && differs < worse);
-    assert!(page.contains("Throughput of 1 load: lower at 1."), "{page}");
+    assert!(page.contains("Throughput of 1 load: 1 lower."), "{page}");
     assert_eq!(page.matches("<svg ").count(), 7);
     assert!(!page.contains("NaN"), "{page}");
     // The throughput is worse, and left of the middle.
@@ -484,7 +506,7 @@ fn the_page_begins_with_what_got_worse() {
     let noise =
         shown("html", &compare(&[repeats("a", &NEAR), repeats("b", &NEAR)], &Options::default()));
     assert!(
-        noise.contains("not distinguishable at 1")
+        noise.contains("Throughput of 1 load: 1 without a difference (noise).")
             && noise.contains("<details open><summary>No difference"),
         "{noise}"
     );
