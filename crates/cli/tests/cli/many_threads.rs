@@ -2,7 +2,8 @@
 
 use crate::record::{check, check_clean, jobs, n};
 use crate::tool::{
-    GPUIO, Ran, bench, finish, is_root, other, plain, scratch, scratch_in_memory, skip, tree, words,
+    GPUIO, Ran, bench, crowd, finish, is_root, other, plain, scratch, scratch_in_memory, skip,
+    tree, words,
 };
 
 const MANY: &str = "--bs 4k --size 4k --runtime 300ms --depth 1 --threads 10000";
@@ -47,6 +48,7 @@ fn whole_or_reported(ran: &Ran) {
 
 #[test]
 fn ten_thousand_that_move_nothing() {
+    let _crowd = crowd();
     let dir = scratch_in_memory();
     std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
     let line = format!(
@@ -59,6 +61,7 @@ fn ten_thousand_that_move_nothing() {
 
 #[test]
 fn ten_thousand_on_one_small_file() {
+    let _crowd = crowd();
     let dir = scratch_in_memory();
     std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
     let line = format!(

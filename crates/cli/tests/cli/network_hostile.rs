@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::many_threads::with_threads;
 use crate::network::Server;
-use crate::tool::{Ran, command, finish, gpuio, scratch, wait, words};
+use crate::tool::{Ran, calm, command, finish, gpuio, scratch, wait, words};
 
 const HELLO: &str = "gpuio network 1";
 
@@ -112,6 +112,7 @@ const SERVERS: [(&str, &str, Does); 7] = [
 
 #[test]
 fn a_client_ends_whatever_the_server_does() {
+    let _calm = calm();
     let run = |(direction, says, does): (&'static str, &'static str, Does)| {
         spawn(move || {
             let dir = scratch();
@@ -129,6 +130,7 @@ fn a_client_ends_whatever_the_server_does() {
 /// One signal, not two, ends a client that would measure for an hour.
 #[test]
 fn a_signal_ends_a_client_whose_server_never_stops_sending() {
+    let _calm = calm();
     let dir = scratch();
     let (at, server) = hostile_server(never_stops);
     let line = format!("network {at} --direction read --streams 2 --runtime 1h");
@@ -180,6 +182,7 @@ fn sends_for_ever(at: &str) {
 #[test]
 fn a_server_outlives_clients_that_do_not_do_their_part() {
     type Client = fn(&str);
+    let _calm = calm();
     let clients: [(&str, Client); 5] = [
         ("did not end within", sends_for_ever),
         ("no byte arrived", |at| {
@@ -225,6 +228,7 @@ fn a_server_outlives_clients_that_do_not_do_their_part() {
 
 #[test]
 fn a_signal_ends_a_server_whose_client_never_stops_sending() {
+    let _calm = calm();
     let dir = scratch();
     let server = Server::here(dir.path(), "0");
     let (mut first, streams) = hostile_client(&server.at, "Write");
@@ -240,6 +244,7 @@ fn a_signal_ends_a_server_whose_client_never_stops_sending() {
 
 #[test]
 fn the_server_says_how_many_streams_a_client_may_have() {
+    let _calm = calm();
     let dir = scratch();
     let server = Server::here(dir.path(), "0 --max-streams 2");
     let line = |streams: u32| {
@@ -260,6 +265,7 @@ fn many(at: &str, direction: &str) -> String {
 
 #[test]
 fn a_server_without_threads_refuses_and_lives() {
+    let _calm = calm();
     let dir = scratch();
     let Some(mut shell) = with_threads(dir.path(), 64_901, 8) else { return };
     let server = Server::start(shell.arg("network"), "0 --count 3");
@@ -276,6 +282,7 @@ fn a_server_without_threads_refuses_and_lives() {
 
 #[test]
 fn a_client_without_threads_says_so() {
+    let _calm = calm();
     let dir = scratch();
     let Some(mut shell) = with_threads(dir.path(), 64_902, 8) else { return };
     let server = Server::here(dir.path(), "0 --count 9");

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -268,6 +269,20 @@ pub(crate) fn tree(dir: &Path) -> Vec<String> {
 /// Whether this process may do what only root may.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Thousands of threads keep the others waiting for a processor for many seconds: not beside tests
+/// of answers that must come within some.
+static CROWD: RwLock<()> = RwLock::new(());
+
+/// No test with thousands of threads runs meanwhile.
+pub(crate) fn calm() -> RwLockReadGuard<'static, ()> {
+    CROWD.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// No test that needs an answer within seconds runs meanwhile.
+pub(crate) fn crowd() -> RwLockWriteGuard<'static, ()> {
+    CROWD.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for what comes in the end; `missing` says that it did not.
