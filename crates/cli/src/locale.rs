@@ -65,13 +65,13 @@ pub(crate) fn shown(text: Cow<'_, str>) -> Cow<'_, str> {
 
 fn spelled(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match SPELLED.iter().find(|(signs, _)| signs.contains(letter)) {
-            _ if letter.is_ascii() => out.push(letter),
+    for sign in text.chars() {
+        match SPELLED.iter().find(|(signs, _)| signs.contains(sign)) {
+            _ if sign.is_ascii() => out.push(sign),
             Some((_, ascii)) => out.push_str(ascii),
-            None if FULL.contains(letter) => out.push('#'),
+            None if FULL.contains(sign) => out.push('#'),
             // Lines of boxes, and the rest of the blocks.
-            None if ('─'..='▟').contains(&letter) => out.push('+'),
+            None if ('─'..='▟').contains(&sign) => out.push('+'),
             None => out.push('?'),
         }
     }

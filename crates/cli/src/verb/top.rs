@@ -30,7 +30,7 @@ pub(crate) fn run(top: &Top) -> Result<ExitCode, Failure> {
         return serve::run(address, move || openmetrics::text(&watcher.sample()));
     }
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    // The screen needs control sequences, and letters for its bars and borders.
+    // The screen needs control sequences, and characters for its bars and borders.
     let screen = is_terminal && !terminal::is_dumb() && !locale::is_ascii();
     if top.is_json().is_none() && screen {
         ui::top::run(watcher, every, top.count)?;

@@ -2,7 +2,7 @@
 
 use crate::record::{check, check_clean, jobs, n};
 use crate::tool::{
-    GPUIO, Ran, bench, crowd, finish, is_root, other, plain, scratch, scratch_in_memory, skip,
+    GPUIO, Ran, alone, bench, finish, is_root, other, plain, scratch, scratch_in_memory, skip,
     tree, words,
 };
 
@@ -48,7 +48,7 @@ fn whole_or_reported(ran: &Ran) {
 
 #[test]
 fn ten_thousand_that_move_nothing() {
-    let _crowd = crowd();
+    let _alone = alone();
     let dir = scratch_in_memory();
     std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
     let line = format!(
@@ -61,7 +61,7 @@ fn ten_thousand_that_move_nothing() {
 
 #[test]
 fn ten_thousand_on_one_small_file() {
-    let _crowd = crowd();
+    let _alone = alone();
     let dir = scratch_in_memory();
     std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
     let line = format!(

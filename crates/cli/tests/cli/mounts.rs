@@ -224,7 +224,7 @@ fn a_mount_that_never_answers() {
         return;
     };
     if ran.code == 32 {
-        return skip("this machine lets nobody mount a FUSE file system");
+        return skip("this machine lets no user mount a FUSE file system");
     }
     ran.exits(0);
     let place = dir.path().join("m").canonicalize().unwrap();

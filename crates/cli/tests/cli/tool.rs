@@ -273,16 +273,16 @@ pub(crate) fn is_root() -> bool {
 
 /// Thousands of threads keep the others waiting for a processor for many seconds: not beside tests
 /// of answers that must come within some.
-static CROWD: RwLock<()> = RwLock::new(());
+static MANY_THREADS: RwLock<()> = RwLock::new(());
 
 /// No test with thousands of threads runs meanwhile.
 pub(crate) fn calm() -> RwLockReadGuard<'static, ()> {
-    CROWD.read().unwrap_or_else(PoisonError::into_inner)
+    MANY_THREADS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// No test that needs an answer within seconds runs meanwhile.
-pub(crate) fn crowd() -> RwLockWriteGuard<'static, ()> {
-    CROWD.write().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    MANY_THREADS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for what comes in the end; `missing` says that it did not.
