@@ -170,7 +170,7 @@ impl QueueState {
                 // It was idle while this thread did not run, or other kernels fill the device, or
                 // the launch failed.
                 let exit = self.mailbox.exit(0);
-                return exit.launch >= launch && !exit.gpu_was_full;
+                return exit.launch >= launch && !exit.gpu_was_full && seen_absent <= late;
             }
             if entered.is_none() {
                 if self.mailbox.entered(0) < launch {
