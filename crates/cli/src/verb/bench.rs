@@ -131,7 +131,7 @@ fn carry_out(
     let record = session.run(&progress, &journal)?;
     drop(served);
     progress.clear();
-    let written = finish(&record).and_then(|()| logs.write(&record));
+    let written = finish(&record).and_then(|()| logs.write(&record, out.quiet));
     written.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &[])))

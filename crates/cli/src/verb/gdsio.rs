@@ -129,7 +129,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
-        .and_then(|_| logs.write(&record));
+        .and_then(|_| logs.write(&record, extras.out.quiet));
     printed.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &said(&record))))
