@@ -116,7 +116,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     let Request { command, extras, mut session, verifies } = prepare(words, &Place::alone())?;
     unused::ranks(&extras.ranks)?;
     if extras.dry_run {
-        return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
+        return session.print_plan().map(|()| ExitCode::SUCCESS);
     }
     let sink = extras.sink()?;
     let logs = Logs::open(&session.plan)?;
