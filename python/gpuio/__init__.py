@@ -12,6 +12,7 @@ from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
 from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
+from ._shards import Shards
 
 __all__ = [
     "FallbackWarning",
@@ -21,6 +22,7 @@ __all__ = [
     "Memory",
     "Moved",
     "Rings",
+    "Shards",
     "Tensor",
     "bench",
     "device_header",

@@ -23,8 +23,8 @@ _VARIABLE = "GPUIO_LIBGPUIO"
 class GpuioError(OSError):
     """What failed, and what to do, in words. ``errno`` is that of a call of the library."""
 
-    exit_code: Optional[int] = None
-    """Of a run of the program."""
+    exit_code: int = 1
+    """To end a script with: of a run of the program its own; else 3 without a GPU, and 1."""
 
 
 class Moved(NamedTuple):
@@ -229,7 +229,9 @@ class Library:
 
     def _check(self, code: int) -> int:
         if code < 0:
-            raise GpuioError(-code, self._words())
+            error = GpuioError(-code, self._words())
+            error.exit_code = 3 if -code == errno.ENODEV else 1
+            raise error
         return code
 
     def gpus(self) -> Gpus:
