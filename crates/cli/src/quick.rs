@@ -103,12 +103,6 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
         format!("gpuio bench --path {path}{gpu} --bs 1M --runtime 30 --directory DIR"),
         "one load, for longer",
     ));
-    // The files are as large as the storage takes in a time, which other traffic changes.
-    let software = if record.plan.software_gpu { " --gpu software" } else { "" };
-    lines.push((
-        format!("gpuio bench{software} --dry-run > q.ini"),
-        "as a job file: data of one size in each run",
-    ));
     if !on_gpu {
         lines.push(("gpuio bench --gpu software".to_owned(), "the GPU paths without a GPU"));
     }

@@ -42,8 +42,8 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
         let other = foreign::TOOLS.iter().find(|tool| is_shape && (tool.looks)(&text));
         Failure::Usage(match other {
             Some(tool) => format!(
-                "{name}: this is a result of {}, and no record of gpuio; gpuio compare {name} OTHER \
-                 compares it with one",
+                "{name}: this is a result of {}, and no record of gpuio; gpuio compare {name} \
+                 OTHER compares it with one",
                 tool.name
             ),
             None if is_shape => {

@@ -59,8 +59,8 @@ pub struct FeedPlan {
 }
 
 impl FeedPlan {
-    /// Batches that may be read ahead of an accelerator, where they are all that it ever takes: then
-    /// the feed waits for storage at its start only, and its utilisation says nothing about it.
+    /// Batches that may be read ahead of an accelerator, where they are all that it takes: then the
+    /// feed waits for storage at its start only, and its utilisation says nothing about storage.
     #[must_use]
     pub fn all_ahead(&self) -> Option<u64> {
         let samples = self.files.saturating_mul(self.samples_per_file);

@@ -95,11 +95,11 @@ fn narrow(sections: &[Section]) -> String {
     }
 }
 
-/// What tables with the same columns share.
+/// The name of tables with the same heads.
 fn kind(table: &Table) -> String {
-    let keys: Vec<&str> = table.columns.iter().map(|column| column.key.as_ref()).collect();
+    let heads: Vec<&str> = table.columns.iter().map(|column| column.head.as_ref()).collect();
     let plain = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '-' };
-    keys.join(" ").chars().map(plain).collect()
+    heads.join(" ").chars().map(plain).collect()
 }
 
 /// Text in a string of CSS, whatever signs it has (CSS Syntax, "Escaping").
@@ -273,4 +273,23 @@ fn cell(out: &mut String, column: &Column, of: &Cell, first: bool) {
         of.text.html(),
         of.picture
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Columns;
+
+    #[test]
+    fn cells_have_their_heads_on_a_narrow_screen_and_no_head_ends_the_style() {
+        let columns = Columns::<u64>::new().words("load", |_| "a").figures("</style>\"", |n| *n);
+        let mut page = Document::new("t");
+        page.begin("", "").table(columns.table("", [7]));
+        let html = page.page("show");
+        let rule = "[data-kind=\"load---style--\"] td:nth-child(2)::before { content: \"";
+        let (_, head) = html.split_once(rule).expect("a rule for the second column");
+        assert!(head.starts_with("\\3c \\2f style\\3e \\22  \"; }"), "{head}");
+        assert!(html.contains("data-kind=\"load---style--\">"), "{html}");
+        assert_eq!(html.matches("</style>").count(), 1, "{html}");
+    }
 }

@@ -149,8 +149,8 @@ pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// What runs when the object is unloaded: after the handlers of atexit(3), at the end of a program
-/// that exits.
+/// The function that runs when the object is unloaded: after the handlers of atexit(3), at the end
+/// of a program that exits.
 // SAFETY: the loader calls each address in this section without arguments that count (elf(5),
 // DT_FINI_ARRAY); this is a function of C's calling convention that takes none and never unwinds.
 #[used]

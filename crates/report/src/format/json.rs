@@ -36,9 +36,10 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
     }
 }
 
-/// The record as indented JSON, ending in a line feed; lists of numbers are in a line. Fields and units are those of the types in
-/// crate `gpuio-record`; the schema is `docs/schema/record-v3.schema.json`. A number that is not
-/// finite becomes `null`, as JSON has no word for it.
+/// The record as indented JSON, ending in a line feed; lists of numbers are in a line. Fields and
+/// units are those of the types in crate `gpuio-record`; the schema is
+/// `docs/schema/record-v3.schema.json`. A number that is not finite becomes `null`, as JSON has no
+/// word for it.
 #[must_use]
 #[expect(
     clippy::expect_used,

@@ -42,7 +42,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan, is_one_of_many: bool) {
         comment(out, &worker_words(job, worker));
     }
     if let Some(last) = rest.last() {
-        comment(out, &format!("and {} more, the last thread {}", rest.len(), last.thread));
+        comment(out, &format!("and {} more, the last {}", rest.len(), worker_words(job, last)));
     }
 }
 
