@@ -79,6 +79,16 @@ class _RingsOptions(ctypes.Structure):
     ] + [("buffer_length", ctypes.c_uint64)]
 
 
+class _Copy(ctypes.Structure):
+    _fields_ = [
+        ("from_", ctypes.c_uint64), ("to", ctypes.c_void_p), ("length", ctypes.c_uint64)
+    ]
+
+
+class _Digest(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("address", "length", "first", "digest")]
+
+
 class Header:
     """The tensors and the metadata of a file of safetensors, by number in the header's order.
 
@@ -191,6 +201,14 @@ class Library:
         self._copy_out = function(
             "gpuio_memory_copy_out", i32, memory=pointer, offset=u64, to=pointer, length=u64
         )
+        self._lock = function(
+            "gpuio_pages_lock", i32, device=i32, address=pointer, length=u64, pages=out(pointer)
+        )
+        self.pages_unlock = function("gpuio_pages_unlock", None, pages=pointer)
+        self._copy = function(
+            "gpuio_copy_out", i32, device=i32, copies=out(_Copy), copy_count=u64,
+            digests=out(_Digest), digest_count=u64,
+        )
         self._tensor = function(
             "gpuio_tensor_new",
             i32,
@@ -253,6 +271,20 @@ class Library:
 
     def copy_out(self, memory: int, offset: int, address: int, length: int) -> None:
         self._check(self._copy_out(memory, offset, address, length))
+
+    def pages_lock(self, device: int, address: int, length: int) -> int:
+        pages = ctypes.c_void_p()
+        self._check(self._lock(device, address, length, ctypes.byref(pages)))
+        return pages.value or 0
+
+    def move_out(
+        self, device: int, copies: List[Tuple[int, int, int]], digests: List[Tuple[int, int, int]]
+    ) -> List[int]:
+        """Copies (from, to, bytes), and the digests of (address, bytes, number of the first word)."""
+        given = (_Copy * len(copies))(*copies)
+        asked = (_Digest * len(digests))(*((*one, 0) for one in digests))
+        self._check(self._copy(device, given, len(copies), asked, len(digests)))
+        return [one.digest for one in asked]
 
     def tensor(self, memory: int, offset: int, code: int, bits: int, shape: List[int]) -> int:
         checked = [whole(size, "a size of the shape", ctypes.c_int64) for size in shape]
