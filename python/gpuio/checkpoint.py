@@ -26,6 +26,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from . import _checkpoint_drain
 from ._checkpoint_drain import MANIFEST, give_up, make_directories
 from ._checkpoint_format import (
+    PAGE,
     DamagedError,
     File,
     Flat,
@@ -221,6 +222,9 @@ class _Saver:
                                       "checkpoint replaces nothing", job.directory)
             handle = Handle(job)
             handle.nbytes = sum(file.nbytes for file in files)
+            # All at once: ranges that the drain gives back during the first save would do for this
+            # one, and the next save, which has all of its bytes at once, would allocate the rest.
+            self.ready(files, 1)
             self.count += 1
             number = self.count
             drain.handles[number] = handle
@@ -255,6 +259,13 @@ class _Saver:
                 raise
             handle.stall = time.monotonic() - began
             return handle
+
+    def ready(self, files: List[File], saves: int) -> None:
+        """Pages for so many saves at once."""
+        stage = self.staged()
+        nbytes = saves * sum(-(-file.nbytes // PAGE) * PAGE for file in files)
+        gpus = (place.leaf.device for file in files for place in file.places)
+        stage.ready(0, min(nbytes, stage.length), max(gpus, default=-1))
 
     def _end(
         self, drain: _Drain, number: int, handle: Handle, one: Dict[str, Any],
@@ -367,24 +378,18 @@ def configure(
     _saver.direct = direct if direct is not None else _saver.direct
 
 
-def prepare(state: Any, device: Optional[Device] = None) -> None:
-    """Allocates and locks staged pages for a state, or for so many bytes, before the first save.
+def prepare(state: Any, saves: int = 1) -> None:
+    """Allocates and locks staged pages for a state, and starts the drain, before the first save.
 
-    The first save does it otherwise, at some GiB/s. ``device`` is for a number of bytes: the GPU.
+    The first save does it otherwise, at some GiB/s. ``saves``: for so many at once, where one may
+    begin before the drain has written the one before.
     """
     with _saver.saving:
-        stage = _saver.staged()
-        if isinstance(state, int):
-            number = -1 if device is None else device_number(device)
-            nbytes = state
-        else:
-            leaves = Flat(state).leaves.values()
-            number = max((one.device for one in leaves), default=-1)
-            files = laid_out(leaves, min(_saver.file_bytes, stage.length // 2), "model")
-            nbytes = sum(-(-file.nbytes // 4096) * 4096 for file in files)
-        stage.ready(0, min(nbytes, stage.length), number)
-        if number >= 0:
-            library().move_out(number, [], [])
+        leaves = list(Flat(state).leaves.values())
+        most = min(_saver.file_bytes, _saver.staged().length // 2)
+        _saver.ready(laid_out(leaves, most, "model"), saves)
+        for device in {one.device for one in leaves}:
+            library().move_out(device, [], [])
         _saver.drained()
 
 

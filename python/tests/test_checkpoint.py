@@ -32,7 +32,7 @@ import sys, numpy
 from gpuio import checkpoint
 where, survive = sys.argv[1], sys.argv[2] == "yes"
 checkpoint.configure(limit=8 << 20, file_bytes=300_000)
-checkpoint.prepare(1)
+checkpoint.prepare({})
 print("drain", checkpoint._saver.drain.process.pid, flush=True)
 for step in range(1000):
     state = {"step": step, "a": numpy.full(60_000, step), "b": numpy.full(5, step, "int8")}
@@ -118,7 +118,7 @@ class Plain(Case):
         self.assertEqual(os.listdir(self.dir), ["many"])
 
     def test_a_child_made_by_fork_is_refused(self):
-        checkpoint.prepare(1)
+        checkpoint.prepare({})
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
@@ -245,7 +245,7 @@ class Failures(Case):
         self.assertIn("older checkpoints are as they were", str(caught.exception))
 
     def test_a_directory_that_vanishes_and_then_the_next_call_says_so(self):
-        checkpoint.prepare(1)
+        checkpoint.prepare({})
         drain = checkpoint._saver.drain.process.pid
         os.kill(drain, signal.SIGSTOP)
         handles = [checkpoint.save(state(), self.dir / f"above-{n}/one") for n in range(2)]
@@ -317,7 +317,7 @@ class Failures(Case):
         raise OSError(code, os.strerror(code))
 
     def test_a_drain_that_is_killed_is_an_error_and_the_next_save_has_a_new_one(self):
-        checkpoint.prepare(1)
+        checkpoint.prepare({})
         process = checkpoint._saver.drain.process
         os.kill(process.pid, signal.SIGSTOP)
         handle = checkpoint.save(state(), self.dir / "lost")
@@ -329,7 +329,7 @@ class Failures(Case):
     def test_a_save_survives_its_trainer_where_it_may(self):
         program = (
             "import os, sys, signal, numpy\nfrom gpuio import checkpoint\n"
-            "checkpoint.configure(limit=4 << 20)\ncheckpoint.prepare(1)\n"
+            "checkpoint.configure(limit=4 << 20)\ncheckpoint.prepare({})\n"
             "drain = checkpoint._saver.drain.process.pid\nos.kill(drain, signal.SIGSTOP)\n"
             "checkpoint.save({'x': numpy.zeros(999)}, sys.argv[1], survive=sys.argv[2] == 'yes')\n"
             "print(drain, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
