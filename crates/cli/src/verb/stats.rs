@@ -134,6 +134,9 @@ fn process_of(
             Err(_) if before.is_some() => return Ok(ExitCode::SUCCESS),
             Err(failure) => return Err(failure),
         };
+        if found.page.is_err() {
+            return Err(unreadable(found));
+        }
         print_notes(&listing);
         let facts = Facts::of(&root, found);
         let since = before.as_ref().map(|(snapshot, then)| Earlier {
