@@ -60,7 +60,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// What the files have replaces what is there; what they do not have stays.
+/// Facts of the files replace those that are there; others stay.
 fn take(root: &Root, drives: &BTreeSet<&str>, machine: &mut Machine) {
     fn option<T>(ours: &mut Option<T>, new: Option<T>) {
         if new.is_some() {

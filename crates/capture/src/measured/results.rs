@@ -34,7 +34,7 @@ pub(crate) const FIO: Kind = Kind {
 
 pub(crate) const ELBENCHO: Kind = Kind {
     command: "elbencho",
-    gives: "results as CSV (also `--livecsv`) and as the terminal shows them, for `gpuio compare`",
+    gives: "results as CSV, live or not, and as the terminal shows them, for `gpuio compare`",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| is_elbencho_head(line) || is_csv_head(line)),
     add: add_elbencho,

@@ -15,7 +15,7 @@ fn is_free(address: Ipv4Addr) -> bool {
     a == 0 || a == 127 || address.is_broadcast() || documents.contains(&[a, b, c])
 }
 
-/// The image of an address. What is of no site stays.
+/// The image of an address. One that is of no site stays.
 pub(super) fn v4(key: u64, address: Ipv4Addr) -> Ipv4Addr {
     if is_free(address) {
         return address;

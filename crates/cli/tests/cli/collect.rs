@@ -15,9 +15,33 @@ fn put(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
+/// Settings, limits, modules and a log.
+fn settings(root: &Path) {
+    for (file, text) in [
+        ("proc/sys/kernel/osrelease", "6.1.0-9-generic"),
+        ("boot/config-6.1.0-9-generic", "CONFIG_PCI_P2PDMA=y\n# CONFIG_ZONE_DEVICE is not set"),
+        ("proc/self/limits", "Limit Soft Hard\nMax locked memory         65536    65536    bytes"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave"),
+        ("sys/class/block/nvme0n1/queue/scheduler", "none [mq-deadline]"),
+        ("sys/class/block/nvme0n1/queue/nr_requests", "1023"),
+        ("sys/module/kernel/parameters/x", "1"),
+        ("sys/module/nvme_core/parameters/multipath", "Y"),
+        ("proc/modules", "nvme_core 151552 2 nvme, Live 0x0\nib_core 442368 1 mlx5_ib, Live 0x0"),
+        (
+            "var/log/cufile.log",
+            " 26-02-2026 03:08:04:645 [pid=1 tid=1] ERROR  cufio:1 nvidia-fs driver is not loaded \
+             /vol/alice/x 192.168.10.5\n 26-02-2026 03:08:04:646 [pid=1 tid=1] TRACE  cufio:1 hush",
+        ),
+    ] {
+        put(root, file, &format!("{text}\n"));
+    }
+}
+
 /// A root port with a drive below it that has fewer lanes than it could, a card, and mounts with
 /// private names.
 fn machine(root: &Path) {
+    settings(root);
     let port = "sys/devices/pci0000:00/0000:00:01.0";
     for (file, text) in [
         ("class", "0x060400"),
@@ -67,25 +91,6 @@ fn machine(root: &Path) {
          198.51.100.7:/x /mnt/d nfs4 rw,addr=198.51.100.7 0 0\n[fe80::1:2]:/x /mnt/e nfs4 rw 0 0\n\
          proc /proc proc rw 0 0\n",
     );
-    for (file, text) in [
-        ("proc/sys/kernel/osrelease", "6.1.0-9-generic"),
-        ("boot/config-6.1.0-9-generic", "CONFIG_PCI_P2PDMA=y\n# CONFIG_ZONE_DEVICE is not set"),
-        ("proc/self/limits", "Limit Soft Hard\nMax locked memory         65536    65536    bytes"),
-        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
-        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave"),
-        ("sys/class/block/nvme0n1/queue/scheduler", "none [mq-deadline]"),
-        ("sys/class/block/nvme0n1/queue/nr_requests", "1023"),
-        ("sys/module/kernel/parameters/x", "1"),
-        ("sys/module/nvme_core/parameters/multipath", "Y"),
-        ("proc/modules", "nvme_core 151552 2 nvme, Live 0x0\nib_core 442368 1 mlx5_ib, Live 0x0"),
-        (
-            "var/log/cufile.log",
-            " 26-02-2026 03:08:04:645 [pid=1 tid=1] ERROR  cufio:1 nvidia-fs driver is not loaded \
-             /vol/alice/x 192.168.10.5\n 26-02-2026 03:08:04:646 [pid=1 tid=1] TRACE  cufio:1 hush",
-        ),
-    ] {
-        put(root, file, &format!("{text}\n"));
-    }
     put(
         root,
         "etc/cufile.json",

@@ -11,9 +11,9 @@ const LOCATIONS: usize = 8;
 pub(crate) const RULE: usize = 16;
 
 /// The findings by severity. Passes and unknowns have one line each: there is nothing to fix. Rules
-/// that do not apply have one line together for each reason, or with `all` one each. Of a machine
-/// from texts, `read` has the commands whose output was read; then rules that are unknown come last,
-/// with one line for each text that is missing.
+/// that do not apply have one line together for each reason, or with `all` one each. `read` has the
+/// commands whose output was read, where the machine is from texts: then rules that are unknown
+/// come last, with one line for each text that is missing.
 #[must_use]
 pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Document {
     let mut page = Document::new("Check");
