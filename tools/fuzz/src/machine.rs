@@ -103,7 +103,7 @@ fn shown(captured: &Captured) {
     let rules: Vec<_> = gpuio_machine::check::RULES.iter().collect();
     let findings = gpuio_machine::check::check(&captured.machine, &rules);
     for all in [false, true] {
-        is_shown(&gpuio_machine::check::text::document(&findings, all).terminal(100));
+        is_shown(&gpuio_machine::check::text::document(&findings, all, None).terminal(100));
     }
 }
 
