@@ -8,8 +8,8 @@
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    Assessment, BlockShare, DirectionResult, EndedHow, Evidence, JobPlan, JobResult, Record,
-    Towards,
+    Assessment, BlockShare, DirectionResult, DirectionTotal, EndedHow, Evidence, JobPlan,
+    JobResult, Record, RunTotals, Towards,
 };
 
 /// The comparison, and the differences that it found.
@@ -49,6 +49,7 @@ pub fn recheck(record: &Record) -> Recheck {
             all.equal(&about, "I/Os", total_of.ios, sum(|one| one.ios));
             all.equal(&about, "bytes", total_of.bytes, sum(|one| one.bytes));
             all.equal(&about, "failed I/Os", total_of.failed, sum(|one| one.failed));
+            all.total(&about, total, total_of, jobs().map(of));
         }
     }
     all
@@ -69,6 +70,44 @@ impl Recheck {
         if !is_close {
             let difference = format!("{recorded} recorded, {computed} by its counts");
             self.wrong.push(format!("{about}: {figure}: {difference}"));
+        }
+    }
+
+    /// The rate of a total is over the time in which all its jobs ran, and has their bytes of that
+    /// time, which are not recorded: at most all of them. Its latencies are those of its jobs.
+    fn total<'a>(
+        &mut self,
+        about: &str,
+        totals: &RunTotals,
+        total: &DirectionTotal,
+        jobs: impl Iterator<Item = &'a DirectionResult>,
+    ) {
+        let time = totals.common.map(|common| common.length_ns()).filter(|time| *time > 0);
+        if let Some(time) = time {
+            self.most(about, "bytes per second", total.bytes_per_s, per_second(total.bytes, time));
+            self.most(about, "IOPS", total.iops, per_second(total.ios, time));
+        }
+        let Some(latency) = &total.latency else {
+            return self.equal(about, "I/Os without latencies", total.ios, 0);
+        };
+        self.equal(about, "latencies", latency.total.count, total.ios);
+        self.summary(about, "latency", &latency.total);
+        let mut merged = Histogram::default();
+        for one in jobs.filter_map(|job| job.latency.as_ref()) {
+            merged.merge(&Histogram::from_summary(&one.total));
+        }
+        let figures = |all: &Summary| (all.count, all.min_ns, all.max_ns, all.buckets.clone());
+        self.compared += 1;
+        if merged.summary().as_ref().map(figures) != Some(figures(&latency.total)) {
+            self.wrong.push(format!("{about}: latency: other values than those of its jobs"));
+        }
+    }
+
+    fn most(&mut self, about: &str, figure: &str, recorded: Option<f64>, most: f64) {
+        self.compared += 1;
+        if recorded.is_some_and(|recorded| recorded > most * (1.0 + ROUNDING)) {
+            let recorded = recorded.unwrap_or_default();
+            self.wrong.push(format!("{about}: {figure}: {recorded} recorded, at most {most}"));
         }
     }
 
@@ -105,23 +144,24 @@ impl Recheck {
         }
         let bytes = job.read.bytes.saturating_add(job.write.bytes);
         let ios = job.read.ios.saturating_add(job.write.ios);
-        let add = u64::saturating_add;
-        if !job.workers.is_empty() {
-            let workers = || job.workers.iter();
-            self.equal(
-                &about,
-                "bytes of its threads",
-                workers().map(|it| it.bytes).fold(0, add),
-                bytes,
-            );
-            self.equal(&about, "I/Os of its threads", workers().map(|it| it.ios).fold(0, add), ios);
+        self.cost(&about, job, bytes, merged);
+        let parts = [
+            ("threads", job.workers.iter().map(|it| (it.bytes, it.ios)).collect::<Vec<_>>()),
+            ("GPUs", job.gpus.iter().map(|it| (it.bytes, it.ios)).collect()),
+        ];
+        for (name, parts) in parts.into_iter().filter(|(_, parts)| !parts.is_empty()) {
+            let sum = parts.iter().fold((0, 0), |sum: (u64, u64), part| {
+                (sum.0.saturating_add(part.0), sum.1.saturating_add(part.1))
+            });
+            self.equal(&about, &format!("bytes of its {name}"), sum.0, bytes);
+            self.equal(&about, &format!("I/Os of its {name}"), sum.1, ios);
         }
-        if !job.gpus.is_empty() {
-            let gpus = || job.gpus.iter();
-            self.equal(&about, "bytes of its GPUs", gpus().map(|it| it.bytes).fold(0, add), bytes);
-            self.equal(&about, "I/Os of its GPUs", gpus().map(|it| it.ios).fold(0, add), ios);
-        }
-        self.equal(&about, "failed I/Os", job.failed, add(job.read.failed, job.write.failed));
+        self.equal(
+            &about,
+            "failed I/Os",
+            job.failed,
+            job.read.failed.saturating_add(job.write.failed),
+        );
         if let Some(proof) = &job.proof {
             self.compared += 1;
             let contradicts = |it: &&Evidence| it.assessment == Assessment::Contradicts;
@@ -140,6 +180,19 @@ impl Recheck {
                 let mismatches = verify.mismatches.len();
                 self.wrong.push(format!("{about}: no bad block, but {mismatches} mismatches"));
             }
+        }
+    }
+
+    fn cost(&mut self, about: &str, job: &JobResult, bytes: u64, merged: bool) {
+        if merged || job.last_done_ns == 0 {
+            return;
+        }
+        let busy = job.cpu.user_s + job.cpu.system_s;
+        let seconds = crate::number::float(job.last_done_ns) / 1e9;
+        self.close(about, "processors kept busy", job.cpu.cores_busy, busy / seconds);
+        if let Some(cost) = job.cpu.us_per_mib {
+            let mib = crate::number::float(bytes) / f64::from(1 << 20);
+            self.close(about, "CPU time per MiB", cost, busy * 1e6 / mib);
         }
     }
 

@@ -43,8 +43,9 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
         faults => format!("{faults} of {compared} figures do not follow from the record's counts"),
     };
     text += &format!("{name}: {outcome}.\n");
-    text += "This finds a damaged or changed record. It does not show that the run took place:\n\
-             compare the file's digest (sha256sum) with the one that its author published.\n";
+    text += "Checked: rates, latencies, sums of threads, GPUs, jobs and series, CPU time per MiB.\n\
+             Not: the plan, the machine, readings of evidence, warnings; nor that the run took place.\n\
+             Compare the file's digest (sha256sum) with the one that its author published.\n";
     output::put(&text)?;
     Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -159,7 +159,13 @@ fn a_changed_record_is_found() {
         ("/jobs/0/gpus/0/ios", "I/Os of its GPUs"),
         ("/jobs/0/series/0/read_bytes", "in its series"),
         ("/jobs/0/failed", "failed I/Os"),
+        ("/jobs/0/cpu/us_per_mib", "CPU time per MiB"),
+        ("/jobs/0/cpu/user_s", "processors kept busy"),
         ("/totals/0/read/bytes", "the total of group 0, reads: bytes"),
+        ("/totals/0/write/bytes_per_s", "the total of group 0, writes: bytes per second"),
+        ("/totals/0/read/iops", "the total of group 0, reads: IOPS"),
+        ("/totals/0/read/latency/total/p90_ns", "the total of group 0, reads: latency, p90"),
+        ("/totals/0/read/latency/total/max_ns", "other values than those of its jobs"),
     ] {
         let mut changed = record.clone();
         let figure = changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}"));
