@@ -44,7 +44,7 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     };
     text += &format!("{name}: {outcome}.\n");
     text += "Checked: rates, latencies, sums of threads, GPUs, jobs and series, CPU time per MiB.\n\
-             Not: the plan, the machine, readings of evidence, warnings; nor that the run took place.\n\
+             Not: the plan, the machine, evidence, warnings; nor that the run took place.\n\
              Compare the file's digest (sha256sum) with the one that its author published.\n";
     output::put(&text)?;
     Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
