@@ -225,7 +225,7 @@ fn results_in_a_text_are_held_against_each_other() {
         total_time 120.004668 secs\n";
     fs::write(dir.path().join("post.txt"), text).unwrap();
     let ran = gpuio(dir.path(), "check --from post.txt").exits(0);
-    for words in ["RESULTS IN THESE TEXTS (1)", "WHAT CONTRADICTS (1)", "another command ran"] {
+    for words in ["RESULTS IN THESE TEXTS (1)", "CONTRADICTIONS (1)", "another command ran"] {
         assert!(ran.out.contains(words), "{words}: {ran:#?}");
     }
     // Rules have nothing to say of a machine that is not in the text.

@@ -14,12 +14,12 @@ impl About {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            About::Path => "WHICH WAY THE BYTES WENT",
-            About::Limit => "WHAT LIMITS",
-            About::Contradiction => "WHAT CONTRADICTS",
-            About::Agreement => "WHAT AGREES",
+            About::Path => "WAY OF THE BYTES",
+            About::Limit => "LIMITS",
+            About::Contradiction => "CONTRADICTIONS",
+            About::Agreement => "AGREEMENTS",
             About::Compared => "RESULTS AGAINST EACH OTHER",
-            About::Next => "WHAT TO RUN NEXT",
+            About::Next => "TO RUN NEXT",
         }
     }
 }

@@ -105,8 +105,15 @@ fn of_one(
         if held.is_alone() {
             document.sections.clear();
         }
+        let rules = document.sections.len();
         source.into_iter().for_each(|one| observed::add(&mut document, &one.captured));
         document.sections.extend(held.section);
+        // What the texts show themselves stands below the faults, above the rules they say less of.
+        let shown = document.sections.split_off(rules);
+        let faults = [Severity::Fail, Severity::Warn];
+        let faults = faults.iter().filter(|one| findings.iter().any(|it| it.severity == **one));
+        let at = (notes.len() + faults.count()).min(rules);
+        document.sections.splice(at..at, shown);
         formats::print(format, "check", &document)
     };
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
