@@ -108,7 +108,7 @@ fn of_one(
         let rules = document.sections.len();
         source.into_iter().for_each(|one| observed::add(&mut document, &one.captured));
         document.sections.extend(held.section);
-        // What the texts show themselves stands below the faults, above the rules they say less of.
+        // Results in the texts stand below the faults, above the rules that they say less of.
         let shown = document.sections.split_off(rules);
         let faults = [Severity::Fail, Severity::Warn];
         let faults = faults.iter().filter(|one| findings.iter().any(|it| it.severity == **one));
