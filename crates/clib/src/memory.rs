@@ -14,6 +14,9 @@ use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
 /// `GPUIO_HOST`: the device of host memory.
 pub(crate) const HOST: c_int = -1;
 
+/// Memory of so many bytes is for reads by many threads, which may begin now.
+const LARGE: usize = 16 << 20;
+
 /// `gpuio_memory`. It is freed with its last owner: the caller, or a tensor.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -71,7 +74,11 @@ impl Memory {
         let bytes = if device == HOST {
             if len == 0 { Bytes::None } else { Bytes::Host(Pages::new(len)?) }
         } else {
-            let context = context(gpu(device)?)?;
+            let gpu = gpu(device)?;
+            let context = context(gpu)?;
+            if len >= LARGE {
+                transfer().prepare_loads(gpu, false);
+            }
             if len == 0 {
                 Bytes::None
             } else {
@@ -256,6 +263,16 @@ pub(crate) struct Moved {
     cached: u64,
     direct: u64,
     gpu: u64,
+}
+
+impl Moved {
+    pub(crate) fn add(&mut self, more: &Moved) {
+        let Moved { bytes, cached, direct, gpu } = more;
+        self.bytes += bytes;
+        self.cached += cached;
+        self.direct += direct;
+        self.gpu += gpu;
+    }
 }
 
 impl From<Transferred> for Moved {
