@@ -6,9 +6,10 @@ way than asked says so in a warning (`FallbackWarning`) or, after ``install``, i
 error, or is an error (`GpuioError`). docs/python.md has the page.
 """
 
+from ._environment import variable as _variable
 from ._install import install, uninstall
 from ._library import Gpus, GpuioError, Moved, gpus
-from ._memory import Memory, Tensor, read_into
+from ._memory import Memory, Tensor, prepare, read_into
 from ._program import bench, load, program, record, series
 from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
@@ -27,6 +28,7 @@ __all__ = [
     "gpus",
     "install",
     "load",
+    "prepare",
     "program",
     "read_into",
     "record",
@@ -34,3 +36,8 @@ __all__ = [
     "series",
     "uninstall",
 ]
+
+# A GPU that the process will load files to: see `prepare`.
+_ahead = _variable("GPUIO_PREPARE")
+if _ahead:
+    prepare(_ahead)
