@@ -296,8 +296,11 @@ fn the_header_of_a_model_is_arrays_of_its_tensors() {
         unsafe { std::ptr::read(arranged) };
     assert_eq!((group_count, run_count, place_count), (1, 2, 2));
     // SAFETY: so many of each.
-    let (groups, runs, places) =
-        unsafe { (*groups, *runs.cast::<[[u64; 4]; 2]>(), *places.cast::<[[u64; 3]; 2]>()) };
+    let groups = unsafe { *groups };
+    // SAFETY: as above.
+    let runs = unsafe { *runs.cast::<[[u64; 4]; 2]>() };
+    // SAFETY: as above.
+    let places = unsafe { *places.cast::<[[u64; 3]; 2]>() };
     assert_eq!(groups, 258);
     assert_eq!(runs, [[0, 0, start, 3], [0, 256, start + 3, 2]]);
     assert_eq!(places, [[0, 0, 0], [1, 0, 256]]);

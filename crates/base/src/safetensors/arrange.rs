@@ -44,7 +44,8 @@ pub struct Arrangement {
 
 /// Arranges all tensors. A group has at most `most` bytes and its gaps, or one tensor with more:
 /// who keeps a tensor keeps no more. Tensors of a run keep their distances, as long as their
-/// elements are aligned. The format's writers put tensors of larger elements first, so most groups are one run.
+/// elements are aligned. The format's writers put tensors of larger elements first, so most groups
+/// are one run.
 #[must_use]
 pub fn arrange(header: &Header, most: u64) -> Arrangement {
     let mut order: Vec<usize> = (0..header.tensors.len()).collect();
