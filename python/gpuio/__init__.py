@@ -3,7 +3,8 @@
 ``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into``, ``Memory``,
 ``Rings`` and ``install`` call ``libgpuio.so.0``. Nothing here falls back silently: what took another
 way than asked says so in a warning (`FallbackWarning`) or, after ``install``, in a line on standard
-error, or is an error (`GpuioError`). docs/python.md has the page.
+error, or is an error (`GpuioError`). docs/python.md has the page. ``gpuio.checkpoint`` is a module of
+its own.
 """
 
 from ._environment import variable as _variable

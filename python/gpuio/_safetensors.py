@@ -15,6 +15,7 @@ from typing import (
 
 from ._library import GpuioError, Header, Moved, Part, Run, library
 from ._memory import KINDS, Device, Memory, Tensor, device_number
+from ._shards import files_of
 
 # The names of types in the format's header (safetensors, "Format").
 _TYPES = {
@@ -175,7 +176,8 @@ def safetensors(
     devices: Optional[Sequence[Device]] = None,
     shards: Optional[Sequence[Mapping[str, Index]]] = None,
 ) -> Union[Loaded, List[Loaded]]:
-    """Loads a file of safetensors, or a list of them, into memory of a GPU or the host.
+    """Loads safetensors into memory of a GPU or the host: a file, all files of a model by its
+    directory or its ``*.safetensors.index.json``, or a list of these.
 
     The bytes go from the page cache or the drive through page-locked memory to the GPU, by gpuio's
     own transfer core: no cuFile, no copy in Python. The result maps names to `Tensor`, which PyTorch
@@ -194,7 +196,8 @@ def safetensors(
     if fallback not in (None, "cpu"):
         raise ValueError(f'fallback is None or "cpu", not {fallback!r}')
     one_path = isinstance(path, (str, bytes)) or hasattr(path, "__fspath__")
-    paths = [os.fspath(one) for one in ([path] if one_path else path)]  # type: ignore[list-item]
+    given = [os.fsdecode(one) for one in ([path] if one_path else path)]  # type: ignore
+    paths = [file for one in given for file in files_of(one) or [one]]
     if devices is None:
         if shards is not None:
             raise ValueError("shards need devices: one GPU for each")
@@ -296,7 +299,7 @@ def _loaded(
 
 
 def _refuse_twice(name: str, file: _File) -> None:
-    raise ValueError(f"{file.path} has tensor {name!r}, and a file before it has one too")
+    raise ValueError(f"{file.path} has {name!r}, and a file before it has one too")
 
 
 def _whole(files: List[_File], numbers: List[int]) -> List[Loaded]:
