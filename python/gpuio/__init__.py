@@ -7,10 +7,9 @@ error, or is an error (`GpuioError`). docs/python.md has the page. ``gpuio.check
 its own.
 """
 
-from ._environment import variable as _variable
 from ._install import install, uninstall
 from ._library import Gpus, GpuioError, Moved, gpus
-from ._memory import Memory, Tensor, prepare, read_into
+from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
 from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
@@ -29,7 +28,6 @@ __all__ = [
     "gpus",
     "install",
     "load",
-    "prepare",
     "program",
     "read_into",
     "record",
@@ -37,8 +35,3 @@ __all__ = [
     "series",
     "uninstall",
 ]
-
-# A GPU that the process will load files to: see `prepare`.
-_ahead = _variable("GPUIO_PREPARE")
-if _ahead:
-    prepare(_ahead)

@@ -314,7 +314,6 @@ class Library:
             "gpuio_read_parts", i32, parts=out(_Part), count=u64, moved=out(_Bytes)
         )
         self._reaches = function("gpuio_reaches", i32, device=i32, other=i32)
-        self._prepare = function("gpuio_prepare", i32, device=i32)
         u32 = ctypes.c_uint32
         self._rings_open = function(
             "gpuio_rings_open", i32, device=i32, options=out(_RingsOptions), rings=out(pointer)
@@ -370,9 +369,6 @@ class Library:
     def reaches(self, device: int, other: int) -> bool:
         """Whether copies between two GPUs go directly."""
         return self._check(self._reaches(device, other)) == 1
-
-    def prepare(self, device: int) -> None:
-        self._check(self._prepare(device))
 
     def arrange(self, header: Any, most: int) -> Any:
         made = ctypes.POINTER(_Arrangement)()

@@ -80,18 +80,6 @@ def device_number(device: Device) -> int:
     raise ValueError(f'{device!r} is no device. Give "cpu", "cuda", "cuda:N" or N')
 
 
-def prepare(device: Device = "cuda:0") -> None:
-    """Begins what the first load to a GPU begins with, in the background, and returns at once.
-
-    That is: the driver, the GPU's context, kernels, threads, page-locked memory. What fails there, a
-    load reports. The variable ``GPUIO_PREPARE`` names a device for which ``import gpuio`` calls this.
-    After it, children of ``fork(2)`` can't use the GPU.
-    """
-    number = device_number(device)
-    if number >= 0:
-        library().prepare(number)
-
-
 class _Share:
     """Bytes of a GPU or the host, which are freed when a `Memory` and its tensors are gone."""
 

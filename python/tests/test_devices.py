@@ -117,18 +117,6 @@ class OneProcess(unittest.TestCase):
         with self.assertRaisesRegex(gpuio.GpuioError, "GPU 99"):
             gpuio.safetensors(self.path, devices=[99])
 
-    def test_the_first_load_may_be_prepared(self):
-        gpuio.prepare(0)
-        self.same(gpuio.safetensors(self.path, 0), self.right)
-        gpuio.prepare("cpu")
-        with self.assertRaises(ValueError):
-            gpuio.prepare("gpu")
-        script = "import gpuio; print(gpuio.safetensors(%r, 0).moved.bytes)" % str(self.path)
-        environment = {**os.environ, "GPUIO_PREPARE": "cuda:0"}
-        done = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
-                              stdout=subprocess.PIPE, timeout=300)
-        self.assertEqual(done.stdout, f"{sum(array.nbytes for array in self.right.values())}\n")
-
 
 @unittest.skipUnless(gpuio.gpus().count > 1, "runs again with two GPUs")
 class TwoGpus(OneProcess):

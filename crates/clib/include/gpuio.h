@@ -90,14 +90,6 @@ int gpuio_read_parts(const gpuio_part *parts, uint64_t count, gpuio_bytes *moved
  */
 int gpuio_reaches(int device, int other);
 
-/*
- * Begins in the background what the first read into memory of a GPU would begin with: the driver,
- * the GPU's primary context, kernels, threads and page-locked memory. Returns at once; a read
- * meanwhile is right, and waits for what it needs. 0, or -ENODEV for a negative number: what fails
- * later, a read reports.
- */
-int gpuio_prepare(int device);
-
 /* Memory that its maker and its tensors share. */
 typedef struct gpuio_memory gpuio_memory;
 

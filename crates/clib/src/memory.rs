@@ -14,9 +14,6 @@ use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
 /// `GPUIO_HOST`: the device of host memory.
 pub(crate) const HOST: c_int = -1;
 
-/// Memory of so many bytes is for reads by many threads, which may begin now.
-const LARGE: usize = 16 << 20;
-
 /// `gpuio_memory`. It is freed with its last owner: the caller, or a tensor.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -74,11 +71,7 @@ impl Memory {
         let bytes = if device == HOST {
             if len == 0 { Bytes::None } else { Bytes::Host(Pages::new(len)?) }
         } else {
-            let gpu = gpu(device)?;
-            let context = context(gpu)?;
-            if len >= LARGE {
-                transfer().prepare_loads(gpu, false);
-            }
+            let context = context(gpu(device)?)?;
             if len == 0 {
                 Bytes::None
             } else {

@@ -397,12 +397,3 @@ pub(crate) extern "C-unwind" fn gpuio_reaches(device: c_int, other: c_int) -> c_
     });
     if code == 0 { c_int::from(reaches) } else { code }
 }
-
-/// Begins what the first read into memory of a GPU begins with.
-#[unsafe(no_mangle)]
-pub(crate) extern "C-unwind" fn gpuio_prepare(device: c_int) -> c_int {
-    run(|| {
-        transfer().prepare_loads(gpu(device).map_err(|error| error.of("gpuio_prepare"))?, true);
-        Ok(())
-    })
-}

@@ -49,8 +49,6 @@ pub(crate) fn transfer() -> &'static Transfer {
         let spare = u32::try_from(spare).unwrap_or(u32::MAX).min(PER_GPU);
         settings.max_workers = settings.max_workers.max(spare);
         settings.workers_per_gpu = PER_GPU;
-        // A program loads its model once.
-        settings.begins_at_once = true;
         settings.driver = which().clone();
         Transfer::new(settings)
     })

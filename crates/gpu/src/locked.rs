@@ -282,18 +282,12 @@ impl Mapping {
         // SAFETY: `up` is at most what the mapping is longer than `len`.
         let start = unsafe { first.add(up) };
         let mapping = Self { start, len, whole: (first, whole) };
-        let whole_len = len.next_multiple_of(PAGE);
-        let advise = |advice| {
-            // Hints: the results do not matter.
-            // SAFETY: whole pages of the mapping that was just made.
-            let _ = unsafe { libc::madvise(start.as_ptr().cast(), whole_len, advice) };
-        };
         if pages == PageSize::Huge {
-            advise(libc::MADV_HUGEPAGE);
+            let whole_len = len.next_multiple_of(PAGE);
+            // A hint: the result does not matter.
+            // SAFETY: whole pages of the mapping that was just made.
+            let _ = unsafe { libc::madvise(start.as_ptr().cast(), whole_len, libc::MADV_HUGEPAGE) };
         }
-        // Now, by each thread for itself (Linux 5.14): the driver would take the pages under a lock
-        // that all its calls need (H200: 4 MiB, 1.1 ms instead of 0.25).
-        advise(libc::MADV_POPULATE_WRITE);
         Some(mapping)
     }
 

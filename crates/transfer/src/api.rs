@@ -9,7 +9,6 @@ use gpuio_gpu::{GpuError, MapError};
 use crate::Op;
 use crate::batch::Batch;
 use crate::call::CallRequest;
-use crate::device::Device;
 use crate::device::small::{self, InlineRequest};
 use crate::fault::{Fault, FileError};
 use crate::file::File;
@@ -17,7 +16,6 @@ use crate::fork::PerProcess;
 use crate::mapped::{FileMapping, MappingError};
 use crate::memory::MemoryLocation;
 use crate::settings::Settings;
-use crate::spawn::spawn;
 use crate::state::State;
 use crate::stream::Streams;
 use crate::transferred::Transferred;
@@ -72,9 +70,6 @@ impl Transfer {
     /// process creates one.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        if settings.begins_at_once {
-            crate::file::grow_table();
-        }
         let process = PerProcess::with(Process::new(&settings, false));
         Self(Arc::new(Shared { settings, process }))
     }
@@ -160,18 +155,6 @@ impl Transfer {
             Ahead::Streams { len, count } => {
                 self.streams().prepare(&state.devices, index, len as u64, count);
             }
-        }
-    }
-
-    /// Begins, in threads of its own, what the first large read into memory of a device would begin
-    /// with: the driver, the device's context, threads and page-locked memory, with `kernels` these
-    /// too. Returns at once; reads meanwhile wait for what they need of it.
-    pub fn prepare_loads(&self, device: u32, kernels: bool) {
-        let state = self.state();
-        let is_new = |known: &Device| known.rings() == 0 || kernels && known.loads_later();
-        if !state.forked && state.devices.used(device).is_none_or(is_new) {
-            // A system without room for a thread leaves it to the read.
-            let _ = spawn(move || state.prepare_loads(device, kernels));
         }
     }
 

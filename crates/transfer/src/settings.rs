@@ -64,12 +64,6 @@ pub struct Settings {
     /// Whether calls may use the resident copy kernel, which stays on the GPU while calls
     /// keep coming.
     pub resident: bool,
-    /// Whether the first large calls of a process begin at once. Without it they wait for what all
-    /// calls use: kernels, which the driver may have to compile, and room for more descriptors in
-    /// the kernel's table. With it the driver copies at first, and a large call that begins a
-    /// second after the last one, or ten after the first, loads the kernels. Small calls, batches
-    /// and transfers in streams load them if need be.
-    pub begins_at_once: bool,
     /// Whether a program's streams may wait for semaphore values that our threads store, where the
     /// device supports that. Otherwise host functions called by the stream read and write, one
     /// after the other.
@@ -113,7 +107,6 @@ impl Default for Settings {
             uncached: UncachedReads::default(),
             bypass_cache: BypassCache::default(),
             resident: true,
-            begins_at_once: false,
             stream_semaphores: true,
             stream_poller: true,
             driver: Which::System,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::Op;
 use crate::call::{Call, CallRequest, LARGE};
 use crate::device::small::{self, InlineRequest};
-use crate::device::{Device, Devices, RingsAhead};
+use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::fork::ProcessMark;
 use crate::mapped::MappedFiles;
-use crate::pool::{CopyMethod, Work, WorkerPool};
+use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
 use crate::transferred::Transferred;
 
@@ -47,24 +47,6 @@ impl State {
         self.forked
     }
 
-    /// Makes what the first large reads into memory of a device need: rings, threads, kernels.
-    pub(crate) fn prepare_loads(&'static self, index: u32, kernels: bool) {
-        // The read reports a failure here.
-        if self.devices.driver().is_some()
-            && let Ok(device) = self.devices.device(index)
-        {
-            let made = u32::try_from(device.rings()).unwrap_or(u32::MAX);
-            let more = self.pool.workers_of_a_gpu().saturating_sub(made);
-            if more > 0 {
-                let work: Arc<dyn Work> = Arc::new(RingsAhead::new(device, more));
-                self.pool.submit(&self.devices, &work, u64::from(more));
-            }
-            if kernels {
-                device.load_kernels();
-            }
-        }
-    }
-
     /// Runs one call to completion.
     pub(crate) fn run(&'static self, request: CallRequest) -> Result<Transferred, Fault> {
         self.run_by(request, true, WorkerPool::run)
@@ -100,17 +82,13 @@ impl State {
                 }
             }
         }
-        if let Some(device) = device {
-            device.load_kernels_if_due();
-        }
         let bottleneck = request.file.0.bottleneck(request.op, request.len >= LARGE);
         let method = match request.location.device() {
             None => CopyMethod::Host,
-            Some(index) => match self.devices.device(index)? {
-                device if device.loads_later() => CopyMethod::Driver,
-                device if device.uses_copy_engines() => CopyMethod::CopyEngines,
-                _ => CopyMethod::Kernel,
-            },
+            Some(index) if self.devices.device(index)?.uses_copy_engines() => {
+                CopyMethod::CopyEngines
+            }
+            Some(_) => CopyMethod::Kernel,
         };
         let most = self.settings.max_piece() as u64;
         let (executors, piece) = self.pool.split(request.len, bottleneck, method, sleeps, most);
@@ -122,9 +100,6 @@ impl State {
             }
             fault => fault,
         })?;
-        if let Some(device) = device {
-            device.note_large();
-        }
         if let Some(device) = device
             && (done.route.direct == 0 || call.request().file.0.is_in_memory())
         {

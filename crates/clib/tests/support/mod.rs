@@ -169,7 +169,6 @@ table! {
         gpuio_read: fn(c_int, u64, *mut c_void, u64, *mut [u64; 4]) -> c_int;
         gpuio_read_parts: fn(*const Part, u64, *mut [u64; 4]) -> c_int;
         gpuio_reaches: fn(c_int, c_int) -> c_int;
-        gpuio_prepare: fn(c_int) -> c_int;
         gpuio_memory_new: fn(c_int, u64, *mut *mut Memory) -> c_int;
         gpuio_memory_address: fn(*const Memory) -> *mut c_void;
         gpuio_memory_length: fn(*const Memory) -> u64;

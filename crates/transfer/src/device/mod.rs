@@ -1,20 +1,17 @@
 //! The driver, and the state that is kept per device. None of it is ever freed.
 
-mod ahead;
 mod pace;
 pub(crate) mod small;
 pub(crate) mod staging;
 mod waited;
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{self, CommandQueue, Timing};
 use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Pointer, Which};
 
-use crate::clock::{Clock, Nanos};
-pub(crate) use crate::device::ahead::RingsAhead;
 use crate::device::pace::CopyPace;
 use crate::device::staging::{PinnedMemory, SLOTS, StagingRing};
 use crate::device::waited::WaitedAllocations;
@@ -28,7 +25,6 @@ pub(crate) struct Devices {
     slot_len: usize,
     max_rings: usize,
     resident: bool,
-    begins_at_once: bool,
     driver: OnceLock<Option<Loaded>>,
 }
 
@@ -69,14 +65,6 @@ pub(crate) struct Device {
     small: Mutex<SmallRings>,
     command_queue: RetryingCell<CommandQueue>,
     gather: RetryingCell<GatherKernel>,
-    /// Held while a kernel is loaded: who needs it waits, instead of loading it too.
-    loading: Mutex<()>,
-    /// Whether the kernels are loaded later.
-    loads_later: AtomicBool,
-    /// The ends of the first large call and of the last one until then, since `began`; 0: none.
-    first_large: AtomicU64,
-    last_large: AtomicU64,
-    began: Clock,
     /// Allocations whose earlier synchronous operations have ended.
     waited: WaitedAllocations,
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
@@ -124,7 +112,6 @@ impl Devices {
             slot_len,
             max_rings: usize::try_from(rings).unwrap_or(usize::MAX),
             resident: settings.resident,
-            begins_at_once: settings.begins_at_once,
             driver: OnceLock::new(),
         }
     }
@@ -171,11 +158,6 @@ impl Devices {
         Ok(device)
     }
 
-    /// The state of the device, if it has been used. Loads no driver.
-    pub(crate) fn used(&self, index: u32) -> Option<&'static Device> {
-        self.driver.get()?.as_ref()?.devices.get(index as usize)?.get()
-    }
-
     /// The current state of the device, if any.
     pub(crate) fn current(&self, index: u32) -> Option<&'static Device> {
         self.loaded()?.devices.get(index as usize)?.get()
@@ -198,9 +180,9 @@ impl Devices {
         made.map(|device| known.set(device)).is_ok()
     }
 
-    /// Leaks the state of a device, with its kernels loaded unless that comes later. Loading a
-    /// kernel may wait for all work on the device (CUDA C++ Programming Guide, "Lazy Loading"),
-    /// including streams that the program holds up: better now than at a transfer in such a stream.
+    /// Leaks the state of a device, with its kernels loaded. Loading a kernel may wait for all work
+    /// on the device (CUDA C++ Programming Guide, "Lazy Loading"), including streams that the
+    /// program holds up: better now than at a transfer in such a stream.
     fn leak(&self, context: Context) -> &'static Device {
         static SERIAL: AtomicU32 = AtomicU32::new(1);
         let device: &'static Device = Box::leak(Box::new(Device {
@@ -214,18 +196,12 @@ impl Devices {
             small: Mutex::default(),
             command_queue: RetryingCell::new(),
             gather: RetryingCell::new(),
-            loading: Mutex::default(),
-            loads_later: AtomicBool::new(self.begins_at_once),
-            first_large: AtomicU64::new(0),
-            last_large: AtomicU64::new(0),
-            began: Clock::start(),
             waited: WaitedAllocations::new(),
             syncs_memops: AtomicBool::new(false),
             copy_pace: Arc::new(CopyPace::new()),
         }));
-        if !self.begins_at_once {
-            device.load_kernels();
-        }
+        let _ = device.gather();
+        let _ = device.command_queue();
         device
     }
 }
@@ -275,8 +251,6 @@ impl Device {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(ring) = rings.free.pop() {
-                drop(rings);
-                ring.attach(|| self.command_queue.had().map(CommandQueue::shared_submitter));
                 return Ok(ring);
             }
             if rings.made < self.max_rings {
@@ -309,15 +283,8 @@ impl Device {
 
     fn make_ring(&self) -> Result<&'static mut StagingRing, GpuError> {
         let memory = PinnedMemory::new(&self.context, self.slot_len * SLOTS)?;
-        let mut ring =
-            StagingRing::new(&self.context, memory, self.slot_len, SLOTS, &self.copy_pace)?;
-        ring.attach(|| self.shared_submitter());
-        Ok(Box::leak(Box::new(ring)))
-    }
-
-    /// How many rings there are, or are being made.
-    pub(crate) fn rings(&self) -> usize {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner).made
+        let ring = StagingRing::new(&self.context, memory, self.slot_len, SLOTS, &self.copy_pace)?;
+        Ok(Box::leak(Box::new(ring.with_submitter(self.shared_submitter()))))
     }
 
     /// Makes one more ring, if the memory limit allows it and the driver does.
@@ -410,53 +377,9 @@ impl Device {
         self.command_queue().ok().flatten().map(CommandQueue::submitter)
     }
 
-    /// The same for long copies. Does not load the kernel if that comes later: the ring gets its
-    /// submitter when it is taken again.
+    /// The same for long copies.
     fn shared_submitter(&self) -> Option<resident_copy::Submitter> {
-        let queue = match self.loads_later() {
-            true => self.command_queue.had(),
-            false => self.command_queue().ok().flatten(),
-        };
-        queue.map(CommandQueue::shared_submitter)
-    }
-
-    /// Whether the kernels are loaded later, and the driver copies meanwhile.
-    pub(crate) fn loads_later(&self) -> bool {
-        self.loads_later.load(Ordering::Acquire) && self.command_queue.had().is_none()
-    }
-
-    /// Loads the kernels now.
-    pub(crate) fn load_kernels(&self) {
-        let _ = self.gather();
-        let _ = self.command_queue();
-        self.loads_later.store(false, Ordering::Release);
-    }
-
-    /// Loads the kernels if that is due, at the begin of a large call: the first ones of a process
-    /// are a model that is loaded, and a program that loads more of them, or goes on, gains. The
-    /// driver may have to compile them, and holds up all copies as long (190 ms, H200).
-    pub(crate) fn load_kernels_if_due(&self) {
-        /// Since the end of the last large call, and since that of the first one.
-        const PAUSE: Nanos = 1_000_000_000;
-        const LATEST: Nanos = 10_000_000_000;
-        if !self.loads_later() {
-            return;
-        }
-        let (first, last) =
-            (self.first_large.load(Ordering::Relaxed), self.last_large.load(Ordering::Relaxed));
-        let now = self.began.now();
-        if first > 0 && (now.saturating_sub(last) > PAUSE || now.saturating_sub(first) > LATEST) {
-            self.load_kernels();
-        }
-    }
-
-    /// Notes the end of a large call.
-    pub(crate) fn note_large(&self) {
-        if self.loads_later() {
-            let now = self.began.now().max(1);
-            let _ = self.first_large.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-            self.last_large.store(now, Ordering::Relaxed);
-        }
+        self.command_queue().ok().flatten().map(CommandQueue::shared_submitter)
     }
 
     /// Whether the driver's copy engines now move the bytes of large calls: there is no resident
@@ -469,7 +392,6 @@ impl Device {
         if !self.resident {
             return Ok(None);
         }
-        let _one = self.loading(&self.command_queue);
         self.command_queue
             .get(|| CommandQueue::new(&self.context, Timing::of(&self.context)))
             .map(Some)
@@ -481,13 +403,6 @@ impl Device {
     ///
     /// Why the device does not have it: permanently, or for now because its memory is full.
     pub(crate) fn gather(&self) -> Result<&GatherKernel, GpuError> {
-        let _one = self.loading(&self.gather);
         self.gather.get(|| GatherKernel::load(&self.context))
-    }
-
-    /// The lock under which a kernel is loaded; `None` if it is there.
-    fn loading<T>(&self, kernel: &RetryingCell<T>) -> Option<MutexGuard<'_, ()>> {
-        let lock = || self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        kernel.had().is_none().then(lock)
     }
 }

@@ -188,13 +188,11 @@ impl StagingRing {
         })
     }
 
-    /// Gives it a submitter, if it has none. With one the resident copy kernel does the copies
-    /// where it reaches the memory. That saves a driver call, which takes some microseconds and a
-    /// lock.
-    pub(crate) fn attach(&mut self, submitter: impl FnOnce() -> Option<Submitter>) {
-        if self.submitter.is_none() {
-            self.submitter = submitter();
-        }
+    /// With a submitter the resident copy kernel does the copies where it reaches the memory. That
+    /// saves a driver call, which takes some microseconds and a lock.
+    pub(crate) fn with_submitter(mut self, submitter: Option<Submitter>) -> Self {
+        self.submitter = submitter;
+        self
     }
 
     /// Bytes that the resident copy kernel moved since the last call. Copies in flight do not

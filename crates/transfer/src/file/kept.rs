@@ -14,12 +14,10 @@
 //! Where the limit is 1024 and nothing else is open, all of 270 files may have one, none of 450.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::Errno;
-
-use crate::spawn::spawn;
 
 /// Device and inode number, for comparison among themselves.
 pub(crate) type FileId = (u64, u64);
@@ -48,7 +46,7 @@ impl KeptFd {
     ///
     /// The descriptor is not open, or the process has as many as it may have.
     pub fn duplicate(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let own = above(fd, first())?;
+        let own = above(fd)?;
         let file = file_of(own.as_raw_fd())?;
         Ok(Self::new(own, file, Count::duplicate()))
     }
@@ -75,7 +73,7 @@ impl KeptFd {
         if file != of.file {
             return Err(libc::EBADF);
         }
-        let high = match above(fd.as_fd(), first()) {
+        let high = match above(fd.as_fd()) {
             Ok(high) => high,
             Err(_) if fd.as_raw_fd() >= LEAST => fd,
             Err(errno) => return Err(errno.raw_os_error()),
@@ -162,37 +160,10 @@ fn file_of(fd: RawFd) -> Result<FileId, Errno> {
     }
 }
 
-/// Whether a thread makes the kernel's table larger: see [`grow_table`].
-static GROWS: AtomicBool = AtomicBool::new(false);
-
-/// Makes the kernel's table large enough for high numbers, in a thread of its own. In a process of
-/// several threads the kernel waits for all processors for that (fs/file.c, `expand_fdtable`): 9 to
-/// 14 ms before the first read (16 processors). Until then numbers are low.
-pub(crate) fn grow_table() {
-    GROWS.store(true, Ordering::Relaxed);
-    let grow = || {
-        if let Ok(null) = std::fs::File::open("/dev/null") {
-            drop(above(null.as_fd(), high()));
-        }
-        GROWS.store(false, Ordering::Relaxed);
-    };
-    if !spawn(grow) {
-        GROWS.store(false, Ordering::Relaxed);
-    }
-}
-
-/// Where numbers begin.
-fn first() -> RawFd {
-    if GROWS.load(Ordering::Relaxed) { LEAST } else { high() }
-}
-
-fn high() -> RawFd {
-    let half = RawFd::try_from(limit() / 2).unwrap_or(RawFd::MAX);
-    FIRST.min(half).max(LEAST)
-}
-
 /// A duplicate with a high number, or with any above the standard streams.
-fn above(fd: BorrowedFd<'_>, first: RawFd) -> Result<OwnedFd, Errno> {
+fn above(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let half = RawFd::try_from(limit() / 2).unwrap_or(RawFd::MAX);
+    let first = FIRST.min(half).max(LEAST);
     rustix::io::fcntl_dupfd_cloexec(fd, first)
         .or_else(|_| rustix::io::fcntl_dupfd_cloexec(fd, LEAST))
 }

@@ -22,7 +22,7 @@ use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
 use kept::owned;
-pub(crate) use kept::{Descriptor, are_fixed_too_many, grow_table, is_of};
+pub(crate) use kept::{Descriptor, are_fixed_too_many, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use reopen::ReopenedFd;
 pub(crate) use reopen::reopen_to_read;
@@ -50,13 +50,6 @@ impl File {
     #[must_use]
     pub fn with_own_count(&self) -> Self {
         Self(Arc::new(Arc::clone(&self.0)))
-    }
-
-    /// Whether the page cache has all of a range, as far as the kernel says (`cachestat(2)`, Linux
-    /// 6.5).
-    #[must_use]
-    pub fn is_cached(&self, offset: u64, len: usize) -> bool {
-        residency::holds(self.0.own.raw(), offset, len) == Some(true)
     }
 }
 

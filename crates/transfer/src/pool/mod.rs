@@ -96,10 +96,8 @@ pub(crate) enum CopyMethod {
     Host,
     /// The resident copy kernel.
     Kernel,
-    /// The GPU's copy engines, because other kernels fill the device, or there is no such kernel.
+    /// The GPU's copy engines.
     CopyEngines,
-    /// The GPU's copy engines as long as that kernel is not loaded.
-    Driver,
 }
 
 /// The right to move bytes. Dropping it releases it.
@@ -419,11 +417,6 @@ impl WorkerPool {
         // At least one worker must exist, for a reserved permit.
         self.workers.start(1, || move || self.work_loop(devices));
         self.wake_spare_workers(devices, wanted);
-    }
-
-    /// Most workers that read to one GPU.
-    pub(crate) fn workers_of_a_gpu(&self) -> u32 {
-        self.max_worker_permits.min(self.permits_per_gpu)
     }
 
     /// Like [`WorkerPool::wake_workers`], for work that its callers are likely to do themselves
