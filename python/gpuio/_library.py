@@ -143,8 +143,8 @@ class _Digest(ctypes.Structure):
 class Header:
     """The tensors and the metadata of a file of safetensors, by number in the header's order.
 
-    It is open as long as this object lives. The numbers of all tensors are taken at once: a model can have tens of thousands, and a field of a
-    structure costs ctypes as much as a whole array.
+    It is open as long as this object lives. The numbers of all tensors are taken at once: a model
+    can have tens of thousands, and a field of a structure costs ctypes as much as a whole array.
     """
 
     # Words of a `gpuio_stored`: name, dtype (each address and length), bits and dimensions, then the
