@@ -13,7 +13,6 @@ from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
 from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
-from ._shards import Shards
 
 __all__ = [
     "FallbackWarning",
@@ -23,7 +22,6 @@ __all__ = [
     "Memory",
     "Moved",
     "Rings",
-    "Shards",
     "Tensor",
     "bench",
     "device_header",

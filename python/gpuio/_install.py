@@ -17,7 +17,6 @@ import os
 import sys
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ._environment import variable
@@ -172,17 +171,17 @@ class _File:
         self.path = os.fspath(path)
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self.fd)
-        with library().safetensors(self.fd) as header:
-            every = zip(header.names(), header.dtypes(), header.shapes(), header.offsets)
-            self.entries: Dict[str, _Entry] = {}
-            self.lacks: List[str] = []
-            for name, dtype, shape, offset in every:
-                kind = KINDS[_TYPES[dtype]]
-                plain = getattr(torch, kind.torch or "", None)
-                if plain is not None and kind.bits >= 8:
-                    self.entries[name] = _Entry(plain, kind.bits // 8, shape, offset)
-                else:
-                    self.lacks.append(name)
+        header = library().safetensors(self.fd)
+        every = zip(header.names(), header.dtypes(), header.shapes(), header.offsets)
+        self.entries: Dict[str, _Entry] = {}
+        self.lacks: List[str] = []
+        for name, dtype, shape, offset in every:
+            kind = KINDS[_TYPES[dtype]]
+            plain = getattr(torch, kind.torch or "", None)
+            if plain is not None and kind.bits >= 8:
+                self.entries[name] = _Entry(plain, kind.bits // 8, shape, offset)
+            else:
+                self.lacks.append(name)
 
     def rows(self, name: str, index: Any) -> Optional[_Entry]:
         """What an index takes, if it is all or whole rows in order. None for any other."""
@@ -217,6 +216,9 @@ class _File:
         if len(pairs) == 1:
             self._fill(*pairs[0])
         else:
+            # Not with the module: most programs import it for nothing.
+            from concurrent.futures import ThreadPoolExecutor
+
             with ThreadPoolExecutor(_READERS, "gpuio-load") as readers:
                 list(readers.map(lambda pair: self._fill(*pair), pairs))
         return made

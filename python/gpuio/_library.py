@@ -5,13 +5,14 @@ calls are so few and so long (a read of a file) that their cost does not matter.
 interpreter's lock while a call runs.
 """
 
-import contextlib
 import ctypes
 import errno
 import functools
+import itertools
 import operator
-from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+import os
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._environment import variable
 
@@ -72,6 +73,56 @@ class _Header(ctypes.Structure):
     ]
 
 
+class _Arrangement(ctypes.Structure):
+    _fields_ = [
+        ("groups", ctypes.c_void_p),
+        ("group_count", ctypes.c_uint64),
+        ("runs", ctypes.c_void_p),
+        ("run_count", ctypes.c_uint64),
+        ("places", ctypes.c_void_p),
+        ("place_count", ctypes.c_uint64),
+    ]
+
+
+class _Part(ctypes.Structure):
+    _fields_ = [
+        ("offset", ctypes.c_uint64),
+        ("length", ctypes.c_uint64),
+        ("rows", ctypes.c_uint64),
+        ("stride", ctypes.c_uint64),
+        ("address", ctypes.c_uint64),
+        ("copies", ctypes.POINTER(ctypes.c_uint64)),
+        ("copy_count", ctypes.c_uint32),
+        ("fd", ctypes.c_int),
+    ]
+
+
+class Part(NamedTuple):
+    """A range of a file, or rows of a matrix in one, and where its bytes go."""
+
+    fd: int
+    offset: int
+    length: int
+    """Of a row, in bytes."""
+    address: int
+    rows: int = 1
+    stride: int = 0
+    """Bytes in the file from row to row."""
+    copies: Sequence[int] = ()
+    """Memory of other GPUs that gets the same bytes."""
+
+
+class Run(NamedTuple):
+    """Neighbours in a file that stay so in memory: one read fills them."""
+
+    group: int
+    at: int
+    """Of its first byte in the group."""
+    offset: int
+    """Of its first byte in the file."""
+    length: int
+
+
 class _RingsOptions(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_uint32)
@@ -92,30 +143,49 @@ class _Digest(ctypes.Structure):
 class Header:
     """The tensors and the metadata of a file of safetensors, by number in the header's order.
 
-    The numbers of all tensors are taken at once: a model can have tens of thousands, and a field of a
-    structure costs ctypes as much as a whole array.
+    It is open as long as this object lives. The numbers of all tensors are taken at once: a model
+    can have tens of thousands, and a field of a structure costs ctypes as much as a whole array.
     """
 
     # Words of a `gpuio_stored`: name, dtype (each address and length), bits and dimensions, then the
     # shape's address, offset and length.
     _WORDS = 8
 
-    def __init__(self, header: _Header) -> None:
-        self.count: int = header.tensor_count
-        words = self._numbers(header.tensors, self.count * self._WORDS)
+    def __init__(self, library: "Library", header: Any) -> None:
+        weakref.finalize(self, library.close, header)
+        self._library, self._header = library, header
+        shown: _Header = header.contents
+        self.count: int = shown.tensor_count
+        words = self._numbers(shown.tensors, self.count * self._WORDS)
         self._names, self._name_lengths = words[0 :: self._WORDS], words[1 :: self._WORDS]
         self._dtypes, self._dtype_lengths = words[2 :: self._WORDS], words[3 :: self._WORDS]
-        # The high half of a word, on the little-endian machines that gpuio is built for.
-        self._dimensions = [word >> 32 for word in words[4 :: self._WORDS]]
-        self._shapes = words[5 :: self._WORDS]
+        self._bits, self._shapes = words[4 :: self._WORDS], words[5 :: self._WORDS]
         self.offsets, self.lengths = words[6 :: self._WORDS], words[7 :: self._WORDS]
         """In bytes of the file, by number."""
-        pairs = header.metadata[: header.metadata_count]
+        pairs = shown.metadata[: shown.metadata_count]
         self.metadata = {pair.name.get(): pair.text.get() for pair in pairs}
 
+    def arranged(self, most: int) -> Tuple[List[int], List[Run], List[int], List[int], List[int]]:
+        """All tensors in groups of at most so many bytes, or of one tensor with more.
+
+        The bytes of each group, the runs, and in the file's order each tensor's number, its group,
+        and its first byte there.
+        """
+        made = self._library.arrange(self._header, most)
+        try:
+            found = made.contents
+            groups = list(self._numbers(found.groups, found.group_count))
+            runs = self._numbers(found.runs, 4 * found.run_count)
+            places = self._numbers(found.places, 3 * found.place_count)
+            every = [Run(*runs[at : at + 4]) for at in range(0, len(runs), 4)]
+            return groups, every, places[0::3], places[1::3], places[2::3]
+        finally:
+            self._library.free_arrangement(made)
+
     @staticmethod
-    def _numbers(address: Optional[int], count: int) -> List[int]:
-        return list((ctypes.c_uint64 * count).from_address(address)) if address and count else []
+    def _numbers(address: Optional[int], count: int) -> Any:
+        """An array in place: a slice of it is a list."""
+        return (ctypes.c_uint64 * count).from_address(address) if address and count else []
 
     def dtypes(self) -> List[str]:
         """The format's names of the types, by number."""
@@ -126,14 +196,23 @@ class Header:
 
     def names(self) -> List[str]:
         """The names, by number."""
-        at, pairs = ctypes.string_at, zip(self._names, self._name_lengths)
-        return [at(address, length).decode() if length else "" for address, length in pairs]
+        if not self.count:
+            return []
+        ends = list(itertools.accumulate(self._name_lengths))
+        pairs = zip([0, *ends], ends)
+        # The library has them one behind the other.
+        every = ctypes.string_at(self._names[0], ends[-1])
+        if every.isascii():
+            text = every.decode()
+            return [text[begin:end] for begin, end in pairs]
+        return [every[begin:end].decode() for begin, end in pairs]
 
     def shapes(self) -> List[Tuple[int, ...]]:
         """The sizes, by number."""
-        kinds = {rank: ctypes.c_uint64 * rank for rank in set(self._dimensions)}
-        pairs = zip(self._shapes, self._dimensions)
-        return [tuple(kinds[rank].from_address(at)) if rank else () for at, rank in pairs]
+        # The high half of a word, on the little-endian machines that gpuio is built for.
+        ends = list(itertools.accumulate(word >> 32 for word in self._bits))
+        every = self._numbers(self._shapes[0], ends[-1])[:] if ends else []
+        return [tuple(every[begin:end]) for begin, end in zip([0, *ends], ends)]
 
 
 def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
@@ -223,7 +302,18 @@ class Library:
         self._open = function(
             "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
         )
-        self._close = function("gpuio_safetensors_close", None, header=out(_Header))
+        self.close = function("gpuio_safetensors_close", None, header=out(_Header))
+        self._arrange = function(
+            "gpuio_safetensors_arrange", i32, header=out(_Header), most=u64,
+            arrangement=out(out(_Arrangement)),
+        )
+        self.free_arrangement = function(
+            "gpuio_arrangement_free", None, arrangement=out(_Arrangement)
+        )
+        self._read_parts = function(
+            "gpuio_read_parts", i32, parts=out(_Part), count=u64, moved=out(_Bytes)
+        )
+        self._reaches = function("gpuio_reaches", i32, device=i32, other=i32)
         u32 = ctypes.c_uint32
         self._rings_open = function(
             "gpuio_rings_open", i32, device=i32, options=out(_RingsOptions), rings=out(pointer)
@@ -261,6 +351,29 @@ class Library:
         moved = _Bytes()
         self._check(self._read(fd, offset, address, length, ctypes.byref(moved)))
         return Moved(moved.bytes, moved.cached, moved.direct, moved.gpu)
+
+    def read_parts(self, parts: Sequence[Part]) -> Moved:
+        """Reads all of them, several at once. The memory is the caller's word, as in C."""
+        given = (_Part * len(parts))()
+        keeps = []
+        for part, to in zip(parts, given):
+            to.fd, to.offset, to.length, to.address = part.fd, part.offset, part.length, part.address
+            to.rows, to.stride, to.copy_count = part.rows, part.stride, len(part.copies)
+            if part.copies:
+                keeps.append((ctypes.c_uint64 * len(part.copies))(*part.copies))
+                to.copies = keeps[-1]
+        moved = _Bytes()
+        self._check(self._read_parts(given, len(parts), ctypes.byref(moved)))
+        return Moved(moved.bytes, moved.cached, moved.direct, moved.gpu)
+
+    def reaches(self, device: int, other: int) -> bool:
+        """Whether copies between two GPUs go directly."""
+        return self._check(self._reaches(device, other)) == 1
+
+    def arrange(self, header: Any, most: int) -> Any:
+        made = ctypes.POINTER(_Arrangement)()
+        self._check(self._arrange(header, most, ctypes.byref(made)))
+        return made
 
     def memory(self, device: int, length: int) -> int:
         memory = ctypes.c_void_p()
@@ -336,30 +449,27 @@ class Library:
     def rings_close(self, rings: int) -> None:
         self._check(self._rings_close(rings))
 
-    @contextlib.contextmanager
-    def safetensors(self, fd: int) -> Iterator[Header]:
-        """What a file has, open for the time of ``with``. ``ValueError`` if it is not of the format."""
+    def safetensors(self, fd: int) -> Header:
+        """What a file has. ``ValueError`` if it is not of the format."""
         header = ctypes.POINTER(_Header)()
         code = self._open(fd, ctypes.byref(header))
         if code == -errno.EBADMSG:
             raise ValueError(f"no file of safetensors: {self._words()}")
         self._check(code)
-        try:
-            yield Header(header.contents)
-        finally:
-            self._close(header)
+        return Header(self, header)
 
 
 @functools.lru_cache(maxsize=None)
 def library() -> Library:
     """The library: named by the environment, of this wheel, or as the loader finds it."""
-    own = Path(__file__).with_name("lib") / _NAME
-    path = variable(_VARIABLE) or (str(own) if own.exists() else _NAME)
+    package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+    own = os.path.join(package, _NAME)
+    path = variable(_VARIABLE) or (own if os.path.exists(own) else _NAME)
     try:
         return Library(path)
     except (OSError, AttributeError) as error:
         raise ImportError(
-            f"{_NAME} can't be used: {error}. It is looked for in the package ({own.parent}) and "
+            f"{_NAME} can't be used: {error}. It is looked for in the package ({package}) and "
             f"where the loader looks (ld.so(8)); {_VARIABLE} names another place. The wheel of "
             "gpuio has it (docs/install.md)"
         ) from error

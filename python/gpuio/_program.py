@@ -2,16 +2,11 @@
 
 Figures come from the program's own formats (``gpuio report --format csv``), so that a column means
 in Python what it means everywhere (docs/formats.md).
+
+Modules that only these functions need are imported there: most programs import gpuio to load files.
 """
 
-import io
-import json
 import os
-import shutil
-import subprocess
-import sysconfig
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from ._environment import variable
@@ -28,9 +23,12 @@ _VARIABLE = "GPUIO_PROGRAM"
 
 def program() -> str:
     """The program: named by ``GPUIO_PROGRAM``, of this environment, or in ``PATH``."""
+    import shutil
+    import sysconfig
+
     named = variable(_VARIABLE)
-    own = Path(sysconfig.get_path("scripts")) / "gpuio"
-    found = named or (str(own) if own.exists() else shutil.which("gpuio", path=variable("PATH") or os.defpath))
+    own = os.path.join(sysconfig.get_path("scripts"), "gpuio")
+    found = named or (own if os.path.exists(own) else shutil.which("gpuio", path=variable("PATH") or os.defpath))
     if not found:
         raise FileNotFoundError(
             f"the program gpuio was not found: not {own}, and not in PATH. Install gpuio "
@@ -40,6 +38,8 @@ def program() -> str:
 
 
 def _run(arguments: List[str]) -> str:
+    import subprocess
+
     command = [program(), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -59,6 +59,8 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
     those of its ``csv`` (docs/formats.md), with units in their names, then ``record`` and an
     ``axis_KEY`` for each axis of a sweep. What was not measured is missing (NaN), never 0.
     """
+    import io
+
     import pandas
 
     if not paths:
@@ -69,6 +71,8 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
 
 def record(path: PathLike) -> Dict[str, Any]:
     """A record as it is (docs/schema has its schema)."""
+    import json
+
     with open(path, encoding="utf-8") as file:
         try:
             read = json.load(file)
@@ -99,6 +103,8 @@ def bench(
     runtime="2s", direct=True)``; ``arguments`` are further words, such as a job file. ``output``
     keeps the record; ``frame.attrs["record"]`` has it in any case.
     """
+    import tempfile
+
     words = ["bench", *arguments]
     for name, value in flags.items():
         flag = "--" + name.replace("_", "-")
@@ -107,8 +113,8 @@ def bench(
         elif value is not None and value is not False:
             words.extend([flag, str(value)])
     with tempfile.TemporaryDirectory(prefix="gpuio-") as scratch:
-        place = Path(scratch) / "record.json" if output is None else Path(output)
-        _run([*words, "-q", "-o", str(place)])
+        place = os.path.join(scratch, "record.json") if output is None else os.fspath(output)
+        _run([*words, "-q", "-o", place])
         frame = load(place)
         frame.attrs["record"] = record(place)
         return frame

@@ -1,13 +1,21 @@
-"""Files of safetensors into tensors, by one read of gpuio's transfer core."""
+"""Files of safetensors into tensors of one GPU, several, or the host.
+
+The library arranges a file's tensors in groups, each an allocation of its own (`_MOST`), and reads
+all groups by one call. Names and shapes become objects of Python meanwhile.
+"""
 
 import os
+import queue
 import threading
 import warnings
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import (
+    Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union,
+    overload,
+)
 
-from ._library import GpuioError, Header, Moved, library
+from ._library import GpuioError, Header, Moved, Part, Run, library
 from ._memory import KINDS, Device, Memory, Tensor, device_number
-from ._shards import Shards, files_of
+from ._shards import files_of
 
 # The names of types in the format's header (safetensors, "Format").
 _TYPES = {
@@ -36,34 +44,44 @@ _TYPES = {
 }
 # Tensors begin in memory where a GPU's widest loads can begin.
 _ALIGNED = 256
+# Bytes of a group at most, unless one tensor has more: so much stays in memory with a tensor that
+# is kept alone. Matrices of 64 MiB and the vectors beside them share one.
+_MOST = 72 << 20
+# Bytes that begin to come before all memory is allocated.
+_FIRST = 512 << 20
+# Bytes that go over one link before the next one's turn, where several GPUs get a file.
+_SHARE = 32 << 20
+
+Path = Union[str, "os.PathLike[str]"]
+Index = Any
+"""What a shard has of a tensor: ``...``, a slice of rows, or a pair of slices: rows and columns."""
 
 
 class FallbackWarning(UserWarning):
     """What was asked for was not possible, and what was allowed instead was done."""
 
 
-# A tensor's type, shape, and first byte in memory.
-_Place = Tuple[str, Tuple[int, ...], int]
-# From so many tensors on their names and shapes are taken while the bytes come.
-_MANY = 1000
+# A tensor's memory, type, shape, first byte there, and bytes.
+_Place = Tuple[Memory, str, Tuple[int, ...], int, int]
 
 
 class Loaded(Mapping[str, Tensor]):
-    """The tensors of a file by name, and how its bytes came."""
+    """The tensors of files by name, on one device, and how their bytes came."""
 
     def __init__(
-        self, memory: Memory, places: Dict[str, _Place], metadata: Dict[str, str], moved: Moved
+        self, device: str, places: Dict[str, _Place], metadata: Dict[str, str], moved: Moved
     ) -> None:
-        self._memory, self._places = memory, places
+        self._places = places
         self.metadata = metadata
-        """The strings in the file's header."""
+        """The strings in the header: of several files, those of the last one that has a name."""
         self.moved = moved
-        """What the reads moved."""
-        self.device = memory.device
+        """What the reads moved: for several devices, all of them together."""
+        self.device = device
         """Where the tensors are: not what was asked for after a `FallbackWarning`."""
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._memory.tensor(*self._places[name])
+        memory, dtype, shape, offset, _ = self._places[name]
+        return memory.tensor(dtype, shape, offset)
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
@@ -76,34 +94,46 @@ class Loaded(Mapping[str, Tensor]):
 
     def torch(self) -> Dict[str, Any]:
         """Tensors of PyTorch over the same bytes, as for ``model.load_state_dict``."""
-        if not self._places or not self._memory.nbytes:
-            return self._all("torch")
+        if not self._places:
+            return {}
         import torch
 
-        whole = self._memory.tensor("uint8", (self._memory.nbytes,)).torch()
-        storage, empty = whole.untyped_storage(), torch.empty
-        kinds, converted = {}, {}  # type: Dict[str, Any], Dict[str, Any]
-        for name, (dtype, shape, offset) in self._places.items():
-            if dtype not in kinds:
-                kind = KINDS[dtype]
-                plain = getattr(torch, kind.torch or "", None) if kind.bits >= 8 else None
-                kinds[dtype] = (plain, max(kind.bits // 8, 1))
-            plain, itemsize = kinds[dtype]
-            if plain is None:
-                converted[name] = self._one(name, "torch")
+        converted: Dict[str, Any] = {}
+        for memory, dtype, first, end, names in self._alike():
+            kind = KINDS[dtype]
+            plain = getattr(torch, kind.torch or "", None) if kind.bits >= 8 else None
+            if plain is None or first == end:
+                converted.update((name, self._one(name, "torch")) for name in names)
                 continue
-            # A tensor of its own over the bytes, and no view: views count changes together, and
-            # PyTorch's gradients then refuse one for another's change.
-            made = empty(0, dtype=plain, device=whole.device)
-            converted[name] = made.set_(storage, offset // itemsize, shape)
+            typed = memory.tensor("uint8", (end - first,), first).torch().view(plain)
+            places, itemsize = [self._places[name] for name in names], kind.bits // 8
+            # Tensors of their own over the bytes, and no views of the whole: views count changes
+            # together, and PyTorch's gradients then refuse one for another's change.
+            parts = torch.unsafe_split_with_sizes(typed, [place[4] // itemsize for place in places])
+            for name, part, (_, _, shape, _, _) in zip(names, parts, places):
+                converted[name] = part if len(shape) == 1 else part.view(shape)
         return converted
+
+    def _alike(self) -> Iterator[Tuple[Memory, str, int, int, List[str]]]:
+        """Tensors of one type that follow each other without a gap in a memory.
+
+        The memory, the type, the first byte, the byte behind the last one, and the names.
+        """
+        names: List[str] = []
+        memory, dtype, first, end = None, "", 0, 0  # type: Optional[Memory], str, int, int
+        for name, (its, kind, _, offset, nbytes) in self._places.items():
+            if end != offset or memory is not its or dtype != kind:
+                if memory is not None:
+                    yield memory, dtype, first, end, names
+                memory, dtype, first, names = its, kind, offset, []
+            names.append(name)
+            end = offset + nbytes
+        if memory is not None:
+            yield memory, dtype, first, end, names
 
     def numpy(self) -> Dict[str, Any]:
         """Arrays of NumPy: over the same bytes on the host, copies of those of a GPU."""
-        return self._all("numpy")
-
-    def _all(self, library: str) -> Dict[str, Any]:
-        return {name: self._one(name, library) for name in self}
+        return {name: self._one(name, "numpy") for name in self}
 
     def _one(self, name: str, library: str) -> Any:
         try:
@@ -116,133 +146,340 @@ class Loaded(Mapping[str, Tensor]):
         return f"<gpuio.Loaded: {len(self)} tensors on {self.device}, {self.moved}>"
 
 
+def _count(shape: Iterable[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+@overload
 def safetensors(
-    path: Union[str, "os.PathLike[str]"],
+    path: Union[Path, Sequence[Path]], device: Device = "cuda:0", *, fallback: Optional[str] = None
+) -> Loaded: ...
+
+
+@overload
+def safetensors(
+    path: Union[Path, Sequence[Path]],
+    *,
+    devices: Sequence[Device],
+    shards: Optional[Sequence[Mapping[str, Index]]] = None,
+) -> List[Loaded]: ...
+
+
+def safetensors(
+    path: Union[Path, Sequence[Path]],
     device: Device = "cuda:0",
     *,
     fallback: Optional[str] = None,
-) -> Union[Loaded, Shards]:
-    """Loads a file of safetensors into memory of a GPU or the host; so many as a directory or its
-    ``*.safetensors.index.json`` has, each into an allocation of its own.
+    devices: Optional[Sequence[Device]] = None,
+    shards: Optional[Sequence[Mapping[str, Index]]] = None,
+) -> Union[Loaded, List[Loaded]]:
+    """Loads safetensors into memory of a GPU or the host: a file, all files of a model by its
+    directory or its ``*.safetensors.index.json``, or a list of these.
 
-    The bytes go from the page cache or the drive through page-locked memory into one allocation on
-    the GPU, by gpuio's own transfer core: no cuFile, no copy in Python. The result maps names to
-    `Tensor`, which PyTorch and others take without a copy; ``.torch()`` turns all into PyTorch's.
+    The bytes go from the page cache or the drive through page-locked memory to the GPU, by gpuio's
+    own transfer core: no cuFile, no copy in Python. The result maps names to `Tensor`, which PyTorch
+    and others take without a copy; ``.torch()`` turns all into PyTorch's. A tensor that is kept
+    keeps its group of at most 72 MiB, or itself if it is larger.
 
     Without such a GPU, or without memory on it, this raises `GpuioError`. With ``fallback="cpu"``
     the tensors are then loaded into host memory, and a `FallbackWarning` says so and why.
+
+    With ``devices``, several GPUs, the result is a list with a `Loaded` for each. Each gets all
+    tensors: each byte is read once, over the link of one GPU, and copied to the others. GPUs that
+    can't reach one another each read for themselves, and a `FallbackWarning` says so. With
+    ``shards`` as well, a mapping for each GPU from names to ``...`` (all of it), a slice of rows or
+    a pair of slices (rows, columns), each gets these alone, and no other bytes are read.
     """
     if fallback not in (None, "cpu"):
         raise ValueError(f'fallback is None or "cpu", not {fallback!r}')
-    number = device_number(device)
-    path = os.fspath(path)
-    files = files_of(path)
-    if files is not None:
-        return Shards(files, lambda file: safetensors(file, device, fallback=fallback))
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    one_path = isinstance(path, (str, bytes)) or hasattr(path, "__fspath__")
+    given = [os.fsdecode(one) for one in ([path] if one_path else path)]  # type: ignore
+    paths = [file for one in given for file in files_of(one) or [one]]
+    if devices is None:
+        if shards is not None:
+            raise ValueError("shards need devices: one GPU for each")
+        numbers = [device_number(device)]
+    else:
+        numbers = [device_number(one) for one in devices]
+        if fallback is not None or not numbers or -1 in numbers:
+            raise ValueError("devices are GPUs, one or more, and have no fallback")
+        if len(set(numbers)) != len(numbers):
+            raise ValueError("a GPU is there twice in devices")
+        if shards is not None and len(shards) != len(numbers):
+            raise ValueError(f"{len(shards)} shards for {len(numbers)} devices")
+    files: List[_File] = []
     try:
-        with library().safetensors(descriptor) as header:
-            try:
-                return _loaded(descriptor, path, header, number)
-            except GpuioError as error:
-                if fallback is None or number < 0:
-                    raise
-                warnings.warn(
-                    f"{path} is loaded into host memory, not on cuda:{number}: {error}",
-                    FallbackWarning,
-                    stacklevel=2,
-                )
-                return _loaded(descriptor, path, header, -1)
+        for one in paths:
+            files.append(_File(one))
+        if shards is not None:
+            return _sharded(files, numbers, shards)
+        try:
+            made = _whole(files, numbers)
+        except GpuioError as error:
+            if fallback is None or numbers[0] < 0:
+                raise
+            warnings.warn(
+                f"{paths[0]} is loaded into host memory, not on cuda:{numbers[0]}: {error}",
+                FallbackWarning,
+                stacklevel=2,
+            )
+            made = _whole(files, [-1])
+        return made[0] if devices is None else made
     finally:
-        os.close(descriptor)
+        for file in files:
+            os.close(file.fd)
 
 
-class _Run(NamedTuple):
-    """Neighbours in the file that can stay so in memory: one read fills it."""
+class _File:
+    """A file that is open, and its header."""
 
-    at: int
-    """Its first byte in memory, a multiple of 256."""
-    first: int
-    """Its first byte in the file."""
-    end: int
-    """The byte behind it in the file."""
-
-
-def _arranged(header: Header, dtypes: List[str]) -> Tuple[List[_Run], List[Tuple[int, int]]]:
-    """The runs, and in the file's order each tensor's number and first byte in memory.
-
-    Tensors of a run keep their distances. The format's writers put tensors of larger elements first,
-    so most files are one run.
-    """
-    sizes = {dtype: max(KINDS[_TYPES[dtype]].bits // 8, 1) for dtype in set(dtypes)}
-    offsets, lengths = header.offsets, header.lengths
-    order = sorted(range(header.count), key=lambda nth: (offsets[nth], lengths[nth]))
-    runs, places = [], []  # type: List[_Run], List[Tuple[int, int]]
-    at = first = end = 0
-    for nth in order:
-        offset = offsets[nth]
-        if nth == order[0]:
-            first = offset
-        elif (offset - first) % sizes[dtypes[nth]]:
-            runs.append(_Run(at, first, end))
-            at = -(-(at + end - first) // _ALIGNED) * _ALIGNED
-            first = offset
-        end = offset + lengths[nth]
-        places.append((nth, at + offset - first))
-    if order:
-        runs.append(_Run(at, first, end))
-    return runs, places
+    def __init__(self, path: str) -> None:
+        self.path, self.fd = path, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.header: Header = library().safetensors(self.fd)
+        except BaseException:
+            os.close(self.fd)
+            raise
 
 
 class _Reads(threading.Thread):
-    """The reads of a file's runs, on a thread of their own."""
+    """The reads of parts, on a thread of their own: memory is allocated, and names are taken, while
+    the first bytes come."""
 
-    def __init__(self, descriptor: int, path: str, memory: Memory, runs: List[_Run]) -> None:
+    def __init__(self, files: List[_File]) -> None:
         super().__init__(name="gpuio-load", daemon=True)
-        self._given = descriptor, path, memory, runs
-        self._moved, self._error = Moved(0, 0, 0, 0), None  # type: Moved, Optional[BaseException]
+        self._files, self._wanted = files, 0
+        self._given: "queue.SimpleQueue[Optional[List[Part]]]" = queue.SimpleQueue()
+        self._sums, self._error = [0, 0, 0, 0], None  # type: List[int], Optional[BaseException]
+        self.start()
 
     def run(self) -> None:
-        try:
-            self._moved = _read_runs(*self._given)
-        except BaseException as error:
-            self._error = error
+        for parts in iter(self._given.get, None):
+            try:
+                if self._error is None:
+                    pairs = zip(self._sums, library().read_parts(parts))
+                    self._sums = [before + more for before, more in pairs]
+            except BaseException as error:
+                self._error = error
+
+    def add(self, parts: List[Part]) -> None:
+        self._wanted += sum(part.length * part.rows for part in parts)
+        self._given.put(parts)
+
+    def end(self) -> None:
+        """Waits: no byte goes into the memory any more."""
+        self._given.put(None)
+        self.join()
 
     def moved(self) -> Moved:
-        self.join()
+        """What was moved, at the end."""
         if self._error is not None:
             raise self._error
-        return self._moved
+        if self._sums[0] != self._wanted:
+            names = ", ".join(file.path for file in self._files)
+            raise ValueError(f"{names} became shorter while it was read")
+        return Moved(*self._sums)
 
 
-def _read_runs(descriptor: int, path: str, memory: Memory, runs: List[_Run]) -> Moved:
-    sums = [0, 0, 0, 0]
-    for at, first, end in runs:
-        if end == first:
-            continue
-        moved = library().read(descriptor, first, memory.address + at, end - first)
-        if moved.bytes != end - first:
-            raise ValueError(f"{path} became shorter while it was read")
-        sums = [before + more for before, more in zip(sums, moved)]
-    return Moved(*sums)
+def _devices(numbers: List[int]) -> List[str]:
+    return ["cpu" if number < 0 else f"cuda:{number}" for number in numbers]
 
 
-def _loaded(descriptor: int, path: str, header: Header, number: int) -> Loaded:
-    dtypes = header.dtypes()
-    runs, order = _arranged(header, dtypes)
-    total = runs[-1].at + runs[-1].end - runs[-1].first if runs else 0
-    memory = Memory("cpu" if number < 0 else number, total)
-    reads = None
-    if header.count >= _MANY:
-        reads = _Reads(descriptor, path, memory, runs)
-        reads.start()
-    else:
-        moved = _read_runs(descriptor, path, memory, runs)
+def _loaded(
+    files: List[_File], numbers: List[int], places: List[Dict[str, _Place]], moved: Moved
+) -> List[Loaded]:
+    metadata: Dict[str, str] = {}
+    for file in files:
+        metadata.update(file.header.metadata)
+    pairs = zip(_devices(numbers), places)
+    return [Loaded(device, one, dict(metadata), moved) for device, one in pairs]
+
+
+def _refuse_twice(name: str, file: _File) -> None:
+    raise ValueError(f"{file.path} has {name!r}, and a file before it has one too")
+
+
+def _whole(files: List[_File], numbers: List[int]) -> List[Loaded]:
+    """All tensors on each device."""
+    copies, devices = _copies(numbers), _devices(numbers)
+    if not any(file.header.count for file in files):
+        # A device that is not there is an error all the same.
+        for device in devices:
+            Memory(device, 0)
+    names: List[Dict[str, _Place]] = [{} for _ in numbers]
+    arranged = []
+    reads = _Reads(files)
     try:
-        names, shapes = header.names(), header.shapes()
-        places = {names[nth]: (_TYPES[dtypes[nth]], shapes[nth], at) for nth, at in order}
+        parts: List[Part] = []
+        first, count, begun = 0, 0, False
+        for file in files:
+            groups, runs, *places = file.header.arranged(_MOST)
+            memories: List[List[Memory]] = [[] for _ in numbers]
+            addresses: List[List[int]] = [[] for _ in numbers]
+            arranged.append((file, memories, places))
+            for run in runs:
+                if run.group == len(memories[0]):
+                    for device, own, at in zip(devices, memories, addresses):
+                        own.append(Memory(device, groups[run.group]))
+                        at.append(own[-1].address)
+                to = [own[run.group] + run.at for own in addresses]
+                parts.extend(_parts(file.fd, run, to, copies, count))
+                count += 1
+                first += run.length
+                if first >= _FIRST and not begun:
+                    # These begin while further memory is allocated; the rest follows as one.
+                    reads.add(parts)
+                    parts, begun = [], True
+        reads.add(parts)
+        for file, memories, (order, numbered, offsets) in arranged:
+            header = file.header
+            texts, shapes, lengths = header.names(), header.shapes(), header.lengths
+            dtypes = [_TYPES[dtype] for dtype in header.dtypes()]
+            for known, own in zip(names, memories):
+                before = len(known)
+                known.update(
+                    (texts[nth], (own[group], dtypes[nth], shapes[nth], at, lengths[nth]))
+                    for nth, group, at in zip(order, numbered, offsets)
+                )
+                if len(known) != before + header.count:
+                    earlier = set(list(known)[:before])
+                    _refuse_twice(next(name for name in texts if name in earlier), file)
     finally:
-        # The bytes go into the memory until it has ended.
-        if reads is not None:
-            moved = reads.moved()
-    return Loaded(memory, places, header.metadata, moved)
+        reads.end()
+    return _loaded(files, numbers, names, reads.moved())
+
+
+def _parts(fd: int, run: Run, to: List[int], copies: bool, count: int) -> Iterator[Part]:
+    """What reads a run into memory of each device: by its addresses there."""
+    if not copies:
+        for address in to:
+            yield Part(fd, run.offset, run.length, address)
+        return
+    for nth, done in enumerate(range(0, run.length, _SHARE)):
+        # In turn, so that all links are busy.
+        mine = (count + nth) % len(to)
+        others = [address + done for address in to[:mine] + to[mine + 1 :]]
+        length = min(_SHARE, run.length - done)
+        yield Part(fd, run.offset + done, length, to[mine] + done, copies=others)
+
+
+def _copies(numbers: List[int]) -> bool:
+    """Whether a byte is read for one of these GPUs and copied to the others."""
+    if len(numbers) == 1:
+        return False
+    pairs = [(one, other) for one in numbers for other in numbers if one < other]
+    apart = [pair for pair in pairs if not library().reaches(*pair)]
+    if apart:
+        warnings.warn(
+            f"each GPU reads the whole file for itself: GPU {apart[0][0]} and GPU {apart[0][1]} "
+            "can't reach each other's memory",
+            FallbackWarning,
+            stacklevel=4,
+        )
+    return not apart
+
+
+class _Piece(NamedTuple):
+    """What a shard has of a tensor."""
+
+    file: _File
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+    offset: int
+    """Of its first byte in the file."""
+    length: int
+    """Bytes of a row of it, of `rows`, which are `stride` bytes apart in the file."""
+    rows: int
+    stride: int
+
+
+def _sharded(
+    files: List[_File], numbers: List[int], shards: Sequence[Mapping[str, Index]]
+) -> List[Loaded]:
+    """A part of each tensor on each device."""
+    known: Dict[str, Tuple[_File, str, Tuple[int, ...], int]] = {}
+    for file in files:
+        header = file.header
+        every = zip(header.names(), header.dtypes(), header.shapes(), header.offsets)
+        for name, dtype, shape, offset in every:
+            if name in known:
+                _refuse_twice(name, file)
+            known[name] = (file, _TYPES[dtype], shape, offset)
+    parts: List[List[Part]] = []
+    places = []
+    for device, shard in zip(_devices(numbers), shards):
+        missing = [name for name in shard if name not in known]
+        if missing:
+            raise ValueError(f"no file has tensor {missing[0]!r}, which a shard asks for")
+        pieces = [_piece(name, index, *known[name]) for name, index in shard.items()]
+        order = {id(file): nth for nth, file in enumerate(files)}
+        pieces.sort(key=lambda piece: (order[id(piece.file)], piece.offset))
+        own, found = _packed(device, pieces)
+        parts.append(own)
+        places.append({name: found[name] for name in shard})
+    # In turn, so that all links are busy.
+    most = max((len(own) for own in parts), default=0)
+    mixed = [own[nth] for nth in range(most) for own in parts if nth < len(own)]
+    reads = _Reads(files)
+    reads.add(mixed)
+    reads.end()
+    return _loaded(files, numbers, places, reads.moved())
+
+
+def _piece(
+    name: str, index: Index, file: _File, dtype: str, shape: Tuple[int, ...], offset: int
+) -> _Piece:
+    slices = () if index is ... or index is None else index if isinstance(index, tuple) else (index,)
+    if len(slices) > min(2, len(shape)) or not all(isinstance(one, slice) for one in slices):
+        raise ValueError(
+            f"tensor {name!r} of shape {list(shape)}: {index!r} is not ..., a slice of rows or a "
+            "pair of slices"
+        )
+    bounds = [one.indices(size) for one, size in zip(slices, shape)]
+    if any(step != 1 for _, _, step in bounds):
+        raise ValueError(f"tensor {name!r}: {index!r} leaves out elements: take steps of 1")
+    sizes = [max(end - first, 0) for first, end, _ in bounds]
+    bits = KINDS[dtype].bits
+    made = (*sizes, *shape[len(sizes) :])
+    # Bits from an element of a dimension to the next one.
+    row = bits * _count(shape[1:])
+    column = bits * _count(shape[2:])
+    skipped = row * bounds[0][0] if bounds else 0
+    if len(sizes) < 2 or sizes[1] == shape[1]:
+        length, rows, stride = bits * _count(made), 1, 0
+    else:
+        skipped += column * bounds[1][0]
+        length, rows, stride = column * sizes[1], sizes[0], row
+    if any(number % 8 for number in (skipped, length, stride)):
+        raise ValueError(f"tensor {name!r}: {index!r} begins or ends inside a byte")
+    return _Piece(file, name, dtype, made, offset + skipped // 8, length // 8, rows, stride // 8)
+
+
+def _packed(device: str, pieces: List[_Piece]) -> Tuple[List[Part], Dict[str, _Place]]:
+    """Memory of a device for these pieces, in groups, and what fills it."""
+    groups: List[List[Tuple[_Piece, int]]] = []
+    sizes: List[int] = []
+    for piece in pieces:
+        nbytes = piece.length * piece.rows
+        end = -(-sizes[-1] // _ALIGNED) * _ALIGNED if sizes else 0
+        if not sizes or end + nbytes > _MOST:
+            groups.append([])
+            sizes.append(0)
+            end = 0
+        groups[-1].append((piece, end))
+        sizes[-1] = end + nbytes
+    parts: List[Part] = []
+    places: Dict[str, _Place] = {}
+    for group, nbytes in zip(groups, sizes):
+        memory = Memory(device, nbytes)
+        address = memory.address
+        for piece, at in group:
+            file, length, rows, stride = piece.file, piece.length, piece.rows, piece.stride
+            places[piece.name] = (memory, piece.dtype, piece.shape, at, length * rows)
+            if length * rows:
+                parts.append(Part(file.fd, piece.offset, length, address + at, rows, stride))
+    return parts, places

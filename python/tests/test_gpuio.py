@@ -213,6 +213,12 @@ class Torch(Files):
         for key, tensor in loaded.torch().items():
             self.assertEqual(tuple(tensor.shape), right[key].shape)
             numpy.testing.assert_array_equal(tensor.numpy(), right[key], err_msg=key)
+        made = loaded.torch()
+        self.assertEqual(list(made), list(loaded))
+        # A change of one is none of another's: gradients need that.
+        made["weight"].zero_()
+        self.assertEqual({key for key, tensor in made.items() if tensor._version}, {"weight"})
+        self.assertFalse(loaded["weight"].numpy().any())
         for kind in ("bfloat16", "float8_e4m3fn", "uint16", "bool"):
             tensor = gpuio.Memory("cpu", 64).tensor(kind, [4])
             if not hasattr(torch, kind):

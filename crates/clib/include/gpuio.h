@@ -61,6 +61,35 @@ typedef struct gpuio_bytes {
  */
 int gpuio_read(int fd, uint64_t offset, void *address, uint64_t length, gpuio_bytes *moved);
 
+/* A range of a file, or rows of a matrix in one, and where its bytes go. */
+typedef struct gpuio_part {
+  uint64_t offset;     /* of its first byte in the file */
+  uint64_t length;     /* bytes of a row */
+  uint64_t rows;       /* 0 and 1: one */
+  uint64_t stride;     /* bytes in the file from the begin of a row to that of the next one */
+  void *address;       /* where the first row begins; the others follow without gaps */
+  void *const *copies; /* memory of other GPUs that gets the same bytes, from `address` */
+  uint32_t copy_count;
+  int fd;
+} gpuio_part;
+
+/*
+ * Reads `count` parts as gpuio_read reads a range, several of them at once. Each byte is read once:
+ * GPUs of `copies` get it from the GPU of `address`, over NVLink or PCIe, while further parts are
+ * read. So a file that several GPUs need whole arrives in the least time where each is the `address`
+ * of its share. Where GPUs can't reach one another (gpuio_reaches) the driver copies through host
+ * memory. `moved`, which may be NULL, becomes the sum of what was read; copies do not count.
+ *
+ * 0 or a negative errno as gpuio_read; the parts hold any bytes then. -EINVAL also for copies
+ * between other memory than that of GPUs.
+ */
+int gpuio_read_parts(const gpuio_part *parts, uint64_t count, gpuio_bytes *moved);
+
+/*
+ * 1 if copies between two GPUs go directly, 0 if not, or a negative errno: -ENODEV, -EIO, -EPERM.
+ */
+int gpuio_reaches(int device, int other);
+
 /* Memory that its maker and its tensors share. */
 typedef struct gpuio_memory gpuio_memory;
 
@@ -164,7 +193,8 @@ typedef struct gpuio_pair {
 
 /* The contents of the header of a safetensors file. */
 typedef struct gpuio_safetensors {
-  const gpuio_stored *tensors; /* in the order of the header, each name once */
+  const gpuio_stored *tensors; /* in the order of the header, each name once. Their names follow each
+                                * other in memory without gaps, and so do their shapes */
   uint64_t tensor_count;
   const gpuio_pair *metadata;
   uint64_t metadata_count;
@@ -182,6 +212,42 @@ int gpuio_safetensors_open(int fd, const gpuio_safetensors **header);
 
 /* Frees a header and all that it points to. Nothing for NULL. */
 void gpuio_safetensors_close(const gpuio_safetensors *header);
+
+/* Neighbours in a file that stay neighbours in memory: one read fills them. */
+typedef struct gpuio_run {
+  uint64_t group;  /* its number */
+  uint64_t at;     /* of its first byte in the group: a multiple of 256 */
+  uint64_t offset; /* of its first byte in the file */
+  uint64_t length; /* in bytes */
+} gpuio_run;
+
+/* The place of a tensor in memory. */
+typedef struct gpuio_place {
+  uint64_t tensor; /* its number in the header */
+  uint64_t group;
+  uint64_t at;     /* of its first byte in the group */
+} gpuio_place;
+
+/* Tensors in groups, each to be an allocation of its own. */
+typedef struct gpuio_arrangement {
+  const uint64_t *groups;    /* bytes of each */
+  uint64_t group_count;
+  const gpuio_run *runs;     /* in the order of the file */
+  uint64_t run_count;
+  const gpuio_place *places; /* one for each tensor, in the order of the file */
+  uint64_t place_count;
+} gpuio_arrangement;
+
+/*
+ * Arranges all tensors in groups of at most `most` bytes, or of one tensor with more: who keeps a
+ * tensor keeps its group. Elements are aligned. `*arrangement` becomes it, or NULL where it fails.
+ * 0, or -EINVAL: `header` or `arrangement` is NULL.
+ */
+int gpuio_safetensors_arrange(const gpuio_safetensors *header, uint64_t most,
+                              const gpuio_arrangement **arrangement);
+
+/* Frees an arrangement and its arrays. Nothing for NULL. */
+void gpuio_arrangement_free(const gpuio_arrangement *arrangement);
 
 /* A mapped part of a file. */
 typedef struct gpuio_map gpuio_map;

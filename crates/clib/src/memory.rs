@@ -258,6 +258,16 @@ pub(crate) struct Moved {
     gpu: u64,
 }
 
+impl Moved {
+    pub(crate) fn add(&mut self, more: &Moved) {
+        let Moved { bytes, cached, direct, gpu } = more;
+        self.bytes += bytes;
+        self.cached += cached;
+        self.direct += direct;
+        self.gpu += gpu;
+    }
+}
+
 impl From<Transferred> for Moved {
     fn from(done: Transferred) -> Self {
         // The routes also have bytes behind an end of file that came during the read.

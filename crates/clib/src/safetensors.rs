@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use gpuio_base::safetensors::{Header, ReadError, read};
+use gpuio_base::safetensors::{self as format, Header, Place, ReadError, Run, read};
 use gpuio_transfer::uncancelled;
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -64,22 +64,56 @@ struct Owner {
     shown: Safetensors,
     tensors: Box<[Stored]>,
     metadata: Box<[Pair]>,
-    /// The header that the pointers of the arrays point into: nothing in it is moved or changed any
-    /// more.
-    _header: Header,
+    /// The pointers of the arrays point into these: nothing is moved or changed any more.
+    _names: Box<str>,
+    _sizes: Box<[u64]>,
+    header: Header,
+}
+
+/// `gpuio_arrangement`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Arrangement {
+    groups: *const u64,
+    group_count: u64,
+    runs: *const Run,
+    run_count: u64,
+    places: *const Place,
+    place_count: u64,
+}
+
+/// An arrangement and its arrays. C has the address of its first field, which is its own.
+#[repr(C)]
+#[derive(Debug)]
+struct Arranged {
+    shown: Arrangement,
+    /// The arrays that `shown` points into, which nothing changes any more.
+    _arrays: format::Arrangement,
 }
 
 impl Owner {
     fn new(header: Header) -> Owner {
-        let stored = |tensor: &gpuio_base::safetensors::Tensor| Stored {
-            name: Text::of(&tensor.name),
-            dtype: Text::of(tensor.dtype.name()),
-            bits: u32::try_from(tensor.dtype.bits()).unwrap_or(0),
-            // A header has at most 100 million bytes.
-            dimensions: u32::try_from(tensor.shape.len()).unwrap_or(u32::MAX),
-            shape: tensor.shape.as_ptr(),
-            offset: tensor.offset,
-            length: tensor.length,
+        // One array of each kind: a caller takes all names at once.
+        let names: String = header.tensors.iter().map(|tensor| &*tensor.name).collect();
+        let names = names.into_boxed_str();
+        let sizes: Box<[u64]> =
+            header.tensors.iter().flat_map(|tensor| &tensor.shape).copied().collect();
+        let (mut name_at, mut size_at) = (0, 0);
+        let stored = |tensor: &gpuio_base::safetensors::Tensor| {
+            let name = &names[name_at..name_at + tensor.name.len()];
+            let shape = &sizes[size_at..size_at + tensor.shape.len()];
+            name_at += name.len();
+            size_at += shape.len();
+            Stored {
+                name: Text::of(name),
+                dtype: Text::of(tensor.dtype.name()),
+                bits: u32::try_from(tensor.dtype.bits()).unwrap_or(0),
+                // A header has at most 100 million bytes.
+                dimensions: u32::try_from(shape.len()).unwrap_or(u32::MAX),
+                shape: shape.as_ptr(),
+                offset: tensor.offset,
+                length: tensor.length,
+            }
         };
         let pair =
             |(name, text): &(String, String)| Pair { name: Text::of(name), text: Text::of(text) };
@@ -91,7 +125,7 @@ impl Owner {
             metadata: metadata.as_ptr(),
             metadata_count: metadata.len() as u64,
         };
-        Owner { shown, tensors, metadata, _header: header }
+        Owner { shown, tensors, metadata, _names: names, _sizes: sizes, header }
     }
 }
 
@@ -152,5 +186,52 @@ pub(crate) unsafe extern "C" fn gpuio_safetensors_close(header: *const Safetenso
     if !header.is_null() {
         // SAFETY: from `Box::into_raw` in `gpuio_safetensors_open`, where it is the first field.
         uncancelled(|| drop(unsafe { Box::from_raw(header.cast_mut().cast::<Owner>()) }));
+    }
+}
+
+/// Arranges the tensors of a file in groups.
+///
+/// # Safety
+/// `header` is null or open; `arranged` is null or valid for the write of a pointer.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_safetensors_arrange(
+    header: *const Safetensors,
+    most: u64,
+    arranged: *mut *const Arrangement,
+) -> c_int {
+    run(|| {
+        if arranged.is_null() {
+            return Err(CallError::null("gpuio_safetensors_arrange", "arrangement"));
+        }
+        // SAFETY: not null, and the caller's promise.
+        unsafe { arranged.write(std::ptr::null()) };
+        // SAFETY: the caller's promise: the first field of an `Owner`.
+        let owner = unsafe { header.cast::<Owner>().as_ref() }
+            .ok_or_else(|| CallError::null("gpuio_safetensors_arrange", "header"))?;
+        let arrays = format::arrange(&owner.header, most);
+        let shown = Arrangement {
+            groups: arrays.groups.as_ptr(),
+            group_count: arrays.groups.len() as u64,
+            runs: arrays.runs.as_ptr(),
+            run_count: arrays.runs.len() as u64,
+            places: arrays.places.as_ptr(),
+            place_count: arrays.places.len() as u64,
+        };
+        let made = Box::into_raw(Box::new(Arranged { shown, _arrays: arrays }));
+        // SAFETY: as above.
+        unsafe { arranged.write(made.cast_const().cast()) };
+        Ok(())
+    })
+}
+
+/// Frees an arrangement.
+///
+/// # Safety
+/// `arranged` is null or of [`gpuio_safetensors_arrange`], and freed once.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_arrangement_free(arranged: *const Arrangement) {
+    if !arranged.is_null() {
+        // SAFETY: from `Box::into_raw` in `gpuio_safetensors_arrange`, where it is the first field.
+        uncancelled(|| drop(unsafe { Box::from_raw(arranged.cast_mut().cast::<Arranged>()) }));
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use support::{Managed, Memory, Safetensors, dir, file, gpuio, random_bytes};
+use support::{Arrangement, Managed, Memory, Part, Safetensors, dir, file, gpuio, random_bytes};
 
 const HOST: c_int = -1;
 
@@ -74,6 +74,72 @@ fn any_range_of_a_file_gets_into_memory() {
         assert_eq!(moved[0], 3);
         release(memory);
     }
+}
+
+fn read_parts(parts: &[Part]) -> Result<[u64; 4], c_int> {
+    let mut moved = [u64::MAX; 4];
+    // SAFETY: parts of the tests are in their memory.
+    let code =
+        unsafe { (gpuio().gpuio_read_parts)(parts.as_ptr(), parts.len() as u64, &raw mut moved) };
+    if code == 0 { Ok(moved) } else { Err(code) }
+}
+
+#[test]
+fn many_parts_and_rows_are_read_at_once() {
+    let dir = dir();
+    let data = random_bytes(2, 3_000_001);
+    let file = file(&dir.path().join("data"), &data);
+    // Ranges, short rows, long rows, rows without gaps, and nothing.
+    let wanted = [
+        (17, 1_000_000, 0, 0),
+        (5, 100, 700, 3001),
+        (3, 300_000, 3, 900_000),
+        (9, 1000, 20, 1000),
+        (0, 0, 5, 7),
+        (2_999_000, 1, 1, 0),
+    ];
+    assert_eq!(read_parts(&[]), Ok([0; 4]));
+    for device in [0, HOST] {
+        let memory = memory(device, 4 << 20).unwrap();
+        // SAFETY: a memory.
+        let start = unsafe { (gpuio().gpuio_memory_address)(memory) };
+        let (mut parts, mut right) = (Vec::new(), Vec::<u8>::new());
+        for (offset, length, rows, stride) in wanted {
+            parts.push(Part {
+                offset,
+                length,
+                rows,
+                stride,
+                address: start.wrapping_byte_add(right.len()),
+                copies: std::ptr::null(),
+                copy_count: 0,
+                fd: file.as_raw_fd(),
+            });
+            for row in 0..rows.max(1) {
+                let from = usize::try_from(offset + row * stride).unwrap();
+                right.extend(&data[from..from + usize::try_from(length).unwrap()]);
+            }
+        }
+        assert_eq!(read_parts(&parts).unwrap()[0], right.len() as u64);
+        assert!(copy(memory, 0, right.len()).unwrap() == right, "{device}");
+        // The part that fails is named.
+        parts[1].fd = 987;
+        assert_eq!(read_parts(&parts), Err(-libc::EBADF));
+        parts.truncate(1);
+        parts[0].address = std::ptr::null_mut();
+        assert_eq!(read_parts(&parts), Err(-libc::EINVAL));
+        assert!(gpuio().error().contains("1000000 bytes at 17 of"), "{}", gpuio().error());
+        let other = [start];
+        let host = [std::ptr::from_ref(&parts).cast_mut().cast()];
+        let copies = if device == HOST { other.as_ptr() } else { host.as_ptr() };
+        parts[0] = Part { address: start, copies, copy_count: 1, ..parts[0] };
+        assert_eq!(read_parts(&parts), Err(-libc::EINVAL));
+        assert!(gpuio().error().contains("this is host memory"), "{}", gpuio().error());
+        release(memory);
+    }
+    // SAFETY: any numbers.
+    let reaches = |one, other| unsafe { (gpuio().gpuio_reaches)(one, other) };
+    assert_eq!((reaches(0, 0), reaches(0, 99)), (1, -libc::ENODEV));
 }
 
 #[test]
@@ -218,6 +284,31 @@ fn the_header_of_a_model_is_arrays_of_its_tensors() {
     // SAFETY: as above.
     let [name, text] = unsafe { &*read.metadata };
     assert_eq!((name.get(), text.get()), ("a\0b", "é"));
+    let mut arranged = std::ptr::null::<Arrangement>();
+    // SAFETY: a header, and a place for a pointer.
+    let code = unsafe { (gpuio().gpuio_safetensors_arrange)(header, 1000, &raw mut arranged) };
+    assert_eq!(code, 0);
+    // SAFETY: just made.
+    let Arrangement { groups, group_count, runs, run_count, places, place_count } =
+        unsafe { std::ptr::read(arranged) };
+    assert_eq!((group_count, run_count, place_count), (1, 2, 2));
+    // SAFETY: so many of each.
+    let groups = unsafe { *groups };
+    // SAFETY: as above.
+    let runs = unsafe { *runs.cast::<[[u64; 4]; 2]>() };
+    // SAFETY: as above.
+    let places = unsafe { *places.cast::<[[u64; 3]; 2]>() };
+    assert_eq!(groups, 258);
+    assert_eq!(runs, [[0, 0, start, 3], [0, 256, start + 3, 2]]);
+    assert_eq!(places, [[0, 0, 0], [1, 0, 256]]);
+    // SAFETY: not used again.
+    unsafe { (gpuio().gpuio_arrangement_free)(arranged) };
+    // SAFETY: nothing for null.
+    unsafe { (gpuio().gpuio_arrangement_free)(std::ptr::null()) };
+    // SAFETY: no header.
+    let code =
+        unsafe { (gpuio().gpuio_safetensors_arrange)(std::ptr::null(), 1000, &raw mut arranged) };
+    assert_eq!((code, arranged.is_null()), (-libc::EINVAL, true));
     // SAFETY: not used again.
     unsafe { (gpuio().gpuio_safetensors_close)(header) };
     // SAFETY: nothing for null.

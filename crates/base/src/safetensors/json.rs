@@ -59,7 +59,7 @@ fn place(text: &str, error: &serde_json::Error) -> usize {
 }
 
 struct HeaderSeed<'a> {
-    /// The name whose value is read now.
+    /// The name whose value is wrong.
     within: &'a mut Option<String>,
 }
 
@@ -81,20 +81,31 @@ impl<'de> Visitor<'de> for HeaderSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed, A::Error> {
         let (mut entries, mut metadata) = (Vec::new(), None);
         while let Some(name) = map.next_key::<String>()? {
-            *self.within = Some(name.clone());
-            if name == METADATA {
-                if metadata.is_some() {
-                    return Err(A::Error::duplicate_field(METADATA));
-                }
-                metadata = Some(map.next_value::<Option<Texts>>()?);
+            let value = if name != METADATA {
+                map.next_value().map(Value::Entry)
+            } else if metadata.is_some() {
+                Err(A::Error::duplicate_field(METADATA))
             } else {
-                entries.push((name, map.next_value()?));
+                map.next_value().map(Value::Metadata)
+            };
+            match value {
+                Ok(Value::Entry(entry)) => entries.push((name, entry)),
+                Ok(Value::Metadata(texts)) => metadata = Some(texts),
+                Err(error) => {
+                    *self.within = Some(name);
+                    return Err(error);
+                }
             }
-            *self.within = None;
         }
         let metadata = metadata.flatten().map(|texts| texts.0).unwrap_or_default();
         Ok(Parsed { entries, metadata })
     }
+}
+
+/// The value of a name.
+enum Value {
+    Entry(Entry),
+    Metadata(Option<Texts>),
 }
 
 /// A JSON object of texts.
@@ -130,6 +141,17 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
+/// A field of an entry.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    Dtype,
+    Shape,
+    DataOffsets,
+    #[serde(other)]
+    Other,
+}
+
 struct OfEntry;
 
 impl<'de> Visitor<'de> for OfEntry {
@@ -152,12 +174,12 @@ impl<'de> Visitor<'de> for OfEntry {
         }
 
         let (mut dtype, mut shape, mut data_offsets) = (None, None, None);
-        while let Some(name) = map.next_key::<String>()? {
-            match name.as_str() {
-                "dtype" => once(&mut dtype, "dtype", &mut map)?,
-                "shape" => once(&mut shape, "shape", &mut map)?,
-                "data_offsets" => once(&mut data_offsets, "data_offsets", &mut map)?,
-                _ => {
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::Dtype => once(&mut dtype, "dtype", &mut map)?,
+                Field::Shape => once(&mut shape, "shape", &mut map)?,
+                Field::DataOffsets => once(&mut data_offsets, "data_offsets", &mut map)?,
+                Field::Other => {
                     map.next_value::<Passed>()?;
                 }
             }

@@ -10,11 +10,13 @@
 //!   library, and through it the Python module.
 //! - `json`: the JSON of a header, as strict as the format's library is.
 //! - `other`: other kinds of files, by their first bytes, which are taken for models by mistake.
+//! - [`arrange`]: where the tensors go in memory.
 //! - [`Dtype`]: the types of elements. To add one: a row in its table.
 //!
 //! It neither opens a file nor moves tensors. Pure: no file, no clock, no environment; the caller
 //! reads.
 
+mod arrange;
 mod dtype;
 mod json;
 mod other;
@@ -24,6 +26,7 @@ use std::io;
 
 use crate::units::printable;
 
+pub use arrange::{Arrangement, Place, Run, arrange};
 pub use dtype::Dtype;
 
 /// Longest header that the format allows, bytes.
@@ -189,12 +192,16 @@ pub fn header(text: &[u8], file_bytes: u64) -> Result<Header, SafetensorsError> 
 
 /// Each name once, with what stands last under it, as the format's library takes it.
 fn last_of_each<T>(all: Vec<(String, T)>) -> Vec<(String, T)> {
-    let mut last: HashMap<String, usize> = HashMap::with_capacity(all.len());
+    let mut last: HashMap<&str, usize> = HashMap::with_capacity(all.len());
     for (at, (name, _)) in all.iter().enumerate() {
-        last.insert(name.clone(), at);
+        last.insert(name, at);
     }
-    let kept = all.into_iter().enumerate().filter(|(at, (name, _))| last.get(name) == Some(at));
-    kept.map(|(_, one)| one).collect()
+    if last.len() == all.len() {
+        return all;
+    }
+    let is_last = |(at, (name, _)): (usize, &(String, T))| last[&**name] == at;
+    let kept: Vec<bool> = all.iter().enumerate().map(is_last).collect();
+    all.into_iter().zip(kept).filter_map(|(one, kept)| kept.then_some(one)).collect()
 }
 
 /// A fault of a tensor, where its name stands in the file.

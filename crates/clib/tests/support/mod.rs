@@ -34,6 +34,31 @@ pub(crate) enum Memory {}
 /// `gpuio_rings`.
 pub(crate) enum Rings {}
 
+/// `gpuio_part`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) rows: u64,
+    pub(crate) stride: u64,
+    pub(crate) address: *mut c_void,
+    pub(crate) copies: *const *mut c_void,
+    pub(crate) copy_count: u32,
+    pub(crate) fd: c_int,
+}
+
+/// `gpuio_arrangement`.
+#[repr(C)]
+pub(crate) struct Arrangement {
+    pub(crate) groups: *const u64,
+    pub(crate) group_count: u64,
+    pub(crate) runs: *const [u64; 4],
+    pub(crate) run_count: u64,
+    pub(crate) places: *const [u64; 3],
+    pub(crate) place_count: u64,
+}
+
 /// `gpuio_rings_options`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -142,6 +167,8 @@ table! {
         gpuio_error: fn() -> *const c_char;
         gpuio_gpus: fn(*mut c_int) -> c_int;
         gpuio_read: fn(c_int, u64, *mut c_void, u64, *mut [u64; 4]) -> c_int;
+        gpuio_read_parts: fn(*const Part, u64, *mut [u64; 4]) -> c_int;
+        gpuio_reaches: fn(c_int, c_int) -> c_int;
         gpuio_memory_new: fn(c_int, u64, *mut *mut Memory) -> c_int;
         gpuio_memory_address: fn(*const Memory) -> *mut c_void;
         gpuio_memory_length: fn(*const Memory) -> u64;
@@ -160,6 +187,9 @@ table! {
         gpuio_device_header: fn() -> *const c_char;
         gpuio_safetensors_open: fn(c_int, *mut *const Safetensors) -> c_int;
         gpuio_safetensors_close: fn(*const Safetensors) -> ();
+        gpuio_safetensors_arrange:
+            fn(*const Safetensors, u64, *mut *const Arrangement) -> c_int;
+        gpuio_arrangement_free: fn(*const Arrangement) -> ();
     }
 }
 

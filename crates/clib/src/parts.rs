@@ -1,0 +1,399 @@
+//! Reads of many ranges in one call, and copies of their bytes to other GPUs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Known;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use gpuio_gpu::{Context, DevPtr, Stream};
+use gpuio_transfer::{Batch, Entry, File, MemoryLocation, Op, spawn_thread};
+
+use crate::error::{CallError, run};
+use crate::memory::Moved;
+use crate::process::{context, file, gpu, path, transfer};
+
+/// Rows of so many bytes or more are read each by a call of their own, shorter ones in batches.
+const LONG: usize = 256 << 10;
+/// Calls at once for each GPU: while the last pieces of one are copied, the next one is read.
+const LANES: usize = 2;
+/// Rows that a batch has at a time.
+const BATCH: u32 = 4096;
+
+/// `gpuio_part`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    offset: u64,
+    length: u64,
+    rows: u64,
+    stride: u64,
+    address: *mut c_void,
+    copies: *const *mut c_void,
+    copy_count: u32,
+    fd: c_int,
+}
+
+/// Memory of a part.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    location: MemoryLocation,
+    address: u64,
+}
+
+/// A range of a file that one call reads, or rows that a batch reads.
+#[derive(Debug)]
+struct Range {
+    fd: c_int,
+    file: File,
+    to: Target,
+    copies: Vec<Target>,
+    offset: u64,
+    /// Bytes of a row.
+    len: usize,
+    rows: u64,
+    stride: u64,
+}
+
+/// The ranges of a call, which its lanes take one after another.
+#[derive(Debug)]
+struct Job {
+    ranges: Vec<Range>,
+    contexts: HashMap<u32, Context>,
+    next: AtomicUsize,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    moved: Moved,
+    failed: Option<CallError>,
+    lanes: usize,
+}
+
+/// The kinds of memory of addresses. Neighbours are most often in one allocation.
+#[derive(Default)]
+struct Places(Option<MemoryLocation>);
+
+impl Places {
+    fn target(&mut self, address: *mut c_void, bytes: usize) -> Result<Target, CallError> {
+        let address = address.expose_provenance() as u64;
+        let location = match self.0.filter(|known| known.holds(address, bytes)) {
+            Some(known) => known,
+            None => transfer().locate(address).map_err(|error| CallError::of_gpu(&error))?,
+        };
+        self.0 = Some(location);
+        Ok(Target { location, address })
+    }
+}
+
+impl Job {
+    fn new(parts: &[Part]) -> Result<Job, CallError> {
+        let (mut files, mut places) = (HashMap::new(), Places::default());
+        let (mut ranges, mut contexts) = (Vec::with_capacity(parts.len()), HashMap::new());
+        for part in parts {
+            let what = || format!("{} bytes at {} of {}", part.length, part.offset, path(part.fd));
+            let wrong = |text: &str| CallError::new(libc::EINVAL, text).of(&what());
+            let (rows, len) = match part.rows {
+                0 | 1 => (1, Some(part.length)),
+                rows if part.stride == part.length => (1, rows.checked_mul(part.length)),
+                rows => (rows, Some(part.length)),
+            };
+            let len = len.and_then(|len| usize::try_from(len).ok());
+            let bytes =
+                len.zip(usize::try_from(rows).ok()).and_then(|(len, rows)| len.checked_mul(rows));
+            let (Some(len), Some(bytes)) = (len, bytes) else {
+                return Err(wrong("no memory has so many bytes"));
+            };
+            if bytes == 0 {
+                continue;
+            }
+            if part.address.is_null() {
+                return Err(wrong("`address` is NULL. Pass valid memory"));
+            }
+            let named = |error: CallError| error.of(&what());
+            let file: File = match files.entry(part.fd) {
+                Known::Occupied(known) => File::clone(known.get()),
+                Known::Vacant(place) => place.insert(file(part.fd).map_err(named)?).clone(),
+            };
+            let to = places.target(part.address, bytes).map_err(named)?;
+            let copies = match part.copy_count {
+                0 => &[][..],
+                _ if part.copies.is_null() => {
+                    return Err(wrong("`copies` is NULL. Pass addresses"));
+                }
+                // SAFETY: the caller's promise: so many addresses.
+                count => unsafe { std::slice::from_raw_parts(part.copies, count as usize) },
+            };
+            let copies: Vec<Target> = copies
+                .iter()
+                .map(|address| places.target(*address, bytes).map_err(named))
+                .collect::<Result<_, _>>()?;
+            for target in copies.iter().chain((!copies.is_empty()).then_some(&to)) {
+                let Some(device) = target.location.device() else {
+                    return Err(wrong("bytes are copied between GPUs, and this is host memory"));
+                };
+                if let Known::Vacant(place) = contexts.entry(device) {
+                    place.insert(context(device).map_err(named)?);
+                }
+            }
+            let one = Range {
+                fd: part.fd,
+                file,
+                to,
+                copies,
+                offset: part.offset,
+                len,
+                rows,
+                stride: part.stride,
+            };
+            ranges.push(one);
+        }
+        reach_each_other(&contexts)?;
+        let state = Mutex::default();
+        Ok(Job { ranges, contexts, next: AtomicUsize::new(0), state, ended: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many lanes are of use.
+    fn lanes(&self) -> usize {
+        let mut devices: Vec<_> = self.ranges.iter().map(|one| one.to.location.device()).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        (devices.len() * LANES).min(self.ranges.len())
+    }
+
+    /// Reads all ranges, with threads that help.
+    fn run(self) -> Result<Moved, CallError> {
+        let job = Arc::new(self);
+        for _ in 1..job.lanes() {
+            job.lock().lanes += 1;
+            let lane = Arc::clone(&job);
+            let work = move || {
+                // Another lane takes its ranges where it panics, and its share of work is missing.
+                let _ended = Ended(&lane);
+                lane.take_all();
+            };
+            if !spawn_thread("gpuio-load", work) {
+                job.lock().lanes -= 1;
+            }
+        }
+        job.take_all();
+        let mut state = job.lock();
+        // The memory is the caller's, and not to be written after this call.
+        while state.lanes > 0 {
+            state = job.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match state.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(state.moved),
+        }
+    }
+
+    /// The work of a lane.
+    fn take_all(&self) {
+        let mut copier = Copier { contexts: &self.contexts, streams: HashMap::new() };
+        let mut moved = Moved::default();
+        let mut failed = None;
+        while failed.is_none() && self.lock().failed.is_none() {
+            let Some(range) = self.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            let done = range.read().and_then(|done| {
+                moved.add(&done);
+                copier.copy(range)
+            });
+            failed = done.err().map(|error| {
+                let Range { offset, len, rows, .. } = range;
+                let rows = if *rows > 1 { format!("{rows} rows of ") } else { String::new() };
+                let file = path(range.fd);
+                error.of(&format!("gpuio_read_parts: {rows}{len} bytes at {offset} of {file}"))
+            });
+        }
+        let failed = failed.or(copier.wait().err());
+        let mut state = self.lock();
+        state.moved.add(&moved);
+        if state.failed.is_none() {
+            state.failed = failed;
+        }
+    }
+}
+
+/// The end of a lane, however it ends.
+struct Ended<'a>(&'a Job);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        if std::thread::panicking() && state.failed.is_none() {
+            let text = "a defect in gpuio: a thread panicked. Please report it";
+            state.failed = Some(CallError::new(libc::ENOTRECOVERABLE, text));
+        }
+        state.lanes -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
+impl Range {
+    fn read(&self) -> Result<Moved, CallError> {
+        if self.rows == 1 {
+            return self.row(0);
+        }
+        let mut moved = Moved::default();
+        if self.len >= LONG {
+            for nth in 0..self.rows {
+                moved.add(&self.row(nth)?);
+            }
+            return Ok(moved);
+        }
+        let batch = transfer().batch(BATCH);
+        let mut nth = 0;
+        while nth < self.rows || batch.outstanding() > 0 {
+            let room = u64::from(batch.capacity() - batch.outstanding());
+            let end = self.rows.min(nth + room);
+            let entries = (nth..end).map(|row| self.entry(row)).collect();
+            nth = end;
+            self.take(&batch, entries, &mut moved)?;
+        }
+        Ok(moved)
+    }
+
+    /// Gives a batch rows, and takes what is ready.
+    fn take(&self, batch: &Batch, rows: Vec<Entry>, moved: &mut Moved) -> Result<(), CallError> {
+        // SAFETY: the memory is the caller's promise for all of the call, which ends after the
+        // batch: `Batch` waits for what runs when it is dropped.
+        let submitted = unsafe { batch.submit(rows) };
+        submitted.map_err(|full| CallError::new(libc::EIO, full.to_string()))?;
+        for event in batch.events(BATCH / 2, BATCH, None) {
+            let done = event.outcome.map_err(|fault| CallError::of_fault(&fault))?;
+            moved.add(&done.into());
+        }
+        Ok(())
+    }
+
+    fn address(&self, nth: u64) -> u64 {
+        self.to.address + nth * self.len as u64
+    }
+
+    fn entry(&self, nth: u64) -> Entry {
+        Entry {
+            op: Op::Read,
+            file: self.file.clone(),
+            location: self.to.location,
+            address: self.address(nth),
+            len: self.len,
+            offset: self.offset.saturating_add(nth.saturating_mul(self.stride)),
+            cookie: nth,
+        }
+    }
+
+    fn row(&self, nth: u64) -> Result<Moved, CallError> {
+        let Entry { op, file, location, address, len, offset, .. } = self.entry(nth);
+        // SAFETY: the caller's promise for the whole call.
+        let done = unsafe { transfer().call(op, &file, location, address, len, offset) };
+        done.map(Moved::from).map_err(|fault| CallError::of_fault(&fault))
+    }
+}
+
+/// The copies of a lane to other GPUs, which go on while it reads the next range.
+struct Copier<'a> {
+    contexts: &'a HashMap<u32, Context>,
+    streams: HashMap<u32, Stream>,
+}
+
+impl Copier<'_> {
+    fn copy(&mut self, range: &Range) -> Result<(), CallError> {
+        let contexts = self.contexts;
+        let place = |target: &Target| {
+            let context = target.location.device().and_then(|device| contexts.get(&device));
+            context.map(|context| (DevPtr(target.address), context))
+        };
+        let len = range.len * usize::try_from(range.rows).unwrap_or(0);
+        for copy in &range.copies {
+            // `Job::new` made a context for each.
+            let (Some(to), Some(from)) = (place(copy), place(&range.to)) else { continue };
+            let made = from.1.entered(|| {
+                let stream = match self.streams.entry(from.1.device()) {
+                    Known::Occupied(known) => known.into_mut(),
+                    Known::Vacant(place) => place.insert(Stream::new(from.1)?),
+                };
+                // SAFETY: the caller's promise for all of the call, and `wait` is called before its
+                // end; the read of `from` has ended.
+                unsafe { stream.peer_copy(to, from, len) }
+            });
+            made.flatten().map_err(|error| CallError::of_gpu(&error))?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), CallError> {
+        let mut result = Ok(());
+        for (device, stream) in &self.streams {
+            let waited = self.contexts[device].entered(|| stream.sync());
+            result = result.and(waited.flatten().map_err(|error| CallError::of_gpu(&error)));
+        }
+        result
+    }
+}
+
+/// Lets each of these GPUs reach the others' memory, where it can.
+fn reach_each_other(contexts: &HashMap<u32, Context>) -> Result<(), CallError> {
+    let pairs = contexts.values().flat_map(|one| contexts.values().map(move |other| (one, other)));
+    for (one, other) in pairs.filter(|(one, other)| one.device() != other.device()) {
+        let reach = || match one.can_access_peer(other)? {
+            true => one.enable_peer_access(other),
+            false => Ok(()),
+        };
+        reach().map_err(|error| CallError::of_gpu(&error))?;
+    }
+    Ok(())
+}
+
+/// Reads many ranges of files into memory.
+///
+/// # Safety
+/// `parts` is valid for the read of `count` parts, whose memory is valid as in `gpuio_read`;
+/// `moved` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn gpuio_read_parts(
+    parts: *const Part,
+    count: u64,
+    moved: *mut Moved,
+) -> c_int {
+    run(|| {
+        let parts = match usize::try_from(count) {
+            Ok(0) => &[][..],
+            _ if parts.is_null() => return Err(CallError::null("gpuio_read_parts", "parts")),
+            // SAFETY: not null, and the caller's promise.
+            Ok(count) => unsafe { std::slice::from_raw_parts(parts, count) },
+            Err(_) => return Err(CallError::new(libc::EINVAL, "no memory has so many parts")),
+        };
+        let done = Job::new(parts).map_err(|error| error.of("gpuio_read_parts"))?.run()?;
+        if !moved.is_null() {
+            // SAFETY: not null, and the caller's promise.
+            unsafe { moved.write(done) };
+        }
+        Ok(())
+    })
+}
+
+/// Whether copies between two GPUs go from one to the other.
+#[unsafe(no_mangle)]
+pub(crate) extern "C-unwind" fn gpuio_reaches(device: c_int, other: c_int) -> c_int {
+    let mut reaches = false;
+    let code = run(|| {
+        let ask = || {
+            let (one, other) = (context(gpu(device)?)?, context(gpu(other)?)?);
+            let both =
+                one.can_access_peer(&other).and_then(|can| Ok(can && other.can_access_peer(&one)?));
+            both.map_err(|error| CallError::of_gpu(&error))
+        };
+        reaches = device == other || ask().map_err(|error| error.of("gpuio_reaches"))?;
+        Ok(())
+    });
+    if code == 0 { c_int::from(reaches) } else { code }
+}
