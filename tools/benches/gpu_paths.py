@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The table of docs/lab-book/paths.md, "Every path to GPU memory", and its plots.
 
-  tools/benches/gpu_paths.py GPUIO DIRECTORY [--rounds 5] [--seconds 1] [--only goals,growth,writes,direct]
-                       [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]
+  tools/benches/gpu_paths.py GPUIO DIRECTORY [--rounds 5] [--seconds 1] [--only goals,growth,writes,direct,memory]
+                       [--memory DIRECTORY] [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]
 
 GPUIO is the release binary; DIRECTORY, on the disk to measure, needs 13 GiB. --cufile-peer names the
 program built from cufile_peer.cpp, --kvikio a Python that has KvikIO; without them their rows are
 left out. Rounds are interleaved: each measures every row once. Medians are printed, and ratios as
-the median of the rounds' own ratios.
+the median of the rounds' own ratios. `memory` writes 2 GiB on a file system in memory (/dev/shm).
 """
 import argparse
 import json
@@ -33,7 +33,6 @@ class Bench:
         self.rows = {}
 
     def prepare(self):
-        os.makedirs(self.args.directory, exist_ok=True)
         self.gpuio(["--directory", self.args.directory, "--file-prefix", "warm", "--threads", "1",
                     "--size", "4G", "--rw", "read", "--runtime", "100ms", "--keep"])
         # What libcufile writes to is no longer gpuio's own, so each has files for itself.
@@ -79,6 +78,32 @@ class Bench:
                     for leg in ("file", "gpu")]
             return [side["bytes_per_s"] / 2**30, side["iops"], total["p50_ns"] / 1e3,
                     total["p99_ns"] / 1e3, cpu, *legs]
+
+        self.rows[row] = (measure, [])
+
+    def in_memory(self, row, path, threads, block, new):
+        """Writes of 2 GiB on a memory file system: all that a new file costs, or into pages of one
+        that was written before."""
+        flags = ["--path", path, "--threads", str(threads), "--bs", str(block), "--rw", "write",
+                 "--size", str((2 << 30) // threads), "--directory", self.args.memory, "--buffered",
+                 "--gpu", self.args.gpu, "--file-prefix", "new" if new else f"kept{threads}"]
+        flags += ["--loops", "1"] if new else ["--keep", "--runtime",
+                                               f"{int(self.args.seconds * 1000)}ms"]
+
+        def measure():
+            record = self.gpuio(flags)
+            job, cpu = record["jobs"][0], record["totals"][0]["cpu"]["us_per_mib"]
+            side, mapped = job["write"], job.get("mapped") or {}
+            if mapped.get("lost_bytes") or job["failed"] or not job["proof"]["as_requested"]:
+                raise RuntimeError(f"not as requested: {job['proof']['verdict']}, {mapped}")
+            total, rate = side["latency"]["total"], side["bytes_per_s"]
+            if new:
+                outside = sum(mapped.get(key) or 0 for key in ("map_ns", "register_ns",
+                                                               "unregister_ns"))
+                rate = side["bytes"] / ((job["last_done_ns"] + outside) / 1e9)
+                cpu += mapped.get("cpu_ns", 0) / 1e3 / (side["bytes"] / MIB)
+            return [rate / 2**30, side["iops"], total["p50_ns"] / 1e3, total["p99_ns"] / 1e3, cpu,
+                    0, 0]
 
         self.rows[row] = (measure, [])
 
@@ -195,6 +220,22 @@ def writes(bench, rounds):
                   f"libcufile, 16 threads, {block} write")
 
 
+def memory(bench, rounds):
+    ways = [("mapped", 1), ("mapped", 4), ("staged", 4), ("library", 4)]
+    for pages in ("existing", "new"):
+        for block in (MIB, 16 * MIB):
+            for path, threads in ways:
+                bench.in_memory(f"{path}, {threads} threads, {name(block)}, {pages} pages", path,
+                                threads, block, pages == "new")
+    found = bench.run("GPU memory to tmpfs, writes of 2 GiB", rounds)
+    print()
+    for pages in ("existing", "new"):
+        for block in ("1M", "16M"):
+            for column in (0, 4):
+                ratio(found, f"mapped, 4 threads, {block}, {pages} pages",
+                      f"staged, 4 threads, {block}, {pages} pages", column)
+
+
 def direct(bench, rounds):
     for block, rw in [(MIB, "read"), (64 * KIB, "randread")]:
         for path in ("host", "staged", "gather"):
@@ -308,14 +349,18 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--only", default="goals,writes,direct,growth")
+    parser.add_argument("--memory", default="/dev/shm/gpuio-paths")
     parser.add_argument("--cufile-peer", type=os.path.abspath)
     parser.add_argument("--kvikio")
     parser.add_argument("--plots")
     parser.add_argument("--gpu", default="0", help="as gpuio's flag; software only tries the script")
     args = parser.parse_args()
     bench = Bench(args)
-    bench.prepare()
-    parts = {"goals": goals, "writes": writes, "direct": direct, "growth": growth}
+    os.makedirs(args.directory, exist_ok=True)
+    if args.only != "memory":
+        bench.prepare()
+    parts = {"goals": goals, "writes": writes, "direct": direct, "growth": growth,
+             "memory": memory}
     for part in args.only.split(","):
         rounds = max(1, args.rounds // 2) if part == "growth" else args.rounds
         parts[part](bench, rounds)
