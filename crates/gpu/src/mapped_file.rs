@@ -310,7 +310,8 @@ impl MappedFile {
     /// The kernel takes a page out of all page tables before it takes it out of the file
     /// (`unmap_mapping_range`), and nothing brings it back, since the host never accesses the
     /// mapping. So a page that is still in this process's page table has been the file's all the
-    /// time. The kernel may also unmap pages when memory is short; these count as lost.
+    /// time. The kernel may also unmap pages when memory is short, and all of a folio when one of its
+    /// pages is lost; these count as lost.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub(super) const KEYS: &[Key] = &[
             load(
                 "PATH",
                 "Data path: {paths}, a list of them, all, or auto (chosen by block size \
-                 and by what works here; the reason is printed); mapped uses files that \
+                 and by what works here; the reason is printed); mapped reads files that \
                  are pinned in the page cache first: rates of memory, not of storage \
                  [staged if a GPU is named, else host]",
             ),
