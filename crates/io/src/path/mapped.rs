@@ -454,7 +454,7 @@ impl Mapped {
             }
             let result = result.map_err(|error| Fault::Gpu(error.code));
             for &slot in &group.slots {
-                self.requests.complete(slot, now, result);
+                self.requests.complete_legs(slot, now, result, Some(0));
             }
             group.clear();
             self.idle.push(number);
@@ -511,7 +511,8 @@ impl Path for Mapped {
             }
             Err(fault) => {
                 add_single_writer(&self.legs.of(request.op).faults, 1);
-                self.requests.complete(request.slot, clock.now(), Err(Fault::File(fault)));
+                let fault = Err(Fault::File(fault));
+                self.requests.complete_legs(request.slot, clock.now(), fault, Some(0));
             }
         }
         Start::Taken
