@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The memory mapped and page-locked for a job, the cost of that outside the clock, and the bytes
-/// of it that the GPU read and wrote, ramp included. One registration of each file serves all threads of the
-/// job.
+/// of it that the GPU read and wrote, ramp included. One registration of each file serves all
+/// threads of the job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MappedResult {
     /// Files that were mapped.
@@ -39,7 +39,7 @@ pub struct MappedResult {
     /// Bytes that it wrote there by copies of the driver.
     #[serde(default)]
     pub written_by_copy_bytes: u64,
-    /// Of a job that writes, mapped bytes whose pages the files may have lost before its end
+    /// Mapped bytes of a job that writes whose pages the files may have lost before its end
     /// (truncation, holes), so that the files lack what the GPU wrote there; absent where that
     /// could not be queried.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,8 @@ fn cost(mapped: &MappedResult) -> String {
     let read = by("read", mapped.by_kernel_bytes, mapped.by_copy_bytes);
     let write = by("written", mapped.written_by_kernel_bytes, mapped.written_by_copy_bytes);
     format!(
-        "{} of {files} pinned ({before}): mapped in {}, registered in {}, {after}; {} of CPU time{}{}",
+        "{} of {files} pinned ({before}): mapped in {}, registered in {}, {after}; {} of CPU \
+         time{}{}",
         bytes(mapped.pinned_bytes),
         time(mapped.map_ns),
         time(mapped.register_ns),
