@@ -3,7 +3,8 @@
 ``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into``, ``Memory``,
 ``Rings`` and ``install`` call ``libgpuio.so.0``. Nothing here falls back silently: what took another
 way than asked says so in a warning (`FallbackWarning`) or, after ``install``, in a line on standard
-error, or is an error (`GpuioError`). docs/python.md has the page.
+error, or is an error (`GpuioError`). docs/python.md has the page. ``gpuio.checkpoint`` is a module of
+its own.
 """
 
 from ._install import install, uninstall
@@ -12,6 +13,7 @@ from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
 from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
+from ._shards import Shards
 
 __all__ = [
     "FallbackWarning",
@@ -21,6 +23,7 @@ __all__ = [
     "Memory",
     "Moved",
     "Rings",
+    "Shards",
     "Tensor",
     "bench",
     "device_header",

@@ -175,11 +175,14 @@ class _File:
         with library().safetensors(self.fd) as header:
             every = zip(header.names(), header.dtypes(), header.shapes(), header.offsets)
             self.entries: Dict[str, _Entry] = {}
+            self.lacks: List[str] = []
             for name, dtype, shape, offset in every:
                 kind = KINDS[_TYPES[dtype]]
                 plain = getattr(torch, kind.torch or "", None)
                 if plain is not None and kind.bits >= 8:
                     self.entries[name] = _Entry(plain, kind.bits // 8, shape, offset)
+                else:
+                    self.lacks.append(name)
 
     def rows(self, name: str, index: Any) -> Optional[_Entry]:
         """What an index takes, if it is all or whole rows in order. None for any other."""

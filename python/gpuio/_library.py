@@ -23,8 +23,8 @@ _VARIABLE = "GPUIO_LIBGPUIO"
 class GpuioError(OSError):
     """What failed, and what to do, in words. ``errno`` is that of a call of the library."""
 
-    exit_code: Optional[int] = None
-    """Of a run of the program."""
+    exit_code: int = 1
+    """To end a script with: of a run of the program its own; else 3 without a GPU, and 1."""
 
 
 class Moved(NamedTuple):
@@ -77,6 +77,16 @@ class _RingsOptions(ctypes.Structure):
         (name, ctypes.c_uint32)
         for name in ("rings", "poll_threads", "buffers", "max_buffers", "max_files", "reserved")
     ] + [("buffer_length", ctypes.c_uint64)]
+
+
+class _Copy(ctypes.Structure):
+    _fields_ = [
+        ("from_", ctypes.c_uint64), ("to", ctypes.c_void_p), ("length", ctypes.c_uint64)
+    ]
+
+
+class _Digest(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("address", "length", "first", "digest")]
 
 
 class Header:
@@ -191,6 +201,14 @@ class Library:
         self._copy_out = function(
             "gpuio_memory_copy_out", i32, memory=pointer, offset=u64, to=pointer, length=u64
         )
+        self._lock = function(
+            "gpuio_pages_lock", i32, device=i32, address=pointer, length=u64, pages=out(pointer)
+        )
+        self.pages_unlock = function("gpuio_pages_unlock", None, pages=pointer)
+        self._copy = function(
+            "gpuio_copy_out", i32, device=i32, copies=out(_Copy), copy_count=u64,
+            digests=out(_Digest), digest_count=u64,
+        )
         self._tensor = function(
             "gpuio_tensor_new",
             i32,
@@ -229,7 +247,9 @@ class Library:
 
     def _check(self, code: int) -> int:
         if code < 0:
-            raise GpuioError(-code, self._words())
+            error = GpuioError(-code, self._words())
+            error.exit_code = 3 if -code == errno.ENODEV else 1
+            raise error
         return code
 
     def gpus(self) -> Gpus:
@@ -251,6 +271,20 @@ class Library:
 
     def copy_out(self, memory: int, offset: int, address: int, length: int) -> None:
         self._check(self._copy_out(memory, offset, address, length))
+
+    def pages_lock(self, device: int, address: int, length: int) -> int:
+        pages = ctypes.c_void_p()
+        self._check(self._lock(device, address, length, ctypes.byref(pages)))
+        return pages.value or 0
+
+    def move_out(
+        self, device: int, copies: List[Tuple[int, int, int]], digests: List[Tuple[int, int, int]]
+    ) -> List[int]:
+        """Copies (from, to, bytes), and the digests of (address, bytes, number of the first word)."""
+        given = (_Copy * len(copies))(*copies)
+        asked = (_Digest * len(digests))(*((*one, 0) for one in digests))
+        self._check(self._copy(device, given, len(copies), asked, len(digests)))
+        return [one.digest for one in asked]
 
     def tensor(self, memory: int, offset: int, code: int, bits: int, shape: List[int]) -> int:
         checked = [whole(size, "a size of the shape", ctypes.c_int64) for size in shape]

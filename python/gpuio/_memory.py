@@ -55,6 +55,12 @@ KINDS = {
     "float4_e2m1fn": Kind(_FLOAT4_E2M1, 4, None, "float4_e2m1fn_x2"),
 }
 # What every release of PyTorch takes by DLPack; the rest goes as numbers of the same size.
+# What to do without NumPy's own type. The upper half of a float32 is a bfloat16.
+_BYTES = "t.tobytes() has the bytes"
+_BITS = {
+    "bfloat16": "(numpy.frombuffer(t.tobytes(), 'u2').astype('u4') << 16).view('f4')"
+    ".reshape(t.shape) is float32 of the same values"
+}
 _TORCH = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16",
           "complex64", "complex128")
 _PLAIN = {8: "uint8", 16: "int16", 32: "int32", 64: "int64"}
@@ -264,7 +270,7 @@ class Tensor:
 
         kind = KINDS[self.dtype].numpy
         if kind is None:
-            raise TypeError(f"NumPy has no {self.dtype}: t.tobytes() has the bytes")
+            raise TypeError(f"NumPy has no {self.dtype}: {_BITS.get(self.dtype, _BYTES)}")
         if self.device != "cpu":
             buffer: Any = self._share.copy_out(self.offset, self.nbytes)
         elif self.nbytes == 0:

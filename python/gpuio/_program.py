@@ -44,7 +44,9 @@ def _run(arguments: List[str]) -> str:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         words = done.stderr.strip() or done.stdout.strip() or "it printed nothing"
-        error = GpuioError(f"{' '.join(command)} ended with code {done.returncode}: {words}")
+        if words.startswith("error: "):
+            words = words[len("error: ") :]
+        error = GpuioError(f"gpuio {arguments[0]} ended with code {done.returncode}: {words}")
         error.exit_code = done.returncode
         raise error
     return done.stdout

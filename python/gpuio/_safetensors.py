@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tup
 
 from ._library import GpuioError, Header, Moved, library
 from ._memory import KINDS, Device, Memory, Tensor, device_number
+from ._shards import Shards, files_of
 
 # The names of types in the format's header (safetensors, "Format").
 _TYPES = {
@@ -120,8 +121,9 @@ def safetensors(
     device: Device = "cuda:0",
     *,
     fallback: Optional[str] = None,
-) -> Loaded:
-    """Loads a file of safetensors into memory of a GPU or the host.
+) -> Union[Loaded, Shards]:
+    """Loads a file of safetensors into memory of a GPU or the host; so many as a directory or its
+    ``*.safetensors.index.json`` has, each into an allocation of its own.
 
     The bytes go from the page cache or the drive through page-locked memory into one allocation on
     the GPU, by gpuio's own transfer core: no cuFile, no copy in Python. The result maps names to
@@ -134,6 +136,9 @@ def safetensors(
         raise ValueError(f'fallback is None or "cpu", not {fallback!r}')
     number = device_number(device)
     path = os.fspath(path)
+    files = files_of(path)
+    if files is not None:
+        return Shards(files, lambda file: safetensors(file, device, fallback=fallback))
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with library().safetensors(descriptor) as header:

@@ -99,9 +99,44 @@ class Table(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"model.safetensors: offset .*{why}"):
                 gpuio.safetensors(self.path, "cpu")
         with self.assertRaisesRegex(gpuio.GpuioError, "no regular file"):
-            gpuio.safetensors(self.path.parent, "cpu")
+            gpuio.safetensors(os.devnull, "cpu")
         with self.assertRaises(FileNotFoundError):
             gpuio.safetensors(self.path.with_name("gone"), "cpu")
+
+    def test_a_directory_and_its_index_are_the_files_of_a_model(self):
+        def part(name, dtype, data):
+            size = {"dtype": dtype, "shape": [len(data) // 2], "data_offsets": [0, len(data)]}
+            self.path = self.path.with_name(f"{name}.safetensors")
+            return self.file(json.dumps({name: size}).encode(), data).name
+
+        place = self.path.parent
+        with self.assertRaisesRegex(ValueError, "has no .*safetensors"):
+            gpuio.safetensors(place, "cpu")
+        files = {"a": part("a", "F16", bytes(range(8))), "b": part("b", "BF16", b"\0\x40\x80\x3f")}
+        index = place / "model.safetensors.index.json"
+        for _ in range(2):
+            for path in [place, *([index] if index.exists() else [])]:
+                loaded = gpuio.safetensors(path, "cpu")
+                self.assertEqual({name: loaded[name].shape for name in loaded}, {"a": (4,), "b": (2,)})
+                self.assertEqual((loaded["a"].tobytes(), loaded.device), (bytes(range(8)), "cpu"))
+                self.assertEqual(loaded.moved.bytes, 12)
+            index.write_text(json.dumps({"weight_map": files}))
+        try:
+            loaded["b"].numpy()
+        except TypeError as error:
+            import numpy
+
+            words = re.search(r"\(numpy.*shape\)", str(error)).group()
+            self.assertEqual(list(eval(words, {"numpy": numpy, "t": loaded["b"]})), [2.0, 1.0])
+        else:
+            self.fail("NumPy has bfloat16: say so in _memory.py")
+        index.write_text(json.dumps({"weight_map": {"a": "../a.safetensors"}}))
+        with self.assertRaisesRegex(ValueError, "no file beside it"):
+            gpuio.safetensors(index, "cpu")
+        index.unlink()
+        (place / "again.safetensors").write_bytes((place / "a.safetensors").read_bytes())
+        with self.assertRaisesRegex(ValueError, "has 'again'|has 'a'"):
+            gpuio.safetensors(place, "cpu")
 
     def test_a_type_that_others_lack_is_an_error_of_its_tensor_alone(self):
         entries, data = {}, bytes(range(64))

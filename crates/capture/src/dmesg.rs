@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{BlockDevice, BlockKind, DriveLink, NvmeController, PciFacts};
 
-use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, lines, merge, nvme_json};
+use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, cufile_log, lines, merge, nvme_json};
 
 pub(crate) const KIND: Kind = Kind {
     command: "dmesg",
     gives: "SATA links and drives, NVMe controllers, PCI functions, slow links, kernel's \
-        command line",
+        command line, I/O that fails or waits",
     most_bytes: crate::LOG,
     looks_like: |text| text.lines().any(|line| message(line).is_some()),
     add,
@@ -73,6 +73,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         scsi(message, &mut disks);
         pci(message, &mut functions);
         drives(message, captured);
+        cufile_log::note_of_kernel(message, captured);
         let command = ["Command line: ", "Kernel command line: "];
         if let Some(words) = command.iter().find_map(|start| message.strip_prefix(start)) {
             let words = words.split_whitespace().map(str::to_owned).collect();

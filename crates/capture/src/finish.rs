@@ -3,7 +3,7 @@
 
 use gpuio_record::facts::MountedStorage;
 
-use crate::{Captured, merge, mig, netplan};
+use crate::{Captured, gdscheck, merge, mig, netplan};
 
 impl Captured {
     /// Completes a machine whose texts are all read. Mounts of `/etc/fstab` are taken in where no
@@ -34,6 +34,15 @@ impl Captured {
         }
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
+        let check = self.machine.gdscheck.as_ref();
+        let models = check.and_then(|check| gdscheck::other_models(check, &self.machine));
+        if let Some((printed, own)) = models {
+            self.machine.gdscheck = None;
+            self.remark(format!(
+                "gdscheck's report lists {printed} GPUs and the other texts {own}: it is of \
+                 another machine, and is not used."
+            ));
+        }
     }
 
     /// Adds sentences on texts that are of no machine.
@@ -59,7 +68,9 @@ impl Captured {
         let mut all = self.remarks.clone();
         all.extend(mig::notes(&self.mig));
         all.extend(netplan::notes(self));
-        let mut tools: Vec<&str> = self.results.iter().map(|one| one.tool).collect();
+        let compared = |tool: &&str| crate::results::COMPARED.contains(tool);
+        let mut tools: Vec<&str> =
+            self.results.iter().map(|one| one.tool).filter(compared).collect();
         tools.dedup();
         if !tools.is_empty() {
             all.push(format!(

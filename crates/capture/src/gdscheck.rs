@@ -6,9 +6,9 @@
 //! Other lines are kept as notes. In PDFs names lose their underscores and lines of GPUs break;
 //! both are put right, since nothing is guessed by it. A row whose name was lost is a note.
 
-use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine, GdsNote};
+use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine, GdsNote, Machine, PciFacts};
 
-use crate::{CaptureError, Kind, MOST_DEVICES, MOST_GPUS};
+use crate::{CaptureError, Kind, MOST_DEVICES, MOST_GPUS, pci_names};
 
 pub(crate) const KIND: Kind = Kind {
     command: "gdscheck -p",
@@ -20,6 +20,9 @@ pub(crate) const KIND: Kind = Kind {
         Ok(())
     },
 };
+
+/// PCI's class of displays, GPUs among them.
+const DISPLAY: u32 = 3;
 
 /// How lines begin that only gdscheck prints.
 const MARKS: [&str; 10] = [
@@ -88,6 +91,37 @@ enum Section {
     Environment,
     Drivers,
     Other,
+}
+
+/// The first models of gdscheck's GPUs and of the machine's, where they have none in common: then
+/// the report is of another machine. GPUs of unknown models show nothing.
+pub(crate) fn other_models(check: &GdsCheck, machine: &Machine) -> Option<(String, String)> {
+    let printed: Vec<String> =
+        check.gpus.iter().filter_map(|gpu| model(gpu.name.known()?)).collect();
+    let gpus = machine.gpus.iter().filter_map(|gpu| model(gpu.name.known()?));
+    let nvidia = |one: &&PciFacts| {
+        one.vendor == Some(pci_names::NVIDIA)
+            && one.class.is_some_and(|class| class >> 16 == DISPLAY)
+    };
+    let functions = machine.pci.iter().filter(nvidia).filter_map(|one| {
+        let (_, name) = one.name.as_ref()?.split_once('[')?;
+        model(name.split(']').next()?)
+    });
+    let own: Vec<String> = gpus.chain(functions).collect();
+    let apart = !own.iter().any(|one| printed.contains(one));
+    printed.into_iter().next().zip(own.into_iter().next()).filter(|_| apart)
+}
+
+/// The word of a product's name that all tools print: `A100` of `NVIDIA A100 80GB PCIe` and of
+/// `A100-SXM4-40GB`. `None` for names without such a word, like `GeForce RTX 5090`.
+fn model(name: &str) -> Option<String> {
+    name.split([' ', '-', '/']).find_map(|word| {
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let series = &word[..word.len() - digits.len()];
+        let number = digits.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        ((1..=2).contains(&series.len()) && is_number).then(|| format!("{series}{number}"))
+    })
 }
 
 fn parse(text: &str) -> Result<GdsCheck, CaptureError> {

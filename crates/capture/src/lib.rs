@@ -29,6 +29,7 @@ mod columns;
 mod cufile_json;
 mod dmesg;
 mod error;
+mod files;
 mod findmnt;
 mod finish;
 mod gdscheck;
@@ -41,6 +42,7 @@ mod ip_route;
 mod json;
 mod lsblk;
 mod lscpu;
+mod lsmod;
 mod lspci_tree;
 mod lspci_verbose;
 mod lsscsi;
@@ -179,7 +181,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 52] = [
+pub const KINDS: [Kind; 58] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -208,6 +210,7 @@ pub const KINDS: [Kind; 52] = [
     lsscsi::KIND,
     numactl::KIND,
     lscpu::KIND,
+    lsmod::KIND,
     by_path::KIND,
     mdstat::KIND,
     mdadm::KIND,
@@ -219,6 +222,10 @@ pub const KINDS: [Kind; 52] = [
     results::GDSIO,
     results::FIO,
     results::ELBENCHO,
+    results::DD,
+    results::HDPARM,
+    results::KVIKIO,
+    results::PERFTEST,
     gdscheck::KIND,
     mounts::KIND,
     nfsstat::KIND,
@@ -227,6 +234,7 @@ pub const KINDS: [Kind; 52] = [
     proc_mounts::MOUNTINFO,
     proc_mounts::MOUNTS,
     proc_mounts::FSTAB,
+    files::KIND,
     ip_addr::KIND,
     ip_route::KIND,
     netplan::NETPLAN,

@@ -1,7 +1,7 @@
 //! Prompts, titles and dots among the lines of tools.
 
 /// Programs whose prompt line begins a part, beside those whose output is read.
-const OTHER_PROGRAMS: [&str; 36] = [
+const OTHER_PROGRAMS: [&str; 35] = [
     "lstopo-no-graphics",
     "hwloc-ls",
     "ifconfig",
@@ -11,7 +11,6 @@ const OTHER_PROGRAMS: [&str; 36] = [
     "uname",
     "hostname",
     "ethtool",
-    "lsmod",
     "modinfo",
     "modprobe",
     "ssh",

@@ -15,12 +15,7 @@ impl Captured {
         if self.texts.is_empty() {
             return None;
         }
-        let mut commands: Vec<&str> = Vec::new();
-        for command in self.texts.iter().flat_map(|text| &text.commands) {
-            if !commands.contains(command) {
-                commands.push(command);
-            }
-        }
+        let commands = self.commands();
         let found = self.found();
         let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
         let missing = missing(&self.machine, self.matrices.is_empty());
@@ -32,6 +27,18 @@ impl Captured {
         Some(format!("Read from {}: {found}{missing}{skipped}.", commands.join(", ")))
     }
 
+    /// The commands whose output was read, each once.
+    #[must_use]
+    pub fn commands(&self) -> Vec<&'static str> {
+        let mut commands: Vec<&str> = Vec::new();
+        for command in self.texts.iter().flat_map(|text| &text.commands) {
+            if !commands.contains(command) {
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
     /// The contents of the texts, with numbers.
     fn found(&self) -> Vec<String> {
         let machine = &self.machine;
@@ -40,13 +47,17 @@ impl Captured {
         let real = |nic: &&NicFacts| nic.pci.is_some() || !nic.rdma.is_empty();
         let nics = machine.nics.iter().filter(real).count();
         let cells = self.matrices.iter().map(crate::Matrix::filled).sum();
+        let (node, nodes) = match machine.listed.nodes {
+            true => ("NUMA node", "NUMA nodes"),
+            false => ("NUMA node at least", "NUMA nodes at least"),
+        };
         let all = [
             (machine.gpus.len(), "GPU", "GPUs"),
             (nics, "network card", "network cards"),
             (drives, "drive", "drives"),
             (machine.mounts.len(), "mount", "mounts"),
             (machine.pci.len(), "PCI function", "PCI functions"),
-            (machine.host.numa.nodes.len(), "NUMA node", "NUMA nodes"),
+            (self.nodes(), node, nodes),
             (cells, "cell of a matrix", "cells of a matrix"),
             (self.network.interfaces.len(), "interface", "interfaces"),
         ];
@@ -64,6 +75,15 @@ impl Captured {
             found.push("routes".to_owned());
         }
         found
+    }
+
+    /// NUMA nodes that the texts show. SYS is between two of them, whatever a matrix names.
+    fn nodes(&self) -> usize {
+        let named = self.machine.host.numa.nodes.len();
+        let between =
+            |matrix: &crate::Matrix| matrix.cells.iter().flatten().any(|cell| cell == "SYS");
+        let apart = named > 0 && !self.machine.listed.nodes && self.matrices.iter().any(between);
+        if apart { named.max(2) } else { named }
     }
 }
 

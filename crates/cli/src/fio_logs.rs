@@ -1,7 +1,8 @@
 //! Logs in fio's format, which `write_bw_log` and its like request: `NAME_bw.1.log`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+use gpuio_base::units::many;
 
 use gpuio_record::{Plan, Record};
 use gpuio_report::format::fio_log::{Log, render};
@@ -13,21 +14,21 @@ use crate::output::{Output, Replace};
 pub(crate) struct Logs(Vec<(usize, Log, Output)>);
 
 impl Logs {
-    /// Jobs with the same first part get numbers in turn. A log that gpuio wrote and nothing
-    /// changed is replaced, as fio does.
+    /// The number in a name is that of the job's first thread among all threads, from 1, as in fio,
+    /// which writes a log for each thread. A log that gpuio wrote and nothing changed is replaced,
+    /// as fio does.
     pub(crate) fn open(plan: &Plan) -> Result<Logs, Failure> {
-        let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
         let mut all = Vec::new();
+        let mut next = 1;
         for (at, job) in plan.jobs.iter().enumerate() {
+            let number = next;
+            next += job.threads;
             let Some(logs) = &job.logs else { continue };
             let kinds =
                 [(Log::Bandwidth, &logs.bw), (Log::Latency, &logs.lat), (Log::Iops, &logs.iops)];
             for (log, name) in kinds {
                 let Some(name) = name else { continue };
-                let stem = format!("{name}_{}", log.suffix());
-                let number = numbers.entry(stem.clone()).or_insert(0);
-                *number += 1;
-                let path = PathBuf::from(format!("{stem}.{number}.log"));
+                let path = PathBuf::from(format!("{name}_{}.{number}.log", log.suffix()));
                 let flag = match log {
                     Log::Bandwidth => "write_bw_log",
                     Log::Latency => "write_lat_log",
@@ -39,12 +40,28 @@ impl Logs {
         Ok(Logs(all))
     }
 
-    pub(crate) fn write(self, record: &Record) -> Result<(), Failure> {
+    /// Writes them, and says to the user which they are and what is not in them.
+    pub(crate) fn write(self, record: &Record, quiet: bool) -> Result<(), Failure> {
+        let mut written = Vec::new();
+        let mut latencies = false;
         for (at, log, output) in self.0 {
             let (Some(plan), Some(result)) = (record.plan.jobs.get(at), record.jobs.get(at)) else {
                 continue;
             };
-            output.save_text("the log", &render(plan, result, log))?;
+            let path = output.save_text("the log", &render(plan, result, log))?;
+            let of = match plan.threads {
+                0 | 1 => String::new(),
+                all => format!(" ({} together)", many(all.into(), "thread")),
+            };
+            written.push(format!("{}{of}", path.display()));
+            latencies |= log == Log::Latency;
+        }
+        if !written.is_empty() && !quiet {
+            let absent = match latencies {
+                true => "; fio's logs of slat and clat are not written, lat is the whole latency",
+                false => "",
+            };
+            message!("Logs as of fio: {}{absent}", written.join(", "));
         }
         Ok(())
     }

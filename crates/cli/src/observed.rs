@@ -38,7 +38,7 @@ pub(crate) fn add(whole: &mut Document, captured: &Captured) {
             .words("meaning", |line| line.meaning().unwrap_or("-"))
             .table("cufile_log", &captured.log)
             .look(Look::Indented(2));
-        page.begin("cufile_log", "CUFILE LOG").table(table);
+        page.begin("cufile_log", "MESSAGES OF CUFILE AND THE KERNEL").table(table);
     }
     let notes = whole.sections.iter().position(|section| section.key == "notes");
     let at = notes.unwrap_or(whole.sections.len());

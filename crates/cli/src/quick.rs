@@ -37,7 +37,9 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let seconds = (!bench.out.dry_run).then_some(FILL_SECONDS);
     let all = room(&host, directory, (here, all_ranks), seconds)?;
     let each = all.max(u64::from(threads) * 16 * MIB) / u64::from(threads);
-    let own = (threads, each - each % MIB);
+    // A power of two: the time of the probe differs from run to run, and files are to have one
+    // size, so that runs on one machine can be compared.
+    let own = (threads, 1_u64 << each.ilog2());
     let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
     Ok(quick_spec(QuickSize { threads, size_bytes }))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::input;
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
+use gpuio_report::foreign;
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set};
 
@@ -37,11 +38,19 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
     let text = input::read_text(path, input::MOST_RESULT)
         .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
     json::parse(&text).map_err(|error| {
-        let hint = match error {
-            json::ParseError::Shape(_) => "; name a file saved with -o NAME.json, or a journal",
-            json::ParseError::Schema { .. } => "",
-        };
-        Failure::Usage(format!("{name}: {error}{hint}"))
+        let is_shape = matches!(error, json::ParseError::Shape(_));
+        let other = foreign::TOOLS.iter().find(|tool| is_shape && (tool.looks)(&text));
+        Failure::Usage(match other {
+            Some(tool) => format!(
+                "{name}: this is a result of {}, and no record of gpuio; gpuio compare {name} \
+                 OTHER compares it with one",
+                tool.name
+            ),
+            None if is_shape => {
+                format!("{name}: {error}; name a file saved with -o NAME.json, or a journal")
+            }
+            None => format!("{name}: {error}"),
+        })
     })
 }
 

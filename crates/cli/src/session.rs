@@ -1,9 +1,11 @@
 //! From a job specification to a record: used by all verbs that run a load.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_base::catalog::GPU_RINGS;
+use gpuio_base::units::human_bytes;
 use gpuio_host::Root;
 use gpuio_io::{CATALOG, engine};
 use gpuio_job::plan::Facts;
@@ -13,7 +15,7 @@ use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_machine::flow::Figures;
 use gpuio_record::facts::{HostFacts, Machine};
-use gpuio_record::{EndedHow, JobExpected, JobPlan, JobResult, Plan, Record};
+use gpuio_record::{EndedHow, GuardNote, JobExpected, JobPlan, JobResult, Plan, Record};
 use gpuio_watch::page::{LivePage, LivePageRoot};
 
 use crate::args::CufileFlags;
@@ -24,6 +26,7 @@ use crate::head::{Head, look_at_storage};
 use crate::interrupt;
 use crate::jobs;
 use crate::journal::{self, Journal};
+use crate::output;
 use crate::ranks::{Joined, Learned, Synchronised};
 use crate::ui::Progress;
 
@@ -112,6 +115,29 @@ impl Session {
         run::check_all(&mut self.plan, &self.permit, &Root::live(), &looks)
             .map_err(|error| Failure::from(run::RunError::from(error)))?;
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
+    }
+
+    /// Prints the resolved plan, and below it how much room there is for what it writes. That is no
+    /// part of the plan, which is the same the next time.
+    pub(crate) fn print_plan(&mut self) -> Result<(), Failure> {
+        output::put(&self.dry_run()?)?;
+        let jobs = self.plan.jobs.iter();
+        let made = jobs
+            .flat_map(|job| &job.targets)
+            .find(|target| matches!(target.guard, GuardNote::Make | GuardNote::Remake));
+        let places = made.map(|made| Path::new(&made.path).ancestors().skip(1));
+        let here = |place: &Path| match place.as_os_str().is_empty() {
+            true => rustix::fs::statvfs("."),
+            false => rustix::fs::statvfs(place),
+        };
+        let found = places.into_iter().flatten().find_map(|place| Some((place, here(place).ok()?)));
+        if let Some((place, system)) = found {
+            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+            let free = human_bytes((system.f_bavail * system.f_frsize) as f64);
+            let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+            message!("Free on the file system of {}: {free}", place.display());
+        }
+        Ok(())
     }
 
     /// Processors that this process may run on.

@@ -89,6 +89,45 @@ int gpuio_memory_copy_out(const gpuio_memory *memory, uint64_t offset, void *to,
 /* Gives up its maker's share: it is freed when its tensors are gone too. */
 void gpuio_memory_release(gpuio_memory *memory);
 
+/* Pages of the caller that are locked in memory, so that a GPU copies at the rate of its link. */
+typedef struct gpuio_pages gpuio_pages;
+
+/*
+ * Locks `length` bytes at `address`, whole pages of anonymous memory, of a memfd or of a file in a
+ * memory file system, for copies by GPUs. They stay mapped until they are unlocked. `*pages` becomes
+ * the lock, or NULL where it fails. 0, -ENODEV, -ENOMEM, -EINVAL, -EIO (the driver refuses: other
+ * file systems than those in memory do not allow it), or -EPERM (a child of fork(2)).
+ */
+int gpuio_pages_lock(int device, void *address, uint64_t length, gpuio_pages **pages);
+
+/* Unlocks them; no copy may use them any more. Nothing for NULL, and in a child of fork(2). */
+void gpuio_pages_unlock(gpuio_pages *pages);
+
+/* A copy: `length` bytes at `from` to host memory at `to`. */
+typedef struct gpuio_copy {
+  uint64_t from;
+  void *to;
+  uint64_t length;
+} gpuio_copy;
+
+/* Bytes whose digest is asked for: the sum modulo 2^64 of their little-endian 8-byte words, the last
+ * one filled up with zeros, each mixed with its number. `first` is the number of the first word:
+ * digests of parts, cut at multiples of 8 bytes, add up. A change within one word always shows. */
+typedef struct gpuio_digest {
+  uint64_t address;
+  uint64_t length;
+  uint64_t first;
+  uint64_t digest; /* the result */
+} gpuio_digest;
+
+/*
+ * Waits for all work of the GPU's primary context, then copies out of its memory and takes digests
+ * in it, both at once. With GPUIO_HOST all addresses are the host's. Nothing may write the bytes
+ * meanwhile. 0, or -EINVAL, -ENODEV, -EIO, -EPERM; what is at `to` is then undefined.
+ */
+int gpuio_copy_out(int device, const gpuio_copy *copies, uint64_t copy_count,
+                   gpuio_digest *digests, uint64_t digest_count);
+
 /* A tensor as in dlpack.h (DLPack 1.1), whose deleter frees it. */
 struct DLManagedTensor;
 

@@ -8,6 +8,7 @@
 //!
 //! - `export`: mappings, and the last error.
 //! - `memory`: memory on a GPU or in the host, and reads into any memory.
+//! - `pages`: locked pages of the caller, copies out of a GPU into them, digests.
 //! - `rings`: rings for I/O that kernels start, and the thread that wakes those who serve them.
 //! - `safetensors`: the headers of model files.
 //! - `tensor`: tensors over such a memory, as DLPack has them.
@@ -33,6 +34,7 @@
 mod error;
 mod export;
 mod memory;
+mod pages;
 mod process;
 mod rings;
 mod safetensors;

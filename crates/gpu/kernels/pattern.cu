@@ -1,4 +1,4 @@
-// The data rule on the GPU: fill memory with it, check memory against it.
+// The data rule on the GPU: fill memory with it, check memory against it; and digests by its mixing.
 //
 // A file is a sequence of little-endian 8-byte words. Word w stands at byte offset 8*w and is
 // mix(key + w * GOLDEN), where mix is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
@@ -143,5 +143,60 @@ KERNEL gpuio_check(u64 src, u64 len, u64 key, u64 repeats, u64 offset, u64 repor
     if (bad != 0) {
         atomic_add((u64 *)report, bad);
         atomic_min((u64 *)report + 1, first);
+    }
+}
+
+// The bytes of a word at any address, the missing ones 0.
+DEVICE u64 word_at(u64 at, u64 bytes) {
+    u64 value = 0;
+    for (u64 i = 0; i < bytes; i++) {
+        value |= (u64)load_byte(at + i) << (8 * i);
+    }
+    return value;
+}
+
+// `list`: `count` entries of 32 bytes, {u64 address, bytes, number of the first word, sum}, at a
+// multiple of 16. Adds each range's digest (gpuio_base, pattern::digest) to the word at `sum`. A
+// block takes a range, then the one that stands as many further on as there are blocks. List and sums
+// may be pinned memory of the host: a block reads an entry, and adds to a sum, once.
+KERNEL gpuio_digest(u64 list, u64 count) {
+    SHARED u64 total;
+    const u64 thread = thread_number();
+    const u64 threads = thread_count();
+    for (u64 n = block_number(); n < count; n += block_count()) {
+        const Word place = *(const Word *)(list + n * 32);
+        const Word about = *(const Word *)(list + n * 32 + 16);
+        const u64 at = place.low;
+        const u64 whole = place.high >> 3;
+        const u64 first = about.low + 1;
+        u64 sum = 0;
+        u64 begin = 0;
+        if ((at & 15) == 0) {
+            const u64 pairs = whole >> 1;
+#pragma unroll 4
+            for (u64 p = thread; p < pairs; p += threads) {
+                const Word pair = *(const Word *)(at + p * 16);
+                sum += word(pair.low, 0, first + p * 2);
+                sum += word(pair.high, 0, first + p * 2 + 1);
+            }
+            begin = pairs * 2;
+        }
+        for (u64 w = begin + thread; w < whole; w += threads) {
+            const u64 here = at + w * 8;
+            const u64 value = (here & 7) == 0 ? *(const u64 *)here : word_at(here, 8);
+            sum += word(value, 0, first + w);
+        }
+        if (thread == 0 && (place.high & 7) != 0) {
+            sum += word(word_at(at + whole * 8, place.high & 7), 0, first + whole);
+        }
+        if (thread == 0) {
+            total = 0;
+        }
+        sync_block();
+        atomic_add(&total, sum);
+        sync_block();
+        if (thread == 0) {
+            atomic_add((u64 *)about.high, total);
+        }
     }
 }

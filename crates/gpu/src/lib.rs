@@ -25,6 +25,7 @@
 
 mod busy;
 mod context;
+mod digest;
 mod driver;
 mod error;
 mod event;
@@ -50,6 +51,7 @@ mod vmm;
 
 pub use busy::{Busy, BusyWith};
 pub use context::{Context, RawContext};
+pub use digest::{DigestKernel, Digests, Range};
 pub use driver::{DeviceFacts, Driver, Which, software_candidates};
 pub use error::{Absent, GpuError};
 pub use event::{Event, Wait};

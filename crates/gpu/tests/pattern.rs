@@ -1,7 +1,7 @@
 //! The data rule on the CPU, and the age of the PTX files.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-use gpuio_gpu::pattern::{Key, check, file_key, fill, word};
+use gpuio_gpu::pattern::{Key, check, digest, file_key, fill, word};
 use proptest::prelude::*;
 
 /// Outputs of splitmix64 for the seed 0, from its authors' reference program.
@@ -91,7 +91,33 @@ fn byte(key: u64, offset: u64) -> u8 {
     word(key, offset / 8).to_le_bytes()[usize::try_from(offset % 8).unwrap()]
 }
 
+#[test]
+fn a_digest_sees_order_length_and_each_bit() {
+    assert_eq!(digest(&[], 5), 0);
+    assert_eq!(digest(&7_u64.to_le_bytes(), 2), word(7, 3));
+    assert_eq!(digest(&[7], 2), word(7, 3));
+    let bytes: Vec<u8> = (0..77).collect();
+    let whole = digest(&bytes, 0);
+    for at in 0..bytes.len() * 8 {
+        let mut other = bytes.clone();
+        other[at / 8] ^= 1 << (at % 8);
+        assert_ne!(digest(&other, 0), whole, "bit {at}");
+    }
+    let mut swapped = bytes.clone();
+    swapped.swap(0, 8);
+    assert_ne!(digest(&swapped, 0), whole);
+    assert_ne!(digest(&[bytes.clone(), vec![0; 8]].concat(), 0), whole);
+}
+
 proptest! {
+    #[test]
+    fn digests_of_parts_add_up(bytes in prop::collection::vec(any::<u8>(), 0..3000), cut: u8) {
+        let cut = (usize::from(cut) * 8).min(bytes.len() / 8 * 8);
+        let (one, other) = bytes.split_at(cut);
+        let parts = digest(one, 0).wrapping_add(digest(other, cut as u64 / 8));
+        prop_assert_eq!(parts, digest(&bytes, 0));
+    }
+
     #[test]
     fn fill_is_the_rule(key: u64, offset in 0..1_u64 << 60, len in 0..700_usize) {
         let mut bytes = vec![0; len];

@@ -11,7 +11,7 @@ use crate::parse::keep;
 use crate::{HostError, Root};
 
 /// The options that decide what I/O can be had.
-const OPTIONS: [&str; 33] = [
+pub const OPTIONS: [&str; 33] = [
     "CONFIG_64BIT",
     "CONFIG_AIO",
     "CONFIG_AMD_IOMMU",

@@ -9,7 +9,7 @@ use crate::parse::keep;
 use crate::{HostError, Root};
 
 /// The modules that I/O between storage and GPUs depends on.
-const MODULES: [&str; 22] = [
+pub const MODULES: [&str; 22] = [
     "nvidia",
     "nvidia_uvm",
     "nvidia_fs",

@@ -58,6 +58,19 @@ pub struct FeedPlan {
     pub tier: Option<TierPlan>,
 }
 
+impl FeedPlan {
+    /// Batches that may be read ahead of an accelerator, where they are all that it takes: then the
+    /// feed waits for storage at its start only, and its utilisation says nothing about storage.
+    #[must_use]
+    pub fn all_ahead(&self) -> Option<u64> {
+        let samples = self.files.saturating_mul(self.samples_per_file);
+        let batches = samples.div_ceil(self.batch_samples.max(1));
+        let steps = batches.div_ceil(u64::from(self.accelerators.max(1)));
+        let ahead = u64::from(self.readers).saturating_mul(u64::from(self.prefetch));
+        (!self.writes && steps.saturating_mul(self.epochs) <= ahead).then_some(ahead)
+    }
+}
+
 /// Page-locked host memory that keeps whole samples which were read, the least recently used of
 /// which leave for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

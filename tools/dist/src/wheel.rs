@@ -15,6 +15,9 @@ use crate::{Entry, Job};
 /// Objects that the module opens.
 const LIBRARIES: [&str; 2] = ["libgpuio.so.0", "libgpuio_softgpu.so"];
 
+/// Names that other programs look up: vLLM calls the functions of its group when it starts.
+const ENTRY_POINTS: &str = "[vllm.general_plugins]\ngpuio = gpuio._vllm:register\n";
+
 pub(crate) fn write(job: &Job, entries: &[Entry]) -> anyhow::Result<PathBuf> {
     let tag = format!("py3-none-manylinux_2_28_{}", job.machine());
     let path = job.out.join(format!("gpuio-{}-{tag}.whl", job.version));
@@ -29,6 +32,7 @@ pub(crate) fn write(job: &Job, entries: &[Entry]) -> anyhow::Result<PathBuf> {
     let wheel =
         format!("Wheel-Version: 1.0\nGenerator: gpuio-dist\nRoot-Is-Purelib: false\nTag: {tag}\n");
     files.push((format!("{about}/WHEEL"), wheel.into_bytes()));
+    files.push((format!("{about}/entry_points.txt"), ENTRY_POINTS.into()));
     files.push((format!("{about}/licenses/LICENSE"), std::fs::read(job.root.join("LICENSE"))?));
     let record = record(&files, &about);
     files.push((format!("{about}/RECORD"), record.into_bytes()));

@@ -102,8 +102,8 @@ fn shown(captured: &Captured) {
     is_shown(&xml);
     let rules: Vec<_> = gpuio_machine::check::RULES.iter().collect();
     let findings = gpuio_machine::check::check(&captured.machine, &rules);
-    for all in [false, true] {
-        is_shown(&gpuio_machine::check::text::document(&findings, all).terminal(100));
+    for (all, read) in [(false, None), (true, None), (false, Some(&["lspci -vv"][..]))] {
+        is_shown(&gpuio_machine::check::text::document(&findings, all, read).terminal(100));
     }
 }
 

@@ -1,5 +1,6 @@
 //! HTML: fragments of a page, and a page.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::units::markup;
@@ -60,9 +61,54 @@ impl Document {
             self.title.html(),
             fragment(&self.sections)
         );
-        let (title, styles) = (title.as_str(), &[STYLE]);
+        let narrow = narrow(&self.sections);
+        let (title, styles) = (title.as_str(), &[STYLE, narrow.as_str()]);
         Page { generator: &format!("gpuio {verb}"), title, allows: "", styles, body: &body }.html()
     }
+}
+
+/// Rules for a narrow screen, where each row of a table is a paragraph of cells behind their heads:
+/// a rule for each head of each kind of table.
+fn narrow(sections: &[Section]) -> String {
+    let mut rules = BTreeSet::new();
+    let mut rest: Vec<&Block> = sections.iter().flat_map(|one| &one.blocks).collect();
+    while let Some(block) = rest.pop() {
+        match block {
+            Block::Section(inner) => rest.extend(&inner.blocks),
+            Block::Table(table) => {
+                let kind = kind(table);
+                rules.extend(table.columns.iter().enumerate().skip(1).map(|(nth, column)| {
+                    let (nth, head) = (nth + 1, in_style(&column.head));
+                    format!(
+                        "  [data-kind=\"{kind}\"] td:nth-child({nth})::before \
+                         {{ content: \"{head} \"; }}\n"
+                    )
+                }));
+            }
+            _ => {}
+        }
+    }
+    let rules: String = rules.into_iter().collect();
+    match rules.is_empty() {
+        true => rules,
+        false => format!("@media screen and (max-width: 640px) {{\n{rules}}}\n"),
+    }
+}
+
+/// The name of tables with the same heads.
+fn kind(table: &Table) -> String {
+    let heads: Vec<&str> = table.columns.iter().map(|column| column.head.as_ref()).collect();
+    let plain = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '-' };
+    heads.join(" ").chars().map(plain).collect()
+}
+
+/// Text in a string of CSS, whatever signs it has (CSS Syntax, "Escaping").
+fn in_style(text: &str) -> String {
+    let sign = |sign: char| match sign.is_ascii_alphanumeric() || sign == ' ' {
+        true => sign.to_string(),
+        false => format!("\\{:x} ", u32::from(sign)),
+    };
+    text.chars().map(sign).collect()
 }
 
 /// Sections as markup for the body of a page.
@@ -171,8 +217,9 @@ fn table(out: &mut String, of: &Table) {
     let (id, class) = (attribute("id", of.id), attribute("class", of.class));
     let _ = write!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{name}\">\n\
-         <table{id}{class}><thead><tr>"
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{name}\" \
+         data-kind=\"{}\">\n<table{id}{class}><thead><tr>",
+        kind(of)
     );
     for column in &of.columns {
         let key = if of.id.is_empty() { "" } else { column.key.as_ref() };
@@ -226,4 +273,23 @@ fn cell(out: &mut String, column: &Column, of: &Cell, first: bool) {
         of.text.html(),
         of.picture
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Columns;
+
+    #[test]
+    fn cells_have_their_heads_on_a_narrow_screen_and_no_head_ends_the_style() {
+        let columns = Columns::<u64>::new().words("load", |_| "a").figures("</style>\"", |n| *n);
+        let mut page = Document::new("t");
+        page.begin("", "").table(columns.table("", [7]));
+        let html = page.page("show");
+        let rule = "[data-kind=\"load---style--\"] td:nth-child(2)::before { content: \"";
+        let (_, head) = html.split_once(rule).expect("a rule for the second column");
+        assert!(head.starts_with("\\3c \\2f style\\3e \\22  \"; }"), "{head}");
+        assert!(html.contains("data-kind=\"load---style--\">"), "{html}");
+        assert_eq!(html.matches("</style>").count(), 1, "{html}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The two loops over whole words, each compiled for the vector instructions that machines have.
+//! The loops over whole words, each compiled for the vector instructions that machines have.
 //!
 //! SSE2, which every x86-64 CPU has, lacks a 64-bit multiplication; with AVX2 the loops run three
 //! times as fast, with AVX-512DQ, which has that multiplication, five times.
@@ -24,6 +24,16 @@ fn differ_any(words: &[[u8; 8]], mut state: u64) -> bool {
     differ != 0
 }
 
+#[inline(always)]
+fn sum_each(words: &[[u8; 8]], mut state: u64) -> u64 {
+    let mut sum = 0_u64;
+    for word in words {
+        sum = sum.wrapping_add(mix(u64::from_le_bytes(*word).wrapping_add(state)));
+        state = state.wrapping_add(GOLDEN);
+    }
+    sum
+}
+
 /// Writes the words of the rule from the one with this state on.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn write(words: &mut [[u8; 8]], state: u64) {
@@ -36,12 +46,18 @@ pub(super) fn differ(words: &[[u8; 8]], state: u64) -> bool {
     differ_any(words, state)
 }
 
+/// The sum of the words, each mixed with its state.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn sum(words: &[[u8; 8]], state: u64) -> u64 {
+    sum_each(words, state)
+}
+
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{differ, write};
+pub(super) use x86::{differ, sum, write};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{differ_any, write_each};
+    use super::{differ_any, sum_each, write_each};
 
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2")]
     fn write_avx512(words: &mut [[u8; 8]], state: u64) {
@@ -61,6 +77,16 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     fn differ_avx2(words: &[[u8; 8]], state: u64) -> bool {
         differ_any(words, state)
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2")]
+    fn sum_avx512(words: &[[u8; 8]], state: u64) -> u64 {
+        sum_each(words, state)
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn sum_avx2(words: &[[u8; 8]], state: u64) -> u64 {
+        sum_each(words, state)
     }
 
     /// The standard library caches both results.
@@ -101,6 +127,19 @@ mod x86 {
         }
     }
 
+    /// The sum of the words, each mixed with its state.
+    pub(crate) fn sum(words: &[[u8; 8]], state: u64) -> u64 {
+        if has_avx512() {
+            // SAFETY: the CPU has the instructions the function is compiled for.
+            unsafe { sum_avx512(words, state) }
+        } else if has_avx2() {
+            // SAFETY: as above.
+            unsafe { sum_avx2(words, state) }
+        } else {
+            sum_each(words, state)
+        }
+    }
+
     #[cfg(test)]
     mod tests {
         use super::*;
@@ -117,6 +156,8 @@ mod x86 {
             write_each(&mut words, key);
             assert_eq!(words, rule);
             assert!(!differ_any(&rule, key) && differ_any(&spoilt, key));
+            let whole = sum_each(&rule, key);
+            assert_ne!(whole, sum_each(&spoilt, key));
             if has_avx2() {
                 words.fill([0; 8]);
                 // SAFETY: the CPU has AVX2.
@@ -126,6 +167,8 @@ mod x86 {
                 assert!(unsafe { !differ_avx2(&rule, key) });
                 // SAFETY: as above.
                 assert!(unsafe { differ_avx2(&spoilt, key) });
+                // SAFETY: as above.
+                assert_eq!(unsafe { sum_avx2(&rule, key) }, whole);
             }
             if has_avx512() {
                 words.fill([0; 8]);
@@ -136,6 +179,8 @@ mod x86 {
                 assert!(unsafe { !differ_avx512(&rule, key) });
                 // SAFETY: as above.
                 assert!(unsafe { differ_avx512(&spoilt, key) });
+                // SAFETY: as above.
+                assert_eq!(unsafe { sum_avx512(&rule, key) }, whole);
             }
         }
     }

@@ -195,6 +195,24 @@ pub fn word(key: impl Into<Key>, w: u64) -> u64 {
     mix(key.into().state(w))
 }
 
+/// The digest of bytes: the sum, modulo 2^64, of their little-endian 8-byte words, each mixed with
+/// its number, the last one filled up with zeros. `first` is the number of the first word here, so
+/// that the digests of parts, cut at multiples of 8 bytes, add up to the digest of the whole.
+///
+/// Mixing is a bijection: a change within one word always shows. It is no cryptographic digest.
+#[must_use]
+pub fn digest(bytes: &[u8], first: u64) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let whole = lanes::sum(words, first.wrapping_add(1).wrapping_mul(GOLDEN));
+    if rest.is_empty() {
+        return whole;
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let number = first.wrapping_add(words.len() as u64).wrapping_add(1);
+    whole.wrapping_add(word(u64::from_le_bytes(last), number))
+}
+
 /// The key of file number `file` of a data set with this salt. Two files of one set never share a
 /// key; two sets share keys only by chance.
 #[must_use]

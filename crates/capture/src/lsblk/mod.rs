@@ -19,7 +19,10 @@ pub(crate) const KIND: Kind = Kind {
     command: "lsblk",
     gives: "drives, models, sizes, arrays, mounts; any columns in any order, also `-P`",
     most_bytes: crate::SHORT,
-    looks_like: |text| text.lines().any(|line| row::is_head(line) || pairs(line).is_some()),
+    looks_like: |text| {
+        let own = |line| row::is_head(line) || pairs(line).is_some() || is_plain_row(line);
+        text.lines().any(own)
+    },
     add,
 };
 
@@ -42,6 +45,9 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             head = Some(Head::of(line));
             above.clear();
             continue;
+        }
+        if head.is_none() && is_plain_row(line) {
+            head = Some(Head::of(PLAIN_HEAD));
         }
         let Some(head) = &head else {
             captured.skip(CaptureError::new(index, line, 0, "lsblk's head, like NAME SIZE TYPE"));
@@ -71,6 +77,25 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         above.push((depth, name));
     }
     Ok(())
+}
+
+/// The columns without `-o`, whose head a `grep` leaves out.
+const PLAIN_HEAD: &str = "NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINTS";
+
+/// `nvme2n1 259:0 0 931.5G 0 disk /data`.
+fn is_plain_row(line: &str) -> bool {
+    let line = line.trim_start_matches(MARKS);
+    let mut words = line.split_whitespace().skip(1);
+    let number = |word: &str| word.parse::<u32>().is_ok();
+    let mut next = || words.next().unwrap_or_default();
+    let device = next().split_once(':').is_some_and(|(a, b)| number(a) && number(b));
+    let flag = |word: &str| word == "0" || word == "1";
+    let kinds = ["disk", "part", "lvm", "crypt", "mpath"];
+    device
+        && flag(next())
+        && size_of(next()).is_some()
+        && flag(next())
+        && Some(next()).is_some_and(|kind| kinds.contains(&kind) || kind.starts_with("raid"))
 }
 
 /// A line of pairs, and the device below the row's.
@@ -162,4 +187,24 @@ fn mounted(captured: &mut Captured, name: &str, mount_point: &str, fs_type: &str
     };
     let one = MountedStorage { mount, kind: MountKind::Block, ..MountedStorage::default() };
     merge::mount(machine, one);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_plain_columns_need_no_head() {
+        let text = "$ lsblk | grep nvme\nnvme2n1 259:0 0 931.5G 0 disk\n\
+                    └─nvme2n1p1 259:1 0 931.5G 0 part /data\n";
+        let mut captured = Captured::default();
+        crate::read("text", text, &mut captured).unwrap();
+        let machine = captured.machine;
+        assert_eq!(machine.block.len(), 2, "{:?}", machine.block);
+        assert_eq!(machine.mounts[0].mount.mount_point, "/data");
+        assert!(machine.block[0].facts.size_bytes.is_some());
+        for other in ["a 1:2 0 3 of 4", "see 10:30 0 5G 1 more", "GPU0 X 0 1 0 disk"] {
+            assert!(!is_plain_row(other), "{other}");
+        }
+    }
 }

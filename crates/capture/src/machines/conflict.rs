@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpuio_record::facts::{BlockDevice, GpuFacts, PciFacts};
 
-use crate::{Captured, Matrix};
+use crate::{Captured, Matrix, gdscheck};
 
 /// Devices that both texts show, and how many of them are not the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +32,12 @@ impl Compared {
 pub(super) fn compare(a: &Captured, b: &Captured) -> Compared {
     let mut compared = Compared::default();
     gpus(&a.machine.gpus, &b.machine.gpus, &mut compared);
+    for (one, other) in [(a, b), (b, a)] {
+        let check = one.machine.gdscheck.as_ref();
+        if check.is_some_and(|check| gdscheck::other_models(check, &other.machine).is_some()) {
+            compared.note(false);
+        }
+    }
     functions(&a.machine.pci, &b.machine.pci, &mut compared);
     drives(&a.machine.block, &b.machine.block, &mut compared);
     cards(a, b, &mut compared);

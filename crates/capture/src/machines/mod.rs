@@ -45,7 +45,7 @@ pub struct Machines {
     /// Texts of which nothing was understood, with the reason.
     pub not_read: Vec<(String, CaptureError)>,
     /// Texts that may be of any of several machines.
-    pub undecided: Vec<String>,
+    pub undecided: Vec<Text>,
 }
 
 /// More machines than anybody puts into one answer.
@@ -180,7 +180,7 @@ impl Machines {
                     let _ = crate::read(&last.name, &last.body, &mut machine.captured);
                 }
             }
-            None => self.undecided.push(text.name),
+            None => self.undecided.push(text),
         }
     }
 

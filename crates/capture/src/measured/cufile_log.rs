@@ -1,7 +1,5 @@
-//! `cufile.log`: each message of the library once, with how often it stands there and, where known,
-//! its meaning.
-
-use std::collections::BTreeMap;
+//! `cufile.log`, errors of gdsio, and the kernel's messages on I/O that fails: each once, with how
+//! often it stands there and, where known, its meaning.
 
 use crate::{CaptureError, Captured, Kind, lines};
 
@@ -17,29 +15,56 @@ pub(crate) const KIND: Kind = Kind {
 const MOST: usize = 200;
 const LEVELS: [&str; 7] = ["FATAL", "ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE"];
 
-/// A message of the library.
+/// A message of the library, of gdsio or of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// `ERROR`, `WARN`, `NOTICE`, `INFO`.
+    /// `ERROR`, `WARN`, `NOTICE`, `INFO`; [`KERNEL`].
     pub level: &'static str,
     /// Its words, of its first line.
     pub message: String,
     /// How many lines say it, numbers aside.
     pub count: u64,
+    /// The message without numbers.
+    words: String,
 }
 
 impl LogLine {
     /// Its meaning for the bytes, where that is known.
     #[must_use]
     pub fn meaning(&self) -> Option<&'static str> {
-        let known = MEANINGS.iter().find(|(part, _)| self.message.contains(part));
+        let mut all = MEANINGS.iter().chain(&OF_THE_KERNEL);
+        let known = all.find(|(part, _)| self.message.contains(part));
         known.map(|(_, meaning)| *meaning)
     }
 }
 
+/// The level of messages from the kernel's log.
+pub(crate) const KERNEL: &str = "kernel";
+
+/// Parts of the kernel's messages on I/O that fails or waits, and what they mean: nvme/host/pci.c,
+/// block/blk-core.c, pci/pcie/aer.c, net/sunrpc/clnt.c in Linux; NVIDIA's list of Xid errors.
+const OF_THE_KERNEL: [(&str, &str); 9] = [
+    (
+        "timeout, aborting",
+        "the drive gave no answer in time (nvme_core.io_timeout): link, power saving or firmware",
+    ),
+    ("timeout, reset controller", "the drive gave no answer to the abort either: it is restarted"),
+    ("timeout, completion polled", "an interrupt was lost: the drive had answered"),
+    ("controller is down; will reset", "the drive left the bus or hangs: link, power or firmware"),
+    ("Device not ready; aborting", "the drive did not come back after a reset"),
+    ("I/O error, dev ", "an I/O failed: the program got EIO"),
+    ("PCIe Bus Error: severity=", "errors on a PCIe link: riser, slot or cable"),
+    ("not responding, still trying", "the NFS server gave no answer: I/O on its mounts waits"),
+    ("NVRM: Xid", "the GPU's driver reports an error"),
+];
+
 /// Parts of messages and what they mean: NVIDIA's Troubleshooting Guide, and issues of
-/// gds-nvidia-fs (62, 78) and cudf (13651).
-const MEANINGS: [(&str, &str); 14] = [
+/// gds-nvidia-fs (62, 70, 78) and cudf (13651).
+const MEANINGS: [(&str, &str); 15] = [
+    (
+        "GPUDirect Storage not supported on current file",
+        "cuFile has no direct way to this file, and compatibility mode is forbidden",
+    ),
     (
         "running in compatible mode",
         "cuFile reads into host memory and copies: nvidia-fs is not used",
@@ -92,6 +117,8 @@ fn parts(line: &str) -> Option<(&'static str, &str)> {
         Some(level) => (*level, rest[level.len()..].trim_start()),
         // Some copies have the place alone.
         None if rest.starts_with("cufio") => ("INFO", rest),
+        // gdsio's own.
+        None if rest.starts_with("file register error:") => return Some(("ERROR", rest.trim())),
         None => return None,
     };
     // The place in the source: `cufio-rdma:175`, `0:1072`.
@@ -106,10 +133,6 @@ fn parts(line: &str) -> Option<(&'static str, &str)> {
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let mut known: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    for (at, one) in captured.log.iter().enumerate() {
-        known.insert((one.level, without_numbers(&one.message)), at);
-    }
     for (index, line) in lines(text) {
         let Some((level, message)) = parts(line) else {
             captured.skip(CaptureError::new(index, line, 0, "a line of cufile.log"));
@@ -122,16 +145,27 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         {
             continue;
         }
-        let key = (level, without_numbers(message));
-        if let Some(at) = known.get(&key) {
-            captured.log[*at].count += 1;
-        } else if captured.log.len() < MOST {
-            known.insert(key, captured.log.len());
-            let message = message.chars().take(200).collect();
-            captured.log.push(LogLine { level, message, count: 1 });
-        }
+        note(level, message, captured);
     }
     Ok(())
+}
+
+/// Notes a message of the kernel, where it says that I/O fails or waits.
+pub(crate) fn note_of_kernel(message: &str, captured: &mut Captured) {
+    if OF_THE_KERNEL.iter().any(|(part, _)| message.contains(part)) {
+        note(KERNEL, message, captured);
+    }
+}
+
+fn note(level: &'static str, message: &str, captured: &mut Captured) {
+    let words = without_numbers(message);
+    let same = |one: &&mut LogLine| one.level == level && one.words == words;
+    if let Some(known) = captured.log.iter_mut().find(same) {
+        known.count += 1;
+    } else if captured.log.len() < MOST {
+        let message = message.chars().take(200).collect();
+        captured.log.push(LogLine { level, message, count: 1, words });
+    }
 }
 
 /// Messages that differ in addresses and sizes alone are one.
@@ -139,8 +173,36 @@ fn without_numbers(message: &str) -> String {
     let mut out = String::new();
     for word in message.split_whitespace() {
         let number = word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains("/dev");
+        // The kernel's tag and size of an I/O.
+        let number = number || word.starts_with('(') || word.starts_with("size:");
         out.push_str(if number { "#" } else { word });
         out.push(' ');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_and_gdsio_say_of_failed_io_is_noted_once() {
+        let text = "[    1.000001] nvme nvme1: 8/0/0 default/read/poll queues\n\
+            [   31.777624] nvme nvme1: I/O tag 64 (c281) opcode 0x1 (I/O Cmd) QID 8 timeout, \
+            aborting req_op:WRITE(1) size:4096\n\
+            [   32.777624] nvme nvme1: I/O tag 65 (c282) opcode 0x1 (I/O Cmd) QID 9 timeout, \
+            aborting req_op:WRITE(1) size:8192\n\
+            [   61.985629] nvme nvme1: I/O tag 64 (c281) opcode 0x1 (I/O Cmd) QID 8 timeout, reset \
+            controller\n";
+        let mut captured = Captured::default();
+        crate::read("text", text, &mut captured).unwrap();
+        let counts: Vec<(&str, u64)> =
+            captured.log.iter().map(|one| (one.level, one.count)).collect();
+        assert_eq!(counts, [(KERNEL, 2), (KERNEL, 1)], "{:?}", captured.log);
+        assert!(captured.log.iter().all(|one| one.meaning().is_some()));
+        let text = "file register error: GPUDirect Storage not supported on current file \
+            filename:/data/gdsio.0\n";
+        crate::read("text", text, &mut captured).unwrap();
+        assert_eq!((captured.log[2].level, captured.log[2].meaning().is_some()), ("ERROR", true));
+    }
 }

@@ -1,6 +1,8 @@
 //! Results of load generators in a text of a machine: kept as they stand, for those who read
 //! results.
 
+use gpuio_host::nvidia_gpu;
+use gpuio_record::facts::{Fact, GpuFacts};
 use serde_json::Value;
 
 use crate::{CaptureError, Captured, Kind, json, lines};
@@ -32,11 +34,46 @@ pub(crate) const FIO: Kind = Kind {
 
 pub(crate) const ELBENCHO: Kind = Kind {
     command: "elbencho",
-    gives: "results as CSV and as the terminal shows them, for `gpuio compare`",
+    gives: "results as CSV, live or not, and as the terminal shows them, for `gpuio compare`",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| is_elbencho_head(line) || is_csv_head(line)),
     add: add_elbencho,
 };
+
+pub(crate) const DD: Kind = Kind {
+    command: "dd",
+    gives: "its rate, held by `gpuio check` against its command and other results",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| line.contains(" copied, ") && is_dd(line)),
+    add: |text, captured| add_lines(text, captured, DD.command, is_dd),
+};
+
+pub(crate) const HDPARM: Kind = Kind {
+    command: "hdparm",
+    gives: "the rate of `-t`, held by `gpuio check` against its command and other results",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| line.trim_start().starts_with("Timing ")),
+    add: |text, captured| add_lines(text, captured, HDPARM.command, is_hdparm),
+};
+
+pub(crate) const KVIKIO: Kind = Kind {
+    command: "single_node_io.py",
+    gives: "rates of KvikIO's benchmark, and its GPU",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| is_kvikio(line) && line.starts_with("cufile ")),
+    add: add_kvikio,
+};
+
+pub(crate) const PERFTEST: Kind = Kind {
+    command: "ib_write_bw",
+    gives: "rates of perftest's programs, shown by `gpuio check`",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| line.contains("BW average[")),
+    add: |text, captured| add_lines(text, captured, PERFTEST.command, is_perftest),
+};
+
+/// Tools whose results `gpuio compare` reads.
+pub(crate) const COMPARED: [&str; 3] = [GDSIO.command, FIO.command, ELBENCHO.command];
 
 /// More texts of results than people paste.
 const MOST: usize = 1000;
@@ -64,6 +101,103 @@ fn add_gdsio(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     }
     keep(captured, GDSIO.command, own);
     Ok(())
+}
+
+/// Keeps the lines that a tool prints.
+fn add_lines(
+    text: &str,
+    captured: &mut Captured,
+    tool: &'static str,
+    is_own: fn(&str) -> bool,
+) -> Result<(), CaptureError> {
+    let mut own = String::new();
+    for (index, line) in lines(text) {
+        if is_own(line) {
+            own.push_str(line);
+            own.push('\n');
+        } else {
+            captured.skip(CaptureError::new(index, line, 0, "a line of the tool's results"));
+        }
+    }
+    keep(captured, tool, own);
+    Ok(())
+}
+
+/// `10737418240 bytes (11 GB, 10 GiB) copied, 5.5149 s, 1.9 GB/s`, `2560+0 records in`.
+fn is_dd(line: &str) -> bool {
+    let counts = |line: &str, word| {
+        let count = line.trim().strip_suffix(word).and_then(|count| count.split_once('+'));
+        count.is_some_and(|(a, b)| a.parse::<u64>().is_ok() && b.parse::<u64>().is_ok())
+    };
+    line.contains(" bytes") && line.contains(" copied, ")
+        || counts(line, " records in")
+        || counts(line, " records out")
+}
+
+/// ` Timing buffered disk reads: …` below `/dev/nvme1n1:`.
+fn is_hdparm(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("Timing ") || line.starts_with("/dev/") && line.ends_with(':')
+}
+
+/// ` #bytes     #iterations    BW peak[MB/sec] …` and rows of five figures, below settings.
+fn is_perftest(line: &str) -> bool {
+    const SETTINGS: [&str; 10] = [
+        "Dual-port",
+        "Number of qps",
+        "Connection type",
+        "PCIe relax order",
+        "ibv_wr* API",
+        "TX depth",
+        "CQ Moderation",
+        "Mtu",
+        "Link type",
+        "Max inline data",
+    ];
+    let line = line.trim();
+    let figures = || line.split_whitespace().map(str::parse::<f64>);
+    let row = figures().count() == 5 && figures().all(|one| one.is_ok());
+    let ruler = line.len() > 8 && line.bytes().all(|byte| byte == b'-');
+    let known = SETTINGS.iter().any(|name| line.starts_with(name) && line.contains(" : "));
+    row || ruler || known || line.starts_with("#bytes") || line.ends_with(" BW Test")
+}
+
+/// `cufile read       | 901.62 MiB/s`, in a table of `GPU`, `nthreads` and others.
+fn is_kvikio(line: &str) -> bool {
+    let line = line.trim();
+    let ruler = line.len() > 8 && line.bytes().all(|byte| matches!(byte, b'-' | b'='));
+    ruler
+        || line == "Roundtrip benchmark"
+        || line.split_once('|').is_some_and(|(name, _)| {
+            const NAMES: [&str; 9] = [
+                "GPU",
+                "BAR1",
+                "GDS",
+                "nbytes",
+                "4K",
+                "pre-reg-buf",
+                "directory",
+                "nthreads",
+                "nruns",
+            ];
+            let first = name.split_whitespace().next().unwrap_or_default();
+            NAMES.contains(&first) || ["cufile", "posix", "zarr"].contains(&first)
+        })
+}
+
+fn add_kvikio(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let gpu = text.lines().find_map(|line| {
+        let (name, value) = line.split_once('|').filter(|(name, _)| name.trim() == "GPU")?;
+        let (model, number) = value.trim().strip_suffix(')')?.split_once(" (dev #")?;
+        let index = number.parse::<u32>().ok();
+        index.map(|index| (index, model.trim().to_owned())).filter(|_| !name.is_empty())
+    });
+    if let Some((index, model)) = gpu {
+        let (index, name) = (Fact::Known(index), Fact::Known(model));
+        let gpu = GpuFacts { index, name, ..GpuFacts::default() };
+        nvidia_gpu::merge(&mut captured.machine.gpus, vec![gpu]);
+    }
+    add_lines(text, captured, KVIKIO.command, is_kvikio)
 }
 
 /// `seq-read: (g=0): rw=read, bs=…`, which begins fio's text, and `name: (groupid=0, jobs=1): err=
@@ -127,7 +261,12 @@ fn is_elbencho_head(line: &str) -> bool {
 }
 
 fn is_csv_head(line: &str) -> bool {
-    line.starts_with("ISO date,") && line.contains("MiB/s [last]")
+    line.starts_with("ISO date,") && line.contains("MiB/s [last]") || is_live_head(line)
+}
+
+/// The head of `--livecsv`.
+fn is_live_head(line: &str) -> bool {
+    line.starts_with("ISO Date,Label,Phase,RuntimeMS,")
 }
 
 fn add_elbencho(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {

@@ -7,10 +7,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The image of an address. Loopback, broadcast and what begins with 0 stay.
+/// Whether an address is of no site: loopback, broadcast, what begins with 0, and those for
+/// documentation (RFC 5737).
+fn is_free(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let documents = [[192, 0, 2], [198, 51, 100], [203, 0, 113]];
+    a == 0 || a == 127 || address.is_broadcast() || documents.contains(&[a, b, c])
+}
+
+/// The image of an address. One that is of no site stays.
 pub(super) fn v4(key: u64, address: Ipv4Addr) -> Ipv4Addr {
-    let own = address.octets()[0];
-    if own == 0 || own == 127 || address.is_broadcast() {
+    if is_free(address) {
         return address;
     }
     let turned = turn(key, u128::from(address.to_bits()) << 96, 0, 32) >> 96;
@@ -29,9 +36,10 @@ pub(super) fn v4(key: u64, address: Ipv4Addr) -> Ipv4Addr {
 }
 
 /// The image of an address. Its first 16 bits stay, which show the kind and little more; so do
-/// loopback and no address at all.
+/// loopback, no address at all and those for documentation (RFC 3849).
 pub(super) fn v6(key: u64, address: Ipv6Addr) -> Ipv6Addr {
-    if address.is_unspecified() || address.is_loopback() {
+    let documents = address.to_bits() >> 96 == 0x2001_0db8;
+    if address.is_unspecified() || address.is_loopback() || documents {
         return address;
     }
     if let Some(mapped) = address.to_ipv4_mapped() {
@@ -73,11 +81,13 @@ mod tests {
 
     #[test]
     fn what_names_nobody_stays() {
-        for text in ["0.0.0.0", "127.0.0.1", "255.255.255.255"] {
+        for text in ["0.0.0.0", "127.0.0.1", "255.255.255.255", "192.0.2.7", "203.0.113.9"] {
             let address: Ipv4Addr = text.parse().unwrap();
             assert_eq!(v4(7, address), address);
         }
-        assert_eq!(v6(7, Ipv6Addr::LOCALHOST), Ipv6Addr::LOCALHOST);
+        for address in [Ipv6Addr::LOCALHOST, Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 5)] {
+            assert_eq!(v6(7, address), address);
+        }
         assert_ne!(v4(7, Ipv4Addr::new(10, 100, 10, 11)), Ipv4Addr::new(10, 100, 10, 11));
     }
 
@@ -98,9 +108,7 @@ mod tests {
         fn addresses_of_one_network_stay_in_one(key: u64, a: u32, b: u32, length in 8u32..=32) {
             let mask = u32::MAX << (32 - length);
             let (a, b) = (Ipv4Addr::from_bits(a), Ipv4Addr::from_bits(a & mask | b & !mask));
-            let stays =
-                |one: Ipv4Addr| [0, 127].contains(&one.octets()[0]) || one.is_broadcast();
-            prop_assume!(!stays(a) && !stays(b));
+            prop_assume!(!is_free(a) && !is_free(b));
             let (image, other) = (v4(key, a).to_bits(), v4(key, b).to_bits());
             prop_assert_eq!(image & mask, other & mask);
         }
@@ -108,7 +116,7 @@ mod tests {
         #[test]
         fn just_as_many_bits_are_shared(key: u64, a: u128, b: u128) {
             let (from, to) = (Ipv6Addr::from_bits(a), Ipv6Addr::from_bits(b));
-            prop_assume!(a >> 112 != 0 && b >> 112 != 0);
+            prop_assume!([a, b].iter().all(|one| ![0, 0x2001].contains(&(one >> 112))));
             let images = shared(v6(key, from).to_bits(), v6(key, to).to_bits());
             prop_assert_eq!(images, shared(a, b));
         }

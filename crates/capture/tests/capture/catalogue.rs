@@ -15,6 +15,14 @@ fn the_page_has_every_kind_of_text() {
 }
 
 #[test]
+fn rules_name_texts_that_are_read() {
+    for rule in gpuio_machine::check::RULES {
+        let known = KINDS.iter().any(|kind| kind.command == rule.shown_by);
+        assert!(known, "{}: {}", rule.name, rule.shown_by);
+    }
+}
+
+#[test]
 fn commands_are_listed_once() {
     for (at, kind) in KINDS.iter().enumerate() {
         assert!(KINDS[..at].iter().all(|one| one.command != kind.command), "{}", kind.command);

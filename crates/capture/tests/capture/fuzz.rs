@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 59] = [
+const TEXTS: [(&str, &[u8]); 65] = [
     ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
     ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
@@ -78,6 +78,16 @@ const TEXTS: [(&str, &[u8]); 59] = [
     ("cat /etc/fstab", b"UUID=1b2c / ext4 defaults 0 1\nnas:/x /nas nfs vers=3,proto=rdma\n"),
     ("cat /etc/netplan", include_bytes!("../kinds/netplan-torn.txt")),
     ("isi network", include_bytes!("../kinds/isi-torn.txt")),
+    ("lsmod", b"$ lsmod | grep nv\nnvidia 5659 4 nvidia_uvm\nnvidia_uvm 1523712 0\n"),
+    ("dd", b"1+0 records in\n1+0 records out\n4194304 bytes (4.2 MB) copied, 0.5 s, 8 MB/s\n"),
+    ("hdparm", b"/dev/sda:\n Timing buffered disk reads: 1200 MB in 3.00 seconds = 400 MB/sec\n"),
+    ("single_node_io.py", b"GPU | A100 (dev #0)\nnthreads | 1\ncufile read | 9.00 MiB/s\n"),
+    ("ib_write_bw", b" RDMA_Write BW Test\n #bytes BW average[MB/sec]\n 8 1 0.0 1.0 0.1\n"),
+    (
+        "gpuio collect",
+        b"/proc/sys/kernel/osrelease:6.8.0\n/sys/class/block/sda/queue/scheduler:[none]\n\
+        /sys/module/kernel/:\n/run/udev/:\n/proc/self/limits:Max locked memory 65536 65536 bytes\n",
+    ),
 ];
 
 const FINDMNT_JSON: &[u8] = br#"{"filesystems": [

@@ -75,6 +75,30 @@ fn devices_that_contradict_each_other_part_texts() {
 }
 
 #[test]
+fn a_report_of_gdscheck_on_other_gpus_is_of_another_machine() {
+    let report = |name: &str| {
+        format!("GPU index 0 {name} bar:1 bar size (MiB):131072 supports GDS\nIOMMU: disabled\n")
+    };
+    let tree = include_str!("../fixtures/dgx-2.lspci-tv");
+    for own in [include_str!("../fixtures/dgx-2.query.csv"), tree] {
+        let other = report("NVIDIA A100 80GB PCIe");
+        // Texts that a prompt names stay together.
+        let all = texts(&[("own", own), ("gdscheck", &format!("dgx2> gdscheck -p\n{other}"))]);
+        assert_eq!(names(&all), ["dgx2"]);
+        let one = &all.machines[0].captured;
+        assert!(one.machine.gdscheck.is_none());
+        assert!(one.remarks().iter().any(|text| text.contains("lists A100 GPUs")));
+        let own = own.replace("dgx2>", "$");
+        let all = texts(&[("own", &own), ("gdscheck", &other)]);
+        assert_eq!(names(&all), ["machine 1", "machine 2"]);
+        assert!(all.machines[0].captured.machine.gdscheck.is_none());
+        let all = texts(&[("own", &own), ("gdscheck", &report("Tesla V100-SXM3-32GB"))]);
+        assert_eq!(all.machines.len(), 1);
+        assert!(all.machines[0].captured.machine.gdscheck.is_some());
+    }
+}
+
+#[test]
 fn one_machine_stays_one() {
     let a = query(&["34", "36", "39"]);
     // A container of the machine has a name of its own, and a drive was replaced.
@@ -132,7 +156,8 @@ fn what_may_be_of_any_machine_is_left_out_by_name() {
     );
     let all =
         texts(&[("post.txt", &post), ("disks.txt", LSBLK_A), ("README", "nothing of a tool\n")]);
-    assert_eq!((names(&all), &all.undecided), (vec!["n1", "n2"], &vec!["disks.txt".to_owned()]));
+    let undecided: Vec<&str> = all.undecided.iter().map(|text| text.name.as_str()).collect();
+    assert_eq!((names(&all), undecided), (vec!["n1", "n2"], vec!["disks.txt"]));
     assert!(all.machines.iter().all(|one| one.captured.machine.mounts.is_empty()));
     assert_eq!(all.not_read.len(), 1);
     assert_eq!(all.not_read[0].0, "README");

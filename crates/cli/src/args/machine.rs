@@ -60,7 +60,7 @@ pub(crate) struct Check {
         conflicts_with_all = ["only", "skip", "all", "mount", "from", "hosts", "format", "output"]
     )]
     pub(crate) explain: Option<String>,
-    /// List each rule that does not apply on its own line, instead of grouped by reason
+    /// List each rule that does not apply, or of texts is unknown, on its own line with its reason
     #[arg(long)]
     pub(crate) all: bool,
     /// Report which modes will work between this file or directory and a GPU (nvidia-fs, p2pdma,

@@ -25,6 +25,9 @@ pub(crate) struct Show {
     /// Add a table with a row for each rank (text, csv, markdown and html only)
     #[arg(long)]
     pub(crate) per_rank: bool,
+    /// Print only whether the record's figures follow from its counts; exit code 1 if not
+    #[arg(long, conflicts_with_all = ["format", "output", "evidence", "per_rank"])]
+    pub(crate) check: bool,
 }
 
 fn despite() -> String {

@@ -24,6 +24,24 @@ pub(crate) struct Source {
     pub(crate) texts: Vec<Text>,
 }
 
+impl Source {
+    /// Takes texts that name no machine, where the user names this one of several.
+    fn take_undecided(&mut self, name: &str, texts: Vec<Text>) {
+        if texts.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = texts.iter().map(|text| text.name.as_str()).collect();
+        let note = format!("Read as of {name}, since --machine names it: {}.", names.join(", "));
+        for text in &texts {
+            // A text of results alone has no facts.
+            let _ = gpuio_capture::read(&text.name, &text.body, &mut self.captured);
+        }
+        self.captured.finish();
+        self.captured.remark_all(&[note]);
+        self.texts.extend(texts);
+    }
+}
+
 /// The first line of what `gpuio collect`'s script prints.
 const COLLECTED: &str = "# gpuio collect ";
 
@@ -74,8 +92,13 @@ pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>,
                 all.push(Source { name: None, captured: Captured::default(), texts: with_results })
             }
             [one] => one.texts.extend(with_results),
-            _ => texts.undecided.extend(with_results.into_iter().map(|text| text.name)),
+            _ => texts.undecided.extend(with_results),
         }
+    }
+    if let Some(wanted) = wanted {
+        all.iter_mut().filter(|one| one.name.as_deref() == Some(wanted)).for_each(|one| {
+            one.take_undecided(wanted, std::mem::take(&mut texts.undecided));
+        });
     }
     let notes = notes_of(&found.others, &texts, &all, found.is_alone());
     if let [one] = all.as_mut_slice() {
@@ -211,10 +234,9 @@ fn notes_of(
         let names: Vec<&str> = all_machines.iter().filter_map(|one| one.name.as_deref()).collect();
         notes.push(format!(
             "Left out, as it may be of any of {}: {}. Put the host's name above it, as in a \
-                prompt, or \
-             give it alone.",
+             prompt, give it alone, or name its machine with --machine.",
             names.join(", "),
-            texts.undecided.join(", ")
+            texts.undecided.iter().map(|text| text.name.as_str()).collect::<Vec<_>>().join(", ")
         ));
     }
     notes

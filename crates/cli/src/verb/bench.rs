@@ -94,7 +94,7 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
     unused::ranks(&bench.ranks)?;
     let mut session = prepare(bench, &Place::alone(), None)?;
     if bench.out.dry_run {
-        output::put(&session.dry_run()?)?;
+        session.print_plan()?;
         return Ok(ExitCode::SUCCESS);
     }
     let sink = sink(bench)?;
@@ -104,7 +104,7 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
 /// Runs what was prepared, or prints its plan.
 pub(crate) fn measure(mut session: Session, out: &Out) -> Result<ExitCode, Failure> {
     if out.dry_run {
-        output::put(&session.dry_run()?)?;
+        session.print_plan()?;
         return Ok(ExitCode::SUCCESS);
     }
     let sink = Sink::open(out, false)?;
@@ -131,7 +131,7 @@ fn carry_out(
     let record = session.run(&progress, &journal)?;
     drop(served);
     progress.clear();
-    let written = finish(&record).and_then(|()| logs.write(&record));
+    let written = finish(&record).and_then(|()| logs.write(&record, out.quiet));
     written.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &[])))

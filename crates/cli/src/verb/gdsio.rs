@@ -116,7 +116,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     let Request { command, extras, mut session, verifies } = prepare(words, &Place::alone())?;
     unused::ranks(&extras.ranks)?;
     if extras.dry_run {
-        return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
+        return session.print_plan().map(|()| ExitCode::SUCCESS);
     }
     let sink = extras.sink()?;
     let logs = Logs::open(&session.plan)?;
@@ -129,7 +129,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
-        .and_then(|_| logs.write(&record));
+        .and_then(|_| logs.write(&record, extras.out.quiet));
     printed.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &said(&record))))

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use gpuio_report::Recheck;
+
 use crate::args::Show;
 use crate::failure::Failure;
 use crate::output::{self, Delivery};
@@ -9,6 +11,9 @@ use crate::terminal;
 use crate::{formats, locale, records, unused};
 
 pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
+    if show.check {
+        return check(show);
+    }
     let (requested, path) = (show.format.as_deref(), show.save.output.as_deref());
     let name = formats::of_file(requested, path, formats::RECORD_FILES)?;
     let row = output::find(name.unwrap_or("text"))?;
@@ -24,4 +29,22 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
         gpuio_report::format::text::Show { evidence: show.evidence, per_rank: show.per_rank };
     delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn check(show: &Show) -> Result<ExitCode, Failure> {
+    let name = show.record.display();
+    let Recheck { compared, wrong } = gpuio_report::recheck(&records::record(&show.record)?);
+    let mut text = String::new();
+    for one in &wrong {
+        text += &format!("wrong: {one}\n");
+    }
+    let outcome = match wrong.len() {
+        0 => format!("all {compared} figures follow from the record's counts"),
+        faults => format!("{faults} of {compared} figures do not follow from the record's counts"),
+    };
+    text += &format!("{name}: {outcome}.\n");
+    text += "This finds a damaged or changed record. It does not show that the run took place:\n\
+             compare the file's digest (sha256sum) with the one that its author published.\n";
+    output::put(&text)?;
+    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -90,6 +90,19 @@ fn each_machine_is_answered_and_one_is_picked_by_name() {
 }
 
 #[test]
+fn texts_without_a_name_are_of_the_machine_that_is_named() {
+    let dir = scratch();
+    let at = dir.path();
+    let other = LSBLK.replace("SAMSUNG1", "INTEL001").replace("/data", "/bulk");
+    file(at, "post.txt", &format!("joe@n1:~$ lsblk\n{LSBLK}joe@n2:~$ lsblk\n{other}"));
+    file(at, "mounts.txt", MOUNTS);
+    let both = gpuio(at, "topo --from post.txt mounts.txt").exits(0);
+    shows(&both, &["Left out", "mounts.txt", "--machine"]);
+    let one = gpuio(at, "topo --from post.txt mounts.txt --machine n2").exits(0);
+    shows(&one, &["Read as of n2, since --machine names it: mounts.txt", "/nas", "/bulk"]);
+}
+
+#[test]
 fn figures_and_logs_of_texts_are_shown() {
     let dir = scratch();
     let at = dir.path();
@@ -99,7 +112,10 @@ fn figures_and_logs_of_texts_are_shown() {
     file(at, "iostat.txt", iostat);
     file(at, "cufile.log", log);
     let ran = gpuio(at, "check --from iostat.txt cufile.log");
-    shows(&ran, &["MEASURED", "nvme2n1", "rkB/s 128000", "CUFILE LOG", "does not take this kind"]);
+    shows(
+        &ran,
+        &["MEASURED", "nvme2n1", "rkB/s 128000", "MESSAGES OF CUFILE", "does not take this kind"],
+    );
     shows(&gpuio(at, "topo --from iostat.txt").exits(0), &["nvme2n1", "%util 99"]);
     shows(&gpuio(at, "list").exits(0), &["TEXTS", "mdadm --detail"]);
 }

@@ -15,9 +15,33 @@ fn put(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
+/// Settings, limits, modules and a log.
+fn settings(root: &Path) {
+    for (file, text) in [
+        ("proc/sys/kernel/osrelease", "6.1.0-9-generic"),
+        ("boot/config-6.1.0-9-generic", "CONFIG_PCI_P2PDMA=y\n# CONFIG_ZONE_DEVICE is not set"),
+        ("proc/self/limits", "Limit Soft Hard\nMax locked memory         65536    65536    bytes"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave"),
+        ("sys/class/block/nvme0n1/queue/scheduler", "none [mq-deadline]"),
+        ("sys/class/block/nvme0n1/queue/nr_requests", "1023"),
+        ("sys/module/kernel/parameters/x", "1"),
+        ("sys/module/nvme_core/parameters/multipath", "Y"),
+        ("proc/modules", "nvme_core 151552 2 nvme, Live 0x0\nib_core 442368 1 mlx5_ib, Live 0x0"),
+        (
+            "var/log/cufile.log",
+            " 26-02-2026 03:08:04:645 [pid=1 tid=1] ERROR  cufio:1 nvidia-fs driver is not loaded \
+             /vol/alice/x 192.168.10.5\n 26-02-2026 03:08:04:646 [pid=1 tid=1] TRACE  cufio:1 hush",
+        ),
+    ] {
+        put(root, file, &format!("{text}\n"));
+    }
+}
+
 /// A root port with a drive below it that has fewer lanes than it could, a card, and mounts with
 /// private names.
 fn machine(root: &Path) {
+    settings(root);
     let port = "sys/devices/pci0000:00/0000:00:01.0";
     for (file, text) in [
         ("class", "0x060400"),
@@ -63,7 +87,9 @@ fn machine(root: &Path) {
          filer.secret.example:/vol/alice /mnt/nfs nfs4 \
          rw,vers=4.2,rsize=1048576,proto=rdma,port=20049,clientaddr=192.168.10.5,\
          addr=192.168.10.9,note=hush 0 0\n\
-         10.1.2.3@o2ib:/scratch /mnt/l lustre rw,flock 0 0\nproc /proc proc rw 0 0\n",
+         10.1.2.3@o2ib:/scratch /mnt/l lustre rw,flock 0 0\n\
+         198.51.100.7:/x /mnt/d nfs4 rw,addr=198.51.100.7 0 0\n[fe80::1:2]:/x /mnt/e nfs4 rw 0 0\n\
+         proc /proc proc rw 0 0\n",
     );
     put(
         root,
@@ -123,6 +149,9 @@ fn a_machine_is_described_without_root_and_without_names() {
         let network = |address: &str| address.rsplit_once('.').unwrap().0.to_owned();
         assert_eq!(network(&own), network(&server), "{shell}");
         assert!(text.contains("GDS Version: 1.11.0.15"), "{shell}: a release is no address");
+        assert!(text.contains("198.51.100.7") && text.contains("[2001:db8::"), "{shell}: {text}");
+        let private = ["10.", "172.", "100.", "198.51.100."];
+        assert!(private.iter().any(|net| own.starts_with(net)), "{shell}: {own}");
         assert!(text.contains("# left out: /proc/mdstat"), "{shell}: {text}");
     }
 }
@@ -138,6 +167,17 @@ fn what_the_script_prints_is_read() {
         let out = &check.out;
         assert!(out.contains("FAIL (1)") && out.contains("x2"), "{shell}: {check:#?}");
         assert!(out.contains("PASS (1)"), "{shell}: {check:#?}");
+        let settings = "scheduler,huge-pages,memlock,governor,nvidia-fs,udev,p2pdma";
+        let check = gpuio(dir.path(), &format!("check --from machine.txt --only {settings}"));
+        for part in [
+            "NVMe drives have a scheduler",
+            "transparent huge pages: never",
+            "may lock 64K",
+            "1 processors at powersave",
+            "nvidia-fs driver is not loaded",
+        ] {
+            assert!(check.out.contains(part), "{shell}: {part}: {check:#?}");
+        }
         let topo = gpuio(dir.path(), "topo --from machine.txt").exits(0);
         for part in ["nvme0n1", "mlx5_0", "/mnt/nfs"] {
             assert!(topo.out.contains(part), "{shell}: {part}: {topo:#?}");

@@ -187,6 +187,22 @@ fn an_error_after_a_result() {
     assert_eq!(tree(dir.path()), ["late.ini"], "the scratch files stay behind");
 }
 
+/// fio numbers the logs of all threads of a run; here one is of all threads of a job.
+#[test]
+fn fios_logs_have_its_numbers_and_are_named() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "two.fio",
+        "[global]\nioengine=psync\nrw=read\nbs=4k\nsize=64k\ndirectory=d\n\
+         [a]\nnumjobs=2\nwrite_bw_log=a\n[b]\nwrite_lat_log=b\n",
+    );
+    let ran = bench(dir.path(), "two.fio").exits(0);
+    let said = ["Logs as of fio: a_bw.1.log (2 threads together), b_lat.3.log; ", "slat and clat"];
+    ran.prints(&said);
+    assert_eq!(tree(dir.path()).iter().filter(|name| name.ends_with(".log")).count(), 2);
+}
+
 /// Logs of a mix have both directions, and a line covers the time that was requested.
 #[test]
 fn fios_logs_of_a_mix() {

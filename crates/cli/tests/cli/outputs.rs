@@ -132,3 +132,43 @@ fn fios_words_are_flags() {
     }
     bench(dir.path(), "--thinkcycles=5").exits(2).prints(&["thinkcycles"]);
 }
+
+/// `show --check` finds a record that was changed in one place, whichever.
+#[test]
+fn a_changed_record_is_found() {
+    let dir = scratch();
+    let line = "--rw randrw --bs 4k,64k --size 1m --loops 40 --threads 2 --directory d \
+                --path staged --gpu software --verify=inline";
+    bench(dir.path(), &format!("{line} -o run.json")).exits(0);
+    let whole = gpuio(dir.path(), "show run.json --check").exits(0).out;
+    assert!(whole.contains("figures follow from the record's counts"), "{whole}");
+    let record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("run.json")).unwrap())
+            .unwrap();
+    for (place, of) in [
+        ("/jobs/0/read/ios", "latencies"),
+        ("/jobs/0/read/bytes", "bytes of its threads"),
+        ("/jobs/0/write/bytes_per_s", "bytes per second"),
+        ("/jobs/0/read/iops", "IOPS"),
+        ("/jobs/0/last_done_ns", "bytes per second"),
+        ("/jobs/0/read/latency/total/p50_ns", "latency, p50"),
+        ("/jobs/0/read/latency/total/p90_ns", "latency, p90"),
+        ("/jobs/0/read/latency/gpu/count", "latency of the GPU leg: values"),
+        ("/jobs/0/read/latency/total/buckets/0/1", "latency: values"),
+        ("/jobs/0/workers/1/bytes", "bytes of its threads"),
+        ("/jobs/0/gpus/0/ios", "I/Os of its GPUs"),
+        ("/jobs/0/series/0/read_bytes", "in its series"),
+        ("/jobs/0/failed", "failed I/Os"),
+        ("/totals/0/read/bytes", "the total of group 0, reads: bytes"),
+    ] {
+        let mut changed = record.clone();
+        let figure = changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}"));
+        *figure = match figure.as_u64() {
+            Some(count) => serde_json::Value::from(count * 2 + 1),
+            None => serde_json::Value::from(figure.as_f64().unwrap() * 2.0),
+        };
+        std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
+        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
+        assert!(found.contains(of) && found.starts_with("wrong: "), "{place}:\n{found}");
+    }
+}

@@ -90,6 +90,8 @@ fn check_verified(plan: &Value, job: &Value) {
 /// Checks what holds even after errors and interrupts.
 #[track_caller]
 pub(crate) fn check(record: &Value) {
+    let wrong = gpuio_report::recheck(&serde_json::from_value(record.clone()).unwrap()).wrong;
+    assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(n(&record["schema_version"]) >= 1);
     assert_eq!(record["tool"]["name"], "gpuio");
     assert_eq!(record["tool"]["version"], env!("CARGO_PKG_VERSION"));

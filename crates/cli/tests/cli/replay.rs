@@ -374,3 +374,18 @@ fn a_recorded_program_is_repeated() {
     // The program's own file is as it left it.
     assert_eq!(std::fs::read(dir.path().join("data")).unwrap(), before);
 }
+
+/// There is no trace of a program without calls, and its user would look for it.
+#[test]
+fn a_program_without_calls_leaves_a_word_instead_of_a_trace() {
+    let dir = scratch();
+    // Its shell ends by exit(3), at which objects are told of the end.
+    let run = |shell: &str| {
+        let mut exec = command(dir.path());
+        finish(exec.args(words("exec --record t -- bash -c")).arg(shell))
+    };
+    let ran = run("bash -c 'exit 3'; exit 3").exits(3);
+    assert_eq!(ran.err.matches("no call of cuFile was made").count(), 1, "{ran:#?}");
+    let ran = run("touch t").exits(0);
+    assert!(!ran.err.contains("no trace"), "a process that it started may have made one: {ran:#?}");
+}

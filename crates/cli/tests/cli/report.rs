@@ -119,6 +119,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     let dir = dir.path();
     file(dir, "none.json", "{}");
     gpuio(dir, "report none.json").exits(2).prints(&["none.json", "not a gpuio record"]);
+    let fio = "crates/report/tests/report/fixtures/foreign/fio_3.33_three_jobs.json";
+    fs::copy(gpuio_testkit::repository(fio), dir.join("fio.json")).unwrap();
+    let compare = "gpuio compare fio.json";
+    gpuio(dir, "report fio.json").exits(2).prints(&["a result of fio", compare]);
     gpuio(dir, "report nowhere.json").exits(2).prints(&["nowhere.json"]);
     gpuio(dir, "report . --format html").exits(2).prints(&["sweep.json"]);
     gpuio(dir, "report none.json --format doc").exits(2).prints(&["html", "openmetrics, pdf"]);

@@ -93,6 +93,7 @@ fn what_makes_no_sense_is_reported_before_anything_is_made() {
         ("--vary depth=1 --over threads=1..4", "--latency-target"),
         ("--preset quick --over threads=1..4", "--latency-target"),
         ("--latency-target p99=1ms --order-seed 2", "--order-seed"),
+        ("--latency-target p99=1ms --confidence 2%", "--confidence"),
         ("--latency-target slow=1ms", "p99="),
         ("--latency-target p99=1ms --over bs=1..2", "rate_iops"),
     ] {
@@ -321,18 +322,36 @@ fn the_preset_clients_says_that_it_is_of_one_host() {
 #[test]
 fn a_search_ends_at_the_bound() {
     let dir = scratch();
-    let over = "--over threads=1..4 --repeats 1";
-    let ran =
-        gpuio(dir.path(), &format!("{COUNTED} --latency-target p50=10s {over} -o a")).exits(0);
+    let over = "--over threads=1..4";
+    let line = format!("{COUNTED} --latency-target p50=10s {over} --repeats 1 -o a");
+    let ran = gpuio(dir.path(), &line).exits(0);
     assert!(ran.out.contains("reached at threads=4"), "{ran:#?}");
-    let places: Vec<String> = points(&dir.path().join("a")).into_iter().map(|p| p.0).collect();
+    let found = points(&dir.path().join("a"));
+    let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!(places, ["1", "2", "4"]);
-    let ran =
-        gpuio(dir.path(), &format!("{COUNTED} --latency-target p50=1ns {over} -o b")).exits(0);
+    assert!(found.iter().all(|(_, records)| records.len() == 1), "as many as asked: {found:?}");
+    let line = format!("{COUNTED} --latency-target p50=1ns {over} --format csv -o b");
+    let csv = gpuio(dir.path(), &line).exits(0).out;
+    let cells: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let cell = |key| cells[1][cells[0].iter().position(|head| *head == key).unwrap()];
+    assert_eq!((cell("within_limit"), cell("of_best")), ("no", ""), "{csv}");
+    let line = format!("{COUNTED} --latency-target p50=1ns {over} -o b");
+    let ran = gpuio(dir.path(), &line).exits(0);
     assert!(ran.out.contains("not reached even at threads=1"), "{ran:#?}");
     // The answer rests on three runs that agree.
     let [(_, records)] = &points(&dir.path().join("b"))[..] else { panic!("one point") };
     assert_eq!(records.len(), 3);
+}
+
+/// 16 I/Os are too few for p99, whatever the slowest of them took.
+#[test]
+fn a_percentile_of_too_few_ios_is_no_answer() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --io-size 64k --engine psync --repeats 1 \
+                --latency-target p99=10s --over threads=1..2 -o s";
+    let ran = gpuio(dir.path(), line).exits(0);
+    assert!(ran.out.contains("over threads=1..2: unknown at every load"), "{ran:#?}");
+    assert!(!ran.out.contains("reached at") && ran.out.contains("longer --runtime"), "{ran:#?}");
 }
 
 /// Each I/O takes 5 ms, one after another: no thread makes more than 200 a second. A limit of the

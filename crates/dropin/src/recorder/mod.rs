@@ -149,6 +149,37 @@ pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
+/// The function that runs when the object is unloaded: after the handlers of atexit(3), at the end
+/// of a program that exits.
+// SAFETY: the loader calls each address in this section without arguments that count (elf(5),
+// DT_FINI_ARRAY); this is a function of C's calling convention that takes none and never unwinds.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = say_if_unused;
+
+/// Says that there is no trace where the program that `gpuio exec --record` started made no call,
+/// nor any process that it started: otherwise its user would look for the file.
+extern "C" fn say_if_unused() {
+    if RECORDER.get().is_some() {
+        return;
+    }
+    crate::call::run_void(|| {
+        let variable = gpuio_guard::objects::environment::variable;
+        let started = variable("GPUIO_CUFILE_RECORD_PID");
+        if started.is_none_or(|pid| pid != *std::process::id().to_string()) {
+            return;
+        }
+        let Some(path) = &environment::get().record else { return };
+        if !path.exists() {
+            say(&format!(
+                "no trace: no call of cuFile was made, so {} was not written. Calls of gpuio's own \
+                 library (libgpuio.so.0, Python's gpuio) are not recorded",
+                path.display()
+            ));
+        }
+    });
+}
+
 /// The number of a file that a program registers; 0 where nothing is recorded.
 pub(crate) fn file(fd: BorrowedFd<'_>) -> u32 {
     let Some(recorder) = recorder() else { return 0 };

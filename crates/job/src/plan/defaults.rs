@@ -130,7 +130,8 @@ fn all_paths(job: &JobSpec) -> bool {
 /// Whether the files are read into the page cache first, and whether they are dropped from it. All
 /// paths side by side, and runs that ask for it, are each to find the cache alike: warm for reads
 /// through it, where it holds the files with room to spare. For all others only the state without
-/// them can be had again, and what goes around the cache may still have to write it back first.
+/// them can be had again, and what goes around the cache may still have to write it back first. A
+/// job of fio's drops its files, as fio does unless told otherwise.
 pub(super) fn cache(job: &JobSpec, plan: &JobPlan, facts: &Facts<'_>) -> (bool, bool) {
     let lengths = plan.targets.iter().map(|target| target.length_bytes);
     let bytes = lengths.fold(0, u64::saturating_add);
@@ -141,7 +142,8 @@ pub(super) fn cache(job: &JobSpec, plan: &JobPlan, facts: &Facts<'_>) -> (bool, 
     // A value that was requested by name stands, and excludes the other where that was not
     // requested.
     let pre_read = job.pre_read.unwrap_or(fits && job.invalidate != Some(true));
-    let invalidate = job.invalidate.unwrap_or(alike && job.pre_read.is_none() && !pre_read);
+    let drops = alike && job.pre_read.is_none() || job.is_fio() && job.cache_alike.is_none();
+    let invalidate = job.invalidate.unwrap_or(drops && !pre_read);
     (pre_read, invalidate)
 }
 

@@ -65,11 +65,13 @@ impl Tried {
         self.within_limit > self.failed
     }
 
-    /// Whether its runs agree well enough to end a search on it.
+    /// Whether its runs agree well enough to end a search on it; where their number is given, as
+    /// soon as there are so many.
     #[must_use]
-    pub fn is_decided(&self) -> bool {
-        self.within_limit.abs_diff(self.failed) >= LEAD
-            || self.within_limit.saturating_add(self.failed) >= RUNS_MOST
+    pub fn is_decided(&self, runs: Option<u32>) -> bool {
+        let lead = self.within_limit.abs_diff(self.failed);
+        let made = self.within_limit.saturating_add(self.failed);
+        made >= runs.unwrap_or(RUNS_MOST) || (runs.is_none() && lead >= LEAD)
     }
 }
 
@@ -87,11 +89,12 @@ pub enum Step {
 
 /// The next load between `from` and `to`: doubled until one fails, then halved between the highest
 /// success below it and it, until they are adjacent or within 1 % of each other. Then the two are
-/// repeated until each is decided: one disturbed run moves the search but does not end it.
+/// repeated until each is decided: one disturbed run moves the search but does not end it. Where
+/// `runs` is given, each load has so many and is decided.
 ///
 /// Assumes that latency rises with load; a success above a failed load is ignored.
 #[must_use]
-pub fn step(tried: &[Tried], from: u64, to: u64) -> Step {
+pub fn step(tried: &[Tried], from: u64, to: u64, runs: Option<u32>) -> Step {
     let above = tried.iter().filter(|run| !run.holds()).min_by_key(|run| run.load);
     let below = |run: &&Tried| run.holds() && above.is_none_or(|above| run.load < above.load);
     let best = tried.iter().filter(below).max_by_key(|run| run.load);
@@ -106,7 +109,7 @@ pub fn step(tried: &[Tried], from: u64, to: u64) -> Step {
         }
         (best, above) => above.into_iter().chain(best),
     };
-    match near.into_iter().find(|run| !run.is_decided()) {
+    match near.into_iter().find(|run| !run.is_decided(runs)) {
         Some(run) => Step::Try(run.load),
         None => Step::Done { best: best.map(|run| run.load) },
     }
@@ -129,7 +132,7 @@ mod tests {
     ) -> (Option<u64>, usize, usize) {
         let mut tried: Vec<Tried> = Vec::new();
         for runs in 0..2000 {
-            let load = match step(&tried, from, to) {
+            let load = match step(&tried, from, to, None) {
                 Step::Try(load) => load,
                 Step::Done { best } => return (best, tried.len(), runs),
             };
@@ -169,6 +172,15 @@ mod tests {
             assert_eq!(best, Some(200), "run {disturbed} was disturbed");
             assert!(runs <= 40, "{runs} runs");
         }
+    }
+
+    #[test]
+    fn a_given_number_of_runs_is_all_that_a_load_gets() {
+        let load = |within_limit, failed| Tried { load: 4, within_limit, failed };
+        assert_eq!(step(&[load(1, 0)], 4, 4, Some(1)), Step::Done { best: Some(4) });
+        assert_eq!(step(&[load(2, 2)], 4, 4, Some(5)), Step::Try(4));
+        assert_eq!(step(&[load(3, 2)], 4, 4, Some(5)), Step::Done { best: Some(4) });
+        assert_eq!(step(&[load(3, 2)], 4, 4, None), Step::Try(4));
     }
 
     /// If one run in ten is wrong, most searches of single runs end elsewhere.

@@ -15,6 +15,8 @@ pub struct Rule {
     /// The general fix; a finding has the one for the device itself.
     pub fix: &'static str,
     pub source: &'static str,
+    /// The text that shows its facts to `--from`: a command of `gpuio_capture::KINDS`.
+    pub shown_by: &'static str,
     /// Evaluates the machine. Returns at least one finding, also when all is well.
     pub evaluate: fn(&Machine) -> Vec<Found>,
 }

@@ -79,10 +79,16 @@ pub(crate) fn gpu_name(gpu: &GpuFacts) -> &str {
     gpu.pci.as_deref().or(gpu.uuid.known().map(String::as_str)).unwrap_or("a GPU without address")
 }
 
+/// Whether a list of all NUMA nodes was read, and has one. Nodes that a matrix names are those near
+/// to GPUs alone.
+pub(crate) fn one_node(machine: &Machine) -> bool {
+    machine.listed.nodes && machine.host.numa.nodes.len() == 1
+}
+
 /// Whether the kernel's own files were read: of a machine made from tools' texts, they were not,
 /// and then the absence of a module or of `/run/udev` means nothing.
 pub(crate) fn kernel_was_read(machine: &Machine) -> bool {
-    machine.host.kernel.release.is_some() && !machine.modules.is_empty()
+    machine.listed.pci && machine.host.kernel.release.is_some() && !machine.modules.is_empty()
 }
 
 /// Whether modules were looked at: a captured tree without `sys/module` has none of them loaded,
@@ -95,8 +101,10 @@ pub(crate) fn modules_were_read(machine: &Machine) -> bool {
 pub(crate) fn modules_not_read(machine: &Machine) -> &'static str {
     if kernel_was_read(machine) {
         "no module for I/O to GPUs is loaded, not even NVIDIA's driver, or a capture left them out"
-    } else {
+    } else if machine.modules.is_empty() {
         "kernel modules are not among what was read"
+    } else {
+        "not all kernel modules are among what was read"
     }
 }
 
@@ -221,6 +229,13 @@ pub(crate) fn with_unknown_root_port<'a>(machine: &Machine, addresses: &[&'a str
 /// The module of this name; `None` where modules were not looked for.
 pub(crate) fn module<'m>(machine: &'m Machine, name: &str) -> Option<&'m ModuleFacts> {
     machine.modules.iter().find(|module| module.name == name)
+}
+
+/// The module of that name where it is known whether it is loaded. A text has the modules that it
+/// shows, or shows to be absent, alone.
+pub(crate) fn known_module<'m>(machine: &'m Machine, name: &str) -> Option<&'m ModuleFacts> {
+    let known = !kernel_was_read(machine) || modules_were_read(machine);
+    module(machine, name).filter(|_| known)
 }
 
 /// NFS mounts with the facts from their options.

@@ -3,7 +3,7 @@
 use gpuio_base::document::{Document, Item, Layout, List, Section, grouped};
 
 pub use crate::check::verdict::section as verdict;
-use crate::check::{Finding, Rule, Severity};
+use crate::check::{Finding, Rule, Severity, find};
 
 /// Longer lists of locations are cut, and the number of the rest is printed.
 const LOCATIONS: usize = 8;
@@ -11,19 +11,31 @@ const LOCATIONS: usize = 8;
 pub(crate) const RULE: usize = 16;
 
 /// The findings by severity. Passes and unknowns have one line each: there is nothing to fix. Rules
-/// that do not apply have one line together for each reason, or with `all` one each.
+/// that do not apply have one line together for each reason, or with `all` one each. `read` has the
+/// commands whose output was read, where the machine is from texts: then rules that are unknown
+/// come last, with one line for each text that is missing.
 #[must_use]
-pub fn document(findings: &[Finding], all: bool) -> Document {
+pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Document {
     let mut page = Document::new("Check");
-    for severity in Severity::ALL {
+    let read = read.filter(|_| !all);
+    let (last, first): (Vec<Severity>, Vec<Severity>) = Severity::ALL
+        .into_iter()
+        .partition(|severity| read.is_some() && *severity == Severity::Unknown);
+    for severity in first.into_iter().chain(last) {
         let group: Vec<_> = findings.iter().filter(|found| found.severity == severity).collect();
         let mut section = section(severity, group.len());
-        if severity == Severity::NotApplicable && !all {
-            let reasons = grouped(group.iter().map(|one| (one.observed.as_str(), one.rule)));
-            section.list(by_reason(reasons));
-        } else {
-            let items = group.iter().map(|finding| item(finding));
-            section.list(List::new(Layout::columns(RULE, 1), items));
+        match read {
+            _ if severity == Severity::NotApplicable && !all => {
+                let reasons = grouped(group.iter().map(|one| (one.observed.as_str(), one.rule)));
+                section.list(by_reason(reasons));
+            }
+            Some(read) if severity == Severity::Unknown => {
+                section.list(missing(&group, read));
+            }
+            _ => {
+                let items = group.iter().map(|finding| item(finding));
+                section.list(List::new(Layout::columns(RULE, 1), items));
+            }
         }
         page.push(section);
     }
@@ -31,6 +43,28 @@ pub fn document(findings: &[Finding], all: bool) -> Document {
         findings.iter().filter(|found| found.severity == severity).count()
     }));
     page
+}
+
+/// Rules by the text that shows what they need, most rules first; where that text was read, by
+/// their reason.
+fn missing(unknown: &[&Finding], read: &[&str]) -> List {
+    let text = |found: &Finding| find(found.rule).map(|rule| rule.shown_by);
+    let (open, without): (Vec<&Finding>, Vec<&Finding>) =
+        unknown.iter().partition(|found| text(found).is_none_or(|text| read.contains(&text)));
+    let mut groups =
+        grouped(without.iter().map(|found| (text(found).unwrap_or_default(), found.rule)));
+    groups.iter_mut().for_each(|(_, rules)| rules.dedup());
+    groups.sort_by_key(|(_, rules)| std::cmp::Reverse(rules.len()));
+    let needs = groups.into_iter().map(|(text, rules)| {
+        let (count, names) = (rules.len(), rules.join(", "));
+        let need = if count == 1 { "rule needs" } else { "rules need" };
+        format!("{count} {need} `{text}`: {names}")
+    });
+    let reasons = grouped(open.iter().map(|found| (found.observed.as_str(), found.rule)));
+    let reasons =
+        reasons.into_iter().map(|(reason, rules)| format!("{}: {reason}", rules.join(", ")));
+    let each = (!unknown.is_empty()).then(|| "--all shows the reason of each.".to_owned());
+    List::of(2, needs.chain(reasons).chain(each))
 }
 
 /// The section of a severity with so many findings.
@@ -90,12 +124,30 @@ mod tests {
             Finding::of(rule, Found::pass("good")),
             Finding::of(rule, Found::fail("bad", "turn it off").at(locations)),
         ];
-        let text = document(&findings, false).terminal(80);
+        let text = document(&findings, false, None).terminal(80);
         assert!(text.find("FAIL").unwrap() < text.find("PASS").unwrap(), "{text}");
         assert!(text.contains("p7 and 4 more"), "{text}");
         assert!(text.contains("fix: turn it off"), "{text}");
         assert!(text.ends_with("1 fail, 0 warn, 0 unknown, 0 info, 1 pass, 0 n/a\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn unknown_rules_of_texts_come_last_by_the_text_that_is_missing() {
+        let found = |name: &str| {
+            let rule = find(name).unwrap();
+            Finding::of(rule, Found::unknown(format!("{name} was not read")).at(["a"]))
+        };
+        let names = ["acs", "acs", "shared-uplink", "mtu"];
+        let mut findings = names.map(found).to_vec();
+        findings.push(Finding::of(find("bar1").unwrap(), Found::pass("good")));
+        let text = document(&findings, false, Some(&["ip addr"])).terminal(80);
+        assert!(text.contains("2 rules need `lspci -vv`: acs, shared-uplink\n"), "{text}");
+        assert!(text.contains("mtu: mtu was not read") && !text.contains("acs was"), "{text}");
+        assert!(text.find("PASS").unwrap() < text.find("UNKNOWN").unwrap(), "{text}");
+        let whole = document(&findings, true, Some(&["ip addr"])).terminal(80);
+        assert_eq!(whole.matches("was not read").count(), 4, "{whole}");
+        assert_eq!(document(&findings, false, None).terminal(80), whole);
     }
 
     #[test]
@@ -105,10 +157,10 @@ mod tests {
         let names = [RULES[0].name, RULES[1].name, RULES[2].name];
         let together =
             format!("N/A (3)\n  no GPU: {}, {}\n  no NFS: {}\n", names[0], names[2], names[1]);
-        let text = document(&findings, false).terminal(80);
+        let text = document(&findings, false, None).terminal(80);
         assert!(text.starts_with(&together), "{text}");
         assert!(text.ends_with("0 pass, 3 n/a\n"), "{text}");
-        let each = document(&findings, true).terminal(80);
+        let each = document(&findings, true, None).terminal(80);
         assert_eq!(each.lines().filter(|line| line.ends_with("no GPU")).count(), 2, "{each}");
     }
 }

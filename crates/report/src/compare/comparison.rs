@@ -15,6 +15,7 @@ use crate::compare::pair::pair;
 use crate::compare::run::Side;
 use crate::compare::threshold::Threshold;
 use crate::compare::{LEVEL, figure};
+use crate::number::time;
 
 /// Options of a comparison.
 #[derive(Debug, Clone, Default)]
@@ -147,6 +148,26 @@ fn metrics(sides: &[Side], options: &Options) -> Vec<Metric> {
     unique(all.chain(options.threshold.iter().flat_map(|threshold| threshold.metrics.clone())))
 }
 
+/// The note on a cell whose latencies count from when an I/O was due, beside another tool's; with
+/// those from submission on, where one run has them.
+fn due(cell: &Cell<'_>, pair: [&Cell<'_>; 2]) -> Option<String> {
+    let is_foreign = |cell: &Cell<'_>| cell.runs.iter().any(|run| run.latency.is_none());
+    let paced = cell.runs.first()?.since_submission.as_ref()?;
+    if !pair.into_iter().any(is_foreign) {
+        return None;
+    }
+    let shown = |at: &Percentile| Some(format!("{} {}", at.label(), time(paced.percentile(*at)?)));
+    let known: Vec<String> = Percentile::SHORT.iter().filter_map(shown).collect();
+    let known = match cell.runs.len() {
+        1 if !known.is_empty() => format!(", {} here", known.join(", ")),
+        _ => String::new(),
+    };
+    Some(format!(
+        "the load is paced, and latency counts from when an I/O was due; other tools count from \
+         submission{known}"
+    ))
+}
+
 fn one_side(
     comparison: &mut Comparison,
     baseline: &[Cell<'_>],
@@ -167,7 +188,10 @@ fn one_side(
         let notes = names.iter().zip([a, b]).flat_map(|(name, cell)| {
             let notes = cell.runs.iter().flat_map(|run| run.notes.clone());
             let outliers = main.map_or_else(Vec::new, |metric| cell.outliers(metric));
-            notes.chain(outliers).map(move |note| format!("{name}: {note}"))
+            notes
+                .chain(outliers)
+                .chain(due(cell, [a, b]))
+                .map(move |note| format!("{name}: {note}"))
         });
         let notes = unique(notes);
         comparison.pairs.push(Pair {

@@ -32,6 +32,7 @@ pub fn run(reading: &Reading, from: &str) -> Run {
             .map(|(name, number)| (name.clone(), figure(*number)))
             .collect(),
         latency: None,
+        since_submission: None,
         percentiles: Vec::new(),
         notes: reading.notes.clone(),
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::foreign::Direction;
+use gpuio_base::stat::Summary;
 use gpuio_base::stat::infer::spread;
 use gpuio_record::metric::List;
 use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
@@ -37,11 +38,19 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             facts: crate::compare::facts::of(&job),
             figures: figures(&side),
             latency: side.figures().latency.as_ref().map(|latency| latency.total.clone()),
+            since_submission: since_submission(&side),
             percentiles: plan.percentiles.clone(),
             notes: notes(result),
         }
     })
     .collect()
+}
+
+/// A paced job's leg from submission on; none with a GPU leg, which has its own part of the time.
+fn since_submission(side: &Side<'_>) -> Option<Summary> {
+    let latency = side.figures().latency.as_ref()?;
+    let paced = latency.queue.is_some() && latency.gpu.is_none();
+    latency.file.clone().filter(|_| paced)
 }
 
 /// Figures of a result that can't be compared.

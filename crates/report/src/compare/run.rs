@@ -39,6 +39,9 @@ pub struct Run {
     pub figures: BTreeMap<String, Figure>,
     /// All latencies of a record's run; none of another tool's result.
     pub latency: Option<Summary>,
+    /// The same from submission on, as other tools count, where `latency` counts from when an I/O
+    /// was due and the record has it.
+    pub since_submission: Option<Summary>,
     /// The percentiles that it was asked for.
     pub percentiles: Vec<Percentile>,
     /// Notes on it.

@@ -21,7 +21,7 @@ pub(crate) const TOOL: Tool = Tool {
 };
 
 /// gpuio's name of a path for gdsio's XferType; `None` if the path is unknown.
-fn path_of(xfer_type: &str) -> Option<&'static str> {
+pub(crate) fn path_of(xfer_type: &str) -> Option<&'static str> {
     let path = match xfer_type {
         "GPUD" => "gds",
         "CPUONLY" => "host",
@@ -68,22 +68,33 @@ fn read(text: &str) -> Result<Output, ForeignError> {
 /// Lines with their numbers, from 1. A result that a terminal or an editor has wrapped is one line.
 fn unwrapped(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut open = false;
     for (index, line) in text.lines().enumerate() {
-        let new = ["IoType:", "XferType:"].iter().any(|word| line.contains(word));
-        let goes_on = open && !new && !line.trim().is_empty() && !line.starts_with(['#', '$']);
-        match lines.last_mut().filter(|_| goes_on) {
+        let other = line.trim().is_empty() || line.starts_with(['#', '$']);
+        match lines.last_mut().filter(|(_, last)| !other && continues(last, line)) {
             Some((_, last)) => {
                 last.push(' ');
                 last.push_str(line.trim());
             }
             None => lines.push((index + 1, line.to_owned())),
         }
-        let whole = lines.last().map_or("", |(_, line)| line.as_str());
-        let begun = ["IoType:", "XferType:"].iter().any(|word| whole.contains(word));
-        open = begun && !(whole.contains("total_time") && whole.trim_end().ends_with("secs"));
     }
     lines
+}
+
+/// Whether a result that is cut at the end of `last` goes on in the line below it. Words about
+/// `IoType:` are no result.
+pub(crate) fn continues(last: &str, below: &str) -> bool {
+    let word = |text: &str| text.split_whitespace().next().map(str::to_owned);
+    let typed = |text: &str| {
+        let mut behind = text.split("IoType:").skip(1);
+        behind.any(|rest| word(rest).is_none_or(|word| direction(&word).is_ok()))
+    };
+    let whole = last.contains("total_time") && last.trim_end().ends_with("secs");
+    let begun = (typed(last) || last.contains("XferType:")) && !whole;
+    let first = below.trim_start();
+    let begins = typed(below)
+        || below.contains("XferType:") && (last.contains("XferType:") || !first.starts_with('X'));
+    begun && !begins
 }
 
 /// gpuio's comments below its line.

@@ -1,4 +1,4 @@
-//! Requests of command lines and job files to gdsio, fio or elbencho.
+//! Requests of command lines and job files to gdsio, fio, elbencho, dd or hdparm.
 
 use gpuio_base::units::{parse_bytes, parse_duration_ns};
 use gpuio_job::spec::{self, GdsioRun, GpuWhich, JobSpec, Rw, Spec};
@@ -80,6 +80,8 @@ pub(crate) fn asked(line: &Line, files: &[JobFile]) -> Option<Asked> {
         "gdsio" => gdsio(&words, files)?,
         "fio" => fio(&words, files)?,
         "elbencho" => elbencho(&words),
+        "dd" => dd(&words),
+        "hdparm" => hdparm(&words),
         _ => return None,
     };
     asked.line = line.number;
@@ -92,12 +94,26 @@ fn gdsio(words: &[String], files: &[JobFile]) -> Option<Asked> {
         Some(first) if !first.starts_with('-') => &words[..1],
         _ => words,
     };
-    let request = spec::parse_gdsio(words, &|_| false).ok()?;
-    Some(match request.run {
+    let (words, misplaced) = with_block(words);
+    let request = spec::parse_gdsio(&words, &|_| false).ok()?;
+    let asked = match request.run {
         GdsioRun::Flags(spec) => of_jobs("gdsio", &spec.jobs),
         GdsioRun::Config(name) => from_file("gdsio", &name, files),
         GdsioRun::Help | GdsioRun::Version => return None,
-    })
+    };
+    Some(Asked { misplaced, ..asked })
+}
+
+/// The flags with `-i` where a size stands behind `-I`, and that size.
+fn with_block(words: &[String]) -> (Vec<String>, Option<String>) {
+    let mut words = words.to_vec();
+    let is_size = |word: &str| word.len() > 1 && parse_bytes(word).is_ok();
+    let wrong = |pair: &[String]| pair[0] == "-I" && is_size(&pair[1]);
+    let at = words.windows(2).position(wrong).filter(|_| !words.iter().any(|word| word == "-i"));
+    let Some(at) = at else { return (words, None) };
+    "-i".clone_into(&mut words[at]);
+    let size = words[at + 1].clone();
+    (words, Some(size))
 }
 
 /// The file of this name, else the last one above.
@@ -234,6 +250,36 @@ fn elbencho(words: &[String]) -> Asked {
     asked
 }
 
+/// Operands of dd(1): `if=/dev/zero of=/data/x bs=4M oflag=direct`.
+fn dd(words: &[String]) -> Asked {
+    let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    let bytes = |key| value(key).and_then(|text: &str| parse_bytes(text).ok());
+    let (from, to) = (value("if"), value("of"));
+    let is_source = |name: &str| ["/dev/zero", "/dev/urandom", "/dev/random"].contains(&name);
+    let (place, direction, flags) = match (from, to) {
+        (Some(from), Some("/dev/null") | None) => (Some(from), Some(Direction::Read), "iflag"),
+        (Some(from), to) if is_source(from) => (to, Some(Direction::Write), "oflag"),
+        _ => (None, None, "oflag"),
+    };
+    let direct = value(flags).is_some_and(|flags| flags.split(',').any(|one| one == "direct"));
+    let block = bytes("bs").or(Some(512));
+    Asked {
+        tool: "dd",
+        block: block.map(|block| (block, block)),
+        direction,
+        random: Some(false),
+        path: Some(if direct { "host" } else { "cached" }.to_owned()),
+        places: place.map(str::to_owned).into_iter().collect(),
+        direct: Some(direct),
+        ..Asked::default()
+    }
+}
+
+fn hdparm(words: &[String]) -> Asked {
+    let places = words.iter().filter(|word| word.starts_with('/')).cloned().collect();
+    Asked { tool: "hdparm", direction: Some(Direction::Read), places, ..Asked::default() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +313,17 @@ mod tests {
         assert_eq!((asked.size, asked.seconds), (Some(500 << 20), Some(120.0)));
         assert_eq!((asked.path.as_deref(), asked.random), (Some("gds"), Some(true)));
         assert_eq!(asked.places, ["/d/x"]);
+    }
+
+    #[test]
+    fn a_size_behind_the_flag_of_the_type_is_the_block() {
+        let asked = one("$ gdsio -D /d -w 8 -d 0 -I 0 -x 0 -s 1G -I 1M");
+        assert_eq!(
+            (asked.block, asked.misplaced.as_deref()),
+            (Some((1 << 20, 1 << 20)), Some("1M"))
+        );
+        let asked = one("$ gdsio -D /d -w 8 -d 0 -I 0 -x 0 -s 1G -i 1M");
+        assert_eq!((asked.block, asked.misplaced), (Some((1 << 20, 1 << 20)), None));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Lines as they were before a terminal or an editor wrapped them, with their prompts.
 
+use crate::foreign::gdsio;
+
 /// A line; those that were wrapped, or joined by a backslash, are one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Line {
@@ -18,8 +20,10 @@ pub(crate) struct Prompt {
 }
 
 /// Programs whose name begins a command.
-const PROGRAMS: [&str; 34] = [
+const PROGRAMS: [&str; 36] = [
     "gdsio",
+    "dd",
+    "hdparm",
     "fio",
     "elbencho",
     "gds_stats",
@@ -56,8 +60,11 @@ const PROGRAMS: [&str; 34] = [
 ];
 /// Programs that run another.
 const BEFORE: [&str; 7] = ["sudo", "time", "numactl", "taskset", "nice", "env", "exec"];
+/// Commands that prepare the next one on the line.
+const SETUP: [&str; 7] = ["export", "cd", "ulimit", "source", "sync", "sleep", "module"];
 /// Programs that stand without a prompt where flags follow.
-const PLAIN: [&str; 7] = ["gdsio", "fio", "elbencho", "gds_stats", "iostat", "nvidia-smi", "dcgmi"];
+const PLAIN: [&str; 9] =
+    ["gdsio", "fio", "elbencho", "gds_stats", "iostat", "nvidia-smi", "dcgmi", "dd", "hdparm"];
 /// Lines that one result takes at most.
 const MOST_WRAPPED: usize = 6;
 
@@ -68,7 +75,7 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
     for (index, raw) in text.lines().enumerate() {
         let clean = clean(raw);
         if let (Some(taken), Some(last)) = (open, lines.last_mut()) {
-            let begins = clean.contains("IoType:") || prompt(&clean).is_some();
+            let begins = !gdsio::continues(&last.text, &clean) || prompt(&clean).is_some();
             if last.text.ends_with('\\') {
                 last.text.pop();
                 last.text.push_str(clean.trim_start());
@@ -84,15 +91,15 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
             }
         }
         open = goes_on(&clean).then_some(1);
-        let prompt = prompt(&clean);
+        let prompt = prompt(&clean).or_else(|| inline(raw));
         lines.push(Line { number: index + 1, text: clean, prompt });
     }
     lines
 }
 
+/// Whether the next line may belong to this one.
 fn goes_on(text: &str) -> bool {
-    let begun = text.contains("IoType:") || text.contains("XferType:");
-    text.ends_with('\\') || begun && !(text.contains("total_time") && text.ends_with("secs"))
+    text.ends_with('\\') || gdsio::continues(text, "")
 }
 
 /// A line without decoration of a page or a terminal.
@@ -106,25 +113,48 @@ fn clean(raw: &str) -> String {
     rest.replace("**", "").replace("&gt;", ">")
 }
 
+/// A load in the inline code of a sentence: ``**Write:** `gdsio -x 0 -I 1` ``.
+fn inline(raw: &str) -> Option<Prompt> {
+    let code = raw.split('`').skip(1).step_by(2);
+    code.filter_map(prompt).find(|prompt| {
+        program(&prompt.command).is_some_and(|name| ["gdsio", "fio", "elbencho"].contains(&name))
+    })
+}
+
 /// The prompt of a line and the command behind it.
 fn prompt(text: &str) -> Option<Prompt> {
     let signs = ["> ", "$ ", "# ", "% "];
     let places = signs.iter().filter_map(|sign| text.find(sign).map(|at| (at, sign.len())));
     if let Some((at, length)) = places.min() {
-        let (head, command) = (text[..at].trim(), text[at + length..].trim());
+        let (head, command) = (text[..at].trim(), behind_setup(text[at + length..].trim()));
         let short = head.len() < 60 && (head.starts_with('[') || !head.contains(' '));
         if short && program(command).is_some_and(|name| PROGRAMS.contains(&name)) {
             let is_word = text[at..].starts_with("> ");
             return Some(Prompt { host: host(head, is_word), command: command.to_owned() });
         }
     }
-    let command = text.trim();
+    let command = behind_setup(text.trim());
     let name = program(command).filter(|name| PLAIN.contains(name))?;
     let behind = command.split_once(name)?.1;
     let next = behind.split_whitespace().next().unwrap_or_default();
     let file = [".gdsio", ".fio", ".ini", ".job"].iter().any(|end| next.ends_with(end));
     let flags = next.starts_with('-') && next.len() > 1 || ["dmon", "topo"].contains(&next);
+    let file = file || next.starts_with("if=") || next.starts_with("of=");
     (file || flags).then(|| Prompt { host: None, command: command.to_owned() })
+}
+
+/// A command without those that prepare it: `export A=1; cd /x && gdsio …`.
+fn behind_setup(command: &str) -> &str {
+    let mut rest = command;
+    while let Some((first, behind)) = rest.split_once([';', '&']) {
+        let word = first.split_whitespace().next().unwrap_or_default();
+        let prepares = SETUP.contains(&word) || word.contains('=') && !first.trim().contains(' ');
+        if !prepares && !word.is_empty() {
+            break;
+        }
+        rest = behind.trim_start();
+    }
+    rest
 }
 
 /// The program that a command runs, without its directory.
@@ -178,6 +208,12 @@ mod tests {
         {
             assert_eq!(of(text), None, "{text}");
         }
+        let told = lines("**Write:** `gdsio -x 0`, not `lspci -v` or `gdsio`\nfio -x");
+        let prompts = told.iter().map(|line| line.prompt.as_ref().map(|one| one.command.as_str()));
+        assert_eq!(prompts.collect::<Vec<_>>(), [Some("gdsio -x 0"), Some("fio -x")]);
+        let prepared = "export A=1;B=2; cd /x &&  /usr/gds/tools/gdsio -x 0 -d 0";
+        assert_eq!(of(prepared).unwrap().1, "/usr/gds/tools/gdsio -x 0 -d 0");
+        assert_eq!(of("$ cd /x; dd if=/a of=/dev/null").unwrap().1, "dd if=/a of=/dev/null");
         assert_eq!(program("numactl -N 0 gdsio -w 8"), Some("gdsio"));
         assert_eq!(program("LD_PRELOAD=x /opt/fio a.fio"), Some("fio"));
     }
@@ -192,5 +228,17 @@ mod tests {
         assert_eq!(lines[0].prompt.as_ref().unwrap().command, "gdsio -D /d -w 8");
         assert!(at[1].0 == 3 && at[1].1.ends_with("secs"), "{at:?}");
         assert_eq!(at[2], (5, "next"));
+    }
+
+    #[test]
+    fn words_about_a_field_take_no_line_below_them() {
+        let result = "READ XferType: GPUD Threads: 8";
+        for words in ["# IoType: and Threads: as requested", "See IoType: READ of the run"] {
+            let text = format!("{words}\n{result}\n$ gdsio -x 0\n");
+            let lines = lines(&text);
+            assert_eq!((lines.len(), lines[1].text.as_str()), (3, result), "{lines:?}");
+        }
+        let narrow = lines("IoType: READ\nXferType: GPUD\nThreads: 8\n");
+        assert_eq!(narrow[0].text, "IoType: READ XferType: GPUD Threads: 8");
     }
 }

@@ -7,7 +7,7 @@
 //! digits, or a share that stands with its reason beside the constant.
 //!
 //! - `line`: lines as they were before a terminal wrapped them; prompts with host and command.
-//! - `command`: what a command line or a job file requested. `result`: result lines.
+//! - `command`: what a command line or a job file requested. `result`, `single`: result lines.
 //! - `seen/`: tools that look on: iostat, dmon, gds_stats, the statistics of nvidia-fs.
 //! - `hold/`: the rules, a file for each kind.
 //!
@@ -21,10 +21,11 @@ mod line;
 mod page;
 mod result;
 mod seen;
+mod single;
 
 use serde::Serialize;
 
-use crate::foreign::Direction;
+use crate::foreign::{Direction, gdsio};
 
 pub use hold::{Known, hold};
 pub use page::section;
@@ -90,6 +91,8 @@ pub(crate) struct Asked {
     pub(crate) places: Vec<String>,
     pub(crate) engine: Option<String>,
     pub(crate) direct: Option<bool>,
+    /// A size that stands behind gdsio's `-I`, the type of I/O, and is read as that of `-i`.
+    pub(crate) misplaced: Option<String>,
 }
 
 /// The result that a tool printed. Absent: not printed.
@@ -205,6 +208,8 @@ struct Reader {
     /// A rate in words since the last result or tool that looked on.
     words: Option<(f64, usize)>,
     host: Option<String>,
+    /// A path that words name by gdsio's type since the last result, and their line.
+    named: Option<(&'static str, usize)>,
     /// Tools that looked on before any command or result.
     early: Vec<Seen>,
 }
@@ -232,15 +237,30 @@ impl Reader {
         if let Some(asked) = asked {
             let host = self.host.clone();
             let line = asked.line;
-            self.results = result::Results::default();
+            self.results = result::Results::of(&asked);
+            self.named = None;
             self.runs.push(Run { line, host, asked: Some(asked), ..Run::default() });
             self.words = None;
+        }
+        if result::is_short(&line.text) {
+            self.same_command();
         }
         if let Some(got) = self.results.line(line) {
             self.got(got);
         } else if !is_command {
             self.prose(line);
         }
+    }
+
+    /// A further result of the command above, at a path that words name: `with -x 2 (CPU_GPU)`.
+    fn same_command(&mut self) {
+        let Some((path, line)) = self.named.take() else { return };
+        let Some(asked) = self.runs.last().filter(|run| run.got.is_some()) else { return };
+        let Some(asked) = asked.asked.clone() else { return };
+        let asked = Asked { line, path: Some(path.to_owned()), misplaced: None, ..asked };
+        self.results = result::Results::of(&asked);
+        let host = self.host.clone();
+        self.runs.push(Run { line, host, asked: Some(asked), ..Run::default() });
     }
 
     /// A result belongs to the command above it, unless that has one already.
@@ -291,6 +311,9 @@ impl Reader {
 
     /// Remembers the first rate in a line of prose.
     fn prose(&mut self, line: &Line) {
+        let words = line.text.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+        let path = words.filter(|word| word.len() > 3).find_map(gdsio::path_of);
+        self.named = path.map(|path| (path, line.number)).or(self.named);
         let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w));
         let found = figure::figures(&line.text);
         let rate = found.iter().find_map(|one| one.rate());

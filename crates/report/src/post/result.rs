@@ -5,8 +5,10 @@
 //! "Interpreting the output". elbencho's are those of 3.0.
 
 use crate::foreign::{Reading, elbencho_text, fio_text, gdsio};
-use crate::post::Got;
+use crate::post::hold::float;
 use crate::post::line::Line;
+use crate::post::single::Live;
+use crate::post::{Asked, Got};
 
 const KIB: f64 = 1024.0;
 
@@ -14,6 +16,11 @@ const KIB: f64 = 1024.0;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Results {
     fio: Option<FioJob>,
+    /// The command above.
+    asked: Option<Asked>,
+    /// Whether a shortened line of gdsio may be its result still.
+    waits: bool,
+    live: Live,
     /// elbencho's phase, and its bytes.
     phase: Option<(Reading, Option<f64>)>,
 }
@@ -26,12 +33,31 @@ struct FioJob {
     last: Option<Got>,
 }
 
+/// Whether a line is gdsio's without its fields about the load: people shorten it.
+pub(crate) fn is_short(text: &str) -> bool {
+    let has = |field| text.contains(field);
+    has("Throughput:") && has("Avg_Latency:") && !has("XferType:")
+}
+
 impl Results {
+    /// Where a command is above.
+    pub(crate) fn of(asked: &Asked) -> Self {
+        let waits = asked.tool == "gdsio";
+        Results { asked: Some(asked.clone()), waits, ..Results::default() }
+    }
+
     /// The result that a line has or completes. A line that adds to the last one gives it again.
     pub(crate) fn line(&mut self, line: &Line) -> Option<Got> {
         let text = line.text.trim();
         if text.contains("XferType:") && text.contains("Throughput:") {
             return of_gdsio(line);
+        }
+        if is_short(text) {
+            let waits = std::mem::take(&mut self.waits);
+            return shortened(line, self.asked.as_ref().filter(|_| waits)?);
+        }
+        if let Some(got) = self.live.line(text, self.asked.as_ref()) {
+            return Some(Got { line: line.number, ..got });
         }
         if let Some(job) = fio_text::job_line(text) {
             self.fio = Some(FioJob { job, ..FioJob::default() });
@@ -135,6 +161,29 @@ fn of_gdsio(line: &Line) -> Option<Got> {
         ops,
         path: reading.path.clone(),
         ..of_reading("gdsio", &reading)
+    })
+}
+
+/// A line of rate and latency alone: the rest is what the command requests.
+fn shortened(line: &Line, asked: &Asked) -> Option<Got> {
+    let number = |name, unit| gdsio::inside(&line.text, name, unit).ok()?.parse::<f64>().ok();
+    let rate = number("Throughput:", "GiB/sec")? * KIB * KIB * KIB;
+    let block = asked.block.filter(|(least, most)| least == most).map(|(block, _)| block);
+    // A batch's latency is per batch or per I/O, by the release.
+    let latency = number("Avg_Latency:", "usecs").filter(|_| asked.depth.is_none());
+    Some(Got {
+        line: line.number,
+        tool: "gdsio",
+        direction: asked.direction?,
+        random: asked.random,
+        path: asked.path.clone(),
+        threads: asked.threads,
+        depth: asked.depth,
+        block,
+        rate: Some(rate),
+        iops: block.map(|block| rate / float(block)),
+        latency: latency.map(|usecs| usecs * 1000.0),
+        ..Got::default()
     })
 }
 

@@ -228,7 +228,7 @@ fn unexpected(points: &[Vec<Row<'_>>]) -> Vec<String> {
     let all = points.len();
     let line = |(why, times): (String, Vec<()>)| match times.len() {
         times if times == all => format!("Expected performance unknown: {why}."),
-        times => format!("Expected performance unknown for {times} of {all} loads: {why}."),
+        times => format!("Expected performance unknown for {times} of {all} rows: {why}."),
     };
     let reasons = points.iter().filter_map(|point| Some((why(point)?, ())));
     grouped(reasons).into_iter().map(line).collect()

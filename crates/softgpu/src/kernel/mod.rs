@@ -5,6 +5,7 @@
 
 mod busy;
 mod check;
+mod digest;
 mod fill;
 mod gather;
 mod initiated;
@@ -36,9 +37,10 @@ const fn kernel(
     Kernel { name, args, run, lasts: None }
 }
 
-static KERNELS: [Kernel; 8] = [
+static KERNELS: [Kernel; 9] = [
     kernel("gpuio_fill", 5, fill::run),
     kernel("gpuio_check", 6, check::run),
+    kernel("gpuio_digest", 2, digest::run),
     kernel("gpuio_gather", 2, gather::run),
     kernel("gpuio_resident_copy", 11, resident_copy::run),
     kernel("gpuio_resident", 10, resident::run),

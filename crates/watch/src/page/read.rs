@@ -187,7 +187,10 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
     }
     let version = word(head, header::VERSION);
     if version != VERSION {
-        return Err(format!("has layout {version}; this gpuio reads {VERSION}: use the other's"));
+        return Err(format!(
+            "has layout {version}, of another version of gpuio, and this one reads {VERSION}: use \
+             the gpuio of the version that the program runs with"
+        ));
     }
     let sizes = (word(head, header::HEADER_BYTES), word(head, header::SLOT_BYTES));
     let count = word(head, header::WORKER_SLOTS);

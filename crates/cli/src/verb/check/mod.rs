@@ -98,7 +98,9 @@ fn of_one(
         held.json(page)
     } else {
         let notes = source.map(|one| source::read_notes(&one.captured)).unwrap_or_default();
-        let mut document = page.document(&notes, check.all);
+        let read = source.filter(|one| one.captured.is_from_texts());
+        let read = read.map(|one| one.captured.commands());
+        let mut document = page.document(&notes, check.all, read.as_deref());
         // Rules know nothing of a machine that is not there.
         if held.is_alone() {
             document.sections.clear();
@@ -130,8 +132,8 @@ struct Output {
 
 impl Output {
     /// Findings first, so that the verdict is at the end of the screen.
-    fn document(&self, notes: &[String], all: bool) -> Document {
-        let mut page = text::document(&self.findings, all);
+    fn document(&self, notes: &[String], all: bool, read: Option<&[&str]>) -> Document {
+        let mut page = text::document(&self.findings, all, read);
         let notes = notes.iter().map(|note| {
             let mut section = Section::default();
             section.paragraph(note.as_str());

@@ -4,10 +4,11 @@
 #   sh collect.sh > machine.txt
 #
 # It needs no root, installs nothing, changes nothing and sends nothing; read the file before you
-# give it to somebody. Replaced in it: names of the host and of the user, serial numbers, UUIDs,
-# hardware and IP addresses, servers and paths behind network mounts, names of volumes; the same
-# value by the same word. Kept: mount points, names of network interfaces and block devices,
-# models, cufile.json. The last lines say what is not in it and why.
+# pass it on. Replaced in it: names of the host and of the user, serial numbers, UUIDs, hardware
+# and IP addresses (by private ones; those for documentation stay), servers and paths behind network
+# mounts, names of volumes, paths in cufile.log; the same value by the same word. Kept: mount points,
+# names of network interfaces and block devices, models, cufile.json. The last lines say what is not
+# in it and why.
 #
 # With a directory as its argument it reads the copies of /sys, /proc, /dev and /etc there.
 set -u
@@ -204,6 +205,99 @@ cufile_json() {
     show "$name" 'there is none, or it may not be read'
 }
 
+# Modules as lsmod prints them.
+modules() {
+    if [ ! -r "$root/proc/modules" ]; then
+        left_out 'modules: /proc/modules is not here'
+        return
+    fi
+    echo '$ lsmod'
+    awk '
+        BEGIN { print "Module Size Used by" }
+        { sub(/,$/, "", $4); print $1, $2, $3, ($4 == "-" ? "" : $4) }
+    ' "$root/proc/modules"
+    echo
+}
+
+# Lines of files, each behind the name of its file.
+files() {
+    old=$IFS
+    IFS=
+    for pattern in "$@"; do
+        # Without a separator the name is one word, and its pattern still counts.
+        for file in $root$pattern; do
+            [ -f "$file" ] && [ -r "$file" ] || continue
+            while read -r text; do
+                printf '%s:%s\n' "${file#"$root"}" "$text"
+            done 2>/dev/null < "$file"
+        done
+    done
+    IFS=$old
+}
+
+# Directories that only have to be there.
+directories() {
+    for file in "$@"; do
+        [ -d "$root$file" ] && printf '%s/:\n' "$file"
+    done
+}
+
+# The options of the kernel's configuration that matter.
+config() {
+    get "$root/proc/sys/kernel/osrelease"; release=$value
+    for file in "/boot/config-$release" "/lib/modules/$release/config"; do
+        [ -r "$root$file" ] || continue
+        grep -E "^CONFIG_($1)=" "$root$file" | sed "s|^|/boot/config-$release:|"
+        return
+    done
+    if [ -r "$root/proc/config.gz" ] && command -v gzip > /dev/null 2>&1; then
+        gzip -dc "$root/proc/config.gz" | grep -E "^CONFIG_($1)=" |
+            sed "s|^|/boot/config-$release:|"
+    else
+        left_out "the kernel's options: neither /boot/config-RELEASE nor /proc/config.gz may be read"
+    fi
+}
+
+# Settings of the kernel, limits of this shell, queues of drives, parameters of modules.
+settings() {
+    echo '$ gpuio collect'
+    files /proc/sys/kernel/osrelease /proc/sys/kernel/version /proc/self/limits \
+        /proc/sys/kernel/io_uring_disabled /proc/sys/kernel/numa_balancing \
+        /proc/sys/vm/zone_reclaim_mode /proc/sys/fs/aio-max-nr /proc/sys/fs/aio-nr \
+        /sys/kernel/mm/transparent_hugepage/enabled \
+        '/sys/devices/system/cpu/cpufreq/policy*/scaling_governor' \
+        '/sys/devices/system/cpu/cpufreq/policy*/affected_cpus' \
+        /proc/driver/nvidia/version /proc/driver/nvidia/params /proc/driver/nvidia-fs/modules
+    for queue in scheduler nr_requests rotational logical_block_size physical_block_size \
+        max_sectors_kb read_ahead_kb write_cache; do
+        for drive in nvme sd vd md dm-; do
+            files "/sys/class/block/$drive*/queue/$queue"
+        done
+    done
+    directories /run /run/udev /sys/module/kernel
+    for module in nvidia nvidia_uvm nvidia_fs nvidia_peermem nv_peer_mem gdrdrv mlx5_core mlx5_ib \
+        ib_core ib_uverbs nvme nvme_core nvme_rdma nvme_tcp nfs rpcrdma lustre lnet ko2iblnd beegfs \
+        wekafsio mmfslinux; do
+        directories "/sys/module/$module"
+        files "/sys/module/$module/version" "/sys/module/$module/parameters/*"
+    done
+    config '64BIT|AIO|AMD_IOMMU|ARM_SMMU_V3|BLK_DEV_MD|BLK_DEV_NVME|DEVICE_PRIVATE|DMA_SHARED_BUFFER|HMM_MIRROR|HZ|INFINIBAND|INFINIBAND_ON_DEMAND_PAGING|INTEL_IOMMU|INTEL_IOMMU_DEFAULT_ON|IOMMU_DEFAULT_DMA_LAZY|IOMMU_DEFAULT_DMA_STRICT|IOMMU_DEFAULT_PASSTHROUGH|IO_URING|MD_RAID0|MEMORY_HOTPLUG|MLX5_CORE|NFS_V3|NFS_V4|NFS_V4_1|NFS_V4_2|NUMA|NUMA_BALANCING|NVME_MULTIPATH|PCI_P2PDMA|SUNRPC_XPRT_RDMA|TRANSPARENT_HUGEPAGE|VMD|ZONE_DEVICE'
+    echo
+}
+
+# The end of cuFile's log, without its traces.
+cufile_log() {
+    for file in "${CUFILE_LOGFILE_PATH:-/var/log/cufile.log}" /tmp/cufile.log ./cufile.log; do
+        case $file in ./*) ;; *) file=$root$file ;; esac
+        [ -r "$file" ] || continue
+        echo '$ cat cufile.log'
+        grep -Ev '(TRACE|DEBUG) ' "$file" | tail -n 200
+        echo
+        return
+    done
+    left_out 'cufile.log: it is not in /var/log, /tmp and here (CUFILE_LOGFILE_PATH names it)'
+}
+
 gdscheck() {
     [ -n "$root" ] && return
     for tool in gdscheck gdscheck.py /usr/local/cuda*/gds/tools/gdscheck \
@@ -227,6 +321,7 @@ collect() {
     fi
     run nvidia-smi --query-gpu=index,name,pci.bus_id,pcie.link.gen.max,pcie.link.width.max --format=csv
     run nvidia-smi topo -m
+    run nvidia-smi -q
     run lsblk -P -o NAME,KNAME,PKNAME,TYPE,SIZE,MODEL,TRAN,FSTYPE,MOUNTPOINT
     by_path
     show /proc/mdstat 'there are no software arrays'
@@ -236,11 +331,15 @@ collect() {
     run ip route
     run lscpu
     run numactl -H
+    run iostat -xm 1 2
+    modules
+    settings
     gdscheck
     cufile_json
+    cufile_log
     show /proc/driver/nvidia-fs/stats 'nvidia-fs is not loaded'
     printf '%s' "$missing"
-    echo '# left out: serial numbers, command lines, environments, logs, contents of files'
+    echo '# left out: serial numbers, command lines, environments, processes, other logs, files'
 }
 
 # Replaces what belongs to this site, the same value by the same word.
@@ -272,13 +371,24 @@ scrub() {
         function hex(word, least, most) {
             return word ~ /^[0-9A-Fa-f]+$/ && length(word) >= least && length(word) <= most
         }
-        # Addresses keep common beginnings, bit by bit, so that networks stay networks.
+        # The first octet of an image: private addresses, of one network of 10.0.0.0/8 for the
+        # first octet that is seen, else of a network of 16 bits for two octets.
+        function private(first, second,    place) {
+            if (!firsts++) ten = first
+            if (first == ten) return "10."
+            place = number("half", first "." second) - 1
+            return place < 16 ? "172." (16 + place) "." : "100." (64 + (place - 16) % 64) "."
+        }
+        # Addresses keep common beginnings, bit by bit, so that networks stay networks. Those for
+        # documentation (RFC 5737) are of no site.
         function v4(word,    octets, bits, i, bit, value, image, result) {
             split(word, octets, ".")
             if (word ~ /^(127|0|255|22[4-9]|23[0-9])\./) return word
-            bits = ""
-            result = ""
-            for (i = 1; i <= 4; i++) {
+            if (word ~ /^(192\.0\.2|198\.51\.100|203\.0\.113)\./) return word
+            result = private(octets[1], octets[2])
+            bits = octets[1] "."
+            if (result != "10.") bits = bits octets[2] "."
+            for (i = result == "10." ? 2 : 3; i <= 4; i++) {
                 value = octets[i] + 0
                 image = 0
                 for (bit = 128; bit >= 1; bit /= 2) {
@@ -290,8 +400,7 @@ scrub() {
                 }
                 # A network and its broadcast stay what they are.
                 if (i == 4 && (octets[4] == 0 || octets[4] == 255)) image = octets[4] + 0
-                if (i == 1 && (image == 0 || image == 127 || image > 223)) image = 10
-                result = result (i > 1 ? "." : "") image
+                result = result image (i < 4 ? "." : "")
             }
             return result
         }
@@ -310,8 +419,8 @@ scrub() {
             if (parts[1] in names && word ~ /\./ && names[parts[1]] ~ /^host/) return names[parts[1]]
             if (is_v4(word)) return versions ? word : v4(word)
             count = split(word, parts, "-")
-            if (count == 6 && parts[1] == "GPU" && hex(parts[2], 8, 8))
-                return "GPU-" uuid(word)
+            if (count == 6 && parts[1] ~ /^(GPU|MIG)$/ && hex(parts[2], 8, 8))
+                return parts[1] "-" uuid(word)
             if (count == 5 && hex(parts[1], 8, 8) && hex(parts[5], 12, 12)) return uuid(word)
             if (word ~ /\.[0-9a-f]$/) return word
             count = split(word, parts, ":")
@@ -320,13 +429,17 @@ scrub() {
             if (all && (count == 6 || count == 20) && hex(parts[1], 2, 2) && hex(parts[2], 2, 2))
                 return sprintf("02:00:00:00:00:%02x", number("mac", word))
             if (all && word != "::1" && word != "::" && (count > 4 || word ~ /::/))
-                return "fd00::" number("v6", word)
+                return v6(word)
             if (all && count == 4 && hex(parts[1], 4, 4))
                 return sprintf("0000:0000:0000:%04x", number("guid", word))
             if (hex(word, 16, 64) && word ~ /[0-9]/) return token("serial", word)
             if (word ~ /^0x/ && hex(substr(word, 3), 16, 32)) return token("serial", word)
             if (word ~ /^(eui|naa|nvme|wwn|uuid|iqn)\.[0-9A-Za-z]/) return token("serial", word)
             return word
+        }
+        # By one for documentation (RFC 3849).
+        function v6(word) {
+            return word ~ /^2001:0?[dD][bB]8:/ ? word : "2001:db8::" number("v6", word)
         }
         function uuid(word) {
             return sprintf("00000000-0000-0000-0000-%012x", number("uuid", word))
@@ -346,6 +459,18 @@ scrub() {
             }
             return out text
         }
+        # Paths of a log; those of the system tell nothing of the site.
+        function paths(text,    out, before, word) {
+            out = ""
+            while (match(text, /\/[^][ ,;:()"]+/)) {
+                before = substr(text, 1, RSTART - 1)
+                word = substr(text, RSTART, RLENGTH)
+                text = substr(text, RSTART + RLENGTH)
+                if (word !~ /^\/(proc|sys|dev|run|etc|usr|lib|opt|boot)\//) word = "/" token("path", word)
+                out = out line(before) word
+            }
+            return out line(text)
+        }
         # What stands before the mount point: a server and its path, or a device.
         function source(text,    server, path, parts, count, i, out) {
             if (text ~ /^\/\//) { server = substr(text, 3); sub(/\/.*/, "", server); path = text
@@ -360,7 +485,7 @@ scrub() {
         function word_of(server) {
             if (is_v4(server)) return v4(server)
             if (server in names) return names[server]
-            if (server ~ /^\[/) return "[fd00::" number("v6", server) "]"
+            if (server ~ /^\[/) return "[" v6(substr(server, 2, length(server) - 2)) "]"
             names[server] = "host" (++hosts)
             return names[server]
         }
@@ -395,6 +520,8 @@ scrub() {
         # Numbers of releases look like addresses.
         { versions = /[Vv]ersion|release|firmware|rev / }
         /Serial|serial|\[SN\]|\[V[0-9A-Z]\]|\[PN\]/ && section ~ /lspci/ { next }
+        /Serial|Part Number|Board ID|Process|^ +Name +:/ && section ~ /nvidia-smi -q/ { next }
+        section ~ /cufile\.log/ { print paths($0); next }
         section == "$ mount" && / on .* type / {
             at = index($0, " on ")
             rest = substr($0, at + 4)

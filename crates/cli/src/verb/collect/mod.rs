@@ -23,3 +23,17 @@ pub(crate) fn run(collect: &Collect) -> Result<ExitCode, Failure> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SCRIPT;
+
+    #[test]
+    fn it_asks_for_the_options_and_modules_that_are_read() {
+        let words: Vec<&str> = SCRIPT.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+        let options = gpuio_host::build_config::OPTIONS.map(|name| &name["CONFIG_".len()..]);
+        for name in options.iter().chain(&gpuio_host::module::MODULES) {
+            assert!(words.contains(name), "{name}");
+        }
+    }
+}

@@ -61,6 +61,11 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
         .arg0(name)
         .args(arguments)
         .envs(variables.set.iter().map(|(name, value)| (name, value)));
+    if args.record.is_some() {
+        // The program keeps this process's number: the library says at its end, once, where no
+        // call was recorded.
+        command.env("GPUIO_CUFILE_RECORD_PID", std::process::id().to_string());
+    }
     // Returns only if the program can't be started; otherwise the program has replaced this
     // process.
     let error = command.exec();

@@ -104,7 +104,8 @@ mod tests {
     use super::*;
 
     /// Set by gpuio for the processes that it starts.
-    const INTERNAL: [&str; 3] = ["GPUIO_SWEEP_PID", "GPUIO_AB_PID", "GPUIO_RANK_OF"];
+    const INTERNAL: [&str; 4] =
+        ["GPUIO_SWEEP_PID", "GPUIO_AB_PID", "GPUIO_RANK_OF", "GPUIO_CUFILE_RECORD_PID"];
 
     fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -19,8 +19,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_base::stat::Percentile;
-use gpuio_base::units::{human_ns, human_rate, many};
+use gpuio_base::units::many;
 use gpuio_job::sweep::{Progress, Step, next, step};
 
 use crate::args::Sweep;
@@ -120,14 +119,8 @@ fn drive(
             Ended::Stopped => return Ok(Why::Interrupted),
             Ended::Finished(record, error) => {
                 directory.keep(at, draft, &record, error, resolved)?;
-                directory.runs[at].last().map_or_else(String::new, |run| {
-                    let tail = match run.tail_ns.is_nan() {
-                        true => "not known".to_owned(),
-                        false => human_ns(run.tail_ns),
-                    };
-                    let label = Percentile::TAIL.label();
-                    format!("{}, {label} {tail}", human_rate(run.bytes_per_s))
-                })
+                let run = directory.runs[at].last();
+                run.map_or_else(String::new, |run| table::of_run(resolved, run))
             }
             Ended::Without(why) => {
                 // All of it is below the table.
@@ -167,7 +160,7 @@ fn choose(
         let load = point.at.first().and_then(|value| value.parse().ok()).unwrap_or(0);
         tried.push(search.tried(load, &directory.runs[at], point.ended.as_deref()));
     }
-    match step(&tried, search.from, search.to) {
+    match step(&tried, search.from, search.to, search.runs) {
         Step::Done { .. } => Ok(None),
         Step::Try(load) => match tried.iter().position(|run| run.load == load) {
             Some(again) => Ok(Some(again)),

@@ -37,7 +37,8 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let of_file = target_of_file(job_file, &vary, preset.is_some())?;
     let words = vary.latency_target.as_deref().or(of_file.as_ref().map(|it| it.0.as_str()));
     let over = vary.over.as_deref().or(of_file.as_ref().map(|it| it.1.as_str()));
-    let search = words.map(|words| search(words, over)).transpose()?;
+    let rule = rule(&vary, preset, words.is_some())?;
+    let search = words.map(|words| search(words, over, (&vary, rule))).transpose()?;
     let mut axes = match &search {
         Some((axis, _)) => vec![axis.clone()],
         None => axes(&vary, preset)?,
@@ -76,7 +77,6 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let ends = search.as_ref().map(|(_, search)| search.ends().to_vec());
     effects::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
     let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
-    let each = whole_time_ns(&job);
     let has_file = job_file.is_some() || workload.is_some();
     // A load that may become steady ends then.
     let bounded = job.loops.is_none() && job.steady.is_none() && job.feed.files.is_none();
@@ -85,12 +85,12 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
         own_data: !placed,
         via: via.filter(|_| job.via_gpu.is_none()),
         job_file: text(job_file, workload)?,
+        rule,
         search: search.map(|(_, search)| search),
-        rule: rule(&vary, preset)?,
         order_seed: vary.order_seed.unwrap_or(1),
         budget: vary.budget.as_deref().map(|t| time("--budget", t)).transpose()?,
         cool_down: vary.cool_down.as_deref().map_or(Ok(Duration::ZERO), cool_down)?,
-        each: bounded.then(|| Duration::from_nanos(each)),
+        each: bounded.then(|| Duration::from_nanos(whole_time_ns(&job))),
         cache,
         note,
         name,
@@ -218,7 +218,11 @@ fn target_of_file(
     Ok(spec.jobs.iter().find_map(target))
 }
 
-fn search(words: &str, over: Option<&str>) -> Result<(Axis, Search), Failure> {
+fn search(
+    words: &str,
+    over: Option<&str>,
+    (vary, rule): (&Vary, Rule),
+) -> Result<(Axis, Search), Failure> {
     let wrong = |error: String| Failure::Usage(format!("--latency-target: {error}"));
     let bound = Bound::parse(words).map_err(|error| wrong(error.to_string()))?;
     let over = over.unwrap_or("depth=1..256");
@@ -238,7 +242,8 @@ fn search(words: &str, over: Option<&str>) -> Result<(Axis, Search), Failure> {
     let words = format!("{words} over {key}={from}..{to}");
     let is_rate = raises == Raises::Rate;
     let axis = Axis { key, values: vec![from.to_string()] };
-    Ok((axis, Search { bound, words, is_rate, from, to }))
+    let runs = vary.repeats.is_some().then_some(rule.min);
+    Ok((axis, Search { bound, words, is_rate, from, to, runs }))
 }
 
 /// Keys and values that all points share: the preset's, then the flags', without those that vary.
@@ -421,7 +426,14 @@ fn time(flag: &str, text: &str) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(parse_duration_ns(text).map_err(wrong)?))
 }
 
-fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
+fn rule(vary: &Vary, preset: Option<&Preset>, search: bool) -> Result<Rule, Failure> {
+    if search && vary.confidence.is_some() {
+        return Err(Failure::Usage(
+            "--confidence: a search repeats loads until their latency is decided; --repeats N sets \
+             how often each runs"
+                .to_owned(),
+        ));
+    }
     let confidence = match vary.confidence.as_deref() {
         None => None,
         Some(text) => {

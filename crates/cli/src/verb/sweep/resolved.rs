@@ -50,6 +50,27 @@ pub(super) struct Search {
     pub(super) is_rate: bool,
     pub(super) from: u64,
     pub(super) to: u64,
+    /// Runs of each load, where the command says how many.
+    pub(super) runs: Option<u32>,
+}
+
+/// How a load stands to the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Within,
+    Over,
+    /// Too few I/Os completed for the percentile.
+    Unknown,
+}
+
+impl Verdict {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Verdict::Within => "yes",
+            Verdict::Over => "no",
+            Verdict::Unknown => "unknown",
+        }
+    }
 }
 
 impl Search {
@@ -58,18 +79,42 @@ impl Search {
         [self.from, self.to].map(|load| vec![load.to_string()])
     }
 
-    /// How many runs of a load stayed within the limit, and how many did not. A load that could not
-    /// run counts as failed: nothing is known about higher loads. So does a rate that was not
-    /// reached: a queue that grows has low latencies as long as the run is short.
+    /// How many runs of a load let the search go on to higher loads, and how many did not. A load
+    /// that could not run counts as failed: nothing is known about higher loads. So does a rate
+    /// that was not reached: a queue that grows has low latencies as long as the run is short.
+    /// Where too few I/Os completed for the percentile, the maximum shows the way.
     pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
         if ended.is_some_and(|why| !why.contains("settled")) {
             return Tried { load, within_limit: 0, failed: u32::MAX };
         }
-        let is_within =
-            |run: &&Run| self.latency(run) <= self.bound_ns() && self.missed(run).is_none();
+        let is_within = |run: &&Run| match self.verdict_of(run) {
+            Verdict::Within => true,
+            Verdict::Over => false,
+            Verdict::Unknown => run.max_ns <= self.bound_ns(),
+        };
         let within_limit = runs.iter().filter(is_within).count();
         let count = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
         Tried { load, within_limit: count(within_limit), failed: count(runs.len() - within_limit) }
+    }
+
+    /// Whether a load is within the limit: what most of its runs say, and unknown without a
+    /// majority.
+    pub(super) fn verdict(&self, runs: &[Run]) -> Verdict {
+        let share = |one| runs.iter().filter(|run| self.verdict_of(run) == one).count() * 2;
+        match runs.len() {
+            all if share(Verdict::Within) > all => Verdict::Within,
+            all if share(Verdict::Over) >= all && all > 0 => Verdict::Over,
+            _ => Verdict::Unknown,
+        }
+    }
+
+    fn verdict_of(&self, run: &Run) -> Verdict {
+        match run.limited_ns {
+            _ if self.missed(run).is_some() => Verdict::Over,
+            unknown if unknown.is_nan() => Verdict::Unknown,
+            ns if ns <= self.bound_ns() => Verdict::Within,
+            _ => Verdict::Over,
+        }
     }
 
     /// The share of its rate that a run reached, where that is too little.
@@ -77,16 +122,8 @@ impl Search {
         run.short_of_rate.filter(|_| self.is_rate)
     }
 
-    /// The latency that is limited. If too few I/Os completed for it, the maximum is used if that
-    /// is within the limit, since no percentile is above it; else it is NaN, which is never within
-    /// the limit.
-    pub(super) fn latency(&self, run: &Run) -> f64 {
-        let largest = if run.max_ns <= self.bound_ns() { run.max_ns } else { f64::NAN };
-        if run.limited_ns.is_nan() { largest } else { run.limited_ns }
-    }
-
     #[expect(clippy::cast_precision_loss, reason = "no limit of a latency is near 2^53 ns")]
-    pub(super) fn bound_ns(&self) -> f64 {
+    fn bound_ns(&self) -> f64 {
         self.bound.ns as f64
     }
 }

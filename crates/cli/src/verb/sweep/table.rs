@@ -1,16 +1,17 @@
 //! Output of a sweep: the plan, and the results per point.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Section, Table};
 use gpuio_base::stat::{Percentile, infer};
-use gpuio_base::units::{human_ns, many};
+use gpuio_base::units::{human_ns, human_rate, many};
 use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
 
 use super::Why;
 use super::directory::{SweepDirectory, axes};
-use super::resolved::ResolvedSweep;
+use super::resolved::{ResolvedSweep, Verdict};
 use super::runs::{Feed, Run};
 use crate::verb::compare;
 
@@ -83,6 +84,21 @@ pub(super) fn dry_run(resolved: &ResolvedSweep) -> Document {
     let facts = facts.map(|(label, text)| Item::new(label, text));
     section.list(List::new(Layout::labels(0), facts));
     page
+}
+
+fn latency(ns: f64) -> String {
+    if ns.is_nan() { "unknown".to_owned() } else { human_ns(ns) }
+}
+
+/// A finished run in a line; in a search with what its limit is of.
+pub(super) fn of_run(resolved: &ResolvedSweep, run: &Run) -> String {
+    let rate = human_rate(run.bytes_per_s);
+    let Some(search) = &resolved.search else {
+        return format!("{rate}, {} {}", Percentile::TAIL.label(), latency(run.tail_ns));
+    };
+    let label = search.bound.at.label();
+    let verdict = search.verdict(&[*run]).word();
+    format!("{rate}, {label} {}, within the limit: {verdict}", latency(run.limited_ns))
 }
 
 /// The median of a figure over runs; the mean of the middle two of an even number.
@@ -170,8 +186,19 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let runs = || directory.runs.iter().flatten();
     let sweep = &directory.sweep;
     let rate = |runs: &[Run]| median_of(runs, |run| run.bytes_per_s);
-    let best = directory.runs.iter().filter_map(|runs| rate(runs)).fold(0.0, f64::max);
+    let search = resolved.search.as_ref();
+    let limited = search.map(|search| search.bound.at);
+    let may_be_best = |runs: &[Run]| search.is_none_or(|it| it.verdict(runs) == Verdict::Within);
+    let best = directory.runs.iter().filter(|runs| may_be_best(runs));
+    let best = best.filter_map(|runs| rate(runs)).fold(0.0, f64::max);
     let middle = |of: fn(&Run) -> f64| move |runs: &[Run]| median_of(runs, of);
+    // Absent where too few I/Os completed for it.
+    let time_of = |of: fn(&Run) -> f64| {
+        move |(_, runs): &Point<'_>| {
+            let ns = median_of(runs, of).filter(|ns| !ns.is_nan());
+            ns.map(|ns| Cell::shown(human_ns(ns), ns))
+        }
+    };
     let of_feed = |of: fn(&Feed) -> f64| {
         move |(_, runs): &Point<'_>| {
             let known: Vec<f64> = runs.iter().filter_map(|run| run.feed.as_ref()).map(of).collect();
@@ -189,10 +216,14 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let table = columns
         .figures("throughput", move |(_, runs)| rate(runs).map(Cell::rate))
         .figures("IOPS", move |(_, runs)| middle(|run| run.iops)(runs).map(Cell::count))
-        // Absent where too few I/Os completed for it.
-        .figures(Percentile::TAIL.label(), move |(_, runs)| {
-            let ns = middle(|run| run.tail_ns)(runs).filter(|ns| !ns.is_nan());
-            ns.map(|ns| Cell::shown(human_ns(ns), ns))
+        .figures(Percentile::TAIL.label(), time_of(|run| run.tail_ns))
+        .when(limited.is_some_and(|at| at != Percentile::TAIL), |columns| {
+            let label = limited.map(Percentile::label).unwrap_or_default();
+            columns.figures(label, time_of(|run| run.limited_ns))
+        })
+        .when(search.is_some(), |columns| {
+            let word = |(_, runs): &Point<'_>| search.map(|search| search.verdict(runs).word());
+            columns.words("within limit", word).key("within_limit")
         })
         .figures("CPUs", move |(_, runs)| {
             middle(|run| run.cores)(runs).map(|cores| Cell::shown(format!("{cores:.2}"), cores))
@@ -204,7 +235,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .key("ci95")
         .figures("n", |(_, runs)| runs.len())
         .figures("of best", move |(_, runs)| {
-            let rate = rate(runs).filter(|_| best > 0.0)?;
+            let rate = rate(runs).filter(|_| best > 0.0 && may_be_best(runs))?;
             Some(Cell::percent(rate / best * 100.0, 0))
         })
         .when(runs().any(|run| run.of_ceiling.is_some()), |columns| {
@@ -225,6 +256,17 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     table.table("points", points).look(Look::Indented(0))
 }
 
+/// A load of a search, for its result.
+struct Load<'s> {
+    load: &'s str,
+    latency: Option<f64>,
+    /// The share of its rate that it reached, where that is too little.
+    reached: Option<f64>,
+    /// Whether the search went on to higher loads.
+    passed: bool,
+    verdict: Verdict,
+}
+
 /// The result of a search.
 fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Option<String> {
     let search = resolved.search.as_ref()?;
@@ -232,44 +274,62 @@ fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Opt
         return None;
     }
     let key = directory.sweep.axes.first().map_or("", |axis| axis.key.as_str());
-    let found: Vec<(&str, Option<f64>, Option<f64>, bool)> = directory
-        .sweep
-        .points
-        .iter()
-        .zip(&directory.runs)
+    let points = directory.sweep.points.iter().zip(&directory.runs);
+    let found: Vec<Load<'_>> = points
         .filter_map(|(point, runs)| {
             let load = point.at.first()?.as_str();
             let tried = search.tried(load.parse().ok()?, runs, point.ended.as_deref());
-            let latency = median_of(runs, |run| search.latency(run));
             let reached = median_of(runs, |run| search.missed(run).unwrap_or(1.0));
-            Some((load, latency, reached.filter(|share| *share < 1.0), tried.holds()))
+            Some(Load {
+                load,
+                latency: median_of(runs, |run| run.limited_ns),
+                reached: reached.filter(|share| *share < 1.0),
+                passed: tried.holds(),
+                verdict: search.verdict(runs),
+            })
         })
         .collect();
-    let under = found.iter().take_while(|(.., within_limit)| *within_limit).last();
-    let over = found.iter().find(|(.., within_limit)| !within_limit);
-    let say = |(load, latency, reached, _): &(&str, Option<f64>, Option<f64>, bool)| {
-        let latency = match latency {
-            None => "without a result".to_owned(),
-            Some(ns) if ns.is_nan() => {
-                "unknown: too few I/Os for it; use a longer --runtime".to_owned()
-            }
-            Some(ns) => human_ns(*ns),
-        };
-        let share = reached.map(|share| format!(", {:.1} % of the rate", share * 100.0));
-        format!("{key}={load} ({latency}{})", share.unwrap_or_default())
+    let passed = || found.iter().take_while(|load| load.passed);
+    let under = passed().filter(|load| load.verdict == Verdict::Within).last();
+    let over = found.iter().find(|load| !load.passed);
+    let highest = passed().last();
+    let at = |load: &Load<'_>| format!("{key}={}", load.load);
+    let say = |load: &Load<'_>| {
+        let latency = load.latency.map_or_else(|| "without a result".to_owned(), latency);
+        let share = load.reached.map(|share| format!(", {:.1} % of the rate", share * 100.0));
+        format!("{} ({latency}{})", at(load), share.unwrap_or_default())
     };
-    Some(match (under, over) {
-        (Some(under), Some(over)) => {
-            format!("{}: reached at {}, not at {}", search.words, say(under), say(over))
+    let unknown = |load: &Load<'_>| load.latency.is_some() && load.verdict == Verdict::Unknown;
+    let not = |load: &Load<'_>| match unknown(load) {
+        true => format!("unknown at {}", at(load)),
+        false => format!("not at {}", say(load)),
+    };
+    let words = &search.words;
+    let mut text = match (under, over) {
+        (Some(under), Some(over)) => format!("{words}: reached at {}, {}", say(under), not(over)),
+        (Some(under), None) if highest.is_some_and(|last| last.load == under.load) => {
+            format!("{words}: reached at {}, the highest load tried", say(under))
         }
-        (Some(under), None) => {
-            format!("{}: reached at {}, the highest load tried", search.words, say(under))
+        (Some(under), None) => format!("{words}: reached at {}", say(under)),
+        (None, Some(over)) if highest.is_none() && !unknown(over) => {
+            format!("{words}: not reached even at {}", say(over))
         }
-        (None, Some(over)) => {
-            format!("{}: not reached even at {}", search.words, say(over))
+        (None, Some(over)) if !unknown(over) => {
+            format!("{words}: unknown below {}, which is over it", say(over))
         }
-        (None, None) => format!("{}: no measurement", search.words),
-    })
+        (None, _) if found.is_empty() => format!("{words}: no measurement"),
+        (None, _) => format!("{words}: unknown at every load"),
+    };
+    if found.iter().any(unknown) {
+        let percentile = search.bound.at;
+        _ = write!(
+            text,
+            "\nUnknown: fewer than the {} I/Os completed that {} needs; use a longer --runtime.",
+            percentile.least_values(),
+            percentile.label()
+        );
+    }
+    Some(text)
 }
 
 #[cfg(test)]

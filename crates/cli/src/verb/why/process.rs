@@ -110,6 +110,12 @@ fn find_makers(process: &mut ProcessUse) {
     }
 }
 
+/// Whether it has a libcufile mapped, whoever made it.
+fn has_libcufile(process: &ProcessUse) -> bool {
+    let mut libraries = process.libraries.known().into_iter().flatten();
+    libraries.any(|one| one.path.contains("/libcufile.so"))
+}
+
 /// Whether it has gpuio's libcufile mapped.
 fn is_on_ours(process: &ProcessUse) -> bool {
     let ours = Fact::Known(LibraryMaker::Gpuio);
@@ -273,7 +279,7 @@ fn next(why: &ProcessWhy) -> Vec<String> {
         if !rustix::process::geteuid().is_root() {
             next.push(format!("sudo gpuio why {pid}   (what only root may read)"));
         }
-    } else {
+    } else if has_libcufile(&why.process) {
         next.push(format!(
             "gds_stats -p {pid} -l 3   (NVIDIA's tool, for programs on NVIDIA's libcufile that run \
              with CUFILE_STATS_LEVEL=3; gpuio can't read those statistics)"

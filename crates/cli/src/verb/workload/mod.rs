@@ -66,6 +66,9 @@ fn of(workload: &Workload) -> Result<ExitCode, Failure> {
         unused::search(workload)?;
         return largest::run(workload);
     }
+    if searches(workload) && !workload.out.quiet {
+        message!("note: --accelerators auto: a dry run tries none; this is the plan of one try");
+    }
     bench::measure(session(workload, None)?, &workload.out)
 }
 

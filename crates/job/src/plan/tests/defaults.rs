@@ -184,6 +184,11 @@ fn fio_reads_four_kib_through_the_page_cache_once() {
     assert_eq!(job("ioengine=sync\nsize=1g\nruntime=5\ntime_based").stop, timed(5 * SECOND));
     let order = Order::Random { distribution: Distribution::Uniform, coverage: true };
     assert_eq!(job("ioengine=sync\nsize=1g\nrw=randread").order, order);
+    // Files leave the page cache first, unless the job says otherwise; gpuio's own jobs leave it.
+    for (more, dropped) in [("", true), ("\npre_read=1", false), ("\ninvalidate=0", false)] {
+        assert_eq!(job(&format!("ioengine=sync\nsize=1g{more}")).invalidate, dropped, "{more}");
+    }
+    assert!(!job("engine=psync\ndirect=0\nsize=1g").invalidate);
 }
 
 #[test]

@@ -126,6 +126,11 @@ fn presets_are_what_their_sources_say() {
         assert_eq!(job.verify, VerifyMode::Inline, "{name}");
         assert!(matches!(feed.compute, FeedCompute::Kernel { .. }), "{name}");
         let whole = Shape::new(&FeedPlan { files: feed.full_files, scale: 1.0, ..feed.clone() });
+        let of_files = |files, epochs| FeedPlan { files, epochs, ..feed.clone() }.all_ahead();
+        assert_eq!(of_files(feed.full_files, feed.epochs), None, "{name}");
+        let ahead = u64::from(feed.readers * feed.prefetch);
+        let few = ahead * feed.batch_samples / feed.samples_per_file;
+        assert_eq!(of_files(few.max(1), 1).is_some(), few > 0, "{name}");
         let samples = source.files * source.samples_per_file;
         assert_eq!(whole.samples(), samples, "{name}");
         assert_eq!(whole.steps(), samples.div_ceil(source.batch), "{name}");

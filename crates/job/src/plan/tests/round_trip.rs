@@ -59,3 +59,17 @@ fn plans_come_back_on_a_machine_without() {
         }
     }
 }
+
+/// Lines that all jobs have are printed once, and many files and threads have a line.
+#[test]
+fn a_plan_of_many_jobs_is_short_and_comes_back() {
+    let job = |n: u32| format!("[j{n}]\nfile_prefix=p{n}\nbs={}k\n", 4 << n);
+    let jobs: String = (0..6).map(job).collect();
+    let text = format!("[global]\ndirectory=/d\nsize=64m\nthreads=20\nrw=read\n{jobs}");
+    comes_back(&Bench::default(), &text);
+    let plan = Bench::default().plan(&parsed(&text)).unwrap();
+    let printed = gpuio_report::format::plan::plan_text(&plan);
+    let count = |start: &str| printed.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((count("size = 64M"), count("bs = "), count("# thread ")), (1, 6, 6), "{printed}");
+    assert_eq!((count("# file "), count("# and 19 more, the last")), (6, 12), "{printed}");
+}

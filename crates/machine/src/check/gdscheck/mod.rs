@@ -100,8 +100,8 @@ fn line(name: &str, value: &str) -> GdsLine {
 
 /// Nothing that is not loaded has a version.
 fn nvidia_fs(machine: &Machine) -> Fact<String> {
-    use crate::check::machine::{module, modules_not_read, modules_were_read};
-    match module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) {
+    use crate::check::machine::{known_module, modules_not_read};
+    match known_module(machine, "nvidia_fs") {
         None => Fact::unknown(modules_not_read(machine)),
         Some(module) if !module.loaded => Fact::Known(NOT_LOADED.to_owned()),
         Some(module) => Fact::or_unknown(module.version.clone(), "it reports none"),

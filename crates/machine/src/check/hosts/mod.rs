@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(findings.len(), alone.len());
         let text = document(&facts, &[], &findings, false).terminal(100);
         assert!(!text.contains("n07") && text.contains("all 64 hosts"), "{text}");
-        let alone = crate::check::text::document(&alone, false).terminal(100).lines().count();
+        let alone = crate::check::text::document(&alone, false, None).terminal(100).lines().count();
         assert!(text.lines().count() <= alone + 4 + findings.len(), "{text}");
     }
 

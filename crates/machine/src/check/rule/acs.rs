@@ -20,6 +20,7 @@ pub(super) const RULE: Rule = Rule {
            passed to virtual machines: it isolates them.",
     source: "NVIDIA, GPUDirect Storage Best Practices Guide, PCIe Access Control Service; PCI \
              Express Base Specification, 6.12; setpci(8)",
+    shown_by: "lspci -vv",
     evaluate,
 };
 

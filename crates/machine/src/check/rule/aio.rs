@@ -12,6 +12,7 @@ pub(super) const RULE: Rule = Rule {
           io_setup(2) fails with EAGAIN, in gpuio's engine libaio and in NVIDIA's library.",
     fix: "`sysctl fs.aio-max-nr=1048576`, for good in /etc/sysctl.d.",
     source: "Documentation/admin-guide/sysctl/fs.rst, aio-nr and aio-max-nr; io_setup(2)",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

@@ -16,6 +16,7 @@ pub(super) const RULE: Rule = Rule {
            near it.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, regrouping of a DGX \
              A100's drives; mdadm(8)",
+    shown_by: "cat /proc/mdstat",
     evaluate,
 };
 

@@ -16,6 +16,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "Switch on Above 4G Decoding and Resizable BAR in the firmware; data-centre GPUs then \
            show all of their memory. Look with `nvidia-smi -q -d MEMORY`, BAR1.",
     source: "NVIDIA, GPUDirect RDMA, PCI BAR sizes and Displaying GPU BAR space",
+    shown_by: "nvidia-smi -q",
     evaluate,
 };
 

@@ -5,7 +5,7 @@ use gpuio_record::facts::{Fact, Machine};
 use super::Rule;
 use crate::check::configuration::{File, compat_allowed, compat_forced, file, p2pdma, unused};
 use crate::check::finding::Found;
-use crate::check::machine::{gpu_is_absent, module, modules_not_read, modules_were_read};
+use crate::check::machine::{gpu_is_absent, known_module, modules_not_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "compat-mode",
@@ -17,6 +17,7 @@ pub(super) const RULE: Rule = Rule {
            allow_compat_mode to false where slow I/O should rather be an error.",
     source: "NVIDIA, cuFile API Reference Guide, cuFile Compatibility Mode; NVIDIA, GPUDirect \
              Storage Installation and Troubleshooting Guide, Environment Variables",
+    shown_by: "cat /etc/cufile.json",
     evaluate,
 };
 
@@ -44,8 +45,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = gpu_is_absent(machine) {
         return vec![found];
     }
-    let nvidia_fs = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine));
-    let Some(nvidia_fs) = nvidia_fs else {
+    let Some(nvidia_fs) = known_module(machine, "nvidia_fs") else {
         let why = format!(
             "it is forbidden, and what is direct here is not known: {}",
             modules_not_read(machine)

@@ -5,7 +5,7 @@ use gpuio_record::facts::{Fact, Machine};
 use super::Rule;
 use crate::check::finding::Found;
 use crate::check::machine::{
-    module, modules_not_read, modules_were_read, placed_drives, placed_nics, root_port, without_gpu,
+    known_module, modules_not_read, placed_drives, placed_nics, root_port, without_gpu,
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
            socket; where that can't be, go by host memory (paths gather, staged).",
     source: "NVIDIA, Magnum IO GPUDirect Storage (slides), Learnings / Best Practices; NVIDIA, \
              GPUDirect Storage Troubleshooting Guide, nvidia-fs statistics (cross_root_port)",
+    shown_by: "cat /proc/driver/nvidia-fs/stats",
     evaluate,
 };
 
@@ -31,7 +32,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine).filter(|_| !counted) {
         return vec![found];
     }
-    match module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) {
+    match known_module(machine, "nvidia_fs") {
         None if counted => {}
         None => return vec![Found::unknown(modules_not_read(machine))],
         Some(module) if !module.loaded => {

@@ -17,6 +17,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "Correct the key at the line and column that are named.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, GPUDirect Storage \
              Parameters; NVIDIA, gds-diag, config-audit; ranges from cuFileGetParameterMinMaxValue",
+    shown_by: "cat /etc/cufile.json",
     evaluate,
 };
 

@@ -19,6 +19,7 @@ pub(super) const RULE: Rule = Rule {
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Log Files for the \
              GDS Library and Enabling Tracing; NVIDIA, GPUDirect Storage Benchmarking and \
              Configuration Guide, gds_stats",
+    shown_by: "cat /etc/cufile.json",
     evaluate,
 };
 

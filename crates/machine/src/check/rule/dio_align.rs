@@ -17,6 +17,7 @@ pub(super) const RULE: Rule = Rule {
     source: "open(2), O_DIRECT; statx(2), STATX_DIOALIGN (Linux 6.1); \
              Documentation/ABI/stable/sysfs-block, logical_block_size; NVIDIA, GPUDirect Storage \
              Best Practices Guide, unaligned I/O",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

@@ -16,6 +16,7 @@ pub(super) const RULE: Rule = Rule {
     source: "Documentation/admin-guide/ext4.rst, data=journal; \
              NVIDIA, nvidia-fs, Key Features; NVIDIA, GPUDirect Storage O_DIRECT Requirements \
              Guide; mount(8), sync; zfsprops(7), direct",
+    shown_by: "mount",
     evaluate,
 };
 

@@ -16,6 +16,7 @@ pub(super) const RULE: Rule = Rule {
            GPUDirect Storage supports, or paths that do not need it (`gpuio bench --path auto`).",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, gdscheck; its \
              output in releases 0.9 to 1.16",
+    shown_by: "gdscheck -p",
     evaluate,
 };
 

@@ -13,6 +13,7 @@ pub(super) const RULE: Rule = Rule {
           low frequency, which shows in the latency of small blocks and differs from run to run.",
     fix: "`cpupower frequency-set -g performance`.",
     source: "Documentation/admin-guide/pm/cpufreq.rst; cpupower-frequency-set(1)",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

@@ -13,6 +13,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`, for good with \
            transparent_hugepage=madvise on the kernel's command line.",
     source: "Documentation/admin-guide/mm/transhuge.rst",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

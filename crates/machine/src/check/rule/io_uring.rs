@@ -16,6 +16,7 @@ pub(super) const RULE: Rule = Rule {
            io_uring_setup.",
     source: "Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled (Linux 6.6); \
              capabilities(7)",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

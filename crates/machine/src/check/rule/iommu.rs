@@ -1,10 +1,10 @@
 //! The IOMMU.
 
-use gpuio_record::facts::{Machine, PciFacts};
+use gpuio_record::facts::{GdsCheck, Machine, PciFacts};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::gdscheck::interpret::printed;
+use crate::check::gdscheck::interpret::or_printed;
 use crate::check::machine::{KERNEL_NOT_READ, gpus_not_placed, kernel_was_read, placed_drives};
 
 pub(super) const RULE: Rule = Rule {
@@ -22,17 +22,22 @@ pub(super) const RULE: Rule = Rule {
              GDS; \
              Documentation/admin-guide/kernel-parameters.txt, iommu=; \
              Documentation/ABI/testing/sysfs-kernel-iommu_groups",
+    shown_by: "gdscheck -p",
     evaluate,
 };
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
+    or_printed(machine, by_facts(machine), from_gdscheck)
+}
+
+fn by_facts(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() && !machine.listed.pci {
-        return vec![from_gdscheck(machine).unwrap_or(Found::unknown("no PCI function is known"))];
+        return vec![Found::unknown("no PCI function is known")];
     }
     let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
     if !grouped && machine.settings.iommu_units.is_empty() {
         if !kernel_was_read(machine) || !machine.listed.pci {
-            return vec![from_gdscheck(machine).unwrap_or(Found::unknown(KERNEL_NOT_READ))];
+            return vec![Found::unknown(KERNEL_NOT_READ)];
         }
         let guest = machine.host.kernel.containment.hypervisor == Some(true);
         let of =
@@ -77,18 +82,20 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     found
 }
 
-/// The finding by gdscheck's line, where the kernel's files were not read: it has one word for
-/// passing through and for translating.
-fn from_gdscheck(machine: &Machine) -> Option<Found> {
-    let (check, printed) = printed(machine)?;
-    let state = check.iommu.known()?;
-    Some(if state.eq_ignore_ascii_case("disabled") {
+/// The finding by gdscheck's line: it has one word for passing through and for translating. Devices
+/// in IOMMU groups show more.
+fn from_gdscheck(check: &GdsCheck, printed: &str, open: Vec<Found>) -> Vec<Found> {
+    let Some(state) = check.iommu.known() else { return open };
+    if open.iter().any(|one| !one.locations.is_empty()) {
+        return open;
+    }
+    vec![if state.eq_ignore_ascii_case("disabled") {
         Found::pass(format!("{printed} `IOMMU: {state}`"))
     } else {
         let read = "read `dmesg | grep -i 'default domain type'`";
         let why = "which does not show whether it translates";
         Found::unknown(format!("{printed} `IOMMU: {state}`, {why}")).fix(read)
-    })
+    }]
 }
 
 fn observed(translated: &[&str]) -> String {

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::machine::{module, modules_not_read, modules_were_read, none_of};
+use crate::check::machine::{known_module, module, modules_not_read, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "lnet",
@@ -15,6 +15,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "`lnetctl set transaction_timeout 100` on clients and servers, and the same \
            peer_credits, peer_credits_hiw and concurrent_sends of ko2iblnd on both.",
     source: "NVIDIA, Magnum IO GPUDirect Storage (slides), Learnings / Best Practices; lnetctl(8)",
+    shown_by: "mount",
     evaluate,
 };
 
@@ -22,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 const ENOUGH: u64 = 100;
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
-    let lnet = module(machine, "lnet").filter(|_| modules_were_read(machine));
+    let lnet = known_module(machine, "lnet");
     let mounted = machine.mounts.iter().any(|mount| mount.kind == MountKind::Lustre);
     if !mounted && !lnet.is_some_and(|lnet| lnet.loaded) {
         return vec![none_of(machine.listed.mounts, "Lustre mount")];

@@ -17,6 +17,7 @@ pub(super) const RULE: Rule = Rule {
            LimitMEMLOCK=infinity in a unit, or `--ulimit memlock=-1` of a container.",
     source: "getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2), IORING_REGISTER_BUFFERS; \
              limits.conf(5); capabilities(7), CAP_IPC_LOCK",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

@@ -41,6 +41,9 @@ use gpuio_record::facts::Machine;
 
 use crate::check::finding::{Finding, Found, Rule, Severity};
 
+/// The text that shows settings of the kernel.
+const COLLECTED: &str = "gpuio collect";
+
 /// All rules, in the order in which they run: the hardware's first.
 pub static RULES: &[Rule] = &[
     pcie_link::RULE,

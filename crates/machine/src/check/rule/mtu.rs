@@ -14,6 +14,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "`ip link set dev NAME mtu 9000`, on every switch and on the server too.",
     source: "ip-link(8); include/rdma/ib_addr.h, iboe_get_mtu (the largest MTU of InfiniBand that \
              fits into the interface's); IBM, Setting the MTU size",
+    shown_by: "ip addr",
     evaluate,
 };
 

@@ -15,6 +15,7 @@ pub(super) const RULE: Rule = Rule {
            (up to 16).",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, NFS; nfs(5), proto \
              and nconnect; Documentation/admin-guide/nfs/nfs-rdma.rst",
+    shown_by: "mount",
     evaluate,
 };
 

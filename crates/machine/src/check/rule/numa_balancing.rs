@@ -4,6 +4,7 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::check::finding::Found;
+use crate::check::machine::one_node;
 
 pub(super) const RULE: Rule = Rule {
     name: "numa-balancing",
@@ -13,6 +14,7 @@ pub(super) const RULE: Rule = Rule {
           that are pinned for DMA do not move, and are looked at all the same.",
     fix: "`sysctl kernel.numa_balancing=0`, for good in /etc/sysctl.d.",
     source: "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 
@@ -20,8 +22,10 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     let nodes = machine.host.numa.nodes.len();
     vec![match machine.settings.numa_balancing {
         Some(0) => Found::pass("automatic NUMA balancing is off"),
-        _ if nodes == 1 => Found::not_applicable("one NUMA node only"),
-        Some(_) if nodes == 0 => Found::unknown("it is on, and the NUMA nodes were not read"),
+        _ if one_node(machine) => Found::not_applicable("one NUMA node only"),
+        Some(_) if nodes < 2 => {
+            Found::unknown("it is on, and the number of NUMA nodes was not read")
+        }
         Some(_) => {
             let observed = format!("it is on, over {nodes} nodes");
             Found::warn(observed, "`sysctl kernel.numa_balancing=0`").at(["kernel.numa_balancing"])

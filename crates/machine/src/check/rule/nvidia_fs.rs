@@ -5,8 +5,8 @@ use gpuio_record::facts::{GdsCheck, Machine, ModuleFacts};
 use super::Rule;
 use crate::check::finding::Found;
 use crate::check::gdscheck::NOT_LOADED;
-use crate::check::gdscheck::interpret::{DataPath, data_path, printed, storage, torn};
-use crate::check::machine::{module, modules_not_read, modules_were_read, without_gpu};
+use crate::check::gdscheck::interpret::{DataPath, data_path, or_printed, storage, torn};
+use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "nvidia-fs",
@@ -18,23 +18,27 @@ pub(super) const RULE: Rule = Rule {
            `echo 0 > /sys/module/nvidia_fs/parameters/rw_stats_enabled`.",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Displaying GDS \
              NVIDIA FS Driver Statistics (IO stats); NVIDIA, nvidia-fs",
+    shown_by: "lsmod",
     evaluate,
 };
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
-    let looked = modules_were_read(machine);
-    // Its statistics as a text show that it is loaded, whatever is known of other modules.
-    let shown = module(machine, "nvidia_fs").filter(|module| !looked && module.loaded);
-    if let Some(module) = shown {
+    let known = known_module(machine, "nvidia_fs");
+    or_printed(machine, by_facts(machine, known), |check, printed, open| match known {
+        Some(_) => open,
+        None => from_gdscheck(check, printed).map_or(open, |found| vec![found]),
+    })
+}
+
+fn by_facts(machine: &Machine, known: Option<&ModuleFacts>) -> Vec<Found> {
+    // Its statistics as a text show that it is loaded, whatever is known of the GPUs.
+    if let Some(module) = known.filter(|module| module.loaded && !modules_were_read(machine)) {
         return vec![loaded(module), statistics(module)];
-    }
-    if let (false, Some(found)) = (looked, from_gdscheck(machine)) {
-        return vec![found];
     }
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
-    let Some(module) = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) else {
+    let Some(module) = known else {
         return vec![Found::unknown(modules_not_read(machine))];
     };
     if !module.loaded {
@@ -58,8 +62,7 @@ fn loaded(module: &ModuleFacts) -> Found {
 
 /// The finding by gdscheck's lines about storage, where modules were not read. Its version of
 /// nvidia-fs does not show whether that is loaded.
-fn from_gdscheck(machine: &Machine) -> Option<Found> {
-    let (check, printed) = printed(machine)?;
+fn from_gdscheck(check: &GdsCheck, printed: &str) -> Option<Found> {
     let paths: Vec<(DataPath, &str)> =
         storage(check).map(|line| (data_path(line), &line.name[..])).collect();
     let by = |wanted: DataPath| {

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::machine::{linux, module, modules_were_read, without_gpu};
+use crate::check::machine::{known_module, linux, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "p2pdma",
@@ -17,6 +17,7 @@ pub(super) const RULE: Rule = Rule {
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, NVMe P2PDMA \
              Troubleshooting; Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, \
              PCI_P2PDMA; block/bio.c, FOLL_PCI_P2PDMA (Linux 6.2)",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 
@@ -41,7 +42,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
             found.push(Found::unknown(observed));
         }
     }
-    let nvme = module(machine, "nvme_core").filter(|_| modules_were_read(machine));
+    let nvme = known_module(machine, "nvme_core");
     let multipath = nvme.and_then(|nvme| nvme.parameters.get("multipath"));
     if multipath.is_none() && nvme.is_none_or(|nvme| nvme.loaded) {
         found.push(Found::unknown("whether NVMe's own multipath is on is not known"));

@@ -17,6 +17,7 @@ pub(super) const RULE: Rule = Rule {
            full width and generation in the firmware; then read `lspci -s ADDRESS -vv`, LnkSta.",
     source: "PCI Express Base Specification, Link Status; drivers/pci/pci-sysfs.c, \
              current_link_speed and max_link_speed",
+    shown_by: "lspci -vv",
     evaluate,
 };
 

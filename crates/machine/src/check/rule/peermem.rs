@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::machine::{module, modules_not_read, modules_were_read, without_gpu};
+use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "peermem",
@@ -15,6 +15,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "`modprobe nvidia-peermem`, after the RDMA core.",
     source: "NVIDIA, GPUDirect RDMA, Using nvidia-peermem (driver 470; nv_peer_mem before); \
              NVIDIA, gds-diag (file systems with RDMA from user space)",
+    shown_by: "lsmod",
     evaluate,
 };
 
@@ -27,11 +28,12 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if cards.is_empty() && machine.listed.nics {
         return vec![Found::not_applicable("no RDMA device here")];
     }
-    let modules = ["nvidia_peermem", "nv_peer_mem"].map(|name| module(machine, name));
+    let modules = ["nvidia_peermem", "nv_peer_mem"].map(|name| known_module(machine, name));
     if let Some(loaded) = modules.into_iter().flatten().find(|module| module.loaded) {
         return vec![Found::pass(format!("{} is loaded", loaded.name))];
     }
-    if !modules_were_read(machine) || modules.iter().all(Option::is_none) {
+    let whole = modules_were_read(machine) || modules.iter().all(Option::is_some);
+    if !whole || modules.iter().all(Option::is_none) {
         return vec![Found::unknown(modules_not_read(machine))];
     }
     let user_space = [MountKind::Weka, MountKind::Gpfs];

@@ -16,6 +16,7 @@ pub(super) const RULE: Rule = Rule {
     fix: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \
            next boot.",
     source: "NVIDIA, Driver Persistence, Persistence Daemon; NVML, nvmlDeviceGetPersistenceMode",
+    shown_by: "nvidia-smi -q",
     evaluate,
 };
 

@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
     source: "PCI Express Base Specification, 7.5.3.4 Device Control; drivers/pci/probe.c, \
              pci_configure_relaxed_ordering; drivers/pci/quirks.c, quirk_relaxedordering_disable; \
              drivers/net/ethernet/mellanox/mlx5/core/en_common.c, mlx5e_mkey_set_relaxed_ordering",
+    shown_by: "lspci -vv",
     evaluate,
 };
 

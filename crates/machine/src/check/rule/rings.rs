@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
            `ulimit -l unlimited`.",
     source: "io_uring_setup(2), IORING_SETUP_NO_MMAP (Linux 6.5) and IORING_SETUP_NO_SQARRAY \
              (Linux 6.6); io_uring_register(2), IORING_REGISTER_BUFFERS; gpuio, docs/paths.md",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

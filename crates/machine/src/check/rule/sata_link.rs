@@ -15,6 +15,7 @@ pub(super) const RULE: Rule = Rule {
            libata.force on the kernel's command line, and read `dmesg | grep 'SATA link up'`.",
     source: "NVIDIA, Storage Performance Basics for Deep Learning (an eSATA box at 3 Gb/s); \
              Documentation/ABI/testing/sysfs-ata, sata_spd",
+    shown_by: "dmesg",
     evaluate,
 };
 

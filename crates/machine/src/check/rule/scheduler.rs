@@ -15,6 +15,7 @@ pub(super) const RULE: Rule = Rule {
            `echo 1023 > /sys/block/NAME/queue/nr_requests`.",
     source: "Documentation/block/switching-sched.rst; Documentation/ABI/stable/sysfs-block, \
              scheduler and nr_requests",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

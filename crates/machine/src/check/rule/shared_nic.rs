@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
            whose card is near the GPU.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, NFS mounts and NICs; \
              ip-route(8)",
+    shown_by: "mount",
     evaluate,
 };
 

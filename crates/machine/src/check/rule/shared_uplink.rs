@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, nvidia-smi topo of a \
              DGX-2 (two network cards and four GPUs below a root port); PCI Express Base \
              Specification, Switches",
+    shown_by: "lspci -vv",
     evaluate,
 };
 

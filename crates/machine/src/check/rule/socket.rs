@@ -5,7 +5,7 @@ use gpuio_record::facts::Machine;
 use super::Rule;
 use crate::check::finding::Found;
 use crate::check::machine::{
-    Placed, gpu_name, nic_name, none_of, placed_drives, placed_nics, without_gpu,
+    Placed, gpu_name, nic_name, none_of, one_node, placed_drives, placed_nics, without_gpu,
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -19,6 +19,7 @@ pub(super) const RULE: Rule = Rule {
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, GPU and storage \
              affinity; ACPI, System Locality Information Table (distances of 20 and more are \
              another socket)",
+    shown_by: "lspci -vv",
     evaluate,
 };
 
@@ -31,7 +32,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
-    if machine.listed.nodes && machine.host.numa.nodes.len() == 1 {
+    if one_node(machine) {
         return vec![Found::not_applicable("one NUMA node only")];
     }
     let mut found: Vec<Found> = near(machine, DRIVE, &placed_drives(machine)).into_iter().collect();

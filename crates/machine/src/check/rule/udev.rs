@@ -20,6 +20,7 @@ pub(super) const RULE: Rule = Rule {
     source: "udev(7); KvikIO, Runtime Settings, KVIKIO_COMPAT_MODE (falls back where /run/udev \
              can't be read); cuFile's code \
              5027 as seen in containers",
+    shown_by: super::COLLECTED,
     evaluate,
 };
 

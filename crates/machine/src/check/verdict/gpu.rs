@@ -3,7 +3,7 @@
 use gpuio_record::facts::Fact;
 
 use super::{About, Gpu, Need, Pair};
-use crate::check::machine::{gpu_name, module, modules_not_read, modules_were_read};
+use crate::check::machine::{gpu_name, known_module, module, modules_not_read};
 
 /// The GPU in words.
 pub(super) fn title(pair: &Pair<'_>) -> String {
@@ -49,8 +49,7 @@ pub(super) fn loaded(pair: &Pair<'_>, name: &str, fix: &str) -> Need {
         "nvidia_fs" => About::NvidiaFs,
         _ => About::Network,
     };
-    let found = module(pair.machine, name).filter(|_| modules_were_read(pair.machine));
-    match found {
+    match known_module(pair.machine, name) {
         None => Need::unknown(about, modules_not_read(pair.machine)),
         Some(module) if module.loaded => {
             let version = module.version.as_ref().map(|version| format!(" {version}"));

@@ -8,6 +8,7 @@ mod need;
 mod stack;
 mod text;
 
+use crate::check::machine::disks_below;
 use crate::topo::Coherent;
 use gpuio_record::facts::{GpuFacts, Machine, MountedStorage};
 use serde::Serialize;
@@ -111,6 +112,21 @@ pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStora
         path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     });
     above.max_by_key(|mount| mount.mount.mount_point.trim_end_matches('/').len())
+}
+
+/// The drives, on PCI as far as is known, below a device node or the mount that serves a path, each
+/// once; none below the mount of `/`, which serves any path.
+#[must_use]
+pub fn drives_of(machine: &Machine, path: &str) -> Vec<String> {
+    let device = path.strip_prefix("/dev/").map(|name| vec![name.to_owned()]);
+    let mount = || mount_of(machine, path).filter(|mount| mount.mount.mount_point != "/");
+    let devices = device.or_else(|| mount().map(|mount| mount.devices.clone()));
+    let disks = devices.iter().flatten().flat_map(|name| disks_below(machine, name));
+    let mut names: Vec<String> =
+        disks.filter(|disk| !disk.pci.is_empty()).map(|disk| disk.facts.name.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The GPU of this number (the driver's, else the position in the list by PCI address), PCI address

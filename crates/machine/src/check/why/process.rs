@@ -162,6 +162,15 @@ fn by_ours_without_bytes(seen: &Seen) -> String {
     format!("Unknown so far: it has gpuio's libcufile mapped, and {why}")
 }
 
+/// Whether it has gpuio's own library mapped.
+fn has_libgpuio(seen: &Seen) -> bool {
+    let is = |one: &MappedLibrary| {
+        let name = one.path.rsplit('/').next().unwrap_or_default();
+        name.starts_with("libgpuio.so")
+    };
+    seen.process.libraries.known().is_some_and(|all| all.iter().any(is))
+}
+
 /// The nodes of nvidia-fs that it has open.
 fn nvidia_fs_nodes(seen: &Seen) -> Fact<usize> {
     match &seen.process.devices {
@@ -176,8 +185,17 @@ fn nvidia_fs_nodes(seen: &Seen) -> Fact<usize> {
 fn without_library(seen: &Seen) -> (Answer, String) {
     match nvidia_fs_nodes(seen) {
         Fact::Known(0) => {
-            let uses = "It has no libcufile mapped and no node of nvidia-fs open: it moves bytes \
-                        between files and GPUs, if any, through host memory by itself";
+            let uses = match has_libgpuio(seen) {
+                true => {
+                    "It has gpuio's own library (libgpuio.so.0) mapped, as Python's gpuio has: \
+                     that moves bytes through page-locked host memory. Its calls have no live page \
+                     and no trace, so what it moved is not known here"
+                }
+                false => {
+                    "It has no libcufile mapped and no node of nvidia-fs open: it moves bytes \
+                     between files and GPUs, if any, through host memory by itself"
+                }
+            };
             (Answer::No, format!("GDS is off. {uses}"))
         }
         Fact::Known(_) => (

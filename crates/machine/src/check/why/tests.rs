@@ -224,6 +224,13 @@ fn a_process_without_a_library_and_one_that_may_not_be_read() {
         s.process.devices = Fact::Known(vec![]);
     };
     answers(bare, Answer::No, "no libcufile mapped");
+    let own = |s: &mut Seen| {
+        bare(s);
+        let path = "/lib/python3/gpuio/lib/libgpuio.so.0".to_owned();
+        let own = MappedLibrary { path, ..library(Fact::unknown("not a libcufile")) };
+        s.process.libraries = Fact::Known(vec![own]);
+    };
+    answers(own, Answer::No, "no live page and no trace");
     let hidden = |s: &mut Seen| s.process.libraries = Fact::unknown("only its user may");
     answers(hidden, Answer::Unknown, "only its user may");
     let mut seen = seen();

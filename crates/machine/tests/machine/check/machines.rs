@@ -16,12 +16,15 @@ fn of<'f>(findings: &'f [Finding], rule: &str, severity: Severity) -> Vec<&'f Fi
 
 #[test]
 fn dgx_2() {
-    insta::assert_snapshot!("dgx-2", text::document(&all(&read(DGX_2)), false).terminal(100));
+    insta::assert_snapshot!("dgx-2", text::document(&all(&read(DGX_2)), false, None).terminal(100));
 }
 
 #[test]
 fn dgx_a100() {
-    insta::assert_snapshot!("dgx-a100", text::document(&all(&read(DGX_A100)), false).terminal(100));
+    insta::assert_snapshot!(
+        "dgx-a100",
+        text::document(&all(&read(DGX_A100)), false, None).terminal(100)
+    );
 }
 
 #[test]
@@ -33,12 +36,15 @@ fn dgx_station() {
     let narrow = of(&findings, "pcie-link", Severity::Fail);
     assert_eq!(narrow.len(), 1);
     assert_eq!(narrow[0].locations, ["0000:08:00.0"]);
-    insta::assert_snapshot!("dgx-station", text::document(&findings, false).terminal(100));
+    insta::assert_snapshot!("dgx-station", text::document(&findings, false, None).terminal(100));
 }
 
 #[test]
 fn virtual_machine() {
-    insta::assert_snapshot!("virtual", text::document(&all(&read(VIRTUAL)), false).terminal(100));
+    insta::assert_snapshot!(
+        "virtual",
+        text::document(&all(&read(VIRTUAL)), false, None).terminal(100)
+    );
 }
 
 fn verdict_text(verdict: &Verdict) -> String {

@@ -12,10 +12,14 @@ use gpuio_record::{Choice, JobPlan, Plan};
 
 pub use total::limited_ns;
 
+/// Jobs from which on lines that all of them have are written once.
+const FOLD_FROM: usize = 5;
+
 /// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
 /// resolves to the same plan.
 ///
-/// One section per job in order; `[global]` only has the run's name. Every setting is written out
+/// One section per job in order; `[global]` has the run's name, and of five jobs and
+/// more what all of them have alike. Every setting is written out
 /// exactly (sizes in the largest power of 1024 that divides them, durations likewise). Settings
 /// that a job file cannot have follow as `#` comments: reasons for choices, GPUs, targets and how
 /// they are used, the placement of every thread; and at the end the sums of files, bytes and time.
@@ -31,13 +35,21 @@ pub fn plan_text(plan: &Plan) -> String {
     if plan.software_gpu {
         comment(&mut out, "software GPU: results of this plan do not describe hardware");
     }
-    if let Some(name) = &plan.name {
+    let is_long = plan.jobs.len() >= FOLD_FROM;
+    let bodies: Vec<String> = plan.jobs.iter().map(|job| body(plan, job, is_long)).collect();
+    let shared = if is_long { shared(&bodies) } else { Vec::new() };
+    if plan.name.is_some() || !shared.is_empty() {
         out.push_str("\n[global]\n");
+    }
+    if let Some(name) = &plan.name {
         keys::text(&mut out, "name", name);
     }
+    shared.iter().for_each(|line| out.push_str(&format!("{line}\n")));
     let mut group = plan.jobs.first().map_or(0, |job| job.group);
-    for job in &plan.jobs {
-        section(&mut out, plan, job, job.group != group);
+    for (job, body) in plan.jobs.iter().zip(&bodies) {
+        head(&mut out, job, job.group != group);
+        let own = body.lines().filter(|line| !shared.contains(line));
+        own.for_each(|line| out.push_str(&format!("{line}\n")));
         group = job.group;
     }
     ceilings::write(&mut out, &plan.ceilings);
@@ -45,7 +57,17 @@ pub fn plan_text(plan: &Plan) -> String {
     out
 }
 
-fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
+/// The lines that each of the jobs has once, in the order of the first.
+fn shared(bodies: &[String]) -> Vec<&str> {
+    let once = |line: &str| {
+        let is_once = |body: &String| body.lines().filter(|other| *other == line).count() == 1;
+        bodies.iter().all(is_once)
+    };
+    let first = bodies.first().map_or("", String::as_str);
+    first.lines().filter(|line| once(line)).collect()
+}
+
+fn head(out: &mut String, job: &JobPlan, new_group: bool) {
     out.push('\n');
     let name = one_line(&job.name);
     if name != job.name || name.trim() != name || name.contains(']') || name == "global" {
@@ -58,6 +80,13 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     if new_group {
         keys::set(out, "stonewall", "1");
     }
+}
+
+/// The settings of a job, and its comments; of one of many jobs with fewer lines of files and
+/// threads.
+fn body(plan: &Plan, job: &JobPlan, is_one_of_many: bool) -> String {
+    let mut text = String::new();
+    let out = &mut text;
     keys::write(out, job);
     // Only cuFile paths can register buffers, or leave that out.
     if job.register_buffer.is_some() {
@@ -77,10 +106,11 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
         let mode = keys::direct_word(job.direct);
         comment(out, &format!("{mode}: {why}"));
     }
-    placement::write(out, job);
+    placement::write(out, job, is_one_of_many);
     for note in &job.notes {
         comment(out, &format!("note: {note}"));
     }
+    text
 }
 
 /// The reason, if there is one, and the requested value if it differs.

@@ -7,12 +7,21 @@ use gpuio_record::{Gpu, GuardNote, JobPlan, Region, TargetKind, TargetPlan, Work
 
 use super::comment;
 
-/// Files of a job that have a line each; of more only the first few have.
-const TARGETS_MOST: usize = 4096;
+/// Files and threads of a job that have a line each; of more only the first few have.
+const LINES_MOST: usize = 16;
 /// Those few; also the parts of files in the line of a thread.
 const FIRST: usize = 4;
 
-pub(super) fn write(out: &mut String, job: &JobPlan) {
+/// How many of `all` have a line, where the job is one of many or not.
+fn lines_of(all: usize, is_one_of_many: bool) -> usize {
+    match is_one_of_many {
+        true if all > 2 => 1,
+        false if all > LINES_MOST => FIRST,
+        _ => all,
+    }
+}
+
+pub(super) fn write(out: &mut String, job: &JobPlan, is_one_of_many: bool) {
     comment(out, &format!("salt of the pattern: {:#018x}", job.salt));
     for gpu in &job.gpus {
         comment(out, &gpu_words(gpu));
@@ -21,15 +30,19 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         let why = via.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         comment(out, &format!("via {}{why}", gpu_words(&via.gpu)));
     }
-    let each = if job.targets.len() > TARGETS_MOST { FIRST } else { job.targets.len() };
+    let each = lines_of(job.targets.len(), is_one_of_many);
     for target in &job.targets[..each] {
         comment(out, &target_words(target));
     }
     for line in rest_words(&job.targets[each..]) {
         comment(out, &line);
     }
-    for worker in &job.workers {
+    let (first, rest) = job.workers.split_at(lines_of(job.workers.len(), is_one_of_many));
+    for worker in first {
         comment(out, &worker_words(job, worker));
+    }
+    if let Some(last) = rest.last() {
+        comment(out, &format!("and {} more, the last {}", rest.len(), worker_words(job, last)));
     }
 }
 

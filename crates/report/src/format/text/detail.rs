@@ -39,6 +39,13 @@ pub(super) fn legs(record: &Record) -> Section {
         .if_any()
         .table("legs", sides(record).filter(has_legs));
     section.table(table);
+    let waits = |side: &Side<'_>| side.figures().latency.as_ref()?.queue.as_ref().map(drop);
+    if sides(record).any(|side| waits(&side).is_some()) {
+        section.paragraph(
+            "Paced: latency counts from when an I/O was due, so it includes leg queue. fio's clat \
+             counts from submission, as the other legs do.",
+        );
+    }
     section
 }
 

@@ -20,7 +20,9 @@ pub(super) fn section(record: &Record) -> Section {
     let of_job = |(plan, job)| {
         let (plan, job): (&JobPlan, &JobResult) = (plan, job);
         let lines = plan.feed.as_ref().zip(job.feed.as_ref()).map(|(of, found)| {
-            let mut lines = vec![outcome(of, found), data_set(of), computation(of, found)];
+            let mut lines = vec![outcome(of, found)];
+            lines.extend(all_ahead(of));
+            lines.extend([data_set(of), computation(of, found)]);
             lines.push(waits(plan, of, found, job));
             lines.extend(service_level(of, found, job));
             lines.extend(tier(of, found));
@@ -49,6 +51,15 @@ fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {
         time(found.span_ns),
         many(u64::from(plan.accelerators), "accelerator"),
     )
+}
+
+/// That the utilisation says nothing about storage, where all batches are read ahead.
+fn all_ahead(plan: &FeedPlan) -> Option<String> {
+    let ahead = plan.all_ahead().filter(|_| plan.compute != FeedCompute::None)?;
+    Some(format!(
+        "utilisation says nothing about storage here: all batches of an accelerator fit into the \
+         {ahead} that are read ahead; use more epochs or more files"
+    ))
 }
 
 fn data_set(plan: &FeedPlan) -> String {

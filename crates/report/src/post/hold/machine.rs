@@ -31,7 +31,8 @@ fn of_run(post: &Post, run: &Run, known: &Known<'_>) -> Vec<Statement> {
     all
 }
 
-/// The drives that moved the bytes by iostat, with its line; only those that the machine has.
+/// The drives that moved the bytes, by iostat with its line, else by the command's places; only
+/// those that the machine has.
 fn drives(run: &Run, machine: &Machine) -> (Vec<String>, usize) {
     for seen in &run.beside {
         let Sight::Disks(disks) = &seen.sight else { continue };
@@ -44,7 +45,12 @@ fn drives(run: &Run, machine: &Machine) -> (Vec<String>, usize) {
             return (names, seen.line);
         }
     }
-    (Vec::new(), 0)
+    let places = run.asked.iter().flat_map(|asked| &asked.places);
+    let mut names: Vec<String> =
+        places.flat_map(|place| gpuio_machine::check::drives_of(machine, place)).collect();
+    names.sort_unstable();
+    names.dedup();
+    (names, 0)
 }
 
 /// The mount of a run's directory, where the machine has it and all places lie there.
@@ -203,7 +209,36 @@ fn links(post: &Post) -> Vec<(usize, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_machine::flow::Figures;
+    use gpuio_machine::topo::Topology;
+
     use super::*;
+
+    /// A command's directory lies on a drive of the text, whose node is not that of the GPU.
+    #[test]
+    fn a_result_is_joined_with_the_drives_of_its_mount() {
+        let text = "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \
+                    \tSYS\t0-15\t0\nGPU1\tSYS\t X \t16-31\t1\n$ lspci -vvn\n\
+                    41:00.0 0108: 144d:a824 (prog-if 02)\n\tNUMA node: 1\n$ ls -l \
+                    /dev/disk/by-path\nlrwxrwxrwx 1 root root 13 Jan  1 00:00 \
+                    pci-0000:41:00.0-nvme-1 -> ../../nvme0n1\n$ mount\n/dev/nvme0n1 on /data type \
+                    xfs (rw)\n$ gdsio -D /data/x -w 8 -d 0 -x 0 -I 0 -i 1M\nIoType: READ XferType: \
+                    GPUD Threads: 8 DataSetSize: 8388608/8388608(KiB) IOSize: 1024(KiB) \
+                    Throughput: 1.000000 GiB/sec, Avg_Latency: 7812.5 usecs ops: 8192 total_time \
+                    8.000000 secs\n";
+        let mut captured = gpuio_capture::Captured::default();
+        gpuio_capture::read("post", text, &mut captured).unwrap();
+        let (machine, figures) = (&captured.machine, &Figures::built_in());
+        let topology = &Topology::of(machine, &[]);
+        let known = Known { host: None, machine, topology, figures };
+        let said = |text: &str| {
+            let said = hold(&crate::post::read("post", text), &[known]);
+            said.into_iter().find(|one| one.about == About::Path).map(|one| one.words)
+        };
+        let far = said(text).unwrap();
+        assert!(far.starts_with("GPU 0 and nvme0n1 are not below one switch (SYS"), "{far}");
+        assert_eq!(said(&text.replace("-D /data/x", "-D /home/x")), None);
+    }
 
     #[test]
     fn a_slow_sata_link_is_named() {

@@ -15,6 +15,7 @@ use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
 use crate::post::{About, Post, Run, Statement};
+pub(crate) use own::float;
 pub(crate) use words::rate_of;
 
 /// A machine of the text, with what is known of its parts.
@@ -30,9 +31,11 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     path::path,
     machine::hold,
+    own::misplaced,
+    own::unread,
     own::command_and_line,
     own::line_with_itself,
     beside::hold,

@@ -227,13 +227,16 @@ fn legend(out: &mut String, lines: &[Line], top: f64) -> f64 {
     y + 6.0
 }
 
-/// Horizontal bars from 0; gives the lower end.
+/// Horizontal bars from 0, behind their labels, or below where one takes more than half of the
+/// width; gives the lower end.
 fn bars_at(out: &mut String, bars: &[Bar], top: f64) -> f64 {
     let most = bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
     #[expect(clippy::cast_precision_loss, reason = "a few characters")]
     let widest = |text: &str| text.chars().count() as f64 * CHARACTER;
     let label = bars.iter().map(|bar| widest(&bar.label)).fold(0.0, f64::max) + 16.0;
-    let label = label.clamp(60.0, WIDTH / 2.0);
+    let above = label > WIDTH / 2.0;
+    let label = if above { 12.0 } else { label.max(60.0) };
+    let (end, anchor) = if above { (label, "start") } else { (label - 8.0, "end") };
     let space = WIDTH - label - 90.0;
     let mut y = top;
     for bar in bars {
@@ -241,12 +244,18 @@ fn bars_at(out: &mut String, bars: &[Bar], top: f64) -> f64 {
         let long = (bar.value / most * space).max(1.0);
         let _ = write!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"var(--ink)\">{}</text>\
-             <rect x=\"{label:.1}\" y=\"{:.1}\" width=\"{long:.1}\" height=\"{:.0}\" rx=\"2\" \
-             fill=\"var(--p{})\"/><text x=\"{:.1}\" y=\"{:.1}\" fill=\"var(--ink)\">{rate}</text>",
-            label - 8.0,
+            "<text x=\"{end:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" \
+             fill=\"var(--ink)\">{}</text>",
             y + 18.0,
-            markup(&bar.label),
+            markup(&bar.label)
+        );
+        if above {
+            y += LINE;
+        }
+        let _ = write!(
+            out,
+            "<rect x=\"{label:.1}\" y=\"{:.1}\" width=\"{long:.1}\" height=\"{:.0}\" rx=\"2\" \
+             fill=\"var(--p{})\"/><text x=\"{:.1}\" y=\"{:.1}\" fill=\"var(--ink)\">{rate}</text>",
             y + 3.0,
             BAR - 8.0,
             bar.colour,

@@ -363,6 +363,7 @@ const CASES: &[Case] = &[
     ("nfs-transport", NotApplicable, nothing),
     ("nfs-size", Pass, |m| nfs(m, |_| {})),
     ("nfs-size", Warn, |m| nfs(m, |n| n.nfs.as_mut().unwrap().read_bytes = Some(4096))),
+    ("nfs-size", Info, |m| nfs(m, |n| n.nfs.as_mut().unwrap().read_bytes = Some(512 << 10))),
     ("nfs-size", Unknown, |m| nfs(m, |n| n.nfs.as_mut().unwrap().read_bytes = None)),
     ("nfs-size", Warn, |m| nfs(m, |n| n.nfs.as_mut().unwrap().write_bytes = Some(65_536))),
     ("nfs-size", Unknown, |m| nfs(m, |n| n.nfs.as_mut().unwrap().write_bytes = None)),

@@ -1,0 +1,130 @@
+//! `lsmod` (kmod): a line per module with its size, its count of users and their names. A `grep`
+//! behind it leaves a part, without the head.
+
+use gpuio_record::facts::ModuleFacts;
+
+use crate::prompt::{command_of, is_dots};
+use crate::{CaptureError, Captured, Kind, MOST_DEVICES};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "lsmod",
+    gives: "kernel modules that are loaded; also behind a `grep`",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        let asked = text.lines().any(|line| is_head(line) || words(line).is_some());
+        asked && text.lines().filter(|line| module(line).is_some()).count() >= 2
+    },
+    add,
+};
+
+/// Modules that no kernel has built in: one that is not listed is not loaded.
+const NEVER_BUILT_IN: [&str; 4] = ["nvidia", "nvidia_fs", "nvidia_peermem", "nv_peer_mem"];
+
+fn is_head(line: &str) -> bool {
+    line.split_whitespace().eq(["Module", "Size", "Used", "by"])
+}
+
+/// The words of the command at a prompt that has `lsmod`.
+fn words(line: &str) -> Option<Vec<&str>> {
+    let words: Vec<&str> = command_of(line)?.split_whitespace().collect();
+    words.iter().any(|word| word.rsplit('/').next() == Some("lsmod")).then_some(words)
+}
+
+/// `nvidia_peermem 16384 0`, `ib_core 442368 2 rdma_cm,ib_uverbs`.
+fn module(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (&[name, size, users] | &[name, size, users, _]) = words.as_slice() else { return None };
+    let is_number = |word: &str| word.parse::<i64>().is_ok();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    (begins && name.chars().all(plain) && is_number(size) && is_number(users)).then_some(name)
+}
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let (mut listed, mut pattern) = (Vec::new(), None);
+    for (index, line) in text.lines().enumerate() {
+        if let Some(words) = words(line) {
+            pattern = shown(&words).or(pattern);
+        } else if is_head(line) {
+            continue;
+        } else if let Some(name) = module(line) {
+            if listed.len() == MOST_DEVICES {
+                return Err(CaptureError::new(index, line, 0, "fewer modules"));
+            }
+            listed.push(name.replace('-', "_"));
+        } else if is_dots(line) && !line.trim().is_empty() {
+            pattern = None;
+        } else if !line.trim().is_empty() && command_of(line).is_none() {
+            let wanted = "a module, like nvidia_fs 274432 0";
+            captured.skip(CaptureError::new(index, line, 0, wanted));
+        }
+    }
+    // Lines without their command may be cut from a longer list.
+    let listed_all = |name: &str| pattern.as_deref().is_some_and(|part| name.contains(part));
+    let absent = NEVER_BUILT_IN.iter().filter(|name| listed_all(name)).copied();
+    let absent: Vec<&str> = absent.filter(|name| !listed.iter().any(|one| one == name)).collect();
+    for (name, loaded) in listed
+        .iter()
+        .map(|name| (name.as_str(), true))
+        .chain(absent.into_iter().map(|name| (name, false)))
+    {
+        let modules = &mut captured.machine.modules;
+        match modules.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.loaded |= loaded,
+            None => modules.push(ModuleFacts {
+                name: name.to_owned(),
+                loaded,
+                ..ModuleFacts::default()
+            }),
+        }
+    }
+    Ok(())
+}
+
+/// The part of a name by which the command shows a module; empty where it shows all. `None` where
+/// that is not plain.
+fn shown(words: &[&str]) -> Option<String> {
+    let at = words.iter().position(|word| *word == "|");
+    let Some(at) = at else { return Some(String::new()) };
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match &words[at + 1..] {
+        ["grep" | "egrep", "-i", part] | ["grep" | "egrep", part] => {
+            let part = part.trim_matches(['"', '\'']);
+            part.chars().all(plain).then(|| part.to_lowercase())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(String, bool)> {
+        let mut captured = Captured::default();
+        crate::read("text", text, &mut captured).unwrap();
+        let modules = captured.machine.modules.into_iter();
+        modules.map(|module| (module.name, module.loaded)).collect()
+    }
+
+    #[test]
+    fn a_module_that_a_grep_would_show_is_absent_and_others_are_unknown() {
+        let lines = "nvidia_uvm 1523712 0\nnvidia 5659 4 nvidia_uvm,gdrdrv\nib_core 44 1 mlx5_ib\n";
+        let all = read(&format!("[a@b ~]$ lsmod | grep nvidia\n{lines}[a@b ~]$ \n"));
+        let is = |name: &str| all.iter().find(|one| one.0 == name).map(|one| one.1);
+        let names = ["nvidia", "ib_core", "nvidia_fs", "nvidia_peermem", "nv_peer_mem", "nvme"];
+        let states = [Some(true), Some(true), Some(false), Some(false), None, None];
+        assert_eq!(names.map(is), states, "{all:?}");
+        let whole = read(&format!("$ lsmod\nModule  Size  Used by\n{lines}"));
+        assert!(whole.contains(&("nv_peer_mem".to_owned(), false)), "{whole:?}");
+        assert!(!whole.iter().any(|one| one.0 == "nvme"), "it may be built in: {whole:?}");
+        for cut in [
+            format!("Module  Size  Used by\n{lines}"),
+            format!("$ lsmod | tail -n 3\n{lines}"),
+            format!("$ lsmod\n{lines}...\n"),
+        ] {
+            let all = read(&cut);
+            assert!(all.iter().all(|one| one.1) && all.len() == 3, "{cut}: {all:?}");
+        }
+    }
+}

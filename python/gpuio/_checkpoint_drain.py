@@ -1,0 +1,402 @@
+"""The drain: a process that writes staged pages to files, and makes whole checkpoints visible.
+
+It runs as a script (``python -I -S``) with the modules of Python alone: no CUDA, no gpuio. The
+trainer hands it a socket and the memfd of the staged pages when it starts it, and then a message
+for each save, each file in the pages, and each end (`main` has them). A file's pages stay as they
+are until the drain has said that they are free.
+
+A checkpoint is written into a draft beside its directory, each file flushed, then the draft is
+renamed to the directory, which must not exist, and the directory above is flushed. So a directory
+of that name is whole, whoever was killed and when.
+"""
+
+import base64
+import concurrent.futures
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import queue
+import select
+import shutil
+import socket
+import sys
+import threading
+import time
+
+MANIFEST = "gpuio-checkpoint.json"
+# In a draft: the manifest of one of several ranks, and that a rank gave up.
+PART, FAILED = "rank-{:05}.part.json", "rank-{:05}.failed"
+
+_PAGE = 4096
+# Bytes of one write, and how many are under way: what fills a drive.
+_PIECE, _WRITERS = 8 << 20, 4
+_LOOK_S = 0.05
+_NOREPLACE, _AT_FDCWD = 1, -100
+
+
+class Stopped(Exception):
+    """The trainer gave the save up, or has ended."""
+
+
+def flush(path):
+    """fsync(2) of a file or a directory."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_directories(path):
+    """The directory and those above it, each flushed into the one above it."""
+    if not os.path.isdir(path):
+        make_directories(os.path.dirname(path))
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            pass
+        flush(os.path.dirname(path))
+
+
+def write_small(path, content):
+    """A new file, flushed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o644), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def manifest_bytes(manifest):
+    """A manifest as it is stored: its digest on the first line, so that each byte is covered."""
+    body = json.dumps(manifest, separators=(",", ":"), ensure_ascii=True)[1:].encode() + b"\n"
+    return b'{"sha256":"' + hashlib.sha256(body).hexdigest().encode() + b'",\n' + body
+
+
+def move(draft, directory):
+    """Renames the draft, and never replaces anything."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(draft), os.fsencode(directory)
+    if hasattr(libc, "renameat2"):
+        if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(code, os.strerror(code), directory)
+    # A file system without the flag. A directory replaces an empty one at most.
+    if os.path.lexists(directory):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), directory)
+    os.rename(draft, directory)
+
+
+def make_draft(draft):
+    """The draft of several ranks, which one of them makes."""
+    try:
+        os.mkdir(draft)
+    except FileExistsError:
+        pass
+
+
+def give_up(directory, draft, rank, world):
+    """Removes what was written; of several ranks, says so to the others."""
+    try:
+        if world == 1:
+            shutil.rmtree(draft, ignore_errors=True)
+        elif not os.path.lexists(directory):
+            # Before the others have begun, too.
+            make_draft(draft)
+            write_small(os.path.join(draft, FAILED.format(rank)), b"")
+    except OSError:
+        pass  # The directory above is gone, or the rank has said so.
+
+
+class Save:
+    """A checkpoint that is being written."""
+
+    def __init__(self, message, drain):
+        self.id, self.drain = message["id"], drain
+        self.directory, self.draft = message["directory"], message["draft"]
+        self.rank, self.world = message["rank"], message["world"]
+        self.survive = message["survive"]
+        self.began, self.written, self.direct = time.monotonic(), 0, True
+        self.ended, self.failed, self.stop = False, False, threading.Event()
+        self.lock = None
+
+    def begin(self):
+        if self.world == 1:
+            os.mkdir(self.draft)
+        else:
+            make_draft(self.draft)
+        # `clean` removes only drafts that no process holds.
+        self.lock = os.open(self.draft, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self.lock, fcntl.LOCK_SH)
+
+    def file(self, message):
+        path = os.path.join(self.draft, message["name"])
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        plain = os.open(path, flags, 0o644)
+        direct = None
+        try:
+            if self.drain.direct:
+                try:
+                    direct = os.open(path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC)
+                except OSError as error:
+                    if error.errno != errno.EINVAL:
+                        raise
+            self.allocate(plain, message["bytes"])
+            total = -(-message["bytes"] // _PAGE) * _PAGE
+            pieces = [
+                self.drain.writers.submit(
+                    self.piece, direct, plain, message["at"], at, min(_PIECE, total - at)
+                )
+                for at in range(0, total, _PIECE)
+            ]
+            concurrent.futures.wait(pieces)
+            for piece in pieces:
+                piece.result()
+            os.ftruncate(plain, message["bytes"])
+            os.fsync(plain)
+        finally:
+            os.close(plain)
+            if direct is not None:
+                os.close(direct)
+
+    @staticmethod
+    def allocate(fd, length):
+        """Asks for the file's space at once: a full disk is known before its bytes are written."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong]
+        if length and libc.fallocate(fd, 0, 0, length) != 0:
+            code = ctypes.get_errno()
+            if code not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
+                raise OSError(code, os.strerror(code))
+
+    def piece(self, direct, plain, start, at, length):
+        """Writes whole pages: the file is cut to its length afterwards."""
+        done = 0
+        while done < length:
+            if self.stop.is_set():
+                raise Stopped
+            here = self.drain.pages[start + at + done : start + at + length]
+            fd = direct if direct is not None and done % _PAGE == 0 else plain
+            try:
+                count = os.pwrite(fd, here, at + done)
+            except OSError as error:
+                if fd is plain or error.errno != errno.EINVAL:
+                    raise
+                direct = None
+                continue
+            if fd is plain:
+                self.direct = False
+            done += count
+            self.written += count
+            self.drain.progress(self)
+
+    def end(self, message):
+        """Makes it visible, or one of several ranks ready for that. True if it is visible."""
+        for name, content in message["extras"].items():
+            write_small(os.path.join(self.draft, name), base64.b64decode(content))
+        if self.world == 1:
+            self.commit(message["manifest"])
+            return True
+        name = os.path.join(self.draft, PART.format(self.rank))
+        write_small(name + ".new", json.dumps(message["manifest"]).encode())
+        os.rename(name + ".new", name)
+        flush(self.draft)
+        return self.commit_all()
+
+    def commit(self, manifest):
+        write_small(os.path.join(self.draft, MANIFEST), manifest_bytes(manifest))
+        flush(self.draft)
+        if self.stop.is_set():
+            raise Stopped
+        move(self.draft, self.directory)
+        flush(os.path.dirname(self.directory))
+
+    def commit_all(self):
+        """Commits if all ranks are ready: whichever rank finds that first. True if it is done."""
+        above = os.open(os.path.dirname(self.directory), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(above, fcntl.LOCK_EX)
+            if not os.path.isdir(self.draft):
+                with open(os.path.join(self.directory, MANIFEST), "rb") as file:
+                    text = file.read()
+                if json.loads(text).get("draft") != os.path.basename(self.draft):
+                    raise FileNotFoundError(errno.ENOENT, "the draft is gone", self.draft)
+                return True
+            names = set(os.listdir(self.draft))
+            for rank in range(self.world):
+                if FAILED.format(rank) in names:
+                    raise OSError(errno.ECANCELED, f"rank {rank} gave this checkpoint up")
+            parts = [PART.format(rank) for rank in range(self.world)]
+            if not names.issuperset(parts):
+                return False
+            manifest = None
+            for part in parts:
+                with open(os.path.join(self.draft, part), "rb") as file:
+                    one = json.load(file)
+                if manifest is None:
+                    manifest = one
+                else:
+                    manifest["ranks"] += one["ranks"]
+                    manifest["extras"].update(one["extras"])
+            manifest["draft"] = os.path.basename(self.draft)
+            for part in parts:
+                os.unlink(os.path.join(self.draft, part))
+            self.commit(manifest)
+            return True
+        finally:
+            os.close(above)
+
+    def give_up(self):
+        give_up(self.directory, self.draft, self.rank, self.world)
+        self.close()
+
+    def close(self):
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+
+
+class Drain:
+    def __init__(self, link, pages, direct):
+        self.link, self.pages, self.direct = link, pages, direct
+        self.writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
+        self.work = queue.Queue()
+        self.saves = {}
+        self.said, self.said_at = threading.Lock(), 0.0
+        self.waiting = []
+
+    def say(self, **message):
+        try:
+            with self.said:
+                self.link.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass  # The trainer has ended.
+
+    def progress(self, save):
+        now = time.monotonic()
+        if now - self.said_at > _LOOK_S:
+            self.said_at = now
+            self.say(op="wrote", id=save.id, bytes=save.written)
+
+    def fail(self, save, error):
+        if not save.failed:
+            save.failed = True
+            save.give_up()
+            code = getattr(error, "errno", None) or errno.EIO
+            self.say(op="failed", id=save.id, errno=code, text=str(error) or type(error).__name__)
+
+    def done(self, save):
+        save.close()
+        seconds = time.monotonic() - save.began
+        self.say(op="done", id=save.id, bytes=save.written, seconds=seconds, direct=save.direct)
+
+    def wait_for_others(self, save):
+        try:
+            while not save.commit_all():
+                if save.stop.wait(_LOOK_S):
+                    raise Stopped
+            self.done(save)
+        except BaseException as error:
+            self.fail(save, error)
+
+    def step(self, message):
+        save = self.saves[message["id"]]
+        try:
+            if save.failed:
+                return
+            if save.stop.is_set():
+                raise Stopped("the trainer gave it up")
+            if message["op"] == "save":
+                save.begin()
+            elif message["op"] == "file":
+                save.file(message)
+            elif save.end(message):
+                self.done(save)
+            else:
+                waiter = threading.Thread(target=self.wait_for_others, args=(save,))
+                waiter.start()
+                self.waiting.append(waiter)
+        except BaseException as error:
+            self.fail(save, error)
+        finally:
+            if message["op"] == "file":
+                self.say(op="freed", id=save.id, at=message["at"], bytes=message["bytes"])
+
+    def run(self):
+        while True:
+            message = self.work.get()
+            if message is None:
+                break
+            self.step(message)
+        for waiter in self.waiting:
+            waiter.join()
+
+    def take(self, message):
+        """A message of the trainer."""
+        if message["op"] == "save":
+            self.saves[message["id"]] = Save(message, self)
+        elif message["op"] == "abort":
+            self.saves[message["id"]].stop.set()
+        elif message["op"] == "end":
+            self.saves[message["id"]].ended = True
+        self.work.put(message)
+
+    def trainer_ended(self):
+        """Only a save that has all its pages, and may go on, does."""
+        for save in self.saves.values():
+            if not (save.ended and save.survive):
+                save.stop.set()
+        for save in self.saves.values():
+            if not save.ended:
+                self.work.put({"op": "abort", "id": save.id})
+        self.work.put(None)
+
+
+def listen(link, trainer, take):
+    """Hands on each message until the trainer closes the socket, or ends."""
+    rest = b""
+    watched = select.poll()
+    watched.register(link, select.POLLIN)
+    if trainer is not None:
+        watched.register(trainer, select.POLLIN)
+    while True:
+        # Children of the trainer may have the socket too, so its end is looked for as well. What it
+        # said before is read first.
+        ready = [fd for fd, _ in watched.poll()]
+        if link.fileno() not in ready:
+            return
+        got = link.recv(1 << 20)
+        if not got:
+            return
+        *lines, rest = (rest + got).split(b"\n")
+        for line in lines:
+            take(json.loads(line))
+
+
+def main(words):
+    link, memory, length, trainer, direct = (int(word) for word in words)
+    try:
+        os.nice(5)
+        watched = os.pidfd_open(trainer)
+    except (OSError, AttributeError):
+        watched = None
+    pages = memoryview(mmap.mmap(memory, length, mmap.MAP_SHARED, mmap.PROT_READ))
+    drain = Drain(socket.socket(fileno=link), pages, bool(direct))
+    worker = threading.Thread(target=drain.run)
+    worker.start()
+    try:
+        listen(drain.link, watched, drain.take)
+    except OSError:
+        pass  # The connection was reset: the trainer has ended.
+    drain.trainer_ended()
+    worker.join()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,311 @@
+"""Checkpoints as files: the tensors of a state, files of safetensors with them, the manifest.
+
+A manifest (``gpuio-checkpoint.json``) has, for each rank, the structure of its state with names in
+the place of tensors, the digest of each tensor, and size and digest of each file's header.
+"""
+
+import hashlib
+import json
+import os
+import struct
+import sys
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from ._checkpoint_drain import MANIFEST
+from ._memory import KINDS, Tensor, device_number
+from ._safetensors import _TYPES
+
+PAGE = 4096
+_NAMES = {ours: name for name, ours in _TYPES.items()}
+_KEYS = (str, int, float, bool, type(None))
+
+
+class Leaf(NamedTuple):
+    """A tensor of a state, contiguous."""
+
+    name: str
+    dtype: str
+    """The name in gpuio: ``"bfloat16"``."""
+    shape: Tuple[int, ...]
+    address: int
+    nbytes: int
+    device: int
+    """The GPU's number, -1 for the host."""
+    keeps: Any
+    """Its bytes live as long as this."""
+
+
+class Place(NamedTuple):
+    """A tensor in a file."""
+
+    leaf: Leaf
+    offset: int
+    """Of its first byte in the file."""
+
+
+class File(NamedTuple):
+    """A file of safetensors as it is laid out."""
+
+    name: str
+    header: bytes
+    places: List[Place]
+    nbytes: int
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it has elements in memory. NumPy's scalars are plain values."""
+    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
+        return True
+    if isinstance(value, Tensor) or hasattr(value, "__cuda_array_interface__"):
+        return True
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__") and (
+        type(value).__name__ == "ndarray"
+    )
+
+
+def leaf_address(value: Any) -> int:
+    """Where the first element is, of a tensor as it is."""
+    if isinstance(value, Tensor):
+        return value._share.address + value.offset if value.nbytes else 0
+    if hasattr(value, "data_ptr"):
+        return int(value.data_ptr())
+    about = getattr(value, "__cuda_array_interface__", None) or value.__array_interface__
+    return about["data"][0] or 0
+
+
+def is_writable(value: Any) -> bool:
+    """Not so only for arrays of NumPy that say so."""
+    return bool(getattr(getattr(value, "flags", None), "writeable", True))
+
+
+def leaf(name: str, value: Any) -> Leaf:
+    """Where a tensor's bytes are; a contiguous copy of it if need be."""
+    if isinstance(value, Tensor):
+        number = device_number(value.device)
+        address = value._share.address + value.offset if value.nbytes else 0
+        return Leaf(name, value.dtype, value.shape, address, value.nbytes, number, value)
+    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
+        return _of_torch(name, value)
+    if getattr(value, "__cuda_array_interface__", None) is not None:
+        return _of_cuda(name, value)
+    return _of_host(name, value)
+
+
+def _of_torch(name: str, value: Any) -> Leaf:
+    if hasattr(value, "to_local"):
+        raise TypeError(
+            f"tensor {name!r} is a part of a distributed one (DTensor): save it with "
+            "torch.distributed.checkpoint and gpuio.checkpoint.Writer"
+        )
+    where = value.device.type
+    if where not in ("cpu", "cuda") or str(value.layout) != "torch.strided":
+        raise TypeError(f"tensor {name!r} is {value.layout} on {where!r}: dense ones of the CPU or "
+                        "a CUDA GPU are saved")
+    dense = value.detach().resolve_conj().resolve_neg().contiguous()
+    number = dense.device.index if where == "cuda" else -1
+    return Leaf(name, str(dense.dtype).replace("torch.", ""), tuple(dense.shape), dense.data_ptr(),
+                dense.numel() * dense.element_size(), number, dense)
+
+
+def _of_cuda(name: str, value: Any) -> Leaf:
+    about = value.__cuda_array_interface__
+    if about.get("strides") is not None:
+        library = sys.modules[type(value).__module__.partition(".")[0]]
+        make = getattr(library, "ascontiguousarray", None)
+        if make is None:
+            raise TypeError(f"tensor {name!r} is not contiguous: save a contiguous copy")
+        value = make(value)
+        about = value.__cuda_array_interface__
+    kind = _dtype(name, value.dtype)
+    nbytes = KINDS[kind].bits // 8
+    for size in about["shape"]:
+        nbytes *= size
+    number = int(getattr(getattr(value, "device", None), "id", 0))
+    return Leaf(name, kind, tuple(about["shape"]), about["data"][0] or 0, nbytes, number, value)
+
+
+def _of_host(name: str, value: Any) -> Leaf:
+    import numpy
+
+    if not isinstance(value, numpy.ndarray):
+        if value.__dlpack_device__()[0] != 1 and "torch" in sys.modules:
+            return _of_torch(name, sys.modules["torch"].from_dlpack(value))
+        value = numpy.from_dlpack(value)
+    # It makes a shape of () one of (1,).
+    dense = numpy.ascontiguousarray(value)
+    kind = _dtype(name, value.dtype)
+    return Leaf(name, kind, tuple(value.shape), dense.ctypes.data, dense.nbytes, -1, dense)
+
+
+def _dtype(name: str, dtype: Any) -> str:
+    if getattr(dtype, "byteorder", "=") == ">":
+        raise TypeError(f"tensor {name!r} has the bytes of its elements in reverse order")
+    return str(getattr(dtype, "name", dtype))
+
+
+class Flat:
+    """The tensors of a state by name, and its structure in JSON.
+
+    ``in_place`` is for tensors that are filled: those of which a copy would be taken are refused.
+    """
+
+    def __init__(self, state: Any, in_place: bool = False) -> None:
+        self._in_place = in_place
+        self.leaves: Dict[str, Leaf] = {}
+        self._known: Dict[Tuple[Any, ...], str] = {}
+        self.structure = self._walk(state, "")
+
+    def _walk(self, value: Any, path: str) -> Any:
+        if isinstance(value, (bool, int, float, str, type(None))):
+            # Subclasses become what they are derived from.
+            for plain in (bool, int, float, str):
+                if isinstance(value, plain):
+                    return plain(value)
+            return None
+        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and not (
+            is_tensor(value)
+        ):
+            return self._walk(value.item(), path)
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, _KEYS):
+                    raise TypeError(f"the key {key!r} in {path or 'the state'} is no plain value")
+            inside = [[key, self._walk(one, self._below(path, key))] for key, one in value.items()]
+            return {"dict": inside}
+        if isinstance(value, (list, tuple)):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return {kind: [self._walk(one, self._below(path, n)) for n, one in enumerate(value)]}
+        if is_tensor(value):
+            return {"tensor": self._add(path or "tensor", value)}
+        raise TypeError(
+            f"{path or 'the state'} is a {type(value).__name__}: a state has tensors, numbers, "
+            "text, None, and lists, tuples and dictionaries of these. Convert it first"
+        )
+
+    @staticmethod
+    def _below(path: str, key: Any) -> str:
+        return f"{path}.{key}" if path else str(key)
+
+    def _add(self, name: str, value: Any) -> str:
+        one = leaf(name, value)
+        if self._in_place and (one.address != leaf_address(value) or not is_writable(one.keeps)):
+            raise ValueError(f"tensor {name!r} can't be filled: it is not contiguous, or read-only")
+        if one.dtype not in _NAMES:
+            raise TypeError(f"tensor {name!r} is {one.dtype}, which safetensors do not have")
+        # Tied weights are stored once. Copies have addresses that live as long as the leaf.
+        key = (one.device, one.address, one.dtype, one.shape)
+        if one.nbytes and key in self._known:
+            return self._known[key]
+        again, unique = 1, name
+        while unique in self.leaves or unique == "__metadata__":
+            again += 1
+            unique = f"{name}#{again}"
+        self.leaves[unique] = one._replace(name=unique)
+        self._known[key] = unique
+        return unique
+
+
+def rebuilt(structure: Any, tensors: Dict[str, Any]) -> Any:
+    """A state from its structure."""
+    if not isinstance(structure, dict):
+        return structure
+    (kind, inside), = structure.items()
+    if kind == "tensor":
+        return tensors[inside]
+    if kind == "dict":
+        return {key: rebuilt(one, tensors) for key, one in inside}
+    made = [rebuilt(one, tensors) for one in inside]
+    return tuple(made) if kind == "tuple" else made
+
+
+def laid_out(leaves: Iterable[Leaf], most: int, prefix: str) -> List[File]:
+    """Files of at most so many bytes, unless a tensor alone has more."""
+    # Larger elements first: then each begins at a multiple of its size.
+    order = sorted(leaves, key=lambda one: (-KINDS[one.dtype].bits, one.name))
+    groups: List[List[Leaf]] = [[]]
+    size = 0
+    for one in order:
+        if groups[-1] and size + one.nbytes > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(one)
+        size += one.nbytes
+    count, files = len(groups), []
+    for number, group in enumerate(groups, 1):
+        name = f"{prefix}-{number:05}-of-{count:05}" if count > 1 else prefix
+        files.append(_file(f"{name}.safetensors", group))
+    return files
+
+
+def _file(name: str, group: List[Leaf]) -> File:
+    entries: Dict[str, Any] = {"__metadata__": {"format": "pt", "writer": "gpuio.checkpoint"}}
+    at, starts = 0, []
+    for one in group:
+        starts.append(at)
+        entries[one.name] = {
+            "dtype": _NAMES[one.dtype],
+            "shape": list(one.shape),
+            "data_offsets": [at, at + one.nbytes],
+        }
+        at += one.nbytes
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    # Spaces up to a whole page: so tensors begin where O_DIRECT and wide loads want them.
+    text += b" " * (-(len(text) + 8) % PAGE)
+    header = struct.pack("<Q", len(text)) + text
+    places = [Place(one, len(header) + start) for one, start in zip(group, starts)]
+    return File(name, header, places, len(header) + at)
+
+
+def described(file: File, digests: Dict[str, int]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """A file, and its tensors, in the manifest."""
+    about = {"bytes": file.nbytes, "header_bytes": len(file.header),
+             "header_sha256": hashlib.sha256(file.header).hexdigest()}
+    tensors = {
+        place.leaf.name: {
+            "file": file.name, "dtype": place.leaf.dtype, "shape": list(place.leaf.shape),
+            "offset": place.offset, "bytes": place.leaf.nbytes,
+            "digest": f"{digests[place.leaf.name]:016x}",
+        }
+        for place in file.places
+    }
+    return about, tensors
+
+
+def index(files: List[File]) -> Optional[bytes]:
+    """``model.safetensors.index.json``, as for models in several files."""
+    if len(files) < 2:
+        return None
+    where = {place.leaf.name: file.name for file in files for place in file.places}
+    total = sum(place.leaf.nbytes for file in files for place in file.places)
+    return json.dumps({"metadata": {"total_size": total}, "weight_map": where}, indent=1).encode()
+
+
+class DamagedError(ValueError):
+    """A checkpoint whose bytes are not those that were saved."""
+
+    def __init__(self, directory: str, damaged: Dict[str, str]) -> None:
+        self.directory, self.damaged = directory, damaged
+        """By the name of a tensor, or of a file where no tensor is meant: the reason."""
+        shown = "; ".join(f"{name}: {why}" for name, why in list(damaged.items())[:5])
+        more = f", and {len(damaged) - 5} more" if len(damaged) > 5 else ""
+        super().__init__(f"{directory} is damaged: {shown}{more}. Take an older checkpoint")
+
+
+def read_manifest(directory: str) -> Dict[str, Any]:
+    """The manifest, whose own digest is right."""
+    try:
+        with open(os.path.join(directory, MANIFEST), "rb") as file:
+            first = file.readline()
+            body = file.read()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            2, f"it has no {MANIFEST}, so it is no complete checkpoint of gpuio", directory
+        ) from None
+    expected = b'{"sha256":"' + hashlib.sha256(body).hexdigest().encode() + b'",\n'
+    if first != expected:
+        raise DamagedError(directory, {MANIFEST: "its digest is not that of its contents"})
+    manifest: Dict[str, Any] = json.loads(first + body)
+    if manifest["version"] != 1:
+        raise ValueError(f"{directory} has version {manifest['version']} of the format: this gpuio "
+                         "knows version 1")
+    return manifest

@@ -1,0 +1,177 @@
+"""Staged pages: memory that GPUs copy into, and from which the drain writes files."""
+
+import ctypes
+import mmap
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Callable, List, Optional, Set, Tuple
+
+from ._library import GpuioError, library
+
+_CHUNK = 256 << 20
+_POPULATE = 32 << 20
+_HUGEPAGE, _DONTFORK, _POPULATE_WRITE = 14, 10, 23
+# Copies of host memory are cut, so that several threads make them. A multiple of 8: of a digest's
+# words.
+_HOST_PIECE = 32 << 20
+
+
+def threads() -> int:
+    """Processors of this process, eight at most."""
+    return min(len(os.sched_getaffinity(0)), 8)
+
+
+def default_limit() -> int:
+    """Half of the memory that is free, and of the limit of the control group."""
+    free = 4 << 30
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) << 10
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            free = min(free, int(file.read()))
+    except (OSError, ValueError):
+        pass
+    return free // 2
+
+
+class Stage:
+    """One memfd. Ranges of it are taken and given back; its pages stay, and stay locked.
+
+    Any thread may call it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.length = max(limit // mmap.PAGESIZE, 1) * mmap.PAGESIZE
+        self.fd = os.memfd_create("gpuio-checkpoint", os.MFD_CLOEXEC)
+        os.ftruncate(self.fd, self.length)
+        self.map = mmap.mmap(self.fd, self.length, mmap.MAP_SHARED)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        # The first needs the kernel's permission for memory files, and is a hint.
+        for advice in (_HUGEPAGE, _DONTFORK):
+            self._libc.madvise(self.address, self.length, advice)
+        self.pool = ThreadPoolExecutor(threads(), thread_name_prefix="gpuio-checkpoint")
+        self._free: List[Tuple[int, int]] = [(0, self.length)]
+        self._changed = threading.Condition()
+        self._populated: Set[int] = set()
+        self._locked: Set[int] = set()
+        self._readying = threading.Lock()
+
+    def take(self, nbytes: int, check: Callable[[], None]) -> int:
+        """A range of whole pages; waits until there is one. ``check`` raises what ends the wait."""
+        wanted = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        if wanted > self.length:
+            raise GpuioError(
+                f"a file of {nbytes} bytes does not fit into the {self.length} bytes of staged "
+                "memory: give a larger limit to gpuio.checkpoint.configure"
+            )
+        with self._changed:
+            while True:
+                for nth, (at, length) in enumerate(self._free):
+                    if length >= wanted:
+                        self._free[nth : nth + 1] = (
+                            [(at + wanted, length - wanted)] if length > wanted else []
+                        )
+                        return at
+                check()
+                self._changed.wait(1)
+
+    def give(self, at: int, nbytes: int) -> None:
+        """Gives a range back: nothing reads it any more."""
+        length = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        with self._changed:
+            merged: List[Tuple[int, int]] = []
+            for start, size in sorted([*self._free, (at, length)]):
+                if merged and sum(merged[-1]) == start:
+                    merged[-1] = (merged[-1][0], merged[-1][1] + size)
+                else:
+                    merged.append((start, size))
+            self._free = merged
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def ready(self, at: int, nbytes: int, device: int) -> None:
+        """Allocates the pages of a range, and locks them for GPUs unless ``device`` is -1."""
+        with self._readying:
+            chunks = range(at // _CHUNK, -(-(at + nbytes) // _CHUNK))
+            fresh = [chunk for chunk in chunks if chunk not in self._populated]
+            pieces = [
+                (start, min(start + _POPULATE, self._end(chunk)) - start)
+                for chunk in fresh
+                for start in range(chunk * _CHUNK, self._end(chunk), _POPULATE)
+            ]
+            list(self.pool.map(lambda piece: self._populate(*piece), pieces))
+            self._populated.update(fresh)
+            for chunk in chunks:
+                if device >= 0 and chunk not in self._locked:
+                    start = chunk * _CHUNK
+                    library().pages_lock(device, self.address + start, self._end(chunk) - start)
+                    self._locked.add(chunk)
+
+    def _end(self, chunk: int) -> int:
+        return min((chunk + 1) * _CHUNK, self.length)
+
+    def _populate(self, at: int, length: int) -> None:
+        if self._libc.madvise(self.address + at, length, _POPULATE_WRITE) == 0:
+            return
+        # A kernel before 5.14, or no memory, which this says.
+        try:
+            os.posix_fallocate(self.fd, at, length)
+        except OSError as error:
+            raise GpuioError(
+                error.errno, f"no memory for staged pages of checkpoints: {error.strerror}"
+            ) from error
+
+    def pieces(self, at: int, nbytes: int) -> List[Tuple[int, int]]:
+        """A range, cut where pages are locked apart: first byte and length of each part."""
+        cuts, here, end = [], at, at + nbytes
+        while here < end:
+            until = min((here // _CHUNK + 1) * _CHUNK, end)
+            cuts.append((here, until - here))
+            here = until
+        return cuts
+
+    def copy_host(self, address: int, nbytes: int, at: int) -> int:
+        """Copies host memory into the pages by several threads; the digest of the bytes."""
+        def one(start: int) -> int:
+            length = min(_HOST_PIECE, nbytes - start)
+            to = self.address + at + start
+            copies = [(address + start, to, length)]
+            return library().move_out(-1, copies, [(to, length, start // 8)])[0]
+
+        return sum(self.pool.map(one, range(0, nbytes, _HOST_PIECE))) % 2**64
+
+
+def memory_digest(
+    pool: ThreadPoolExecutor, read: Callable[[int, memoryview], None], nbytes: int, offset: int
+) -> "List[Future[int]]":
+    """Starts to take the digest of bytes that ``read`` brings, in parts: futures of their sums."""
+    def one(start: int) -> int:
+        length = min(_HOST_PIECE, nbytes - start)
+        with mmap.mmap(-1, length) as buffer:
+            with memoryview(buffer) as view:
+                read(offset + start, view)
+            place = ctypes.c_char.from_buffer(buffer)
+            digest = library().move_out(-1, [], [(ctypes.addressof(place), length, start // 8)])[0]
+            del place
+        return digest
+
+    return [pool.submit(one, start) for start in range(0, nbytes, _HOST_PIECE)]
+
+
+_pool: Optional[ThreadPoolExecutor] = None
+
+
+def shared_pool() -> ThreadPoolExecutor:
+    """Threads for reads and digests of checkpoints that are verified."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(threads(), thread_name_prefix="gpuio-verify")
+    return _pool

@@ -1,0 +1,649 @@
+"""Checkpoints that cost a training loop the copy out of the GPU, and no more.
+
+``save(state, directory)`` returns when the bytes have left the GPU, in pages of memory that are
+allocated once. A process of its own, the drain, writes them to files of safetensors. A directory of
+that name appears when all is on the disk, and not before. docs/checkpoint.md has the page.
+"""
+
+import atexit
+import base64
+import concurrent.futures
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from . import _checkpoint_drain
+from ._checkpoint_drain import MANIFEST, give_up, make_directories
+from ._checkpoint_format import (
+    PAGE,
+    DamagedError,
+    File,
+    Flat,
+    Leaf,
+    described,
+    index,
+    laid_out,
+    read_manifest,
+    rebuilt,
+)
+from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
+from ._library import GpuioError, library
+from ._memory import Device, device_number
+from ._safetensors import safetensors
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+__all__ = [
+    "DamagedError", "Handle", "Reader", "Verified", "Writer", "clean", "configure", "latest",
+    "load", "prepare", "save", "verify", "wait",
+]
+
+# Bytes of a file: so much is free again when one is written.
+_FILE_BYTES = 2 << 30
+_DRAFT = ".gpuio-draft-"
+
+
+class Handle:
+    """A checkpoint on its way to the disk."""
+
+    def __init__(self, job: "_Job") -> None:
+        self.directory = job.directory
+        self.nbytes = 0
+        """Of its files."""
+        self.stall = 0.0
+        """Seconds that ``save`` took."""
+        self.drained: Optional[float] = None
+        """Seconds from the first byte written until all was on the disk; None before."""
+        self.direct: Optional[bool] = None
+        """Whether it was written past the page cache (``O_DIRECT``); None before."""
+        self.written = 0
+        """Bytes written until now."""
+        self._draft, self._world, self._rank = job.draft, job.world, job.rank
+        self._survive, self._sent = job.survive, False
+        self._done, self._reported = threading.Event(), False
+        self._error: Optional[GpuioError] = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete, or has failed."""
+        return self._done.is_set()
+
+    def wait(self, timeout: Optional[float] = None) -> "Handle":
+        """Waits until it is complete and on the disk. Raises what went wrong, or TimeoutError."""
+        if not self._done.wait(timeout):
+            raise TimeoutError(f"{self.directory} was not complete after {timeout} s")
+        if self._error is not None:
+            self._reported = True
+            raise self._error
+        return self
+
+    def _fail(self, code: int, text: str) -> None:
+        if not self._done.is_set():
+            there = "Something" if os.path.lexists(self.directory) else "Nothing"
+            words = (
+                f"the checkpoint {self.directory} was not written: {text}. {there} of that name "
+                "exists; older checkpoints are as they were"
+            )
+            self._error = GpuioError(code, words)
+            self._done.set()
+
+    def __repr__(self) -> str:
+        how = "failed" if self._error else "complete" if self.done else f"{self.written} written"
+        return f"<gpuio.checkpoint.Handle {self.directory}: {self.nbytes} bytes, {how}>"
+
+
+class _Drain:
+    """The process that writes, and the thread that hears what it says."""
+
+    def __init__(self, stage: Stage, direct: bool) -> None:
+        ours, theirs = socket.socketpair()
+        self.stage, self.link = stage, ours
+        self.handles: Dict[int, Handle] = {}
+        self.held: Dict[Tuple[int, int], int] = {}
+        self.sending, self.dead = threading.Lock(), False
+        numbers = (theirs.fileno(), stage.fd, stage.length, os.getpid(), int(direct))
+        if not sys.executable:
+            raise GpuioError(errno.ENOENT, "this Python has no program (sys.executable), by "
+                             "which the drain could be started")
+        # Of a session of its own: Ctrl-C is for the trainer. It holds no output of the trainer's
+        # open, for who reads that waits for its end.
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", _checkpoint_drain.__file__, *map(str, numbers)],
+            pass_fds=(theirs.fileno(), stage.fd), start_new_session=True, cwd="/",
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.listener = threading.Thread(target=self._listen, name="gpuio-drain", daemon=True)
+        self.listener.start()
+
+    def say(self, **message: Any) -> None:
+        try:
+            with self.sending:
+                self.link.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise GpuioError(error.errno, f"the drain process has ended: {error}") from error
+
+    def _listen(self) -> None:
+        try:
+            with self.link.makefile("rb") as lines:
+                for line in lines:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._heard(json.loads(line))
+        except (OSError, ValueError, KeyError):
+            pass
+        self.dead = True
+        code = self.process.wait()
+        for handle in list(self.handles.values()):
+            if not handle.done:
+                give_up(handle.directory, handle._draft, handle._rank, handle._world)
+                handle._fail(errno.EPIPE, f"the drain process ended (code {code})")
+        while self.held:
+            (at, _), nbytes = self.held.popitem()
+            self.stage.give(at, nbytes)
+        self.stage.wake()
+
+    def _heard(self, message: Dict[str, Any]) -> None:
+        handle = self.handles[message["id"]]
+        what = message["op"]
+        if what == "freed":
+            if self.held.pop((message["at"], message["id"]), None) is not None:
+                self.stage.give(message["at"], message["bytes"])
+        elif what == "wrote":
+            handle.written = message["bytes"]
+        elif what == "failed":
+            handle._fail(message["errno"], message["text"])
+            self.stage.wake()
+        elif what == "done":
+            handle.written, handle.drained = message["bytes"], message["seconds"]
+            handle.direct = message["direct"]
+            del self.handles[message["id"]]
+            handle._done.set()
+
+
+class _Saver:
+    """Staged pages and their drain: one of each in a process."""
+
+    def __init__(self) -> None:
+        self.limit: Optional[int] = None
+        self.file_bytes, self.direct = _FILE_BYTES, True
+        self.stage: Optional[Stage] = None
+        self.drain: Optional[_Drain] = None
+        self.saving, self.count, self.owner = threading.RLock(), 0, 0
+        self.handles: List[Handle] = []
+
+    def staged(self) -> Stage:
+        if self.stage is not None and self.owner != os.getpid():
+            raise GpuioError(errno.EPERM, "this is a child of the process that saves checkpoints: "
+                             "save in one that was not made by fork")
+        if self.stage is None:
+            self.stage, self.owner = Stage(self.limit or default_limit()), os.getpid()
+        return self.stage
+
+    def drained(self) -> _Drain:
+        if self.drain is None or self.drain.dead:
+            if self.drain is not None:
+                self.drain.link.close()
+            self.drain = _Drain(self.staged(), self.direct)
+        return self.drain
+
+    def raise_earlier(self) -> None:
+        """An error of an earlier save that nobody has seen."""
+        kept = []
+        for handle in self.handles:
+            if not handle.done:
+                kept.append(handle)
+            elif handle._error is not None and not handle._reported:
+                handle._reported = True
+                self.handles.remove(handle)
+                raise handle._error
+        self.handles = kept
+
+    def save(self, job: "_Job") -> Handle:
+        began = time.monotonic()
+        with self.saving:
+            self.raise_earlier()
+            stage, drain = self.staged(), self.drained()
+            files = laid_out(job.leaves, min(self.file_bytes, stage.length // 2), job.prefix)
+            make_directories(os.path.dirname(job.directory))
+            if os.path.lexists(job.directory):
+                raise FileExistsError(errno.EEXIST, "there is something of that name already: a "
+                                      "checkpoint replaces nothing", job.directory)
+            handle = Handle(job)
+            handle.nbytes = sum(file.nbytes for file in files)
+            # All at once: ranges that the drain gives back during the first save would do for this
+            # one, and the next save, which has all of its bytes at once, would allocate the rest.
+            self.ready(files, 1)
+            self.count += 1
+            number = self.count
+            drain.handles[number] = handle
+            self.handles.append(handle)
+            try:
+                drain.say(op="save", id=number, directory=job.directory, draft=job.draft,
+                          rank=job.rank, world=job.world, survive=job.survive)
+                about: Dict[str, Any] = {}
+                tensors: Dict[str, Any] = {}
+                for file in files:
+                    if handle._error is not None:
+                        raise handle._error
+                    digests = self._put(drain, number, handle, file)
+                    about[file.name], more = described(file, digests)
+                    tensors.update(more)
+                job.files = files
+                extras = {}
+                listed = index(files) if job.world == 1 else None
+                if listed is not None:
+                    extras["model.safetensors.index.json"] = listed
+                one = {"structure": job.structure, "files": about, "tensors": tensors}
+                job.finish = lambda more: self._end(drain, number, handle, one, {**extras, **more})
+                if not job.held:
+                    job.finish({})
+            except BaseException as error:
+                try:
+                    drain.say(op="abort", id=number)
+                except GpuioError:
+                    pass
+                handle._fail(getattr(error, "errno", None) or errno.EIO, str(error))
+                handle._reported = True
+                raise
+            handle.stall = time.monotonic() - began
+            return handle
+
+    def ready(self, files: List[File], saves: int) -> None:
+        """Pages for so many saves at once."""
+        stage = self.staged()
+        nbytes = saves * sum(-(-file.nbytes // PAGE) * PAGE for file in files)
+        gpus = (place.leaf.device for file in files for place in file.places)
+        stage.ready(0, min(nbytes, stage.length), max(gpus, default=-1))
+
+    def _end(
+        self, drain: _Drain, number: int, handle: Handle, one: Dict[str, Any],
+        extras: Dict[str, bytes],
+    ) -> None:
+        sums = {name: hashlib.sha256(content).hexdigest() for name, content in extras.items()}
+        manifest = {"version": 1, "created": time.time(), "ranks": [one], "extras": sums}
+        shown = {name: base64.b64encode(content).decode() for name, content in extras.items()}
+        drain.say(op="end", id=number, manifest=manifest, extras=shown)
+        handle._sent = True
+
+    def _put(self, drain: _Drain, number: int, handle: Handle, file: File) -> Dict[str, int]:
+        """A file into staged pages, and to the drain; the digests of its tensors."""
+        stage = drain.stage
+
+        def check() -> None:
+            if handle._error is not None:
+                raise handle._error
+            if drain.dead:
+                raise GpuioError(errno.EPIPE, "the drain process has ended")
+
+        at, sent = stage.take(file.nbytes, check), False
+        try:
+            gpus: Dict[int, List[Any]] = {}
+            for place in file.places:
+                gpus.setdefault(place.leaf.device, []).append(place)
+            host = gpus.pop(-1, [])
+            stage.ready(at, file.nbytes, min(gpus, default=-1))
+            stage.map[at : at + len(file.header)] = file.header
+            digests: Dict[str, int] = {}
+            for device, places in gpus.items():
+                copies, asked = [], []
+                for one, offset in places:
+                    for here, length in stage.pieces(at + offset, one.nbytes):
+                        source = one.address + here - at - offset
+                        copies.append((source, stage.address + here, length))
+                    asked.append((one.address, one.nbytes, 0))
+                sums = library().move_out(device, copies, asked)
+                digests.update((place.leaf.name, sum_) for place, sum_ in zip(places, sums))
+            for one, offset in host:
+                digests[one.name] = stage.copy_host(one.address, one.nbytes, at + offset)
+            sent = True
+            drain.held[(at, number)] = file.nbytes
+            drain.say(op="file", id=number, name=file.name, at=at, bytes=file.nbytes)
+        except BaseException:
+            # Where the drain has ended, its listener may have given it back.
+            if not sent or drain.held.pop((at, number), None) is not None:
+                stage.give(at, file.nbytes)
+            raise
+        return digests
+
+    def close(self) -> None:
+        """At the end of the process: those that may survive go on without it."""
+        drain = self.drain
+        if drain is None or self.owner != os.getpid():
+            return
+        for handle in list(drain.handles.values()):
+            if not handle._survive and handle._sent:
+                handle._done.wait()
+        try:
+            drain.link.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+class _Job:
+    """What is to be saved, and where."""
+
+    def __init__(
+        self, leaves: List[Leaf], structure: Any, directory: str, rank: int, world: int,
+        token: str, survive: bool, held: bool = False,
+    ) -> None:
+        self.leaves, self.structure = leaves, structure
+        self.directory = os.path.abspath(directory)
+        above, name = os.path.split(self.directory)
+        self.draft = os.path.join(above, f".{name}{_DRAFT}{token}")
+        self.rank, self.world, self.survive, self.held = rank, world, survive, held
+        self.prefix = "model" if world == 1 else f"rank-{rank:05}"
+        self.files: List[File] = []
+        self.finish: Callable[[Dict[str, bytes]], None] = lambda extras: None
+
+
+_saver = _Saver()
+
+
+atexit.register(lambda: _saver.close())
+
+
+def __getattr__(name: str) -> Any:
+    # They derive from classes of PyTorch.
+    if name in ("Reader", "Writer"):
+        from . import _checkpoint_dcp
+
+        return getattr(_checkpoint_dcp, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def configure(
+    *, limit: Optional[int] = None, file_bytes: Optional[int] = None, direct: Optional[bool] = None
+) -> None:
+    """Before the first save: bytes of staged memory at most (default: half of what is free), bytes
+    of a file, and whether files are written past the page cache (default: where that works).
+
+    A save of more bytes than the limit works too, at the rate of the disk.
+    """
+    if _saver.stage is not None and limit is not None:
+        raise ValueError("staged memory is in use already: configure it before the first save")
+    _saver.limit = limit if limit is not None else _saver.limit
+    _saver.file_bytes = file_bytes if file_bytes is not None else _saver.file_bytes
+    _saver.direct = direct if direct is not None else _saver.direct
+
+
+def prepare(state: Any, saves: int = 1) -> None:
+    """Allocates and locks staged pages for a state, and starts the drain, before the first save.
+
+    The first save does it otherwise, at some GiB/s. ``saves``: for so many at once, where one may
+    begin before the drain has written the one before.
+    """
+    with _saver.saving:
+        leaves = list(Flat(state).leaves.values())
+        most = min(_saver.file_bytes, _saver.staged().length // 2)
+        _saver.ready(laid_out(leaves, most, "model"), saves)
+        for device in {one.device for one in leaves}:
+            library().move_out(device, [], [])
+        _saver.drained()
+
+
+def save(
+    state: Any, directory: PathLike, *, survive: bool = False,
+    rank: int = 0, world_size: int = 1, token: Optional[str] = None,
+) -> Handle:
+    """Saves a state, and returns when its tensors may change again.
+
+    ``state`` has tensors (PyTorch, CuPy, NumPy, others by DLPack), numbers, text, None, and lists,
+    tuples and dictionaries of these. ``directory`` is new: one for each step. It appears when all
+    of it is on the disk; ``Handle.wait`` waits for that. Errors of an earlier save are raised here,
+    unless ``wait`` has. Waits while the staged pages are full.
+
+    With ``survive`` the drain ends its work after this process has ended, also by a signal.
+    Otherwise a process that exits waits for it, and one that is killed leaves no such directory.
+
+    Several ranks give the same directory and a ``token`` of theirs that no earlier save had.
+    """
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is none of {world_size}")
+    if world_size > 1 and token is None:
+        raise ValueError("several ranks need a token: the same text for all, new for each save")
+    flat = Flat(state)
+    leaves = list(flat.leaves.values())
+    token = secrets.token_hex(8) if token is None else token
+    directory = os.fspath(directory)
+    return _saver.save(_Job(leaves, flat.structure, directory, rank, world_size, token, survive))
+
+
+def wait() -> None:
+    """Waits for all checkpoints of this process. Raises the first error that nobody has seen."""
+    for handle in list(_saver.handles):
+        handle._done.wait()
+    _saver.raise_earlier()
+
+
+class Verified(NamedTuple):
+    """What was checked."""
+
+    tensors: int
+    nbytes: int
+
+
+def _checked_file(directory: str, name: str, about: Dict[str, Any]) -> Dict[str, str]:
+    """The damage of a file's size and header."""
+    path = os.path.join(directory, name)
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            header = file.read(about["header_bytes"])
+    except OSError as error:
+        return {name: error.strerror or str(error)}
+    if found != about["bytes"]:
+        return {name: f"it has {found} bytes, and had {about['bytes']}"}
+    if hashlib.sha256(header).hexdigest() != about["header_sha256"]:
+        return {name: "the digest of its header is another one"}
+    return {}
+
+
+def _checked(directory: str, manifest: Dict[str, Any]) -> Dict[str, str]:
+    damaged: Dict[str, str] = {}
+    for rank in manifest["ranks"]:
+        for name, about in rank["files"].items():
+            damaged.update(_checked_file(directory, name, about))
+    for name, sum_ in manifest["extras"].items():
+        try:
+            if hashlib.sha256(Path(directory, name).read_bytes()).hexdigest() != sum_:
+                damaged[name] = "its digest is another one"
+        except OSError as error:
+            damaged[name] = error.strerror or str(error)
+    return damaged
+
+
+def _damage(name: str, about: Dict[str, Any], found: int) -> Dict[str, str]:
+    if f"{found % 2**64:016x}" == about["digest"]:
+        return {}
+    return {name: f"its bytes in {about['file']} are not those that were saved"}
+
+
+def verify(directory: PathLike) -> Verified:
+    """Reads a checkpoint and compares each byte's digest. `DamagedError` names the tensors."""
+    directory = os.path.abspath(os.fspath(directory))
+    manifest = read_manifest(directory)
+    damaged = _checked(directory, manifest)
+    nbytes = count = 0
+    for rank in manifest["ranks"]:
+        files: Dict[str, int] = {}
+        try:
+            for name in rank["files"]:
+                if name not in damaged:
+                    files[name] = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
+            asked = [
+                (name, about, memory_digest(shared_pool(), _reader(files[about["file"]]),
+                                            about["bytes"], about["offset"]))
+                for name, about in rank["tensors"].items() if about["file"] in files
+            ]
+            for name, about, parts in asked:
+                try:
+                    damaged.update(_damage(name, about, sum(part.result() for part in parts)))
+                except OSError as error:
+                    damaged[name] = f"its bytes in {about['file']} can't be read: {error.strerror}"
+                nbytes += about["bytes"]
+                count += 1
+            concurrent.futures.wait([part for _, _, parts in asked for part in parts])
+        finally:
+            for fd in files.values():
+                os.close(fd)
+    if damaged:
+        raise DamagedError(directory, damaged)
+    return Verified(count, nbytes)
+
+
+def _reader(fd: int) -> Callable[[int, memoryview], None]:
+    def read(offset: int, view: memoryview) -> None:
+        done = 0
+        while done < len(view):
+            count = os.preadv(fd, [view[done:]], offset + done)
+            if count == 0:
+                raise OSError(errno.EIO, "the file became shorter")
+            done += count
+
+    return read
+
+
+def load(
+    directory: PathLike, device: Device = "cpu", *, into: Any = None, rank: int = 0,
+    verify: bool = True, as_: Optional[str] = None,
+) -> Any:
+    """The state that was saved, its tensors on a device, or in the tensors of ``into``.
+
+    ``into`` is a state of the same names, types and shapes, whose tensors are filled; ``device`` is
+    not used then. Otherwise tensors are PyTorch's where it is imported, else NumPy's; ``as_`` is
+    ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared where the tensors are, after the
+    bytes have come: `DamagedError` names those that differ.
+    """
+    directory = os.path.abspath(os.fspath(directory))
+    manifest = read_manifest(directory)
+    one = manifest["ranks"][rank]
+    damaged = _checked(directory, {"ranks": [one], "extras": manifest["extras"]})
+    if damaged:
+        raise DamagedError(directory, damaged)
+    if into is not None:
+        return _filled(directory, one, into, verify)
+    as_ = as_ or ("torch" if "torch" in sys.modules else "numpy")
+    number = device_number(device)
+    tensors: Dict[str, Any] = {}
+    asked: List[Tuple[str, int, int]] = []
+    for name in one["files"]:
+        loaded = safetensors(os.path.join(directory, name), device)
+        for tensor in loaded:
+            place = loaded[tensor]
+            asked.append((tensor, place._share.address + place.offset, place.nbytes))
+        tensors.update(loaded if as_ == "gpuio" else getattr(loaded, as_)())
+    if verify:
+        _compare(directory, one, number, asked)
+    return rebuilt(one["structure"], tensors)
+
+
+def _compare(
+    directory: str, one: Dict[str, Any], device: int, asked: List[Tuple[str, int, int]]
+) -> None:
+    """Digests of memory against the manifest."""
+    if device >= 0:
+        sums = library().move_out(device, [], [(at, nbytes, 0) for _, at, nbytes in asked])
+    else:
+        cut = 32 << 20
+        parts = [
+            (nth, (at + start, min(cut, nbytes - start), start // 8))
+            for nth, (_, at, nbytes) in enumerate(asked) for start in range(0, nbytes, cut)
+        ]
+        sums = [0] * len(asked)
+        digests = shared_pool().map(lambda part: library().move_out(-1, [], [part[1]])[0], parts)
+        for (nth, _), digest in zip(parts, digests):
+            sums[nth] += digest
+    damaged: Dict[str, str] = {}
+    for (name, _, _), found in zip(asked, sums):
+        damaged.update(_damage(name, one["tensors"][name], found))
+    if damaged:
+        raise DamagedError(directory, damaged)
+
+
+def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any:
+    flat = Flat(into, in_place=True)
+    if set(flat.leaves) != set(one["tensors"]):
+        other = sorted(set(flat.leaves) ^ set(one["tensors"]))[:5]
+        raise ValueError(f"the state has other tensors than {directory}: {', '.join(other)}")
+    by_device: Dict[int, List[Tuple[str, int, int]]] = {}
+    for name, have in flat.leaves.items():
+        about = one["tensors"][name]
+        if (have.dtype, list(have.shape)) != (about["dtype"], about["shape"]):
+            raise ValueError(f"tensor {name!r} is {have.dtype}{list(have.shape)}, and "
+                             f"{about['dtype']}{about['shape']} in {directory}")
+        by_device.setdefault(have.device, []).append((name, have.address, have.nbytes))
+    for device in by_device:
+        if device >= 0:
+            library().move_out(device, [], [])  # Waits for the program's work on the tensors.
+    files = {name: os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
+             for name in one["files"]}
+    try:
+        for name, have in flat.leaves.items():
+            read_stored(files[one["tensors"][name]["file"]], one["tensors"][name], have.address)
+    finally:
+        for fd in files.values():
+            os.close(fd)
+    if verify:
+        for device, asked in by_device.items():
+            _compare(directory, one, device, asked)
+    return rebuilt(one["structure"], {name: have.keeps for name, have in flat.leaves.items()})
+
+
+def read_stored(fd: int, about: Dict[str, Any], address: int) -> None:
+    """The bytes of a tensor of the manifest to an address of a GPU or the host."""
+    if about["bytes"]:
+        moved = library().read(fd, about["offset"], address, about["bytes"])
+        if moved.bytes != about["bytes"]:
+            raise OSError(errno.EIO, f"{about['file']} became shorter while it was read")
+
+
+def latest(directory: PathLike) -> Optional[str]:
+    """The newest complete checkpoint directly below a directory; None if it has none."""
+    found: List[Tuple[float, str]] = []
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return None
+    for name in names:
+        path = os.path.join(os.fspath(directory), name)
+        if _DRAFT not in name and os.path.exists(os.path.join(path, MANIFEST)):
+            try:
+                found.append((read_manifest(path)["created"], path))
+            except (DamagedError, OSError):
+                continue
+    return max(found)[1] if found else None
+
+
+def clean(directory: PathLike) -> List[str]:
+    """Removes drafts directly below a directory that were left by killed processes, and returns
+    their names. Drafts that a drain of this machine writes to stay."""
+    removed = []
+    for name in os.listdir(directory):
+        path = os.path.join(os.fspath(directory), name)
+        if not (name.startswith(".") and _DRAFT in name):
+            continue
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path)
+            removed.append(path)
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+    return removed

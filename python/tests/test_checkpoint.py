@@ -1,0 +1,439 @@
+"""Checkpoints: complete or invisible, whoever is killed; each byte is covered by a digest."""
+
+import errno
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import numpy
+
+import gpuio
+from gpuio import _checkpoint_drain, checkpoint
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+# Trainers, drains and both that are killed at random moments; 500 by hand.
+KILLS = int(os.environ.get("GPUIO_TEST_KILLS", "6"))
+# Only a hang takes so long.
+HANG_S = 120
+
+TRAINER = """
+import sys, numpy
+from gpuio import checkpoint
+where, survive = sys.argv[1], sys.argv[2] == "yes"
+checkpoint.configure(limit=8 << 20, file_bytes=300_000)
+checkpoint.prepare({})
+print("drain", checkpoint._saver.drain.process.pid, flush=True)
+for step in range(1000):
+    state = {"step": step, "a": numpy.full(60_000, step), "b": numpy.full(5, step, "int8")}
+    try:
+        handle = checkpoint.save(state, f"{where}/step-{step:03}", survive=survive)
+        if step % 3 == 0:
+            handle.wait()
+            print("whole", step, flush=True)
+    except OSError as error:
+        print("error", error.errno, flush=True)
+"""
+
+
+def state(step=7):
+    return {
+        "model": {"w": numpy.arange(6000, dtype="f4").reshape(60, 100), "no": numpy.zeros((0, 3))},
+        "optimizer": {"state": {0: {"m": numpy.ones(3)}}, "betas": (0.9, 0.9), "on": [True, None]},
+        "scalar": numpy.array(3, "int16"),
+        "step": step,
+    }
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.dir = Path(scratch.name)
+
+    def same(self, one, other):
+        if isinstance(one, numpy.ndarray):
+            self.assertEqual(one.dtype, other.dtype)
+            numpy.testing.assert_array_equal(one, other)
+        elif isinstance(one, dict):
+            self.assertEqual(list(one), list(other))
+            for key in one:
+                self.same(one[key], other[key])
+        else:
+            self.assertEqual((type(one), one), (type(other), other))
+
+
+class Plain(Case):
+    def test_a_state_comes_back_and_any_tool_reads_its_file(self):
+        handle = checkpoint.save(state(), self.dir / "one").wait()
+        self.assertTrue(handle.done)
+        self.same(state(), checkpoint.load(self.dir / "one", as_="numpy"))
+        into = state(0)
+        into["model"]["w"][:] = 0
+        self.assertEqual(checkpoint.load(self.dir / "one", into=into)["step"], 7)
+        self.same(into["model"], state()["model"])
+        loaded = gpuio.safetensors(self.dir / "one/model.safetensors", "cpu")
+        self.assertEqual(loaded["model.w"].shape, (60, 100))
+        self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
+        self.assertEqual(sorted(os.listdir(self.dir)), ["one"])
+
+    def test_memory_of_a_gpu_is_saved_with_digests_of_the_device(self):
+        checkpoint.save({"x": numpy.arange(70_001, dtype="u1")}, self.dir / "host").wait()
+        on_gpu = checkpoint.load(self.dir / "host", "cuda", as_="gpuio")
+        self.assertEqual(on_gpu["x"].device, "cuda:0")
+        checkpoint.save(on_gpu, self.dir / "gpu").wait()
+        host, gpu = (
+            json.loads((self.dir / name / "gpuio-checkpoint.json").read_text())["ranks"][0]
+            for name in ("host", "gpu")
+        )
+        self.assertEqual(host["tensors"], gpu["tensors"])
+        into = {"x": gpuio.Memory(0, 70_001).tensor("uint8", (70_001,))}
+        checkpoint.load(self.dir / "gpu", into=into)
+        self.assertEqual(into["x"].tobytes(), numpy.arange(70_001, dtype="u1").tobytes())
+
+    def test_several_files_have_an_index_and_more_than_the_limit_is_saved(self):
+        program = (
+            "import sys, numpy\nfrom gpuio import checkpoint\n"
+            "checkpoint.configure(limit=1 << 20)\n"
+            "big = {f't{n}': numpy.full(50_000, n) for n in range(8)}\n"
+            "checkpoint.save(big, sys.argv[1]).wait()\n"
+            "try:\n    checkpoint.save({'x': numpy.zeros(1 << 20)}, sys.argv[1] + '-no')\n"
+            "except OSError as error:\n    print(error)\n"
+        )
+        done = python(program, self.dir / "many")
+        self.assertIn("larger limit", done.stdout, done.stderr)
+        names = os.listdir(self.dir / "many")
+        self.assertIn("model.safetensors.index.json", names)
+        self.assertEqual(checkpoint.verify(self.dir / "many"), (8, 8 * 400_000))
+        self.assertEqual(os.listdir(self.dir), ["many"])
+
+    def test_a_child_made_by_fork_is_refused(self):
+        checkpoint.prepare({})
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                checkpoint.save(state(), self.dir / "child")
+            except gpuio.GpuioError as error:
+                os.write(write, str(error).encode())
+            os._exit(0)
+        os.close(write)
+        with open(read, "rb") as words:
+            self.assertIn(b"made by fork", words.read())
+        os.waitpid(child, 0)
+
+    def test_a_program_that_ends_waits_for_its_save(self):
+        program = (
+            "import sys, numpy\nfrom gpuio import checkpoint\n"
+            "checkpoint.configure(limit=4 << 20)\n"
+            "checkpoint.save({'x': numpy.zeros(9)}, sys.argv[1])\nsys.exit(3)\n"
+        )
+        self.assertEqual(python(program, self.dir / "one").returncode, 3)
+        self.assertEqual(checkpoint.verify(self.dir / "one"), (1, 72))
+
+    def test_tied_tensors_are_stored_once(self):
+        tied = numpy.ones(4)
+        checkpoint.save({"a": tied, "b": tied}, self.dir / "tied").wait()
+        self.assertEqual(checkpoint.verify(self.dir / "tied"), (1, 32))
+        self.same({"a": tied, "b": tied}, checkpoint.load(self.dir / "tied", as_="numpy"))
+
+    def test_what_can_not_be_saved_is_refused_before_anything_is_written(self):
+        for wrong, kind, words in [
+            ({"x": object()}, TypeError, "x is a object"),
+            ({(1, 2): 3}, TypeError, "no plain value"),
+            ({"x": numpy.ones(2, ">f8")}, TypeError, "reverse order"),
+            ({"x": numpy.ones(2, "c16")}, TypeError, "do not have"),
+        ]:
+            with self.assertRaisesRegex(kind, words):
+                checkpoint.save(wrong, self.dir / "wrong")
+        (self.dir / "there").mkdir()
+        with self.assertRaises(FileExistsError):
+            checkpoint.save(state(), self.dir / "there")
+        with self.assertRaisesRegex(ValueError, "token"):
+            checkpoint.save(state(), self.dir / "ranks", world_size=2)
+        with self.assertRaisesRegex(FileNotFoundError, "no complete checkpoint"):
+            checkpoint.load(self.dir / "there")
+        self.assertEqual(os.listdir(self.dir), ["there"])
+
+    def test_a_filled_state_has_the_same_tensors(self):
+        checkpoint.save({"x": numpy.zeros((4, 4))}, self.dir / "one").wait()
+        for into, words in [
+            ({"y": numpy.zeros((4, 4))}, "other tensors"),
+            ({"x": numpy.zeros((4, 5))}, "float64"),
+            ({"x": numpy.zeros((4, 8))[:, ::2]}, "can't be filled"),
+            ({"x": numpy.frombuffer(bytes(128)).reshape(4, 4)}, "can't be filled"),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                checkpoint.load(self.dir / "one", into=into)
+
+    def test_ranks_appear_together(self):
+        both = {"world_size": 2, "token": "t"}
+        first = checkpoint.save({"x": numpy.zeros(9)}, self.dir / "all", rank=0, **both)
+        self.assertFalse((self.dir / "all").exists())
+        second = checkpoint.save({"x": numpy.ones(9)}, self.dir / "all", rank=1, **both)
+        first.wait(HANG_S), second.wait(HANG_S)
+        self.assertEqual(checkpoint.verify(self.dir / "all"), (2, 144))
+        self.same({"x": numpy.ones(9)}, checkpoint.load(self.dir / "all", rank=1, as_="numpy"))
+        # A rank that gives up, before the other one begins.
+        _checkpoint_drain.give_up(str(self.dir / "no"), str(self.dir / ".no.gpuio-draft-t"), 1, 2)
+        first = checkpoint.save({"x": numpy.zeros(9)}, self.dir / "no", rank=0, **both)
+        with self.assertRaisesRegex(gpuio.GpuioError, "rank 1 gave"):
+            first.wait(HANG_S)
+        self.assertEqual(len(checkpoint.clean(self.dir)), 1)
+        self.assertEqual(os.listdir(self.dir), ["all"])
+
+
+class Damage(Case):
+    def test_a_flipped_bit_in_each_of_many_files_is_found_and_named(self):
+        shapes = {"a": 300, "b": 17, "c": 4000}
+        tensors = {name: numpy.arange(n, dtype="u1") for name, n in shapes.items()}
+        checkpoint.save(tensors, self.dir / "whole").wait()
+        about = json.loads((self.dir / "whole/gpuio-checkpoint.json").read_text())
+        places = about["ranks"][0]["tensors"]
+        chosen = random.Random(43)
+        data = (self.dir / "whole/model.safetensors").read_bytes()
+        work = self.dir / "work"
+        for _ in range(100):
+            shutil.copytree(self.dir / "whole", work)
+            at, bit = chosen.randrange(len(data)), 1 << chosen.randrange(8)
+            spoilt = bytearray(data)
+            spoilt[at] ^= bit
+            (work / "model.safetensors").write_bytes(spoilt)
+            hit = [name for name, one in places.items()
+                   if one["offset"] <= at < one["offset"] + one["bytes"]] or ["model.safetensors"]
+            for look in (checkpoint.verify, checkpoint.load):
+                with self.assertRaises(checkpoint.DamagedError) as caught:
+                    look(work)
+                self.assertEqual(list(caught.exception.damaged), hit, at)
+            shutil.rmtree(work)
+
+    def test_a_damaged_manifest_or_a_missing_file_is_named(self):
+        checkpoint.save(state(), self.dir / "one").wait()
+        manifest = self.dir / "one/gpuio-checkpoint.json"
+        right = manifest.read_bytes()
+        for at in range(0, len(right), 97):
+            manifest.write_bytes(right[:at] + bytes([right[at] ^ 2]) + right[at + 1:])
+            with self.assertRaisesRegex(checkpoint.DamagedError, "gpuio-checkpoint.json"):
+                checkpoint.verify(self.dir / "one")
+        self.assertIsNone(checkpoint.latest(self.dir))
+        manifest.write_bytes(right)
+        (self.dir / "one/model.safetensors").unlink()
+        with self.assertRaisesRegex(checkpoint.DamagedError, "No such file"):
+            checkpoint.load(self.dir / "one")
+
+
+def python(program, *words, **options):
+    return subprocess.run([sys.executable, "-c", program, *map(str, words)], timeout=HANG_S,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+class Failures(Case):
+    def fails(self, handle, code):
+        with self.assertRaises(gpuio.GpuioError) as caught:
+            handle.wait(HANG_S)
+        self.assertEqual(caught.exception.errno, code, caught.exception)
+        self.assertIn("older checkpoints are as they were", str(caught.exception))
+
+    def test_a_directory_that_vanishes_and_then_the_next_call_says_so(self):
+        checkpoint.prepare({})
+        drain = checkpoint._saver.drain.process.pid
+        os.kill(drain, signal.SIGSTOP)
+        handles = [checkpoint.save(state(), self.dir / f"above-{n}/one") for n in range(2)]
+        for n in range(2):
+            shutil.rmtree(self.dir / f"above-{n}")
+        os.kill(drain, signal.SIGCONT)
+        self.fails(handles[0], errno.ENOENT)
+        handles[1]._done.wait()
+        with self.assertRaisesRegex(gpuio.GpuioError, "above-1"):
+            checkpoint.save(state(), self.dir / "next")
+        checkpoint.save(state(), self.dir / "next").wait()
+        self.assertEqual(os.listdir(self.dir), ["next"])
+
+    def test_a_full_disk_leaves_nothing(self):
+        program = (
+            "import sys, resource, numpy\nfrom gpuio import checkpoint\n"
+            "small = {'x': numpy.zeros(10)}\n"
+            "checkpoint.configure(limit=4 << 20)\ncheckpoint._saver.staged()\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+            "checkpoint.save(small, sys.argv[1] + '/old').wait()\n"
+            "try:\n    checkpoint.save({'x': numpy.zeros(1 << 17)}, sys.argv[1] + '/new').wait()\n"
+            "except OSError as error:\n    print(error.errno, error)\n"
+        )
+        done = python(program, self.dir)
+        self.assertIn(f"{errno.EFBIG} ", done.stdout, done.stderr)
+        self.assertEqual(os.listdir(self.dir), ["old"])
+        checkpoint.verify(self.dir / "old")
+
+    def test_writes_that_fail_or_are_short_or_refuse_o_direct(self):
+        real = os.pwrite
+        ways = {
+            "eio": lambda fd, view, at: self.raised(errno.EIO),
+            "short": lambda fd, view, at: real(fd, view[: max(len(view) // 2, 1)], at),
+            "einval": lambda fd, view, at: (
+                self.raised(errno.EINVAL) if os.get_blocking(fd) and direct(fd)
+                else real(fd, view, at)
+            ),
+        }
+
+        def direct(fd):
+            import fcntl
+
+            return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_DIRECT
+
+        for name, way in ways.items():
+            ours, theirs = socket.socketpair()
+            pages = memoryview(bytearray(b"7" * 8192))
+            draft, final = str(self.dir / f".{name}.draft"), str(self.dir / name)
+            with mock.patch.object(_checkpoint_drain.os, "pwrite", way):
+                drain = _checkpoint_drain.Drain(theirs, pages, name != "short")
+                drain.take({"op": "save", "id": 1, "directory": final, "draft": draft, "rank": 0,
+                            "world": 1, "survive": False})
+                drain.take({"op": "file", "id": 1, "name": "f", "at": 0, "bytes": 5000})
+                drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
+                drain.work.put(None)
+                drain.run()
+            said = [json.loads(line) for line in ours.recv(1 << 16).splitlines()]
+            ends = [one for one in said if one["op"] in ("done", "failed")]
+            if name == "eio":
+                self.assertEqual(ends[0]["errno"], errno.EIO)
+                self.assertFalse(os.path.exists(final) or os.path.exists(draft))
+            else:
+                self.assertEqual([one["op"] for one in ends], ["done"], ends)
+                self.assertEqual(Path(final, "f").read_bytes(), b"7" * 5000)
+            ours.close(), theirs.close()
+
+    @staticmethod
+    def raised(code):
+        raise OSError(code, os.strerror(code))
+
+    def test_a_drain_that_is_killed_is_an_error_and_the_next_save_has_a_new_one(self):
+        checkpoint.prepare({})
+        process = checkpoint._saver.drain.process
+        os.kill(process.pid, signal.SIGSTOP)
+        handle = checkpoint.save(state(), self.dir / "lost")
+        process.kill()
+        self.fails(handle, errno.EPIPE)
+        checkpoint.save(state(), self.dir / "next").wait()
+        self.assertEqual(os.listdir(self.dir), ["next"])
+
+    def test_a_save_survives_its_trainer_where_it_may(self):
+        program = (
+            "import os, sys, signal, numpy\nfrom gpuio import checkpoint\n"
+            "checkpoint.configure(limit=4 << 20)\ncheckpoint.prepare({})\n"
+            "drain = checkpoint._saver.drain.process.pid\nos.kill(drain, signal.SIGSTOP)\n"
+            "checkpoint.save({'x': numpy.zeros(999)}, sys.argv[1], survive=sys.argv[2] == 'yes')\n"
+            "print(drain, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        for survive in ("yes", "no"):
+            done = python(program, self.dir / survive, survive)
+            drain = int(done.stdout)
+            os.kill(drain, signal.SIGCONT)
+            ended(drain)
+        self.assertEqual(os.listdir(self.dir), ["yes"])
+        self.assertEqual(checkpoint.verify(self.dir / "yes"), (1, 7992))
+
+
+def ended(pid):
+    """Waits for the end of a process that is no child of this one."""
+    began = time.monotonic()
+    while time.monotonic() - began < HANG_S:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                if file.read().rpartition(")")[2].split()[0] in "ZX":
+                    return
+        except OSError:
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"process {pid} does not end")
+
+
+def drains(trainer):
+    """The drains of a process, which they have in their words."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if _checkpoint_drain.__file__.encode() in words and words[-3] == str(trainer).encode():
+            found.append(int(pid))
+    return found
+
+
+class Kills(Case):
+    def test_what_is_complete_is_whole_whoever_is_killed_and_when(self):
+        chosen = random.Random(os.urandom(8))
+        for nth in range(KILLS):
+            victims = ("trainer", "drain", "both")[nth % 3]
+            survive = nth // 3 % 2 == 0
+            self.one(self.dir / str(nth), victims, survive, chosen.random() ** 2 * 0.3)
+
+    def one(self, where, victims, survive, pause):
+        where.mkdir()
+        words = [sys.executable, "-c", TRAINER, str(where), "yes" if survive else "no"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as trainer:
+            drain = int(trainer.stdout.readline().split()[1])
+            time.sleep(pause)
+            if victims in ("drain", "both"):
+                os.kill(drain, signal.SIGKILL)
+            if victims == "drain":
+                # It goes on with a new one.
+                time.sleep(pause / 2)
+            trainer.kill()
+            said = trainer.stdout.read()
+        for drain in drains(trainer.pid):
+            ended(drain)
+        whole = [int(line.split()[1]) for line in said.splitlines() if line.startswith("whole")]
+        began = time.monotonic()
+        while any(name.startswith(".") for name in os.listdir(where)):
+            checkpoint.clean(where)
+            self.assertLess(time.monotonic() - began, HANG_S, os.listdir(where))
+        found = sorted(int(name.rpartition("-")[2]) for name in os.listdir(where))
+        self.assertLessEqual(set(whole), set(found), (victims, said))
+        for step in found:
+            directory = where / f"step-{step:03}"
+            self.assertEqual(checkpoint.verify(directory).tensors, 2)
+            one = checkpoint.load(directory, as_="numpy")
+            self.assertTrue((one["a"] == step).all() and one["step"] == step, (victims, step))
+        if found:
+            # The newest by the manifest's own time.
+            self.assertEqual(checkpoint.latest(where), str(where / f"step-{found[-1]:03}"))
+        shutil.rmtree(where)
+
+
+@unittest.skipUnless(HAS_TORCH, "SKIPPED: no PyTorch here")
+class Torch(Case):
+    def test_a_loop_and_distributed_checkpoint(self):
+        import torch
+        import torch.distributed.checkpoint as dcp
+
+        model = torch.nn.Linear(10, 4).to(torch.bfloat16)
+        optimizer = torch.optim.AdamW(model.parameters())
+        model(torch.ones(2, 10, dtype=torch.bfloat16)).sum().backward()
+        optimizer.step()
+        both = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        checkpoint.save(both, self.dir / "loop").wait()
+        loaded = checkpoint.load(self.dir / "loop")
+        optimizer.load_state_dict(loaded["optimizer"])
+        self.assertTrue(torch.equal(loaded["model"]["weight"], model.weight))
+        have = {"w": torch.arange(12.0).reshape(3, 4), "n": 5}
+        writer = checkpoint.Writer(self.dir / "dcp")
+        dcp.save(have, storage_writer=writer, no_dist=True)
+        writer.wait()
+        fresh = {"w": torch.zeros(3, 4), "n": 0}
+        dcp.load(fresh, storage_reader=checkpoint.Reader(self.dir / "dcp"), no_dist=True)
+        self.assertTrue(torch.equal(fresh["w"], have["w"]) and fresh["n"] == 5)
+
+
+if __name__ == "__main__":
+    unittest.main()

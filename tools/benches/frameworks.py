@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Runs the code of docs/frameworks.md on this machine's GPU, and checks what it made.
+
+  python3 frameworks.py DIRECTORY [REGEX]
+
+Each block of Python that names its file becomes that file in DIRECTORY, with a check behind it; what
+runs it is the section's block of shell, or Python. REGEX chooses sections. Each has a line: ok,
+FAILED with the last words, or not run, with the module that is missing. Needs PyTorch with CUDA,
+gpuio's module, and the program `gpuio` for sections that start by `gpuio exec`.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/frameworks.md")
+# By file: modules that it needs, and what has to be true behind it.
+CHECKS = {
+    "feed.py": (["torch"], """
+import numpy
+with open("samples.bin", "rb") as file:
+    wanted = numpy.frombuffer(file.read(), numpy.uint8)
+assert total == int(wanted.sum(dtype=numpy.int64)), total
+seen = torch.cat([batch[:, 0].cpu() for batch in ahead(loader)]).sort().values
+assert torch.equal(seen, torch.from_numpy(wanted[::1 << 20].copy()).sort().values)
+"""),
+    "serve.py": (["torch", "transformers", "accelerate"], """
+import sys
+import gpuio
+assert "gpuio._install" in sys.modules and gpuio._install._originals, "gpuio is not installed"
+gpuio.uninstall()
+right = AutoModelForCausalLM.from_pretrained("model", device_map="cuda", dtype=torch.bfloat16)
+for (name, one), (_, other) in zip(model.state_dict().items(), right.state_dict().items()):
+    assert one.device.type == "cuda" and one.dtype == other.dtype and torch.equal(one, other), name
+print(len(right.state_dict()), "tensors equal")
+"""),
+    "gds.py": (["torch"], """
+with open("/proc/self/maps") as maps:
+    print({line.split()[-1] for line in maps if "libcufile.so" in line})
+"""),
+    "kvik.py": (["kvikio", "cupy"], """
+with open("samples.bin", "rb") as file:
+    assert array.get().tobytes() == file.read(array.nbytes)
+"""),
+    "numpy_reader.py": (["nvidia.dali"], """
+import numpy
+for nth in range(4):
+    assert (arrays.as_cpu().at(nth) == numpy.load(f"{nth}.npy")).all(), nth
+"""),
+}
+
+
+def sections():
+    """Titles, with the files and the commands of each."""
+    with open(PAGE, encoding="utf-8") as file:
+        parts = re.split(r"^## (.*)$", file.read(), flags=re.M)[1:]
+    for title, text in zip(parts[::2], parts[1::2]):
+        files = re.findall(r"^```python\n# (\S+\.py)\n(.*?)^```", text, re.M | re.S)
+        shell = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+        yield title, files, shell
+
+
+def prepare():
+    import numpy
+
+    generator = numpy.random.default_rng(5)
+    with open("samples.bin", "wb") as file:
+        for _ in range(100):
+            file.write(generator.bytes(1 << 20))
+    for nth in range(4):
+        numpy.save(f"{nth}.npy", generator.random((64, 64), numpy.float32))
+    if importlib.util.find_spec("transformers"):
+        import torch
+        from transformers import AutoModelForCausalLM, LlamaConfig
+
+        shape = LlamaConfig(hidden_size=256, intermediate_size=512, num_hidden_layers=4,
+                            num_attention_heads=4, num_key_value_heads=2, vocab_size=4096)
+        AutoModelForCausalLM.from_config(shape, dtype=torch.float32).save_pretrained(
+            "model", max_shard_size="8MB")
+
+
+def lacks(modules):
+    for name in modules:
+        try:
+            if importlib.util.find_spec(name) is None:
+                return name
+        except ModuleNotFoundError:
+            return name
+    return None
+
+
+def main():
+    directory, wanted = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "."
+    os.makedirs(directory, exist_ok=True)
+    os.chdir(directory)
+    prepare()
+    failed = 0
+    for title, files, shell in sections():
+        if not files or not re.search(wanted, title):
+            continue
+        (name, code), = files
+        modules, check = CHECKS[name]
+        command = shell[0].strip() if shell else f"python {name}"
+        missing = lacks(modules) or (
+            "gpuio exec" if "gpuio exec" in command and not shutil.which("gpuio") else None)
+        if missing:
+            print(f"not run  {title}: no {missing} here")
+            continue
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(code + check)
+        begin = time.monotonic()
+        command = re.sub(r"\bpython\b", sys.executable, command)
+        ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+        words = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
+        is_fine = ended.returncode == 0
+        failed += not is_fine
+        print(f"{'ok      ' if is_fine else 'FAILED  '} {title}, {time.monotonic() - begin:.1f} s: "
+              f"{' / '.join(words[-(2 if is_fine else 6):])[:400]}", flush=True)
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
