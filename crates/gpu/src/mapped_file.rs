@@ -1,7 +1,6 @@
 //! A part of a file that the device reads or writes in the page cache by itself.
 
 use std::ffi::c_void;
-use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -230,8 +229,8 @@ impl FilePages {
 /// punched, truncation, and writes by other hosts of a network file system leave the old bytes
 /// visible.
 ///
-/// One of [`FilePages::map_writable`] the device writes too. What it writes is in the file at once,
-/// as long as the page is the file's: [`MappedFile::lost_bytes`].
+/// One of [`FilePages::map_writable`] the device writes too. Its writes are in the file at once, as
+/// long as the page is the file's: [`MappedFile::lost_bytes`].
 ///
 /// Dropping it unregisters, then unmaps: no copy out of it may then be under way, which is the
 /// contract of the copies in [`Stream`](crate::Stream).
@@ -303,26 +302,25 @@ impl MappedFile {
         self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64)
     }
 
-    /// Bytes of `part` of the file whose pages the mapping may have lost since they were pinned: the
-    /// file became shorter, or got a hole. What the device wrote there and had completed before
-    /// this call, or writes later, may be in no file; everything else that it wrote is.
+    /// Bytes of `part` of the file whose pages the mapping may have lost since they were pinned:
+    /// the file became shorter, or got a hole. The device's writes there, completed before this
+    /// call or later ones, may be in no file; all its other writes are.
     ///
-    /// The kernel takes a page out of all page tables before it takes it out of the file
+    /// `pagemap` is `/proc/self/pagemap` (proc(5), Linux 2.6.25; bit 63 of an entry: the page is
+    /// present). The kernel takes a page out of all page tables before it takes it out of the file
     /// (`unmap_mapping_range`), and nothing brings it back, since the host never accesses the
     /// mapping. So a page that is still in this process's page table has been the file's all the
-    /// time. The kernel may also unmap pages when memory is short, and all of a folio when one of its
-    /// pages is lost; these count as lost.
+    /// time. The kernel may also unmap pages when memory is short, and all of a folio when one of
+    /// its pages is lost; these count as lost.
     ///
     /// # Errors
     ///
-    /// `/proc/self/pagemap` can't be read (proc(5), Linux 2.6.25; bit 63 of an entry: the page is
-    /// present).
-    pub fn lost_bytes(&self, part: Range<u64>) -> io::Result<u64> {
+    /// `pagemap` can't be read.
+    pub fn lost_bytes(&self, pagemap: &impl FileExt, part: Range<u64>) -> io::Result<u64> {
         let page = page_size();
         let from = part.start.max(self.part.start) / page;
         let end = part.end.min(self.part.end).div_ceil(page);
         let first = self.as_ptr() as u64 / page + from - self.part.start / page;
-        let pagemap = File::open("/proc/self/pagemap")?;
         let (mut entries, mut lost) = ([0; 8 * 512], 0);
         for at in (0..end.saturating_sub(from)).step_by(512) {
             let count = usize::try_from(end - from - at).map_or(512, |left| left.min(512));

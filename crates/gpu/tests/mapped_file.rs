@@ -224,18 +224,19 @@ fn pages_that_the_file_has_lost_are_counted() {
     let file = file(b"begins");
     file.set_len(LEN).unwrap();
     let Some(mapped) = written(&context, &file, 4096..LEN) else { return };
+    let pagemap = File::open("/proc/self/pagemap").unwrap();
     assert!(mapped.is_writable());
-    assert_eq!(mapped.lost_bytes(0..LEN).unwrap(), 0);
+    assert_eq!(mapped.lost_bytes(&pagemap, 0..LEN).unwrap(), 0);
     file.set_len(LEN - 4097).unwrap();
     file.set_len(LEN).unwrap();
-    let lost = mapped.lost_bytes(0..LEN).unwrap();
+    let lost = mapped.lost_bytes(&pagemap, 0..LEN).unwrap();
     assert!((4096..=2 << 20).contains(&lost), "{lost}: a page, or the folio that it is in");
     // Folios are shorter than what is left, and begin at multiples of their length.
     file.set_len(LEFT).unwrap();
     file.set_len(LEN).unwrap();
-    assert_eq!(mapped.lost_bytes(0..LEN).unwrap(), LEN - LEFT);
-    assert_eq!(mapped.lost_bytes(4096..LEFT).unwrap(), 0);
-    assert_eq!(mapped.lost_bytes(LEFT - 1..LEFT + 1).unwrap(), 4096);
+    assert_eq!(mapped.lost_bytes(&pagemap, 0..LEN).unwrap(), LEN - LEFT);
+    assert_eq!(mapped.lost_bytes(&pagemap, 4096..LEFT).unwrap(), 0);
+    assert_eq!(mapped.lost_bytes(&pagemap, LEFT - 1..LEFT + 1).unwrap(), 4096);
     let stopped = FilePages::map_writable(&context, file.as_fd(), 0..LEN).unwrap();
     assert!(!stopped.allocate(file.as_fd(), 2, &|| false).unwrap());
 }

@@ -8,9 +8,9 @@
 //!
 //! **Writes** need a mapping that is writable, which the kernel pins for file systems in memory
 //! only. They are in the file at once, as long as the page is the file's; a page that the file has
-//! lost (truncation, a hole) takes them without a signal. So what a writable mapping is read for,
-//! mostly to verify it, is an error where its pages may be lost ([`MappedFile::lost_bytes`]), and
-//! who closes the mapping looks at all of them.
+//! lost (truncation, a hole) takes them without a signal. So a read of a writable mapping, mostly to
+//! verify it, is an error where its pages may be lost ([`MappedFile::lost_bytes`]), and who closes
+//! the mapping looks at all of them.
 //!
 //! **Groups.** Requests wait until they are [`GpuSide::batch`], or until nothing is in flight; then
 //! they go into a stream with one event behind them. A lone block of [`COPIED_BY_DEVICE`] and more
@@ -28,6 +28,8 @@
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -112,6 +114,15 @@ pub struct MappedBytes {
     pub by_copy: AtomicU64,
 }
 
+/// This process's page table, for [`MappedFile::lost_bytes`].
+///
+/// # Errors
+///
+/// There is no `/proc` (proc(5)), or it can't be read.
+pub fn page_table() -> io::Result<File> {
+    File::open("/proc/self/pagemap")
+}
+
 /// A mapping as this worker's GPU sees it.
 struct Source {
     file: Arc<MappedFile>,
@@ -164,7 +175,7 @@ struct Group {
     copies: Vec<Block>,
     /// The other blocks, written as they come.
     list: PieceList,
-    /// Of reads and of writes, in the order of [`OPS`].
+    /// One of reads, one of writes, in the order of [`OPS`].
     sums: [Sum; 2],
 }
 
@@ -264,6 +275,8 @@ struct Mapped {
     longest: u64,
     destination: Destination,
     sources: Vec<Source>,
+    /// Absent where no mapping is writable, or it can't be read.
+    page_table: Option<File>,
     requests: Requests,
     /// By number; the number is also that of the group's list and event.
     groups: Vec<Group>,
@@ -304,6 +317,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         Ok(Source { file: Arc::clone(file), seen })
     };
     let sources = config.mappings.iter().map(source).collect::<Result<_, _>>().map_err(driver)?;
+    let writable = config.mappings.iter().any(|file| file.is_writable());
     let full = gpu.batch.clamp(1, config.slots);
     // Full groups hold all slots at most; in addition there are the open one and one that went
     // before it was full, which happens only while no other is in flight.
@@ -323,6 +337,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         piece_max,
         longest: longest.min(piece_max),
         destination,
+        page_table: writable.then(page_table).and_then(Result::ok),
         sources,
         requests: Requests::new(config.slots),
         open: 0,
@@ -355,7 +370,9 @@ impl Mapped {
         }
         let place = source.place(request).ok_or(IoFault::Errno(libc::EINVAL))?;
         let part = request.offset..request.offset + u64::from(request.len);
-        if request.op == Op::Read && writable && source.file.lost_bytes(part).ok() != Some(0) {
+        let table = self.page_table.as_ref();
+        let lost = || table.and_then(|table| source.file.lost_bytes(table, part).ok());
+        if request.op == Op::Read && writable && lost() != Some(0) {
             return Err(IoFault::Errno(libc::ESTALE));
         }
         // Inside a mapping, so that it fits an address.

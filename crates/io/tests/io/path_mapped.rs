@@ -313,8 +313,8 @@ fn a_file_that_becomes_shorter_ends_no_process() {
     }
 }
 
-/// What is written is in the file for others at once, by copy and by kernel; what they write
-/// beside it stays. What the file lost is not read as if it were in it.
+/// The GPU's writes are in the file for others at once, by copy and by kernel; bytes beside them
+/// stay. A page that the file lost is not read as if it were in it.
 #[test]
 fn what_the_gpu_writes_is_in_the_file() {
     let context = context();

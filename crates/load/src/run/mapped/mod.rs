@@ -128,7 +128,8 @@ impl Mappings {
     pub(super) fn close(self, clock: &Clock) -> MappedResult {
         let Mappings { files, mut result } = self;
         let written = || files.iter().map(|(_, file)| file).filter(|file| file.is_writable());
-        let lost = written().map(|file| file.lost_bytes(file.part()).ok());
+        let table = path::page_table().ok();
+        let lost = written().map(|file| file.lost_bytes(table.as_ref()?, file.part()).ok());
         result.lost_bytes = lost.sum::<Option<u64>>().filter(|_| written().next().is_some());
         let (began, used) = (clock.now(), Usage::of_thread());
         let mut all = true;
