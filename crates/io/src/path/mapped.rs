@@ -8,9 +8,9 @@
 //!
 //! **Writes** need a mapping that is writable, which the kernel pins for file systems in memory
 //! only. They are in the file at once, as long as the page is the file's; a page that the file has
-//! lost (truncation, a hole) takes them without a signal. So a read of a writable mapping, mostly to
-//! verify it, is an error where its pages may be lost ([`MappedFile::lost_bytes`]), and who closes
-//! the mapping looks at all of them.
+//! lost (truncation, a hole) takes them without a signal. So a read of a writable mapping, mostly
+//! to verify it, is an error where its pages may be lost ([`MappedFile::lost_bytes`]), and who
+//! closes the mapping looks at all of them.
 //!
 //! **Groups.** Requests wait until they are [`GpuSide::batch`], or until nothing is in flight; then
 //! they go into a stream with one event behind them. A lone block of [`COPIED_BY_DEVICE`] and more
