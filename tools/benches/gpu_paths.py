@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The table of docs/lab-book/paths.md, "Every path to GPU memory", and its plots.
 
-  tools/benches/gpu_paths.py GPUIO DIRECTORY [--rounds 5] [--seconds 1] [--only goals,growth,writes,direct]
-                       [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]
+  tools/benches/gpu_paths.py GPUIO DIRECTORY [--rounds 5] [--seconds 1] [--only goals,growth,writes,direct,memory]
+                       [--memory DIRECTORY] [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]
 
 GPUIO is the release binary; DIRECTORY, on the disk to measure, needs 13 GiB. --cufile-peer names the
 program built from cufile_peer.cpp, --kvikio a Python that has KvikIO; without them their rows are
 left out. Rounds are interleaved: each measures every row once. Medians are printed, and ratios as
-the median of the rounds' own ratios.
+the median of the rounds' own ratios. `memory` writes 2 GiB on a file system in memory (/dev/shm).
 """
 import argparse
 import json
@@ -33,7 +33,6 @@ class Bench:
         self.rows = {}
 
     def prepare(self):
-        os.makedirs(self.args.directory, exist_ok=True)
         self.gpuio(["--directory", self.args.directory, "--file-prefix", "warm", "--threads", "1",
                     "--size", "4G", "--rw", "read", "--runtime", "100ms", "--keep"])
         # What libcufile writes to is no longer gpuio's own, so each has files for itself.
@@ -82,6 +81,35 @@ class Bench:
 
         self.rows[row] = (measure, [])
 
+    def in_memory(self, row, path, threads, block, new):
+        """Writes of 2 GiB on a memory file system: all that a new file costs, or into pages of one
+        that was written before."""
+        flags = ["--path", path, "--threads", str(threads), "--bs", str(block), "--rw", "write",
+                 "--size", str((2 << 30) // threads), "--directory", self.args.memory, "--buffered",
+                 "--gpu", self.args.gpu, "--file-prefix", "new" if new else f"kept{threads}"]
+        flags += ["--loops", "1"] if new else ["--keep", "--runtime",
+                                               f"{int(self.args.seconds * 1000)}ms"]
+
+        def measure():
+            record = self.gpuio(flags)
+            job, cpu = record["jobs"][0], record["totals"][0]["cpu"]["us_per_mib"]
+            side, mapped = job["write"], job.get("mapped") or {}
+            # On a memory file system no source says what way the bytes of other paths went.
+            other = path == "mapped" and not job["proof"]["as_requested"]
+            if mapped.get("lost_bytes") or job["failed"] or other:
+                raise RuntimeError(f"not as requested: {job['proof']['verdict']}, {mapped}")
+            total, rate = side["latency"]["total"], side["bytes_per_s"]
+            if new:
+                outside = sum(mapped.get(key) or 0 for key in ("map_ns", "register_ns",
+                                                               "unregister_ns"))
+                rate = side["bytes"] / ((job["last_done_ns"] + outside) / 1e9)
+                cpu = None if cpu is None else cpu + mapped.get("cpu_ns", 0) / 1e3 / (
+                    side["bytes"] / MIB)
+            return [rate / 2**30, side["iops"], total["p50_ns"] / 1e3, total["p99_ns"] / 1e3, cpu,
+                    0, 0]
+
+        self.rows[row] = (measure, [])
+
     def peer(self, row, command):
         def measure():
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -121,10 +149,14 @@ class Bench:
             if not results:
                 print(f"| {row} | did not run | | | | | |")
                 continue
-            gib, iops, p50, p99, cpu, file, gpu = map(statistics.median, zip(*results))
+            # A short run has no processor time.
+            known = [[value for value in column if value is not None] for column in zip(*results)]
+            gib, iops, p50, p99, cpu, file, gpu = [
+                statistics.median(column) if column else None for column in known]
+            cpu = "-" if cpu is None else f"{cpu:.0f}"
             low, high = min(r[0] for r in results), max(r[0] for r in results)
             print(f"| {row} | {gib:.2f} ({low:.2f}–{high:.2f}) | {iops / 1e6:.3f} | {p50:.1f} | "
-                  f"{p99:.1f} | {cpu:.0f} | {file:.1f}, {gpu:.1f} |")
+                  f"{p99:.1f} | {cpu} | {file:.1f}, {gpu:.1f} |")
         sys.stdout.flush()
         rows, self.rows = self.rows, {}
         return {row: results for row, (_, results) in rows.items()}
@@ -132,7 +164,8 @@ class Bench:
 
 def ratio(found, ours, theirs, column=0):
     rounds = zip(found.get(ours, []), found.get(theirs, []))
-    pairs = [a[column] / b[column] for a, b in rounds if a and b]
+    pairs = [a[column] / b[column] for a, b in rounds
+             if a and b and a[column] is not None and b[column]]
     if pairs:
         print(f"- {ours} / {theirs}{' (CPU)' if column == 4 else ''}: "
               f"{statistics.median(pairs):.2f} ({min(pairs):.2f}–{max(pairs):.2f})")
@@ -193,6 +226,22 @@ def writes(bench, rounds):
         for path in ("gather", "staged"):
             ratio(found, f"{path}, 16 threads, {block} write",
                   f"libcufile, 16 threads, {block} write")
+
+
+def memory(bench, rounds):
+    ways = [("mapped", 1), ("mapped", 4), ("staged", 4), ("library", 4)]
+    for pages in ("existing", "new"):
+        for block in (MIB, 16 * MIB):
+            for path, threads in ways:
+                bench.in_memory(f"{path}, {threads} threads, {name(block)}, {pages} pages", path,
+                                threads, block, pages == "new")
+    found = bench.run("GPU memory to tmpfs, writes of 2 GiB", rounds)
+    print()
+    for pages in ("existing", "new"):
+        for block in ("1M", "16M"):
+            for column in (0, 4):
+                ratio(found, f"mapped, 4 threads, {block}, {pages} pages",
+                      f"staged, 4 threads, {block}, {pages} pages", column)
 
 
 def direct(bench, rounds):
@@ -308,14 +357,18 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--only", default="goals,writes,direct,growth")
+    parser.add_argument("--memory", default="/dev/shm/gpuio-paths")
     parser.add_argument("--cufile-peer", type=os.path.abspath)
     parser.add_argument("--kvikio")
     parser.add_argument("--plots")
     parser.add_argument("--gpu", default="0", help="as gpuio's flag; software only tries the script")
     args = parser.parse_args()
     bench = Bench(args)
-    bench.prepare()
-    parts = {"goals": goals, "writes": writes, "direct": direct, "growth": growth}
+    os.makedirs(args.directory, exist_ok=True)
+    if args.only != "memory":
+        bench.prepare()
+    parts = {"goals": goals, "writes": writes, "direct": direct, "growth": growth,
+             "memory": memory}
     for part in args.only.split(","):
         rounds = max(1, args.rounds // 2) if part == "growth" else args.rounds
         parts[part](bench, rounds)

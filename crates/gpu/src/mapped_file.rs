@@ -1,11 +1,13 @@
-//! A part of a file that the device reads in the page cache by itself.
+//! A part of a file that the device reads or writes in the page cache by itself.
 
 use std::ffi::c_void;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -31,6 +33,14 @@ pub enum MapError {
         /// The end of the part.
         end: u64,
     },
+    /// The file system has no room for pages of the part, or the process may have no more.
+    #[error("no page for its bytes from {at} on: {}", io::Error::from_raw_os_error(*errno))]
+    Allocate {
+        /// The first byte of the pages, in bytes of the file.
+        at: u64,
+        /// The errno of `fallocate(2)` for them.
+        errno: i32,
+    },
     /// There is nothing to map, or it is past what addresses can name.
     #[error("bytes {} to {} can't be mapped", .0.start, .0.end)]
     Range(Range<u64>),
@@ -47,6 +57,9 @@ pub const COPIED_BY_DEVICE: usize = 64 << 10;
 
 /// Bytes that are brought into the page cache between two looks at whether to go on.
 const STEP: usize = 256 << 20;
+
+/// Bytes that a thread allocates between two such looks.
+const ALLOCATED: usize = 16 << 20;
 
 /// A part of a file that is mapped, and not registered yet: the first steps of a [`MappedFile`],
 /// for callers that time them apart, or may have to stop.
@@ -70,7 +83,89 @@ impl FilePages {
             return Err(MapError::Short { length, end });
         }
         let part = part.start / page_size() * page_size()..end;
-        Ok(Self { mapping: Mapping::new(file, &part)?, part })
+        Ok(Self { mapping: Mapping::new(file, &part, false)?, part })
+    }
+
+    /// As [`FilePages::map`], for the device to write too. The file is open for reading and
+    /// writing. Allocates the first page and asks the driver to pin it, before anything is done
+    /// to the others: the kernel pins pages for a device to write only of file systems that don't
+    /// track dirty pages (tmpfs; since Linux 6.5 none of ext4, XFS and Btrfs).
+    ///
+    /// # Errors
+    ///
+    /// As there; [`MapError::Gpu`] where the kernel does not pin such pages.
+    pub fn map_writable(
+        context: &Context,
+        file: BorrowedFd<'_>,
+        part: Range<u64>,
+    ) -> Result<Self, MapError> {
+        let Self { part, .. } = Self::map(file, part)?;
+        let first = part.start..part.end.min(part.start + page_size());
+        let probe = Self { mapping: Mapping::new(file, &first, true)?, part: first };
+        probe.allocate_step(file, 0)?;
+        probe.register(context, false)?.close()?;
+        Ok(Self { mapping: Mapping::new(file, &part, true)?, part })
+    }
+
+    /// Allocates all pages, which the file keeps, with so many threads (`madvise(2)`,
+    /// `MADV_POPULATE_WRITE`). No byte changes. Kernels before 5.14 leave it to
+    /// [`FilePages::register`]. False where `goes_on`, which is called before each 16 MiB, was
+    /// false.
+    ///
+    /// # Errors
+    ///
+    /// There is no room for pages ([`MapError::Allocate`]), or the file became shorter.
+    pub fn allocate(
+        &self,
+        file: BorrowedFd<'_>,
+        threads: usize,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, MapError> {
+        let next = AtomicUsize::new(0);
+        let steps = || {
+            loop {
+                let at = next.fetch_add(ALLOCATED, Ordering::Relaxed);
+                if at >= self.mapping.len {
+                    return Ok(true);
+                }
+                let done = if goes_on() { self.allocate_step(file, at) } else { return Ok(false) };
+                if done.is_err() {
+                    // The other threads take no further step.
+                    next.store(self.mapping.len, Ordering::Relaxed);
+                    return done.map(|()| true);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            // Fewer threads take longer, and that is all.
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, steps).ok();
+            let others: Vec<_> = (1..threads).filter_map(start).collect();
+            let joined = others.into_iter().map(std::thread::ScopedJoinHandle::join);
+            joined.fold(steps(), |all, other| match (all, other) {
+                (Err(error), _) | (_, Ok(Err(error))) => Err(error),
+                (Ok(all), Ok(Ok(other))) => Ok(all && other),
+                (_, Err(panic)) => std::panic::resume_unwind(panic),
+            })
+        })
+    }
+
+    /// Allocates the pages of one step from byte `at` of the mapping on.
+    fn allocate_step(&self, file: BorrowedFd<'_>, at: usize) -> Result<(), MapError> {
+        let len = ALLOCATED.min(self.mapping.len - at);
+        let error = match self.mapping.populate(at, len, libc::MADV_POPULATE_WRITE) {
+            Err(error @ MapError::Call { errno: libc::EFAULT, .. }) => error,
+            done => return done,
+        };
+        // It says only that an access would be a signal; fallocate(2) says why.
+        let (at, length) = (self.part.start + at as u64, length(file)?);
+        if self.part.end > length {
+            return Err(MapError::Short { length, end: self.part.end });
+        }
+        let keeps = rustix::fs::FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(file, keeps, at, len as u64) {
+            Err(errno) => Err(MapError::Allocate { at, errno: errno.raw_os_error() }),
+            Ok(()) => Err(error),
+        }
     }
 
     /// Brings all pages into the page cache and the page table (`madvise(2)`,
@@ -86,7 +181,8 @@ impl FilePages {
             if !goes_on() {
                 return Ok(false);
             }
-            self.mapping.populate(at, STEP.min(self.mapping.len - at))?;
+            let len = STEP.min(self.mapping.len - at);
+            self.mapping.populate(at, len, libc::MADV_POPULATE_READ)?;
         }
         Ok(true)
     }
@@ -96,7 +192,7 @@ impl FilePages {
     ///
     /// # Errors
     ///
-    /// The driver's refusal: pages that can't be pinned, a device without
+    /// The driver's refusal: pages that can't be pinned, for reading a device without
     /// [`DeviceFacts::read_only_register`], no memory, a file that became shorter.
     ///
     /// [`DeviceFacts::read_only_register`]: crate::DeviceFacts::read_only_register
@@ -104,13 +200,17 @@ impl FilePages {
         let Self { mapping, part } = self;
         let _entered = context.enter()?;
         let portable = if portable { table::MEMHOST_PORTABLE } else { 0 };
-        let flags = table::MEMHOST_DEVICEMAP | table::MEMHOSTREGISTER_READ_ONLY | portable;
+        let (only, use_) = match mapping.writable {
+            false => (table::MEMHOSTREGISTER_READ_ONLY, "to be read only"),
+            true => (0, "to be written"),
+        };
+        let flags = table::MEMHOST_DEVICEMAP | only | portable;
         let call = context.table().cuMemHostRegister_v2;
         // SAFETY: whole pages of a mapping of ours, which is unmapped after it is unregistered.
         let code = unsafe { call(mapping.start.as_ptr().cast::<c_void>(), mapping.len, flags) };
         context
             .check("cuMemHostRegister_v2", code)
-            .map_err(|e| e.with(format!("{} bytes of a file, to be read only", mapping.len)))?;
+            .map_err(|e| e.with(format!("{} bytes of a file, {use_}", mapping.len)))?;
         Ok(MappedFile { context: context.clone(), mapping: Some(mapping), part })
     }
 }
@@ -128,6 +228,9 @@ impl FilePages {
 /// page cache are seen. Changes that replace pages are not: writes with `O_DIRECT`, holes that are
 /// punched, truncation, and writes by other hosts of a network file system leave the old bytes
 /// visible.
+///
+/// One of [`FilePages::map_writable`] the device writes too. Its writes are in the file at once, as
+/// long as the page is the file's: [`MappedFile::lost_bytes`].
 ///
 /// Dropping it unregisters, then unmaps: no copy out of it may then be under way, which is the
 /// contract of the copies in [`Stream`](crate::Stream).
@@ -197,6 +300,42 @@ impl MappedFile {
     #[must_use]
     pub fn pinned_bytes(&self) -> u64 {
         self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64)
+    }
+
+    /// Bytes of `part` of the file whose pages the mapping may have lost since they were pinned:
+    /// the file became shorter, or got a hole. The device's writes there, completed before this
+    /// call or later ones, may be in no file; all its other writes are.
+    ///
+    /// `pagemap` is `/proc/self/pagemap` (proc(5), Linux 2.6.25; bit 63 of an entry: the page is
+    /// present). The kernel takes a page out of all page tables before it takes it out of the file
+    /// (`unmap_mapping_range`), and nothing brings it back, since the host never accesses the
+    /// mapping. So a page that is still in this process's page table has been the file's all the
+    /// time. The kernel may also unmap pages when memory is short, and all of a folio when one of
+    /// its pages is lost; these count as lost.
+    ///
+    /// # Errors
+    ///
+    /// `pagemap` can't be read.
+    pub fn lost_bytes(&self, pagemap: &impl FileExt, part: Range<u64>) -> io::Result<u64> {
+        let page = page_size();
+        let from = part.start.max(self.part.start) / page;
+        let end = part.end.min(self.part.end).div_ceil(page);
+        let first = self.as_ptr() as u64 / page + from - self.part.start / page;
+        let (mut entries, mut lost) = ([0; 8 * 512], 0);
+        for at in (0..end.saturating_sub(from)).step_by(512) {
+            let count = usize::try_from(end - from - at).map_or(512, |left| left.min(512));
+            let some = &mut entries[..8 * count];
+            pagemap.read_exact_at(some, (first + at) * 8)?;
+            let entries = some.as_chunks::<8>().0.iter().map(|entry| u64::from_ne_bytes(*entry));
+            lost += entries.filter(|entry| entry >> 63 == 0).count() as u64;
+        }
+        Ok(lost * page)
+    }
+
+    /// Whether the device may write it.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.mapping.as_ref().is_some_and(|mapping| mapping.writable)
     }
 
     /// Unregisters and unmaps it. Dropping it does the same.
@@ -280,22 +419,29 @@ impl RetiredFile {
     }
 }
 
-/// A shared mapping of whole pages of a file that may only be read. The host never reads it.
+/// A shared mapping of whole pages of a file. The host never accesses it.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
     len: usize,
+    /// Whether it may be written, too.
+    writable: bool,
 }
+
+// SAFETY: through a shared reference only addresses can be had, and calls of the kernel made that
+// change no byte.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the pages of `part`, which begins at a page.
-    fn new(file: BorrowedFd<'_>, part: &Range<u64>) -> Result<Self, MapError> {
+    fn new(file: BorrowedFd<'_>, part: &Range<u64>, writable: bool) -> Result<Self, MapError> {
         let wrong = || MapError::Range(part.clone());
         let bytes = part.end.checked_sub(part.start).filter(|bytes| *bytes > 0);
         let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(page_size()));
         let len = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(wrong)?;
         let offset = i64::try_from(part.start).map_err(|_| wrong())?;
-        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        let write = if writable { libc::PROT_WRITE } else { 0 };
+        let (prot, flags) = (libc::PROT_READ | write, libc::MAP_SHARED);
         let (null, fd) = (std::ptr::null_mut(), file.as_raw_fd());
         // SAFETY: a new mapping at an address of the kernel's choice touches no other.
         let start = unsafe { libc::mmap64(null, len, prot, flags, fd, offset) };
@@ -303,7 +449,7 @@ impl Mapping {
             return Err(refused("mmap"));
         }
         let start = NonNull::new(start.cast::<u8>()).ok_or_else(wrong)?;
-        Ok(Self { start, len })
+        Ok(Self { start, len, writable })
     }
 
     /// Takes the file out of the addresses, which stay taken and can't be accessed. A kernel
@@ -316,17 +462,17 @@ impl Mapping {
     }
 
     /// Brings the pages of `len` bytes from `at` on, inside the mapping, into the page cache and
-    /// into the page table. A file that is too short by now is an errno here, where touching it
-    /// would be a signal.
-    fn populate(&self, at: usize, len: usize) -> Result<(), MapError> {
+    /// into the page table, with `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`. A file that is too
+    /// short by now is an errno here, where touching it would be a signal.
+    fn populate(&self, at: usize, len: usize, how: i32) -> Result<(), MapError> {
         debug_assert!(at + len <= self.len);
         let start = self.start.as_ptr().wrapping_add(at).cast::<c_void>();
         // SAFETY: pages of our own mapping, which the call does not change.
-        let done = unsafe { libc::madvise(start, len, libc::MADV_POPULATE_READ) };
+        let done = unsafe { libc::madvise(start, len, how) };
         if done == 0 {
             return Ok(());
         }
-        match refused("madvise(MADV_POPULATE_READ)") {
+        match refused("madvise(MADV_POPULATE_READ or WRITE)") {
             // Linux before 5.14: the registration does it.
             MapError::Call { errno: libc::EINVAL, .. } => Ok(()),
             error => Err(error),
@@ -378,9 +524,10 @@ mod tests {
     fn a_file_that_becomes_shorter_is_an_error_and_no_signal() {
         let file = nameless("shorter");
         file.set_len(1 << 20).expect("room for it");
-        let mapping = Mapping::new(file.as_fd(), &(0..1 << 20)).expect("it can be mapped");
+        let mapping = Mapping::new(file.as_fd(), &(0..1 << 20), false).expect("it can be mapped");
         file.set_len(4096).expect("it is ours");
-        let error = mapping.populate(0, 1 << 20).expect_err("pages past the end");
+        let error = mapping.populate(0, 1 << 20, libc::MADV_POPULATE_READ);
+        let error = error.expect_err("pages past the end");
         // A kernel before 5.14 leaves it to the driver.
         assert!(matches!(error, MapError::Call { errno: libc::EFAULT, .. }), "{error}");
     }

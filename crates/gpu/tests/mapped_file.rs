@@ -8,10 +8,11 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GatherKernel, MapError, MappedFile, MemoryKind, Pinned,
-    Registered, Shape, Stream,
+    Context, DevPtr, DeviceBuf, Driver, FilePages, GatherKernel, MapError, MappedFile, MemoryKind,
+    Pinned, Registered, Shape, Stream,
 };
 use gpuio_testkit::child;
+use gpuio_testkit::file_systems::{self, Mount};
 use gpuio_testkit::gpu::{skipped, which};
 
 fn context() -> Context {
@@ -202,6 +203,62 @@ fn the_device_reads_a_file_that_became_shorter() {
     unsafe { stream.d2h(found.as_mut_ptr(), buffer.ptr(), LEN) }.unwrap();
     stream.sync().unwrap();
     as_it_was(&found, &bytes);
+}
+
+/// A mapping of a part of a file that the device may write; nothing where the kernel pins no pages
+/// of this file system for that.
+fn written(context: &Context, file: &File, part: std::ops::Range<u64>) -> Option<MappedFile> {
+    let pages = match FilePages::map_writable(context, file.as_fd(), part) {
+        Err(MapError::Gpu(_)) => return None,
+        pages => pages.unwrap(),
+    };
+    assert!(pages.allocate(file.as_fd(), 3, &|| true).unwrap());
+    Some(pages.register(context, false).unwrap())
+}
+
+#[test]
+fn pages_that_the_file_has_lost_are_counted() {
+    const LEN: u64 = 40 << 20;
+    const LEFT: u64 = 4 << 20;
+    let context = context();
+    let file = file(b"begins");
+    file.set_len(LEN).unwrap();
+    let Some(mapped) = written(&context, &file, 4096..LEN) else { return };
+    let pagemap = File::open("/proc/self/pagemap").unwrap();
+    assert!(mapped.is_writable());
+    assert_eq!(mapped.lost_bytes(&pagemap, 0..LEN).unwrap(), 0);
+    file.set_len(LEN - 4097).unwrap();
+    file.set_len(LEN).unwrap();
+    let lost = mapped.lost_bytes(&pagemap, 0..LEN).unwrap();
+    assert!((4096..=2 << 20).contains(&lost), "{lost}: a page, or the folio that it is in");
+    // Folios are shorter than what is left, and begin at multiples of their length.
+    file.set_len(LEFT).unwrap();
+    file.set_len(LEN).unwrap();
+    assert_eq!(mapped.lost_bytes(&pagemap, 0..LEN).unwrap(), LEN - LEFT);
+    assert_eq!(mapped.lost_bytes(&pagemap, 4096..LEFT).unwrap(), 0);
+    assert_eq!(mapped.lost_bytes(&pagemap, LEFT - 1..LEFT + 1).unwrap(), 4096);
+    let stopped = FilePages::map_writable(&context, file.as_fd(), 0..LEN).unwrap();
+    assert!(!stopped.allocate(file.as_fd(), 2, &|| false).unwrap());
+}
+
+/// Where touching a page would be a signal.
+#[test]
+fn a_file_system_without_room_is_an_error_with_the_offset() {
+    let small: Mount = |room| room.mount("small", &["-t", "tmpfs", "-o", "size=20m", "tmpfs"]);
+    file_systems::on("mapped on a full tmpfs", tempfile::tempdir().unwrap(), small, |place| {
+        let file = File::create_new(place.join("file")).unwrap();
+        file.set_len(48 << 20).unwrap();
+        let file = File::options().read(true).write(true).open(place.join("file")).unwrap();
+        let pages = FilePages::map_writable(&context(), file.as_fd(), 0..48 << 20).unwrap();
+        let error = pages.allocate(file.as_fd(), 1, &|| true).unwrap_err();
+        assert!(
+            matches!(error, MapError::Allocate { at: 16_777_216, errno: libc::ENOSPC }),
+            "{error}"
+        );
+        file.set_len(4096).unwrap();
+        let error = pages.allocate(file.as_fd(), 2, &|| true).unwrap_err();
+        assert!(matches!(error, MapError::Short { length: 4096, .. }), "{error}");
+    });
 }
 
 /// As far as the pages are there.

@@ -35,8 +35,8 @@ pub enum Backend {
     /// gpuio's own library core, which its `libcufile.so.0` is made of, from end to end, with these
     /// calls: one leg, and no engine.
     Library(Calls),
-    /// The GPU, out of the page cache: the file is mapped and page-locked before, and only read.
-    /// One leg, and no engine.
+    /// The GPU, in the page cache: the file is mapped and page-locked before. One leg, and no
+    /// engine.
     Mapping,
     /// The GPU, through io_uring rings that a kernel fills and polls by itself: two legs that its
     /// clock distinguishes, and no engine.
@@ -106,7 +106,7 @@ impl PathInfo {
         matches!(self.backend, Backend::Library(_))
     }
 
-    /// Whether the GPU reads a mapping of the file itself: such a path can't write.
+    /// Whether the GPU reads and writes a mapping of the file itself.
     #[must_use]
     pub fn uses_mapping(&self) -> bool {
         self.backend == Backend::Mapping

@@ -115,7 +115,11 @@ fn a_trace_is_repeated_on_every_path_with_its_holes() {
     assert!(zeros(16384..65536) && zeros(100_000..100_010) && zeros(983_040..1 << 20));
     assert!(!zeros(0..16384) && !zeros(65536..100_000));
     // Again, on another path and with another check: the same bytes.
-    for more in ["--path host --gpu none", "--path staged --gpu software --bs 8k"] {
+    for more in [
+        "--path host --gpu none",
+        "--path staged --gpu software --bs 8k",
+        "--path mapped --gpu software",
+    ] {
         let line = format!("t --directory d {more} --verify inline --format json");
         let record = replay(dir.path(), &line).exits(0).json();
         let job = &record["jobs"][0];
@@ -125,7 +129,7 @@ fn a_trace_is_repeated_on_every_path_with_its_holes() {
         assert_eq!(contents(&dir.path().join("d")), first);
     }
     // A path that only reads refuses a trace that writes.
-    replay(dir.path(), "t --directory d --gpu software --path mapped")
+    replay(dir.path(), "t --directory d --gpu software --path fan-out")
         .exits(2)
         .prints(&["only reads"]);
 }

@@ -1,11 +1,16 @@
-//! `mapped`: the GPU reads the page cache itself.
+//! `mapped`: the GPU reads the page cache itself, and writes pages of memory file systems.
 //!
 //! The files are mapped and page-locked before the clock starts, once for all workers of a job
 //! ([`MappedFile`]). A read is then a copy out of the mapping: blocks of [`MAPPED_COPY_BYTES`] and
 //! more by the driver, one copy each; shorter ones by a launch of the kernel of `gather` for many
-//! of them, with a list of (place in the mapping, destination, length). No byte passes memory of
-//! gpuio in the host, and no CPU touches one. Only reads: a file system's pages are not for a
-//! device to write.
+//! of them, with a list of (place in the mapping, destination, length). A write is the same in the
+//! other direction. No byte passes memory of gpuio in the host, and no CPU touches one.
+//!
+//! **Writes** need a mapping that is writable, which the kernel pins for file systems in memory
+//! only. They are in the file at once, as long as the page is the file's; a page that the file has
+//! lost (truncation, a hole) takes them without a signal. So a read of a writable mapping, mostly
+//! to verify it, is an error where its pages may be lost ([`MappedFile::lost_bytes`]), and who
+//! closes the mapping looks at all of them.
 //!
 //! **Groups.** Requests wait until they are [`GpuSide::batch`], or until nothing is in flight; then
 //! they go into a stream with one event behind them. A lone block of [`COPIED_BY_DEVICE`] and more
@@ -23,6 +28,8 @@
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -59,8 +66,8 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         name: NAME,
         gdsio: None,
         gdsio_name: "MAPPED",
-        summary: "the GPU reads the page cache itself: files mapped and page-locked before; reads \
-                  only",
+        summary: "the GPU reads the page cache itself: files mapped and page-locked before; \
+                  writes on memory file systems (tmpfs)",
         needs_gpu: true,
         via_gpu: false,
         fans_out: false,
@@ -75,15 +82,45 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open,
 };
 
-/// The counts of one worker's reads by the GPU, by how. The worker's thread adds, any thread reads,
-/// with `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each other.
+/// The counts of one worker's reads and writes by the GPU. The worker's thread adds, any thread
+/// reads, with `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each
+/// other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct MappedCounters {
+    /// Out of mappings.
+    pub read: MappedBytes,
+    /// Into them.
+    pub write: MappedBytes,
+}
+
+impl MappedCounters {
+    /// Those of a direction.
+    #[must_use]
+    pub fn of(&self, op: Op) -> &MappedBytes {
+        match op {
+            Op::Read => &self.read,
+            Op::Write => &self.write,
+        }
+    }
+}
+
+/// Bytes of one direction, by how.
+#[derive(Debug, Default)]
+pub struct MappedBytes {
     /// Bytes by the kernel.
     pub by_kernel: AtomicU64,
     /// Bytes by copies of the driver.
     pub by_copy: AtomicU64,
+}
+
+/// This process's page table, for [`MappedFile::lost_bytes`].
+///
+/// # Errors
+///
+/// There is no `/proc` (proc(5)), or it can't be read.
+pub fn page_table() -> io::Result<File> {
+    File::open("/proc/self/pagemap")
 }
 
 /// A mapping as this worker's GPU sees it.
@@ -102,14 +139,15 @@ impl Source {
     }
 }
 
-/// One block on its way: where the bytes are and where they go.
+/// One block on its way between the mapping and its slot.
 #[derive(Clone, Copy)]
 struct Block {
-    /// The first byte as the host names it, for the driver.
+    op: Op,
+    /// The first byte in the mapping as the host names it, for the driver.
     host: *const u8,
     /// The same as kernels see it.
     seen: DevPtr,
-    to: DevPtr,
+    slot: DevPtr,
     len: u32,
 }
 
@@ -117,6 +155,15 @@ impl Block {
     fn is_copied(&self) -> bool {
         u64::from(self.len) >= MAPPED_COPY_BYTES
     }
+}
+
+/// I/Os and bytes of one direction of a group.
+#[derive(Default)]
+struct Sum {
+    ios: u64,
+    bytes: u64,
+    /// Those of them in [`Group::copies`].
+    copied: u64,
 }
 
 /// Requests that go to the GPU together.
@@ -128,15 +175,16 @@ struct Group {
     copies: Vec<Block>,
     /// The other blocks, written as they come.
     list: PieceList,
-    bytes: u64,
-    /// Those of them in `copies`.
-    copied: u64,
+    /// One of reads, one of writes, in the order of [`OPS`].
+    sums: [Sum; 2],
 }
+
+const OPS: [Op; 2] = [Op::Read, Op::Write];
 
 impl Group {
     fn with_room(full: u32, list: PieceList) -> Group {
         let (slots, copies) = (Vec::with_capacity(full as usize), Vec::new());
-        Group { slots, first: None, copies, list, bytes: 0, copied: 0 }
+        Group { slots, first: None, copies, list, sums: <[Sum; 2]>::default() }
     }
 
     /// Adds a request. The list's pieces have at most `piece_max` bytes.
@@ -144,13 +192,23 @@ impl Group {
         self.slots.push(slot);
         self.first.get_or_insert(block);
         let len = u64::from(block.len);
-        self.bytes += len;
+        let sum = &mut self.sums[usize::from(block.op == Op::Write)];
+        sum.ios += 1;
+        sum.bytes += len;
         if block.is_copied() {
-            self.copied += len;
+            sum.copied += len;
             self.copies.push(block);
-        } else {
-            self.list.push(block.seen, block.to, len, piece_max);
+            return;
         }
+        let (from, to) = match block.op {
+            Op::Read => (block.seen, block.slot),
+            Op::Write => (block.slot, block.seen),
+        };
+        self.list.push(from, to, len, piece_max);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sums.iter().map(|sum| sum.bytes).sum()
     }
 
     /// Makes a copy of a block that stayed alone, if the device reads it.
@@ -161,7 +219,7 @@ impl Group {
         {
             self.list.clear();
             self.copies.push(block);
-            self.copied = self.bytes;
+            self.sums.iter_mut().for_each(|sum| sum.copied = sum.bytes);
         }
     }
 
@@ -170,7 +228,7 @@ impl Group {
         self.copies.clear();
         self.first = None;
         self.list.clear();
-        (self.bytes, self.copied) = (0, 0);
+        self.sums = <[Sum; 2]>::default();
     }
 
     /// Puts the blocks into the stream. The list's longest piece has `longest` bytes.
@@ -179,8 +237,9 @@ impl Group {
     /// The driver's refusal; what is in flight then is for the caller to wait for.
     ///
     /// # Safety
-    /// The mappings that the blocks are in, their destinations and the list live, and are used by
-    /// nothing else but for reading the mappings, until the stream has passed the group.
+    /// The mappings that the blocks are in, their slots and the list live until the stream has
+    /// passed the group; until then the host accesses no mapping, and nothing else uses the slots
+    /// and the list.
     unsafe fn put(
         &self,
         stream: &Stream,
@@ -188,9 +247,14 @@ impl Group {
         longest: u64,
     ) -> Result<(), GpuError> {
         for block in &self.copies {
-            // SAFETY: the caller's promise. Writes of others into the file meanwhile may show, as
-            // they may in any read of it.
-            unsafe { stream.h2d(block.to, block.host, block.len as usize) }?;
+            let (host, slot, len) = (block.host, block.slot, block.len as usize);
+            match block.op {
+                // SAFETY: the caller's promise. Writes of others into the file meanwhile may show,
+                // as they may in any read of it.
+                Op::Read => unsafe { stream.h2d(slot, host, len) }?,
+                // SAFETY: the caller's promise; the mapping is writable (`Mapped::block`).
+                Op::Write => unsafe { stream.d2h(host.cast_mut(), slot, len) }?,
+            }
         }
         if self.list.count() == 0 {
             return Ok(());
@@ -211,6 +275,8 @@ struct Mapped {
     longest: u64,
     destination: Destination,
     sources: Vec<Source>,
+    /// Absent where no mapping is writable, or it can't be read.
+    page_table: Option<File>,
     requests: Requests,
     /// By number; the number is also that of the group's list and event.
     groups: Vec<Group>,
@@ -251,6 +317,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         Ok(Source { file: Arc::clone(file), seen })
     };
     let sources = config.mappings.iter().map(source).collect::<Result<_, _>>().map_err(driver)?;
+    let writable = config.mappings.iter().any(|file| file.is_writable());
     let full = gpu.batch.clamp(1, config.slots);
     // Full groups hold all slots at most; in addition there are the open one and one that went
     // before it was full, which happens only while no other is in flight.
@@ -270,6 +337,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         piece_max,
         longest: longest.min(piece_max),
         destination,
+        page_table: writable.then(page_table).and_then(Result::ok),
         sources,
         requests: Requests::new(config.slots),
         open: 0,
@@ -293,19 +361,27 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
 }
 
 impl Mapped {
-    /// A read's block; why there is none.
+    /// A request's block; why there is none.
     fn block(&self, request: &Request) -> Result<Block, IoFault> {
-        if request.op == Op::Write {
+        let source = self.sources.get(request.file as usize).ok_or(IoFault::Errno(libc::EBADF))?;
+        let writable = source.file.is_writable();
+        if request.op == Op::Write && !writable {
             return Err(IoFault::Errno(libc::EBADF));
         }
-        let source = self.sources.get(request.file as usize).ok_or(IoFault::Errno(libc::EBADF))?;
         let place = source.place(request).ok_or(IoFault::Errno(libc::EINVAL))?;
+        let part = request.offset..request.offset + u64::from(request.len);
+        let table = self.page_table.as_ref();
+        let lost = || table.and_then(|table| source.file.lost_bytes(table, part).ok());
+        if request.op == Op::Read && writable && lost() != Some(0) {
+            return Err(IoFault::Errno(libc::ESTALE));
+        }
         // Inside a mapping, so that it fits an address.
         let at = usize::try_from(place).map_err(|_| IoFault::Errno(libc::EINVAL))?;
         Ok(Block {
+            op: request.op,
             host: source.file.as_ptr().wrapping_add(at),
             seen: source.seen.byte_add(place),
-            to: self.destination.block(request.slot, request.len),
+            slot: self.destination.block(request.slot, request.len),
             len: request.len,
         })
     }
@@ -320,11 +396,11 @@ impl Mapped {
         self.next = (at + 1) % self.queues.count();
         let group = &mut self.groups[number as usize];
         group.copy_if_alone();
-        // SAFETY: destinations are their requests' alone until these come back, the list is the
-        // group's until its event is reached, nothing in this process writes the mappings, and
-        // all of it is dropped after the streams were waited for.
+        // SAFETY: slots are their requests' alone until these come back, the list is the group's
+        // until its event is reached, the host accesses no mapping, and all of it is dropped after
+        // the streams were waited for.
         let enqueued = unsafe { group.put(self.queues.stream(at), &self.launcher, self.longest) };
-        let (bytes, before) = (group.bytes, self.ended.len());
+        let (bytes, before) = (group.bytes(), self.ended.len());
         self.order.push_back((at, bytes));
         self.in_flight += bytes;
         self.queues.record(at, number, enqueued, &mut self.ended);
@@ -382,19 +458,20 @@ impl Mapped {
         let mut ended = std::mem::take(&mut self.ended);
         for (number, result) in ended.drain(..) {
             let group = &mut self.groups[number as usize];
-            let (ios, legs) = (group.slots.len() as u64, &self.legs.read);
-            match &result {
-                Ok(()) => {
-                    add_single_writer(&legs.ios, ios);
-                    add_single_writer(&legs.bytes, group.bytes);
-                    add_single_writer(&self.counters.by_copy, group.copied);
-                    add_single_writer(&self.counters.by_kernel, group.bytes - group.copied);
+            for (op, sum) in OPS.into_iter().zip(&group.sums).filter(|(_, sum)| sum.ios > 0) {
+                let (legs, counters) = (self.legs.of(op), self.counters.of(op));
+                if result.is_err() {
+                    add_single_writer(&legs.faults, sum.ios);
+                    continue;
                 }
-                Err(_) => add_single_writer(&legs.faults, ios),
+                add_single_writer(&legs.ios, sum.ios);
+                add_single_writer(&legs.bytes, sum.bytes);
+                add_single_writer(&counters.by_copy, sum.copied);
+                add_single_writer(&counters.by_kernel, sum.bytes - sum.copied);
             }
             let result = result.map_err(|error| Fault::Gpu(error.code));
             for &slot in &group.slots {
-                self.requests.complete(slot, now, result);
+                self.requests.complete_legs(slot, now, result, Some(0));
             }
             group.clear();
             self.idle.push(number);
@@ -451,7 +528,8 @@ impl Path for Mapped {
             }
             Err(fault) => {
                 add_single_writer(&self.legs.of(request.op).faults, 1);
-                self.requests.complete(request.slot, clock.now(), Err(Fault::File(fault)));
+                let fault = Err(Fault::File(fault));
+                self.requests.complete_legs(request.slot, clock.now(), fault, Some(0));
             }
         }
         Start::Taken

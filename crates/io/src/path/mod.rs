@@ -51,7 +51,7 @@ use gpuio_gpu::pattern::Key;
 use gpuio_gpu::{Context, GpuError, MappedFile, Pinned};
 pub use initiated::{Chain, InitiatedCounters, InitiatedSide, rings_available};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
-pub use mapped::MappedCounters;
+pub use mapped::{MappedCounters, page_table};
 pub use routed::{RouteCounters, SegmentCounters, Via};
 
 use crate::clock::{Clock, Nanos};

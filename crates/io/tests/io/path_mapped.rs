@@ -1,4 +1,5 @@
-//! Path `mapped`: what the GPU reads in the page cache by itself, against what the files hold.
+//! Path `mapped`: what the GPU reads and writes in the page cache by itself, against what the files
+//! hold. `path_reference.rs` has random reads and writes.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::path_support::{child, context, skipped, to_slot};
-use gpuio_gpu::{Context, MappedFile, MemoryKind, pattern};
+use gpuio_gpu::{Context, FilePages, MappedFile, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
 use gpuio_io::path::{
@@ -151,7 +152,7 @@ fn compare(shape: Shape, context: &Context, held: &Held, blocks: &[(u64, u32)]) 
     }
     let bytes: u64 = blocks.iter().map(|&(_, len)| u64::from(len)).sum();
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    assert_eq!(load(&counters.by_kernel) + load(&counters.by_copy), bytes);
+    assert_eq!(load(&counters.read.by_kernel) + load(&counters.read.by_copy), bytes);
     assert_eq!((load(&legs.read.bytes), load(&legs.read.ios)), (bytes, blocks.len() as u64));
 }
 
@@ -197,7 +198,8 @@ fn short_blocks_together_are_a_launch_and_others_are_copies() {
             .map(|(slot, &(offset, len))| read(slot, offset, len, &clock))
             .collect();
         go(path.as_mut(), &clock, &requests);
-        (counters.by_kernel.load(Ordering::Relaxed), counters.by_copy.load(Ordering::Relaxed))
+        let read = &counters.read;
+        (read.by_kernel.load(Ordering::Relaxed), read.by_copy.load(Ordering::Relaxed))
     };
     let many = [(0, 4096), (12_288, 4096), (4096, 4096), (8192, 4096)];
     assert_eq!(counted(SMALL, &many), (4 * 4096, 0));
@@ -311,6 +313,52 @@ fn a_file_that_becomes_shorter_ends_no_process() {
     }
 }
 
+/// The GPU's writes are in the file for others at once, by copy and by kernel; bytes beside them
+/// stay. A page that the file lost is not read as if it were in it.
+#[test]
+fn what_the_gpu_writes_is_in_the_file() {
+    let context = context();
+    // The disk's file system may not have its pages pinned for writing.
+    let Some(held) = places().pop() else { return };
+    let pages = FilePages::map_writable(&context, held.file.as_fd(), 0..LEN).unwrap();
+    assert!(pages.allocate(held.file.as_fd(), 3, &|| true).unwrap());
+    let mapped = Arc::new(pages.register(&context, false).unwrap());
+    let config = config(Shape { block_max: 1 << 20, ..SMALL }, &context, &held, &[mapped]);
+    let (legs, counters) = (Arc::clone(&config.counters), Arc::clone(&config.mapped));
+    let mut path = opened(config).unwrap();
+    let clock = Clock::start();
+    let blocks = [(4097, 4095_u32), (1 << 20, 1 << 20), (LEN - 7, 7), (65_536, 65_536)];
+    let requests: Vec<Request> = (0..)
+        .zip(blocks)
+        .map(|(slot, (offset, len))| {
+            path.generate(PatternBlock::new(slot, KEY + 1, offset, len)).unwrap();
+            Request { op: Op::Write, ..read(slot, offset, len, &clock) }
+        })
+        .collect();
+    assert!(go(path.as_mut(), &clock, &requests).iter().all(|one| one.result == Ok(())));
+    for (offset, len) in blocks {
+        let mut bytes = vec![0; len as usize];
+        held.file.read_exact_at(&mut bytes, offset).unwrap();
+        assert_eq!(pattern::check(&bytes, KEY + 1, offset), None, "{len} at {offset}");
+    }
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let total = blocks.iter().map(|(_, len)| u64::from(*len)).sum();
+    assert_eq!((load(&legs.write.bytes), load(&legs.read.bytes)), (total, 0));
+    assert_eq!(load(&counters.write.by_copy), 1 << 20);
+    assert_eq!(load(&counters.write.by_kernel), total - (1 << 20));
+    // Beside and between what was written, the file is what it was.
+    let mut before = vec![0; 4097];
+    held.file.read_exact_at(&mut before, 0).unwrap();
+    assert_eq!(pattern::check(&before, KEY, 0), None);
+    held.file.set_len(1 << 20).unwrap();
+    held.file.set_len(LEN).unwrap();
+    let one =
+        |path: &mut dyn Path, at: u64| go(path, &clock, &[read(0, at, 8192, &clock)])[0].result;
+    assert_eq!(one(path.as_mut(), (1 << 20) - 8192), Ok(()));
+    let lost = Err(Fault::File(IoFault::Errno(libc::ESTALE)));
+    assert_eq!(one(path.as_mut(), (1 << 20) - 4096), lost);
+}
+
 /// One registration, many workers.
 #[test]
 fn workers_share_a_mapping() {
@@ -376,7 +424,7 @@ fn child_fault() {
         go(path.as_mut(), &clock, &blocks()).iter().map(|one| one.result).collect();
     let failed = results.iter().filter(|result| **result == Err(Fault::Gpu(1))).count();
     assert_eq!((failed, results.len()), (4, 8), "{results:?}");
-    let moved = counters.by_kernel.load(Ordering::Relaxed);
+    let moved = counters.read.by_kernel.load(Ordering::Relaxed);
     assert_eq!(moved, 4 * u64::from(len));
     for one in go(path.as_mut(), &clock, &blocks()) {
         let Request { slot, offset, .. } = one.request;

@@ -6,22 +6,18 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
-use std::os::unix::fs::FileExt;
-
 use crate::engine_support::on_any_file;
-use crate::path_support::model::{Model, Step, step, steps};
-use crate::path_support::{Rig, Setup, child, context, kinds, on_system, to_slot};
-use gpuio_gpu::{Context, MemoryKind, pattern};
-use gpuio_io::clock::Clock;
-use gpuio_io::engine::Op;
-use gpuio_io::path::{PATHS, PatternBlock, Start, rings_available};
+use crate::path_support::model::{Model, Step, step};
+use crate::path_support::{Rig, Setup, child, context, kinds, on_system};
+use gpuio_gpu::{Context, MemoryKind};
+use gpuio_io::path::{PATHS, rings_available};
 use proptest::test_runner::{Config, TestRunner};
 
 /// The wait of the software GPU before it touches memory, µs.
 const DELAY_US: &str = "300";
 
 fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) {
-    let Some(rig) = Rig::new(direct) else { return };
+    let Some(rig) = Rig::of(setup, direct) else { return };
     let mut model = Model::new(setup, &rig, context);
     if !on_system() {
         // A kernel that stays is launched once, and each block takes its reference's own 20 us.
@@ -200,33 +196,8 @@ fn path_gds_batch_stream() {
     library("gds-batch-stream");
 }
 
-/// It can't write, and so can't prove its reads as the others do: each is compared with the rule of
-/// its file, as `pread(2)` finds it there. `path_mapped.rs` has the rest.
+/// `path_mapped.rs` has mappings that can only be read.
 #[test]
 fn path_mapped() {
-    let context = context();
-    let rig = Rig::new(false).unwrap();
-    for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
-        let base = Setup::new("mapped", "psync", MemoryKind::Device);
-        let setup = base.with(depth, 2).batches(batch, false);
-        let mut path = setup.open(&rig, &context).unwrap().path;
-        let clock = Clock::start();
-        for step in steps(60, false) {
-            let now = clock.now();
-            let (file, offset, len) = (step.file, step.offset, step.len);
-            let request = to_slot(Op::Read, file, offset, len, 0, now);
-            assert!(matches!(path.start(&clock, request), Start::Taken));
-            let mut completed = Vec::new();
-            path.advance(&clock, &mut completed, true).unwrap();
-            assert_eq!((completed.len(), completed[0].result), (1, Ok(())));
-            let mut bytes = vec![0; len as usize];
-            rig.references[file as usize].read_exact_at(&mut bytes, offset).unwrap();
-            assert_eq!(pattern::check(&bytes, rig.key(file), offset), None);
-            assert_eq!(
-                path.check(PatternBlock::new(0, rig.key(file), offset, len)).unwrap(),
-                None,
-                "{step:?}"
-            );
-        }
-    }
+    library("mapped");
 }

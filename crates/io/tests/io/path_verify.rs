@@ -140,11 +140,7 @@ fn blocks_that_were_swapped_are_found() {
 #[test]
 fn a_block_written_to_a_wrong_offset_is_found() {
     everywhere(|setup, context| {
-        if setup.path.info.uses_mapping() {
-            // It only reads.
-            return;
-        }
-        let rig = Rig::new(false).unwrap();
+        let rig = Rig::of(&setup, false).unwrap();
         let (meant, completed) = (4 * u64::from(BLOCK), 5 * u64::from(BLOCK));
         let mut bench = Bench::new(setup, &rig, context);
         bench.path.generate(PatternBlock::new(0, rig.key(0), meant, BLOCK)).unwrap();

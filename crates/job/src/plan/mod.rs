@@ -381,9 +381,6 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
         let gpus = job::gpus(job, row, facts).unwrap_or_default();
         return memory::no_hints(row, &gpus);
     }
-    if row.uses_mapping() && defaults::mix_and_order(job).0 < 100 {
-        return Some("it only reads, and is left out for jobs that write".to_owned());
-    }
     if job.engine.is_some() || job.inject.is_some() {
         return Some(format!("it has no engine, and the job asks for one: {}", no_engine(row)));
     }
@@ -403,7 +400,7 @@ fn no_engine(row: &PathInfo) -> &'static str {
         Backend::Library(_) => {
             "gpuio's library core itself moves the bytes between file and GPU memory"
         }
-        Backend::Mapping => "the GPU itself reads the page cache",
+        Backend::Mapping => "the GPU itself reads and writes the page cache",
         Backend::Rings => "the GPU itself starts the I/O, through io_uring",
         Backend::Cufile(_) | Backend::Engine => {
             "cuFile itself moves the bytes between file and GPU memory"

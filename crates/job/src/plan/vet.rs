@@ -158,15 +158,6 @@ fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
             return Err(PlanError::usage(requested, field, what));
         }
     }
-    if path.uses_mapping() && mix_and_order(requested).0 < 100 {
-        let what = format!(
-            "path {} only reads: {}, and its pages are not for a device to write; use rw=read or \
-             randread, or --path cached",
-            path.name,
-            no_engine(path)
-        );
-        return Err(PlanError::usage(requested, "rw", what));
-    }
     if path.fans_out && mix_and_order(requested).0 < 100 {
         let what = format!(
             "path {} only reads: it places each block in all GPUs; use rw=read or randread, or \

@@ -221,9 +221,10 @@ impl Group<'_> {
         self.jobs.iter().map(of).collect()
     }
 
-    /// Maps and registers the files of jobs whose path has the GPU read them.
+    /// Maps and registers the files of jobs whose path has the GPU read or write them.
     fn map_files(&self) -> Result<Vec<Option<Mappings>>, RunError> {
-        let goes_on = || !self.means.stop.load(Ordering::Relaxed);
+        let stop = &self.means.stop;
+        let goes_on = || !stop.load(Ordering::Relaxed);
         let open = |job| Mappings::open(job, self.held, self.contexts, &self.clock, &goes_on);
         self.jobs.iter().map(open).collect()
     }

@@ -14,7 +14,7 @@ use super::gate::FirstDone;
 use super::rusage::Usage;
 use super::task::Ready;
 use super::verify::Findings;
-use super::worker::Outcome;
+use super::worker::{MappedMoved, Outcome};
 
 /// Everything known of a job that ran.
 pub(super) struct JobParts<'a> {
@@ -39,7 +39,8 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
     let measured = measured(&outcomes).filter(|_| !lost);
     let last_done_ns = outcomes.iter().map(done_ns).max().unwrap_or(0);
     let first_done_ns = outcomes.iter().map(done_ns).min().unwrap_or(0);
-    let ended = ended(&outcomes, lost);
+    let lacks = mapped.as_ref().is_some_and(|mapped| mapped.lost_bytes > Some(0));
+    let ended = if lacks { EndedHow::Failed } else { ended(&outcomes, lost) };
     let never_started = never_started(&outcomes);
     let whole =
         outcomes.iter().all(|outcome| outcome.timed.usage_whole) && !has_unseen_threads(job);
@@ -81,8 +82,10 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         fan_out: sums.fan_out.map(|sum| fan_out(sum, &sums.reads, last_done_ns)),
         library: sums.library,
         mapped: mapped.map(|mapped| MappedResult {
-            by_kernel_bytes: sums.mapped.0,
-            by_copy_bytes: sums.mapped.1,
+            by_kernel_bytes: sums.mapped[0].0,
+            by_copy_bytes: sums.mapped[0].1,
+            written_by_kernel_bytes: sums.mapped[1].0,
+            written_by_copy_bytes: sums.mapped[1].1,
             ..mapped
         }),
         initiated: sums.initiated,
@@ -107,8 +110,8 @@ struct Sums {
     via: Option<ViaResult>,
     fan_out: Option<FanOutResult>,
     library: Option<LibraryResult>,
-    /// Bytes that the GPU read out of mappings: by kernel, by copy.
-    mapped: (u64, u64),
+    /// Bytes that the GPU read out of mappings and wrote into them.
+    mapped: [MappedMoved; 2],
     initiated: Option<InitiatedResult>,
 }
 
@@ -125,8 +128,9 @@ impl Sums {
         if let Some(library) = outcome.legs.library {
             *self.library.get_or_insert_default() += library;
         }
-        self.mapped.0 += outcome.legs.mapped.0;
-        self.mapped.1 += outcome.legs.mapped.1;
+        for (sum, one) in self.mapped.iter_mut().zip(outcome.legs.mapped) {
+            (sum.0, sum.1) = (sum.0 + one.0, sum.1 + one.1);
+        }
         if let Some(one) = outcome.legs.initiated {
             let all = self.initiated.get_or_insert_default();
             all.entries += one.entries;

@@ -49,8 +49,8 @@ pub(super) struct WorkerLegs {
     pub(super) fan_out: Option<FanOutResult>,
     /// The counts of gpuio's library core.
     pub(super) library: Option<LibraryResult>,
-    /// Bytes that the GPU read out of mappings: by kernel, by copy.
-    pub(super) mapped: (u64, u64),
+    /// Bytes that the GPU read out of mappings and wrote into them.
+    pub(super) mapped: [MappedMoved; 2],
     /// The I/Os that the GPU started by itself.
     pub(super) initiated: Option<InitiatedResult>,
 }
@@ -143,10 +143,13 @@ fn library(job: &JobPlan, counters: &LibraryCounters) -> Option<LibraryResult> {
     row.info.uses_library().then_some(all)
 }
 
-/// A reading of what the GPU read out of mappings.
-fn mapped(counters: &MappedCounters) -> (u64, u64) {
+/// Bytes by kernel, and by copy.
+pub(super) type MappedMoved = (u64, u64);
+
+/// A reading of what the GPU read out of mappings and wrote into them.
+fn mapped(counters: &MappedCounters) -> [MappedMoved; 2] {
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    (load(&counters.by_kernel), load(&counters.by_copy))
+    [&counters.read, &counters.write].map(|one| (load(&one.by_kernel), load(&one.by_copy)))
 }
 
 /// A reading of what the GPU started.

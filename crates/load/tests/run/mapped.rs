@@ -53,6 +53,74 @@ fn child_of_each_size() {
 }
 
 #[test]
+fn what_the_gpu_writes_in_place_is_verified_counted_and_named() {
+    child::passes(child_of_writes, &[LATE]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_of_writes() {
+    let lab = Lab::with_gpu();
+    for (bs, rw) in [("4k", "randwrite"), ("1m", "write"), ("60000", "randrw")] {
+        let job = lab.job(&format!(
+            "path=mapped\nrw={rw}\nbs={bs}\nsize=6m\nthreads=2\nloops=2\nverify=pass"
+        ));
+        assert_eq!((job.ended, job.failed), (EndedHow::Complete, 0), "{bs}");
+        assert!(job.verify.as_ref().unwrap().is_fine(), "{bs}: {:?}", job.verify);
+        let proof = job.proof.as_ref().unwrap();
+        let toward = if rw == "randrw" { "" } else { "to " };
+        assert_eq!(proof.verdict.words, format!("{toward}page cache, no host copy"), "{proof:#?}");
+        assert!(proof.as_requested, "{proof:#?}");
+        let mapped = mapped(&job);
+        let by = (mapped.written_by_kernel_bytes, mapped.written_by_copy_bytes);
+        assert_eq!(by.0 + by.1, job.write.bytes, "{bs}");
+        assert_eq!(mapped.by_kernel_bytes + mapped.by_copy_bytes, job.read.bytes, "{bs}");
+        assert_eq!((mapped.mapped_bytes, mapped.lost_bytes), (12 << 20, Some(0)), "{bs}");
+    }
+}
+
+/// Shorter, then as long as before: nothing but the pages shows it.
+#[test]
+fn what_a_file_lost_fails_its_job() {
+    let lab = Lab::with_gpu();
+    let file = lab.file("lost").display().to_string();
+    let shortened = file.clone();
+    lab.diary.when_verifying(move || {
+        let file = std::fs::File::options().write(true).open(&shortened).unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.set_len(4 << 20).unwrap();
+    });
+    let ran = lab.run(&format!(
+        "[a]\npath=mapped\nfilename={file}\nrw=write\nbs=64k\nsize=4m\nloops=1\nverify=pass\n"
+    ));
+    let job = &ran.jobs[0];
+    assert_eq!((job.ended, mapped(job).lost_bytes), (EndedHow::Failed, Some(3 << 20)));
+    assert!(!job.verify.as_ref().unwrap().is_fine(), "{:?}", job.verify);
+    let proof = job.proof.as_ref().unwrap();
+    assert_eq!((proof.verdict.route, proof.as_requested), (Route::Unknown, false));
+    let lost = WarningKind::WrittenPagesLost { lost_bytes: 3 << 20, mapped_bytes: 4 << 20 };
+    assert!(ran.warnings.iter().any(|warning| warning.kind == lost), "{:?}", ran.warnings);
+}
+
+/// As the kernel has it on ext4: the first page says so, and nothing is written.
+#[test]
+fn pages_that_no_device_may_write_are_refused_with_what_to_do() {
+    child::passes(child_not_for_writing, &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:1")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_not_for_writing() {
+    let lab = Lab::with_gpu();
+    let text = "[a]\ndirectory=${DIR}\npath=mapped\nrw=write\nbs=64k\nsize=1m\nloops=1\n";
+    let why = lab.carry_out(&mut lab.plan(text)).unwrap_err().to_string();
+    for word in ["gpuio.0", "cuMemHostRegister", "tmpfs (/dev/shm)", "--path cached"] {
+        assert!(why.contains(word), "{word}: {why}");
+    }
+    assert!(!why.contains('\n'), "{why}");
+}
+
+#[test]
 fn threads_that_share_a_file_share_its_mapping() {
     let lab = Lab::with_gpu();
     let file = lab.file("shared").display().to_string();

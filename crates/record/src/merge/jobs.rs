@@ -333,6 +333,11 @@ fn add_mapped(sum: &mut MappedResult, one: &MappedResult) {
     sum.cpu_ns += one.cpu_ns;
     sum.by_kernel_bytes += one.by_kernel_bytes;
     sum.by_copy_bytes += one.by_copy_bytes;
+    sum.written_by_kernel_bytes += one.written_by_kernel_bytes;
+    sum.written_by_copy_bytes += one.written_by_copy_bytes;
+    if let Some(lost) = one.lost_bytes {
+        *sum.lost_bytes.get_or_insert(0) += lost;
+    }
     sum.break_even_unknown = Some("the run was one of several ranks".to_owned());
 }
 

@@ -35,21 +35,36 @@ warnings! {
         size(*from_storage),
         size(*bytes),
     ),
-    /// The GPU read pages of the page cache that were pinned before: no rate of storage.
+    /// The GPU read or wrote pages of the page cache that were pinned before: no rate of storage.
     MappedMemory: Explained, ignore:
         "You measure how fast files that are already in memory reach the GPU." {
-        /// Bytes that the job read.
+        /// Bytes that the job read and wrote.
         bytes: u64 = 11 << 30,
         /// Time to map and register the files, in which storage delivered what the page cache did
-        /// not hold, nanoseconds.
+        /// not hold, or pages were allocated for writing, nanoseconds.
         set_up_ns: u64 = 104_000_000,
     } => format!(
-        "The GPU read {} out of pages of the page cache that were pinned before the clock \
+        "The GPU moved {} from or to pages of the page cache that were pinned before the clock \
          started. The rate is that of memory and of the GPU's link, never that of storage: \
          what storage delivered is in the {} that it took to map and register the files. To \
          measure storage, use --path staged or gather with --direct.",
         size(*bytes),
         time(*set_up_ns),
+    ),
+    /// The GPU wrote pages that their files had lost.
+    WrittenPagesLost: Invalid, ignore:
+        "Never: bytes that were counted as written are not in the files." {
+        /// Mapped bytes whose pages the files may have lost.
+        lost_bytes: u64 = 4 << 20,
+        /// Bytes that were mapped.
+        mapped_bytes: u64 = 1 << 30,
+    } => format!(
+        "The files lost pages of {} of the {} that the GPU wrote in place: something made them \
+         shorter, punched holes, or memory was so short that the kernel unmapped them. Bytes \
+         counted as written may be in no file. Let nothing else change the files, or use --path \
+         cached.",
+        size(*lost_bytes),
+        size(*mapped_bytes),
     ),
     /// Samples came from the job's own tier in host memory, and not from storage.
     TierServedReads: Explained, ignore:

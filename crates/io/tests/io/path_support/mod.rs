@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gpuio_drivers::cufile::{Library, Search};
-use gpuio_gpu::{Context, Driver, MappedFile, MemoryKind, Which, pattern};
+use gpuio_gpu::{Context, Driver, FilePages, MappedFile, MemoryKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters, Op};
 use gpuio_io::path::{
     CufileSide, FanOut, FanOutCounters, GpuSide, InitiatedSide, LibraryCounters, MappedCounters,
@@ -100,7 +100,16 @@ pub(crate) struct Rig {
 impl Rig {
     /// Nothing, and said so, where the file system refuses O_DIRECT.
     pub(crate) fn new(direct: bool) -> Option<Rig> {
-        let directory = tempfile::tempdir().unwrap();
+        Rig::below(tempfile::tempdir().unwrap(), direct)
+    }
+
+    /// As [`Rig::new`], on a file system in memory where the path needs one to write.
+    pub(crate) fn of(setup: &Setup, direct: bool) -> Option<Rig> {
+        let memory = setup.path.info.uses_mapping().then(|| tempfile::tempdir_in("/dev/shm").ok());
+        Rig::below(memory.flatten().unwrap_or_else(|| tempfile::tempdir().unwrap()), direct)
+    }
+
+    fn below(directory: TempDir, direct: bool) -> Option<Rig> {
         let mut rig = Rig { directory, files: Vec::new(), references: Vec::new(), direct };
         for file in 0..2 {
             let mut bytes = vec![0; usize::try_from(LEN).unwrap()];
@@ -243,9 +252,15 @@ impl Setup {
         }
     }
 
-    /// The files, whole, on paths that read a mapping.
+    /// The files, whole, on paths that use a mapping: to be written, where that is possible.
     fn mappings(&self, rig: &Rig, context: &Context) -> Vec<Arc<MappedFile>> {
-        let map = |file: &File| MappedFile::new(context, file.as_fd(), 0..LEN, false).unwrap();
+        let map = |file: &File| match FilePages::map_writable(context, file.as_fd(), 0..LEN) {
+            Ok(pages) => {
+                assert!(pages.allocate(file.as_fd(), 2, &|| true).unwrap());
+                pages.register(context, false).unwrap()
+            }
+            Err(_) => MappedFile::new(context, file.as_fd(), 0..LEN, false).unwrap(),
+        };
         let files = rig.files.iter().filter(|_| self.path.info.uses_mapping());
         files.map(|file| Arc::new(map(file))).collect()
     }

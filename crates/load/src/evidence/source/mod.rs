@@ -233,11 +233,15 @@ fn requested_path(job: &JobPlan) -> String {
         (PathKind::Relay, _) => format!(
             "{path}: between storage and a buffer in host memory, then through another GPU's memory"
         ),
-        (PathKind::Mapped, _) => {
+        (PathKind::Mapped, _) if job.read_percent == 100 => {
             format!(
                 "{path}: out of the page cache, whose pages the GPU reads itself, to GPU memory"
             )
         }
+        (PathKind::Mapped, _) => format!(
+            "{path}: between GPU memory and the page cache, whose pages the GPU reads and writes \
+             itself"
+        ),
         (PathKind::Foreign, _) => format!("{path}: between storage and GPU memory, by a library"),
     }
 }

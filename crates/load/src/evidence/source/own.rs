@@ -17,7 +17,7 @@ pub(super) const SOURCE: Source = Source {
 
 fn observe(one: &JobFlow<'_>) -> Observation {
     if let Some(mapped) = &one.result().mapped {
-        return of_mapping(mapped, one.result().read.bytes);
+        return of_mapping(mapped, one);
     }
     let completed: &DirectionResult = match one.flow {
         Flow::Read => &one.result().read,
@@ -75,36 +75,54 @@ fn of_rings(found: &InitiatedResult, legs: Observed, why: &str) -> (Observed, St
     (observed, words)
 }
 
-/// The bytes that the GPU read out of mappings, compared with so many that completed.
-fn of_mapping(mapped: &MappedResult, completed: u64) -> Observation {
-    let read = mapped.by_kernel_bytes + mapped.by_copy_bytes;
+/// The bytes that the GPU read out of mappings or wrote into them, compared with those that
+/// completed; of what it wrote, whether the pages are still the files'.
+fn of_mapping(mapped: &MappedResult, one: &JobFlow<'_>) -> Observation {
+    let (completed, did, by_kernel, by_copy) = match one.flow {
+        Flow::Read => {
+            (one.result().read.bytes, "read", mapped.by_kernel_bytes, mapped.by_copy_bytes)
+        }
+        Flow::Write => {
+            let by = (mapped.written_by_kernel_bytes, mapped.written_by_copy_bytes);
+            (one.result().write.bytes, "wrote", by.0, by.1)
+        }
+    };
+    let (moved, pinned) = (by_kernel + by_copy, size(mapped.pinned_bytes));
     let (observed, why) = if completed == 0 {
         (Observed::Nothing, "no I/O completed".to_owned())
-    } else if read < completed {
+    } else if moved < completed {
         let why = format!(
-            "{} completed, and the GPU read only {} out of the mapping",
+            "{} completed, and the GPU {did} only {} in the mapping",
             size(completed),
-            size(read)
+            size(moved)
         );
         (Observed::FromMapping(false), why)
-    } else {
+    } else if one.flow == Flow::Read {
         let why = format!(
-            "the GPU read every completed byte from {} of pinned page cache; none went through \
-             gpuio's buffers",
-            size(mapped.pinned_bytes)
+            "the GPU read every completed byte from {pinned} of pinned page cache; none went \
+             through gpuio's buffers"
         );
         (Observed::FromMapping(true), why)
+    } else {
+        let kept = match mapped.lost_bytes {
+            Some(0) => "all of it the files' until the end, by /proc/self/pagemap".to_owned(),
+            Some(lost) => format!("of which the files may have lost {}", size(lost)),
+            None => "and /proc/self/pagemap does not say whether the files kept it".to_owned(),
+        };
+        let why =
+            format!("the GPU wrote every completed byte into {pinned} of pinned pages, {kept}");
+        (Observed::FromMapping(mapped.lost_bytes == Some(0)), why)
     };
     let after = format!(
         "by kernel {}, by copy {}, completed {}",
-        size(mapped.by_kernel_bytes),
-        size(mapped.by_copy_bytes),
+        size(by_kernel),
+        size(by_copy),
         size(completed)
     );
     Observation {
         before: Some("0 B".to_owned()),
         after: Some(after),
-        moved: Some(read),
+        moved: Some(moved),
         of: Some(completed),
         observed,
         why,

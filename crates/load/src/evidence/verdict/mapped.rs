@@ -1,14 +1,14 @@
-//! The route of a path on which the GPU reads the page cache itself. Pure, as the verdict that it
-//! is a part of.
+//! The route of a path on which the GPU reads and writes the page cache itself. Pure, as the
+//! verdict that it is a part of.
 
 use gpuio_record::{Route, Source};
 
-use super::{DirectionVerdict, Observed, Requested, as_requested, memory};
+use super::{DirectionVerdict, Flow, Observed, Requested, as_requested, memory};
 
-/// The verdict on reads. The source needs no other counter: pages that were pinned before the clock
-/// started are in memory until it stops, and the GPU can read nothing else. The bytes that storage
+/// The verdict. The source needs no other counter: pages that were pinned before the clock
+/// started are in memory until it stops, and the GPU can reach nothing else. The bytes that storage
 /// delivered meanwhile (`served`) are reported, since others may have caused them.
-pub(super) fn of_reads(
+pub(super) fn verdict(
     requested: &Requested,
     all_observed: &[(&str, Observed)],
     served: &str,
@@ -18,14 +18,23 @@ pub(super) fn of_reads(
     let (route, source, because) = if found(Observed::Reached(false)) {
         unknown("evidence disagrees: bytes completed, and the GPU's link carried next to none")
     } else if found(Observed::FromMapping(true)) {
-        let to = memory(requested);
+        let gpu = memory(requested);
+        let moved = match requested.flow {
+            Flow::Read => format!("read all bytes into {gpu} straight from"),
+            Flow::Write => format!("wrote all bytes of {gpu} straight into"),
+        };
         let text = format!(
-            "the GPU read all bytes into {to} straight from pinned page-cache pages: no gpuio \
-             buffer, no CPU copy; {served}"
+            "the GPU {moved} pinned page-cache pages: no gpuio buffer, no CPU copy; {served}"
         );
         (Route::Mapped, Source::PageCache, text)
     } else if found(Observed::FromMapping(false)) {
-        unknown("bytes completed that the GPU did not read out of the mapping")
+        unknown(match requested.flow {
+            Flow::Read => "bytes completed that the GPU did not read out of the mapping",
+            Flow::Write => {
+                "bytes completed that the GPU did not write into the mapping, or into pages that \
+                 are not known to be the file's"
+            }
+        })
     } else {
         unknown("gpuio itself moved no bytes")
     };

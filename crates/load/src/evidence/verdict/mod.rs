@@ -21,7 +21,7 @@ pub(crate) enum PathKind {
     Ring,
     /// As `Ring`, with the memory of another GPU between the buffer and the requested GPU.
     Relay,
-    /// The GPU reads the page cache itself.
+    /// The GPU reads and writes the page cache itself.
     Mapped,
     /// The code of a foreign library decides, or gpuio does not know the path.
     Foreign,
@@ -70,7 +70,8 @@ pub(crate) enum Observed {
         gpu: bool,
     },
     /// The path's own counters: whether the GPU read all bytes out of pages of the page cache that
-    /// were mapped and pinned before the clock started.
+    /// were mapped and pinned before the clock started, or wrote all into such pages, which the
+    /// file still had at the end.
     FromMapping(bool),
     /// The path's own counters: this share of the bytes passed the memory of the GPU with this
     /// driver index, which is not the requested one.
@@ -196,7 +197,7 @@ pub(crate) fn of_direction(
 ) -> DirectionVerdict {
     let (source, served) = source(requested, all_observed);
     if requested.kind == PathKind::Mapped {
-        return mapped::of_reads(requested, all_observed, &served);
+        return mapped::verdict(requested, all_observed, &served);
     }
     let legs = all_observed.iter().find_map(|(_, observed)| match observed {
         Observed::Legs { host, gpu } => Some((*host, *gpu)),
@@ -476,7 +477,7 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
                 Source::Storage | Source::Unknown => "unknown".to_owned(),
             };
         }
-        Route::Mapped => return "from page cache, no host copy".to_owned(),
+        Route::Mapped => return format!("{toward}page cache, no host copy"),
         Route::BounceHost => "bounce (host)".to_owned(),
         Route::BounceGpu { gpu } => format!("bounce (GPU {gpu})"),
     };

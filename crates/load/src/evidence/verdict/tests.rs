@@ -242,6 +242,12 @@ fn a_gpu_that_reads_the_page_cache_itself_has_a_verdict_of_its_own() {
     assert_eq!(of(Observed::FromMapping(false), LITTLE, NONE).0.words, "unknown");
     assert_eq!(of(RING_LEGS, LITTLE, NONE).0.words, "unknown");
     assert_eq!(of(NONE, LITTLE, NONE).0.words, "unknown");
+    let written = Requested { flow: Flow::Write, ..mapped };
+    let found = all_observed(own, LITTLE, NONE, STILL);
+    let (verdict, as_requested, sentence) =
+        together(vec![(Flow::Write, of_direction(&written, &found))], false);
+    assert_eq!((verdict.words.as_str(), as_requested), ("to page cache, no host copy", true));
+    assert!(sentence.contains("straight into pinned"), "{sentence}");
     assert_eq!(assess(&mapped, own), Assessment::Supports);
     assert_eq!(assess(&mapped, Observed::FromMapping(false)), Assessment::Contradicts);
     assert_eq!(assess(&mapped, RING_LEGS), Assessment::Contradicts);

@@ -23,7 +23,7 @@ impl Readings {
 /// writing on its numbers.
 #[must_use]
 pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let memory = mapped(result).into_iter().chain(tier(result));
+    let memory = lost(result).into_iter().chain(mapped(result)).chain(tier(result));
     holes(job, result).into_iter().chain(memory).chain(writes(job, result)).collect()
 }
 
@@ -38,11 +38,19 @@ fn holes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     })
 }
 
-/// The warning about bytes that the GPU read in the page cache by itself.
+/// The warning about bytes that the GPU read or wrote in the page cache by itself.
 fn mapped(result: &JobResult) -> Option<WarningKind> {
-    let mapped = result.mapped.as_ref().filter(|_| result.read.bytes > 0)?;
+    let bytes = result.read.bytes + result.write.bytes;
+    let mapped = result.mapped.as_ref().filter(|_| bytes > 0)?;
     let set_up_ns = mapped.map_ns + mapped.register_ns;
-    Some(WarningKind::MappedMemory { bytes: result.read.bytes, set_up_ns })
+    Some(WarningKind::MappedMemory { bytes, set_up_ns })
+}
+
+/// The warning about bytes that it wrote into pages that are no longer the file's.
+fn lost(result: &JobResult) -> Option<WarningKind> {
+    let mapped = result.mapped.as_ref()?;
+    let lost_bytes = mapped.lost_bytes.filter(|lost| *lost > 0)?;
+    Some(WarningKind::WrittenPagesLost { lost_bytes, mapped_bytes: mapped.mapped_bytes })
 }
 
 /// The warning about bytes from a feed's tier in host memory.
@@ -54,7 +62,7 @@ fn tier(result: &JobResult) -> Option<WarningKind> {
 
 fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     let bytes = result.file_leg.write_bytes;
-    if bytes == 0 || job.engine.actual == "null" {
+    if bytes == 0 || job.engine.actual == "null" || result.mapped.is_some() {
         return None;
     }
     let device = if let [device] = result.cache.storage.as_slice() { Some(device) } else { None };
