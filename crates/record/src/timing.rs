@@ -88,6 +88,24 @@ impl JobPlan {
         let writes = of(self.write_pacing.as_ref(), write.ios, write.bytes);
         reads.into_iter().chain(writes).reduce(f64::min)
     }
+
+    /// The percentage of reads: of two rates the one that they make, where they are of one unit and
+    /// of blocks of one size.
+    #[must_use]
+    pub fn read_share(&self) -> Option<u64> {
+        let Some(writes) = &self.write_pacing else { return Some(self.read_percent.into()) };
+        let of_reads = self.pacing.as_ref()?;
+        let ios = of_reads.iops.zip(writes.iops);
+        let bytes = of_reads.bytes_per_s.zip(writes.bytes_per_s);
+        let (reads, writes) = match (ios, bytes) {
+            (Some(ios), None) => ios,
+            (None, Some(bytes)) if self.write_blocks.is_empty() => bytes,
+            _ => return None,
+        };
+        let (reads, writes) = (u128::from(reads), u128::from(writes));
+        let both = (reads + writes).max(1);
+        u64::try_from((reads * 100 + both / 2) / both).ok()
+    }
 }
 
 /// The share of a rate that so many threads reached with so many I/Os and bytes in so much time.
@@ -123,6 +141,23 @@ mod tests {
         assert_eq!(plan.time_over_ns(), Some(123));
         plan.stop.runtime_ns = None;
         assert_eq!(plan.time_over_ns(), None);
+    }
+
+    #[test]
+    fn two_rates_make_the_shares_of_a_mix() {
+        let (mut plan, _) = job();
+        plan.read_percent = 30;
+        assert_eq!(plan.read_share(), Some(30));
+        let rate =
+            |bytes_per_s, iops| Some(Pacing { bytes_per_s, iops, arrivals: Arrivals::Steady });
+        (plan.pacing, plan.write_pacing) = (rate(Some(2 << 20), None), rate(Some(1 << 20), None));
+        assert_eq!(plan.read_share(), Some(67));
+        plan.write_blocks = plan.blocks.clone();
+        assert_eq!(plan.read_share(), None, "bytes of blocks of two sizes");
+        (plan.pacing, plan.write_pacing) = (rate(None, Some(1)), rate(None, Some(3)));
+        assert_eq!(plan.read_share(), Some(25));
+        plan.pacing = None;
+        assert_eq!(plan.read_share(), None, "reads have no rate");
     }
 
     #[test]

@@ -61,8 +61,9 @@ pub(crate) fn is_mix(plan: &JobPlan) -> bool {
 
 /// The load of a job: as the `rw` key has it, of a mix with its shares, `randrw 70/30`.
 pub(crate) fn load_word(plan: &JobPlan) -> String {
-    match plan.read_percent {
-        reads @ 1..100 => format!("{} {reads}/{}", rw(plan), 100 - reads),
+    match (plan.read_percent, plan.read_share()) {
+        (1..100, Some(reads)) => format!("{} {reads}/{}", rw(plan), 100 - reads),
+        (1..100, None) => format!("{} by rates", rw(plan)),
         _ => rw(plan).to_owned(),
     }
 }

@@ -207,4 +207,32 @@ mod tests {
             assert!(!is_plain_row(other), "{other}");
         }
     }
+
+    /// Most printed sizes are no whole number of bytes.
+    #[test]
+    fn a_printed_size_is_read_as_it_was_rounded() {
+        let tib = |tenths: u64| Some((tenths << 40) / 10);
+        for (text, bytes) in [
+            ("1.8T", tib(18)),
+            ("1,7T", tib(17)),
+            ("3.5T", tib(35)),
+            ("7T", Some(7 << 40)),
+            ("447.1G", Some((4471 << 30) / 10)),
+            ("931.5G", Some((9315 << 30) / 10)),
+            ("1.81TiB", Some((181 << 40) / 100)),
+            ("1.92TB", Some(1_920_000_000_000)),
+            ("1000204886016", Some(1_000_204_886_016)),
+            ("0B", Some(0)),
+        ] {
+            assert_eq!(size_of(text), bytes, "{text}");
+        }
+        for other in ["", ".", "1.8", "T", "1..8T", "-", "1.8X", "99999999999999999999999T"] {
+            assert_eq!(size_of(other), None, "{other}");
+        }
+        let mut captured = Captured::default();
+        let text = "NAME SIZE TYPE\nnvme0n1 1.8T disk\nsda 447.1G disk\n";
+        crate::read("text", text, &mut captured).unwrap();
+        let sizes = captured.machine.block.iter().map(|block| block.facts.size_bytes);
+        assert!(sizes.eq([tib(18), Some((4471 << 30) / 10)]), "{:?}", captured.machine.block);
+    }
 }

@@ -53,10 +53,25 @@ fn mount_points(cell: &str) -> Vec<String> {
     all.filter(|point| point.starts_with('/')).collect()
 }
 
-/// `3.5T`, in powers of 1024, or bytes of `-b`.
+/// A printed size: `3.5T` in powers of 1024, lsscsi's `1.92TB` in powers of 1000, or bytes of
+/// `-b`. Tools round what they print, so a size need not be a whole number of bytes here.
 pub(crate) fn size_of(text: &str) -> Option<u64> {
     let text = text.replace(',', ".");
-    parse_bytes(&text).ok().or_else(|| text.parse().ok())
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let unit = match suffix.strip_suffix('B') {
+        Some(power @ ("k" | "K" | "M" | "G" | "T" | "P")) => {
+            1000_u64.pow(parse_bytes(&format!("1{power}")).ok()?.ilog2() / 10)
+        }
+        _ => parse_bytes(&format!("1{suffix}")).ok()?,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if unit == 1 && !fraction.is_empty() {
+        return None;
+    }
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let scale = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    u64::try_from(digits.checked_mul(u128::from(unit))? / scale).ok()
 }
 
 /// The columns of a head.

@@ -194,7 +194,11 @@ fn one(
     };
     let Some(record) = record else { return Ok(Round::Without(ended(status))) };
     let whole = record.ended == EndedHow::Complete;
-    job.records.push((path.map_or(name, |path| path.display().to_string()), record));
+    let source = match &path {
+        Some(path) => path.display().to_string(),
+        None => format!("{name} (not saved; -o DIR saves it)"),
+    };
+    job.records.push((source, record));
     Ok(if whole { Round::Whole } else { Round::Stopped })
 }
 

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use gpuio_base::document::unique;
 use gpuio_job::plan::fit_quick;
 use gpuio_job::spec::{Ceilings, Dialect, JobSpec, Spec};
 use gpuio_load::run::Permit;
-use gpuio_record::{Plan, Record};
+use gpuio_record::{JobPlan, Plan, Record};
 
 use crate::args::{Bench, Out};
 use crate::child;
@@ -242,14 +243,16 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     joined.finish(ran, journal, write)
 }
 
-/// Reports keys of a job file that have no effect, each once.
+/// Reports keys of a job file that have no effect, each once, and of which jobs unless of all.
 pub(crate) fn report_unused(plan: &Plan) {
+    let unused = |job: &&JobPlan, note: &str| job.notes.iter().any(|one| one == note);
     let notes = plan.jobs.iter().flat_map(|job| &job.notes);
-    let mut reported: Vec<&String> = Vec::new();
-    for note in notes.filter(|note| note.contains("has no effect here")) {
-        if !reported.contains(&note) {
-            message!("note: {note}");
-            reported.push(note);
+    for note in unique(notes.filter(|note| note.contains("has no effect here"))) {
+        let of: Vec<&JobPlan> = plan.jobs.iter().filter(|job| unused(job, note)).collect();
+        let names = unique(of.iter().map(|job| job.name.as_str())).join("', '");
+        match of.len() == plan.jobs.len() {
+            true => message!("note: {note}"),
+            false => message!("note: job '{names}': {note}"),
         }
     }
 }

@@ -166,7 +166,7 @@ fn gpuio_s_own_gdsio_line_is_read_back() {
     let throughput = &page["pairs"][0]["rows"][0];
     let ratio = throughput["ratio"].as_f64().unwrap();
     assert!((ratio - 1.0).abs() < 1e-4, "six decimals of the same figure: {throughput:#}");
-    assert_eq!(throughput["verdict"], "noise", "{throughput:#}");
+    assert_eq!(throughput["verdict"], "not_enough_runs", "{throughput:#}");
 }
 
 #[test]

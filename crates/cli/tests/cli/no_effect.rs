@@ -220,6 +220,11 @@ fn of_job_files() {
     file(dir.path(), "some.ini", &some);
     let ran = bench(dir.path(), "some.ini").exits(0);
     assert_eq!(ran.err, "");
+    // A note on one of several jobs names it.
+    let one = format!("[global]\nioengine=sync\n{load}[r]\nrw=read\nrwmixread=70\n[w]\nrw=write\n");
+    file(dir.path(), "one.ini", &one);
+    let ran = bench(dir.path(), "one.ini").exits(0);
+    ran.prints(&["note: job 'r': 'rwmixread' (one.ini:9:1) has no effect here"]);
     // As fio runs it, with a note.
     file(
         dir.path(),

@@ -325,7 +325,8 @@ fn a_search_ends_at_the_bound() {
     let over = "--over threads=1..4";
     let line = format!("{COUNTED} --latency-target p50=10s {over} --repeats 1 -o a");
     let ran = gpuio(dir.path(), &line).exits(0);
-    assert!(ran.out.contains("reached at threads=4"), "{ran:#?}");
+    assert!(ran.out.contains("kept up to threads=4"), "{ran:#?}");
+    assert!(ran.out.contains("the highest load tried; try higher"), "{ran:#?}");
     let found = points(&dir.path().join("a"));
     let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!(places, ["1", "2", "4"]);
@@ -341,6 +342,12 @@ fn a_search_ends_at_the_bound() {
     // The answer rests on three runs that agree.
     let [(_, records)] = &points(&dir.path().join("b"))[..] else { panic!("one point") };
     assert_eq!(records.len(), 3);
+    // A load on the way runs once, and only the last is repeated.
+    let line = format!("{COUNTED} --latency-target p50=10s {over} -o c");
+    gpuio(dir.path(), &line).exits(0);
+    let runs = points(&dir.path().join("c"));
+    let runs: Vec<usize> = runs.iter().map(|(_, records)| records.len()).collect();
+    assert_eq!(runs, [1, 1, 3]);
 }
 
 /// 16 I/Os are too few for p99, whatever the slowest of them took.

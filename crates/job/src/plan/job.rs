@@ -420,6 +420,13 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
     notes.extend(spec.for_writes.iter().map(|key| {
         format!("'{}' ({}) has no effect here: the load writes nothing", key.name, key.origin)
     }));
+    if let Some(mix) = spec.requested.get("read_percent").filter(|_| write_pacing(spec).is_some()) {
+        notes.push(format!(
+            "'{}' ({}) has no effect here while storage keeps up: the rates of reads and writes \
+             make the mix",
+            mix.key, mix.origin
+        ));
+    }
     let mut note = |set: bool, what: &str| {
         if set {
             notes.push(what.to_owned());

@@ -141,7 +141,8 @@ fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: b
         }
         _ => String::new(),
     };
-    let why = format!("{wants}: {in_flight} in flight in total{limit}");
+    let whose = if to_gpu { "for each GPU" } else { "in total" };
+    let why = format!("{wants}: {in_flight} in flight {whose}{limit}");
     let sync_threads = small(in_flight.clamp(THREADS_LEAST, SYNC_THREADS_MOST));
     Start { threads: small(threads), depth: small(depth), sync_threads, in_flight, why }
 }

@@ -200,12 +200,19 @@ warnings! {
         /// All of the named files is read, so that these say how long the run is.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_files: bool = false,
+        /// It ended by its bytes, so that more time alone does not make it longer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_bytes: bool = false,
     } => format!(
         "Only {} I/Os in {} were measured. {}{}",
         count(*ios),
         time(*elapsed_ns),
         short_of(*elapsed_ns, *ios),
         match of_files {
+            false if *of_bytes => {
+                "It ends by its bytes: raise io_size or loops, or instead of them set \
+                 time_based with runtime=30s and ramp_time=5s."
+            }
             false => "Use --runtime 30s or more, with --ramp 5s.",
             true => "Name more or larger files, or read them several times: --set loops=10.",
         },

@@ -87,8 +87,13 @@ fn texts_contain_the_figures() {
 
 #[test]
 fn what_is_as_long_as_its_files_gets_another_advice() {
-    let short = WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480, of_files: true };
-    assert!(short.to_string().contains("--set loops=10"), "{short}");
+    let short = |of_files, of_bytes| {
+        let (elapsed_ns, ios) = (120_000_000, 480);
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes }.to_string()
+    };
+    assert!(short(true, false).contains("--set loops=10"), "{}", short(true, false));
+    let bytes = short(false, true);
+    assert!(bytes.contains("raise io_size") && !bytes.contains("--runtime"), "{bytes}");
     let (first_done_ns, last_done_ns) = (4_000_000_000, 9_500_000_000);
     let uneven = WarningKind::UnevenFinish { first_done_ns, last_done_ns, of_files: true };
     assert!(uneven.to_string().contains("Lower --bs"), "{uneven}");

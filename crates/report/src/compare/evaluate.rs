@@ -97,11 +97,15 @@ fn off(figures: &[Figure]) -> f64 {
 }
 
 fn verdict(metric: &Metric, (low, high): (f64, f64), basis: Basis, large: f64) -> Verdict {
+    // Two single values say nothing about how far runs lie apart, be they equal or not.
+    if basis == Basis::Rounding {
+        return Verdict::NotEnoughRuns;
+    }
     if low <= 1.0 && high >= 1.0 {
         let is_open = low < 1.0 / large || high > large;
         return if is_open { Verdict::NotEnoughRuns } else { Verdict::Noise };
     }
-    if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
+    if basis == Basis::WithinRuns {
         return Verdict::NotEnoughRuns;
     }
     if Some(low > 1.0) == metric.more_is_better() { Verdict::Better } else { Verdict::Worse }
@@ -207,6 +211,8 @@ mod tests {
         assert_eq!(verdict(0.936, 3.90, basis), Verdict::NotEnoughRuns);
         assert_eq!(verdict(0.7, 1.05, basis), Verdict::NotEnoughRuns);
         assert_eq!(verdict(0.7, 1.4, Basis::WithinRuns), Verdict::NotEnoughRuns);
+        assert_eq!(verdict(1.0, 1.0, Basis::Rounding), Verdict::NotEnoughRuns, "no spread known");
+        assert_eq!(verdict(0.99, 1.01, Basis::Rounding), Verdict::NotEnoughRuns, "rounded");
         assert_eq!(runs_needed(&found, Basis::WithinRuns, (1, 1), LARGE), None, "one each");
         // A ratio near a large gain needs a narrower interval than one at 1.
         let at = |ratio: f64| Ratio { ratio, low: ratio * 0.8, high: ratio / 0.8, ..found };

@@ -322,7 +322,7 @@ collect() {
     run nvidia-smi --query-gpu=index,name,pci.bus_id,pcie.link.gen.max,pcie.link.width.max --format=csv
     run nvidia-smi topo -m
     run nvidia-smi -q
-    run lsblk -P -o NAME,KNAME,PKNAME,TYPE,SIZE,MODEL,TRAN,FSTYPE,MOUNTPOINT
+    run lsblk -bP -o NAME,KNAME,PKNAME,TYPE,SIZE,MODEL,TRAN,FSTYPE,MOUNTPOINT
     by_path
     show /proc/mdstat 'there are no software arrays'
     mounts

@@ -447,6 +447,8 @@ fn rule(vary: &Vary, preset: Option<&Preset>, search: bool) -> Result<Rule, Fail
     };
     let (least, most) = match vary.repeats.as_deref() {
         None if confidence.is_some() => (LOOKS_FROM, 10),
+        // Its steps say which loads run again.
+        None if search => (1, 1),
         None => {
             let repeats = preset.map_or(3, |preset| preset.repeats);
             (repeats, repeats)

@@ -34,8 +34,9 @@ pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
     };
     let each = each + resolved.cool_down;
     let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
-    if resolved.search.is_some() {
-        return format!("a search, {runs} of about {} for each load", words(1));
+    if let Some(search) = &resolved.search {
+        let more = if search.runs.is_none() { ", and more of the last two" } else { "" };
+        return format!("a search, {runs} of about {} for each load{more}", words(1));
     }
     let count = resolved.points.len() as u64;
     let (least, most) =
@@ -308,7 +309,7 @@ fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Opt
     let mut text = match (under, over) {
         (Some(under), Some(over)) => format!("{words}: reached at {}, {}", say(under), not(over)),
         (Some(under), None) if highest.is_some_and(|last| last.load == under.load) => {
-            format!("{words}: reached at {}, the highest load tried", say(under))
+            format!("{words}: kept up to {}, the highest load tried; try higher", say(under))
         }
         (Some(under), None) => format!("{words}: reached at {}", say(under)),
         (None, Some(over)) if highest.is_none() && !unknown(over) => {

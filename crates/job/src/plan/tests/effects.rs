@@ -318,6 +318,9 @@ fn a_list_has_a_value_for_each_direction() {
     assert_eq!(rates(&mixed("rate=8m,4m\nrate_iops=9,7")), [Some((Some(8 * MIB), Some(9))), both]);
     assert_eq!(rates(&mixed("rate=8m,")), [Some((Some(8 * MIB), None)), none]);
     assert_eq!(rates(&mixed("rate_iops=,5")), [None, Some((None, Some(5)))]);
+    let of_rates = |plan: &JobPlan| plan.notes.iter().any(|note| note.contains("make the mix"));
+    assert!(of_rates(&mixed("rwmixread=30\nrate=2m,1m")));
+    assert!(!of_rates(&mixed("rate=2m,1m")) && !of_rates(&mixed("rwmixread=30\nrate=2m,2m")));
     let none = said("[a]\nrw=read\nsize=1g\nrate=,4m\n");
     assert!(none.contains("rate=,4m (f:4:1): it has no effect here"), "{none}");
 }

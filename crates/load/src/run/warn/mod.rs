@@ -152,7 +152,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let of_files = job.ranges.is_some();
     let has_length = job.feed.is_none() && job.replay.is_none();
     if has_length && ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
-        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios, of_files });
+        let of_bytes = !of_files && job.stop.bytes_per_thread.is_some();
+        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes });
     }
     // Readers of a feed end as their last batch is taken, recorded threads as they did.
     if has_length && elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {

@@ -150,14 +150,20 @@ fn faults_on_purpose() {
 
 #[test]
 fn a_run_too_short_for_its_figures() {
-    let job = job("rw=randread");
+    let bytes = job("rw=randread\nio_size=1m");
+    let of_bytes = warned(&bytes, &result(&bytes, 256));
+    assert!(matches!(of_bytes[..], [WarningKind::RunTooShort { of_bytes: true, .. }, ..]));
+    let job = job("rw=randread\nruntime=1s");
     let seen = |ios, elapsed_ns| {
         let mut result = result(&job, ios);
         (result.first_done_ns, result.last_done_ns) = (elapsed_ns, elapsed_ns);
         warned(&job, &result)
     };
     const SECOND: u64 = 1_000_000_000;
-    let short = |ios, elapsed_ns| WarningKind::RunTooShort { elapsed_ns, ios, of_files: false };
+    let short = |ios, elapsed_ns| {
+        let (of_files, of_bytes) = (false, false);
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes }
+    };
     assert_eq!(seen(100_000, SECOND - 1), [short(100_000, SECOND - 1)]);
     assert_eq!(seen(999, 10 * SECOND), [short(999, 10 * SECOND)]);
     assert_eq!(seen(1000, SECOND), []);
