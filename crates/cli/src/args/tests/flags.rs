@@ -95,6 +95,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("report", "force", "report::only_its_own_files_are_overwritten"),
     ("show", "format", "journal::a_saved_record_is_shown_as_it_was"),
     ("show", "evidence", "journal::a_saved_record_is_shown_as_it_was"),
+    ("show", "check", "outputs::a_changed_record_is_found"),
     ("network", "streams", "network::both_ends_count_the_same_bytes"),
     ("network", "direction", "network::what_is_not_gpuio_is_refused_on_both_sides"),
     ("network", "runtime", "network::both_ends_count_the_same_bytes"),
