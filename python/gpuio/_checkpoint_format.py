@@ -298,6 +298,8 @@ def read_manifest(directory: str) -> Dict[str, Any]:
             first = file.readline()
             body = file.read()
     except FileNotFoundError:
+        if not os.path.isdir(directory):
+            raise FileNotFoundError(2, "there is no such directory", directory) from None
         raise FileNotFoundError(
             2, f"it has no {MANIFEST}, so it is no complete checkpoint of gpuio", directory
         ) from None

@@ -197,7 +197,7 @@ def safetensors(
         raise ValueError(f'fallback is None or "cpu", not {fallback!r}')
     one_path = isinstance(path, (str, bytes)) or hasattr(path, "__fspath__")
     given = [os.fsdecode(one) for one in ([path] if one_path else path)]  # type: ignore
-    paths = [file for one in given for file in files_of(one) or [one]]
+    paths = [file for one in given for file in files_of(one).items()]
     if devices is None:
         if shards is not None:
             raise ValueError("shards need devices: one GPU for each")
@@ -212,8 +212,11 @@ def safetensors(
             raise ValueError(f"{len(shards)} shards for {len(numbers)} devices")
     files: List[_File] = []
     try:
-        for one in paths:
+        for one, wanted in paths:
             files.append(_File(one))
+            lacking = sorted(wanted - set(files[-1].header.names())) if wanted else []
+            if lacking:
+                raise ValueError(f"{one} lacks {', '.join(lacking[:5])}, which the index names")
         if shards is not None:
             return _sharded(files, numbers, shards)
         try:
@@ -222,7 +225,7 @@ def safetensors(
             if fallback is None or numbers[0] < 0:
                 raise
             warnings.warn(
-                f"{paths[0]} is loaded into host memory, not on cuda:{numbers[0]}: {error}",
+                f"{paths[0][0]} is loaded into host memory, not on cuda:{numbers[0]}: {error}",
                 FallbackWarning,
                 stacklevel=2,
             )

@@ -2,18 +2,22 @@
 
 import json
 import os
-from typing import List, Optional
+from typing import Dict, Optional, Set
 
 _INDEX = ".index.json"
 _ENDING = ".safetensors"
 
 
-def files_of(path: str) -> Optional[List[str]]:
-    """The files of the model that a directory or an index names; ``None`` for any other file."""
+# Files, and the tensors that each must have; ``None`` where no index names them.
+Files = Dict[str, Optional[Set[str]]]
+
+
+def files_of(path: str) -> Files:
+    """The files of the model that a directory or an index names; for any other file itself."""
     if path.endswith(_INDEX):
         return _of_index(path)
     if not os.path.isdir(path):
-        return None
+        return {path: None}
     names = sorted(os.listdir(path))
     indices = [name for name in names if name.endswith(_ENDING + _INDEX)]
     if len(indices) == 1:
@@ -22,13 +26,14 @@ def files_of(path: str) -> Optional[List[str]]:
     if indices or not files:
         several = f"several indices, {', '.join(indices)}: name one"
         raise ValueError(f"{path} has {several if indices else 'no *.safetensors'}")
-    return files
+    return dict.fromkeys(files)
 
 
-def _of_index(path: str) -> List[str]:
+def _of_index(path: str) -> Files:
     with open(path, encoding="utf-8") as file:
         try:
-            files = sorted(set(json.load(file)["weight_map"].values()))
+            tensors = json.load(file)["weight_map"]
+            files = sorted(set(tensors.values()))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no index of safetensors: no weight_map") from error
     if not files:
@@ -36,4 +41,11 @@ def _of_index(path: str) -> List[str]:
     for name in files:
         if not isinstance(name, str) or os.path.basename(name) != name:
             raise ValueError(f"{path}: {name!r} is no file beside it")
-    return [os.path.join(os.path.dirname(path), name) for name in files]
+    paths = {name: os.path.join(os.path.dirname(path), name) for name in files}
+    missing = [name for name in files if not os.path.exists(paths[name])]
+    if missing:
+        raise FileNotFoundError(2, f"{path} names {', '.join(missing)}, which is not beside it")
+    wanted: Dict[str, Set[str]] = {name: set() for name in files}
+    for tensor, name in tensors.items():
+        wanted[name].add(tensor)
+    return {paths[name]: wanted[name] for name in files}

@@ -610,8 +610,12 @@ def read_stored(fd: int, about: Dict[str, Any], address: int) -> None:
 
 
 def latest(directory: PathLike) -> Optional[str]:
-    """The newest complete checkpoint directly below a directory; None if it has none."""
-    found: List[Tuple[float, str]] = []
+    """The newest complete checkpoint directly below a directory; None if it has none.
+
+    One whose manifest, or the size or header of a file, is damaged is passed over. `verify` reads
+    the tensors too.
+    """
+    found: List[Tuple[float, str, Dict[str, Any]]] = []
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -620,10 +624,13 @@ def latest(directory: PathLike) -> Optional[str]:
         path = os.path.join(os.fspath(directory), name)
         if _DRAFT not in name and os.path.exists(os.path.join(path, MANIFEST)):
             try:
-                found.append((read_manifest(path)["created"], path))
+                manifest = read_manifest(path)
             except (DamagedError, OSError):
                 continue
-    return max(found)[1] if found else None
+            found.append((manifest["created"], path, manifest))
+    # Newest first, and no older one is looked at than needed.
+    found.sort(key=lambda one: one[:2], reverse=True)
+    return next((path for _, path, manifest in found if not _checked(path, manifest)), None)
 
 
 def clean(directory: PathLike) -> List[str]:

@@ -227,9 +227,17 @@ class Damage(Case):
                 checkpoint.verify(self.dir / "one")
         self.assertIsNone(checkpoint.latest(self.dir))
         manifest.write_bytes(right)
+        checkpoint.save(state(), self.dir / "two").wait()
+        self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "two"))
+        for damage in (lambda it: os.truncate(it, 4096), os.unlink):
+            damage(self.dir / "two/model.safetensors")
+            self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
         (self.dir / "one/model.safetensors").unlink()
+        self.assertIsNone(checkpoint.latest(self.dir))
         with self.assertRaisesRegex(checkpoint.DamagedError, "No such file"):
             checkpoint.load(self.dir / "one")
+        with self.assertRaisesRegex(FileNotFoundError, "no such directory"):
+            checkpoint.verify(self.dir / "none")
 
 
 def python(program, *words, **options):

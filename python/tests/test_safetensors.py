@@ -133,6 +133,12 @@ class Table(unittest.TestCase):
         index.write_text(json.dumps({"weight_map": {"a": "../a.safetensors"}}))
         with self.assertRaisesRegex(ValueError, "no file beside it"):
             gpuio.safetensors(index, "cpu")
+        index.write_text(json.dumps({"weight_map": {**files, "c": "b.safetensors"}}))
+        with self.assertRaisesRegex(ValueError, "b.safetensors lacks c, which the index names"):
+            gpuio.safetensors(index, "cpu")
+        index.write_text(json.dumps({"weight_map": {**files, "c": "c.safetensors"}}))
+        with self.assertRaisesRegex(FileNotFoundError, "names c.safetensors, which is not beside"):
+            gpuio.safetensors(place, "cpu")
         index.unlink()
         (place / "again.safetensors").write_bytes((place / "a.safetensors").read_bytes())
         with self.assertRaisesRegex(ValueError, "has 'again'|has 'a'"):
