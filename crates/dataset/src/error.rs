@@ -11,14 +11,18 @@ use thiserror::Error;
 use super::directory::free;
 use super::manifest::ManifestError;
 
+/// The flags that make a data set smaller: those of a load, and those of a preset.
+pub(super) const LESS: &str = "a smaller --size (--scale of a preset)";
+
 /// A data set that could not be made. Files that this call created are removed again.
 #[derive(Debug, Error)]
 pub enum MakeError {
     /// Not enough space; nothing was started.
     #[error(
-        "Not enough space on {}: {}; use a smaller --size or fewer threads, or another --directory",
+        "Not enough space on {}: {}; use {less} or fewer threads, or another --directory",
         mount.display(),
-        room(*needed, *free)
+        room(*needed, *free),
+        less = LESS
     )]
     NoSpace {
         /// Where the file system is mounted.
@@ -118,7 +122,7 @@ pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> Stri
         }
         Some(Errno::ROFS) => "the file system is mounted read-only; use another --directory",
         Some(Errno::FBIG) => {
-            "larger than the file system or `ulimit -f` allows; use a smaller --size"
+            return format!("larger than the file system or `ulimit -f` allows; use {LESS}");
         }
         Some(Errno::EXIST) => "another process made it after the check; run again",
         Some(Errno::NOENT) => "it or its directory does not exist; name another --directory",
@@ -135,5 +139,5 @@ fn full(path: &Path, left: Option<u64>) -> String {
     let directory = path.parent().unwrap_or(path);
     let needs = left.map_or_else(String::new, |left| format!(": it needs {left} more bytes"));
     let free = free(directory).map(|free| format!("; {free} are free")).unwrap_or_default();
-    format!("the file system is full{needs}{free}; free some space or use a smaller --size")
+    format!("the file system is full{needs}{free}; free some space or use {LESS}")
 }

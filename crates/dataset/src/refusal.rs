@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::error::LESS;
 use super::manifest::ManifestError;
 
 /// A target that is not used. Nothing was written.
@@ -86,8 +87,8 @@ pub enum Refusal {
     },
     /// Fewer bytes than the job wants to use.
     #[error(
-        "{} has {size} bytes and {wanted} are wanted; use a smaller --size{}",
-        path.display(), or_run(command.as_ref())
+        "{} has {size} bytes and {wanted} are wanted; use {}{}",
+        path.display(), LESS, or_run(command.as_ref())
     )]
     TooShort {
         path: PathBuf,

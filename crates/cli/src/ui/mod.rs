@@ -56,10 +56,11 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Says how long a long plan takes, as far as limits of time set that.
+    /// Says how long a long plan takes, where limits of time set that.
     #[expect(clippy::cast_precision_loss, reason = "seconds for a person")]
     pub(crate) fn begin(&self, plan: &Plan) {
-        let seconds = limited_ns(plan) as f64 / 1e9;
+        let Some(limited) = limited_ns(plan) else { return };
+        let seconds = limited as f64 / 1e9;
         let until = until(seconds);
         if !until.is_empty() {
             self.print_line(&format!(

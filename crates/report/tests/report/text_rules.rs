@@ -386,3 +386,13 @@ fn missing_ios_mark_only_what_they_can_raise() {
     let (many, line) = cells(1_000_000_000, 1);
     assert_eq!(many, 4, "p50, p99, p99.9 and the largest: {line}");
 }
+
+/// Jobs that end by their bytes take as long as the bytes take: no time is stated for them.
+#[test]
+fn a_plan_has_a_limit_of_time_where_each_job_has_one() {
+    let mut plan = records::host_quick().plan;
+    assert_eq!(gpuio_report::format::plan::limited_ns(&plan), Some(10_000_000_000));
+    plan.jobs[0].stop.runtime_ns = None;
+    plan.jobs[0].start_delay_ns = 5_000_000_000;
+    assert_eq!(gpuio_report::format::plan::limited_ns(&plan), None);
+}

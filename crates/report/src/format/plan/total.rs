@@ -47,9 +47,16 @@ fn sum_of_groups(plan: &Plan, of: impl Fn(&JobPlan) -> u64) -> u64 {
     groups.values().copied().fold(0, u64::saturating_add)
 }
 
-/// The longest time of the clocks of a plan's jobs, in nanoseconds, as far as limits set it.
+/// The longest time of the clocks of a plan's jobs, in nanoseconds; `None` where a job has no limit
+/// of time.
 #[must_use]
-pub fn limited_ns(plan: &Plan) -> u64 {
+pub fn limited_ns(plan: &Plan) -> Option<u64> {
+    let is_limited = |job: &JobPlan| job.stop.runtime_ns.is_some();
+    plan.jobs.iter().all(is_limited).then(|| known_ns(plan))
+}
+
+/// The same without the time of the jobs that have no limit of time.
+fn known_ns(plan: &Plan) -> u64 {
     sum_of_groups(plan, |job| {
         let before = job.start_delay_ns.saturating_add(job.ramp_ns);
         before.saturating_add(job.stop.runtime_ns.unwrap_or(0))
@@ -90,7 +97,7 @@ fn moved(job: &JobPlan) -> Option<u64> {
 
 /// The time of the groups, one after the other.
 fn duration(plan: &Plan) -> String {
-    let known = limited_ns(plan);
+    let known = known_ns(plan);
     let open: Vec<&JobPlan> =
         plan.jobs.iter().filter(|job| job.stop.runtime_ns.is_none()).collect();
     if open.is_empty() {
