@@ -100,8 +100,9 @@ pub enum Refusal {
     },
     /// Our file, with data that verification would call wrong.
     #[error(
-        "{} does not hold the pattern that verification expects (it was written with another \
-         salt or fill, or its last writer did not finish); write it anew: {command}",
+        "{} does not hold the pattern that verification expects (it was written without \
+         verification, or with another salt or fill, or its last writer did not finish); write it \
+         anew: {command}",
         path.display()
     )]
     OtherData {

@@ -12,8 +12,8 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     measures: &[
-        "gdsio's time includes set-up (buffer registration), which affects short runs; untimed \
-         runs of several threads stop near the first thread's end",
+        "if NVIDIA's gdsio wrote it: its time includes set-up (buffer registration), which affects \
+         short runs, and untimed runs of several threads stop near the first thread's end",
         "gdsio's XferType is the requested type: it does not show which path the bytes took",
     ],
     looks: |text| text.contains("XferType:") && text.contains("Throughput:"),

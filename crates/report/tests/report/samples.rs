@@ -70,6 +70,15 @@ fn a_cut_line_of_gdsio_is_left_out_with_its_reason() {
     assert!(output.skipped[0].why.contains("cut"), "{output:#?}");
 }
 
+/// gpuio prints the same line, and its own time has no set-up in it.
+#[test]
+fn the_caution_about_gdsio_s_time_is_for_nvidia_s_alone() {
+    let text = include_str!("fixtures/foreign/gdsio_runs_getting-started.txt");
+    let (tool, _) = read(text).unwrap();
+    let time = tool.measures.iter().find(|words| words.contains("set-up")).unwrap();
+    assert!(time.starts_with("if NVIDIA's gdsio wrote it"), "{time}");
+}
+
 #[test]
 fn fio_with_three_jobs() {
     let (tool, output) = sample("fio_3.33_three_jobs.json");
