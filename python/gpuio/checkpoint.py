@@ -104,7 +104,7 @@ class Handle:
 
 
 class _Drain:
-    """The process that writes, and the thread that hears what it says."""
+    """The process that writes, and the thread that reads its messages."""
 
     def __init__(self, stage: Stage, direct: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -199,7 +199,7 @@ class _Saver:
         return self.drain
 
     def raise_earlier(self) -> None:
-        """An error of an earlier save that nobody has seen."""
+        """An error of an earlier save that was not raised yet."""
         kept = []
         for handle in self.handles:
             if not handle.done:
@@ -421,7 +421,7 @@ def save(
 
 
 def wait() -> None:
-    """Waits for all checkpoints of this process. Raises the first error that nobody has seen."""
+    """Waits for all checkpoints of this process. Raises the first error that was not raised yet."""
     for handle in list(_saver.handles):
         handle._done.wait()
     _saver.raise_earlier()

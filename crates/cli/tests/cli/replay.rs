@@ -379,7 +379,7 @@ fn a_recorded_program_is_repeated() {
 #[test]
 fn a_program_without_calls_leaves_a_word_instead_of_a_trace() {
     let dir = scratch();
-    // Its shell ends by exit(3), at which objects are told of the end.
+    // Its shell ends by exit(3), at which objects run their end.
     let run = |shell: &str| {
         let mut exec = command(dir.path());
         finish(exec.args(words("exec --record t -- bash -c")).arg(shell))

@@ -131,7 +131,7 @@ fn all_paths(job: &JobSpec) -> bool {
 /// paths side by side, and runs that ask for it, are each to find the cache alike: warm for reads
 /// through it, where it holds the files with room to spare. For all others only the state without
 /// them can be had again, and what goes around the cache may still have to write it back first. A
-/// job of fio's drops its files, as fio does unless told otherwise.
+/// job of fio's drops its files, as fio does by default.
 pub(super) fn cache(job: &JobSpec, plan: &JobPlan, facts: &Facts<'_>) -> (bool, bool) {
     let lengths = plan.targets.iter().map(|target| target.length_bytes);
     let bytes = lengths.fold(0, u64::saturating_add);

@@ -208,8 +208,8 @@ mod tests {
         {
             assert_eq!(of(text), None, "{text}");
         }
-        let told = lines("**Write:** `gdsio -x 0`, not `lspci -v` or `gdsio`\nfio -x");
-        let prompts = told.iter().map(|line| line.prompt.as_ref().map(|one| one.command.as_str()));
+        let page = lines("**Write:** `gdsio -x 0`, not `lspci -v` or `gdsio`\nfio -x");
+        let prompts = page.iter().map(|line| line.prompt.as_ref().map(|one| one.command.as_str()));
         assert_eq!(prompts.collect::<Vec<_>>(), [Some("gdsio -x 0"), Some("fio -x")]);
         let prepared = "export A=1;B=2; cd /x &&  /usr/gds/tools/gdsio -x 0 -d 0";
         assert_eq!(of(prepared).unwrap().1, "/usr/gds/tools/gdsio -x 0 -d 0");
