@@ -10,7 +10,7 @@
 //!   library, and through it the Python module.
 //! - `json`: the JSON of a header, as strict as the format's library is.
 //! - `other`: other kinds of files, by their first bytes, which are taken for models by mistake.
-//! - [`arrange`]: where the tensors go in memory.
+//! - [`arrange()`]: where the tensors go in memory.
 //! - [`Dtype`]: the types of elements. To add one: a row in its table.
 //!
 //! It neither opens a file nor moves tensors. Pure: no file, no clock, no environment; the caller

@@ -18,7 +18,7 @@ const LEVELS: [&str; 7] = ["FATAL", "ERROR", "WARN", "NOTICE", "INFO", "DEBUG", 
 /// A message of the library, of gdsio or of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// `ERROR`, `WARN`, `NOTICE`, `INFO`; [`KERNEL`].
+    /// `ERROR`, `WARN`, `NOTICE`, `INFO`; `KERNEL`.
     pub level: &'static str,
     /// Its words, of its first line.
     pub message: String,
