@@ -162,7 +162,7 @@ unsafe fn on_host(copies: &[Copy], digests: &mut [Digest]) {
         let here = if one.length == 0 {
             &[]
         } else {
-            // SAFETY: the caller's promise: live bytes that nobody writes meanwhile.
+            // SAFETY: the caller's promise: live bytes that no thread writes meanwhile.
             unsafe { std::slice::from_raw_parts(place(one.address), bytes(one.length)) }
         };
         one.digest = pattern::digest(here, one.first);

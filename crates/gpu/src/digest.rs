@@ -60,7 +60,7 @@ impl DigestKernel {
     ///
     /// # Safety
     ///
-    /// The ranges are live memory that the device reads and nobody writes until the result was
+    /// The ranges are live memory that the device reads and no thread writes until the result was
     /// taken or dropped.
     pub unsafe fn start(&self, ranges: &[Range]) -> Result<Digests, GpuError> {
         let context = self.kernel.context();
