@@ -65,7 +65,7 @@ pub(super) fn of_jobs(
         None => PlanError::Usage {
             at,
             what: "it has no effect here: it concerns cuFile's paths, and no job takes one; add \
-                   --path gds, or leave it out"
+                   --path=gds, or leave it out"
                 .into(),
         },
     })
