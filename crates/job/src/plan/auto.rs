@@ -159,7 +159,7 @@ pub(super) fn sight(requested: &JobSpec, facts: &Facts<'_>) -> Sight {
 fn no_gpu(requested: &JobSpec, facts: &Facts<'_>) -> Option<String> {
     let which = requested.gpu.as_ref().map(|gpu| &gpu.which);
     match (which, requested.memory, facts.gpus) {
-        (Some(GpuWhich::None), ..) => Some("--gpu=none was requested".to_owned()),
+        (Some(GpuWhich::None), ..) => Some("--gpu none was requested".to_owned()),
         (Some(_), ..)
         | (None, Some(MemoryKind::Device | MemoryKind::Vmm | MemoryKind::Managed), _) => None,
         (None, Some(MemoryKind::Malloc | MemoryKind::Mmap | MemoryKind::Pinned), _) => {

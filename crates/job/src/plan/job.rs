@@ -415,8 +415,8 @@ fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
     }
 }
 
-const RANDOM_AND_VERIFIED: &str = "fill: the data is gpuio's pattern, as random and as hard \
-                                   to compress, but each run's is the same, so that it can be verified";
+const RANDOM_AND_VERIFIED: &str = "fill: the data is gpuio's pattern, as random and as hard to \
+    compress, but the same in each run, so that it can be verified";
 
 /// fio's checksums in place of which every byte is compared.
 const FIO_CHECKSUMS: [&str; 10] =
