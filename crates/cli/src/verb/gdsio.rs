@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_job::spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
+use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
@@ -28,8 +28,6 @@ use crate::unused;
 
 const HELP: &str = include_str!("gdsio_help.txt");
 
-/// gpuio's own long options that take a value and set the key of the same name.
-const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
 /// gpuio's own long options that take a value and concern output and permission.
 const OTHERS: &[&str] = &[
     "--format",
@@ -48,7 +46,7 @@ const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
 
 /// Returns the option of this name, which the parser gives without its dashes.
 fn option(name: &str) -> Option<&'static str> {
-    let all = KEYS.iter().chain(OTHERS).chain(SWITCHES);
+    let all = GDSIO_KEYS.iter().chain(OTHERS).chain(SWITCHES);
     all.copied().find(|flag| flag.strip_prefix("--") == Some(name))
 }
 

@@ -47,7 +47,7 @@ pub(super) fn lacks(requested: &JobSpec, path: &PathInfo) -> Option<String> {
     Some(if path.needs_gpu {
         format!("path {name} ends in {names} memory, not in {kind}; leave out --memory")
     } else {
-        format!("the {name} path ends in host memory: --memory {names}")
+        format!("the {name} path ends in host memory: --memory={names}")
     })
 }
 

@@ -179,7 +179,7 @@ fn ranges_that_make_no_sense_are_refused() {
         ("ranges=files\nfilename=/have1g\nsize=1m", "leave it out"),
         ("ranges=files\nfilename=/have1g\nruntime=9", "leave it out"),
         ("ranges=files\nfilename=/have1k\nthreads=2\ndirect=0", "nothing to read"),
-        ("ranges=tensors\nfilename=/have1g\ndirect=1", "use --buffered"),
+        ("ranges=tensors\nfilename=/have1g\ndirect=1", "use buffered=1"),
         ("rw=write\nverify=file", "only read"),
         ("path=fan-out\nsize=1g\nverify=file", "only read"),
     ] {
