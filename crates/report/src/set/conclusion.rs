@@ -1,5 +1,5 @@
-//! The conclusion from a set, in two sentences: the first words of a report. The result of a search for the
-//! highest load stands before them.
+//! The conclusion from a set, in two sentences: the first words of a report. The result of a search
+//! for the highest load stands before them.
 //!
 //! The first sentence compares paths into GPU memory where they ran the same load, else it names
 //! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
