@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_base::catalog::GPU_RINGS;
 use gpuio_base::units::human_bytes;
+use gpuio_dataset::space;
 use gpuio_host::Root;
 use gpuio_io::{CATALOG, engine};
 use gpuio_job::plan::Facts;
@@ -136,6 +137,9 @@ impl Session {
             let free = human_bytes((system.f_bavail * system.f_frsize) as f64);
             let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
             message!("Free on the file system of {}: {free}", place.display());
+        }
+        if let Err(error) = space::check_plan(&self.plan.jobs) {
+            message!("Does not fit: {error}");
         }
         Ok(())
     }
