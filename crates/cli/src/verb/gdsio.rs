@@ -104,6 +104,7 @@ fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
         }
     }
     let extras = extras(&command, &mut spec, place)?;
+    poll_in_streams(&mut spec, &extras);
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
     let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
@@ -260,6 +261,24 @@ fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extr
         }
     }
     Ok(extras)
+}
+
+/// Type 5 with poll mode waits for each I/O by polling, and enqueues none in a stream (gdsio's
+/// help).
+fn poll_in_streams(spec: &mut Spec, extras: &Extras) {
+    let polls = |pair: &String| pair.replace(' ', "") == "properties.use_poll_mode=true";
+    if !extras.cufile.cufile_set.iter().any(polls) {
+        return;
+    }
+    for job in spec.jobs.iter_mut().filter(|job| job.xfer_type == Some(5)) {
+        job.paths = Some(vec!["gds".to_owned()]);
+        if !extras.out.quiet {
+            message!(
+                "note: {}: with poll mode -x 5 makes polled calls in place of streams (path gds)",
+                job.name
+            );
+        }
+    }
 }
 
 /// A write with verification is followed by a read, as in gdsio. Returns true if a read was added.
