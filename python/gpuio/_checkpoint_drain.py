@@ -23,6 +23,7 @@ import queue
 import select
 import shutil
 import socket
+import struct
 import sys
 import threading
 import time
@@ -36,6 +37,8 @@ _PAGE = 4096
 _PIECE, _WRITERS = 8 << 20, 4
 _LOOK_S = 0.05
 _NOREPLACE, _AT_FDCWD = 1, -100
+# States of a save, as `gpuio top` shows them.
+STAGED, WRITING, WAITS, COMPLETE, GAVE_UP = range(5)
 
 
 class Stopped(Exception):
@@ -114,6 +117,101 @@ def give_up(directory, draft, rank, world):
         pass  # The directory above is gone, or the rank has said so.
 
 
+class Page:
+    """The live page of this process (docs/stats.md), from which `gpuio top` has its saves.
+
+    The layout is that of crates/watch/src/page/layout.rs. Any thread may call `show`.
+    """
+
+    _VERSION, _HEADER, _SLOT, _SLOTS = 2, 256, 8896, 4
+    # Of a slot: its state, path, sequence numbers, and what each direction has.
+    _NO_GPU, _PATH, _BEFORE, _AFTER = 1, 8, 112, 120
+    _SIDES, _NUMBERS, _TEXT, _TEXT_BYTES = (128, 4512), 32, 160, 4224
+
+    def __init__(self, base):
+        own = os.path.join(base, f"gpuio-{os.geteuid()}")
+        try:
+            os.mkdir(own, 0o700)
+        except FileExistsError:
+            pass
+        self.lock, self.sequence, self.texts = threading.Lock(), 0, ["", ""]
+        self.name = str(os.getpid())
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        self.directory = os.open(own, flags)
+        there = os.fstat(self.directory)
+        if there.st_uid != os.geteuid() or there.st_mode & 0o077:
+            raise PermissionError(errno.EPERM, "it is not this user's alone", own)
+        self._clean()
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(self.name, flags, 0o600, dir_fd=self.directory)
+        try:
+            length = self._HEADER + self._SLOTS * self._SLOT
+            # All of it now: a store to a full tmpfs would be a signal.
+            os.posix_fallocate(fd, 0, length)
+            self.map = mmap.mmap(fd, length)
+            self._begin()
+        except BaseException:
+            self.remove()
+            raise
+        finally:
+            os.close(fd)
+
+    def _clean(self):
+        """Removes pages that killed processes of this PID namespace left."""
+        space = os.stat("/proc/self/ns/pid").st_ino.to_bytes(8, "little")
+        for name in filter(str.isdigit, os.listdir(self.directory)):
+            if os.path.exists(f"/proc/{name}"):
+                continue
+            try:
+                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+                             dir_fd=self.directory)
+                with open(fd, "rb") as file:
+                    is_ours = file.read(48)[40:] == space
+                if is_ours:
+                    os.unlink(name, dir_fd=self.directory)
+            except OSError:
+                pass  # Another has removed it, or may not.
+
+    def _begin(self):
+        with open("/proc/self/stat", "rb") as file:
+            start = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            boot = file.read().strip()
+        space = os.stat("/proc/self/ns/pid").st_ino
+        struct.pack_into("<2I", self.map, 16, self._SLOT, self._SLOTS)
+        struct.pack_into("<2I4Q40s24s24s", self.map, 24, os.getpid(), os.geteuid(), start, space,
+                         time.time_ns(), time.monotonic_ns(), boot, b"gpuio.checkpoint", b"drain")
+        struct.pack_into("<24s", self.map, self._HEADER + self._PATH, b"saves")
+        struct.pack_into("<8s2I", self.map, 0, b"gpuiopg\n", self._VERSION, self._HEADER)
+
+    def show(self, totals, texts, numbers):
+        """Bytes staged and written of all saves; the directory and the last error; numbers of the
+        save, in the order of `Saves::of` in crates/watch/src/page/snapshot.rs."""
+        with self.lock:
+            self.sequence += 1
+            self._put(self._BEFORE, self.sequence)
+            for side, total, nth in zip(self._SIDES, totals, range(2)):
+                self._put(side, total)
+                if texts[nth] != self.texts[nth]:
+                    text = texts[nth].encode("utf-8", "replace")[: self._TEXT_BYTES - 1]
+                    struct.pack_into(f"<{self._TEXT_BYTES}s", self.map,
+                                     self._HEADER + side + self._TEXT, text)
+            self.texts = list(texts)
+            for nth, number in enumerate(numbers):
+                self._put(self._SIDES[0] + self._NUMBERS + 8 * nth, number)
+            self._put(self._AFTER, self.sequence)
+            self._put(0, self._NO_GPU)
+
+    def _put(self, at, number):
+        struct.pack_into("<Q", self.map, self._HEADER + at, number)
+
+    def remove(self):
+        try:
+            os.unlink(self.name, dir_fd=self.directory)
+        except OSError:
+            pass
+
+
 class Save:
     """A checkpoint that is being written."""
 
@@ -121,7 +219,8 @@ class Save:
         self.id, self.drain = message["id"], drain
         self.directory, self.draft = message["directory"], message["draft"]
         self.rank, self.world = message["rank"], message["world"]
-        self.survive = message["survive"]
+        self.survive, self.bytes = message["survive"], message["bytes"]
+        self.staged, self.state = 0, STAGED
         self.began, self.written, self.direct = time.monotonic(), 0, True
         self.ended, self.failed, self.stop = False, False, threading.Event()
         self.lock = None
@@ -193,8 +292,7 @@ class Save:
             if fd is plain:
                 self.direct = False
             done += count
-            self.written += count
-            self.drain.progress(self)
+            self.drain.wrote(self, count)
 
     def end(self, message):
         """Makes it visible, or one of several ranks ready for that. True if it is visible."""
@@ -263,8 +361,10 @@ class Save:
 
 
 class Drain:
-    def __init__(self, link, pages, direct):
-        self.link, self.pages, self.direct = link, pages, direct
+    def __init__(self, link, pages, direct, page=None):
+        self.link, self.pages, self.direct, self.page = link, pages, direct, page
+        self.counting, self.totals, self.under_way, self.error = threading.Lock(), [0, 0], 0, ""
+        self.shown = None
         self.writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
         self.work = queue.Queue()
         self.saves = {}
@@ -278,21 +378,49 @@ class Drain:
         except OSError:
             pass  # The trainer has ended.
 
-    def progress(self, save):
+    def wrote(self, save, count):
+        with self.counting:
+            save.written += count
+            self.totals[1] += count
         now = time.monotonic()
         if now - self.said_at > _LOOK_S:
             self.said_at = now
             self.say(op="wrote", id=save.id, bytes=save.written)
+            self.show()
+
+    def show(self, save=None, state=None):
+        """The page shows a save's new state, of the save that is worked on if one is."""
+        if self.page is None:
+            return
+        with self.counting:
+            if save is not None:
+                save.state = state
+                if self.shown is None or self.shown.state >= COMPLETE or state != STAGED:
+                    self.shown = save
+            one = self.shown
+            if one is not None:
+                numbers = (one.bytes, one.staged, one.written, one.rank, one.world,
+                           self.under_way, one.state)
+                self.page.show(self.totals, (one.directory, self.error), numbers)
+
+    def over(self, save, state):
+        with self.counting:
+            self.under_way -= 1
+        self.show(save, state)
 
     def fail(self, save, error):
         if not save.failed:
             save.failed = True
             save.give_up()
             code = getattr(error, "errno", None) or errno.EIO
-            self.say(op="failed", id=save.id, errno=code, text=str(error) or type(error).__name__)
+            text = str(error) or type(error).__name__
+            self.error = text
+            self.over(save, GAVE_UP)
+            self.say(op="failed", id=save.id, errno=code, text=text)
 
     def done(self, save):
         save.close()
+        self.over(save, COMPLETE)
         seconds = time.monotonic() - save.began
         self.say(op="done", id=save.id, bytes=save.written, seconds=seconds, direct=save.direct)
 
@@ -315,10 +443,12 @@ class Drain:
             if message["op"] == "save":
                 save.begin()
             elif message["op"] == "file":
+                self.show(save, WRITING)
                 save.file(message)
             elif save.end(message):
                 self.done(save)
             else:
+                self.show(save, WAITS)
                 waiter = threading.Thread(target=self.wait_for_others, args=(save,))
                 waiter.start()
                 self.waiting.append(waiter)
@@ -340,7 +470,15 @@ class Drain:
     def take(self, message):
         """A message of the trainer."""
         if message["op"] == "save":
-            self.saves[message["id"]] = Save(message, self)
+            save = self.saves[message["id"]] = Save(message, self)
+            with self.counting:
+                self.under_way += 1
+            self.show(save, STAGED)
+        elif message["op"] == "file":
+            with self.counting:
+                self.saves[message["id"]].staged += message["bytes"]
+                self.totals[0] += message["bytes"]
+            self.show()
         elif message["op"] == "abort":
             self.saves[message["id"]].stop.set()
         elif message["op"] == "end":
@@ -380,14 +518,18 @@ def listen(link, trainer, take):
 
 
 def main(words):
-    link, memory, length, trainer, direct = (int(word) for word in words)
+    link, memory, length, trainer, direct = (int(word) for word in words[:5])
     try:
         os.nice(5)
         watched = os.pidfd_open(trainer)
     except (OSError, AttributeError):
         watched = None
     pages = memoryview(mmap.mmap(memory, length, mmap.MAP_SHARED, mmap.PROT_READ))
-    drain = Drain(socket.socket(fileno=link), pages, bool(direct))
+    try:
+        page = Page(words[5])
+    except (OSError, ValueError, IndexError):
+        page = None  # No shared memory, or it is full: nothing is shown.
+    drain = Drain(socket.socket(fileno=link), pages, bool(direct), page)
     worker = threading.Thread(target=drain.run)
     worker.start()
     try:
@@ -396,6 +538,8 @@ def main(words):
         pass  # The connection was reset: the trainer has ended.
     drain.trainer_ended()
     worker.join()
+    if page is not None:
+        page.remove()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from ._checkpoint_format import (
     rebuilt,
 )
 from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
+from ._environment import variable
 from ._library import PATH, GpuioError, check, library, whole
 from ._memory import Device, device_number
 from ._safetensors import safetensors
@@ -112,14 +113,16 @@ class _Drain:
         self.handles: Dict[int, Handle] = {}
         self.held: Dict[Tuple[int, int], int] = {}
         self.sending, self.dead = threading.Lock(), False
-        numbers = (theirs.fileno(), stage.fd, stage.length, os.getpid(), int(direct))
+        pages = variable("GPUIO_PAGES") or ""
+        pages = pages if os.path.isabs(pages) else "/dev/shm"
+        words = (theirs.fileno(), stage.fd, stage.length, os.getpid(), int(direct), pages)
         if not sys.executable:
             raise GpuioError(errno.ENOENT, "this Python has no program (sys.executable), by "
                              "which the drain could be started")
         # Of a session of its own: Ctrl-C is for the trainer. It holds no output of the trainer's
         # open, for who reads that waits for its end.
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _checkpoint_drain.__file__, *map(str, numbers)],
+            [sys.executable, "-I", "-S", _checkpoint_drain.__file__, *map(str, words)],
             pass_fds=(theirs.fileno(), stage.fd), start_new_session=True, cwd="/",
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
@@ -231,7 +234,8 @@ class _Saver:
             self.handles.append(handle)
             try:
                 drain.say(op="save", id=number, directory=job.directory, draft=job.draft,
-                          rank=job.rank, world=job.world, survive=job.survive)
+                          rank=job.rank, world=job.world, survive=job.survive,
+                          bytes=handle.nbytes)
                 about: Dict[str, Any] = {}
                 tensors: Dict[str, Any] = {}
                 for file in files:

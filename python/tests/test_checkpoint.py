@@ -305,7 +305,7 @@ class Failures(Case):
             with mock.patch.object(_checkpoint_drain.os, "pwrite", way):
                 drain = _checkpoint_drain.Drain(theirs, pages, name != "short")
                 drain.take({"op": "save", "id": 1, "directory": final, "draft": draft, "rank": 0,
-                            "world": 1, "survive": False})
+                            "world": 1, "survive": False, "bytes": 5000})
                 drain.take({"op": "file", "id": 1, "name": "f", "at": 0, "bytes": 5000})
                 drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
                 drain.work.put(None)
@@ -319,6 +319,52 @@ class Failures(Case):
                 self.assertEqual([one["op"] for one in ends], ["done"], ends)
                 self.assertEqual(Path(final, "f").read_bytes(), b"7" * 5000)
             ours.close(), theirs.close()
+
+    @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
+    def test_top_and_prometheus_show_what_is_saved(self):
+        def shown():
+            words = ["top", "--format", "json", "--interval", "100ms", "--count", "1"]
+            line = subprocess.run(
+                [os.environ["GPUIO_PROGRAM"], *words], timeout=HANG_S, check=True,
+                capture_output=True, env={**os.environ, "GPUIO_PAGES": str(self.dir)}).stdout
+            devices = json.loads(line)["devices"]
+            return [one for one in devices if one["kind"] == "checkpoint"]
+
+        ours, theirs = socket.socketpair()
+        pages = memoryview(bytearray(b"7" * 8192))
+        page = _checkpoint_drain.Page(str(self.dir))
+        drain = _checkpoint_drain.Drain(theirs, pages, True, page)
+        self.assertEqual(shown(), [])
+        where = self.dir / "saves"
+        where.mkdir()
+
+        def save(nth, name, ranks, *files):
+            drain.take({"op": "save", "id": nth, "directory": str(where / name), "rank": ranks - 1,
+                        "draft": str(where / f".{name}"), "world": ranks, "survive": False,
+                        "bytes": 9000})
+            for file in files:
+                drain.take({"op": "file", "id": nth, "name": file, "at": 0, "bytes": 4500})
+                drain.step(drain.work.get()), drain.step(drain.work.get())
+
+        save(1, "step-1", 1, "a")
+        (one,) = shown()
+        self.assertEqual((one["device"], one["about"]), (str(where), "step-1: writing"))
+        found = {name: one["figures"][name] for name in
+                 ("save_bytes", "save_staged_bytes", "save_written_bytes", "ranks", "under_way")}
+        self.assertEqual(list(found.values()), [9000, 4500, 8192, 1, 1])
+        drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
+        drain.step(drain.work.get())
+        self.assertEqual(shown()[0]["about"], "step-1: complete")
+        with mock.patch.object(_checkpoint_drain.os, "pwrite", lambda *_: self.raised(errno.EIO)):
+            save(2, "step-\x1b2", 2, "a")
+        (one,) = shown()
+        self.assertEqual(one["device"], f"{where} rank 1")
+        self.assertEqual(one["about"], "step-?2: failed, rank 1 of 2; last error: [Errno 5] "
+                         "Input/output error")
+        self.assertEqual(one["figures"]["under_way"], 0)
+        page.remove()
+        self.assertEqual(shown(), [])
+        ours.close(), theirs.close()
 
     @staticmethod
     def raised(code):
@@ -373,7 +419,7 @@ def drains(trainer):
             words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if _checkpoint_drain.__file__.encode() in words and words[-3] == str(trainer).encode():
+        if _checkpoint_drain.__file__.encode() in words and words[-4] == str(trainer).encode():
             found.append(int(pid))
     return found
 

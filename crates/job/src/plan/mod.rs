@@ -133,6 +133,7 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
     let spec = &*habits::of_directions(spec);
     let spec = &*part::repeated(spec)?;
+    let spec = &*part::staged(spec)?;
     let spec = &*replay::shaped(spec)?;
     let mut jobs = Vec::new();
     let mut all_unused = Vec::new();

@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 
-use gpuio_record::{PartPlan, RepeatPlan};
+use gpuio_record::{MemoryKind, PartPlan, RepeatPlan};
 
 use super::PlanError;
 use super::feed::is_feed;
-use crate::spec::{JobSpec, Spec};
+use crate::spec::{ComputationRequest, JobSpec, Rw, Spec};
 
 /// Sizes are rounded to multiples of this, which suits every logical block size.
 const ALIGNMENT: u64 = 4096;
+/// Where staged pages are: files in memory, which are removed after the run.
+const STAGE: &str = "/dev/shm/gpuio-stage";
 /// Jobs of all times together.
 const JOBS_MOST: usize = 10_000;
 
@@ -90,6 +92,58 @@ pub(super) fn repeated(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
             jobs.push(one);
         }
         alone = times > 1;
+    }
+    Ok(Cow::Owned(Spec { jobs, ..spec.clone() }))
+}
+
+/// The request with two jobs for each that writes by way of staged pages: GPU memory to pages that
+/// the GPU has registered, whose time is the stall, and such pages to the job's files, beside a
+/// computation. Both are loads of paths that are there without `stage`.
+pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
+    let is_staged = |job: &JobSpec| {
+        let writes = matches!(job.rw, Some(Rw::Write | Rw::RandWrite));
+        job.stage == Some(true) && writes && !is_feed(job)
+    };
+    if !spec.jobs.iter().any(is_staged) {
+        return Ok(Cow::Borrowed(spec));
+    }
+    let mut jobs: Vec<JobSpec> = Vec::new();
+    for job in &spec.jobs {
+        if !is_staged(job) {
+            jobs.push(job.clone());
+            continue;
+        }
+        let other = |other: &JobSpec| !is_staged(other) && other.paths == job.paths;
+        if job.paths.is_some() && !spec.jobs.iter().any(other) {
+            let what = "stage=memory has paths of its own, mapped and host; leave one of both out";
+            return Err(PlanError::usage(job, "paths", what.to_owned()));
+        }
+        let of = |part: &str, path: &str| JobSpec {
+            name: format!("{}-{part}", job.name),
+            paths: Some(vec![path.to_owned()]),
+            ..job.clone()
+        };
+        jobs.push(JobSpec {
+            directory: Some(STAGE.to_owned()),
+            keep: Some(false),
+            // The same pages each time, as a program has them.
+            file_prefix: None,
+            filenames: None,
+            filename_format: None,
+            engine: None,
+            direct: None,
+            end_fsync: None,
+            fsync_ios: None,
+            beside: None,
+            ..of("stall", "mapped")
+        });
+        jobs.push(JobSpec {
+            stonewall: Some(true),
+            start_delay_ns: None,
+            memory: Some(MemoryKind::Pinned),
+            beside: job.beside.or(Some(ComputationRequest::Compute(100.0))),
+            ..of("drain", "host")
+        });
     }
     Ok(Cow::Owned(Spec { jobs, ..spec.clone() }))
 }

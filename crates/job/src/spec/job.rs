@@ -208,6 +208,8 @@ pub struct JobSpec {
     pub against_file: Option<bool>,
     /// How often the job runs, one time after another; at least 1.
     pub repeat: Option<u32>,
+    /// Whether writes go to staged pages in memory first, and to the files from there.
+    pub stage: Option<bool>,
     /// Which of these times this is, from 1, and how many there are. Set by the plan.
     pub nth: Option<(u32, u32)>,
     /// Seed of all random choices.

@@ -69,8 +69,10 @@ impl DeviceSampler {
             let uuids = self.machine.gpus.iter().filter_map(|gpu| gpu.uuid.known().cloned());
             words.extend(uuids);
         }
-        let without: &[&'static str] =
-            if library { &["process"] } else { &["process", "nvidia_fs", "nvidia_fs_gpu"] };
+        let without: &[&'static str] = match library {
+            true => &["process", "checkpoint"],
+            false => &["process", "checkpoint", "nvidia_fs", "nvidia_fs_gpu"],
+        };
         gpuio_watch::behind(&self.machine, &words).without(without)
     }
 }

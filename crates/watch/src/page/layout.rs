@@ -34,6 +34,15 @@ pub const OF_LIBRARY: &str = "of_library";
 /// Numbers of each direction in a slot of [`OF_LIBRARY`].
 pub const LIBRARY_NUMBERS: usize = 11;
 
+/// Path of a slot with the saves of a process that writes checkpoints, and no I/Os
+/// (`snapshot::Saves`). `python/gpuio/_checkpoint_drain.py` writes it: bytes as those of the two
+/// sides, numbers in `sizes` of reads, the directory in `latencies` of reads and the last error in
+/// those of writes. The writer raises `threads` before and `spare` after a change: where they
+/// differ, the slot is half-written.
+pub(crate) const SAVES: &str = "saves";
+/// Bytes of such a text at most.
+pub(crate) const TEXT_BYTES: usize = Latencies::COUNT * 8;
+
 /// `Cells::state` of an unused slot.
 pub(crate) const UNUSED: u64 = 0;
 /// `Cells::state` where no GPU is the destination; GPU n is `n + FIRST_GPU`.
@@ -107,6 +116,7 @@ const _: () = assert!(size_of::<Side>() == (4 + SIZES + Latencies::COUNT) * 8);
 const _: () = assert!(SLOT_BYTES == 8896 && SLOT_BYTES.is_multiple_of(64));
 const _: () = assert!(offset_of!(Cells, files) == 64 && offset_of!(Cells, sides) == 128);
 const _: () = assert!(offset_of!(Side, sizes) == 32 && offset_of!(Side, latencies) == 160);
+const _: () = assert!(offset_of!(Cells, threads) == 112 && TEXT_BYTES == 4224);
 const _: () = assert!(LIBRARY_NUMBERS <= SIZES);
 const _: () = assert!(header::RELEASE + header::RELEASE_BYTES <= HEADER_BYTES);
 const _: () = assert!(HEADER_BYTES.is_multiple_of(64));

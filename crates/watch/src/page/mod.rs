@@ -28,6 +28,6 @@ pub use bucket::{SIZES, size_class};
 pub use layout::{LIBRARY_NUMBERS, NOT_COUNTED, OF_LIBRARY, REGISTERED, VERSION};
 pub use page_root::{LivePageError, LivePageRoot};
 pub use snapshot::{
-    Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Snapshot,
+    Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Saves, Snapshot,
 };
 pub use write::{Direction, Key, LivePage, WorkerSlot, monotonic_ns};

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -12,11 +13,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 
 use crate::page::bucket::{Latencies, SIZES};
 use crate::page::layout::{
-    FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, OF_LIBRARY, SHARED,
-    SLOT_BYTES, UNUSED, VERSION, header, page_bytes,
+    Cells, FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, OF_LIBRARY,
+    SAVES, SHARED, SLOT_BYTES, Side, TEXT_BYTES, UNUSED, VERSION, header, page_bytes,
 };
 use crate::page::page_root::{LivePageError, LivePageRoot, is_regular, number};
-use crate::page::snapshot::{Counts, Library, PathCounters, Snapshot};
+use crate::page::snapshot::{Counts, Library, PathCounters, Saves, Snapshot};
 
 /// The owner of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,10 +210,15 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
     }
     let mut paths: Vec<PathCounters> = Vec::new();
     let mut library: Option<Library> = None;
+    let mut saves: Option<Saves> = None;
     for slot in worker_slots.chunks_exact(SLOT_BYTES) {
         let Some(found) = counters(slot)? else { continue };
         if found.path == OF_LIBRARY {
             library.get_or_insert_default().take(&found);
+            continue;
+        }
+        if found.path == SAVES {
+            saves = self::saves(slot, &found).or(saves);
             continue;
         }
         match paths.iter_mut().find(|known| known.same(&found)) {
@@ -231,7 +237,18 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
         began_ns: long(head, header::BEGAN_REAL_NS),
         paths,
         library,
+        saves,
     })
+}
+
+/// The saves in a slot; `None` while it is being changed.
+fn saves(slot: &[u8], found: &PathCounters) -> Option<Saves> {
+    let told = |side: usize| {
+        let at = offset_of!(Cells, sides) + side * size_of::<Side>();
+        text(slot, at + offset_of!(Side, latencies), TEXT_BYTES)
+    };
+    let is_whole = found.threads == long(slot, offset_of!(Cells, spare));
+    is_whole.then(|| Saves::of(found, told(0), told(1)))
 }
 
 /// A slot's key and counts; `None` when it was not used.

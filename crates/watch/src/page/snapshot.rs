@@ -211,6 +211,56 @@ impl LibraryGpu {
     }
 }
 
+/// Saves of `gpuio.checkpoint`, of the process that writes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Saves {
+    /// The checkpoint that is being written, or was last.
+    pub directory: String,
+    /// The error of the last save that failed; empty where none did.
+    pub error: String,
+    /// Its bytes, those in staged pages until now, and those that were written.
+    pub bytes: u64,
+    pub staged: u64,
+    pub written: u64,
+    /// Its rank, of so many.
+    pub rank: u64,
+    pub ranks: u64,
+    /// Saves that are under way.
+    pub under_way: u64,
+    state: u64,
+    /// Bytes of all saves of the process.
+    pub all_staged: u64,
+    pub all_written: u64,
+}
+
+impl Saves {
+    pub(crate) fn of(counts: &PathCounters, directory: String, error: String) -> Saves {
+        let [bytes, staged, written, rank, ranks, under_way, state, ..] = counts.read.sizes;
+        let (all_staged, all_written) = (counts.read.bytes, counts.write.bytes);
+        Saves {
+            directory,
+            error,
+            bytes,
+            staged,
+            written,
+            rank,
+            ranks,
+            under_way,
+            state,
+            all_staged,
+            all_written,
+        }
+    }
+
+    /// Its stage, in a word.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        let states = ["staged", "writing", "waits for other ranks", "complete", "failed"];
+        let at = usize::try_from(self.state).unwrap_or(usize::MAX);
+        states.get(at).copied().unwrap_or("?")
+    }
+}
+
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -234,6 +284,8 @@ pub struct Snapshot {
     pub paths: Vec<PathCounters>,
     /// The statistics of NVIDIA's library, where it moves bytes.
     pub library: Option<Library>,
+    /// Its saves, where it writes checkpoints.
+    pub saves: Option<Saves>,
 }
 
 impl Counts {

@@ -1,6 +1,7 @@
 //! Kinds of devices, one file each.
 
 mod block;
+mod checkpoint;
 mod cpu;
 mod gpu;
 mod gpu_profile;
@@ -59,7 +60,7 @@ pub(crate) const fn both(of: fn(&Change) -> Option<f64>) -> Option<Trend> {
 }
 
 /// The table of probes, in the order of the screen.
-pub const PROBES: [Probe; 11] = [
+pub const PROBES: [Probe; 12] = [
     block::PROBE,
     gpu::PROBE,
     gpu_profile::PROBE,
@@ -70,6 +71,7 @@ pub const PROBES: [Probe; 11] = [
     nvidia_fs::GPUS,
     page_cache::PROBE,
     cpu::PROBE,
+    checkpoint::PROBE,
     process::PROBE,
 ];
 

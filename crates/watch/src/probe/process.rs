@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::page::read::Owner;
+use crate::page::read::{Found, Owner};
 use crate::page::{LivePageRoot, REGISTERED, Snapshot, read as pages};
 use gpuio_base::units::human_bytes;
 use gpuio_host::process_time::{ProcessSample, samples};
@@ -119,12 +119,17 @@ fn on_gpus(eye: &Eye) -> BTreeMap<u32, (Option<u64>, String)> {
 /// Paths with their GPUs of the programs that publish a live page: `gpuio bench`, and those on our
 /// libraries. GPU numbers are CUDA's in that process.
 fn paths(eye: &Eye) -> BTreeMap<u32, String> {
+    let running = programs(eye).into_iter();
+    running.filter_map(|found| Some((found.pid, words(&found.page.ok()?)))).collect()
+}
+
+/// Live pages of programs that run.
+pub(super) fn programs(eye: &Eye) -> Vec<Found> {
     if !eye.root.is_live() {
-        return BTreeMap::new();
+        return Vec::new();
     }
     let listing = pages::list(&LivePageRoot::live(), &eye.root);
-    let running = listing.found.into_iter().filter(|found| found.owner == Owner::Runs);
-    running.filter_map(|found| Some((found.pid, words(&found.page.ok()?)))).collect()
+    listing.found.into_iter().filter(|found| found.owner == Owner::Runs).collect()
 }
 
 fn words(page: &Snapshot) -> String {
@@ -136,5 +141,6 @@ fn words(page: &Snapshot) -> String {
             words.push(one);
         }
     }
+    words.extend(page.saves.as_ref().map(|saves| format!("{} {}", saves.directory, saves.state())));
     format!("{}: {}", page.program, words.join(", "))
 }

@@ -35,8 +35,8 @@ const COMBINED: &str = "\
      fdatasync_ios feed.slo feed.utilisation file_prefix filenames files_in_turn \
      files_per_thread fill fsync_ios fsync_on_close gather_scatter io_size iops_log keep \
      lat_log log_ns loops max_latency_ns name numa number_ios nvlinks \
-     offset offset_increment percentiles ramp_ns repeat runtime_ns seed start_delay_ns steady \
-     steady_check_ns steady_ramp_ns steady_window_ns stonewall think_ios think_ns \
+     offset offset_increment percentiles ramp_ns repeat runtime_ns seed stage start_delay_ns \
+     steady steady_check_ns steady_ramp_ns steady_window_ns stonewall think_ios think_ns \
      think_spin_ns time_based verify verify_ns via_peer wear_out";
 
 /// A record of this plan, whose jobs all did the same.

@@ -49,6 +49,39 @@ fn checkpoints_are_what_their_sources_say() {
     }
 }
 
+/// Each save is the stall, into pages that are the same each time, and the drain into its files.
+#[test]
+fn a_staged_checkpoint_is_a_stall_and_a_drain() {
+    let jobs = of("checkpoint-llama3-8b", "stage=memory\nscale=0.001");
+    assert_eq!(jobs.len(), 30);
+    for (nth, pair) in (1_u32..).zip(jobs[..20].chunks(2)) {
+        let [stall, drain] = pair else { panic!("a stall and a drain") };
+        assert_eq!((stall.group + 1, drain.size_bytes), (drain.group, stall.size_bytes));
+        assert_eq!((stall.path.choice.actual.as_str(), stall.gpus.len()), ("mapped", 2));
+        assert_eq!((stall.keep, stall.beside, stall.flush), (false, None, None));
+        assert_eq!(stall.targets[7].path, "/dev/shm/gpuio-stage/gpuio.7");
+        assert_eq!((drain.path.choice.actual.as_str(), drain.gpus.len()), ("host", 2));
+        assert_eq!(drain.memory, MemoryKind::Pinned);
+        assert!(drain.beside.is_some() && drain.flush.unwrap().at_end && drain.keep);
+        assert_eq!(drain.targets[7].path, format!("/d/checkpoint-{nth}.7"));
+        let delays = (stall.start_delay_ns, drain.start_delay_ns);
+        assert_eq!(delays, (5_000_000_000, 0));
+    }
+    assert_eq!((jobs[0].name.as_str(), jobs[3].name.as_str()), ("save-stall", "save-drain#2"));
+    assert_eq!(jobs[29].targets[7].path, "/d/checkpoint-10.7");
+    let jobs = Bench::default().jobs("[a]\nfilename=have8g\nsize=1g\nrw=write\nstage=memory\n");
+    assert_eq!(jobs[0].targets[0].path, "/dev/shm/gpuio-stage/gpuio.0", "not the user's file");
+    assert!(jobs[1].targets[0].path.ends_with("have8g"));
+    let refused = |text: &str| Bench::default().refusal(&parsed(&format!("[a]\n{text}\n")));
+    for (text, says) in [
+        ("rw=write\nstage=memory\npath=gather", "has paths of its own"),
+        ("rw=read\nstage=memory", "it has no effect here"),
+    ] {
+        let said = refused(text).to_string();
+        assert!(said.contains(says), "{text}\n{said}");
+    }
+}
+
 #[test]
 fn a_part_says_of_what() {
     let jobs = of("checkpoint-llama3-405b", "");

@@ -5,7 +5,7 @@ use super::flag::workload;
 use super::loads::{FEED, RANGES, REPLAY};
 use super::printed::{self, REST};
 use super::set::key;
-use super::unused::computes_nothing;
+use super::unused::{computes_nothing, when};
 use super::{Flag, Key};
 use crate::spec::value;
 use crate::spec::value::words_of;
@@ -194,6 +194,25 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(REPLAY)
     .tried(["2", "3"]),
+    key(
+        "stage",
+        Native,
+        field!(stage, value::stage),
+        "`memory`: two jobs, NAME-stall (GPU memory to staged pages, as gpuio.checkpoint does) \
+         and NAME-drain (from such pages to the files, beside a computation)",
+    )
+    .flags(&[workload(
+        "WHERE",
+        "memory: writes go to staged pages first, and then to the files, as gpuio.checkpoint \
+         does; both are measured [off]",
+    )])
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        let reads = "the job reads; use rw=write or randwrite, or leave it out";
+        when(s.plan.read_percent > 0, reads)
+    })
+    .with_words(|| words_of(&value::STAGE))
+    .tried(["memory", "off"]),
     key(
         "samples_per_file",
         Native,

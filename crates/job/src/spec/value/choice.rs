@@ -99,6 +99,13 @@ pub(crate) fn sequencer(value: &str) -> Read<bool> {
     choice(value, &[("sequential", false), ("identical", true)], "")
 }
 
+/// Where writes go first.
+pub(crate) const STAGE: [(&str, bool); 2] = [("memory", true), ("off", false)];
+
+pub(crate) fn stage(value: &str) -> Read<bool> {
+    choice(value, &STAGE, "")
+}
+
 /// A switch, or a time that switches on. `1` is one second.
 pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
     match (value, on_or_off(value)) {

@@ -137,6 +137,7 @@ mod tests {
             began_ns: 0,
             paths: vec![way],
             library: None,
+            saves: None,
         }
     }
 

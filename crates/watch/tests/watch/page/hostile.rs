@@ -54,6 +54,28 @@ fn each_fault_is_named() {
     assert!(parse(&[]).unwrap_err().contains("0 bytes"));
 }
 
+/// The layout that `_checkpoint_drain.py` writes.
+#[test]
+fn saves_are_read_and_half_written_ones_are_not() {
+    let mut page = good();
+    let mut put = |at: usize, bytes: &[u8]| page[256 + at..][..bytes.len()].copy_from_slice(bytes);
+    put(8, b"saves\0\0");
+    put(112, &7_u64.to_le_bytes());
+    put(160, &9000_u64.to_le_bytes());
+    put(160 + 6 * 8, &u64::MAX.to_le_bytes());
+    put(288, b"/a/\x1b[2Jb\0c");
+    // The last error without an end.
+    put(4672, &[b'e'; 4224]);
+    assert_eq!(parse(&page).unwrap().saves, None, "half-written");
+    page[256 + 120] = 7;
+    let snapshot = parse(&page).unwrap();
+    let saves = snapshot.saves.as_ref().unwrap();
+    assert_eq!((saves.directory.as_str(), saves.bytes), ("/a/?[2Jb", 9000));
+    assert_eq!((saves.state(), saves.error.len()), ("?", 4224));
+    assert_eq!(snapshot.paths, []);
+    assert!(show(&snapshot) > 0);
+}
+
 #[test]
 fn a_process_that_is_gone_is_reported_and_its_page_removed() {
     let (_dir, pages) = pages();
