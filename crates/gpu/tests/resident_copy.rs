@@ -497,9 +497,9 @@ fn a_kernel_that_finds_no_room_leaves_the_command_to_the_caller() {
 fn a_probe_that_begins_late_has_found_no_room() {
     // Two thirds of the test's start timeout: each launch begins so late, as behind a kernel.
     child::alone_on_software(&[("GPUIO_SOFT_DELAY_US", "400000")], || {
-        // A busy machine runs this thread every some ten milliseconds. It needs one look at the probe
-        // between a third of the start timeout and the delay, and one at the first launch between its
-        // announcement and its end.
+        // A busy machine runs this thread every some ten milliseconds. It needs one look at the
+        // probe between a third of the start timeout and the delay, and one at the first launch
+        // between its announcement and its end.
         let milliseconds = Duration::from_millis;
         let bench = bench_with(Timing {
             idle: milliseconds(100),

@@ -79,8 +79,8 @@ pub struct PathInfo {
 }
 
 impl PathInfo {
-    /// What a path is that states nothing else: an engine moves its bytes, and none of the rest
-    /// applies. Names, memory and whether it needs a GPU are each path's own.
+    /// The values of a path that states nothing else: an engine moves its bytes, and none of the
+    /// rest applies. Names, memory and whether it needs a GPU are each path's own.
     pub const PLAIN: PathInfo = PathInfo {
         name: "",
         gdsio: None,

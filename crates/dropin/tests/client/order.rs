@@ -166,11 +166,24 @@ fn compare((cuda, cufile): (&Cuda, &Cufile), memory: Memory, calls: &[Call]) {
     }
 }
 
-gpuio_testkit::tests! {
-    after_operations_on_memory: alone(name(after_operations_on_memory), &LAG, || all(Memory::Plain));
-    after_operations_on_registered_memory: alone(name(after_operations_on_registered_memory), &LAG, || all(Memory::Registered));
-    after_operations_on_memory_of_a_pool: alone(name(after_operations_on_memory_of_a_pool), &LAG, || all(Memory::Pool));
-    after_operations_on_mapped_memory: alone(name(after_operations_on_mapped_memory), &LAG, || all(Memory::Mapped));
+#[test]
+fn after_operations_on_memory() {
+    alone(name(after_operations_on_memory), &LAG, || all(Memory::Plain));
+}
+
+#[test]
+fn after_operations_on_registered_memory() {
+    alone(name(after_operations_on_registered_memory), &LAG, || all(Memory::Registered));
+}
+
+#[test]
+fn after_operations_on_memory_of_a_pool() {
+    alone(name(after_operations_on_memory_of_a_pool), &LAG, || all(Memory::Pool));
+}
+
+#[test]
+fn after_operations_on_mapped_memory() {
+    alone(name(after_operations_on_mapped_memory), &LAG, || all(Memory::Mapped));
 }
 
 /// A mapping makes the primary context synchronize as a whole, and no other context.

@@ -211,8 +211,8 @@ fn a_status_that_can_not_be_had_ends_the_path() {
 #[test]
 fn a_batch_that_never_ends_is_not_waited_for_for_ever() {
     // One batch, and several.
-    // An entry without an event, alone or beside other batches: the others complete, and then the path
-    // says that it waits for nothing, and can be dropped.
+    // An entry without an event, alone or beside other batches: the others complete, and then the
+    // path says that it waits for nothing, and can be dropped.
     failing(&["4", "9"], "cuFileRead:lost:2:1", || {
         let (context, rig) = (context(), Rig::new(false).unwrap());
         let depth = child::case().parse().unwrap();

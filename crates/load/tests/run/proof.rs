@@ -76,8 +76,8 @@ fn a_ring_bounces_in_host_memory() {
         let proof = proof(&job);
         assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
         assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
-        // I/O of others at the same device is counted too. Where all of it is little beside what was
-        // read, the page cache gave the rest.
+        // I/O of others at the same device is counted too. Where all of it is little beside what
+        // was read, the page cache gave the rest.
         let storage = proof.evidence.iter().filter(|entry| {
             ["process_io", "block", "nfs"].contains(&entry.name.as_str())
                 && entry.assessment != Assessment::Inconclusive
