@@ -1,7 +1,6 @@
 //! CPU time of jobs against the kernel's own figure for the process (getrusage(2)). Each case is a
 //! process of its own, so that nothing else is in it.
 #![expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "times of seconds, in microseconds"
