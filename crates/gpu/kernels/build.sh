@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the PTX of each kernel from its source with clang and no CUDA SDK; see README.md.
-# usage: build.sh [clang]          (default: clang-14)
+# usage: build.sh [clang] [ptxas]  (default: clang-14; without ptxas the compiled code stays, and a
+#                                   test fails if it is older than the PTX)
 set -eu
 cd "$(dirname "$0")"
 clang=${1:-clang-14}
@@ -32,3 +33,13 @@ for name in pattern gather resident resident_copy busy initiated; do
     } >"$name.ptx"
     rm "$name.ptx.new"
 done
+
+[ -n "${2-}" ] || exit 0
+mkdir -p compiled
+for name in pattern gather resident_copy; do
+    for arch in 80 90 100 120; do
+        image=compiled/$name.sm_$arch.cubin
+        "$2" "-arch=sm_$arch" -O3 "$name.ptx" -o "$image"
+        printf '%s fnv1a64:%s from %s.ptx fnv1a64:%s\n' "$image" "$(fnv1a64 "$image")" "$name" "$(fnv1a64 "$name.ptx")"
+    done
+done >compiled/made

@@ -7,14 +7,13 @@
 use std::ffi::CStr;
 
 use crate::MemoryKind;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::memory::DeviceBuf;
 use crate::module::{Arg, Kernel, Module};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
-
-const PTX: &str = include_str!("../kernels/busy.ptx");
 
 /// Threads of a block: with the kernels' 64 registers they have all of a multiprocessor's.
 const THREADS: u32 = 1024;
@@ -69,7 +68,7 @@ impl Busy {
             BusyWith::Compute => c"gpuio_busy_compute",
             BusyWith::Memory => c"gpuio_busy_memory",
         };
-        let kernel = Module::built_in(context, PTX)?.kernel(name)?;
+        let kernel = Module::built_in(context, &code::BUSY)?.kernel(name)?;
         let memory = match with {
             BusyWith::Compute => None,
             BusyWith::Memory => {

@@ -1,6 +1,7 @@
 //! Digests of ranges of memory, taken by the device: [`pattern::digest`](crate::pattern::digest).
 
 use crate::DevPtr;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::event::{Event, Wait};
@@ -8,8 +9,6 @@ use crate::module::{Arg, Kernel, Module};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
 use crate::table;
-
-const PTX: &str = include_str!("../kernels/pattern.ptx");
 
 /// Threads of a block: a multiple of the warp that fills a multiprocessor with eight blocks.
 const BLOCK: u32 = 256;
@@ -46,7 +45,7 @@ impl DigestKernel {
     ///
     /// The driver's refusal: the kernel needs compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
-        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_digest")?;
+        let kernel = Module::built_in(context, &code::PATTERN)?.kernel(c"gpuio_digest")?;
         let multiprocessors = context.driver().multiprocessors(context.device())?;
         Ok(Self { kernel, most_blocks: multiprocessors.saturating_mul(BLOCKS_EACH) })
     }

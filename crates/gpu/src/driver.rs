@@ -180,6 +180,12 @@ impl Driver {
         (0..self.0.devices).map(|index| self.facts(index)).collect()
     }
 
+    /// The compute capability of a device, major and minor.
+    pub(crate) fn compute(&self, index: u32) -> Result<(u32, u32), GpuError> {
+        let major = self.attribute(index, table::ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        Ok((major, self.attribute(index, table::ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?))
+    }
+
     fn facts(&self, index: u32) -> Result<DeviceFacts, GpuError> {
         let device = self.device(index)?;
         let table = self.table();
@@ -206,15 +212,13 @@ impl Driver {
         let code = unsafe { (table.cuDeviceTotalMem_v2)(&raw mut total, device) };
         table.check("cuDeviceTotalMem_v2", code).map_err(|e| e.on(index))?;
 
-        let major = self.attribute(index, table::ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = self.attribute(index, table::ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         Ok(DeviceFacts {
             index,
             name,
             uuid: uuid(id),
             pci: pci.to_lowercase(),
             total_memory: total as u64,
-            compute: (major, minor),
+            compute: self.compute(index)?,
             // A driver that does not know the attribute has no hints either; its GPU works all the
             // same.
             managed_hints: self.has(index, table::ATTRIBUTE_CONCURRENT_MANAGED_ACCESS),

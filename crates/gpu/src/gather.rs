@@ -6,14 +6,13 @@
 //! reads (host to device) and writes (device to host).
 
 use crate::DevPtr;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::module::{Arg, Kernel, Module};
 use crate::stream::Stream;
 use crate::table::{self, CUstream};
 use crate::user::UserStream;
-
-const PTX: &str = include_str!("../kernels/gather.ptx");
 
 /// The list's address must be a multiple of this, for the kernel's 16-byte loads.
 const LIST_ALIGN: u64 = 16;
@@ -191,7 +190,7 @@ impl GatherKernel {
     ///
     /// The driver's refusal: the kernel needs compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
-        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_gather")?;
+        let kernel = Module::built_in(context, &code::GATHER)?.kernel(c"gpuio_gather")?;
         let multiprocessors = context.driver().multiprocessors(context.device())?;
         Ok(Self { kernel, multiprocessors })
     }

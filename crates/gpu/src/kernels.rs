@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use crate::DevPtr;
 use crate::MemoryKind;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::memory::DeviceBuf;
@@ -12,8 +13,6 @@ use crate::pattern::{self, Key, PatternMismatch};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
 use crate::table;
-
-const PTX: &str = include_str!("../kernels/pattern.ptx");
 
 /// The length in bytes of the report that the check kernel writes: the number of words that
 /// differ, then the least byte offset of one, both `u64`.
@@ -41,7 +40,7 @@ impl PatternKernels {
     ///
     /// The driver's refusal: the kernels need compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
-        let module = Module::built_in(context, PTX)?;
+        let module = Module::built_in(context, &code::PATTERN)?;
         let kernel = |name: &CStr| module.kernel(name);
         let sms = context.driver().multiprocessors(context.device())?;
         Ok(Self {

@@ -24,6 +24,7 @@
 #![allow(unsafe_code)]
 
 mod busy;
+mod code;
 mod context;
 mod digest;
 mod driver;

@@ -5,13 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::DevPtr;
+use crate::code::Code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::stream::Stream;
-use crate::table::{self, CUfunction, CUmodule, CUstream};
+use crate::table::{self, CUfunction, CUmodule, CUresult, CUstream};
 
 /// The most arguments a launch takes here; the kernels in this crate have up to ten.
 const MAX_ARGS: usize = 16;
+
+/// What drivers answer to an image that they can't use: made for another device, by a newer
+/// assembler, or of no kind that they know.
+const NOT_FOR_THIS_DRIVER: [CUresult; 5] = [
+    table::INVALID_IMAGE,
+    table::NO_BINARY_FOR_GPU,
+    table::UNSUPPORTED_PTX_VERSION,
+    table::INVALID_SOURCE,
+    table::NOT_SUPPORTED,
+];
 
 /// Loaded device code. Cloning is cheap; kernels keep it loaded.
 #[derive(Debug, Clone)]
@@ -35,26 +46,41 @@ impl Module {
     ///
     /// The text is no PTX, is newer than the driver, or is for newer devices.
     pub fn load(context: &Context, ptx: &CStr) -> Result<Self, GpuError> {
-        let _entered = context.enter()?;
-        let mut handle: CUmodule = std::ptr::null_mut();
-        let image = ptx.as_ptr().cast::<c_void>();
-        // SAFETY: `handle` is valid for the write of one pointer, `image` is NUL-terminated text.
-        let code = unsafe { (context.table().cuModuleLoadData)(&raw mut handle, image) };
-        context.check("cuModuleLoadData", code)?;
-        Ok(Self(Arc::new(Inner { context: context.clone(), handle })))
+        // SAFETY: NUL-terminated text.
+        unsafe { Self::load_image(context, ptx.as_ptr().cast()) }
     }
 
-    /// As [`Module::load`], for text that is part of this program.
+    /// Loads code of this crate: compiled code where there is some for the device, else PTX. A
+    /// driver that does not take the compiled code (it is older than the assembler) gets the PTX.
     ///
     /// # Errors
     ///
     /// As [`Module::load`]; the text holds a NUL.
-    pub(crate) fn built_in(context: &Context, ptx: &str) -> Result<Self, GpuError> {
-        let Ok(ptx) = CString::new(ptx) else {
+    pub(crate) fn built_in(context: &Context, code: &Code) -> Result<Self, GpuError> {
+        if let Some(image) = code.compiled_for(context.driver().compute(context.device())?) {
+            // SAFETY: a whole ELF image, as the assembler made it.
+            match unsafe { Self::load_image(context, image.as_ptr().cast()) } {
+                Err(error) if NOT_FOR_THIS_DRIVER.contains(&error.code) => {}
+                loaded => return loaded,
+            }
+        }
+        let Ok(ptx) = CString::new(code.ptx) else {
             let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
             return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
         };
         Self::load(context, &ptx)
+    }
+
+    /// # Safety
+    ///
+    /// `image` must be NUL-terminated text or a whole ELF image.
+    unsafe fn load_image(context: &Context, image: *const c_void) -> Result<Self, GpuError> {
+        let _entered = context.enter()?;
+        let mut handle: CUmodule = std::ptr::null_mut();
+        // SAFETY: `handle` is valid for the write of one pointer; the image is the caller's promise.
+        let code = unsafe { (context.table().cuModuleLoadData)(&raw mut handle, image) };
+        context.check("cuModuleLoadData", code)?;
+        Ok(Self(Arc::new(Inner { context: context.clone(), handle })))
     }
 
     /// Finds an entry point by its name.

@@ -20,14 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::DevPtr;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::module::{Arg, Kernel, Module};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
 use crate::table;
-
-const PTX: &str = include_str!("../kernels/resident.ptx");
 
 /// The kernel exits after so long without a command. Its next launch costs about ten microseconds.
 const IDLE: Duration = Duration::from_millis(2);
@@ -112,7 +111,7 @@ impl Resident {
                 sides.slots, sides.host, sides.device, sides.stride
             )));
         }
-        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_resident")?;
+        let kernel = Module::built_in(context, &code::RESIDENT)?.kernel(c"gpuio_resident")?;
         // One more than can be in flight, for the command that ends the kernel.
         let commands = (sides.slots + 1).next_power_of_two() as usize;
         let completions = (commands * size_of::<u64>()).next_multiple_of(APART);

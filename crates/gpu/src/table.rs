@@ -45,8 +45,12 @@ pub(crate) const STUB_LIBRARY: CUresult = 34;
 pub(crate) const NO_DEVICE: CUresult = 100;
 /// No context, or a destroyed one, is current on the calling thread.
 pub(crate) const INVALID_CONTEXT: CUresult = 201;
+/// The code is no image that the driver knows.
+pub(crate) const INVALID_IMAGE: CUresult = 200;
 /// The driver cannot compile or load the code it was given.
 pub(crate) const NO_BINARY_FOR_GPU: CUresult = 209;
+/// The code is nothing that can be compiled.
+pub(crate) const INVALID_SOURCE: CUresult = 300;
 /// The PTX is newer than the driver.
 pub(crate) const UNSUPPORTED_PTX_VERSION: CUresult = 222;
 /// The context was destroyed, or reset.

@@ -1,4 +1,4 @@
-//! The data rule on the CPU, and the age of the PTX files.
+//! The data rule on the CPU.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 use gpuio_gpu::pattern::{Key, check, digest, file_key, fill, word};
@@ -34,56 +34,6 @@ fn files_of_a_set_differ_and_so_do_sets() {
     // No file is another one, moved by a few words.
     let first: Vec<u64> = (0..64).map(|w| word(file_key(7, 1), w)).collect();
     assert!((0..64).all(|w| !first.contains(&word(file_key(7, 2), w))));
-}
-
-/// Fails if `ptx` was made from another text than `source` and the headers.
-fn is_of_source(name: &str, source: &[u8], ptx: &str) {
-    let mut headers = vec![
-        include_bytes!("../kernels/device.cuh").as_slice(),
-        include_bytes!("../kernels/copy.cuh").as_slice(),
-    ];
-    if name == "initiated" {
-        headers.push(include_bytes!("../kernels/gpuio_device.cuh").as_slice());
-    }
-    let hash = source
-        .iter()
-        .chain(headers.into_iter().flatten())
-        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-        });
-    let first = ptx.lines().next().unwrap();
-    let expected = format!("// made by kernels/build.sh from {name}.cu fnv1a64:{hash:016x}");
-    assert_eq!(first, expected, "{name}.ptx is older than {name}.cu: run kernels/build.sh");
-}
-
-#[test]
-fn the_ptx_is_of_this_source() {
-    is_of_source(
-        "pattern",
-        include_bytes!("../kernels/pattern.cu"),
-        include_str!("../kernels/pattern.ptx"),
-    );
-    is_of_source("busy", include_bytes!("../kernels/busy.cu"), include_str!("../kernels/busy.ptx"));
-    is_of_source(
-        "gather",
-        include_bytes!("../kernels/gather.cu"),
-        include_str!("../kernels/gather.ptx"),
-    );
-    is_of_source(
-        "resident",
-        include_bytes!("../kernels/resident.cu"),
-        include_str!("../kernels/resident.ptx"),
-    );
-    is_of_source(
-        "resident_copy",
-        include_bytes!("../kernels/resident_copy.cu"),
-        include_str!("../kernels/resident_copy.ptx"),
-    );
-    is_of_source(
-        "initiated",
-        include_bytes!("../kernels/initiated.cu"),
-        include_str!("../kernels/initiated.ptx"),
-    );
 }
 
 /// The rule, byte by byte, as it reads.

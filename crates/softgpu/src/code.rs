@@ -14,7 +14,9 @@ pub(crate) const INVALID_VALUE: Code = Code(1);
 pub(crate) const OUT_OF_MEMORY: Code = Code(2);
 pub(crate) const NOT_INITIALIZED: Code = Code(3);
 pub(crate) const INVALID_DEVICE: Code = Code(101);
+pub(crate) const INVALID_IMAGE: Code = Code(200);
 pub(crate) const INVALID_CONTEXT: Code = Code(201);
+pub(crate) const NO_BINARY_FOR_GPU: Code = Code(209);
 pub(crate) const INVALID_PTX: Code = Code(218);
 pub(crate) const PEER_ACCESS_UNSUPPORTED: Code = Code(217);
 pub(crate) const INVALID_HANDLE: Code = Code(400);
@@ -46,7 +48,9 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (3, c"CUDA_ERROR_NOT_INITIALIZED", c"the driver is not initialised"),
     (100, c"CUDA_ERROR_NO_DEVICE", c"there is no GPU that this process may see"),
     (101, c"CUDA_ERROR_INVALID_DEVICE", c"there is no device of this number"),
+    (200, c"CUDA_ERROR_INVALID_IMAGE", c"the code is no image that this driver can load"),
     (201, c"CUDA_ERROR_INVALID_CONTEXT", c"no live context is current on this thread"),
+    (209, c"CUDA_ERROR_NO_BINARY_FOR_GPU", c"the image is for other devices"),
     (217, c"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", c"the devices can't reach each other"),
     (218, c"CUDA_ERROR_INVALID_PTX", c"the text is no PTX that this driver can load"),
     (400, c"CUDA_ERROR_INVALID_HANDLE", c"the handle is of nothing that lives"),

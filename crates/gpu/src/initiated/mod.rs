@@ -66,6 +66,7 @@ use std::time::{Duration, Instant};
 use gpuio_base::catalog::{MemoryKind, RING_ENTRIES, RingAnswer};
 
 use crate::DevPtr;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::locked::{Locked, PageSize};
@@ -76,8 +77,6 @@ pub use refusal::RingError;
 pub use rings::{DEVICE_HEADER, MAX_BUFFERS, MAX_RINGS, Rings, RingsRequest};
 use uring::Uring;
 use waking::Polled;
-
-const PTX: &str = include_str!("../../kernels/initiated.ptx");
 
 /// Entries of a ring, and the most I/Os in flight: as many as a page holds.
 pub const ENTRIES: u32 = RING_ENTRIES;
@@ -248,7 +247,7 @@ impl Ring {
         let len = room / request.entries as usize;
         // SAFETY: memory of the ring's own, unmapped after it is closed.
         unsafe { uring.register_buffers(buffers.as_ptr(), len, request.entries) }?;
-        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_initiated")?;
+        let kernel = Module::built_in(context, &code::INITIATED)?.kernel(c"gpuio_initiated")?;
         let ring = Self {
             kernel,
             stream: Stream::new(context)?,

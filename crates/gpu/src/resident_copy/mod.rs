@@ -38,14 +38,13 @@ use self::mailbox::Mailbox;
 use self::slots::CommandSlots;
 pub use self::submitter::Submitter;
 use crate::MemoryKind;
+use crate::code;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::locked::{Locked, PageSize};
 use crate::memory::DeviceBuf;
 use crate::module::{Kernel, Module};
 use crate::stream::Stream;
-
-const PTX: &str = include_str!("../../kernels/resident_copy.ptx");
 
 /// The most slots of a queue. Small devices have fewer.
 pub const MAX_SLOTS: u32 = 64;
@@ -180,7 +179,8 @@ impl CommandQueue {
     ///
     /// The driver's refusal: no memory, or a device of compute capability below 7.0.
     pub fn new(context: &Context, timing: Timing) -> Result<Self, GpuError> {
-        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_resident_copy")?;
+        let kernel =
+            Module::built_in(context, &code::RESIDENT_COPY)?.kernel(c"gpuio_resident_copy")?;
         // The default priority is the lowest one.
         let streams = [Stream::new(context)?, Stream::new(context)?];
         let multiprocessors = context.driver().multiprocessors(context.device())?;

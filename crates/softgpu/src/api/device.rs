@@ -95,7 +95,7 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
             34 => 0,          // PCI_DEVICE_ID
             41 => 1,          // UNIFIED_ADDRESSING
             50 => 0xF5F7,     // PCI_DOMAIN_ID
-            75 => 7,          // COMPUTE_CAPABILITY_MAJOR: what the kernels' PTX is for
+            75 => 8,          // COMPUTE_CAPABILITY_MAJOR: what modules may be compiled for
             76 => 0,          // COMPUTE_CAPABILITY_MINOR
             83 => 1,          // MANAGED_MEMORY
             89 => managed,    // CONCURRENT_MANAGED_ACCESS

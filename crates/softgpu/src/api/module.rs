@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use crate::call::{call, later, put};
-use crate::code::{INVALID_PTX, INVALID_VALUE, NOT_FOUND};
+use crate::code::{INVALID_VALUE, NOT_FOUND};
 use crate::module::{Launch, Module};
 use crate::stream::Work;
 
@@ -17,11 +17,8 @@ pub(crate) unsafe extern "C" fn cuModuleLoadData(
         if module.is_null() || image.is_null() {
             return Err(INVALID_VALUE);
         }
-        // SAFETY: PTX is NUL-terminated text, by the manual; binary images are not supported, and
-        // their first bytes hold a NUL.
-        let text = unsafe { CStr::from_ptr(image.cast()) };
-        let text = text.to_str().map_err(|_| INVALID_PTX)?;
-        let loaded = machine.modules.add(Module::load(text)?);
+        // SAFETY: NUL-terminated text or a whole image, by the manual.
+        let loaded = machine.modules.add(unsafe { Module::load(image.cast()) }?);
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(module, loaded) }
     })
