@@ -133,7 +133,6 @@ impl Session {
         };
         let found = places.into_iter().flatten().find_map(|place| Some((place, here(place).ok()?)));
         if let Some((place, system)) = found {
-            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
             let free = human_bytes((system.f_bavail * system.f_frsize) as f64);
             let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
             message!("Free on the file system of {}: {free}", place.display());

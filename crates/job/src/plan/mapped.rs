@@ -69,7 +69,6 @@ fn available(host: &HostFacts) -> Option<(u64, &'static str)> {
     known.into_iter().filter_map(|(bytes, whence)| Some((bytes?, whence))).min()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 fn size(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }

@@ -61,7 +61,6 @@ impl Run {
         let known = self.figures.get(&metric.word()).copied();
         known.or_else(|| {
             let Metric::Percentile(_, at) = metric else { return None };
-            #[expect(clippy::cast_precision_loss, reason = "no latency comes near 2^53 ns")]
             let value = self.latency.as_ref()?.percentile(*at)? as f64;
             Some(Figure { value, off: BUCKET, spread: None })
         })

@@ -53,9 +53,7 @@ struct Pen<'p> {
 }
 
 fn float(count: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "units of a system are few")]
-    let count = count as f64;
-    count
+    count as f64
 }
 
 impl Pen<'_> {

@@ -3,7 +3,6 @@
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
     reason = "helpers of tests are tests: a panic is their message; figures are made up"
 )]
 
