@@ -1,8 +1,8 @@
 //! The device code in this crate: PTX for every GPU, and code that is compiled already.
 //!
 //! A driver compiles PTX when it first sees it, for 60 to 130 ms a module, while copies of all
-//! threads wait; its cache is empty in a new container. Compiled code of an architecture X.y runs on
-//! devices X.z with z of at least y ("CUDA C++ Programming Guide", binary compatibility).
+//! threads wait; its cache is empty in a new container. Compiled code of an architecture X.y runs
+//! on devices X.z with z of at least y ("CUDA C++ Programming Guide", binary compatibility).
 
 /// The code of one source in `kernels`.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::table::{self, CUfunction, CUmodule, CUresult, CUstream};
 /// The most arguments a launch takes here; the kernels in this crate have up to ten.
 const MAX_ARGS: usize = 16;
 
-/// What drivers answer to an image that they can't use: made for another device, by a newer
+/// Drivers answer these to an image that they can't use: made for another device, by a newer
 /// assembler, or of no kind that they know.
 const NOT_FOR_THIS_DRIVER: [CUresult; 5] = [
     table::INVALID_IMAGE,
@@ -77,7 +77,8 @@ impl Module {
     unsafe fn load_image(context: &Context, image: *const c_void) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
         let mut handle: CUmodule = std::ptr::null_mut();
-        // SAFETY: `handle` is valid for the write of one pointer; the image is the caller's promise.
+        // SAFETY: `handle` is valid for the write of one pointer; the image is the caller's
+        // promise.
         let code = unsafe { (context.table().cuModuleLoadData)(&raw mut handle, image) };
         context.check("cuModuleLoadData", code)?;
         Ok(Self(Arc::new(Inner { context: context.clone(), handle })))

@@ -51,8 +51,11 @@ pub(crate) fn foreign(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match gpuio_report::foreign::read(&text) {
         Ok((_, output)) => {
-            let runs: Vec<_> =
-                output.readings.iter().map(|reading| of_reading::run(reading, "f")).collect();
+            let runs: Vec<_> = output
+                .readings
+                .iter()
+                .map(|reading| of_reading::run(reading, "f", &text))
+                .collect();
             let side = || Side { name: "f".to_owned(), runs: runs.clone(), notes: Vec::new() };
             compared(&[side(), side()]);
         }
