@@ -20,7 +20,7 @@ import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ._environment import variable
-from ._library import GpuioError, gpus, library
+from ._library import GpuioError, check, gpus, library
 from ._memory import KINDS, Memory
 from ._safetensors import _TYPES
 
@@ -49,6 +49,7 @@ def install(device: str = "cuda") -> None:
     setting = variable(_VARIABLE) or "on"
     if setting not in ("on", "off"):
         raise ValueError(f"{_VARIABLE}={setting}: on or off")
+    check((str,), device=device)
     if device not in ("cuda", "software"):
         raise ValueError(f'device is "cuda" or "software", not {device!r}')
     if setting == "off":

@@ -11,8 +11,9 @@ import functools
 import itertools
 import operator
 import os
+import reprlib
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from ._environment import variable
 
@@ -215,6 +216,39 @@ class Header:
         return [tuple(every[begin:end]) for begin, end in zip([0, *ends], ends)]
 
 
+PATH = (str, bytes, os.PathLike)
+_ACCEPTED = {
+    PATH: "a path: str, bytes or os.PathLike",
+    (*PATH, int): "a path or a descriptor: str, bytes, os.PathLike or int, such as file.fileno()",
+    (str,): "text: str",
+    (bool,): "True or False",
+    (int, float): "a number",
+    (str, int, float): "text or a number",
+}
+
+
+def refuse(value: Any, what: str, accepted: str) -> NoReturn:
+    """The error for an argument of a wrong type: its name, what is accepted, what was given."""
+    raise TypeError(f"{what} is {accepted}, not {reprlib.repr(value)} ({type(value).__name__})")
+
+
+def check(types: Tuple[Any, ...], optional: bool = False, **given: Any) -> None:
+    """Refuses arguments that are of none of the types, a row of `_ACCEPTED`. A truth value is no
+    number, and None is only accepted where it is ``optional``."""
+    for what, value in given.items():
+        if value is None and optional:
+            continue
+        if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
+            refuse(value, what, _ACCEPTED[types] + (" or None" if optional else ""))
+
+
+def listed(value: Any, what: str, accepted: str) -> List[Any]:
+    """What can be gone through, and is neither text nor bytes, as a list."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        refuse(value, what, accepted)
+    return list(value)
+
+
 def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
     """A whole number that C's type can hold. Truth values are none, and numbers of NumPy are."""
     try:
@@ -223,7 +257,9 @@ def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{what} has to be a whole number, not {type(value).__name__}") from None
+        number = None
+    if number is None:
+        refuse(value, what, "a whole number")
     bits, signed = 8 * ctypes.sizeof(kind), kind(-1).value < 0
     least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     if not least <= number <= most:

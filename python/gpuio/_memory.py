@@ -7,7 +7,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
 
-from ._library import Moved, library, whole
+from ._library import PATH, Moved, check, library, listed, refuse, whole
 
 Device = Union[str, int]
 Source = Union[str, bytes, "os.PathLike[str]", int]
@@ -77,7 +77,12 @@ def device_number(device: Device) -> int:
         return -1
     if name == "cuda" and (number_of == "" or number_of.isascii() and number_of.isdigit()):
         return whole(int(number_of or 0), "device", ctypes.c_int)
-    raise ValueError(f'{device!r} is no device. Give "cpu", "cuda", "cuda:N" or N')
+    accepted = '"cpu", "cuda", "cuda:N" or N'
+    # A device of PyTorch has a type.
+    known = isinstance(device, str) or any(hasattr(device, of) for of in ("__index__", "type"))
+    if isinstance(device, bool) or not known:
+        refuse(device, "device", accepted)
+    raise ValueError(f"device is {accepted}, not {device!r}")
 
 
 class _Share:
@@ -150,7 +155,7 @@ class Memory:
 
         Elements of less than a byte lie next to each other, as in their file.
         """
-        return Tensor(self, dtype, tuple(shape), offset)
+        return Tensor(self, dtype, tuple(listed(shape, "shape", "a list of sizes")), offset)
 
     def release(self) -> None:
         """Gives up its own share now. Its tensors keep their bytes."""
@@ -179,6 +184,7 @@ class Tensor:
     """
 
     def __init__(self, memory: Memory, dtype: str, shape: Tuple[int, ...], offset: int) -> None:
+        check((str,), dtype=dtype)
         if dtype not in KINDS:
             raise TypeError(f"{dtype!r} is no type of elements here: {', '.join(KINDS)}")
         self.memory, self.dtype, self.offset = memory, dtype, whole(offset, "offset")
@@ -323,11 +329,7 @@ def _capsule(managed: int) -> Any:
 
 def _read(source: Source, offset: int, address: int, nbytes: int) -> Moved:
     offset = whole(offset, "the offset in the file")
-    if isinstance(source, bool) or not isinstance(source, (int, str, bytes, os.PathLike)):
-        raise TypeError(
-            f"a file is a path or a descriptor, not {type(source).__name__}: pass int(number), or "
-            "file.fileno() of an open file"
-        )
+    check((*PATH, int), source=source)
     if nbytes == 0:
         return Moved(0, 0, 0, 0)
     if isinstance(source, int):
@@ -379,7 +381,7 @@ def _found(tensor: Any) -> Tuple[int, int, Any]:
         # An array without a buffer, or elements that buffers of Python do not have: bfloat16, times.
         interface = getattr(tensor, "__array_interface__", None)
         if interface is None:
-            raise
+            refuse(tensor, "tensor", "a tensor, an array or a writable buffer")
         return _of_interface(tensor, interface)
     if view.readonly:
         raise ValueError("the buffer may only be read")

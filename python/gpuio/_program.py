@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from ._environment import variable
-from ._library import GpuioError
+from ._library import PATH, GpuioError, check
 
 if TYPE_CHECKING:
     import pandas
@@ -65,6 +65,8 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
 
     if not paths:
         raise ValueError("load needs one record or sweep, or more")
+    for path in paths:
+        check(PATH, path=path)
     text = _run(["report", "--format", "csv", *(os.fspath(path) for path in paths)])
     return pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
 
@@ -73,6 +75,7 @@ def record(path: PathLike) -> Dict[str, Any]:
     """A record as it is (docs/schema has its schema)."""
     import json
 
+    check(PATH, path=path)
     with open(path, encoding="utf-8") as file:
         try:
             read = json.load(file)
@@ -105,8 +108,13 @@ def bench(
     """
     import tempfile
 
+    check(PATH, optional=True, output=output)
+    for argument in arguments:
+        check(PATH, argument=argument)
     words = ["bench", *arguments]
     for name, value in flags.items():
+        if not isinstance(value, bool):
+            check((str, int, float), optional=True, **{name: value})
         flag = "--" + name.replace("_", "-")
         if value is True:
             words.append(flag)

@@ -4,7 +4,7 @@ import os
 from types import TracebackType
 from typing import Optional, Type
 
-from ._library import library, whole
+from ._library import PATH, check, library, whole
 from ._memory import Device, Source, device_number
 
 
@@ -60,6 +60,7 @@ class Rings:
         A name is opened to be read, or with ``write`` to be read and written; ``direct`` opens it with
         ``O_DIRECT``, which wants offsets and lengths at multiples of the storage's block.
         """
+        check((*PATH, int), file=file)
         if isinstance(file, int):
             return library().rings_add_file(self._open(), file)
         flags = os.O_RDWR if write else os.O_RDONLY

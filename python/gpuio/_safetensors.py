@@ -13,7 +13,7 @@ from typing import (
     overload,
 )
 
-from ._library import GpuioError, Header, Moved, Part, Run, library
+from ._library import PATH, GpuioError, Header, Moved, Part, Run, check, library, listed
 from ._memory import KINDS, Device, Memory, Tensor, device_number
 from ._shards import files_of
 
@@ -193,17 +193,20 @@ def safetensors(
     ``shards`` as well, a mapping for each GPU from names to ``...`` (all of it), a slice of rows or
     a pair of slices (rows, columns), each gets these alone, and no other bytes are read.
     """
+    check((str,), optional=True, fallback=fallback)
     if fallback not in (None, "cpu"):
         raise ValueError(f'fallback is None or "cpu", not {fallback!r}')
-    one_path = isinstance(path, (str, bytes)) or hasattr(path, "__fspath__")
-    given = [os.fsdecode(one) for one in ([path] if one_path else path)]  # type: ignore
+    several = [path] if isinstance(path, PATH) else listed(path, "path", "a path, or a list of them")
+    for one in several:
+        check(PATH, path=one)
+    given = [os.fsdecode(one) for one in several]
     paths = [file for one in given for file in files_of(one).items()]
     if devices is None:
         if shards is not None:
             raise ValueError("shards need devices: one GPU for each")
         numbers = [device_number(device)]
     else:
-        numbers = [device_number(one) for one in devices]
+        numbers = [device_number(one) for one in listed(devices, "devices", "a list of GPUs")]
         if fallback is not None or not numbers or -1 in numbers:
             raise ValueError("devices are GPUs, one or more, and have no fallback")
         if len(set(numbers)) != len(numbers):

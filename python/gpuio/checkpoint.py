@@ -39,7 +39,7 @@ from ._checkpoint_format import (
 )
 from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
 from ._environment import variable
-from ._library import GpuioError, library
+from ._library import PATH, GpuioError, check, library, whole
 from ._memory import Device, device_number
 from ._safetensors import safetensors
 
@@ -375,6 +375,10 @@ def configure(
 
     A save of more bytes than the limit works too, at the rate of the disk.
     """
+    for what, value in {"limit": limit, "file_bytes": file_bytes}.items():
+        if value is not None:
+            whole(value, what)
+    check((bool,), optional=True, direct=direct)
     if _saver.stage is not None and limit is not None:
         raise ValueError("staged memory is in use already: configure it before the first save")
     _saver.limit = limit if limit is not None else _saver.limit
@@ -388,6 +392,7 @@ def prepare(state: Any, saves: int = 1) -> None:
     The first save does it otherwise, at some GiB/s. ``saves``: for so many at once, where one may
     begin before the drain has written the one before.
     """
+    whole(saves, "saves")
     with _saver.saving:
         leaves = list(Flat(state).leaves.values())
         most = min(_saver.file_bytes, _saver.staged().length // 2)
@@ -413,7 +418,10 @@ def save(
 
     Several ranks give the same directory and a ``token`` of theirs that no earlier save had.
     """
-    if not 0 <= rank < world_size:
+    check(PATH, directory=directory)
+    check((str,), optional=True, token=token)
+    check((bool,), survive=survive)
+    if not 0 <= whole(rank, "rank") < whole(world_size, "world_size"):
         raise ValueError(f"rank {rank} is none of {world_size}")
     if world_size > 1 and token is None:
         raise ValueError("several ranks need a token: the same text for all, new for each save")
@@ -476,6 +484,7 @@ def _damage(name: str, about: Dict[str, Any], found: int) -> Dict[str, str]:
 
 def verify(directory: PathLike) -> Verified:
     """Reads a checkpoint and compares each byte's digest. `DamagedError` names the tensors."""
+    check(PATH, directory=directory)
     directory = os.path.abspath(os.fspath(directory))
     manifest = read_manifest(directory)
     damaged = _checked(directory, manifest)
@@ -530,9 +539,14 @@ def load(
     ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared where the tensors are, after the
     bytes have come: `DamagedError` names those that differ.
     """
+    check(PATH, directory=directory)
+    check((bool,), verify=verify)
+    check((str,), optional=True, as_=as_)
+    if as_ not in (None, "torch", "numpy", "gpuio"):
+        raise ValueError(f'as_ is "torch", "numpy" or "gpuio", not {as_!r}')
     directory = os.path.abspath(os.fspath(directory))
     manifest = read_manifest(directory)
-    one = manifest["ranks"][rank]
+    one = manifest["ranks"][whole(rank, "rank")]
     damaged = _checked(directory, {"ranks": [one], "extras": manifest["extras"]})
     if damaged:
         raise DamagedError(directory, damaged)
@@ -619,6 +633,7 @@ def latest(directory: PathLike) -> Optional[str]:
     One whose manifest, or the size or header of a file, is damaged is passed over. `verify` reads
     the tensors too.
     """
+    check(PATH, directory=directory)
     found: List[Tuple[float, str, Dict[str, Any]]] = []
     try:
         names = os.listdir(directory)
@@ -640,6 +655,7 @@ def latest(directory: PathLike) -> Optional[str]:
 def clean(directory: PathLike) -> List[str]:
     """Removes drafts directly below a directory that were left by killed processes, and returns
     their names. Drafts that a drain of this machine writes to stay."""
+    check(PATH, directory=directory)
     removed = []
     for name in os.listdir(directory):
         path = os.path.join(os.fspath(directory), name)

@@ -108,9 +108,11 @@ class Safetensors(Files):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             gpuio.safetensors(path, "cuda:0", fallback="cpu")
-        for device in ("gpu", "cuda:x", -1, "cpu:1", True):
+        for device in ("gpu", "cuda:x", -1, "cpu:1"):
             with self.assertRaises(ValueError):
                 gpuio.safetensors(path, device)
+        with self.assertRaisesRegex(TypeError, "^device is .*, not True .bool.$"):
+            gpuio.safetensors(path, True)
 
 
 class ReadInto(Files):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 
 import gpuio
+from gpuio import checkpoint
 from gpuio._library import library
 
 DATA = bytes(i * 7 % 251 for i in range(1 << 20))
@@ -92,6 +93,36 @@ class Numbers(unittest.TestCase):
             ):
                 with self.assertRaises(TypeError):
                     use()
+
+    def test_an_argument_of_a_wrong_type_is_named(self):
+        memory = gpuio.Memory("cpu", 64)
+        for name, use in (
+            ("path", gpuio.load), ("path", gpuio.record), ("path", gpuio.series),
+            ("argument", gpuio.bench), ("rw", lambda wrong: gpuio.bench(rw=wrong)),
+            ("output", lambda wrong: gpuio.bench(output=wrong)),
+            ("path", gpuio.safetensors), ("device", lambda wrong: gpuio.safetensors("x", wrong)),
+            ("devices", lambda wrong: gpuio.safetensors("x", devices=wrong)),
+            ("fallback", lambda wrong: gpuio.safetensors("x", fallback=wrong)),
+            ("device", lambda wrong: gpuio.Memory(wrong, 1)),
+            ("nbytes", lambda wrong: gpuio.Memory("cpu", wrong)),
+            ("dtype", lambda wrong: memory.tensor(wrong, [1])),
+            ("shape", lambda wrong: memory.tensor("uint8", wrong)),
+            ("source", lambda wrong: memory.read(wrong)),
+            ("tensor", lambda wrong: gpuio.read_into(wrong, "x")),
+            ("device", gpuio.Rings), ("device", gpuio.install),
+            ("limit", lambda wrong: checkpoint.configure(limit=wrong)),
+            ("direct", lambda wrong: checkpoint.configure(direct=wrong)),
+            ("saves", lambda wrong: checkpoint.prepare({}, wrong)),
+            ("directory", lambda wrong: checkpoint.save({}, wrong)),
+            ("token", lambda wrong: checkpoint.save({}, "x", token=wrong)),
+            ("rank", lambda wrong: checkpoint.save({}, "x", rank=wrong)),
+            ("directory", checkpoint.verify), ("directory", checkpoint.load),
+            ("as_", lambda wrong: checkpoint.load("x", as_=wrong)),
+            ("directory", checkpoint.latest), ("directory", checkpoint.clean),
+        ):
+            words = f"^{name} is .*, not <object.* .object.$"
+            with self.assertRaisesRegex(TypeError, words, msg=name):
+                use(object())
 
     def test_a_file_is_a_path_or_a_descriptor(self):
         with open(self.path, "rb") as file:

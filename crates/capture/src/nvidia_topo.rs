@@ -2,7 +2,8 @@
 //!
 //! Posts have it without its head, with rows or columns cut, and with cells run together
 //! (`NODEPXB`). A row's own column is the one with its `X`, so that a matrix without head has its
-//! names all the same. A cell that is not there is empty.
+//! names all the same, and rows have theirs that a PDF has torn (`GPU 10` with a border read as 1).
+//! A cell that is not there is empty.
 
 use gpuio_host::parse_cpu_list;
 use gpuio_record::facts::{
@@ -30,6 +31,9 @@ const EMPTY: [&str; 5] = ["N/A", "ERR!", "ERR", "?", "-"];
 
 /// The words that `nvidia-smi topo -p2p` prints in its cells.
 const PEER_STATES: [&str; 8] = ["OK", "NOK", "CNS", "GNS", "TNS", "NS", "DR", "U"];
+
+/// First words of rows that are torn.
+const TORN: [&str; 2] = ["GPU", "NIC"];
 
 /// The matrix as printed. It may be cut: fewer columns than rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -81,7 +85,7 @@ impl Row<'_> {
     /// Whether no other tool prints such a line.
     fn is_certain(&self) -> bool {
         let class = |cell: &String| cell != "X" && !cell.is_empty();
-        let gpu = numbered(self.name).is_some_and(|(word, _)| word == "GPU");
+        let gpu = self.name.trim_end_matches(|c: char| c.is_ascii_digit()) == "GPU";
         let own = self.cells.iter().any(|cell| cell == "X");
         let classes = self.cells.iter().filter(|cell| class(cell)).count();
         // Rows of cards alone are left where the head was cut.
@@ -97,16 +101,32 @@ fn row(line: &str) -> Option<Row<'_>> {
         false => line.split_whitespace().filter(|word| *word != ".").collect(),
     };
     let (name, words) = words.split_first()?;
-    if !is_name(name) {
-        return None;
+    if TORN.contains(name) {
+        return torn_row(line);
     }
+    is_name(name).then(|| row_of(name, words, tabs)).flatten()
+}
+
+/// A row whose number stands apart from its name, mixed with marks of a border: its `X` says which
+/// one it is, and its name has no number.
+fn torn_row(line: &str) -> Option<Row<'_>> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?;
+    let mark = |c: char| c.is_ascii_digit() || matches!(c, ':' | '|' | 'O' | 'o' | 'I' | 'l');
+    words.next().filter(|word| word.len() <= 4 && word.chars().all(mark))?;
+    let row = row_of(name, &words.collect::<Vec<_>>(), false)?;
+    let own = row.cells.iter().filter(|cell| *cell == "X").count() == 1;
+    (own && row.cells.len() > 1).then_some(row)
+}
+
+fn row_of<'t>(name: &'t str, words: &[&'t str], tabs: bool) -> Option<Row<'t>> {
     let mut cells = Vec::new();
     let mut read = 0;
     while let Some(parts) = words.get(read).and_then(|word| split_cells(word)) {
         cells.extend(parts);
         read += 1;
     }
-    let mut rest: Vec<&str> = words[read..].to_vec();
+    let mut rest = words[read..].to_vec();
     // `1 N/A`: the processors are missing, as two more columns would follow them.
     if !tabs && rest.len() == 2 && rest[1] == "N/A" && rest[0].parse::<u32>().is_ok() {
         rest.insert(0, "");
@@ -123,6 +143,10 @@ fn split_cells(word: &str) -> Option<Vec<String>> {
     }
     if EMPTY.contains(&word) {
         return Some(vec![String::new()]);
+    }
+    // A Cyrillic letter where a PDF was read by its looks.
+    if word == "\u{425}" {
+        return Some(vec!["X".to_owned()]);
     }
     let mut cells = Vec::new();
     let mut rest = word;
@@ -161,6 +185,9 @@ fn head(line: &str) -> Option<Vec<String>> {
 
 /// `NIC8NIC9` where a column's gap was lost.
 fn split_names(word: &str) -> Option<Vec<String>> {
+    if let Some(mended) = mended(word) {
+        return Some(vec![mended]);
+    }
     if !is_name(word) {
         return None;
     }
@@ -177,6 +204,16 @@ fn split_names(word: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
+/// `NICO` and `GPUI`, where 0 and 1 were read as letters.
+fn mended(word: &str) -> Option<String> {
+    let name = TORN.iter().find(|name| word.len() == 4 && word.starts_with(**name))?;
+    match word.as_bytes()[3] {
+        b'O' | b'o' => Some(format!("{name}0")),
+        b'I' | b'l' => Some(format!("{name}1")),
+        _ => None,
+    }
+}
+
 /// Parses the matrices: posts have `-m` and `-mp` one after the other.
 pub(crate) fn parse(
     text: &str,
@@ -189,7 +226,7 @@ pub(crate) fn parse(
         if draft.matrix.rows.len() > MOST {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
         }
-        if let Some(row) = row(line) {
+        if let Some(row) = row(line).filter(|row| draft.has_place(row)) {
             in_legend = false;
             let lacks = draft.has_head && row.cells.len() < draft.matrix.columns.len();
             if lacks {
@@ -239,19 +276,30 @@ struct Draft {
 }
 
 impl Draft {
+    /// Whether a row has a name: a torn one has that of the column of its `X`, where all of its
+    /// cells are there, the name fits and no other row has it.
+    fn has_place(&self, row: &Row<'_>) -> bool {
+        let Matrix { columns, rows, .. } = &self.matrix;
+        let own = row.cells.iter().position(|cell| cell == "X").and_then(|at| columns.get(at));
+        let fits = |own: &String| own.starts_with(row.name) && !rows.contains(own);
+        !TORN.contains(&row.name) || row.cells.len() == columns.len() && own.is_some_and(fits)
+    }
+
     fn add(&mut self, row: Row<'_>) {
         let Row { name, mut cells, rest } = row;
         let matrix = &mut self.matrix;
         if self.has_head {
             cells.truncate(matrix.columns.len());
         }
+        let own = cells.iter().position(|cell| cell == "X").and_then(|at| matrix.columns.get(at));
+        let name = own.filter(|_| TORN.contains(&name)).map_or(name, String::as_str).to_owned();
         let is_cpus = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
         let cpus = rest.first().copied().filter(is_cpus).map(str::to_owned);
         let nodes = rest.get(1).and_then(|word| parse_cpu_list(word).ok());
         let nodes = nodes.filter(|nodes| nodes.len() <= MOST).unwrap_or_default();
         let memory = rest.get(2..).unwrap_or_default().iter().find(|word| !word.is_empty());
         matrix.shows_nvlinks |= cells.iter().any(|cell| cell.starts_with("NV"));
-        matrix.rows.push(name.to_owned());
+        matrix.rows.push(name);
         matrix.cells.push(cells);
         matrix.cpus.push(cpus);
         matrix.nodes.push(nodes);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpuio_base::units::many;
+use gpuio_base::units::format_duration_ns;
 
 use gpuio_record::{Plan, Record};
 use gpuio_report::format::fio_log::{Log, render};
@@ -49,20 +49,27 @@ impl Logs {
                 continue;
             };
             let path = output.save_text("the log", &render(plan, result, log))?;
-            let of = match plan.threads {
-                0 | 1 => String::new(),
-                all => format!(" ({} together)", many(all.into(), "thread")),
-            };
-            written.push(format!("{}{of}", path.display()));
+            written.push(path.display().to_string());
             latencies |= log == Log::Latency;
         }
         if !written.is_empty() && !quiet {
-            let absent = match latencies {
-                true => "; fio's logs of slat and clat are not written, lat is the whole latency",
-                false => "",
-            };
-            message!("Logs as of fio: {}{absent}", written.join(", "));
+            message!("Logs as of fio: {}{}", written.join(", "), other_than_fio(record, latencies));
         }
         Ok(())
     }
+}
+
+/// Differences from the logs that fio writes of these jobs.
+fn other_than_fio(record: &Record, latencies: bool) -> String {
+    let logs = || record.plan.jobs.iter().filter_map(|job| Some((job, job.logs.as_ref()?)));
+    let means = logs().any(|(_, logs)| logs.line_ns.is_none());
+    let threads = logs().any(|(job, _)| job.threads > 1);
+    let time = format_duration_ns(record.plan.interval_ns);
+    let parts = [
+        (means, format!("a line is a mean of {time}, in fio without log_avg_msec each I/O")),
+        (threads, "a log is of all threads of a job, in fio of each".to_owned()),
+        (latencies, "lat is the whole latency, and fio's slat and clat are not written".to_owned()),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+    if parts.is_empty() { String::new() } else { format!("\n  Differences: {}", parts.join("; ")) }
 }

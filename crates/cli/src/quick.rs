@@ -74,7 +74,6 @@ fn written_in(seconds: f64, directory: &Path) -> Option<u64> {
     draft.fill(&bytes).ok()?;
     let took = began.elapsed().as_secs_f64().max(1e-3);
     #[expect(
-        clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a rough size; a float that is too large becomes the largest integer"

@@ -1,5 +1,6 @@
 //! Reads records and sweeps from disk as a set.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpuio_host::input;
@@ -28,8 +29,28 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Set, Failure> {
             }
         }
     }
+    count_once(&mut set);
     shorten(&mut set.members);
     Ok(set)
+}
+
+/// Leaves out records that the set has already, whatever their files' names: a copy is no run.
+fn count_once(set: &mut Set) {
+    let mut by_start: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for member in std::mem::take(&mut set.members) {
+        let began = by_start.entry(member.record.started_at.clone()).or_default();
+        let known = began.iter().map(|nth| &set.members[*nth]);
+        match known.into_iter().find(|known| known.record == member.record) {
+            Some(same) => {
+                let (copy, same) = (&member.name, &same.name);
+                set.left_out.push(format!("{copy}: the same run as {same}, counted once"));
+            }
+            None => {
+                began.push(set.members.len());
+                set.members.push(member);
+            }
+        }
+    }
 }
 
 /// Reads a record or a journal.

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_base::catalog::GPU_RINGS;
 use gpuio_base::units::human_bytes;
+use gpuio_dataset::space;
 use gpuio_host::Root;
 use gpuio_io::{CATALOG, engine};
 use gpuio_job::plan::Facts;
@@ -132,10 +133,12 @@ impl Session {
         };
         let found = places.into_iter().flatten().find_map(|place| Some((place, here(place).ok()?)));
         if let Some((place, system)) = found {
-            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
             let free = human_bytes((system.f_bavail * system.f_frsize) as f64);
             let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
             message!("Free on the file system of {}: {free}", place.display());
+        }
+        if let Err(error) = space::check_plan(&self.plan.jobs) {
+            message!("Does not fit: {error}");
         }
         Ok(())
     }

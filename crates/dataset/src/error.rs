@@ -98,7 +98,6 @@ impl MakeError {
 }
 
 /// In words; to the byte where rounded figures would be the same.
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 fn room(needed: u64, free: u64) -> String {
     let (more, there) = (human_bytes(needed as f64), human_bytes(free as f64));
     match more == there {

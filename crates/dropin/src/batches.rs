@@ -203,7 +203,7 @@ impl Library {
         let (mut near, mut own_count): (Option<MemoryLocation>, Option<(Handle, File)>) =
             (None, None);
         for (entry, held) in entries.iter().zip(files) {
-            let request = entry.request();
+            let request = UncheckedRequest::from(entry);
             let cookie = entry.cookie;
             match self.check(transfer, &held, &request, near) {
                 Ok(checked) => {
@@ -329,14 +329,14 @@ fn accept(
     Accepted { entry, pending: Pending { cookie, request, gpu, began_ns, origin, file: held } }
 }
 
-impl BatchEntry {
-    fn request(&self) -> UncheckedRequest {
+impl From<&BatchEntry> for UncheckedRequest {
+    fn from(entry: &BatchEntry) -> Self {
         UncheckedRequest {
-            op: if self.opcode == OPCODE_READ { Op::Read } else { Op::Write },
-            base: self.base,
-            len: self.len,
-            file_offset: self.file_offset,
-            buffer_offset: self.buffer_offset,
+            op: if entry.opcode == OPCODE_READ { Op::Read } else { Op::Write },
+            base: entry.base,
+            len: entry.len,
+            file_offset: entry.file_offset,
+            buffer_offset: entry.buffer_offset,
         }
     }
 }

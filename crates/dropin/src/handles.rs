@@ -100,7 +100,6 @@ impl<T> Deref for HeldHandle<'_, T> {
         // SAFETY: the slot was open after this user was counted, so no thread writes the entry
         // until the count is lowered, which is when `self` is dropped.
         let entry = unsafe { &*self.slot.entry.read() };
-        #[expect(clippy::expect_used, reason = "an open slot has an entry")]
         entry.as_ref().expect("an open slot has an entry")
     }
 }

@@ -36,7 +36,6 @@
 #![warn(missing_docs)]
 #![allow(unsafe_code)]
 
-mod abi;
 mod batches;
 mod buffers;
 mod call;
@@ -59,3 +58,5 @@ mod request;
 mod stats;
 mod streams;
 mod sync;
+
+use gpuio_drivers::cufile::abi;

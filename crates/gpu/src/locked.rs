@@ -94,6 +94,7 @@ impl Locked {
             return Err(refused(table::INVALID_VALUE));
         }
         let mapping = Mapping::new(len, pages).ok_or_else(|| refused(table::OUT_OF_MEMORY))?;
+        mapping.populate();
         let seen = register(context, mapping.start, len)?;
         Ok(Self { context: context.clone(), mapping, seen })
     }
@@ -296,6 +297,15 @@ impl Mapping {
         let whole = len.checked_next_multiple_of(PAGE)?;
         let start = map(whole, libc::PROT_NONE, libc::MAP_NORESERVE)?;
         Some(Self { start, len, whole: (start, whole) })
+    }
+
+    /// Takes the pages (`madvise(2)`, `MADV_POPULATE_WRITE`, Linux 5.14): the driver would, one
+    /// thread at a time, while it registers them. A kernel without it leaves them to the driver.
+    fn populate(&self) {
+        let len = self.len.next_multiple_of(PAGE);
+        // SAFETY: whole pages of a mapping of ours, which keep what they hold.
+        let _ =
+            unsafe { libc::madvise(self.start.as_ptr().cast(), len, libc::MADV_POPULATE_WRITE) };
     }
 }
 

@@ -145,24 +145,15 @@ fn any_list_agrees(kinds: [MemoryKind; 3]) {
     run.unwrap();
 }
 
-#[test]
-fn any_list_goes_from_the_host_to_the_device() {
-    any_list_agrees([MemoryKind::Pinned, MemoryKind::Device, MemoryKind::Pinned]);
-}
-
-#[test]
-fn any_list_goes_from_the_device_to_the_host() {
-    any_list_agrees([MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Device]);
-}
-
-#[test]
-fn any_list_goes_within_the_device() {
-    any_list_agrees([MemoryKind::Device, MemoryKind::Device, MemoryKind::Pinned]);
-}
-
-#[test]
-fn any_list_goes_into_mapped_memory() {
-    any_list_agrees([MemoryKind::Pinned, MemoryKind::Vmm, MemoryKind::Device]);
+gpuio_testkit::tests! {
+    any_list_goes_from_the_host_to_the_device:
+        any_list_agrees([MemoryKind::Pinned, MemoryKind::Device, MemoryKind::Pinned]);
+    any_list_goes_from_the_device_to_the_host:
+        any_list_agrees([MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Device]);
+    any_list_goes_within_the_device:
+        any_list_agrees([MemoryKind::Device, MemoryKind::Device, MemoryKind::Pinned]);
+    any_list_goes_into_mapped_memory:
+        any_list_agrees([MemoryKind::Pinned, MemoryKind::Vmm, MemoryKind::Device]);
 }
 
 /// Each alignment of the source with each of the destination, at lengths around every border.

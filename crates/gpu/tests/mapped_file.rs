@@ -96,20 +96,15 @@ fn what_can_not_be_mapped_is_an_error() {
 }
 
 #[test]
-#[ignore = "run as a child"]
-fn child_without_the_attribute() {
-    let driver = Driver::load(&which()).unwrap();
-    assert!(!driver.devices().unwrap()[0].read_only_register);
-    let file = file(&some_bytes(5000));
-    let error = MappedFile::new(&context(), file.as_fd(), 0..5000, false).unwrap_err();
-    let MapError::Gpu(error) = error else { panic!("{error}") };
-    assert_eq!((error.call, error.code), ("cuMemHostRegister_v2", 801));
-}
-
-#[test]
 fn a_device_that_can_not_register_it_refuses() {
-    let off = [("GPUIO_SOFT_READ_ONLY_REGISTER", "0")];
-    child::passes_on_software(child_without_the_attribute, &off);
+    child::alone_on_software(&[("GPUIO_SOFT_READ_ONLY_REGISTER", "0")], || {
+        let driver = Driver::load(&which()).unwrap();
+        assert!(!driver.devices().unwrap()[0].read_only_register);
+        let file = file(&some_bytes(5000));
+        let error = MappedFile::new(&context(), file.as_fd(), 0..5000, false).unwrap_err();
+        let MapError::Gpu(error) = error else { panic!("{error}") };
+        assert_eq!((error.call, error.code), ("cuMemHostRegister_v2", 801));
+    });
 }
 
 #[test]
@@ -122,25 +117,18 @@ fn the_device_says_that_it_can() {
 }
 
 #[test]
-#[ignore = "run as a child"]
-fn child_unregister_fails() {
-    let context = context();
-    let bytes = some_bytes(8192);
-    let file = file(&bytes);
-    let mapped = MappedFile::new(&context, file.as_fd(), 0..8192, false).unwrap();
-    let start = mapped.as_ptr() as usize;
-    assert_eq!(mapped.close().unwrap_err().call, "cuMemHostUnregister");
-    // It stays mapped: nobody else gets its addresses.
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    assert!(maps.contains(&format!("{start:x}-")), "{maps}");
-}
-
-#[test]
 fn what_can_not_be_unregistered_stays_mapped() {
-    child::passes_on_software(
-        child_unregister_fails,
-        &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")],
-    );
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")], || {
+        let context = context();
+        let bytes = some_bytes(8192);
+        let file = file(&bytes);
+        let mapped = MappedFile::new(&context, file.as_fd(), 0..8192, false).unwrap();
+        let start = mapped.as_ptr() as usize;
+        assert_eq!(mapped.close().unwrap_err().call, "cuMemHostUnregister");
+        // It stays mapped: nobody else gets its addresses.
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert!(maps.contains(&format!("{start:x}-")), "{maps}");
+    });
 }
 
 /// As hardware has it: memory that may only be read is registered as that, or not at all.

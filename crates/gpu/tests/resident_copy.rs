@@ -424,53 +424,50 @@ fn the_kernel_stays_away_now_and_then_to_look_and_every_command_ends() {
 /// In a process of its own: it leaves no room to the tests beside it.
 #[test]
 fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
-    child::passes(child_filled, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_filled() {
-    let bench = bench_as_shipped();
-    let context = &bench.context;
-    let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
-    let mut submitter = bench.queue.submitter();
-    // A loaded machine may let the first launches come late.
-    let moves = |submitter: &mut Submitter, key: u64, wanted: Outcome| {
-        let began = Instant::now();
-        loop {
-            fill(&host, key);
-            bench.put(device.ptr(), &data(!key, 4096));
-            let outcome = run(submitter, host.ptr(), device.ptr(), 4096).unwrap();
-            let there = if outcome == Outcome::Copied { data(key, 4096) } else { data(!key, 4096) };
-            assert_eq!(bench.take(device.ptr(), 4096), there, "{outcome:?}");
-            if outcome == wanted {
-                return;
+    child::alone(&[], || {
+        let bench = bench_as_shipped();
+        let context = &bench.context;
+        let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
+        let mut submitter = bench.queue.submitter();
+        // A loaded machine may let the first launches come late.
+        let moves = |submitter: &mut Submitter, key: u64, wanted: Outcome| {
+            let began = Instant::now();
+            loop {
+                fill(&host, key);
+                bench.put(device.ptr(), &data(!key, 4096));
+                let outcome = run(submitter, host.ptr(), device.ptr(), 4096).unwrap();
+                let there =
+                    if outcome == Outcome::Copied { data(key, 4096) } else { data(!key, 4096) };
+                assert_eq!(bench.take(device.ptr(), 4096), there, "{outcome:?}");
+                if outcome == wanted {
+                    return;
+                }
+                assert!(began.elapsed() < Duration::from_secs(20), "never {wanted:?}");
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "never {wanted:?}");
+        };
+        moves(&mut submitter, 1, Outcome::Copied);
+        let sms = context.driver().multiprocessors(0).unwrap();
+        context.make_current().unwrap();
+        let mut busy = Busy::load(context, BusyWith::Compute, sms).unwrap();
+        // A second or more of launches that leave no room.
+        for _ in 0..1000 {
+            busy.launch(50 * u64::from(sms)).unwrap();
         }
-    };
-    moves(&mut submitter, 1, Outcome::Copied);
-    let sms = context.driver().multiprocessors(0).unwrap();
-    context.make_current().unwrap();
-    let mut busy = Busy::load(context, BusyWith::Compute, sms).unwrap();
-    // A second or more of launches that leave no room.
-    for _ in 0..1000 {
-        busy.launch(50 * u64::from(sms)).unwrap();
-    }
-    moves(&mut submitter, 2, Outcome::Busy);
-    assert!(bench.queue.is_backing_off());
-    let launches = bench.queue.launches();
-    // Few launches are tried while that lasts.
-    for key in 3..50 {
-        moves(&mut submitter, key, Outcome::Busy);
-    }
-    assert!(bench.queue.launches() - launches < 20, "{} launches", bench.queue.launches());
-    let launches = bench.queue.launches();
-    busy.stream().sync().unwrap();
-    moves(&mut submitter, 50, Outcome::Copied);
-    assert!(!bench.queue.is_backing_off());
-    // One probe alone may have met the gap between two kernels.
-    assert!(bench.queue.launches() - launches >= 3, "{} launches", bench.queue.launches());
+        moves(&mut submitter, 2, Outcome::Busy);
+        assert!(bench.queue.is_backing_off());
+        let launches = bench.queue.launches();
+        // Few launches are tried while that lasts.
+        for key in 3..50 {
+            moves(&mut submitter, key, Outcome::Busy);
+        }
+        assert!(bench.queue.launches() - launches < 20, "{} launches", bench.queue.launches());
+        let launches = bench.queue.launches();
+        busy.stream().sync().unwrap();
+        moves(&mut submitter, 50, Outcome::Copied);
+        assert!(!bench.queue.is_backing_off());
+        // One probe alone may have met the gap between two kernels.
+        assert!(bench.queue.launches() - launches >= 3, "{} launches", bench.queue.launches());
+    });
 }
 
 // ---- what goes wrong
@@ -478,62 +475,54 @@ fn child_filled() {
 #[test]
 fn a_kernel_that_finds_no_room_leaves_the_command_to_the_caller() {
     // Each launch begins so late.
-    child::passes_on_software(child_no_room, &[("GPUIO_SOFT_DELAY_US", "500000")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_no_room() {
-    let bench = bench_with(Timing::default());
-    let host = bench.locked(4096);
-    let device = bench.alloc(MemoryKind::Device, 4096);
-    let mut submitter = bench.queue.submitter();
-    bench.put(device.ptr(), &data(1, 4096));
-    fill(&host, 2);
-    let began = Instant::now();
-    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Busy);
-    // Nor is the next one made to wait.
-    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Busy);
-    assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
-    // The launch begins in the end, and finds no command.
-    bench.context.synchronize().unwrap();
-    assert_eq!(bench.take(device.ptr(), 4096), data(1, 4096));
+    child::alone_on_software(&[("GPUIO_SOFT_DELAY_US", "500000")], || {
+        let bench = bench_with(Timing::default());
+        let host = bench.locked(4096);
+        let device = bench.alloc(MemoryKind::Device, 4096);
+        let mut submitter = bench.queue.submitter();
+        bench.put(device.ptr(), &data(1, 4096));
+        fill(&host, 2);
+        let began = Instant::now();
+        assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Busy);
+        // Nor is the next one made to wait.
+        assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Busy);
+        assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
+        // The launch begins in the end, and finds no command.
+        bench.context.synchronize().unwrap();
+        assert_eq!(bench.take(device.ptr(), 4096), data(1, 4096));
+    });
 }
 
 #[test]
 fn a_probe_that_begins_late_has_found_no_room() {
     // Two thirds of the test's start timeout: each launch begins so late, as behind a kernel.
-    child::passes_on_software(child_late, &[("GPUIO_SOFT_DELAY_US", "400000")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_late() {
-    // A busy machine runs this thread every some ten milliseconds. It needs one look at the probe
-    // between a third of the start timeout and the delay, and one at the first launch between its
-    // announcement and its end.
-    let milliseconds = Duration::from_millis;
-    let bench = bench_with(Timing {
-        idle: milliseconds(100),
-        lifetime: milliseconds(200),
-        relaunch_lead: milliseconds(100),
-        start_timeout: milliseconds(600),
-        ..Timing::default()
+    child::alone_on_software(&[("GPUIO_SOFT_DELAY_US", "400000")], || {
+        // A busy machine runs this thread every some ten milliseconds. It needs one look at the
+        // probe between a third of the start timeout and the delay, and one at the first launch
+        // between its announcement and its end.
+        let milliseconds = Duration::from_millis;
+        let bench = bench_with(Timing {
+            idle: milliseconds(100),
+            lifetime: milliseconds(200),
+            relaunch_lead: milliseconds(100),
+            start_timeout: milliseconds(600),
+            ..Timing::default()
+        });
+        let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
+        let mut submitter = bench.queue.submitter();
+        let mut run = || run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap();
+        let began = Instant::now();
+        // Until the first probe.
+        while run() != Outcome::Busy {
+            assert!(began.elapsed() < Duration::from_secs(60), "never Busy");
+        }
+        // Three probes that found room would end the backoff.
+        let launches = bench.queue.launches();
+        while bench.queue.launches() < launches + 4 {
+            assert_eq!(run(), Outcome::Busy, "launch {}", bench.queue.launches() - launches);
+            std::thread::sleep(milliseconds(1));
+        }
     });
-    let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
-    let mut submitter = bench.queue.submitter();
-    let mut run = || run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap();
-    let began = Instant::now();
-    // Until the first probe.
-    while run() != Outcome::Busy {
-        assert!(began.elapsed() < Duration::from_secs(60), "never Busy");
-    }
-    // Three probes that found room would end the backoff.
-    let launches = bench.queue.launches();
-    while bench.queue.launches() < launches + 4 {
-        assert_eq!(run(), Outcome::Busy, "launch {}", bench.queue.launches() - launches);
-        std::thread::sleep(milliseconds(1));
-    }
 }
 
 #[test]
@@ -576,97 +565,85 @@ fn child_lost() {
 
 #[test]
 fn a_launch_that_fails_is_an_error_once() {
-    child::passes_on_software(child_failed_once, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_failed_once() {
-    let bench = bench();
-    let host = bench.locked(4096);
-    let device = bench.alloc(MemoryKind::Device, 4096);
-    let mut submitter = bench.queue.submitter();
-    let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
-    assert_eq!((error.code, error.is_sticky()), (1, false));
-    fill(&host, 8);
-    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
-    assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")], || {
+        let bench = bench();
+        let host = bench.locked(4096);
+        let device = bench.alloc(MemoryKind::Device, 4096);
+        let mut submitter = bench.queue.submitter();
+        let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
+        assert_eq!((error.code, error.is_sticky()), (1, false));
+        fill(&host, 8);
+        assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
+        assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+    });
 }
 
 #[test]
 fn a_queue_with_a_short_timeout_survives_a_launch_that_failed() {
-    child::passes_on_software(child_failed_unseen, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_failed_unseen() {
-    let bench = bench_with(Timing { start_timeout: Duration::from_micros(100), ..LONG_TIMEOUT });
-    let host = bench.locked(4096);
-    let device = bench.alloc(MemoryKind::Device, 4096);
-    let mut submitter = bench.queue.submitter();
-    let (began, mut errors) = (Instant::now(), 0);
-    loop {
-        match run(&mut submitter, host.ptr(), device.ptr(), 4096) {
-            Ok(Outcome::Copied) => break,
-            Ok(_) => {}
-            Err(_) => errors += 1,
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")], || {
+        let bench =
+            bench_with(Timing { start_timeout: Duration::from_micros(100), ..LONG_TIMEOUT });
+        let host = bench.locked(4096);
+        let device = bench.alloc(MemoryKind::Device, 4096);
+        let mut submitter = bench.queue.submitter();
+        let (began, mut errors) = (Instant::now(), 0);
+        loop {
+            match run(&mut submitter, host.ptr(), device.ptr(), 4096) {
+                Ok(Outcome::Copied) => break,
+                Ok(_) => {}
+                Err(_) => errors += 1,
+            }
+            std::thread::sleep(Duration::from_micros(300));
+            assert!(began.elapsed() < Duration::from_secs(20), "it is given up for ever");
         }
-        std::thread::sleep(Duration::from_micros(300));
-        assert!(began.elapsed() < Duration::from_secs(20), "it is given up for ever");
-    }
-    assert_eq!(errors, 1);
+        assert_eq!(errors, 1);
+    });
 }
 
 #[test]
 fn an_address_that_is_not_there_ends_all_slots_and_no_thread_waits() {
-    child::passes_on_software(child_illegal, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_illegal() {
-    let bench = bench();
-    let host = bench.locked(4096);
-    let device = bench.alloc(MemoryKind::Device, 4096);
-    let mut submitters = [bench.queue.submitter(), bench.queue.submitter()];
-    assert_eq!(run(&mut submitters[0], host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
-    let past = device.ptr().byte_add(1 << 19);
-    assert!(run(&mut submitters[0], host.ptr(), past, 4096).unwrap_err().is_sticky());
-    assert!(run(&mut submitters[1], host.ptr(), device.ptr(), 4096).is_err());
+    child::alone_on_software(&[], || {
+        let bench = bench();
+        let host = bench.locked(4096);
+        let device = bench.alloc(MemoryKind::Device, 4096);
+        let mut submitters = [bench.queue.submitter(), bench.queue.submitter()];
+        assert_eq!(
+            run(&mut submitters[0], host.ptr(), device.ptr(), 4096).unwrap(),
+            Outcome::Copied
+        );
+        let past = device.ptr().byte_add(1 << 19);
+        assert!(run(&mut submitters[0], host.ptr(), past, 4096).unwrap_err().is_sticky());
+        assert!(run(&mut submitters[1], host.ptr(), device.ptr(), 4096).is_err());
+    });
 }
 
 #[test]
 fn a_context_that_is_reset_under_us_is_an_error_and_no_crash() {
     // On the system's driver too: in a process of its own, since all others lose the context.
-    child::passes(child_reset, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_reset() {
-    type Reset = unsafe extern "C" fn(i32) -> i32;
-    let bench = bench();
-    let mut submitter = bench.queue.submitter();
-    let host = bench.locked(4096);
-    let device = bench.alloc(MemoryKind::Device, 4096);
-    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
-    // No launch is on the device any more.
-    bench.context.synchronize().unwrap();
-    let path = bench.context.driver().library_path_hint();
-    // SAFETY: the library is loaded already; its initialisers do not run again.
-    let program = unsafe { libloading::Library::new(path) }.unwrap();
-    // SAFETY: the symbol's type, by the manual.
-    let reset = unsafe { program.get::<Reset>("cuDevicePrimaryCtxReset_v2") }.unwrap();
-    // SAFETY: nothing is under way.
-    assert_eq!(unsafe { reset(0) }, 0);
-    for _ in 0..3 {
-        let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
-        assert!([201, 709].contains(&error.code), "{error}");
-    }
-    // A bench that is made anew works, in the context that took the place.
-    let again = bench_with(LONG_TIMEOUT);
-    let (host, device) = (again.locked(64), again.alloc(MemoryKind::Device, 64));
-    let mut submitter = again.queue.submitter();
-    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 64).unwrap(), Outcome::Copied);
+    child::alone(&[], || {
+        type Reset = unsafe extern "C" fn(i32) -> i32;
+        let bench = bench();
+        let mut submitter = bench.queue.submitter();
+        let host = bench.locked(4096);
+        let device = bench.alloc(MemoryKind::Device, 4096);
+        assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
+        // No launch is on the device any more.
+        bench.context.synchronize().unwrap();
+        let path = bench.context.driver().library_path_hint();
+        // SAFETY: the library is loaded already; its initialisers do not run again.
+        let program = unsafe { libloading::Library::new(path) }.unwrap();
+        // SAFETY: the symbol's type, by the manual.
+        let reset = unsafe { program.get::<Reset>("cuDevicePrimaryCtxReset_v2") }.unwrap();
+        // SAFETY: nothing is under way.
+        assert_eq!(unsafe { reset(0) }, 0);
+        for _ in 0..3 {
+            let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
+            assert!([201, 709].contains(&error.code), "{error}");
+        }
+        // A bench that is made anew works, in the context that took the place.
+        let again = bench_with(LONG_TIMEOUT);
+        let (host, device) = (again.locked(64), again.alloc(MemoryKind::Device, 64));
+        let mut submitter = again.queue.submitter();
+        assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 64).unwrap(), Outcome::Copied);
+    });
 }

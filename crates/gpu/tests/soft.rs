@@ -120,27 +120,21 @@ fn the_software_gpu_is_found_beside_this_program() {
 
 #[test]
 fn a_driver_that_does_not_start_is_distinguished() {
-    child::passes_on_software(child_init_fails, &[("GPUIO_SOFT_FAIL", "cuInit:100")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_init_fails() {
-    let absent = Driver::load(&which()).unwrap_err();
-    let Absent::InitFailed { call, code, name, hint, .. } = &absent else { panic!("{absent:?}") };
-    assert_eq!((*call, *code, name.as_str()), ("cuInit", 100, "CUDA_ERROR_NO_DEVICE"));
-    assert!(hint.contains("CUDA_VISIBLE_DEVICES"));
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuInit:100")], || {
+        let absent = Driver::load(&which()).unwrap_err();
+        let Absent::InitFailed { call, code, name, hint, .. } = &absent else {
+            panic!("{absent:?}")
+        };
+        assert_eq!((*call, *code, name.as_str()), ("cuInit", 100, "CUDA_ERROR_NO_DEVICE"));
+        assert!(hint.contains("CUDA_VISIBLE_DEVICES"));
+    });
 }
 
 #[test]
 fn a_driver_without_devices_is_distinguished() {
-    child::passes_on_software(child_no_device, &[("GPUIO_SOFT_GPUS", "0")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_no_device() {
-    assert_eq!(Driver::load(&which()).unwrap_err(), Absent::NoDevice);
+    child::alone_on_software(&[("GPUIO_SOFT_GPUS", "0")], || {
+        assert_eq!(Driver::load(&which()).unwrap_err(), Absent::NoDevice);
+    });
 }
 
 // ---- facts
@@ -175,34 +169,30 @@ fn a_device_that_is_not_there_is_refused() {
 
 #[test]
 fn several_devices_are_apart() {
-    child::passes_on_software(child_three_devices, &[("GPUIO_SOFT_GPUS", "3")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_three_devices() {
-    let devices = Driver::load(&which()).unwrap().devices().unwrap();
-    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-    assert_eq!(names, ["gpuio software GPU 0", "gpuio software GPU 1", "gpuio software GPU 2"]);
-    assert!(devices[0].uuid != devices[1].uuid && devices[1].uuid != devices[2].uuid);
-    assert!(devices[0].pci != devices[1].pci && devices[1].pci != devices[2].pci);
-    let benches: Vec<Bench> = (0..3).map(bench_on).collect();
-    let memory: Vec<DeviceBuf> =
-        benches.iter().map(|bench| bench.alloc(MemoryKind::Device, 4096)).collect();
-    for (i, bench) in (1_u8..).zip(&benches) {
-        bench.context.make_current().unwrap();
-        bench.put(memory[usize::from(i) - 1].ptr(), &[i; 4096]);
-    }
-    for (i, bench) in (1_u8..).zip(&benches) {
-        bench.context.make_current().unwrap();
-        assert_eq!(bench.take(memory[usize::from(i) - 1].ptr(), 4096), [i; 4096]);
-    }
-    // Device 2's context is current: device 0's stream is not for this thread now.
-    let event = Event::new(&benches[0].context, Wait::Spin).unwrap();
-    assert_eq!(event.record(&benches[0].stream).unwrap_err().code, 400);
-    // Making and dropping owners of another device leaves the current context alone.
-    drop(benches[0].alloc(MemoryKind::Device, 4096));
-    assert_eq!(benches[2].take(memory[2].ptr(), 16), [3; 16]);
+    child::alone_on_software(&[("GPUIO_SOFT_GPUS", "3")], || {
+        let devices = Driver::load(&which()).unwrap().devices().unwrap();
+        let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+        assert_eq!(names, ["gpuio software GPU 0", "gpuio software GPU 1", "gpuio software GPU 2"]);
+        assert!(devices[0].uuid != devices[1].uuid && devices[1].uuid != devices[2].uuid);
+        assert!(devices[0].pci != devices[1].pci && devices[1].pci != devices[2].pci);
+        let benches: Vec<Bench> = (0..3).map(bench_on).collect();
+        let memory: Vec<DeviceBuf> =
+            benches.iter().map(|bench| bench.alloc(MemoryKind::Device, 4096)).collect();
+        for (i, bench) in (1_u8..).zip(&benches) {
+            bench.context.make_current().unwrap();
+            bench.put(memory[usize::from(i) - 1].ptr(), &[i; 4096]);
+        }
+        for (i, bench) in (1_u8..).zip(&benches) {
+            bench.context.make_current().unwrap();
+            assert_eq!(bench.take(memory[usize::from(i) - 1].ptr(), 4096), [i; 4096]);
+        }
+        // Device 2's context is current: device 0's stream is not for this thread now.
+        let event = Event::new(&benches[0].context, Wait::Spin).unwrap();
+        assert_eq!(event.record(&benches[0].stream).unwrap_err().code, 400);
+        // Making and dropping owners of another device leaves the current context alone.
+        drop(benches[0].alloc(MemoryKind::Device, 4096));
+        assert_eq!(benches[2].take(memory[2].ptr(), 16), [3; 16]);
+    });
 }
 
 // ---- memory and copies
@@ -270,24 +260,20 @@ fn memory_comes_back_when_it_is_dropped() {
     if skipped("memory_comes_back_when_it_is_dropped: others use the GPU too") {
         return;
     }
-    child::passes_on_software(child_memory_comes_back, &[("GPUIO_SOFT_MEM", "33554432")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_memory_comes_back() {
-    let bench = bench();
-    assert_eq!(bench.context.memory().unwrap(), (32 << 20, 32 << 20));
-    for kind in [MemoryKind::Device, MemoryKind::Vmm] {
-        let held = bench.alloc(kind, 20 << 20);
-        assert_eq!(bench.context.memory().unwrap(), (12 << 20, 32 << 20));
-        let error = DeviceBuf::alloc(&bench.context, kind, 20 << 20).unwrap_err();
-        assert!(error.is_out_of_memory(), "{error}");
-        assert!(error.to_string().contains("20971520 bytes of device memory"), "{error}");
-        drop(held);
+    child::alone_on_software(&[("GPUIO_SOFT_MEM", "33554432")], || {
+        let bench = bench();
         assert_eq!(bench.context.memory().unwrap(), (32 << 20, 32 << 20));
-        drop(bench.alloc(kind, 20 << 20));
-    }
+        for kind in [MemoryKind::Device, MemoryKind::Vmm] {
+            let held = bench.alloc(kind, 20 << 20);
+            assert_eq!(bench.context.memory().unwrap(), (12 << 20, 32 << 20));
+            let error = DeviceBuf::alloc(&bench.context, kind, 20 << 20).unwrap_err();
+            assert!(error.is_out_of_memory(), "{error}");
+            assert!(error.to_string().contains("20971520 bytes of device memory"), "{error}");
+            drop(held);
+            assert_eq!(bench.context.memory().unwrap(), (32 << 20, 32 << 20));
+            drop(bench.alloc(kind, 20 << 20));
+        }
+    });
 }
 
 #[test]
@@ -370,57 +356,49 @@ fn a_thread_without_a_context_is_reported_so() {
 
 #[test]
 fn without_a_wait_the_bytes_are_not_there() {
-    child::passes_on_software(child_order, &[("GPUIO_SOFT_DELAY_US", "300000")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_order() {
-    let bench = bench();
-    let bytes = numbers(4096);
-    let source = bench.pinned(&bytes);
-    let back = bench.pinned(&[0; 4096]);
-    let memory = bench.alloc(MemoryKind::Device, 4096);
-    let event = Event::new(&bench.context, Wait::Block).unwrap();
-    assert!(event.query().unwrap(), "an event that was never recorded is reached");
-    // SAFETY: all of it lives until the event is reached.
-    unsafe { bench.stream.h2d(memory.ptr(), source.as_ptr().as_ptr(), 4096).unwrap() };
-    // SAFETY: as above.
-    unsafe { bench.stream.d2h(back.as_ptr().as_ptr(), memory.ptr(), 4096).unwrap() };
-    event.record(&bench.stream).unwrap();
-    // SAFETY: valid memory; the copy cannot have come this far.
-    let early = unsafe { back.as_ptr().read_volatile() };
-    assert_eq!(early, 0);
-    assert!(!event.query().unwrap());
-    assert!(!bench.stream.query().unwrap());
-    event.sync().unwrap();
-    assert!(contents(&back) == bytes);
-    assert!(event.query().unwrap());
-    assert!(bench.stream.query().unwrap());
+    child::alone_on_software(&[("GPUIO_SOFT_DELAY_US", "300000")], || {
+        let bench = bench();
+        let bytes = numbers(4096);
+        let source = bench.pinned(&bytes);
+        let back = bench.pinned(&[0; 4096]);
+        let memory = bench.alloc(MemoryKind::Device, 4096);
+        let event = Event::new(&bench.context, Wait::Block).unwrap();
+        assert!(event.query().unwrap(), "an event that was never recorded is reached");
+        // SAFETY: all of it lives until the event is reached.
+        unsafe { bench.stream.h2d(memory.ptr(), source.as_ptr().as_ptr(), 4096).unwrap() };
+        // SAFETY: as above.
+        unsafe { bench.stream.d2h(back.as_ptr().as_ptr(), memory.ptr(), 4096).unwrap() };
+        event.record(&bench.stream).unwrap();
+        // SAFETY: valid memory; the copy cannot have come this far.
+        let early = unsafe { back.as_ptr().read_volatile() };
+        assert_eq!(early, 0);
+        assert!(!event.query().unwrap());
+        assert!(!bench.stream.query().unwrap());
+        event.sync().unwrap();
+        assert!(contents(&back) == bytes);
+        assert!(event.query().unwrap());
+        assert!(bench.stream.query().unwrap());
+    });
 }
 
 #[test]
 fn a_context_is_waited_for_over_all_streams() {
-    child::passes_on_software(child_context, &[("GPUIO_SOFT_DELAY_US", "20000")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_context() {
-    let bench = bench();
-    let other = Stream::new(&bench.context).unwrap();
-    let bytes = numbers(4096);
-    let source = bench.pinned(&bytes);
-    let memory = bench.alloc(MemoryKind::Device, 2 * 4096);
-    for (stream, at) in [(&bench.stream, 0), (&other, 4096)] {
-        let to = memory.ptr().byte_add(at);
-        // SAFETY: both live until the context was waited for.
-        unsafe { stream.h2d(to, source.as_ptr().as_ptr(), 4096).unwrap() };
-        assert!(!stream.query().unwrap());
-    }
-    bench.context.synchronize().unwrap();
-    assert!(bench.stream.query().unwrap() && other.query().unwrap());
-    assert!(bench.take(memory.ptr().byte_add(4096), 4096) == bytes);
+    child::alone_on_software(&[("GPUIO_SOFT_DELAY_US", "20000")], || {
+        let bench = bench();
+        let other = Stream::new(&bench.context).unwrap();
+        let bytes = numbers(4096);
+        let source = bench.pinned(&bytes);
+        let memory = bench.alloc(MemoryKind::Device, 2 * 4096);
+        for (stream, at) in [(&bench.stream, 0), (&other, 4096)] {
+            let to = memory.ptr().byte_add(at);
+            // SAFETY: both live until the context was waited for.
+            unsafe { stream.h2d(to, source.as_ptr().as_ptr(), 4096).unwrap() };
+            assert!(!stream.query().unwrap());
+        }
+        bench.context.synchronize().unwrap();
+        assert!(bench.stream.query().unwrap() && other.query().unwrap());
+        assert!(bench.take(memory.ptr().byte_add(4096), 4096) == bytes);
+    });
 }
 
 #[test]
@@ -590,68 +568,56 @@ fn reports_of_several_launches_add_up_in_pinned_memory_too() {
 
 #[test]
 fn a_failure_that_lasts_answers_everything() {
-    child::passes_on_software(child_lasting, &[("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:700:2")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_lasting() {
-    let bench = bench();
-    let memory = bench.alloc(MemoryKind::Device, 4096);
-    let event = Event::new(&bench.context, Wait::Spin).unwrap();
-    bench.put(memory.ptr(), &[1; 4096]);
-    bench.put(memory.ptr(), &[2; 4096]);
-    // SAFETY: lives for the process.
-    unsafe { bench.stream.h2d(memory.ptr(), [3; 4096].as_ptr(), 4096).unwrap() };
-    // The device may be lost before the record or after it.
-    let seen = event.record(&bench.stream).and_then(|()| event.sync()).unwrap_err();
-    assert_eq!((seen.code, seen.name.as_str()), (700, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-    assert!(seen.is_sticky() && seen.to_string().contains("the context is lost"), "{seen}");
-    assert_eq!(bench.stream.sync().unwrap_err().code, 700);
-    assert_eq!(bench.stream.query().unwrap_err().code, 700);
-    let alloc = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096);
-    assert_eq!(alloc.unwrap_err().code, 700);
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:700:2")], || {
+        let bench = bench();
+        let memory = bench.alloc(MemoryKind::Device, 4096);
+        let event = Event::new(&bench.context, Wait::Spin).unwrap();
+        bench.put(memory.ptr(), &[1; 4096]);
+        bench.put(memory.ptr(), &[2; 4096]);
+        // SAFETY: lives for the process.
+        unsafe { bench.stream.h2d(memory.ptr(), [3; 4096].as_ptr(), 4096).unwrap() };
+        // The device may be lost before the record or after it.
+        let seen = event.record(&bench.stream).and_then(|()| event.sync()).unwrap_err();
+        assert_eq!((seen.code, seen.name.as_str()), (700, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+        assert!(seen.is_sticky() && seen.to_string().contains("the context is lost"), "{seen}");
+        assert_eq!(bench.stream.sync().unwrap_err().code, 700);
+        assert_eq!(bench.stream.query().unwrap_err().code, 700);
+        let alloc = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096);
+        assert_eq!(alloc.unwrap_err().code, 700);
+    });
 }
 
 #[test]
 fn a_failure_that_passes_is_reported_once() {
-    child::passes_on_software(child_passing, &[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_passing() {
-    let bench = bench();
-    let memory = bench.alloc(MemoryKind::Device, 4096);
-    let event = Event::new(&bench.context, Wait::Spin).unwrap();
-    bench.put(memory.ptr(), &[1; 4096]);
-    assert_eq!(bench.take(memory.ptr(), 4096), [1; 4096]);
-    let mut bytes = [0; 4096];
-    // SAFETY: lives until the event is reached.
-    unsafe { bench.stream.d2h(bytes.as_mut_ptr(), memory.ptr(), 4096).unwrap() };
-    event.record(&bench.stream).unwrap();
-    assert_eq!(event.sync().unwrap_err().code, 1);
-    assert_eq!(bytes, [0; 4096]);
-    event.sync().unwrap();
-    bench.stream.sync().unwrap();
-    bench.put(memory.ptr(), &[2; 4096]);
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")], || {
+        let bench = bench();
+        let memory = bench.alloc(MemoryKind::Device, 4096);
+        let event = Event::new(&bench.context, Wait::Spin).unwrap();
+        bench.put(memory.ptr(), &[1; 4096]);
+        assert_eq!(bench.take(memory.ptr(), 4096), [1; 4096]);
+        let mut bytes = [0; 4096];
+        // SAFETY: lives until the event is reached.
+        unsafe { bench.stream.d2h(bytes.as_mut_ptr(), memory.ptr(), 4096).unwrap() };
+        event.record(&bench.stream).unwrap();
+        assert_eq!(event.sync().unwrap_err().code, 1);
+        assert_eq!(bytes, [0; 4096]);
+        event.sync().unwrap();
+        bench.stream.sync().unwrap();
+        bench.put(memory.ptr(), &[2; 4096]);
+    });
 }
 
 #[test]
 fn a_kernel_that_leaves_its_memory_loses_the_device() {
-    child::passes_on_software(child_illegal_address, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_illegal_address() {
-    let bench = bench();
-    let kernels = PatternKernels::load(&bench.context).unwrap();
-    let memory = bench.alloc(MemoryKind::Device, 4096);
-    // SAFETY: the software GPU looks the range up before it touches it.
-    unsafe { kernels.fill(&bench.stream, memory.ptr(), 4097, 0, 0).unwrap() };
-    assert_eq!(bench.stream.sync().unwrap_err().code, 700);
-    assert_eq!(bench.stream.sync().unwrap_err().code, 700);
+    child::alone_on_software(&[], || {
+        let bench = bench();
+        let kernels = PatternKernels::load(&bench.context).unwrap();
+        let memory = bench.alloc(MemoryKind::Device, 4096);
+        // SAFETY: the software GPU looks the range up before it touches it.
+        unsafe { kernels.fill(&bench.stream, memory.ptr(), 4097, 0, 0).unwrap() };
+        assert_eq!(bench.stream.sync().unwrap_err().code, 700);
+        assert_eq!(bench.stream.sync().unwrap_err().code, 700);
+    });
 }
 
 #[test]

@@ -263,41 +263,37 @@ fn a_stream_that_is_captured_says_so() {
 #[test]
 fn a_capture_of_the_programs_is_not_spoiled_by_calls_of_ours() {
     // In a process of its own: the other tests call the driver as a program does.
-    child::passes(child_capture, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_capture() {
-    type Begin = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
-    type End = unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
-    let bench = bench();
-    let (stream, handle) = bench.stream();
-    // SAFETY: the symbol's type, by the manual.
-    let begin = unsafe { bench.program.get::<Begin>("cuStreamBeginCapture_v2") }.unwrap();
-    // SAFETY: the symbol's type, by the manual.
-    let end = unsafe { bench.program.get::<End>("cuStreamEndCapture") }.unwrap();
-    // Mode 0 forbids allocations to every thread that does not say otherwise.
-    // SAFETY: a stream of this test's.
-    assert_eq!(unsafe { begin(handle, 0) }, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let memory = Locked::new(&bench.context, 1 << 20, PageSize::Plain).unwrap();
-            let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
-            let own = Stream::new(&bench.context).unwrap();
-            let moved = bench.context.entered(|| {
-                // SAFETY: memory of this thread's; the wait follows.
-                unsafe { own.h2d(there.ptr(), memory.as_ptr().as_ptr(), 4096) }?;
-                own.sync()
+    child::alone(&[], || {
+        type Begin = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+        type End = unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
+        let bench = bench();
+        let (stream, handle) = bench.stream();
+        // SAFETY: the symbol's type, by the manual.
+        let begin = unsafe { bench.program.get::<Begin>("cuStreamBeginCapture_v2") }.unwrap();
+        // SAFETY: the symbol's type, by the manual.
+        let end = unsafe { bench.program.get::<End>("cuStreamEndCapture") }.unwrap();
+        // Mode 0 forbids allocations to every thread that does not say otherwise.
+        // SAFETY: a stream of this test's.
+        assert_eq!(unsafe { begin(handle, 0) }, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let memory = Locked::new(&bench.context, 1 << 20, PageSize::Plain).unwrap();
+                let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
+                let own = Stream::new(&bench.context).unwrap();
+                let moved = bench.context.entered(|| {
+                    // SAFETY: memory of this thread's; the wait follows.
+                    unsafe { own.h2d(there.ptr(), memory.as_ptr().as_ptr(), 4096) }?;
+                    own.sync()
+                });
+                moved.unwrap().unwrap();
             });
-            moved.unwrap().unwrap();
         });
+        assert!(stream.is_capturing().unwrap());
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: as above; `graph` is valid for the write of a pointer.
+        assert_eq!(unsafe { end(handle, &raw mut graph) }, 0, "the capture is whole");
+        assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
     });
-    assert!(stream.is_capturing().unwrap());
-    let mut graph = std::ptr::null_mut();
-    // SAFETY: as above; `graph` is valid for the write of a pointer.
-    assert_eq!(unsafe { end(handle, &raw mut graph) }, 0, "the capture is whole");
-    assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
 }
 
 #[test]

@@ -25,9 +25,7 @@ pub struct MountSample {
     pub read_bytes: u64,
     /// Bytes that the server took.
     pub written_bytes: u64,
-    /// READ.
     pub read: Operation,
-    /// WRITE.
     pub write: Operation,
     /// All other operations together.
     pub other: Operation,

@@ -85,7 +85,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         let result = one(job, &host, &driver, &gpus, page)?;
         let ios = result.read.ios + result.write.ios;
         let p99 = result.read.latency.map_or(0, |latency| latency.total.p99_ns.unwrap_or(0));
-        #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
         let (elapsed, cpu, n) = (result.last_done_ns as f64, result.cpu, ios.max(1) as f64);
         let wall = elapsed * f64::from(threads) / n;
         let busy = (cpu.user_s + cpu.system_s) * 1e9 / n;

@@ -134,7 +134,6 @@ fn one() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's interface")]
 fn is_one(ratio: &f64) -> bool {
     ratio.total_cmp(&1.0).is_eq()
 }

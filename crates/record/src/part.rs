@@ -20,7 +20,6 @@ pub struct PartPlan {
 impl PartPlan {
     /// The larger load of which the job of this plan is a part, in words.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
     pub fn words(&self, plan: &JobPlan) -> String {
         let Self { scale, full_size_bytes, full_threads } = self;
         let [size, full] = [plan.size_bytes, *full_size_bytes].map(|all| human_bytes(all as f64));

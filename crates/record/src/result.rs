@@ -143,7 +143,6 @@ pub struct SetupTimes {
     pub close_ns: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(time: &u64) -> bool {
     *time == 0
 }

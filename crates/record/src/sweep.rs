@@ -36,6 +36,10 @@ pub struct Sweep {
     /// makes intervals at 95 % too narrow (0.975 for 95 of 100); absent where they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
+    /// The result of a search for the highest load, in the words of the terminal; absent of other
+    /// sweeps, of searches that have not ended, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// The parameters that were varied, slowest first as in a nested loop.
     pub axes: Vec<SweepAxis>,
     /// Every point of the sweep, in the order of a nested loop over the axes; those that a

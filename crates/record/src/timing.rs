@@ -62,7 +62,6 @@ impl JobPlan {
 
     /// The share of what its rate made due that this result has; `None` without a rate. Arrivals at
     /// random are as many as were drawn, where it is known which of these were never started.
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
     #[must_use]
     pub fn share_of_due(&self, result: &JobResult) -> Option<f64> {
         let of = |pacing: Option<&Pacing>, ios: u64, bytes: u64| {
@@ -110,7 +109,6 @@ impl JobPlan {
 
 /// The share of a rate that so many threads reached with so many I/Os and bytes in so much time.
 /// With two limits the one nearer to its bound held the load back.
-#[expect(clippy::cast_precision_loss, reason = "a share")]
 fn reached(pacing: &Pacing, threads: u32, (ios, bytes): (u64, u64), elapsed_ns: u64) -> f64 {
     let seconds = elapsed_ns as f64 / 1e9 * f64::from(threads);
     let by_bytes = pacing.bytes_per_s.map(|rate| bytes as f64 / (rate as f64 * seconds));

@@ -48,6 +48,7 @@ fn main() {
         seed: 1,
         cache: None,
         level: None,
+        answer: None,
         axes: ["bs", "threads"]
             .map(|key| SweepAxis { key: key.to_owned(), values: vec!["-".into(), "+".into()] })
             .to_vec(),

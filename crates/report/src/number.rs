@@ -30,7 +30,6 @@ pub(crate) fn times(number: u64) -> String {
 }
 
 /// For rounded forms only: a count above 2^53 loses its last bits.
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 pub(crate) fn float(value: u64) -> f64 {
     value as f64
 }

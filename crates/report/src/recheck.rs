@@ -56,21 +56,25 @@ pub fn recheck(record: &Record) -> Recheck {
 }
 
 impl Recheck {
-    fn equal(&mut self, about: &str, figure: &str, recorded: u64, counted: u64) {
+    /// Counts a figure, and says what is wrong where it does not hold.
+    fn check(&mut self, about: &str, holds: bool, words: impl FnOnce() -> String) {
         self.compared += 1;
-        if recorded != counted {
-            let difference = format!("{recorded} recorded, {counted} by its counts");
-            self.wrong.push(format!("{about}: {figure}: {difference}"));
+        if !holds {
+            self.wrong.push(format!("{about}: {}", words()));
         }
     }
 
+    fn equal(&mut self, about: &str, figure: &str, recorded: u64, counted: u64) {
+        self.check(about, recorded == counted, || {
+            format!("{figure}: {recorded} recorded, {counted} by its counts")
+        });
+    }
+
     fn close(&mut self, about: &str, figure: &str, recorded: f64, computed: f64) {
-        self.compared += 1;
         let is_close = (recorded - computed).abs() <= computed.abs() * ROUNDING;
-        if !is_close {
-            let difference = format!("{recorded} recorded, {computed} by its counts");
-            self.wrong.push(format!("{about}: {figure}: {difference}"));
-        }
+        self.check(about, is_close, || {
+            format!("{figure}: {recorded} recorded, {computed} by its counts")
+        });
     }
 
     /// The rate of a total is over the time in which all its jobs ran, and has their bytes of that
@@ -97,18 +101,15 @@ impl Recheck {
             merged.merge(&Histogram::from_summary(&one.total));
         }
         let figures = |all: &Summary| (all.count, all.min_ns, all.max_ns, all.buckets.clone());
-        self.compared += 1;
-        if merged.summary().as_ref().map(figures) != Some(figures(&latency.total)) {
-            self.wrong.push(format!("{about}: latency: other values than those of its jobs"));
-        }
+        let holds = merged.summary().as_ref().map(figures) == Some(figures(&latency.total));
+        self.check(about, holds, || "latency: other values than those of its jobs".to_owned());
     }
 
     fn most(&mut self, about: &str, figure: &str, recorded: Option<f64>, most: f64) {
-        self.compared += 1;
-        if recorded.is_some_and(|recorded| recorded > most * (1.0 + ROUNDING)) {
-            let recorded = recorded.unwrap_or_default();
-            self.wrong.push(format!("{about}: {figure}: {recorded} recorded, at most {most}"));
-        }
+        let recorded = recorded.unwrap_or_default();
+        self.check(about, recorded <= most * (1.0 + ROUNDING), || {
+            format!("{figure}: {recorded} recorded, at most {most}")
+        });
     }
 
     fn job(&mut self, plan: &JobPlan, job: &JobResult, merged: bool) {
@@ -163,23 +164,18 @@ impl Recheck {
             job.read.failed.saturating_add(job.write.failed),
         );
         if let Some(proof) = &job.proof {
-            self.compared += 1;
             let contradicts = |it: &&Evidence| it.assessment == Assessment::Contradicts;
-            if let Some(other) =
-                proof.evidence.iter().find(contradicts).filter(|_| proof.as_requested)
-            {
-                let (name, why) = (&other.name, &other.why);
-                self.wrong.push(format!(
-                    "{about}: path as requested, but evidence '{name}' contradicts: {why}"
-                ));
-            }
+            let other = proof.evidence.iter().find(contradicts).filter(|_| proof.as_requested);
+            self.check(&about, other.is_none(), || {
+                let words = other.map(|it| format!("'{}' contradicts: {}", it.name, it.why));
+                format!("path as requested, but evidence {}", words.unwrap_or_default())
+            });
         }
         if let Some(verify) = &job.verify {
-            self.compared += 1;
-            if verify.bad_blocks == 0 && !verify.mismatches.is_empty() {
-                let mismatches = verify.mismatches.len();
-                self.wrong.push(format!("{about}: no bad block, but {mismatches} mismatches"));
-            }
+            let mismatches = verify.mismatches.len();
+            self.check(&about, verify.bad_blocks > 0 || mismatches == 0, || {
+                format!("no bad block, but {mismatches} mismatches")
+            });
         }
     }
 
@@ -207,21 +203,19 @@ impl Recheck {
         };
         let points = job.series.iter().map(|point| point.bytes(towards));
         let sum = points.fold(0, u64::saturating_add);
-        self.compared += 1;
-        if sum < side.bytes || (plan.ramp_ns == 0 && sum != side.bytes) {
-            let bytes = side.bytes;
-            self.wrong.push(format!("{about}: {bytes} bytes, but {sum} in its series"));
-        }
+        let bytes = side.bytes;
+        self.check(about, sum == bytes || (plan.ramp_ns > 0 && sum > bytes), || {
+            format!("{bytes} bytes, but {sum} in its series")
+        });
     }
 
     /// Bytes by I/Os and the largest block. The last I/O of a file may be shorter.
     fn sizes(&mut self, about: &str, blocks: &[BlockShare], side: &DirectionResult) {
         let Some(size) = blocks.iter().map(|block| block.max_bytes).max() else { return };
-        self.compared += 1;
-        if side.bytes > side.ios.saturating_mul(size) {
-            let (bytes, ios) = (side.bytes, side.ios);
-            self.wrong.push(format!("{about}: {bytes} bytes in {ios} I/Os of at most {size}"));
-        }
+        let (bytes, ios) = (side.bytes, side.ios);
+        self.check(about, bytes <= ios.saturating_mul(size), || {
+            format!("{bytes} bytes in {ios} I/Os of at most {size}")
+        });
     }
 
     fn latencies(&mut self, about: &str, side: &DirectionResult) {
@@ -257,12 +251,10 @@ impl Recheck {
             };
             self.equal(about, &format!("{figure}, {}", at.label()), recorded, computed);
         }
-        self.compared += 1;
         let [min, max] = [summary.min_ns, summary.max_ns].map(crate::number::float);
-        if !(min <= summary.mean_ns && summary.mean_ns <= max) {
-            let mean = summary.mean_ns;
-            self.wrong
-                .push(format!("{about}: {figure}: a mean of {mean} ns outside {min} to {max}"));
-        }
+        let mean = summary.mean_ns;
+        self.check(about, (min..=max).contains(&mean), || {
+            format!("{figure}: a mean of {mean} ns outside {min} to {max}")
+        });
     }
 }

@@ -1,8 +1,8 @@
 //! A test of this program again, in a process of its own: drivers and libraries read their
 //! environment once in a process, and some tests end theirs.
 //!
-//! The test is named by its function: one that was moved is found, and one that is gone does not
-//! compile.
+//! The test is named by its function, or by a closure in it: one that was moved is found, and one
+//! that is gone does not compile.
 
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
@@ -14,21 +14,30 @@ const HANG: Duration = Duration::from_secs(300);
 /// The variable that tells a child what to do.
 const CASE: &str = "GPUIO_TEST_CASE";
 
+/// The variable that has a child's test.
+const CHILD: &str = "GPUIO_TEST_CHILD";
+
 /// In a child: the case that its parent gave it.
 pub fn case() -> String {
     std::env::var(CASE).expect("run as a child")
 }
 
-/// The name of a test as the test harness has it: its path without the crate.
-pub fn name(test: impl Fn()) -> &'static str {
+/// The name of a test, or of the test that a closure is in, as the test harness has it: its path
+/// without the crate.
+pub fn name(test: impl FnOnce()) -> &'static str {
     let path = std::any::type_name_of_val(&test);
-    path.split_once("::").unwrap().1
+    path.split_once("::").unwrap().1.trim_end_matches("::{{closure}}")
+}
+
+/// Whether this process was started to run the test that the closure is in.
+pub fn is_child(body: impl FnOnce()) -> bool {
+    std::env::var(CHILD).is_ok_and(|child| child == name(body))
 }
 
 /// This program, which will run the test of that [`name`] alone, be it ignored or not.
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--include-ignored", "--nocapture"]);
+    command.args(["--exact", name, "--include-ignored", "--nocapture"]).env(CHILD, name);
     command
 }
 
@@ -60,14 +69,14 @@ pub fn run(command: &mut Command) -> Output {
 }
 
 /// Runs that test with these variables; its output.
-pub fn output(test: impl Fn(), environment: &[(&str, &str)]) -> Output {
+pub fn output(test: impl FnOnce(), environment: &[(&str, &str)]) -> Output {
     run(command(name(test)).envs(environment.iter().copied()))
 }
 
 /// Runs that test with these variables; it must succeed.
-pub fn passes(test: impl Fn(), environment: &[(&str, &str)]) {
-    let name = name(&test);
-    let output = output(test, environment);
+pub fn passes(test: impl FnOnce(), environment: &[(&str, &str)]) {
+    let name = name(test);
+    let output = run(command(name).envs(environment.iter().copied()));
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success(), "{name} {environment:?}: {}\n{out}\n{err}", output.status);
     for line in err.lines().filter(|line| line.starts_with("skipped")) {
@@ -85,4 +94,14 @@ pub fn passes_on_software(test: impl Fn(), environment: &[(&str, &str)]) {
     if !crate::gpu::skipped(name(&test)) {
         passes(test, environment);
     }
+}
+
+/// Runs the rest of a test, `body`, in a process of its own that has these variables.
+pub fn alone(environment: &[(&str, &str)], body: impl Fn()) {
+    if is_child(&body) { body() } else { passes(body, environment) }
+}
+
+/// As [`alone`], of a test that needs the software GPU.
+pub fn alone_on_software(environment: &[(&str, &str)], body: impl Fn()) {
+    if is_child(&body) { body() } else { passes_on_software(body, environment) }
 }

@@ -81,7 +81,6 @@ impl Room {
         Ok(Self { dir, mounts: Vec::new() })
     }
 
-    /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

@@ -55,3 +55,16 @@ pub fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
         })
         .collect()
 }
+
+/// Tests of one call each, by name.
+#[macro_export]
+macro_rules! tests {
+    ($($name:ident: $call:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $call;
+            }
+        )*
+    };
+}

@@ -14,7 +14,6 @@ pub const DGX_A100: &str = include_str!("../machines/dgx-a100.table");
 pub const DGX_STATION: &str = include_str!("../machines/dgx-station.table");
 /// A server with two sockets and InfiniBand.
 pub const R7525: &str = include_str!("../machines/r7525.table");
-/// A virtual machine.
 pub const VIRTUAL: &str = include_str!("../machines/virtual.table");
 
 /// `/proc/driver/nvidia-fs/stats` of version 4.0.

@@ -157,14 +157,9 @@ fn reads_with_o_direct_bring_nothing_into_the_cache() {
     assert_eq!(cached(&path), Some(before), "of a file that is cached in part");
 }
 
-#[test]
-fn direct_reads_to_device() {
-    read_many(&transfer(), Mode::Direct, MemoryKind::Device, 60);
-}
-
-#[test]
-fn reads_to_host() {
-    read_many(&transfer(), Mode::Direct, MemoryKind::Malloc, 60);
+gpuio_testkit::tests! {
+    direct_reads_to_device: read_many(&transfer(), Mode::Direct, MemoryKind::Device, 60);
+    reads_to_host: read_many(&transfer(), Mode::Direct, MemoryKind::Malloc, 60);
 }
 
 #[test]

@@ -93,19 +93,10 @@ fn leased(test: &str, mount: Mount) {
     });
 }
 
-#[test]
-fn ext4() {
-    leased("ext4", Room::ext4);
-}
-
-#[test]
-fn xfs() {
-    leased("xfs", Room::xfs);
-}
-
-#[test]
-fn btrfs() {
-    leased("btrfs", Room::btrfs);
+gpuio_testkit::tests! {
+    ext4: leased("ext4", Room::ext4);
+    xfs: leased("xfs", Room::xfs);
+    btrfs: leased("btrfs", Room::btrfs);
 }
 
 #[test]
@@ -188,19 +179,10 @@ fn immutable(test: &str, mount_of: MountOf) {
     on(test, mount, |place| is_mapped_for_good(&place.join("hot")));
 }
 
-#[test]
-fn squashfs() {
-    immutable("squashfs", Room::squashfs);
-}
-
-#[test]
-fn erofs() {
-    immutable("erofs", Room::erofs);
-}
-
-#[test]
-fn iso9660() {
-    immutable("iso9660", Room::iso9660);
+gpuio_testkit::tests! {
+    squashfs: immutable("squashfs", Room::squashfs);
+    erofs: immutable("erofs", Room::erofs);
+    iso9660: immutable("iso9660", Room::iso9660);
 }
 
 /// Its files are those of other file systems, which have ways to them that it does not know.

@@ -133,37 +133,12 @@ fn check(mode: Mode, kind: MemoryKind, make: fn() -> TempDir) {
     runner.run(&cases, run).unwrap();
 }
 
-#[test]
-fn plain_files_and_device_memory() {
-    check(Mode::Plain, MemoryKind::Device, dir);
-}
-
-#[test]
-fn direct_files_and_device_memory() {
-    check(Mode::Direct, MemoryKind::Device, dir);
-}
-
-#[test]
-fn direct_files_and_mapped_memory() {
-    check(Mode::Direct, MemoryKind::Vmm, dir);
-}
-
-#[test]
-fn plain_files_and_host_memory() {
-    check(Mode::Plain, MemoryKind::Malloc, dir);
-}
-
-#[test]
-fn direct_files_and_host_memory() {
-    check(Mode::Direct, MemoryKind::Malloc, dir);
-}
-
-#[test]
-fn direct_files_and_locked_memory() {
-    check(Mode::Direct, MemoryKind::Pinned, dir);
-}
-
-#[test]
-fn files_in_memory_and_device_memory() {
-    check(Mode::Plain, MemoryKind::Device, memory_dir);
+gpuio_testkit::tests! {
+    plain_files_and_device_memory: check(Mode::Plain, MemoryKind::Device, dir);
+    direct_files_and_device_memory: check(Mode::Direct, MemoryKind::Device, dir);
+    direct_files_and_mapped_memory: check(Mode::Direct, MemoryKind::Vmm, dir);
+    plain_files_and_host_memory: check(Mode::Plain, MemoryKind::Malloc, dir);
+    direct_files_and_host_memory: check(Mode::Direct, MemoryKind::Malloc, dir);
+    direct_files_and_locked_memory: check(Mode::Direct, MemoryKind::Pinned, dir);
+    files_in_memory_and_device_memory: check(Mode::Plain, MemoryKind::Device, memory_dir);
 }

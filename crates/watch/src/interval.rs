@@ -48,7 +48,6 @@ impl Interval {
     /// came, and of those whose counters began again, it is known that they are there.
     #[must_use]
     pub fn between(earlier: &Sample, later: &Sample) -> Interval {
-        #[expect(clippy::cast_precision_loss, reason = "intervals are far below 2^53 ns")]
         let seconds = later.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
         let pairs = PROBES.iter().zip(&later.probes).enumerate();
         let tables = pairs.map(|(nth, (probe, readings))| {

@@ -44,7 +44,6 @@ pub(crate) const fn milliseconds(key: &'static str, help: &'static str) -> Metri
 impl Metric {
     /// A raw number in base units.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a counter beyond 2^53 is shown rounded")]
     pub fn base(&self, raw: u64) -> f64 {
         raw as f64 * f64::from(self.scale.0) / f64::from(self.scale.1)
     }

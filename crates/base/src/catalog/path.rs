@@ -79,6 +79,25 @@ pub struct PathInfo {
 }
 
 impl PathInfo {
+    /// The values of a path that states nothing else: an engine moves its bytes, and none of the
+    /// rest applies. Names, memory and whether it needs a GPU are each path's own.
+    pub const PLAIN: PathInfo = PathInfo {
+        name: "",
+        gdsio: None,
+        gdsio_name: "",
+        summary: "",
+        needs_gpu: false,
+        via_gpu: false,
+        fans_out: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Engine,
+        batches: false,
+        streams: false,
+        memory: &[],
+        has_tier: false,
+    };
+
     /// Whether one of the engines takes part.
     #[must_use]
     pub fn uses_engine(&self) -> bool {

@@ -38,6 +38,8 @@ pub(crate) fn wrong(key: &Key, value: &Value) -> Option<ValueFault> {
         },
         ValueType::Mounts => match value {
             Value::Object(mounts) if mounts.keys().all(|path| path.starts_with('/')) => None,
+            // NVIDIA's table of defaults prints the empty one as a list.
+            Value::Array(none) if none.is_empty() => None,
             _ => kind("group of mount points, like {\"/mnt/a\": [\"10.0.0.1\"]}"),
         },
         value_type => match value.as_array() {
@@ -155,6 +157,7 @@ mod tests {
         assert_eq!(kind(list, r#"["ib0"]"#), Some(FaultKind::Type));
         assert_eq!(kind(list, "\"10.0.0.1\""), Some(FaultKind::Type));
         assert_eq!(kind("fs.nfs.mount_table", r#"{"/a": ["10.0.0.1"]}"#), None);
-        assert_eq!(kind("fs.nfs.mount_table", "[]"), Some(FaultKind::Type));
+        assert_eq!(kind("fs.nfs.mount_table", "[]"), None);
+        assert_eq!(kind("fs.nfs.mount_table", r#"["10.0.0.1"]"#), Some(FaultKind::Type));
     }
 }

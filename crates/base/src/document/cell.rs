@@ -70,7 +70,6 @@ impl Cell {
 
     /// A number of bytes: `2.31 GiB`.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     pub fn bytes(bytes: u64) -> Cell {
         Cell::shown(human_bytes(bytes as f64), bytes)
     }
@@ -95,7 +94,6 @@ impl Cell {
 
     /// Nanoseconds: `12.3 µs`.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     pub fn time(ns: u64) -> Cell {
         Cell::shown(human_ns(ns as f64), ns)
     }

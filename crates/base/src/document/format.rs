@@ -2,7 +2,6 @@
 
 use crate::document::Document;
 
-/// A format.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     /// The name after `--format`.
@@ -22,7 +21,6 @@ pub const FORMATS: &[Format] = &[
     Format { name: "csv", extension: "csv", render: |page, _, _| page.csv() },
 ];
 
-/// The format of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)

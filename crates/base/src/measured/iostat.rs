@@ -3,7 +3,6 @@
 
 use super::{Measured, Reader, Tables, Tool, below, is_cut, number};
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     command: COMMAND,
     begins: is_head,

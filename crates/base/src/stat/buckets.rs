@@ -44,7 +44,6 @@ impl<const SUB_BITS: u32, const MAX_BITS: u32> Buckets<SUB_BITS, MAX_BITS> {
     #[must_use]
     pub fn at(counts: &[u64], quantile: f64) -> Option<u64> {
         let all = counts.iter().fold(0_u64, |sum, &count| sum.saturating_add(count));
-        #[expect(clippy::cast_precision_loss, reason = "a rank needs no 64 bits")]
         let wanted = (quantile.clamp(0.0, 1.0) * all as f64).ceil().max(1.0);
         #[expect(
             clippy::cast_possible_truncation,

@@ -20,7 +20,6 @@ const MILLIONTHS: u32 = 1_000_000;
 pub struct Percentile(u32);
 
 impl Percentile {
-    /// The median.
     pub const MEDIAN: Percentile = Percentile::hundredths(50_00);
     /// The one that stands for the slow I/Os where there is room for one.
     pub const TAIL: Percentile = Percentile::hundredths(99_00);
@@ -32,7 +31,6 @@ impl Percentile {
         Percentile::hundredths(99_90),
         Percentile::hundredths(99_99),
     ];
-    /// Those of tables.
     pub const TABLE: [Percentile; 3] = [Percentile::ALL[0], Percentile::ALL[2], Percentile::ALL[3]];
     /// Those of short tables.
     pub const SHORT: [Percentile; 2] = [Percentile::MEDIAN, Percentile::TAIL];

@@ -52,7 +52,6 @@ impl SharedHistogram {
             self.max.store(value_ns, relaxed);
         }
         add_single_writer(&self.sum, value_ns);
-        #[expect(clippy::cast_precision_loss, reason = "squares are for the deviation only")]
         let v = value_ns as f64;
         let squares = f64::from_bits(self.squares.load(relaxed)) + v * v;
         self.squares.store(squares.to_bits(), relaxed);

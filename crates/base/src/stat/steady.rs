@@ -32,7 +32,6 @@ impl SteadyRule {
     /// Judges a whole window, oldest value first; `None` for fewer than two values, which have
     /// neither a spread nor a slope.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "no window has 2^53 values")]
     pub fn check(&self, window: &[f64]) -> Option<SteadySeen> {
         if window.len() < 2 {
             return None;

@@ -86,7 +86,6 @@ impl Summary {
 
 /// The rank of a quantile among so many values, from 1.
 #[expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "counts stay far below 2^53, and the product is at most the count"

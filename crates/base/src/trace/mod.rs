@@ -105,7 +105,6 @@ pub enum Holes {
 }
 
 impl Holes {
-    /// Those that are known.
     #[must_use]
     pub fn known(&self) -> &[Range<u64>] {
         match self {

@@ -47,7 +47,6 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are shown, not computed with")]
 fn tables(sample: &NvidiaFsSample, captured: &mut Captured) {
     let some = |count: u64| Some(count as f64);
     let mut counts = Measured::new(KIND.command, &["begun", "ok", "errors", "MiB"]);

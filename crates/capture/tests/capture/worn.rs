@@ -198,6 +198,30 @@ fn rows_of_gdscheck_are_known_without_the_rest() {
     assert!(read("a text", other, &mut captured).is_err(), "of another tool");
 }
 
+/// The rows of Dell's report as its PDF gives them: the `X` of a row says which one it is.
+#[test]
+fn rows_that_a_pdf_has_torn_are_named_by_their_place() {
+    let head = "\t\tGPU0\tGPU1\tNICO\tNICI\tCPU Affinity\tNUMA Affinity\n";
+    let rows = [
+        "GPU\t10\t\u{425}\tNODE\tNODE\tNODE\t64-127 1\t\n",
+        "GPU\t11\tNODE\tX\tNODE\tNODE\t64-127 1\n",
+        "NIC\t:0\tNODE\tNODE\tX\tPIX\n",
+        "NIC\t:1\tNODE\tNODE\tPIX\tX\n",
+    ];
+    let text = format!("{head}{}", rows.concat());
+    let mut captured = Captured::default();
+    read("a text", &text, &mut captured).unwrap();
+    let matrix = &captured.matrices[0];
+    assert_eq!(matrix.rows, ["GPU0", "GPU1", "NIC0", "NIC1"]);
+    assert_eq!(matrix.cell("NIC1", "NIC0"), Some("PIX"));
+    assert_eq!(captured.machine.gpus.iter().map(|gpu| gpu.node).collect::<Vec<_>>(), [Some(1); 2]);
+    // The same place twice, and cells that are lost.
+    let twice = format!("{head}{}{}{}", rows[1], rows[1], rows[2].replace("\tPIX", ""));
+    let mut captured = Captured::default();
+    read("a text", &twice, &mut captured).unwrap();
+    assert_eq!(captured.matrices[0].rows, ["GPU1"]);
+}
+
 /// Grace and processors with several nodes a socket: lists of nodes, or none.
 #[test]
 fn nodes_of_a_matrix_are_lists() {

@@ -57,7 +57,6 @@ impl Progress {
     }
 
     /// Says how long a long plan takes, where limits of time set that.
-    #[expect(clippy::cast_precision_loss, reason = "seconds for a person")]
     pub(crate) fn begin(&self, plan: &Plan) {
         let Some(limited) = limited_ns(plan) else { return };
         let seconds = limited as f64 / 1e9;
@@ -116,7 +115,6 @@ fn until(seconds: f64) -> String {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shares and seconds for a progress line")]
 impl RunObserver for Progress {
     fn making(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;

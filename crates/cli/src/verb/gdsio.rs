@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_job::spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
+use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
@@ -28,8 +28,6 @@ use crate::unused;
 
 const HELP: &str = include_str!("gdsio_help.txt");
 
-/// gpuio's own long options that take a value and set the key of the same name.
-const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
 /// gpuio's own long options that take a value and concern output and permission.
 const OTHERS: &[&str] = &[
     "--format",
@@ -48,7 +46,7 @@ const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
 
 /// Returns the option of this name, which the parser gives without its dashes.
 fn option(name: &str) -> Option<&'static str> {
-    let all = KEYS.iter().chain(OTHERS).chain(SWITCHES);
+    let all = GDSIO_KEYS.iter().chain(OTHERS).chain(SWITCHES);
     all.copied().find(|flag| flag.strip_prefix("--") == Some(name))
 }
 
@@ -106,6 +104,7 @@ fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
         }
     }
     let extras = extras(&command, &mut spec, place)?;
+    poll_in_streams(&mut spec, &extras);
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
     let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
@@ -262,6 +261,24 @@ fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extr
         }
     }
     Ok(extras)
+}
+
+/// Type 5 with poll mode waits for each I/O by polling, and enqueues none in a stream (gdsio's
+/// help).
+fn poll_in_streams(spec: &mut Spec, extras: &Extras) {
+    let polls = |pair: &String| pair.replace(' ', "") == "properties.use_poll_mode=true";
+    if !extras.cufile.cufile_set.iter().any(polls) {
+        return;
+    }
+    for job in spec.jobs.iter_mut().filter(|job| job.xfer_type == Some(5)) {
+        job.paths = Some(vec!["gds".to_owned()]);
+        if !extras.out.quiet {
+            message!(
+                "note: {}: with poll mode -x 5 makes polled calls in place of streams (path gds)",
+                job.name
+            );
+        }
+    }
 }
 
 /// A write with verification is followed by a read, as in gdsio. Returns true if a read was added.

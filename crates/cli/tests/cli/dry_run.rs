@@ -131,6 +131,23 @@ fn refusals_are_the_same() {
     assert_eq!(std::fs::read_to_string(dir.path().join("precious")).unwrap(), "mine");
 }
 
+/// The time before and after the clocks belongs to the run, and so does the room for its files.
+#[test]
+fn layout_verification_and_room_are_in_it() {
+    let dir = scratch();
+    let dry = |line: &str| bench(dir.path(), &format!("--rw read {line} --dry-run")).exits(0);
+    let small = dry("--size 1m --threads 1 --runtime 1s --verify");
+    for line in [
+        "; 1.00 MiB are written before the clock starts, 977 µs at 1.00 GiB/s\n",
+        "# after the clocks: 1.00 MiB at most are verified, 977 µs at 1.00 GiB/s\n",
+    ] {
+        assert!(small.out.contains(line), "{small:#?}");
+    }
+    assert!(!small.err.contains("Does not fit"), "{small:#?}");
+    let large = dry("--size 4E --threads 1 --runtime 1s");
+    assert!(large.err.contains("Does not fit: Not enough space on "), "{large:#?}");
+}
+
 /// A plan of a million files fits into memory, and its text into a screen or two.
 #[test]
 fn a_million_files() {

@@ -198,9 +198,17 @@ fn fios_logs_have_its_numbers_and_are_named() {
          [a]\nnumjobs=2\nwrite_bw_log=a\n[b]\nwrite_lat_log=b\n",
     );
     let ran = bench(dir.path(), "two.fio").exits(0);
-    let said = ["Logs as of fio: a_bw.1.log (2 threads together), b_lat.3.log; ", "slat and clat"];
+    let said = [
+        "Logs as of fio: a_bw.1.log, b_lat.3.log\n",
+        "a line is a mean of 200ms, in fio without log_avg_msec each I/O",
+        "a log is of all threads of a job, in fio of each",
+        "slat and clat",
+    ];
     ran.prints(&said);
-    assert_eq!(tree(dir.path()).iter().filter(|name| name.ends_with(".log")).count(), 2);
+    let names = tree(dir.path());
+    assert_eq!(names.iter().filter(|name| name.ends_with(".log")).count(), 2);
+    let data: Vec<&String> = names.iter().filter(|name| name.ends_with(".0")).collect();
+    assert_eq!(data, ["d/a.0.0", "d/a.1.0", "d/b.0.0"], "a section has files of its own");
 }
 
 /// Logs of a mix have both directions, and a line covers the time that was requested.

@@ -25,6 +25,8 @@ fn a_page_and_every_other_format_of_two_runs() {
     gpuio(dir, "report r/1.json r/2.json").exits(0).prints(&["report.html"]);
     let page = fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("bench --size 4M"), "{page}");
+    let once = gpuio(dir, "report r/1.json r/1.json --format markdown").exits(0).out;
+    assert!(once.contains("(one run)") && once.contains("the same run as "), "{once}");
     let markdown = gpuio(dir, "report r --format markdown").exits(0).out;
     assert!(markdown.contains("| 1 | job | host |"), "{markdown}");
     let csv = gpuio(dir, "report r --format csv").exits(0).out;

@@ -339,6 +339,10 @@ fn a_search_ends_at_the_bound() {
     let line = format!("{COUNTED} --latency-target p50=1ns {over} -o b");
     let ran = gpuio(dir.path(), &line).exits(0);
     assert!(ran.out.contains("not reached even at threads=1"), "{ran:#?}");
+    for format in ["markdown", "html"] {
+        let report = gpuio(dir.path(), &format!("report b --format {format} -o -")).exits(0);
+        assert!(report.out.contains("not reached even at threads=1"), "{format}");
+    }
     // The answer rests on three runs that agree.
     let [(_, records)] = &points(&dir.path().join("b"))[..] else { panic!("one point") };
     assert_eq!(records.len(), 3);

@@ -419,6 +419,13 @@ fn snapshots_are_written_forward_and_read_in_reverse() {
     for words in ["written by 1 thread with 2 batches behind each", "is hidden by computation"] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
+    let both = "seismic --gpu none --path host --directory b --ratio 1,4 --dry-run";
+    let plan = run(dir.path(), both).exits(0).out;
+    let jobs: Vec<&str> = plan.lines().filter(|line| line.starts_with('[')).collect();
+    let phases =
+        ["[forward-ratio-1]", "[backward-ratio-1]", "[forward-ratio-4]", "[backward-ratio-4]"];
+    assert_eq!(jobs, phases, "{plan}");
+    assert_eq!(plan.matches("stonewall").count(), 3, "{plan}");
 }
 
 /// Contexts of users are read, verified on arrival, while those of others are written once and read

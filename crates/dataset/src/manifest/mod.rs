@@ -93,7 +93,6 @@ pub struct Entry {
     pub run: Option<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -191,7 +190,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// That all are.
     #[must_use]
     pub fn whole(holds: Holds) -> Known {
         Known { holds, parts: vec![ALL] }

@@ -7,34 +7,29 @@ use std::time::Duration;
 use gpuio_base::catalog::Op;
 
 use crate::cufile::Calls;
+use crate::cufile::abi::{
+    BatchEntry, BatchEvent, MODE_BATCH, OPCODE_READ, OPCODE_WRITE, STATUS_CANCELED as CANCELED,
+    STATUS_COMPLETE as COMPLETE, STATUS_FAILED as FAILED,
+};
 use crate::cufile::calls::InterfaceAbsent;
 use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::driver::Driver;
 use crate::cufile::pool::Reservation;
-use crate::cufile::table::{Entry, Event};
 use crate::cufile::transfer::{Handle, IoError, IoRange, moved};
 
-/// The only value of [`Entry::mode`].
-const BATCH: c_int = 1;
-const READ: c_int = 0;
-const WRITE: c_int = 1;
-
-// Bits of `Event::status`.
+// Bits of `BatchEvent::status` that only NVIDIA's library sets.
 const INVALID: c_int = 0x04;
-const CANCELED: c_int = 0x08;
-const COMPLETE: c_int = 0x10;
 const TIMEOUT: c_int = 0x20;
-const FAILED: c_int = 0x40;
 /// An I/O with one of these has completed; one that waits or is in flight has another.
 const FINAL: c_int = INVALID | CANCELED | COMPLETE | TIMEOUT | FAILED;
 /// An event that the library has not written.
-const NOTHING: Event = Event { cookie: 0, status: 0, _gap: 0, returned: 0 };
+const NOTHING: BatchEvent = BatchEvent { cookie: 0, status: 0, result: 0 };
 /// cuFile's code for an argument that is out of range.
 const INVALID_VALUE: i32 = 5022;
 
 /// The result of an event: bytes, or the error.
-fn outcome(event: &Event) -> Result<usize, IoError> {
-    let returned = moved(event.returned.cast_signed());
+fn outcome(event: &BatchEvent) -> Result<usize, IoError> {
+    let returned = moved(event.result);
     match (event.status, returned) {
         (COMPLETE, returned) => returned,
         (_, Err(error)) => Err(error),
@@ -56,8 +51,8 @@ pub type Completion = (u64, Result<usize, IoError>);
 pub struct Batch {
     driver: Driver,
     raw: *mut c_void,
-    entries: Vec<Entry>,
-    events: Vec<Event>,
+    entries: Vec<BatchEntry>,
+    events: Vec<BatchEvent>,
     in_flight: usize,
     _reservation: Reservation,
 }
@@ -102,17 +97,15 @@ impl Batch {
         cookie: u64,
     ) -> Result<(), IoError> {
         assert!(self.in_flight == 0 && self.entries.len() < self.events.len(), "a batch is full");
-        let (file_offset, base_offset) = range.offsets()?;
-        self.entries.push(Entry {
-            mode: BATCH,
-            _gap: 0,
+        let (file_offset, buffer_offset) = range.offsets()?;
+        self.entries.push(BatchEntry {
+            mode: MODE_BATCH,
             base: range.base,
             file_offset,
-            base_offset,
+            buffer_offset,
             len: range.len,
             handle: handle.raw(),
-            opcode: if op == Op::Read { READ } else { WRITE },
-            _rest: 0,
+            opcode: if op == Op::Read { OPCODE_READ } else { OPCODE_WRITE },
             cookie,
         });
         Ok(())
@@ -272,10 +265,8 @@ mod tests {
 
     #[test]
     fn an_event_is_bytes_or_a_reason() {
-        let events_read = |status, returned: isize| {
-            let returned = returned.cast_unsigned();
-            outcome(&Event { cookie: 1, status, _gap: 0, returned })
-        };
+        let events_read =
+            |status, result: isize| outcome(&BatchEvent { cookie: 1, status, result });
         assert_eq!(events_read(COMPLETE, 4096), Ok(4096));
         assert_eq!(events_read(COMPLETE, -5011), Err(IoError::Code(5011)));
         assert_eq!(events_read(FAILED, -5008), Err(IoError::Code(5008)));

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use crate::cufile::Calls;
+use crate::cufile::abi::{self, CufileError as Answer, Properties};
 use crate::cufile::absent::Absent;
 use crate::cufile::calls::FunctionAbsent;
 use crate::cufile::codes::CufileError;
 use crate::cufile::config::Environment;
 use crate::cufile::diagnosis::Diagnosis;
-use crate::cufile::table::{self, Answer, Library, Properties};
+use crate::cufile::table::{self, Library};
 use crate::cufile::vendor::Vendor;
 
 /// The open library's report about itself.
@@ -191,9 +192,11 @@ fn facts(library: &Library) -> Facts {
     Facts {
         version: library.version(),
         nvidia_fs: properties.as_ref().and_then(Properties::nvidia_fs),
-        compat_allowed: flag(table::ALLOW_COMPAT),
-        poll_mode: flag(table::POLL_MODE),
-        poll_threshold_kib: properties.as_ref().map(|properties| properties.poll_threshold as u64),
+        compat_allowed: flag(abi::CONTROL_ALLOW_COMPAT),
+        poll_mode: flag(abi::CONTROL_POLL_MODE),
+        poll_threshold_kib: properties
+            .as_ref()
+            .map(|properties| properties.poll_threshold_kib as u64),
     }
 }
 

@@ -17,6 +17,7 @@
 //! more I/Os than the library's pool has buffers never returns, so `pool` limits them.
 #![allow(unsafe_code)]
 
+pub mod abi;
 mod absent;
 mod batch;
 mod calls;

@@ -1,7 +1,8 @@
 //! The capabilities that the open library reports: `cuFileDriverGetProperties`.
 
+use crate::cufile::abi::{CONTROL_ALLOW_COMPAT, Properties};
 use crate::cufile::driver::Driver;
-use crate::cufile::table::{ALLOW_COMPAT, Library, Properties};
+use crate::cufile::table::Library;
 
 /// Bits of `dstatusflags` by number: kinds of storage with a direct path.
 const STORAGE: &[(u32, &str)] = &[
@@ -40,7 +41,7 @@ impl Abilities {
     /// Whether the library may fall back to compatibility mode.
     #[must_use]
     pub fn compat_allowed(&self) -> bool {
-        self.control & ALLOW_COMPAT != 0
+        self.control & CONTROL_ALLOW_COMPAT != 0
     }
 
     /// Whether it reports any path past host memory: by nvidia-fs, by peer-to-peer DMA, or to a
@@ -66,10 +67,11 @@ impl Properties {
     /// Queries an open library; `None` if it has no such call or refuses.
     pub(crate) fn read(library: &Library) -> Option<Properties> {
         let call = library.cuFileDriverGetProperties?;
-        let mut properties = Properties::default();
-        // SAFETY: `properties` is valid for the write of the structure, and longer than it.
-        let answer = unsafe { call(&raw mut properties) };
-        (answer.code == 0).then_some(properties)
+        // Three times the structure: a release that adds fields writes there, not past the end.
+        let mut room = [Properties::default(); 3];
+        // SAFETY: `room` is valid for the write of the structure, and longer than it.
+        let answer = unsafe { call(room.as_mut_ptr()) };
+        (answer.code == 0).then_some(room[0])
     }
 
     /// The version of the kernel module nvidia-fs; absent without the module.

@@ -13,10 +13,10 @@
 
 use std::ffi::c_int;
 
+use crate::cufile::abi::CufileError as Answer;
 use crate::cufile::codes::CufileError;
 use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::driver::Driver;
-use crate::cufile::table::Answer;
 
 /// Size of the buffer for level 3: more than any known release writes.
 pub(crate) const BUFFER_BYTES: usize = 16 << 10;

@@ -1,115 +1,17 @@
-//! The part of the cuFile API that gpuio uses: types, constants and the table of functions.
+//! The part of the cuFile API that gpuio uses: the table of functions.
 //!
 //! The functions have the library's own names, so that they can be looked up in the "cuFile API
 //! Reference Guide".
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
+use crate::cufile::abi::{BatchEntry, BatchEvent, CufileError as Answer, Descriptor, Properties};
 use crate::cufile::absent::Absent;
 use crate::cufile::search::Search;
 
 /// The file name that means a real CUDA driver; libcufile loads it by this name.
 const CUDA: &CStr = c"libcuda.so.1";
-
-/// The result of most calls, by value: cuFile's code and, with 5011, the CUDA driver's.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Answer {
-    pub(crate) code: c_int,
-    pub(crate) cuda: c_int,
-}
-
-/// The description of a file for `cuFileHandleRegister`: 24 bytes, of which the library reads the
-/// kind and the descriptor.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Descriptor {
-    pub(crate) kind: c_int,
-    pub(crate) _gap: c_int,
-    pub(crate) fd: c_int,
-    /// The other half of a union of a descriptor and a pointer.
-    pub(crate) _rest: c_int,
-    pub(crate) file_system: *const c_void,
-}
-
-/// A descriptor of this process, in [`Descriptor::kind`].
-pub(crate) const OPAQUE_FD: c_int = 1;
-
-/// The struct that `cuFileDriverGetProperties` fills: 56 bytes in every release so far.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Properties {
-    pub(crate) nvidia_fs_major: u32,
-    pub(crate) nvidia_fs_minor: u32,
-    pub(crate) poll_threshold: usize,
-    pub(crate) max_direct_io: usize,
-    pub(crate) status_flags: u32,
-    pub(crate) control_flags: u32,
-    pub(crate) features: u32,
-    pub(crate) max_device_cache: u32,
-    pub(crate) per_buffer_cache: u32,
-    pub(crate) max_pinned: u32,
-    pub(crate) max_batch: u32,
-    pub(crate) max_batch_timeout_ms: u32,
-    /// Space for a release that adds fields: it writes here, not past the end.
-    pub(crate) _more: [u64; 16],
-}
-
-/// One I/O of a submit, as the library reads it: 64 bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
-    pub(crate) mode: c_int,
-    pub(crate) _gap: c_int,
-    pub(crate) base: u64,
-    pub(crate) file_offset: i64,
-    pub(crate) base_offset: i64,
-    pub(crate) len: usize,
-    pub(crate) handle: *mut c_void,
-    pub(crate) opcode: c_int,
-    pub(crate) _rest: c_int,
-    pub(crate) cookie: u64,
-}
-
-/// The event of a completed I/O, written by the library: 24 bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Event {
-    pub(crate) cookie: u64,
-    pub(crate) status: c_int,
-    pub(crate) _gap: c_int,
-    /// Bytes, or the bits of a negative code.
-    pub(crate) returned: usize,
-}
-
-/// Bit of [`Properties::control_flags`]: completions are polled for.
-pub(crate) const POLL_MODE: u32 = 1 << 0;
-/// Bit of [`Properties::control_flags`]: compatibility mode is allowed.
-pub(crate) const ALLOW_COMPAT: u32 = 1 << 1;
-
-// Both 64-bit ABIs have this layout.
-const _: () = {
-    assert!(size_of::<Answer>() == 8);
-    assert!(size_of::<Descriptor>() == 24);
-    assert!(offset_of!(Descriptor, fd) == 8);
-    assert!(offset_of!(Properties, poll_threshold) == 8);
-    assert!(offset_of!(Properties, control_flags) == 28);
-    assert!(offset_of!(Properties, max_batch_timeout_ms) == 52);
-    assert!(offset_of!(Properties, _more) == 56);
-    assert!(size_of::<Entry>() == 64);
-    assert!(offset_of!(Entry, base) == 8);
-    assert!(offset_of!(Entry, file_offset) == 16);
-    assert!(offset_of!(Entry, base_offset) == 24);
-    assert!(offset_of!(Entry, len) == 32);
-    assert!(offset_of!(Entry, handle) == 40);
-    assert!(offset_of!(Entry, opcode) == 48);
-    assert!(offset_of!(Entry, cookie) == 56);
-    assert!(size_of::<Event>() == 24);
-    assert!(offset_of!(Event, status) == 8);
-    assert!(offset_of!(Event, returned) == 16);
-};
 
 /// Declares the table from one list, required and optional symbols apart, and how it is loaded.
 macro_rules! table {
@@ -171,9 +73,9 @@ table! {
         cuFileDriverGetProperties: fn(*mut Properties) -> Answer;
         cuFileDriverSetPollMode: fn(bool, usize) -> Answer;
         cuFileBatchIOSetUp: fn(*mut *mut c_void, c_uint) -> Answer;
-        cuFileBatchIOSubmit: fn(*mut c_void, c_uint, *mut Entry, c_uint) -> Answer;
+        cuFileBatchIOSubmit: fn(*mut c_void, c_uint, *mut BatchEntry, c_uint) -> Answer;
         cuFileBatchIOGetStatus:
-            fn(*mut c_void, c_uint, *mut c_uint, *mut Event, *mut libc::timespec) -> Answer;
+            fn(*mut c_void, c_uint, *mut c_uint, *mut BatchEvent, *mut libc::timespec) -> Answer;
         cuFileBatchIOCancel: fn(*mut c_void) -> Answer;
         cuFileBatchIODestroy: fn(*mut c_void) -> ();
         cuFileStreamRegister: fn(*mut c_void, c_uint) -> Answer;

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use gpuio_base::catalog::Op;
 
+use crate::cufile::abi::{Descriptor, DescriptorUnion, OPAQUE_FD};
 use crate::cufile::codes::CufileError;
 use crate::cufile::diagnosis::Diagnosis;
 use crate::cufile::driver::Driver;
-use crate::cufile::table::{Descriptor, OPAQUE_FD};
 
 /// Why an I/O failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +70,8 @@ impl Handle {
         })?;
         let mut descriptor = Descriptor {
             kind: OPAQUE_FD,
-            _gap: 0,
-            fd: copy.as_raw_fd(),
-            _rest: 0,
-            file_system: std::ptr::null(),
+            fd: DescriptorUnion { fd: copy.as_raw_fd() },
+            operations: std::ptr::null(),
         };
         let mut raw = std::ptr::null_mut();
         let call = driver.library().cuFileHandleRegister;

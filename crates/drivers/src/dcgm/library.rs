@@ -236,7 +236,6 @@ fn number(value: &Value) -> Option<f64> {
             (0.0..BLANK_DOUBLE).contains(&double).then_some(double)
         }
         Ok(b'i') => {
-            #[expect(clippy::cast_precision_loss, reason = "bytes per second, below 2^53")]
             let double = value.content[0] as f64;
             (value.content[0] < BLANK_INT).then_some(double)
         }

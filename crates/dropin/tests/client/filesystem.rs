@@ -53,24 +53,11 @@ pub(crate) fn say_skips(output: &str) {
     output.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| println!("{line}"));
 }
 
-#[test]
-fn overlayfs() {
-    on(name(overlayfs), Room::overlay);
-}
-
-#[test]
-fn ext4_on_a_loop_device() {
-    on(name(ext4_on_a_loop_device), Room::ext4);
-}
-
-#[test]
-fn xfs_on_a_loop_device() {
-    on(name(xfs_on_a_loop_device), Room::xfs);
-}
-
-#[test]
-fn a_file_system_in_user_space() {
-    on(name(a_file_system_in_user_space), Room::fuse2fs);
+gpuio_testkit::tests! {
+    overlayfs: on(name(overlayfs), Room::overlay);
+    ext4_on_a_loop_device: on(name(ext4_on_a_loop_device), Room::ext4);
+    xfs_on_a_loop_device: on(name(xfs_on_a_loop_device), Room::xfs);
+    a_file_system_in_user_space: on(name(a_file_system_in_user_space), Room::fuse2fs);
 }
 
 #[test]

@@ -119,7 +119,6 @@ pub fn read_ahead(file: &File, offset: u64, length: u64) -> Result<(), HostError
 }
 
 fn known(range: u64, cached: u64, dirty: Option<u64>, method: ResidencyMethod) -> Residency {
-    #[expect(clippy::cast_precision_loss, reason = "a fraction needs no more than 53 bits")]
     let fraction = if range == 0 { 0.0 } else { cached as f64 / range as f64 };
     Residency {
         range_bytes: range,

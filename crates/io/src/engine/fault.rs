@@ -86,7 +86,6 @@ impl FaultInjector {
     fn draw(&mut self) -> Fate {
         let mut hit = |probability: f64| {
             // 53 random bits make a float in [0, 1) that every one of them can reach.
-            #[expect(clippy::cast_precision_loss, reason = "53 bits fit a float's mantissa")]
             let random = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
             random < probability
         };

@@ -171,7 +171,9 @@ pub trait Engine {
     fn in_flight(&self) -> usize;
 
     /// Whether [`Engine::push`] itself does the I/O (and so always answers `Done`).
-    fn synchronous(&self) -> bool;
+    fn synchronous(&self) -> bool {
+        false
+    }
 }
 
 /// The engine itself failed, as opposed to one I/O.

@@ -41,8 +41,4 @@ impl Engine for Null {
     fn in_flight(&self) -> usize {
         self.out.len()
     }
-
-    fn synchronous(&self) -> bool {
-        false
-    }
 }

@@ -158,10 +158,6 @@ impl Engine for Pool {
     fn in_flight(&self) -> usize {
         self.out
     }
-
-    fn synchronous(&self) -> bool {
-        false
-    }
 }
 
 impl Drop for Pool {

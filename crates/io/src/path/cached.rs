@@ -14,15 +14,12 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "CPU_CACHED_GPU",
         summary: "file through the page cache to a pinned ring, then copies to GPU memory",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
         buffered_only: true,
-        buffered_because: None,
         backend: Backend::Engine,
-        batches: false,
         streams: true,
         memory: ANY_MEMORY,
         has_tier: true,
+        ..PathInfo::PLAIN
     },
     open,
 };

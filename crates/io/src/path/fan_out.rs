@@ -40,19 +40,14 @@ const NAME: &str = "fan-out";
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "FAN_OUT",
         summary: "file to a pinned ring and one GPU, then from GPU to GPU to all others: read once",
         needs_gpu: true,
-        via_gpu: false,
         fans_out: true,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Engine,
-        batches: false,
         streams: true,
         memory: &[MemoryKind::Device],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

@@ -36,20 +36,15 @@ const NAME: &str = "gather";
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "GATHER",
         summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both \
                   overlap",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Engine,
         batches: true,
         streams: true,
         memory: ANY_MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

@@ -30,17 +30,12 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "GPU_BATCH",
         summary: "cuFile's batches: many blocks in one submit, each with an event of its own",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Cufile(Calls::Batch),
         batches: true,
-        streams: false,
         // On host memory, batches of release 1.15 fail or end the process
         // (docs/lab-book/right-bytes.md).
         memory: &[MemoryKind::Device, MemoryKind::Vmm],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

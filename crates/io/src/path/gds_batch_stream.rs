@@ -19,15 +19,11 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "GPU_BATCH_STREAM",
         summary: "batches of cuFile's asynchronous calls in CUDA streams, one event for each batch",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Cufile(Calls::Streams),
         batches: true,
         streams: true,
         memory: ANY_MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

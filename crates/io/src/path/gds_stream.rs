@@ -16,15 +16,10 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "ASYNC",
         summary: "cuFile's asynchronous calls in CUDA streams, one event for each block",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Cufile(Calls::Streams),
-        batches: false,
         streams: true,
         memory: ANY_MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open: |config| streamed::open(NAME, &config, 1),
 };

@@ -182,10 +182,6 @@ impl<G: Groups> Path for Grouped<G> {
         self.0.queue.progress.requests.out()
     }
 
-    fn synchronous(&self) -> bool {
-        false
-    }
-
     fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
         let Parts { groups, queue } = &mut *self.0;
         let destination = queue.buffers.destination();

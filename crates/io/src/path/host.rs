@@ -22,15 +22,9 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "CPUONLY",
         summary: "file to host memory and back; no GPU",
         needs_gpu: false,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Engine,
-        batches: false,
-        streams: false,
         memory: &[MemoryKind::Malloc, MemoryKind::Mmap, MemoryKind::Pinned],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

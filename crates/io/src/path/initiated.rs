@@ -42,19 +42,12 @@ const ALIGNMENT: usize = 4096;
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "INITIATED",
         summary: "the GPU starts the I/O itself: a kernel fills io_uring rings and polls them",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Rings,
-        batches: false,
-        streams: false,
         memory: &[MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Pinned],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };
@@ -276,10 +269,6 @@ impl Path for Initiated {
 
     fn in_flight(&self) -> usize {
         self.progress.requests.out()
-    }
-
-    fn synchronous(&self) -> bool {
-        false
     }
 
     fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {

@@ -22,19 +22,13 @@ const NAME: &str = "library-batch";
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "LIBRARY_BATCH",
         summary: "gpuio's library core: batches, many blocks in one submit, an event for each",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Library(Calls::Batch),
         batches: true,
-        streams: false,
         memory: MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

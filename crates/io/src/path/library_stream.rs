@@ -24,19 +24,13 @@ const NAME: &str = "library-stream";
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "LIBRARY_STREAM",
         summary: "gpuio's library core: operations in CUDA streams, one event for each block",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Library(Calls::Streams),
-        batches: false,
         streams: true,
         memory: MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

@@ -35,17 +35,13 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "CPU_ASYNC_GPU",
         summary: "file to managed memory, whose pages the driver then moves to the GPU by a hint",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
         buffered_because: Some(
             "the kernel may refuse O_DIRECT into managed memory (EFAULT); direct tries it",
         ),
         backend: Backend::Engine,
-        batches: false,
         streams: true,
         memory: &[MemoryKind::Managed],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

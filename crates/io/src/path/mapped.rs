@@ -64,20 +64,16 @@ const LOOKS: u32 = 64;
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "MAPPED",
         summary: "the GPU reads the page cache itself: files mapped and page-locked before; \
                   writes on memory file systems (tmpfs)",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
         buffered_only: true,
-        buffered_because: None,
         backend: Backend::Mapping,
         batches: true,
         streams: true,
         memory: MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };
@@ -548,10 +544,6 @@ impl Path for Mapped {
 
     fn in_flight(&self) -> usize {
         self.requests.out()
-    }
-
-    fn synchronous(&self) -> bool {
-        false
     }
 
     fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {

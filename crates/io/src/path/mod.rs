@@ -275,7 +275,9 @@ pub trait Path {
     fn in_flight(&self) -> usize;
 
     /// Whether file legs block the caller, so that each start needs its own time stamp.
-    fn synchronous(&self) -> bool;
+    fn synchronous(&self) -> bool {
+        false
+    }
 
     /// Fills a slot's memory with a pattern, from which a write of that block begins. Outside the
     /// time of any I/O.

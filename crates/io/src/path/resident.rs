@@ -23,19 +23,12 @@ const NAME: &str = "resident";
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "RESIDENT",
         summary: "file to a pinned ring, then a kernel that stays on the GPU; shortest latency",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Engine,
-        batches: false,
-        streams: false,
         memory: &[MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Pinned],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

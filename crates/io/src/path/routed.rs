@@ -28,19 +28,14 @@ const NAME: &str = "routed";
 pub(super) const ENTRY: PathEntry = PathEntry {
     info: PathInfo {
         name: NAME,
-        gdsio: None,
         gdsio_name: "CPU_GPU_GPU",
         summary: "file to a pinned ring, to a GPU near the drive, then from GPU to GPU",
         needs_gpu: true,
         via_gpu: true,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Engine,
-        batches: false,
         streams: true,
         memory: &[MemoryKind::Device],
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

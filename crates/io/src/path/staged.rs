@@ -18,15 +18,11 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "CPU_GPU",
         summary: "file to a pinned ring, then asynchronous copies to GPU memory; both overlap",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Engine,
-        batches: false,
         streams: true,
         memory: ANY_MEMORY,
         has_tier: true,
+        ..PathInfo::PLAIN
     },
     open: |config| open(NAME, &config),
 };

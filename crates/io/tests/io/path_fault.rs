@@ -59,57 +59,50 @@ fn only(op: Op, mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 fn file_faults_reach_their_requests() {
-    child::passes(child_file_faults, &[]);
-}
+    child::alone(&[], || {
+        let steps = steps(60, false);
+        everywhere(|setup, context| {
+            let eio = run(&setup.inject("eio=20%,seed=3"), context, &steps);
+            assert!(!eio.failed.is_empty(), "{setup:?}");
+            let fault = Fault::File(IoFault::Errno(libc::EIO));
+            assert!(eio.failed.iter().all(|failed| failed.1 == fault), "{eio:?}");
 
-#[test]
-#[ignore = "run as a child"]
-fn child_file_faults() {
-    let steps = steps(60, false);
-    everywhere(|setup, context| {
-        let eio = run(&setup.inject("eio=20%,seed=3"), context, &steps);
-        assert!(!eio.failed.is_empty(), "{setup:?}");
-        let fault = Fault::File(IoFault::Errno(libc::EIO));
-        assert!(eio.failed.iter().all(|failed| failed.1 == fault), "{eio:?}");
+            let enospc = run(&setup.inject("enospc=30%,seed=4"), context, &steps);
+            assert!(!enospc.failed.is_empty(), "{setup:?}");
+            let failed = (Op::Write, Fault::File(IoFault::Errno(libc::ENOSPC)));
+            assert!(enospc.failed.iter().all(|one| *one == failed), "{enospc:?}");
 
-        let enospc = run(&setup.inject("enospc=30%,seed=4"), context, &steps);
-        assert!(!enospc.failed.is_empty(), "{setup:?}");
-        let failed = (Op::Write, Fault::File(IoFault::Errno(libc::ENOSPC)));
-        assert!(enospc.failed.iter().all(|one| *one == failed), "{enospc:?}");
-
-        for whole in ["short=50%,seed=5", "delay=300us@30%,seed=6"] {
-            assert_eq!(run(&setup.inject(whole), context, &steps).failed, []);
-        }
+            for whole in ["short=50%,seed=5", "delay=300us@30%,seed=6"] {
+                assert_eq!(run(&setup.inject(whole), context, &steps).failed, []);
+            }
+        });
     });
 }
 
 #[test]
 fn a_file_that_is_too_short_is_reported() {
-    child::passes(child_short_file, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_short_file() {
-    everywhere(|setup, context| {
-        if setup.engine.info.name == "null" {
-            return;
-        }
-        let rig = Rig::new(false).unwrap();
-        for file in rig.files.iter().chain(&rig.references) {
-            file.set_len(crate::path_support::LEN - 4096).unwrap();
-        }
-        let opened = setup.open(&rig, context).unwrap();
-        let mut path = opened.path;
-        let clock = Clock::start();
-        let request = to_slot(Op::Read, 1, crate::path_support::LEN - 8192, 8192, 3, clock.now());
-        path.start(&clock, request);
-        let mut completed = Vec::new();
-        path.advance(&clock, &mut completed, true).unwrap();
-        let fault = Fault::File(IoFault::EndOfFile(4096));
-        assert_eq!((completed.len(), completed[0].result), (1, Err(fault)));
-        assert!(completed[0].gpu_ns == 0 || moves_pages(setup.path));
-        assert_eq!(path.in_flight(), 0);
+    child::alone(&[], || {
+        everywhere(|setup, context| {
+            if setup.engine.info.name == "null" {
+                return;
+            }
+            let rig = Rig::new(false).unwrap();
+            for file in rig.files.iter().chain(&rig.references) {
+                file.set_len(crate::path_support::LEN - 4096).unwrap();
+            }
+            let opened = setup.open(&rig, context).unwrap();
+            let mut path = opened.path;
+            let clock = Clock::start();
+            let request =
+                to_slot(Op::Read, 1, crate::path_support::LEN - 8192, 8192, 3, clock.now());
+            path.start(&clock, request);
+            let mut completed = Vec::new();
+            path.advance(&clock, &mut completed, true).unwrap();
+            let fault = Fault::File(IoFault::EndOfFile(4096));
+            assert_eq!((completed.len(), completed[0].result), (1, Err(fault)));
+            assert!(completed[0].gpu_ns == 0 || moves_pages(setup.path));
+            assert_eq!(path.in_flight(), 0);
+        });
     });
 }
 
@@ -117,29 +110,25 @@ fn child_short_file() {
 
 #[test]
 fn a_throttled_engine_holds_both_directions_back_and_loses_nothing() {
-    child::passes(child_throttled, &[]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_throttled() {
-    let mixed = steps(24, false);
-    let (reads, writes) = (only(Op::Read, mixed.clone()), only(Op::Write, mixed.clone()));
-    everywhere(|setup, context| {
-        for limit in ["iops=2000", "rate=200M", "iops=2000,short=50%,delay=200us@20%"] {
-            let setup = setup.inject(limit);
-            for steps in [&mixed, &reads, &writes] {
-                let tally = run(&setup, context, steps);
-                assert_eq!(tally.failed, []);
-                let holds = setup.path.info.needs_gpu && steps[0].op == Op::Write
-                    || moves_pages(setup.path);
-                if limit == "iops=2000" && setup.engine.info.asynchronous && !holds {
-                    assert!(tally.full > 0, "{setup:?} never had no room");
+    child::alone(&[], || {
+        let mixed = steps(24, false);
+        let (reads, writes) = (only(Op::Read, mixed.clone()), only(Op::Write, mixed.clone()));
+        everywhere(|setup, context| {
+            for limit in ["iops=2000", "rate=200M", "iops=2000,short=50%,delay=200us@20%"] {
+                let setup = setup.inject(limit);
+                for steps in [&mixed, &reads, &writes] {
+                    let tally = run(&setup, context, steps);
+                    assert_eq!(tally.failed, []);
+                    let holds = setup.path.info.needs_gpu && steps[0].op == Op::Write
+                        || moves_pages(setup.path);
+                    if limit == "iops=2000" && setup.engine.info.asynchronous && !holds {
+                        assert!(tally.full > 0, "{setup:?} never had no room");
+                    }
+                    // An advance that waits gives the engine time: no start is tried over and over.
+                    assert!(tally.full <= 4 * steps.len(), "{setup:?} {}", tally.full);
                 }
-                // An advance that waits gives the engine time: no start is tried over and over.
-                assert!(tally.full <= 4 * steps.len(), "{setup:?} {}", tally.full);
             }
-        }
+        });
     });
 }
 
@@ -510,61 +499,53 @@ fn child_drop() {
 
 #[test]
 fn memory_that_cannot_be_had_is_reported_with_what_to_do() {
-    if skipped("memory_that_cannot_be_had_is_reported_with_what_to_do") {
-        return;
-    }
-    child::passes(child_no_memory, &[("GPUIO_SOFT_MEM", "5000000")]);
-    let pinned = ("GPUIO_SOFT_FAIL", "cuMemHostAlloc:2:0");
-    child::passes(child_no_pinned, &[pinned]);
+    child::alone_on_software(&[("GPUIO_SOFT_MEM", "5000000")], || {
+        let context = context();
+        let rig = Rig::new(false).unwrap();
+        let before = context.memory().unwrap();
+        for path in ["staged", "cached"] {
+            for memory in [MemoryKind::Device, MemoryKind::Vmm] {
+                let setup = Setup::new(path, "psync", memory);
+                let kind = memory.to_string();
+                let words = [
+                    path,
+                    &kind,
+                    "99 slots of 69632 bytes",
+                    "lower --depth or --bs",
+                    "CUDA_ERROR_OUT_OF_MEMORY",
+                    "nvidia-smi",
+                ];
+                refused(&setup.with(99, 2), &rig, &context, &words);
+                // Nothing of the attempt is left, and less memory can be had.
+                assert_eq!(context.memory().unwrap(), before);
+                let opened = setup.with(9, 2).open(&rig, &context).unwrap();
+                assert_eq!((opened.host_bytes, opened.device_bytes), (626_688, 626_688));
+                drop(opened);
+                assert_eq!(context.memory().unwrap(), before);
+            }
+        }
+        let setup = Setup::new("staged", "psync", MemoryKind::Mmap).with(99, 2);
+        let opened = setup.open(&rig, &context).unwrap();
+        assert_eq!((opened.host_bytes, opened.device_bytes), (99 * 2 * 69632, 0));
+    });
+}
+
+#[test]
+fn pinned_memory_that_cannot_be_had_is_reported_with_what_to_do() {
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuMemHostAlloc:2:0")], || {
+        let context = context();
+        let rig = Rig::new(false).unwrap();
+        let words = ["pinned", "4 slots", "lower --depth or --bs", "ulimit -l"];
+        for (path, memory) in [("host", MemoryKind::Pinned), ("staged", MemoryKind::Device)] {
+            refused(&Setup::new(path, "psync", memory), &rig, &context, &words);
+        }
+    });
 }
 
 fn refused(setup: &Setup, rig: &Rig, context: &Context, words: &[&str]) {
     let error = setup.open(rig, context).unwrap_err().to_string();
     for word in words {
         assert!(error.contains(word), "{word:?} is not in {error:?}");
-    }
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_no_memory() {
-    let context = context();
-    let rig = Rig::new(false).unwrap();
-    let before = context.memory().unwrap();
-    for path in ["staged", "cached"] {
-        for memory in [MemoryKind::Device, MemoryKind::Vmm] {
-            let setup = Setup::new(path, "psync", memory);
-            let kind = memory.to_string();
-            let words = [
-                path,
-                &kind,
-                "99 slots of 69632 bytes",
-                "lower --depth or --bs",
-                "CUDA_ERROR_OUT_OF_MEMORY",
-                "nvidia-smi",
-            ];
-            refused(&setup.with(99, 2), &rig, &context, &words);
-            // Nothing of the attempt is left, and less memory can be had.
-            assert_eq!(context.memory().unwrap(), before);
-            let opened = setup.with(9, 2).open(&rig, &context).unwrap();
-            assert_eq!((opened.host_bytes, opened.device_bytes), (626_688, 626_688));
-            drop(opened);
-            assert_eq!(context.memory().unwrap(), before);
-        }
-    }
-    let setup = Setup::new("staged", "psync", MemoryKind::Mmap).with(99, 2);
-    let opened = setup.open(&rig, &context).unwrap();
-    assert_eq!((opened.host_bytes, opened.device_bytes), (99 * 2 * 69632, 0));
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_no_pinned() {
-    let context = context();
-    let rig = Rig::new(false).unwrap();
-    let words = ["pinned", "4 slots", "lower --depth or --bs", "ulimit -l"];
-    for (path, memory) in [("host", MemoryKind::Pinned), ("staged", MemoryKind::Device)] {
-        refused(&Setup::new(path, "psync", memory), &rig, &context, &words);
     }
 }
 

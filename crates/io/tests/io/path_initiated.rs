@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::path_support::{LEN, Rig, Setup, child, context, skipped, to_slot};
+use crate::path_support::{LEN, Rig, Setup, child, context, to_slot};
 use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
@@ -197,51 +197,37 @@ fn more_in_flight_than_rings_hold_is_refused() {
 }
 
 #[test]
-#[ignore = "run as a child"]
-fn child_launch_fails() {
-    let rig = Rig::new(false).unwrap();
-    let Some(config) = config(&rig, (2, 1)) else { return };
-    let mut bench = Bench::new(config);
-    bench.start(Op::Read, 0, 0, 4096, 0);
-    bench.start(Op::Read, 1, 0, 4096, 1);
-    for one in bench.wait() {
-        assert_eq!(one.result, Err(Fault::Gpu(1)), "{one:?}");
-        assert_eq!(one.file_ns, 0, "{one:?}");
-    }
-    // The next I/O is launched again.
-    for offset in 0..20 {
-        assert_eq!(bench.one(Op::Read, 0, offset, 4096).result, Ok(()));
-        let block = PatternBlock::new(0, rig.key(0), offset, 4096);
-        assert_eq!(bench.path.check(block).unwrap(), None);
-    }
-}
-
-#[test]
 fn a_kernel_that_fails_ends_its_requests_and_is_launched_again() {
-    if skipped("a_kernel_that_fails_ends_its_requests_and_is_launched_again") {
-        return;
-    }
-    child::passes(child_launch_fails, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_device_is_lost() {
-    let rig = Rig::new(false).unwrap();
-    let Some(config) = config(&rig, (4, 2)) else { return };
-    let mut bench = Bench::new(config);
-    for slot in 0..4 {
-        bench.start(Op::Read, 0, 0, 4096, slot);
-    }
-    let faults: Vec<_> = bench.wait().into_iter().map(|one| one.result).collect();
-    assert_eq!(faults, [Err(Fault::Gpu(700)); 4]);
-    assert_eq!(bench.one(Op::Write, 0, 0, 4096).result, Err(Fault::Gpu(700)));
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")], || {
+        let rig = Rig::new(false).unwrap();
+        let Some(config) = config(&rig, (2, 1)) else { return };
+        let mut bench = Bench::new(config);
+        bench.start(Op::Read, 0, 0, 4096, 0);
+        bench.start(Op::Read, 1, 0, 4096, 1);
+        for one in bench.wait() {
+            assert_eq!(one.result, Err(Fault::Gpu(1)), "{one:?}");
+            assert_eq!(one.file_ns, 0, "{one:?}");
+        }
+        // The next I/O is launched again.
+        for offset in 0..20 {
+            assert_eq!(bench.one(Op::Read, 0, offset, 4096).result, Ok(()));
+            let block = PatternBlock::new(0, rig.key(0), offset, 4096);
+            assert_eq!(bench.path.check(block).unwrap(), None);
+        }
+    });
 }
 
 #[test]
 fn a_device_that_is_lost_ends_all_requests() {
-    if skipped("a_device_that_is_lost_ends_all_requests") {
-        return;
-    }
-    child::passes(child_device_is_lost, &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:700:0")]);
+    child::alone_on_software(&[("GPUIO_SOFT_FAIL", "cuLaunchKernel:700:0")], || {
+        let rig = Rig::new(false).unwrap();
+        let Some(config) = config(&rig, (4, 2)) else { return };
+        let mut bench = Bench::new(config);
+        for slot in 0..4 {
+            bench.start(Op::Read, 0, 0, 4096, slot);
+        }
+        let faults: Vec<_> = bench.wait().into_iter().map(|one| one.result).collect();
+        assert_eq!(faults, [Err(Fault::Gpu(700)); 4]);
+        assert_eq!(bench.one(Op::Write, 0, 0, 4096).result, Err(Fault::Gpu(700)));
+    });
 }

@@ -91,27 +91,23 @@ fn use_once(setup: &Setup, rig: &Rig, context: &Context) {
 }
 
 #[test]
-#[ignore = "run as a child"]
-fn child_leaves_nothing() {
-    let (context, rig) = (context(), Rig::new(false).unwrap());
-    const TIMES: usize = 40;
-    let use_all = || {
-        for setup in setups() {
-            (0..TIMES).for_each(|_| use_once(&setup, &rig, &context));
-        }
-    };
-    use_all();
-    let before = (count("task"), count("fd"));
-    use_all();
-    let after = (count("task"), count("fd"));
-    assert_eq!(after.1, before.1, "descriptors");
-    // The core starts a few threads on demand, which stay: far fewer than there were paths.
-    assert!(after.0 < before.0 + TIMES / 4, "threads: {} before, {} after", before.0, after.0);
-}
-
-#[test]
 fn a_path_leaves_no_thread_and_no_descriptor() {
-    child::passes(child_leaves_nothing, &[]);
+    child::alone(&[], || {
+        let (context, rig) = (context(), Rig::new(false).unwrap());
+        const TIMES: usize = 40;
+        let use_all = || {
+            for setup in setups() {
+                (0..TIMES).for_each(|_| use_once(&setup, &rig, &context));
+            }
+        };
+        use_all();
+        let before = (count("task"), count("fd"));
+        use_all();
+        let after = (count("task"), count("fd"));
+        assert_eq!(after.1, before.1, "descriptors");
+        // The core starts a few threads on demand, which stay: far fewer than there were paths.
+        assert!(after.0 < before.0 + TIMES / 4, "threads: {} before, {} after", before.0, after.0);
+    });
 }
 
 #[test]

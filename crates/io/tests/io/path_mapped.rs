@@ -223,19 +223,10 @@ fn compare_on(test: &str, mount: Mount) {
     });
 }
 
-#[test]
-fn files_on_xfs() {
-    compare_on("mapped on XFS", Room::xfs);
-}
-
-#[test]
-fn files_on_btrfs() {
-    compare_on("mapped on Btrfs", Room::btrfs);
-}
-
-#[test]
-fn files_of_a_file_system_in_user_space() {
-    compare_on("mapped on fuse2fs", Room::fuse2fs);
+gpuio_testkit::tests! {
+    files_on_xfs: compare_on("mapped on XFS", Room::xfs);
+    files_on_btrfs: compare_on("mapped on Btrfs", Room::btrfs);
+    files_of_a_file_system_in_user_space: compare_on("mapped on fuse2fs", Room::fuse2fs);
 }
 
 /// The mapping of a job may begin inside a file, and inside a page.

@@ -107,44 +107,15 @@ fn every_path_of_the_table_has_a_reference_test() {
     }
 }
 
-#[test]
-fn path_host() {
-    every_engine("host");
-}
-
-#[test]
-fn path_staged() {
-    every_engine("staged");
-}
-
-#[test]
-fn path_cached() {
-    every_engine("cached");
-}
-
-#[test]
-fn path_managed() {
-    every_engine("managed");
-}
-
-#[test]
-fn path_routed() {
-    every_engine("routed");
-}
-
-#[test]
-fn path_fan_out() {
-    every_engine("fan-out");
-}
-
-#[test]
-fn path_gather() {
-    every_engine("gather");
-}
-
-#[test]
-fn path_resident() {
-    every_engine("resident");
+gpuio_testkit::tests! {
+    path_host: every_engine("host");
+    path_staged: every_engine("staged");
+    path_cached: every_engine("cached");
+    path_managed: every_engine("managed");
+    path_routed: every_engine("routed");
+    path_fan_out: every_engine("fan-out");
+    path_gather: every_engine("gather");
+    path_resident: every_engine("resident");
 }
 
 #[test]
@@ -161,39 +132,14 @@ fn library(path: &str) {
     child::passes_case(child_twins, &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
 }
 
-#[test]
-fn path_library() {
-    library("library");
-}
-
-#[test]
-fn path_library_stream() {
-    library("library-stream");
-}
-
-#[test]
-fn path_library_batch() {
-    library("library-batch");
-}
-
-#[test]
-fn path_gds() {
-    library("gds");
-}
-
-#[test]
-fn path_gds_stream() {
-    library("gds-stream");
-}
-
-#[test]
-fn path_gds_batch() {
-    library("gds-batch");
-}
-
-#[test]
-fn path_gds_batch_stream() {
-    library("gds-batch-stream");
+gpuio_testkit::tests! {
+    path_library: library("library");
+    path_library_stream: library("library-stream");
+    path_library_batch: library("library-batch");
+    path_gds: library("gds");
+    path_gds_stream: library("gds-stream");
+    path_gds_batch: library("gds-batch");
+    path_gds_batch_stream: library("gds-batch-stream");
 }
 
 /// `path_mapped.rs` has mappings that can only be read.

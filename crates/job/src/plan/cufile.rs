@@ -64,9 +64,12 @@ pub(super) fn of_jobs(
         },
         None => PlanError::Usage {
             at,
-            what: "it has no effect here: it concerns cuFile's paths, and no job takes one; add \
-                   --path gds, or leave it out"
-                .into(),
+            what: super::said(
+                job,
+                "",
+                "it has no effect here: it concerns cuFile's paths, and no job takes one; add \
+                 --path=gds, or leave it out",
+            ),
         },
     })
 }

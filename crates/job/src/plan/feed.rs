@@ -236,7 +236,6 @@ fn accelerators(job: &JobSpec, gpus: &mut Vec<Gpu>) -> Result<u32, PlanError> {
 
 /// So many files, and one at least.
 #[expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a number of files, bounded afterwards"

@@ -8,7 +8,9 @@ use gpuio_record::{FlushPlan, Follow, LogPlan, Order, Stop, ThinkPlan};
 use super::PlanError;
 use super::defaults::mix_and_order;
 use super::regions::Ground;
-use crate::spec::{JobSpec, OfWrites, Spec, formatted_name, take_writes};
+use crate::spec::{
+    FIO_NAMES, FeedRequest, JobSpec, OfWrites, Spec, formatted_name, named_format, take_writes,
+};
 
 pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
     let pause_ns = job.think_ns.filter(|time| *time > 0)?;
@@ -77,9 +79,14 @@ pub(super) fn of_direction(requested: &JobSpec) -> JobSpec {
     job
 }
 
-/// Values that fio takes otherwise: no runtime is 0, and `O_DIRECT` means nothing to a mapping.
+/// Values that fio takes otherwise: no runtime is 0, `O_DIRECT` means nothing to a mapping, and
+/// jobs of one directory have files of their own.
 fn of_fio(job: &mut JobSpec) {
     job.runtime_ns = job.runtime_ns.filter(|time| *time > 0);
+    let ours = job.file_prefix.is_some() || job.layout.is_some() || job.read_shift.is_some();
+    if !ours && job.feed == FeedRequest::default() {
+        job.filename_format.get_or_insert_with(|| FIO_NAMES.to_owned());
+    }
     if job.engine.as_deref() == Some("mmap") && job.direct == Some(true) {
         job.direct = Some(false);
         job.notes.push(
@@ -94,11 +101,15 @@ fn named_files(job: &mut JobSpec) {
     if job.filenames.is_some() {
         return;
     }
+    if let Some(format) = &mut job.filename_format {
+        // A plan may give the job another name.
+        *format = named_format(format, &job.name);
+    }
     let Some(format) = job.filename_format.take_if(|format| !format.contains("$jobnum")) else {
         return;
     };
     let files = job.files_per_thread.take().unwrap_or(1);
-    let name = |file| formatted_name(&format, &job.name, 0, file);
+    let name = |file| formatted_name(&format, 0, file);
     let mut names: Vec<String> = (0..files).map(name).collect();
     names.dedup();
     job.filenames = Some(names);

@@ -56,7 +56,12 @@ pub(super) fn resolve(
     let laid = work.lay(spec, (threads, &mut ground, block_max), alignment, facts)?;
     let stop = work.stop(spec, laid.pass_bytes)?;
     let ceilings_ns = defaults::ceilings(spec).filter(|_| matches!(work, Work::Blocks));
-    let notes = notes(spec, path).into_iter().chain(work.note()).collect();
+    let (fill, verify) = (spec.fill.unwrap_or(Fill::Pattern), verify(spec, read_percent));
+    // Random data that is verified is the pattern.
+    let is_pattern = fill == Fill::Random && verify != VerifyMode::Off;
+    let random = is_pattern && read_percent < 100;
+    let random = random.then(|| RANDOM_AND_VERIFIED.to_owned());
+    let notes = notes(spec, path).into_iter().chain(work.note()).chain(random).collect();
     let (feed, ranges, replay) = work.plans();
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
@@ -93,14 +98,14 @@ pub(super) fn resolve(
         pre_read: false,
         invalidate: false,
         sync: spec.sync.unwrap_or(false),
-        verify: verify(spec, read_percent),
+        verify,
         verify_ns: spec.verify_ns,
         own_verification: spec.verify.is_some() && spec.origin("verify").is_none(),
         fio_headers: spec.fio_headers == Some(true),
         against_file: spec.against_file == Some(true),
         salt: defaults::SALT,
         compressible: compressible(spec),
-        fill: spec.fill.unwrap_or(Fill::Pattern),
+        fill: if is_pattern { Fill::Pattern } else { fill },
         // A replay's reads find its writes.
         refill: spec.refill.unwrap_or(replay.is_some() && read_percent < 100),
         memory: memory::resolve(spec, path)?,
@@ -302,14 +307,14 @@ pub(super) fn gpus(
         return Ok(Vec::new());
     }
     if *which == GpuWhich::None {
-        let what = format!("path {} needs a GPU, and --gpu none was requested", path.name);
+        let what = format!("path {} needs a GPU, and --gpu=none was requested", path.name);
         return Err(PlanError::usage(spec, "gpu", what));
     }
     let present = match facts.gpus {
         Gpus::Present(present) => present,
         Gpus::Absent { why } => {
             let what = format!(
-                "path {} needs a GPU: {why}; --gpu software tries the job without one",
+                "path {} needs a GPU: {why}; --gpu=software tries the job without one",
                 path.name
             );
             return Err(PlanError::unavailable(spec, "gpu", what));
@@ -379,7 +384,7 @@ pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanEr
                 [] => format!("this machine has no GPU: {why}"),
                 [index, ..] => format!("{}: {why}", no_gpu(*index, &[])),
             };
-            Err(PlanError::unavailable(spec, "gpu", format!("{what}; --gpu software needs none")))
+            Err(PlanError::unavailable(spec, "gpu", format!("{what}; --gpu=software needs none")))
         }
     }
 }
@@ -409,6 +414,9 @@ fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
         mode => mode,
     }
 }
+
+const RANDOM_AND_VERIFIED: &str = "fill: the data is gpuio's pattern, as random and as hard to \
+    compress, but the same in each run, so that it can be verified";
 
 /// fio's checksums in place of which every byte is compared.
 const FIO_CHECKSUMS: [&str; 10] =

@@ -86,7 +86,7 @@ pub(super) fn strided(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanErr
         let count = plan.size_bytes / block;
         let what = format!(
             "layout=strided needs whole blocks, and {} bytes are not a multiple of {block}; use \
-             --size {} ({}) or {}",
+             --size={} ({}) or {}",
             plan.size_bytes,
             count * block,
             many(count, "block"),

@@ -20,7 +20,7 @@ pub(super) fn no_register(path: &PathInfo, gpus: &[Gpu]) -> Option<String> {
     Some(format!(
         "path {} registers files that are mapped read-only and relies on their pages being pinned, \
          which GPU {} does not offer (its attribute READ_ONLY_HOST_REGISTER_SUPPORTED is 0, or \
-         PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES is 1); use --path cached or gather",
+         PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES is 1); use --path=cached or gather",
         path.name, gpu.index
     ))
 }
@@ -54,7 +54,7 @@ pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
     let [bytes, half, available] = [bytes, available / SHARE, available].map(size);
     Some(format!(
         "path mapped would pin {bytes}; the limit is {half}, half of {available} ({whence}); lower \
-         --size or --threads, name fewer files, or use --path cached"
+         --size or --threads, name fewer files, or use --path=cached"
     ))
 }
 
@@ -69,7 +69,6 @@ fn available(host: &HostFacts) -> Option<(u64, &'static str)> {
     known.into_iter().filter_map(|(bytes, whence)| Some((bytes?, whence))).min()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 fn size(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }

@@ -47,7 +47,7 @@ pub(super) fn lacks(requested: &JobSpec, path: &PathInfo) -> Option<String> {
     Some(if path.needs_gpu {
         format!("path {name} ends in {names} memory, not in {kind}; leave out --memory")
     } else {
-        format!("the {name} path ends in host memory: --memory {names}")
+        format!("the {name} path ends in host memory: --memory={names}")
     })
 }
 
@@ -65,7 +65,6 @@ pub(super) fn no_hints(path: &PathInfo, gpus: &[Gpu]) -> Option<String> {
 /// Why jobs that run together can't have their buffers in this machine's memory: the kernel gives
 /// out addresses for all of it, and ends the process when it touches them. Where no limit is known
 /// there is none.
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
     let usable = facts.host.memory.usable_bytes?;
     let bytes = jobs.iter().map(buffers).fold(0, u64::saturating_add);

@@ -56,7 +56,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpuio_base::catalog::{Backend, Catalog, GPU_RINGS, PathInfo};
 use gpuio_record::{JobPlan, LeftOut, Plan};
 
-use crate::spec::{JobSpec, Spec};
+use crate::spec::{JobSpec, Spec, Vocabulary};
 
 pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
@@ -96,12 +96,17 @@ fn prefix(at: Option<&str>) -> String {
 
 impl PlanError {
     fn usage(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
-        PlanError::Usage { at: Some(at(job, field)), what: what.into() }
+        PlanError::Usage { at: Some(at(job, field)), what: said(job, field, &what.into()) }
     }
 
     fn unavailable(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
-        PlanError::Unavailable { at: Some(at(job, field)), what: what.into() }
+        PlanError::Unavailable { at: Some(at(job, field)), what: said(job, field, &what.into()) }
     }
+}
+
+/// A message in the words of whoever requested a field.
+fn said(job: &JobSpec, field: &str, what: &str) -> String {
+    Vocabulary::of(job, field).say(what)
 }
 
 /// The source that requested a field, or the job.
@@ -179,6 +184,7 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     for together in jobs.chunk_by(|a, b| a.group == b.group) {
         let too_much = mapped::too_much(together, facts);
         if let Some(what) = too_much.or_else(|| memory::too_much(together, facts)) {
+            let what = spec.jobs.first().map_or(what.clone(), |job| said(job, "", &what));
             return Err(PlanError::Unavailable { at: None, what });
         }
     }

@@ -36,12 +36,7 @@ pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanEr
 }
 
 /// The job with the bytes that it really works on.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a size, rounded"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, rounded")]
 pub(super) fn scaled(job: &JobSpec) -> Cow<'_, JobSpec> {
     let (Some(scale), Some(size)) = (job.scale, job.size) else { return Cow::Borrowed(job) };
     if is_feed(job) || scale.total_cmp(&1.0).is_eq() {

@@ -148,20 +148,18 @@ pub(super) fn ground(
     let rank = requested.rank.as_ref().map(|place| place.rank);
     let directory = requested.directory.clone().unwrap_or_else(|| scratch_of(rank));
     let numbers = first..first.saturating_add(threads);
-    let last = match common {
-        Some(_) => SHARED.len(),
-        None => digits(numbers.end) + if each > 1 { 1 + digits(each) } else { 0 },
-    };
-    fits(requested, &directory, &prefix, last)?;
     let format = requested.filename_format.as_ref().filter(|_| common.is_none());
+    let (thread, file) = (numbers.end.saturating_sub(1), each.saturating_sub(1));
+    let longest = match (common, format) {
+        (Some(_), _) => format!("{prefix}.{SHARED}"),
+        (None, Some(format)) => formatted_name(format, thread, file),
+        (None, None) if each > 1 => format!("{prefix}.{thread}.{file}"),
+        (None, None) => format!("{prefix}.{thread}"),
+    };
+    fits(requested, &directory, &longest, format.is_some())?;
     let paths: Vec<String> = match (common, format) {
         (Some(_), _) => vec![file_of(&directory, &prefix, SHARED)],
-        (None, Some(format)) => {
-            let name = |thread, file| formatted_name(format, &requested.name, thread, file);
-            let of_thread = |thread| (0..each).map(move |file| name(thread, file));
-            let dir = directory.trim_end_matches('/');
-            numbers.flat_map(of_thread).map(|name| format!("{dir}/{name}")).collect()
-        }
+        (None, Some(format)) => formatted(&directory, format, numbers, each),
         (None, None) => numbered(&directory, &prefix, numbers, each),
     };
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
@@ -217,26 +215,34 @@ fn numbered(directory: &str, prefix: &str, numbers: Range<u32>, each: u32) -> Ve
     }
 }
 
+/// The same by a format of names.
+fn formatted(directory: &str, format: &str, numbers: Range<u32>, each: u32) -> Vec<String> {
+    let directory = directory.trim_end_matches('/');
+    let path = |thread, file| [directory, "/", &formatted_name(format, thread, file)].concat();
+    numbers.flat_map(|thread| (0..each).map(move |file| path(thread, file))).collect()
+}
+
 /// Longest name of a file, and longest path with the byte that ends it (limits.h, `NAME_MAX` and
 /// `PATH_MAX`).
 const NAME_MOST: usize = 255;
 const PATH_MOST: usize = 4096;
 
-/// Digits of the largest of so many numbers from 0 on.
-fn digits(count: u32) -> usize {
-    count.saturating_sub(1).to_string().len()
-}
-
-/// Refuses names that no file can have, before there is one for each file. The last parts of the
-/// names have `last` bytes at most.
-fn fits(requested: &JobSpec, directory: &str, prefix: &str, last: usize) -> Result<(), PlanError> {
-    let file = prefix.rsplit('/').next().unwrap_or(prefix).len() + 1 + last;
-    let path = directory.len() + 1 + prefix.len() + 1 + last;
+/// Refuses names that no file can have, before there is one for each file.
+fn fits(
+    requested: &JobSpec,
+    directory: &str,
+    longest: &str,
+    formatted: bool,
+) -> Result<(), PlanError> {
+    let file = longest.rsplit('/').next().unwrap_or(longest).len();
+    let path = directory.len() + 1 + longest.len();
     if file > NAME_MOST {
         let what = format!(
-            "names of files would have {file} bytes, and {NAME_MOST} are the most; shorten it"
+            "names of files would have {file} bytes, and {NAME_MOST} are the most; shorten {}",
+            if formatted { "the job's, or filename_format" } else { "it" }
         );
-        return Err(PlanError::usage(requested, "file_prefix", what));
+        let field = if formatted { "filename_format" } else { "file_prefix" };
+        return Err(PlanError::usage(requested, field, what));
     }
     if path >= PATH_MOST {
         let what = format!(

@@ -23,6 +23,8 @@ const OPENS_MOST: u64 = 1 << 20;
 const LINE_LEAST_NS: u64 = 10_000_000;
 /// Bytes of fio's header in a block.
 const FIO_HEADER: u64 = 44;
+const NO_PATTERN: &str = "zeros are alike everywhere, so that lost writes would not be found; \
+                          leave it out, or leave out --verify";
 /// 100 years: delay, ramp and time together stay far below the 584 years of the run's clock.
 const TIME_MOST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
@@ -84,7 +86,7 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
     if requested.nvlinks == Some(true) && !path.needs_gpus() {
         let what = format!(
             "enable_nvlinks (-p) has no effect on path {}: of gpuio's paths only routed and \
-             fan-out copy from GPU to GPU (--set path=routed; they take NVLink where the GPUs have \
+             fan-out copy from GPU to GPU (--path=routed; they take NVLink where the GPUs have \
              it), and \
              what cuFile does between GPUs follows its configuration \
              (properties.rdma_dynamic_routing); leave it out",
@@ -151,7 +153,7 @@ fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
             [("engine", requested.engine.is_some()), ("inject", requested.inject.is_some())];
         if let Some((field, _)) = refused.iter().find(|(_, set)| *set) {
             let what = format!(
-                "path {} has no engine: {}; leave out {field}, or use --path staged",
+                "path {} has no engine: {}; leave out {field}, or use --path=staged",
                 path.name,
                 no_engine(path)
             );
@@ -161,7 +163,7 @@ fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     if path.fans_out && mix_and_order(requested).0 < 100 {
         let what = format!(
             "path {} only reads: it places each block in all GPUs; use rw=read or randread, or \
-             --path staged",
+             --path=staged",
             path.name
         );
         return Err(PlanError::usage(requested, "rw", what));
@@ -169,7 +171,7 @@ fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     // gdsio's -O 0 is its default and says nothing of the type that has no O_DIRECT.
     if path.buffered_only && requested.direct == Some(true) && !requested.is_gdsio() {
         let what = format!(
-            "path {} is the one through the page cache and can't be direct; use --path staged",
+            "path {} is the one through the page cache and can't be direct; use --path=staged",
             path.name
         );
         return Err(PlanError::usage(requested, "direct", what));
@@ -207,9 +209,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("runtime_ns", "a run of no time or no bytes measures nothing".into());
     }
     if plan.verify != VerifyMode::Off && plan.fill != Fill::Pattern && plan.read_percent < 100 {
-        let what =
-            "only gpuio's pattern can be verified; leave out --fill (zero_buffers) or --verify";
-        return wrong("fill", what.into());
+        return wrong("fill", NO_PATTERN.into());
     }
     let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
     if line_ns.is_some_and(|time| time < LINE_LEAST_NS) {
@@ -324,10 +324,7 @@ fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
             random && !aligned,
             "blocks with headers must not overlap; leave out blockalign, or use verify=pass",
         ),
-        (
-            plan.fill != Fill::Pattern,
-            "only gpuio's pattern can be verified; leave out --fill (zero_buffers) or --verify",
-        ),
+        (plan.fill != Fill::Pattern, NO_PATTERN),
         (
             plan.verify == VerifyMode::Rewrite,
             "verify=rewrite is for gpuio's pattern; use verify=pass with it",
@@ -380,8 +377,7 @@ fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), Pla
     if plan.skew_bytes > 0 && alignment >= 4096 {
         let what = format!(
             "offsets off the 4 KiB grid need an alignment below 4096 bytes, and O_DIRECT here has \
-             {alignment}; use {} to measure them through the page cache",
-            if requested.is_gdsio() { "-O 1" } else { "--buffered" }
+             {alignment}; use --buffered to measure them through the page cache"
         );
         return wrong("unaligned", what);
     }

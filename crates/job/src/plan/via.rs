@@ -59,8 +59,8 @@ fn by_node(
             None => "this machine does not report the drive's NUMA node".to_owned(),
         };
         let what = format!(
-            "path routed needs a GPU near the drive, and {why}; name it with --via-gpu N (job \
-             file: via_gpu=N)"
+            "path routed needs a GPU near the drive, and {why}; name it with \
+             --via-gpu=N"
         );
         return Err(PlanError::usage(requested, "paths", what));
     };

@@ -21,10 +21,11 @@ mod keys;
 mod nearest;
 mod origin;
 mod value;
+mod vocabulary;
 
 pub use dialect::Dialect;
 pub use gdsio::{
-    GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
+    GDSIO_KEYS, GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
 };
 pub use ini::{
     At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, Sources, parse as parse_job_file,
@@ -42,5 +43,6 @@ pub use keys::{
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};
-pub(crate) use value::formatted_name;
 pub use value::one_name;
+pub(crate) use value::{FIO_NAMES, formatted_name, named_format};
+pub use vocabulary::Vocabulary;

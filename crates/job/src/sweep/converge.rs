@@ -147,7 +147,6 @@ mod tests {
 
     /// A value from the normal distribution of mean 100 and deviation 1 (Box and Muller).
     fn noisy(random: &mut SplitMix64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
         let mut uniform = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let (one, two) = (1.0 - uniform(), uniform());
         100.0 + (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos()

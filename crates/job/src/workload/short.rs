@@ -76,7 +76,6 @@ impl Short<'_> {
     }
 
     /// The share of the data that is used: cut after three digits, since every output has it.
-    #[expect(clippy::cast_precision_loss, reason = "three digits")]
     fn scale(&mut self, whole: u64, part: u64, bytes: [u64; 2]) {
         if part >= whole || self.job.scale.is_some() {
             return;
@@ -93,7 +92,6 @@ impl Short<'_> {
             self.job.feed.clone();
         let (Some(files), Some(sample)) = (files, sample_size) else { return };
         #[expect(
-            clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "bytes of a sample, roughly"
@@ -162,12 +160,7 @@ mod tests {
     }
 
     /// Bytes of the data set that a job makes.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "sizes of presets"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of presets")]
     fn made(job: &JobSpec) -> u64 {
         let share = job.scale.unwrap_or(1.0);
         let FeedRequest { files, sample_size, samples_per_file, ratio, .. } = job.feed.clone();
@@ -175,7 +168,7 @@ mod tests {
             (Some(files), Some(sample)) => {
                 let file = sample.mean_bytes as f64 / ratio.unwrap_or(1.0);
                 let files = (files as f64 * share).round().max(1.0);
-                return (files * file * samples_per_file.unwrap_or(1) as f64) as u64;
+                (files * file * samples_per_file.unwrap_or(1) as f64) as u64
             }
             _ => {
                 let each = job.size.unwrap_or(0) * u64::from(job.threads.unwrap_or(1));

@@ -87,7 +87,6 @@ pub(super) fn find(
     if copies == 0 || elapsed == 0 {
         return Err("no copy ended in its time; give it more (ceilings=TIME)".to_owned());
     }
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
     let (per_s, block) = (copies as f64 * 1e9 / elapsed as f64, buffers.block as f64);
     Ok(Reading {
         bytes_per_s: per_s * block,

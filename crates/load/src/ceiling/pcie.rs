@@ -107,7 +107,6 @@ fn rate(function: &PciFunction) -> Option<(f64, String)> {
     let width = function.now.width.or(function.most.width)?;
     let generation = gpuio_base::units::pcie_generation(speed)?;
     let rate = gpuio_base::units::pcie_bytes_per_second(speed, width)?;
-    #[expect(clippy::cast_precision_loss, reason = "figures of a few digits")]
     let rate = rate as f64;
     let mut words = format!("PCIe {generation}.0 x{width}");
     if let Some(most) = function.most.width.filter(|most| *most > width) {

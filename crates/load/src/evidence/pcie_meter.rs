@@ -31,7 +31,6 @@ pub(crate) struct Carried {
 pub(crate) type Links = Vec<(String, Result<Carried, String>)>;
 
 /// Bytes per second that the link of this GPU received and sent; `None` where that is not known.
-#[expect(clippy::cast_precision_loss, reason = "bytes for a rate")]
 pub(crate) fn rates(links: &Links, uuid: &str, seconds: f64) -> Option<(f64, f64)> {
     let (_, carried) = links.iter().find(|(of, _)| of == uuid)?;
     let [sent, received] = *carried.as_ref().ok()?.bytes.as_ref().ok()?;

@@ -59,7 +59,6 @@ pub(crate) fn resident(jobs: &[JobPlan], open: OpenFile<'_>) -> Vec<Result<f64, 
     jobs.iter().map(|job| resident_of(job, open)).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
 fn resident_of(job: &JobPlan, open: OpenFile<'_>) -> Result<f64, String> {
     let (mut cached, mut all) = (0.0, 0.0);
     for target in job.targets.iter().take(MOST_FILES) {

@@ -199,7 +199,6 @@ fn conclusions(readings: &Readings, job: &JobPlan, cache: CacheReading, bytes: u
     [entry.assessment == Assessment::Supports, others]
 }
 
-#[expect(clippy::cast_precision_loss, reason = "bytes for a ratio")]
 fn float(bytes: u64) -> f64 {
     bytes as f64
 }

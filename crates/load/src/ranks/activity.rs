@@ -121,7 +121,6 @@ impl Idle {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share of a rate")]
 fn is_active(last: &Reading, now: &Reading, due: bool) -> bool {
     if now.stage == Stage::Waiting || now.progress != last.progress || now.stage != last.stage {
         return true;

@@ -146,7 +146,6 @@ impl Shared {
         hold(&self.have).iter().map(|(rank, saved)| (*rank, saved.clone())).collect()
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "rates for a progress line")]
     pub(crate) fn overall(&self) -> Overall {
         let mut all = Overall::default();
         for beat in hold(&self.beats).values().filter(|beat| beat.running) {

@@ -61,7 +61,6 @@ impl Usage {
     }
 
     /// The cost of moving `bytes` in `elapsed_ns`.
-    #[expect(clippy::cast_precision_loss, reason = "a cost per MiB needs no 64 bits")]
     pub(super) fn cost(&self, scope: CpuScope, elapsed_ns: u64, bytes: u64) -> CpuCost {
         let busy = self.user_s + self.system_s;
         let elapsed_s = elapsed_ns as f64 / 1e9;
@@ -94,7 +93,6 @@ fn thread_clock(thread: i32, kind: i32) -> Option<f64> {
     // SAFETY: `time` is valid memory for the kernel to write one timespec; a clock that does not
     // exist is an error and nothing else.
     let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    #[expect(clippy::cast_precision_loss, reason = "seconds and nanoseconds are small")]
     let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
     (answer == 0).then_some(seconds)
 }
@@ -108,7 +106,6 @@ fn read(who: libc::c_int) -> Usage {
         // Both values of `who` exist since Linux 2.6.26; with EFAULT excluded nothing can fail.
         return Usage::default();
     }
-    #[expect(clippy::cast_precision_loss, reason = "seconds and microseconds are small")]
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
     Usage {
         user_s: seconds(raw.ru_utime),

@@ -169,7 +169,6 @@ impl SeriesSampler {
         self.tick(now, span_ns, &moved, &sum, &latencies)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "rates for a progress line")]
     fn tick(
         &self,
         now: Nanos,

@@ -49,7 +49,6 @@ impl SteadyWindow {
     /// the mean over the I/Os of all.
     pub fn add(&mut self, parts: &[Interval]) {
         let at_ns = parts.iter().map(|part| part.at_ns).max().unwrap_or(0);
-        #[expect(clippy::cast_precision_loss, reason = "a mean needs no 64 bits")]
         let value = match self.of {
             SteadyFigure::Iops | SteadyFigure::Bandwidth => {
                 Some(parts.iter().map(|part| part.per_s).sum())
@@ -184,7 +183,6 @@ impl Convergence {
         Some(interval)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "rates and times need no 64 bits")]
     fn counted(
         &self,
         last: &LiveTotals,

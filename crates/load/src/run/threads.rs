@@ -58,7 +58,6 @@ fn fits(jobs: &[JobPlan]) -> Result<(), RunError> {
     let need = needed(jobs, cpus);
     let largest = jobs.iter().max_by_key(|job| needed(std::slice::from_ref(job), cpus));
     let Some(job) = largest.filter(|_| need > left) else { return Ok(()) };
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let [need, left] = [need, left].map(|bytes| human_bytes(bytes as f64));
     let what = format!(
         "the threads of the group need about {need} of address space, and its limit (ulimit -v) \

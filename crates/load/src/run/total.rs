@@ -95,7 +95,6 @@ fn together(parts: &GroupParts<'_>, results: &[JobResult]) -> Result<Together, S
         return Err("no job ran".to_owned());
     };
     if ends.end_ns <= begins.begin_ns {
-        #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
         let apart = human_ns((begins.begin_ns - ends.end_ns) as f64);
         return Err(format!(
             "its jobs never ran all at once: '{late}' began to count {apart} after '{early}' had \

@@ -71,42 +71,35 @@ fn a_target_that_has_gone_is_refused_before_anything_starts() {
 #[test]
 fn one_worker_that_can_not_open_ends_all_workers() {
     // Each worker's slots take 8 MiB of GPU memory: not all four fit.
-    let environment = [("GPUIO_SOFT_MEM", "25165824")];
-    child::passes(with_24_mib_of_gpu_memory, &environment);
-}
-
-#[test]
-#[ignore = "run by one_worker_that_can_not_open_ends_all_workers, with a GPU of 24 MiB"]
-fn with_24_mib_of_gpu_memory() {
-    let lab = Lab::with_gpu();
-    let lines = "directory=${DIR}\npath=staged\ngpu=software\nbs=1m\ndepth=8\nsize=8m\n\
-                 engine=psync\ndirect=0\nio_size=8m";
-    let job = lab.job(&format!("{lines}\nthreads=2"));
-    assert_eq!(job.ended, EndedHow::Complete, "two fit");
-    let mut plan = lab.plan(&format!("[a]\n{lines}\nthreads=4\n"));
-    let error = lab.carry_out(&mut plan).unwrap_err();
-    assert!(matches!(&error, RunError::Path { job, .. } if job == "a"), "{error:?}");
-    assert!(error.to_string().contains("memory"), "{error}");
+    child::alone(&[("GPUIO_SOFT_MEM", "25165824")], || {
+        let lab = Lab::with_gpu();
+        let lines = "directory=${DIR}\npath=staged\ngpu=software\nbs=1m\ndepth=8\nsize=8m\n\
+                     engine=psync\ndirect=0\nio_size=8m";
+        let job = lab.job(&format!("{lines}\nthreads=2"));
+        assert_eq!(job.ended, EndedHow::Complete, "two fit");
+        let mut plan = lab.plan(&format!("[a]\n{lines}\nthreads=4\n"));
+        let error = lab.carry_out(&mut plan).unwrap_err();
+        assert!(matches!(&error, RunError::Path { job, .. } if job == "a"), "{error:?}");
+        assert!(error.to_string().contains("memory"), "{error}");
+    });
 }
 
 #[test]
 fn too_few_descriptors_end_all_workers() {
-    child::passes(with_few_descriptors, &[]);
-}
-
-#[test]
-#[ignore = "run by too_few_descriptors_end_all_workers, in a process that may lower its limit"]
-fn with_few_descriptors() {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let lab = Lab::new();
-    let mut plan = lab
-        .plan("[a]\ndirectory=${DIR}\nsize=64k\nbs=4k\nthreads=40\nengine=null\nruntime=100ms\n");
-    // Enough to make the files one by one, too few for 40 workers.
-    setrlimit(Resource::Nofile, Rlimit { current: Some(30), maximum: Some(30) }).unwrap();
-    let error = lab.carry_out(&mut plan).unwrap_err();
-    let RunError::Open { path, .. } = &error else { panic!("{error:?}") };
-    assert!(path.contains("gpuio."), "{path}");
-    assert!(error.to_string().contains("ulimit -n"), "{error}");
+    // Alone: it lowers the process's limit.
+    child::alone(&[], || {
+        use rustix::process::{Resource, Rlimit, setrlimit};
+        let lab = Lab::new();
+        let mut plan = lab.plan(
+            "[a]\ndirectory=${DIR}\nsize=64k\nbs=4k\nthreads=40\nengine=null\nruntime=100ms\n",
+        );
+        // Enough to make the files one by one, too few for 40 workers.
+        setrlimit(Resource::Nofile, Rlimit { current: Some(30), maximum: Some(30) }).unwrap();
+        let error = lab.carry_out(&mut plan).unwrap_err();
+        let RunError::Open { path, .. } = &error else { panic!("{error:?}") };
+        assert!(path.contains("gpuio."), "{path}");
+        assert!(error.to_string().contains("ulimit -n"), "{error}");
+    });
 }
 
 #[test]

@@ -14,69 +14,68 @@ fn mapped(job: &JobResult) -> &MappedResult {
 
 #[test]
 fn what_is_mapped_is_verified_counted_and_named() {
-    child::passes(child_of_each_size, &[LATE]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_of_each_size() {
-    let lab = Lab::with_gpu();
-    for (bs, rw, by_kernel) in
-        [("4k", "randread", true), ("60000", "read", true), ("1m", "read", false)]
-    {
-        let job = lab.job(&format!(
-            "path=mapped\nrw={rw}\nbs={bs}\nsize=6m\nthreads=2\nloops=2\nverify=pass"
-        ));
-        assert_eq!((job.ended, job.failed), (EndedHow::Complete, 0), "{bs}");
-        let verify = job.verify.as_ref().unwrap();
-        assert!(verify.is_fine() && verify.pass_bytes > 0, "{bs}: {verify:?}");
-        let proof = job.proof.as_ref().unwrap();
-        assert_eq!(proof.verdict.words, "from page cache, no host copy", "{proof:#?}");
-        assert_eq!((proof.verdict.route, proof.verdict.source), (Route::Mapped, Source::PageCache));
-        assert!(proof.as_requested, "{proof:#?}");
-        let mapped = mapped(&job);
-        assert_eq!(
-            (mapped.files, mapped.mapped_bytes, mapped.pinned_bytes),
-            (2, 12 << 20, 12 << 20)
-        );
-        assert!(mapped.map_ns > 0 && mapped.register_ns > 0 && mapped.unregister_ns > Some(0));
-        assert_eq!(mapped.unregister_failed, None);
-        assert!(mapped.break_even_unknown.is_some(), "there is no other job");
-        let moved = (mapped.by_kernel_bytes, mapped.by_copy_bytes);
-        assert_eq!(moved.0 + moved.1, job.read.bytes, "{bs}");
-        assert_eq!(job.file_leg.read_bytes, job.read.bytes);
-        assert!(if by_kernel { moved.0 > moved.1 } else { moved.0 == 0 }, "{bs}: {moved:?}");
-        let latency = job.read.latency.as_ref().unwrap();
-        assert_eq!(latency.file, None, "there is no file leg");
-        assert_eq!(latency.gpu, Some(latency.total.clone()), "it is the whole");
-    }
+    child::alone(&[LATE], || {
+        let lab = Lab::with_gpu();
+        for (bs, rw, by_kernel) in
+            [("4k", "randread", true), ("60000", "read", true), ("1m", "read", false)]
+        {
+            let job = lab.job(&format!(
+                "path=mapped\nrw={rw}\nbs={bs}\nsize=6m\nthreads=2\nloops=2\nverify=pass"
+            ));
+            assert_eq!((job.ended, job.failed), (EndedHow::Complete, 0), "{bs}");
+            let verify = job.verify.as_ref().unwrap();
+            assert!(verify.is_fine() && verify.pass_bytes > 0, "{bs}: {verify:?}");
+            let proof = job.proof.as_ref().unwrap();
+            assert_eq!(proof.verdict.words, "from page cache, no host copy", "{proof:#?}");
+            assert_eq!(
+                (proof.verdict.route, proof.verdict.source),
+                (Route::Mapped, Source::PageCache)
+            );
+            assert!(proof.as_requested, "{proof:#?}");
+            let mapped = mapped(&job);
+            assert_eq!(
+                (mapped.files, mapped.mapped_bytes, mapped.pinned_bytes),
+                (2, 12 << 20, 12 << 20)
+            );
+            assert!(mapped.map_ns > 0 && mapped.register_ns > 0 && mapped.unregister_ns > Some(0));
+            assert_eq!(mapped.unregister_failed, None);
+            assert!(mapped.break_even_unknown.is_some(), "there is no other job");
+            let moved = (mapped.by_kernel_bytes, mapped.by_copy_bytes);
+            assert_eq!(moved.0 + moved.1, job.read.bytes, "{bs}");
+            assert_eq!(job.file_leg.read_bytes, job.read.bytes);
+            assert!(if by_kernel { moved.0 > moved.1 } else { moved.0 == 0 }, "{bs}: {moved:?}");
+            let latency = job.read.latency.as_ref().unwrap();
+            assert_eq!(latency.file, None, "there is no file leg");
+            assert_eq!(latency.gpu, Some(latency.total.clone()), "it is the whole");
+        }
+    });
 }
 
 #[test]
 fn what_the_gpu_writes_in_place_is_verified_counted_and_named() {
-    child::passes(child_of_writes, &[LATE]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_of_writes() {
-    let lab = Lab::with_gpu();
-    for (bs, rw) in [("4k", "randwrite"), ("1m", "write"), ("60000", "randrw")] {
-        let job = lab.job(&format!(
-            "path=mapped\nrw={rw}\nbs={bs}\nsize=6m\nthreads=2\nloops=2\nverify=pass"
-        ));
-        assert_eq!((job.ended, job.failed), (EndedHow::Complete, 0), "{bs}");
-        assert!(job.verify.as_ref().unwrap().is_fine(), "{bs}: {:?}", job.verify);
-        let proof = job.proof.as_ref().unwrap();
-        let toward = if rw == "randrw" { "" } else { "to " };
-        assert_eq!(proof.verdict.words, format!("{toward}page cache, no host copy"), "{proof:#?}");
-        assert!(proof.as_requested, "{proof:#?}");
-        let mapped = mapped(&job);
-        let by = (mapped.written_by_kernel_bytes, mapped.written_by_copy_bytes);
-        assert_eq!(by.0 + by.1, job.write.bytes, "{bs}");
-        assert_eq!(mapped.by_kernel_bytes + mapped.by_copy_bytes, job.read.bytes, "{bs}");
-        assert_eq!((mapped.mapped_bytes, mapped.lost_bytes), (12 << 20, Some(0)), "{bs}");
-    }
+    child::alone(&[LATE], || {
+        let lab = Lab::with_gpu();
+        for (bs, rw) in [("4k", "randwrite"), ("1m", "write"), ("60000", "randrw")] {
+            let job = lab.job(&format!(
+                "path=mapped\nrw={rw}\nbs={bs}\nsize=6m\nthreads=2\nloops=2\nverify=pass"
+            ));
+            assert_eq!((job.ended, job.failed), (EndedHow::Complete, 0), "{bs}");
+            assert!(job.verify.as_ref().unwrap().is_fine(), "{bs}: {:?}", job.verify);
+            let proof = job.proof.as_ref().unwrap();
+            let toward = if rw == "randrw" { "" } else { "to " };
+            assert_eq!(
+                proof.verdict.words,
+                format!("{toward}page cache, no host copy"),
+                "{proof:#?}"
+            );
+            assert!(proof.as_requested, "{proof:#?}");
+            let mapped = mapped(&job);
+            let by = (mapped.written_by_kernel_bytes, mapped.written_by_copy_bytes);
+            assert_eq!(by.0 + by.1, job.write.bytes, "{bs}");
+            assert_eq!(mapped.by_kernel_bytes + mapped.by_copy_bytes, job.read.bytes, "{bs}");
+            assert_eq!((mapped.mapped_bytes, mapped.lost_bytes), (12 << 20, Some(0)), "{bs}");
+        }
+    });
 }
 
 /// Shorter, then as long as before: nothing but the pages shows it.
@@ -105,19 +104,15 @@ fn what_a_file_lost_fails_its_job() {
 /// As the kernel has it on ext4: the first page says so, and nothing is written.
 #[test]
 fn pages_that_no_device_may_write_are_refused_with_what_to_do() {
-    child::passes(child_not_for_writing, &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:1")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_not_for_writing() {
-    let lab = Lab::with_gpu();
-    let text = "[a]\ndirectory=${DIR}\npath=mapped\nrw=write\nbs=64k\nsize=1m\nloops=1\n";
-    let why = lab.carry_out(&mut lab.plan(text)).unwrap_err().to_string();
-    for word in ["gpuio.0", "cuMemHostRegister", "tmpfs (/dev/shm)", "--path cached"] {
-        assert!(why.contains(word), "{word}: {why}");
-    }
-    assert!(!why.contains('\n'), "{why}");
+    child::alone(&[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:1")], || {
+        let lab = Lab::with_gpu();
+        let text = "[a]\ndirectory=${DIR}\npath=mapped\nrw=write\nbs=64k\nsize=1m\nloops=1\n";
+        let why = lab.carry_out(&mut lab.plan(text)).unwrap_err().to_string();
+        for word in ["gpuio.0", "cuMemHostRegister", "tmpfs (/dev/shm)", "--path cached"] {
+            assert!(why.contains(word), "{word}: {why}");
+        }
+        assert!(!why.contains('\n'), "{why}");
+    });
 }
 
 #[test]
@@ -165,44 +160,36 @@ fn what_registering_costs_is_held_against_another_path() {
 
 #[test]
 fn what_the_driver_refuses_ends_the_run_with_file_and_call() {
-    child::passes(child_refused, &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_refused() {
-    let lab = Lab::with_gpu();
-    let text = |path: &str| {
-        format!("[a]\ndirectory=${{DIR}}\npath={path}\nbs=64k\nsize=1m\nloops=1\nceilings=0\n")
-    };
-    let mut plan = lab.plan(&text("mapped"));
-    let why = lab.carry_out(&mut plan).unwrap_err().to_string();
-    for word in ["job 'a'", "path mapped", "gpuio.0", "cuMemHostRegister", "OUT_OF_MEMORY"] {
-        assert!(why.contains(word), "{word}: {why}");
-    }
-    // Paths that were not named go without it.
-    let mut plan = lab.plan(&text("all"));
-    let ran = lab.carry_out(&mut plan).unwrap();
-    assert_eq!(ran.error, None);
-    let out = plan.left_out.iter().find(|out| out.path == "mapped").unwrap();
-    assert!(out.why.contains("cuMemHostRegister"), "{}", out.why);
-    assert!(ran.jobs.iter().all(|job| job.mapped.is_none()) && ran.jobs.len() > 4);
+    child::alone(&[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")], || {
+        let lab = Lab::with_gpu();
+        let text = |path: &str| {
+            format!("[a]\ndirectory=${{DIR}}\npath={path}\nbs=64k\nsize=1m\nloops=1\nceilings=0\n")
+        };
+        let mut plan = lab.plan(&text("mapped"));
+        let why = lab.carry_out(&mut plan).unwrap_err().to_string();
+        for word in ["job 'a'", "path mapped", "gpuio.0", "cuMemHostRegister", "OUT_OF_MEMORY"] {
+            assert!(why.contains(word), "{word}: {why}");
+        }
+        // Paths that were not named go without it.
+        let mut plan = lab.plan(&text("all"));
+        let ran = lab.carry_out(&mut plan).unwrap();
+        assert_eq!(ran.error, None);
+        let out = plan.left_out.iter().find(|out| out.path == "mapped").unwrap();
+        assert!(out.why.contains("cuMemHostRegister"), "{}", out.why);
+        assert!(ran.jobs.iter().all(|job| job.mapped.is_none()) && ran.jobs.len() > 4);
+    });
 }
 
 #[test]
 fn what_can_not_be_unregistered_is_said() {
-    child::passes(child_kept, &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")]);
-}
-
-#[test]
-#[ignore = "run as a child"]
-fn child_kept() {
-    let job = Lab::with_gpu().job("path=mapped\nbs=64k\nsize=1m\nloops=1");
-    let mapped = mapped(&job);
-    assert_eq!(mapped.unregister_ns, None);
-    let why = mapped.unregister_failed.as_ref().unwrap();
-    assert!(why.contains("cuMemHostUnregister"), "{why}");
-    assert_eq!(job.ended, EndedHow::Complete);
+    child::alone(&[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")], || {
+        let job = Lab::with_gpu().job("path=mapped\nbs=64k\nsize=1m\nloops=1");
+        let mapped = mapped(&job);
+        assert_eq!(mapped.unregister_ns, None);
+        let why = mapped.unregister_failed.as_ref().unwrap();
+        assert!(why.contains("cuMemHostUnregister"), "{why}");
+        assert_eq!(job.ended, EndedHow::Complete);
+    });
 }
 
 /// Raises the flag when the files have been read in, before they are mapped.

@@ -22,25 +22,22 @@ fn storage_is_observed(proof: &Proof) -> bool {
 
 #[test]
 fn buffered_reads_over_and_over_come_from_the_page_cache() {
-    child::passes(with_buffered_reads_alone, &[]);
-}
-
-#[test]
-#[ignore = "run by buffered_reads_over_and_over_come_from_the_page_cache: counts are a process's"]
-fn with_buffered_reads_alone() {
-    // The first pass may come from storage, and others move bytes at the same device: both are
-    // lost in so much.
-    let job = Lab::new().job("size=1m\nbs=256k\nloops=1024\ndirect=0\nengine=psync");
-    let proof = proof(&job);
-    assert_eq!(assessment(proof, "own"), Assessment::Supports, "{proof:#?}");
-    let leg = proof.evidence.iter().find(|entry| entry.name == "own").unwrap();
-    assert_eq!((leg.observed_bytes, leg.expected_bytes), (Some(1 << 30), Some(1 << 30)));
-    if storage_is_observed(proof) {
-        assert_eq!(proof.verdict.words, "page cache", "{proof:#?}");
-        assert!(proof.as_requested);
-    }
-    assert_ne!(proof.verdict.route, Route::Direct, "{proof:#?}");
-    assert_ne!(proof.verdict.source, Source::Storage);
+    // Alone: counts are a process's.
+    child::alone(&[], || {
+        // The first pass may come from storage, and others move bytes at the same device: both are
+        // lost in so much.
+        let job = Lab::new().job("size=1m\nbs=256k\nloops=1024\ndirect=0\nengine=psync");
+        let proof = proof(&job);
+        assert_eq!(assessment(proof, "own"), Assessment::Supports, "{proof:#?}");
+        let leg = proof.evidence.iter().find(|entry| entry.name == "own").unwrap();
+        assert_eq!((leg.observed_bytes, leg.expected_bytes), (Some(1 << 30), Some(1 << 30)));
+        if storage_is_observed(proof) {
+            assert_eq!(proof.verdict.words, "page cache", "{proof:#?}");
+            assert!(proof.as_requested);
+        }
+        assert_ne!(proof.verdict.route, Route::Direct, "{proof:#?}");
+        assert_ne!(proof.verdict.source, Source::Storage);
+    });
 }
 
 #[test]
@@ -72,27 +69,24 @@ fn an_engine_that_moves_nothing_proves_nothing() {
 
 #[test]
 fn a_ring_bounces_in_host_memory() {
-    child::passes(with_a_ring_alone, &[]);
-}
-
-#[test]
-#[ignore = "run by a_ring_bounces_in_host_memory: counts are a process's"]
-fn with_a_ring_alone() {
-    let lab = Lab::with_gpu();
-    let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=1024\nengine=psync");
-    let proof = proof(&job);
-    assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
-    assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
-    // I/O of others at the same device is counted too. Where all of it is little beside what was
-    // read, the page cache gave the rest.
-    let storage = proof.evidence.iter().filter(|entry| {
-        ["process_io", "block", "nfs"].contains(&entry.name.as_str())
-            && entry.assessment != Assessment::Inconclusive
+    // Alone: counts are a process's.
+    child::alone(&[], || {
+        let lab = Lab::with_gpu();
+        let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=1024\nengine=psync");
+        let proof = proof(&job);
+        assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
+        assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
+        // I/O of others at the same device is counted too. Where all of it is little beside what
+        // was read, the page cache gave the rest.
+        let storage = proof.evidence.iter().filter(|entry| {
+            ["process_io", "block", "nfs"].contains(&entry.name.as_str())
+                && entry.assessment != Assessment::Inconclusive
+        });
+        let moved: Vec<u64> = storage.filter_map(|entry| entry.observed_bytes).collect();
+        if !moved.is_empty() && moved.iter().all(|moved| moved * 100 <= job.read.bytes) {
+            assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
+        }
     });
-    let moved: Vec<u64> = storage.filter_map(|entry| entry.observed_bytes).collect();
-    if !moved.is_empty() && moved.iter().all(|moved| moved * 100 <= job.read.bytes) {
-        assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
-    }
 }
 
 #[test]
@@ -127,40 +121,37 @@ fn entry<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Evidence {
 
 #[test]
 fn a_library_that_bounces_is_found_out_by_its_own_counts() {
-    child::passes(with_the_stand_in_for_cufile, &[]);
-}
-
-/// The stand-in goes through host memory and reports it twice: by its counts and its properties.
-#[test]
-#[ignore = "run by a_library_that_bounces_is_found_out_by_its_own_counts: counts are a process's"]
-fn with_the_stand_in_for_cufile() {
-    let lab = Lab::with_cufile();
-    let text = "[global]\ndirectory=${DIR}\nsize=1m\nbs=128k\npath=gds\n\
-                [a]\nloops=8\nfile_prefix=a\n[b]\nstonewall\nloops=4\nrw=rw\nfile_prefix=b\n";
-    let ran = lab.run(text);
-    for job in &ran.jobs {
-        let proof = proof(job);
-        assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
-        assert!(!proof.as_requested, "a library should go direct");
-        assert!(proof.sentence.contains("cufile_stats and cufile_properties"), "{proof:#?}");
-        let stats = entry(proof, "cufile_stats", "read");
-        assert_eq!(stats.assessment, Assessment::Contradicts);
-        assert_eq!(stats.observed_bytes, Some(job.file_leg.read_bytes));
-        assert_eq!(stats.observed_bytes, stats.expected_bytes);
-        let pcie = entry(proof, "gpu_pcie", "read");
-        assert_eq!(
-            (pcie.assessment, pcie.observed_bytes),
-            (Assessment::Inconclusive, None),
-            "a software GPU has no link"
-        );
-    }
-    // The second group's counts begin where the first's ended, and are compared from there.
-    let (first, second) = (&ran.jobs[0], &ran.jobs[1]);
-    let count = |job| entry(proof(job), "cufile_stats", "read").before.clone().unwrap();
-    assert!(count(first).starts_with("n=0 "), "{}", count(first));
-    assert!(count(second).starts_with("n=64 posix=64 nvfs=0 p2p=0 "), "{}", count(second));
-    let written = entry(proof(second), "cufile_stats", "write");
-    assert_eq!(written.observed_bytes, Some(second.file_leg.write_bytes));
+    // Alone: counts are a process's.
+    // The stand-in goes through host memory and reports it twice: by its counts and its properties.
+    child::alone(&[], || {
+        let lab = Lab::with_cufile();
+        let text = "[global]\ndirectory=${DIR}\nsize=1m\nbs=128k\npath=gds\n\
+                    [a]\nloops=8\nfile_prefix=a\n[b]\nstonewall\nloops=4\nrw=rw\nfile_prefix=b\n";
+        let ran = lab.run(text);
+        for job in &ran.jobs {
+            let proof = proof(job);
+            assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
+            assert!(!proof.as_requested, "a library should go direct");
+            assert!(proof.sentence.contains("cufile_stats and cufile_properties"), "{proof:#?}");
+            let stats = entry(proof, "cufile_stats", "read");
+            assert_eq!(stats.assessment, Assessment::Contradicts);
+            assert_eq!(stats.observed_bytes, Some(job.file_leg.read_bytes));
+            assert_eq!(stats.observed_bytes, stats.expected_bytes);
+            let pcie = entry(proof, "gpu_pcie", "read");
+            assert_eq!(
+                (pcie.assessment, pcie.observed_bytes),
+                (Assessment::Inconclusive, None),
+                "a software GPU has no link"
+            );
+        }
+        // The second group's counts begin where the first's ended, and are compared from there.
+        let (first, second) = (&ran.jobs[0], &ran.jobs[1]);
+        let count = |job| entry(proof(job), "cufile_stats", "read").before.clone().unwrap();
+        assert!(count(first).starts_with("n=0 "), "{}", count(first));
+        assert!(count(second).starts_with("n=64 posix=64 nvfs=0 p2p=0 "), "{}", count(second));
+        let written = entry(proof(second), "cufile_stats", "write");
+        assert_eq!(written.observed_bytes, Some(second.file_leg.write_bytes));
+    });
 }
 
 #[test]

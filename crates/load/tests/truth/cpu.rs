@@ -1,7 +1,6 @@
 //! CPU time of jobs against the kernel's own figure for the process (getrusage(2)). Each case is a
 //! process of its own, so that nothing else is in it.
 #![expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "times of seconds, in microseconds"
@@ -127,41 +126,37 @@ fn of_an_engine() {
 
 #[test]
 fn a_busy_thread_that_nobody_knows_is_in_the_figure_of_a_job_alone() {
-    child::passes(beside_a_busy_thread, &[]);
-}
-
-#[test]
-#[ignore = "run by a_busy_thread_that_nobody_knows_is_in_the_figure_of_a_job_alone"]
-fn beside_a_busy_thread() {
-    let done = AtomicBool::new(false);
-    // The software GPU's path, whose threads nobody can tell apart; next to no load of its own.
-    let lab = Lab::with_gpu();
-    let lines = "[a]\ndirectory=${DIR}\npath=staged\ngpu=software\nbs=4k\nsize=1m\ndirect=0\n\
-                 engine=psync\nrate_iops=10\nruntime=2\n";
-    let mut plan = lab.plan(lines);
-    let meter = Meter::default();
-    let ran = std::thread::scope(|scope| {
-        let busy = scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                for n in 0..10_000 {
-                    let _ = black_box(n);
+    child::alone(&[], || {
+        let done = AtomicBool::new(false);
+        // The software GPU's path, whose threads nobody can tell apart; next to no load of its own.
+        let lab = Lab::with_gpu();
+        let lines = "[a]\ndirectory=${DIR}\npath=staged\ngpu=software\nbs=4k\nsize=1m\ndirect=0\n\
+                     engine=psync\nrate_iops=10\nruntime=2\n";
+        let mut plan = lab.plan(lines);
+        let meter = Meter::default();
+        let ran = std::thread::scope(|scope| {
+            let busy = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for n in 0..10_000 {
+                        let _ = black_box(n);
+                    }
+                    let us = used(ClockId::ThreadCPUTime) * 1e6;
+                    meter.busy_us.store(us as u64, Ordering::Relaxed);
                 }
-                let us = used(ClockId::ThreadCPUTime) * 1e6;
-                meter.busy_us.store(us as u64, Ordering::Relaxed);
-            }
+            });
+            let ran = lab.carry_out_reported(&mut plan, &meter).unwrap();
+            done.store(true, Ordering::Relaxed);
+            busy.join().unwrap();
+            ran
         });
-        let ran = lab.carry_out_reported(&mut plan, &meter).unwrap();
-        done.store(true, Ordering::Relaxed);
-        busy.join().unwrap();
-        ran
+        let cpu = ran.jobs[0].cpu;
+        assert_eq!(cpu.scope, CpuScope::Process);
+        let said = cpu.user_s + cpu.system_s;
+        let used = meter.used();
+        is_of(said, used);
+        // Without it next to nothing would be left.
+        assert!(used.busy > 0.0 && said > 0.9 * used.busy - 0.02, "{said} s, and {used:?}");
     });
-    let cpu = ran.jobs[0].cpu;
-    assert_eq!(cpu.scope, CpuScope::Process);
-    let said = cpu.user_s + cpu.system_s;
-    let used = meter.used();
-    is_of(said, used);
-    // Without it next to nothing would be left.
-    assert!(used.busy > 0.0 && said > 0.9 * used.busy - 0.02, "{said} s, and {used:?}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ const WINDOW: usize = 3;
 
 /// A job with a point of its series for each check, and its rates from the second point on: until
 /// the first one nothing is looked at.
-#[expect(clippy::cast_precision_loss, reason = "counts and times of a short run")]
 fn job(lines: &str) -> (JobResult, Vec<(Point, f64)>) {
     let lab = Lab::new();
     let text = format!(

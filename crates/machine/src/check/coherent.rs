@@ -23,7 +23,6 @@ pub fn coherent_links(machine: &Machine) -> Vec<Coherent> {
 /// The link in words: where it leads, and that host memory is reached over it.
 pub(crate) fn words(link: &Coherent) -> String {
     let to = link.node.map_or("its processor".to_owned(), |node| format!("NUMA node {node}"));
-    #[expect(clippy::cast_precision_loss, reason = "rates of links are far below 2^53")]
     let rate = link.bytes_per_second.map_or("rate unknown".to_owned(), |rate| {
         format!("{} in each direction", human_decimal_rate(rate as f64))
     });

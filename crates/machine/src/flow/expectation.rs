@@ -141,7 +141,6 @@ impl Laid {
             }
             return;
         };
-        #[expect(clippy::cast_precision_loss, reason = "depths and blocks are far below 2^53")]
         let most = depth as f64 * self.block_bytes as f64 / (floor / 1e9);
         let lower = self.flow.own_limit.as_ref().is_none_or(|(own, _)| most < *own);
         if lower {
@@ -158,7 +157,6 @@ fn floor(network: &Network, laid: &Laid) -> Option<f64> {
     let bytes_only = laid.flow.uses.iter().filter(|one| !network.get(one.part).name.ends_with(IOS));
     let alone = Flow { uses: bytes_only.cloned().collect(), own_limit: None };
     let rate = fill(network, &[alone]).first()?.bytes_per_s;
-    #[expect(clippy::cast_precision_loss, reason = "blocks are far below 2^53 bytes")]
     let moving = if rate.is_finite() { laid.block_bytes as f64 / rate * 1e9 } else { 0.0 };
     Some(access + moving)
 }
@@ -182,7 +180,6 @@ fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -
     let known = rate.filter(|_| missing.is_none());
     Expected {
         bytes_per_s: known,
-        #[expect(clippy::cast_precision_loss, reason = "blocks are far below 2^53 bytes")]
         iops: known.filter(|_| laid.block_bytes > 0).map(|rate| rate / laid.block_bytes as f64),
         bottleneck,
         at_most: rate.filter(|_| missing.is_some()),

@@ -138,7 +138,6 @@ impl Entry<'_> {
         if value == 0 {
             return Err(self.bad(file, 0, "0 would mean that nothing ever moves"));
         }
-        #[expect(clippy::cast_precision_loss, reason = "figures of a few digits")]
         let value = value as f64;
         Ok(value)
     }

@@ -120,7 +120,6 @@ fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Reques
     let threads = f64::from(job.threads);
     let block_bytes = job.mean_block_bytes();
     let requested = job.pacing.and_then(|pacing| {
-        #[expect(clippy::cast_precision_loss, reason = "rates and sizes are far below 2^53")]
         let (bytes, iops) = (
             pacing.bytes_per_s.map(|rate| rate as f64),
             pacing.iops.map(|rate| rate as f64 * block_bytes as f64),

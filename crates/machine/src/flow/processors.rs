@@ -31,7 +31,6 @@ pub(crate) fn bound(processors: Processors, laid: &[Laid], streams: &mut [Stream
         Processors::Count(count) => (count, ENOUGH, "processor"),
         Processors::Machines(count) => (count, SEEN, "machine"),
     };
-    #[expect(clippy::cast_precision_loss, reason = "processors are few, and blocks small")]
     let (count_f, blocks) = (
         count.max(1) as f64,
         laid.iter().map(|one| one.block_bytes.max(1) as f64).collect::<Vec<f64>>(),

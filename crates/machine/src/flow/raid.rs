@@ -78,7 +78,6 @@ impl Level {
         chunk_bytes: Option<u64>,
         pattern: Pattern,
     ) -> Load {
-        #[expect(clippy::cast_precision_loss, reason = "members of an array are few")]
         let n = members.max(1) as f64;
         let cut = |io: Io| cut(io, n, chunk_bytes);
         let spread = |io: Io, share: f64| Io { bytes: io.bytes * share, ios: io.ios * share };
@@ -101,7 +100,6 @@ impl Level {
 /// I/Os cut at chunks: as many as chunks they touch, but one for each member at most, since what
 /// lies side by side on a member is merged.
 fn cut(io: Io, members: f64, chunk_bytes: Option<u64>) -> Io {
-    #[expect(clippy::cast_precision_loss, reason = "chunks are far below 2^53 bytes")]
     let chunk = chunk_bytes.filter(|chunk| *chunk > 0).map(|chunk| chunk as f64);
     let Some(chunk) = chunk.filter(|_| io.ios > 0.0) else { return io };
     let pieces = (io.bytes / io.ios / chunk).ceil().clamp(1.0, members);
@@ -112,7 +110,6 @@ fn parity(load: Load, n: f64, parities: f64, chunk: Option<u64>, pattern: Patter
     let cut_reads = cut(load.reads, n, chunk);
     let mut reads = Io { bytes: cut_reads.bytes / n, ios: cut_reads.ios / n };
     let data = (n - parities).max(1.0);
-    #[expect(clippy::cast_precision_loss, reason = "chunks are far below 2^53 bytes")]
     let stripe = chunk.map(|chunk| chunk as f64 * data);
     let size = if load.writes.ios > 0.0 { load.writes.bytes / load.writes.ios } else { 0.0 };
     let whole = pattern == Pattern::Sequential || stripe.is_some_and(|stripe| size >= stripe);

@@ -94,7 +94,6 @@ pub(crate) fn ports(file: &str, entry: &Entry<'_>) -> Result<(u64, f64), FileErr
     let count = count.ok_or_else(|| entry.bad(file, 0, wanted))?;
     let rate = gpuio_base::units::parse_bytes_per_second(rate)
         .map_err(|error| entry.bad(file, at + error.at, format!("{error}; {wanted}")))?;
-    #[expect(clippy::cast_precision_loss, reason = "figures of a few digits")]
     let rate = rate as f64;
     if rate == 0.0 {
         return Err(entry.bad(file, at, wanted));

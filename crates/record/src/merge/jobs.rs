@@ -239,7 +239,6 @@ impl JobSum {
         if let Some(fan_out) = &mut result.fan_out {
             fan_out.placed_bytes_per_s = per_second(fan_out.placed_bytes, time_ns);
         }
-        #[expect(clippy::cast_precision_loss, reason = "a cost needs no 64 bits")]
         let mib = bytes as f64 / f64::from(1 << 20);
         result.cpu.us_per_mib = self.cpu_us.filter(|_| bytes > 0).map(|us| us / mib);
         result.series = self.series.finish();
@@ -268,7 +267,6 @@ fn stonewall(walls: &[(u32, Stonewall)], job: &str, facts: &[RankFacts]) -> Opti
 
 fn add_cpu_us(sum: Option<f64>, job: &JobResult) -> Option<f64> {
     let bytes = job.read.bytes + job.write.bytes;
-    #[expect(clippy::cast_precision_loss, reason = "a cost needs no 64 bits")]
     let mib = bytes as f64 / f64::from(1 << 20);
     match job.cpu.us_per_mib {
         Some(cost) => Some(sum? + cost * mib),

@@ -304,7 +304,6 @@ impl Record {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no latency or count comes near 2^53")]
 fn float(value: u64) -> f64 {
     value as f64
 }

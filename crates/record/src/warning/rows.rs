@@ -726,7 +726,6 @@ fn count(number: u64) -> String {
     human_count(float(number))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 fn float(value: u64) -> f64 {
     value as f64
 }

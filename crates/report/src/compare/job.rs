@@ -1,6 +1,7 @@
 //! Describes one job and direction of a record, for comparison with another.
 
 use crate::foreign::Direction;
+use gpuio_base::document::unique;
 use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::{
     Arrivals, DirectMode, Distribution, EndedHow, FeedPlan, JobPlan, JobResult, Order, Pacing,
@@ -38,6 +39,18 @@ impl Job<'_> {
     /// On how many hosts.
     pub(crate) fn hosts(&self) -> String {
         self.record.ranks.as_ref().map_or(1, |all| all.hosts.len()).to_string()
+    }
+
+    /// None of a single process, whose record does not have it.
+    pub(crate) fn host_names(&self) -> Option<String> {
+        let hosts = &self.record.ranks.as_ref()?.hosts;
+        Some(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", "))
+    }
+
+    pub(crate) fn gpu_uuids(&self) -> Option<String> {
+        let uuids = self.plan.gpus.iter().filter(|gpu| !gpu.software).map(|gpu| gpu.uuid.as_str());
+        let uuids = unique(uuids);
+        (!uuids.is_empty()).then(|| uuids.join(", "))
     }
 
     pub(crate) fn ended(&self) -> String {

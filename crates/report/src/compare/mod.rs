@@ -39,7 +39,7 @@ pub use aspect::{ASPECTS, Aspect, Kind, flags, is_flag};
 pub use comparison::{Alone, Comparison, Options, Pair, SideLine, compare};
 pub use difference::Difference;
 pub use figure::{Basis, Row, Verdict};
-pub use run::{Figure, Run, Side};
+pub use run::{Figure, Run, Side, count_once};
 pub use shown::render;
 pub use threshold::Threshold;
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::foreign::{Number, Reading};
 
 use crate::compare::ASPECTS;
-use crate::compare::run::{Figure, Run};
+use crate::compare::run::{Figure, Run, hash};
 
-/// The run of a reading. `from` is the file's name.
+/// The run of a reading. `from` is the file's name, `text` what it holds.
 #[must_use]
-pub fn run(reading: &Reading, from: &str) -> Run {
+pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
     let figure = |number: Number| Figure {
         value: number.value,
         off: (number.off / number.value).min(1.0),
@@ -19,6 +19,7 @@ pub fn run(reading: &Reading, from: &str) -> Run {
         |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
     Run {
         from: from.to_owned(),
+        content: hash(text.as_bytes()),
         tool: reading.tool.clone(),
         job: reading.job.clone(),
         direction: reading.direction,

@@ -1,8 +1,10 @@
 //! One job and direction of one run.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 
 use crate::foreign::Direction;
+use gpuio_base::document::unique;
 use gpuio_base::stat::infer::Spread;
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::Metric;
@@ -23,6 +25,8 @@ pub struct Figure {
 pub struct Run {
     /// Its file.
     pub from: String,
+    /// A hash of what its file holds: of a record its values, of another tool's result the text.
+    pub content: u64,
     /// The tool with its version.
     pub tool: String,
     /// The job's name; `None` if the tool has none.
@@ -57,11 +61,44 @@ impl Run {
         let known = self.figures.get(&metric.word()).copied();
         known.or_else(|| {
             let Metric::Percentile(_, at) = metric else { return None };
-            #[expect(clippy::cast_precision_loss, reason = "no latency comes near 2^53 ns")]
             let value = self.latency.as_ref()?.percentile(*at)? as f64;
             Some(Figure { value, off: BUCKET, spread: None })
         })
     }
+}
+
+/// A hash of content by which a copy is known again, within one process.
+#[must_use]
+pub(crate) fn hash(content: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(content);
+    hasher.finish()
+}
+
+/// Drops copies: of files with the same content the first counts, with a note on each other. A
+/// side that has only copies is left out, and its notes go to the side before it.
+pub fn count_once(sides: &mut Vec<Side>) {
+    let mut known: BTreeMap<u64, (usize, String)> = BTreeMap::new();
+    for (nth, side) in sides.iter_mut().enumerate() {
+        let mut notes = Vec::new();
+        side.runs.retain(|run| {
+            let own = (nth, run.from.clone());
+            let first = known.entry(run.content).or_insert_with(|| own.clone());
+            if *first != own {
+                notes.push(format!("{}: the same run as {}, counted once", run.from, first.1));
+            }
+            *first == own
+        });
+        side.notes.extend(unique(notes));
+    }
+    let mut left: Vec<Side> = Vec::new();
+    for side in sides.drain(..) {
+        match left.last_mut() {
+            Some(before) if side.runs.is_empty() => before.notes.extend(side.notes),
+            _ => left.push(side),
+        }
+    }
+    *sides = left;
 }
 
 /// All runs of one side: the baseline, or one that is compared with it.

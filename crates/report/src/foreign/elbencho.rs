@@ -109,7 +109,6 @@ fn reading(row: &Row<'_>, direction: Direction, prefix: &str) -> Reading {
     reading.depth = row.whole("IO depth");
     reading.block_bytes = row.whole("block size");
     reading.direct = row.get("direct IO").map(|cell| cell == "1");
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds of a run")]
     let seconds = row.whole("time ms [last]").map(|ms| ms as f64 / 1000.0);
     reading.seconds = seconds;
     if let Some(command) = row.get("command") {

@@ -41,10 +41,6 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
 /// `docs/schema/record-v3.schema.json`. A number that is not finite becomes `null`, as JSON has no
 /// word for it.
 #[must_use]
-#[expect(
-    clippy::expect_used,
-    reason = "no value of a Record can fail to serialize: see the message"
-)]
 pub fn render(record: &Record) -> String {
     let mut text = serde_json::to_string_pretty(record)
         .expect("a record holds no map and no foreign Serialize, and a String takes every write");

@@ -205,7 +205,6 @@ fn of_jobs(tool: &'static str, jobs: &[JobSpec]) -> Asked {
     asked
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a runtime")]
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }

@@ -1,4 +1,5 @@
-//! The conclusion from a set, in two sentences: the first words of a report.
+//! The conclusion from a set, in two sentences: the first words of a report. The result of a search
+//! for the highest load stands before them.
 //!
 //! The first sentence compares paths into GPU memory where they ran the same load, else it names
 //! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
@@ -64,7 +65,9 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
         [one] => single(set, one),
         several => compared(several).unwrap_or_else(|| range(several)),
     };
-    [Some(result), caution(&rows)].into_iter().flatten().collect()
+    let answers = set.sweeps.iter().filter_map(|sweep| sweep.answer.as_deref());
+    let answers = answers.flat_map(str::lines).map(str::to_owned);
+    answers.chain([Some(result), caution(&rows)].into_iter().flatten()).collect()
 }
 
 fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {

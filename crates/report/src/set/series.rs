@@ -87,7 +87,6 @@ fn line(label: &str, unit: Unit, values: impl Iterator<Item = Option<f64>>) -> O
 
 fn of_job(row: &Row<'_>, from: f64, group: Option<String>) -> Value {
     let points = &row.result.series;
-    #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
     let seconds: Vec<f64> = points.iter().map(|point| point.at_ns as f64 / 1e9).collect();
     json!({ "seconds": seconds, "lines": lines(points), "group": group, "from": from })
 }

@@ -92,7 +92,6 @@ fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
             let writes = (plan.read_percent < 100).then_some(&job.write);
             for side in [reads, writes].into_iter().flatten() {
                 rates.push(side.bytes_per_s);
-                #[expect(clippy::cast_precision_loss, reason = "far below 2^53 ns")]
                 p99.push(side.latency.as_ref().map(|legs| legs.total.p99_ns.unwrap() as f64));
             }
         }
@@ -411,7 +410,6 @@ fn on_one_axis(out: &Value, record: &Record) {
         assert!(near(*shown, *real), "{shown:?} for {real:?}");
     }
     for (shown, point) in numbers("own").iter().zip(points) {
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^53 bytes")]
         let real = point.read_bytes as f64;
         assert!(near(*shown, Some(real)), "{shown:?} for {real}");
     }

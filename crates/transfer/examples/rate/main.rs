@@ -166,7 +166,6 @@ impl Work<'_> {
 }
 
 impl Row {
-    #[expect(clippy::cast_precision_loss, reason = "for people to read")]
     fn print(&self, method: &str, block: usize, threads: u64, batch: u32) {
         let seconds = self.wall.as_secs_f64();
         let mib = self.bytes as f64 / MIB;

@@ -39,7 +39,6 @@ impl Mapping {
         Ok(Mapping { base, worker_slots })
     }
 
-    /// The slot with this number.
     pub(crate) fn worker_slot(&self, number: u32) -> Option<&Cells> {
         if number >= self.worker_slots {
             return None;

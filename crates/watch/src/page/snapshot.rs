@@ -27,9 +27,7 @@ pub struct PathCounters {
     pub gpu: Option<u32>,
     /// Its PCI address; empty for host memory.
     pub pci: String,
-    /// Path.
     pub path: String,
-    /// Engine.
     pub engine: String,
     /// Threads that run now.
     pub threads: u64,
@@ -45,9 +43,7 @@ pub struct PathCounters {
     pub first_ns: u64,
     /// Completion of the last.
     pub last_ns: u64,
-    /// Reads.
     pub read: Counts,
-    /// Writes.
     pub write: Counts,
 }
 
@@ -299,7 +295,6 @@ impl Counts {
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         let ios = self.ios();
-        #[expect(clippy::cast_precision_loss, reason = "a mean needs no 64 bits")]
         let mean = self.latency_ns as f64 / ios as f64;
         (ios > 0).then_some(mean)
     }
@@ -363,7 +358,6 @@ impl PathCounters {
 
     /// Seconds from the start of its first I/O to the completion of its last, with pauses.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a time in seconds")]
     pub fn seconds(&self) -> Option<f64> {
         let span = self.last_ns.checked_sub(self.first_ns).filter(|_| self.first_ns > 0)?;
         (span > 0).then_some(span as f64 / 1e9)

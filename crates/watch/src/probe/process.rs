@@ -102,7 +102,6 @@ fn on_gpus(eye: &Eye) -> BTreeMap<u32, (Option<u64>, String)> {
     for (nth, uuid) in library.uuids().unwrap_or_default().iter().enumerate() {
         let users = library.gpu(uuid).and_then(|gpu| gpu.processes());
         for user in users.unwrap_or_default() {
-            #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
             let memory = user.memory.map(|bytes| format!(" {}", human_bytes(bytes as f64)));
             let words = format!("GPU{nth}{}", memory.unwrap_or_default());
             let (bytes, known) = found.entry(user.pid).or_insert((Some(0), String::new()));

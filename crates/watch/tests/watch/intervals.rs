@@ -133,9 +133,7 @@ fn nvidia_fs_shows_mappings_and_holes_and_each_gpu() {
 }
 
 fn rustix_ticks() -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "100 on nearly every machine")]
-    let ticks = rustix::param::clock_ticks_per_second() as f64;
-    ticks
+    rustix::param::clock_ticks_per_second() as f64
 }
 
 #[test]

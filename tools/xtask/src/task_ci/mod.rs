@@ -96,8 +96,7 @@ fn processor_seconds() -> f64 {
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 =
         after_name.split(' ').skip(12).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
-    #[expect(clippy::cast_precision_loss, reason = "it is shown in seconds")]
-    return ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 /// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.

@@ -238,7 +238,6 @@ impl Request {
         self.target.join("dist").join(format!("gpuio-{}", self.version))
     }
 
-    /// A path as it is shown.
     pub(super) fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }

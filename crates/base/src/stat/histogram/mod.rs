@@ -73,7 +73,6 @@ impl Histogram {
         }
         self.count += 1;
         self.sum = self.sum.wrapping_add(value_ns);
-        #[expect(clippy::cast_precision_loss, reason = "squares are for the deviation only")]
         let v = value_ns as f64;
         self.sum_squares += v * v;
         self.min = self.min.min(value_ns);
@@ -96,7 +95,6 @@ impl Histogram {
         for &(low, count) in &summary.buckets {
             histogram.counts[Nanoseconds::of(low)] += count;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a mean needs no 64 bits")]
         let n = summary.count as f64;
         let squares = summary.stddev_ns.powi(2) + summary.mean_ns.powi(2);
         histogram.count = summary.count;
@@ -234,7 +232,6 @@ impl Histogram {
         if self.count == 0 {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a mean needs no 64 bits")]
         let (n, sum) = (self.count as f64, self.sum as f64);
         let mean = sum / n;
         let variance = (self.sum_squares / n - mean * mean).max(0.0);

@@ -82,7 +82,6 @@ fn logs(sample: &[f64]) -> Option<Vec<f64>> {
     if sample.iter().all(fit) { Some(sample.iter().map(|x| x.ln()).collect()) } else { None }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody repeats a run 2^53 times")]
 fn count(sample: &[f64]) -> f64 {
     sample.len() as f64
 }

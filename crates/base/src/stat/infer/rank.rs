@@ -82,7 +82,6 @@ fn normal_p(n: usize, m: usize, u: f64, tied: &[f64]) -> f64 {
     erfc(off / variance.sqrt() / std::f64::consts::SQRT_2).min(1.0)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of pairs of runs")]
 fn float(count: usize) -> f64 {
     count as f64
 }

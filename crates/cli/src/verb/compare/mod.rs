@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use gpuio_record::metric;
 use gpuio_report::compare::{
-    Comparison, Options, Side, Threshold, axis, compare, flags, is_flag, render,
+    Comparison, Options, Side, Threshold, axis, compare, count_once, flags, is_flag, render,
 };
 
 use crate::args::{Compare, Save};
@@ -93,15 +93,16 @@ fn threshold(args: &Compare) -> Result<Option<Threshold>, Failure> {
 
 /// One side for each input, or for each value of the axis.
 fn sides(args: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
-    let read: Vec<Side> =
+    let mut read: Vec<Side> =
         args.inputs.iter().map(|path| read::side(path)).collect::<Result<_, _>>()?;
+    count_once(&mut read);
     let Some(axis) = &options.axis else {
-        if read.len() < 2 {
-            return Err(Failure::Usage(
-                "a comparison needs two results: name a second, or split this one with --axis \
-                 KEY=VALUE,VALUE"
-                    .to_owned(),
-            ));
+        if let [one] = read.as_slice() {
+            let notes: String = one.notes.iter().map(|note| format!("{note}\n  ")).collect();
+            return Err(Failure::Usage(format!(
+                "{notes}a comparison needs two results: name a second, or split this one with \
+                 --axis KEY=VALUE,VALUE"
+            )));
         }
         return Ok(read);
     };

@@ -103,7 +103,7 @@ fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Fai
     let (tool, output) =
         gpuio_report::foreign::read(&text).map_err(|error| wrong(error.to_string()))?;
     let runs: Vec<Run> =
-        output.readings.iter().map(|reading| of_reading::run(reading, &name)).collect();
+        output.readings.iter().map(|reading| of_reading::run(reading, &name, &text)).collect();
     side.runs.extend(runs);
     let skipped = output.skipped.iter();
     side.notes.extend(skipped.map(|one| format!("left out: {name}, {}: {}", one.place, one.why)));

@@ -19,7 +19,7 @@ const fn row(
 }
 
 /// Read by the program. The reference has the rows.
-pub(super) const PROGRAM: [Variable; 20] = [
+pub(super) const PROGRAM: [Variable; 21] = [
     row(&["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"], "all verbs", "colours; `--color` wins"),
     row(
         &["LC_ALL", "LC_CTYPE", "LANG"],
@@ -72,7 +72,8 @@ pub(super) const PROGRAM: [Variable; 20] = [
     ),
     row(&["GPUIO_CUFILE…"], "programs on gpuio's libcufile", "cufile.md, dropin.md"),
     row(&["GPUIO_INSTALL", "GPUIO_LIBGPUIO", "GPUIO_PROGRAM"], "the Python module", "python.md"),
-    row(&["GPUIO_SOFT_…"], "the software GPU", "tests of gpuio itself"),
+    row(&["GPUIO_SOFT_GPUS"], "`--gpu software`", "how many software GPUs there are, 1 to 64 [1]"),
+    row(&["GPUIO_SOFT_…"], "the software GPU", "its others are for tests of gpuio itself"),
 ];
 
 /// Read by gpuio's `libcufile.so.0`. docs/cufile.md says what each does.

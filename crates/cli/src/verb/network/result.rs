@@ -86,7 +86,6 @@ impl Rate {
             let bytes = receiver.bytes;
             format!("no interval in which bytes arrived was measured, {bytes} bytes in all")
         })?;
-        #[expect(clippy::cast_precision_loss, reason = "times and bytes of an hour")]
         let cost = |end: &Counted| end.cpu_ns as f64 / end.bytes as f64;
         Ok(Rate {
             bytes_per_s,
@@ -106,7 +105,6 @@ impl Rate {
     }
 
     fn sent_again(&self) -> String {
-        #[expect(clippy::cast_precision_loss, reason = "counts of segments of an hour")]
         let again = 100.0 * self.retransmitted_segments as f64 / self.data_segments.max(1) as f64;
         format!("{} ({again:.3} %)", self.retransmitted_segments)
     }
@@ -153,7 +151,6 @@ impl Measured {
         let both = [(&mut self.read, 0, "read"), (&mut self.write, 1, "write")];
         for (rate, counter, name) in both {
             let Some(rate) = rate else { continue };
-            #[expect(clippy::cast_precision_loss, reason = "megabits of a link")]
             let percent =
                 self.link_megabits.map(|link| 100.0 * rate.bytes_per_s / (link as f64 * 125_000.0));
             rate.link_percent = percent;

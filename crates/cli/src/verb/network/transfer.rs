@@ -49,7 +49,6 @@ pub(super) struct Counted {
 impl Counted {
     /// Bytes per second of each interval.
     pub(super) fn rates(&self) -> Vec<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "bytes and nanoseconds of an hour")]
         let rate = |pair: &[(u64, u64)]| {
             let [(t0, b0), (t1, b1)] = [pair[0], pair[1]];
             b1.saturating_sub(b0) as f64 * 1e9 / t1.saturating_sub(t0).max(1) as f64

@@ -80,7 +80,6 @@ fn not_started(error: std::io::Error) -> Failure {
 }
 
 fn line(order: &Order, filled: &Filled, took: Duration) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "for people to read")]
     let shown = |bytes: u64| human_bytes(bytes as f64);
     let files = match order.files.as_slice() {
         [path] => path.display().to_string(),
@@ -97,7 +96,6 @@ fn line(order: &Order, filled: &Filled, took: Duration) -> String {
     };
     // A rate of bytes that were perhaps not read says nothing.
     if filled.read > 0 && filled.cached.is_some() {
-        #[expect(clippy::cast_precision_loss, reason = "for people to read")]
         let rate = filled.read as f64 / took.as_secs_f64().max(1e-9);
         text += &format!(" in {:.1} s ({})", took.as_secs_f64(), human_rate(rate));
     }

@@ -184,6 +184,15 @@ impl SweepDirectory {
         Ok(at)
     }
 
+    /// Records what a search found; it is not known any more when a search goes on.
+    pub(super) fn conclude(&mut self, answer: Option<String>) -> Result<(), Failure> {
+        if self.sweep.answer == answer {
+            return Ok(());
+        }
+        self.sweep.answer = answer;
+        self.save()
+    }
+
     /// Whether something failed for another reason than missing hardware or software.
     pub(super) fn any_failed(&self) -> bool {
         let bad = |why: &String| why.starts_with("failed") || why.starts_with("refused");
@@ -357,6 +366,7 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
         seed: resolved.order_seed,
         cache: Some(resolved.cache.to_owned()),
         level: resolved.rule.looks().then(|| resolved.rule.level()),
+        answer: None,
         axes: axes(resolved),
         points: resolved.points.iter().map(point).collect(),
     })

@@ -63,6 +63,7 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
         message!("{}", table::estimate(&resolved));
     }
     let ended = drive(&resolved, &mut directory, children, &stop, quiet)?;
+    directory.conclude(table::answer(&resolved, &directory, ended))?;
     directory.clear();
     let whole = ended == Why::Done;
     if whole && !keep {

@@ -122,7 +122,6 @@ impl Search {
         run.short_of_rate.filter(|_| self.is_rate)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "no limit of a latency is near 2^53 ns")]
     fn bound_ns(&self) -> f64 {
         self.bound.ns as f64
     }

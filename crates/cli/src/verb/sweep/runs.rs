@@ -38,7 +38,6 @@ pub(super) struct Feed {
 
 /// Bytes and I/Os per second of all jobs: over the time in which all of a group ran; without such a
 /// time, or with several groups, from their first start to their last end.
-#[expect(clippy::cast_precision_loss, reason = "rates need no 64 bits")]
 fn rates(record: &Record) -> (f64, f64) {
     let or_none = |rate: Option<f64>| rate.unwrap_or(0.0);
     if let [total] = &record.totals[..]
@@ -62,7 +61,6 @@ fn rates(record: &Record) -> (f64, f64) {
 /// The figures of a record; `limited` is the percentile that a search limits.
 pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
     let (bytes_per_s, iops) = rates(record);
-    #[expect(clippy::cast_precision_loss, reason = "no latency reaches 2^53 ns")]
     let slower = |of: &dyn Fn(&Summary) -> Option<u64>| -> f64 {
         let directions = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
         let all = directions.filter_map(|direction| direction.latency.as_ref());
@@ -101,7 +99,6 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
 
 /// The share of its rate that a job reached, where more than 1 % is missing. One I/O of each thread
 /// may be in flight at the end, and arrivals at random differ from their mean by chance.
-#[expect(clippy::cast_precision_loss, reason = "counts of I/Os below 2^53")]
 fn short_of_rate((plan, job): (&JobPlan, &JobResult)) -> Option<f64> {
     const MISSING: f64 = 0.01;
     let reached = plan.share_of_due(job)?;
@@ -118,7 +115,6 @@ fn short_of_rate((plan, job): (&JobPlan, &JobResult)) -> Option<f64> {
     (asked - ios > allowed).then_some(reached)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times below 2^53 ns")]
 fn feed((plan, job): (&JobPlan, &JobResult)) -> Option<Feed> {
     let (plan, found) = (plan.feed.as_ref()?, job.feed.as_ref()?);
     let whole = found.span_ns as f64 * f64::from(plan.accelerators.max(1));

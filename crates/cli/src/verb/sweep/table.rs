@@ -118,7 +118,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     };
     let mut page = Document::new(format!("Sweep {}", directory.path.display()));
     page.begin("", "").table(points(resolved, directory));
-    page.sections.extend(answer(resolved, directory, why).map(paragraph));
+    page.sections.extend(sweep.answer.clone().map(paragraph));
     let ended = sweep.points.iter().filter_map(|point| {
         let ended = point.ended.as_deref().unwrap_or("runs are missing");
         let settled = ended.starts_with("settled");
@@ -269,7 +269,11 @@ struct Load<'s> {
 }
 
 /// The result of a search.
-fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Option<String> {
+pub(super) fn answer(
+    resolved: &ResolvedSweep,
+    directory: &SweepDirectory,
+    why: Why,
+) -> Option<String> {
     let search = resolved.search.as_ref()?;
     if why != Why::Done {
         return None;

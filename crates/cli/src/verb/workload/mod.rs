@@ -160,16 +160,25 @@ fn unknown(name: &str) -> Failure {
     ))
 }
 
+/// The jobs of a preset or a file.
+fn jobs_of(workload: &Workload) -> Result<Spec, Failure> {
+    match preset::find(&workload.name) {
+        Some(preset) => jobs::of_preset(preset),
+        None if Path::new(&workload.name).exists() => jobs::read_jobs(Path::new(&workload.name)),
+        None => Err(unknown(&workload.name)),
+    }
+}
+
 /// The workload with what the flags change.
 fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure> {
-    let mut spec = match preset::find(&workload.name) {
-        Some(preset) => jobs::of_preset(preset)?,
-        None if Path::new(&workload.name).exists() => jobs::read_jobs(Path::new(&workload.name))?,
-        None => return Err(unknown(&workload.name)),
-    };
+    let mut spec = jobs_of(workload)?;
     found::files(&mut spec, workload)?;
+    for given in workload.work.keys().iter().filter(|given| several::varies(given)) {
+        several::phases(&mut spec, given)?;
+    }
     for job in &mut spec.jobs {
-        for Given { key, value, flag, .. } in workload.work.keys() {
+        let once = workload.work.keys().iter().filter(|given| !several::varies(given));
+        for Given { key, value, flag, .. } in once {
             match (*flag, accelerators) {
                 ("--accelerators", Some(count)) => {
                     jobs::set(job, key, &count.to_string(), flag)?;

@@ -1,22 +1,27 @@
-//! Several values of a key: the workload runs as a sweep, with a row for each.
+//! Several values of a key: the workload runs as a sweep, with a row for each. One that has phases
+//! runs once, with all its phases for each value, one value after another.
 
 use std::ffi::OsString;
 use std::path::Path;
 
+use gpuio_job::spec::Spec;
+use gpuio_job::sweep::Axis;
 use gpuio_job::workload::preset;
 
 use crate::args::{Given, Sweep, Verb, Workload, WorkloadFlags, parse};
 use crate::failure::Failure;
-use crate::unused;
+use crate::{jobs, unused};
+
+/// The most jobs that the values of keys make of phases.
+const MOST_JOBS: usize = 256;
 
 /// The sweep of a workload some of whose keys have several values; nothing where none has.
 pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
     let WorkloadFlags { vary, repeats, cufile, .. } = &workload.work.own;
     let keys = workload.work.keys();
-    let varies = |given: &Given| {
-        given.is_number && (given.value.contains(',') || given.value.contains(".."))
-    };
-    let is_sweep = keys.iter().any(varies) || !vary.is_empty();
+    let several = keys.iter().any(varies);
+    let phases = several && vary.is_empty() && super::jobs_of(workload)?.jobs.len() > 1;
+    let is_sweep = several && !phases || !vary.is_empty();
     unused::several(workload, is_sweep)?;
     if !is_sweep {
         return Ok(None);
@@ -72,6 +77,39 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
         None => sweep.job_file = Some(workload.name.clone().into()),
     }
     Ok(Some(sweep))
+}
+
+/// Whether a key has a list or a range of values.
+pub(super) fn varies(given: &Given) -> bool {
+    given.is_number && (given.value.contains(',') || given.value.contains(".."))
+}
+
+/// All phases again for each value of a key, with files of their own.
+pub(super) fn phases(spec: &mut Spec, given: &Given) -> Result<(), Failure> {
+    let Given { key, value, flag, .. } = given;
+    let axis = Axis::parse(&format!("{key}={value}"))
+        .map_err(|error| Failure::Usage(format!("{flag}: {error}")))?;
+    if axis.values.len() * spec.jobs.len() > MOST_JOBS {
+        let what = "with its phases there would be more than";
+        return Err(Failure::Usage(format!("{flag}={value}: {what} {MOST_JOBS} jobs")));
+    }
+    let once = std::mem::take(&mut spec.jobs);
+    for value in &axis.values {
+        let begin = spec.jobs.len();
+        spec.jobs.extend(once.iter().cloned());
+        for job in &mut spec.jobs[begin..] {
+            let suffix = format!("-{}-{value}", flag.trim_start_matches('-'));
+            job.name.push_str(&suffix);
+            if let Some(prefix) = &mut job.file_prefix {
+                prefix.push_str(&suffix);
+            }
+            jobs::set(job, key, value, flag)?;
+        }
+        if begin > 0 {
+            spec.jobs[begin].stonewall = Some(true);
+        }
+    }
+    Ok(())
 }
 
 /// Where the records go unless that is said.

@@ -54,7 +54,6 @@ impl Drop for DraftName {
 /// A draft that could not get its name, whole as it was.
 #[derive(Debug)]
 pub struct Unnamed {
-    /// It.
     pub draft: Draft,
     /// Why: EEXIST where anything has the name.
     pub error: io::Error,

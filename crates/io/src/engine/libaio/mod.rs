@@ -250,10 +250,6 @@ impl Engine for Libaio {
     fn in_flight(&self) -> usize {
         self.slots.len() + self.early.len()
     }
-
-    fn synchronous(&self) -> bool {
-        false
-    }
 }
 
 impl Drop for Libaio {

@@ -208,10 +208,6 @@ impl Engine for Uring {
     fn in_flight(&self) -> usize {
         self.slots.len()
     }
-
-    fn synchronous(&self) -> bool {
-        false
-    }
 }
 
 impl Drop for Uring {

@@ -24,15 +24,9 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         gdsio_name: "GPUD",
         summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
         needs_gpu: true,
-        via_gpu: false,
-        fans_out: false,
-        buffered_only: false,
-        buffered_because: None,
         backend: Backend::Cufile(Calls::Blocking),
-        batches: false,
-        streams: false,
         memory: ANY_MEMORY,
-        has_tier: false,
+        ..PathInfo::PLAIN
     },
     open,
 };

@@ -360,7 +360,7 @@ fn all_paths_side_by_side_find_the_cache_alike() {
     let both = Bench::default().refusal(&parsed("[a]\ndirect=0\npre_read\ninvalidate"));
     assert!(both.to_string().contains("leave one out"), "{both}");
     let refused = Bench::default().refusal(&parsed("[a]\ndirect=1\npre_read")).to_string();
-    assert!(refused.contains("--buffered"), "{refused}");
+    assert!(refused.contains("buffered=1"), "{refused}");
 }
 
 #[test]

@@ -20,14 +20,14 @@ const SHOWN: &str = "\
      align bw_log cache_alike ceilings cpus directory end_fsync fdatasync_ios file_bytes \
      file_prefix filename_format filenames files_per_thread fill fsync_ios \
      gather_scatter gpu invalidate io_size iops_log keep lat_log layout log_ns loops \
-     max_latency_ns numa number_ios offset \
+     max_latency_ns name numa number_ios offset \
      offset_increment pre_read ramp_ns rings runtime_ns seed shared_fd shared_files size \
      skip_bufregister start_delay_ns steady steady_check_ns steady_ramp_ns steady_window_ns \
      streams think_ios think_ns think_spin_ns time_based verify_ns via_gpu via_peer wear_out";
 
 /// Another value is not even shown: only names differ, or what was noted of the request.
 const NOT_SHOWN: &str = "blocks_unaligned feed.slo feed.utilisation files_in_turn \
-     fsync_on_close name nvlinks percentiles stonewall verify";
+     fsync_on_close nvlinks percentiles stonewall verify";
 
 /// A figure combines results with different values.
 const COMBINED: &str = "\

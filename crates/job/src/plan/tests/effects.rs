@@ -430,4 +430,19 @@ fn names_of_files_follow_their_format() {
     let each = names("$jobname.$jobnum.$filenum");
     assert_eq!(each, ["/d/a.0.0", "/d/a.0.1", "/d/a.1.0", "/d/a.1.1"]);
     assert_eq!(names("data.$filenum"), ["/d/data.0", "/d/data.1"]);
+    // Sections of fio's have files of their own, under any name that their plans get.
+    let sections = "directory=/d\nioengine=psync\nrw=read\nsize=8m\n";
+    let paths = |text: &str| -> Vec<String> {
+        let jobs =
+            Bench::default().jobs(&format!("[a]\n{sections}{text}\n[b c]\n{sections}{text}"));
+        jobs.into_iter().flat_map(|job| job.targets).map(|target| target.path).collect()
+    };
+    assert_eq!(paths(""), ["/d/a.0.0", "/d/b c.0.0"]);
+    assert_eq!(paths("path=host,staged"), ["/d/a.0.0", "/d/a.0.0", "/d/b c.0.0", "/d/b c.0.0"]);
+    assert_eq!(paths("file_prefix=x"), ["/d/x.0", "/d/x.0"]);
+    let ours = Bench::default().jobs("[a]\ndirectory=/d\n[b]\ndirectory=/d\n");
+    assert!(ours.iter().all(|job| job.targets[0].path == "/d/gpuio.0"), "jobs of ours share them");
+    let long = format!("[{}]\n{sections}", "n".repeat(300));
+    let refused = Bench::default().refusal(&parsed(&long)).to_string();
+    assert!(refused.contains("names of files would have 304 bytes"), "{refused}");
 }

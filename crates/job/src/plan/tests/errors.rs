@@ -59,7 +59,7 @@ fn engines_that_do_not_exist() {
 fn gpus_that_are_not_there() {
     assert_eq!(
         usage(refused("path=staged\ngpu=none")),
-        "job 'a', gpu=none (f:3:1): path staged needs a GPU, and --gpu none was requested"
+        "job 'a', gpu=none (f:3:1): path staged needs a GPU, and gpu=none was requested"
     );
     assert_eq!(
         unavailable(refused("path=staged\ngpu=7")),
@@ -68,7 +68,7 @@ fn gpus_that_are_not_there() {
     let bench = Bench { gpus: no_gpus(), ..Bench::default() };
     assert_eq!(
         unavailable(bench.refusal(&parsed("[a]\npath=staged\n"))),
-        "job 'a': path staged needs a GPU: libcuda.so.1: not found; --gpu software tries the job \
+        "job 'a': path staged needs a GPU: libcuda.so.1: not found; gpu=software tries the job \
          without one"
     );
     let pinned = unavailable(bench.refusal(&parsed("[a]\nmemory=pinned\n")));
@@ -177,30 +177,30 @@ fn direct_i_o_off_the_alignment() {
     assert_eq!(
         usage(refused("bs=1000")),
         "job 'a', bs=1000 (f:2:1): O_DIRECT here needs blocks in multiples of 512 bytes, and 1000 \
-         needs others; use --buffered or another --bs"
+         needs others; use buffered=1 or another bs"
     );
     assert_eq!(
         usage(refused("bs=4k:8k:100")),
         "job 'a', bs=4k:8k:100 (f:2:1): O_DIRECT here needs blocks in multiples of 512 bytes, and \
-         4096 to 8192 step 100 needs others; use --buffered or another --bs"
+         4096 to 8192 step 100 needs others; use buffered=1 or another bs"
     );
     let coarse = usage(refused("bs=512\ndirectory=/coarse"));
     assert!(coarse.contains("multiples of 4096 bytes"), "{coarse}");
     assert_eq!(
         usage(refused("rw=randread\nblockalign=100")),
         "job 'a', blockalign=100 (f:3:1): O_DIRECT here needs offsets in multiples of 512 bytes; \
-         alignment 100 with start offset 0 breaks that; use --buffered"
+         alignment 100 with start offset 0 breaks that; use buffered=1"
     );
     assert_eq!(
         usage(refused("start_offset=100\nrw=write\nsize=1g")),
         "job 'a', start_offset=100 (f:2:1): O_DIRECT here needs offsets in multiples of 512 bytes; \
-         alignment 512 with start offset 100 breaks that; use --buffered"
+         alignment 512 with start offset 100 breaks that; use buffered=1"
     );
     assert_eq!(
         usage(refused("filename=/have8g\nthreads=2\nsize=10000\nbs=4k")),
         "job 'a', size=10000 (f:4:1): O_DIRECT here needs offsets in multiples of 512 bytes, and \
-         threads that share a file start 10000 bytes apart; give a --size that is such a \
-         multiple, or use --buffered"
+         threads that share a file start 10000 bytes apart; give a size that is such a \
+         multiple, or use buffered=1"
     );
     job("bs=1000\ndirect=0");
     job("filename=/have8g\nthreads=2\nsize=10000\nbs=4k\ndirect=0");
@@ -212,12 +212,12 @@ fn direct_i_o_where_there_is_none() {
     assert_eq!(
         usage(refused("path=cached\ndirect=1")),
         "job 'a', direct=1 (f:3:1): path cached is the one through the page cache and can't be \
-         direct; use --path staged"
+         direct; use path=staged"
     );
     assert_eq!(
         usage(refused("engine=mmap\ndirect=1")),
         "job 'a', direct=1 (f:3:1): engine mmap goes through the page cache and can't be direct; \
-         use --buffered"
+         use buffered=1"
     );
 }
 
@@ -227,10 +227,10 @@ fn offsets_off_the_grid_where_the_grid_is_the_alignment() {
     assert_eq!(
         usage(refused(native)),
         "job 'a', unaligned (f:3:1): offsets off the 4 KiB grid need an alignment below 4096 \
-         bytes, and O_DIRECT here has 4096; use --buffered to measure them through the page cache"
+         bytes, and O_DIRECT here has 4096; use buffered=1 to measure them through the page cache"
     );
     let gdsio = usage(refused("rw=randwrite\nunaligned_random=1\ndirectory=/coarse\nsize=1g"));
-    assert!(gdsio.ends_with("use -O 1 to measure them through the page cache"), "{gdsio}");
+    assert!(gdsio.ends_with("use buffered=1 to measure them through the page cache"), "{gdsio}");
     assert_eq!(job(&format!("{native}\ndirect=0")).skew_bytes, 512);
 }
 
@@ -249,13 +249,14 @@ fn a_pattern_that_can_not_be_made() {
 }
 
 #[test]
-fn verification_of_random_data() {
-    for verify in ["pass", "inline"] {
-        assert_eq!(
-            usage(refused(&format!("fill=random\nrw=write\nverify={verify}"))),
-            "job 'a', fill=random (f:2:1): only gpuio's pattern can be verified; leave out --fill \
-             (zero_buffers) or --verify"
-        );
+fn verification_of_other_data_than_the_pattern() {
+    for verify in ["pass", "rewrite"] {
+        let zeros = usage(refused(&format!("fill=zero\nrw=write\nverify={verify}")));
+        assert!(zeros.starts_with("job 'a', fill=zero (f:2:1): zeros are alike"), "{zeros}");
+        assert!(zeros.ends_with("or leave out verify"), "{zeros}");
+        let plan = job(&format!("fill=random\nrw=write\nverify={verify}"));
+        assert_eq!(plan.fill, Fill::Pattern);
+        assert!(plan.notes.iter().any(|note| note.starts_with("fill: ")), "{:?}", plan.notes);
     }
 }
 
@@ -266,7 +267,7 @@ fn gpu_memory_on_the_host_path() {
             usage(refused(&format!("memory={memory}\npath=host"))),
             format!(
                 "job 'a', memory={memory} (f:{line}:1): the host path ends in host memory: \
-                 --memory malloc, mmap or pinned"
+                 memory=malloc, mmap or pinned"
             )
         );
     }
@@ -301,7 +302,7 @@ fn files_that_do_not_go_together() {
     );
     assert_eq!(
         usage(refused("filename=/have8g:/isdir")),
-        "job 'a', filename=/have8g:/isdir (f:2:1): /isdir is a directory; give it with --directory"
+        "job 'a', filename=/have8g:/isdir (f:2:1): /isdir is a directory; give it with directory"
     );
 }
 
@@ -310,12 +311,12 @@ fn sizes_that_do_not_fit() {
     assert_eq!(
         usage(refused("size=4k")),
         "job 'a', size=4k (f:2:1): a size of 4096 bytes per thread holds no block of 1048576 \
-         bytes; raise --size or lower --bs"
+         bytes; raise size or lower bs"
     );
     assert_eq!(
         usage(refused("filename=/have9g:/have8k\nthreads=3\nbs=4k")),
         "job 'a', filename=/have9g:/have8k (f:2:1): /have8k holds 8192 bytes: too few for 3 \
-         threads of one 4096-byte block each after offset 0; lower --bs or --threads, \
+         threads of one 4096-byte block each after offset 0; lower bs or threads, \
          or name a longer file"
     );
     let past = "offset plus size of all threads is past the largest file";
@@ -358,7 +359,7 @@ fn what_can_not_be_verified() {
     let null = usage(refused("rw=write\nsize=1g\nengine=null\nverify"));
     assert!(null.contains("engine null writes nothing"), "{null}");
     let maps = usage(refused("rw=randwrite\nsize=1t\nbs=4097\ndirect=0\nverify"));
-    assert!(maps.contains("--verify=rewrite"), "{maps}");
+    assert!(maps.contains("verify=rewrite"), "{maps}");
     let both = |one: &str, two: &str| {
         let text = format!("[global]\nfilename=/d/f\nsize=1g\n[a]\n{one}\n[b]\n{two}\n");
         let bench = Bench::default();

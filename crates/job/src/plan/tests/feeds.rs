@@ -199,7 +199,7 @@ fn a_recommender_reads_scattered_columns() {
     assert_eq!(job.direct, DirectMode::Buffered);
     assert!(job.direct_why.unwrap().contains("multiples of 2048 bytes"));
     let refused = Bench::default().refusal(&parsed(&coarse.replace("[a]", "[a]\ndirect=1")));
-    assert!(refused.to_string().contains("--buffered"), "{refused}");
+    assert!(refused.to_string().contains("buffered=1"), "{refused}");
 }
 
 const FEED: &str = "files=10\nsample_size=100000+-20000\nbatch_samples=3\ncompute_time=1ms\n";

@@ -128,7 +128,7 @@ fn what_a_layout_can_not_be_is_refused() {
     refused("filename=/d/x\nlayout=strided\nshared=1\nsize=1m", 0, "leave one out");
     let strided = "directory=/d\nlayout=strided\n";
     refused(&format!("{strided}size=1m\nbssplit=64k/50:128k/50"), 0, "needs blocks of one size");
-    refused(&format!("{strided}bs=64k\nsize=100k"), 0, "use --size 65536 (1 block) or 131072");
+    refused(&format!("{strided}bs=64k\nsize=100k"), 0, "use size=65536 (1 block) or 131072");
     refused(
         &format!("{strided}bs=64k\nsize=1m\nrw=randread\nalign=4k\nnorandommap"),
         0,

@@ -30,7 +30,6 @@ fn checkpoints_are_what_their_sources_say() {
             let part = job.part.unwrap();
             assert_eq!((job.threads, part.full_threads, part.scale), (8, ranks, 1.0));
             assert_eq!((part.full_size_bytes, job.size_bytes), (job.size_bytes, job.size_bytes));
-            #[expect(clippy::cast_precision_loss, reason = "GB")]
             let gb = job.size_bytes as f64 * f64::from(ranks) / 1e9;
             assert!((gb - whole_gb).abs() < 0.001 * whole_gb, "{name}: {gb} of {whole_gb} GB");
             assert_eq!(job.stop.bytes_per_thread, Some(job.size_bytes), "{name}: each byte once");
@@ -215,7 +214,7 @@ fn ranges_that_make_no_sense_are_refused() {
         ("ranges=files\nfilename=/have1g\nsize=1m", "leave it out"),
         ("ranges=files\nfilename=/have1g\nruntime=9", "leave it out"),
         ("ranges=files\nfilename=/have1k\nthreads=2\ndirect=0", "nothing to read"),
-        ("ranges=tensors\nfilename=/have1g\ndirect=1", "use --buffered"),
+        ("ranges=tensors\nfilename=/have1g\ndirect=1", "use buffered=1"),
         ("rw=write\nverify=file", "only read"),
         ("path=fan-out\nsize=1g\nverify=file", "only read"),
     ] {

@@ -46,7 +46,7 @@ fn else_it_is_the_one_on_the_drives_node() {
     }
     let silent = usage("path=routed\ngpu=0");
     assert!(silent.contains("does not report the drive's NUMA node"), "{silent}");
-    assert!(silent.contains("--via-gpu"), "{silent}");
+    assert!(silent.contains("name it with via_gpu=N"), "{silent}");
     let near = usage("path=routed\ngpu=0\ndirectory=/node0");
     assert!(near.contains("through GPU 0 (it is on the drive's NUMA node 0)"), "{near}");
 }
@@ -106,7 +106,7 @@ fn managed_memory_is_buffered_unless_direct_is_named() {
     let device = usage("path=managed\nmemory=device");
     assert!(device.contains("path managed ends in managed memory, not in device"), "{device}");
     let host = usage("path=host\nmemory=managed");
-    assert!(host.contains("ends in host memory: --memory malloc, mmap or pinned"), "{host}");
+    assert!(host.contains("ends in host memory: memory=malloc, mmap or pinned"), "{host}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! gdsio's flags and the keys they stand for.
 
+use crate::spec::keys::{Key, Status, find};
+use crate::spec::vocabulary::is_alike;
+
 /// One flag.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Flag {
@@ -78,6 +81,42 @@ pub(super) static FLAGS: &[Flag] = &[
     flag("-O", Takes::Number("direct", OPENS), "0 (O_DIRECT) or 1 (page cache)"),
     flag("-J", Takes::PerJob, ""),
 ];
+
+/// gpuio's own options of the command that set the key of the same name.
+pub const GDSIO_KEYS: &[&str] =
+    &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
+
+/// gdsio's flag for a setting: with the value that it has there, if one is given.
+pub(crate) fn flag_of(key: &Key, value: Option<&str>) -> Option<String> {
+    let value = value.or_else(|| match key.status {
+        Status::Supported(setter) => setter.bare(),
+        _ => None,
+    });
+    FLAGS.iter().find_map(|flag| {
+        let alike = |other: &str, its: &str| {
+            find(other).is_some_and(|other| is_alike(key, value, other, Some(its)))
+        };
+        let numbered = |number: &str| match value {
+            Some(_) => format!("{} {number}", flag.name),
+            None => flag.name.to_owned(),
+        };
+        match flag.takes {
+            Takes::PerJob => None,
+            Takes::Nothing(other) => alike(other, "1").then(|| flag.name.to_owned()),
+            Takes::Number(other, names) => {
+                let (number, _) = names.iter().find(|(_, name)| alike(other, name))?;
+                Some(numbered(number))
+            }
+            Takes::Value("xfer_type") => {
+                let number = ('0'..='7').map(String::from).find(|it| alike("xfer_type", it))?;
+                Some(numbered(&number))
+            }
+            Takes::Value(other) | Takes::Name(other) => {
+                alike(other, value.unwrap_or("1")).then(|| numbered(value.unwrap_or_default()))
+            }
+        }
+    })
+}
 
 /// Whether gdsio has this flag: a dash and a letter.
 #[must_use]

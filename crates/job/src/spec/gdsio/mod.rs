@@ -5,7 +5,8 @@ mod error;
 mod flags;
 
 pub use error::GdsioError;
-pub use flags::is_flag;
+pub(crate) use flags::flag_of;
+pub use flags::{GDSIO_KEYS, is_flag};
 
 use crate::spec::Origin;
 use crate::spec::dialect::Dialect;

@@ -266,11 +266,16 @@ pub(crate) fn filename_format(value: &str) -> Read<String> {
     Ok(value.to_owned())
 }
 
+/// The format of fio's own names, which hold the job's.
+pub(crate) const FIO_NAMES: &str = "$jobname.$jobnum.$filenum";
+
+/// Such a format with the job's name in it.
+pub(crate) fn named_format(format: &str, job: &str) -> String {
+    format.replace(NAME_WORDS[0], job)
+}
+
 /// The name of a file by such a format.
-pub(crate) fn formatted_name(format: &str, job: &str, thread: u32, file: u32) -> String {
-    let [of_job, of_thread, of_file] = NAME_WORDS;
-    format
-        .replace(of_job, job)
-        .replace(of_thread, &thread.to_string())
-        .replace(of_file, &file.to_string())
+pub(crate) fn formatted_name(format: &str, thread: u32, file: u32) -> String {
+    let [_, of_thread, of_file] = NAME_WORDS;
+    format.replace(of_thread, &thread.to_string()).replace(of_file, &file.to_string())
 }

@@ -63,6 +63,5 @@ fn absolute(of: SteadyFigure, limit: &str, at: usize) -> Read<f64> {
         SteadyFigure::Latency => parse_duration_ns(limit),
     };
     let limit = limit.map_err(|error| ValueError::from(error).shifted(at))?;
-    #[expect(clippy::cast_precision_loss, reason = "a limit needs no 64 bits")]
     Ok(limit as f64)
 }

@@ -21,7 +21,6 @@ pub(super) fn stored(bytes: u64, ratio: f64) -> u64 {
     if ratio.total_cmp(&1.0).is_eq() { bytes } else { whole(float(bytes) / ratio).max(1) }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sizes are below 2^53")]
 fn float(bytes: u64) -> f64 {
     bytes as f64
 }

@@ -142,7 +142,6 @@ fn mean(series: &WatchedGroup, gpu: &str, key: &str) -> Option<f64> {
     let device = series.devices.iter().find(|one| one.probe == "gpu" && one.device == gpu)?;
     let values = &device.figures.iter().find(|figure| figure.key == key)?.values;
     let during: Vec<f64> = values.iter().rev().skip(1).filter_map(|value| *value).collect();
-    #[expect(clippy::cast_precision_loss, reason = "samples are some thousands")]
     let count = during.len() as f64;
     (count > 0.0).then(|| during.iter().sum::<f64>() / count)
 }

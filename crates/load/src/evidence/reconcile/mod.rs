@@ -99,7 +99,6 @@ fn whole(figure: f64) -> u64 {
     figure.round().max(0.0) as u64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "bytes for a ratio or a rate")]
 fn float(bytes: u64) -> f64 {
     bytes as f64
 }

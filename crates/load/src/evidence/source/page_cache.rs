@@ -46,7 +46,6 @@ fn observe(one: &JobFlow<'_>) -> Observation {
 }
 
 /// Compares shares of `all` bytes before and after `bytes` were moved; and by how much it grew.
-#[expect(clippy::cast_precision_loss, reason = "shares of bytes")]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -491,7 +491,6 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 pub(crate) fn size(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }

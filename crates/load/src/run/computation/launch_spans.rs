@@ -103,7 +103,6 @@ fn joined(pair: &[LaunchSpan]) -> LaunchSpan {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
 fn number(count: u64) -> f64 {
     count as f64
 }

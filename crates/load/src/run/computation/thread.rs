@@ -156,7 +156,6 @@ fn work(
 
 /// Pieces of a launch that takes about [`LAUNCH_NS`], a multiple of the blocks.
 #[expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a number of pieces, bounded below"
@@ -206,7 +205,6 @@ impl Batches {
     /// Finds the offset between the GPU's clock and the run's: at an event in the empty stream,
     /// known within half of the time that it takes to see it. They part by some microseconds in a
     /// second at most, which moves a span and changes no rate.
-    #[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
     fn origin(&mut self, busy: &Busy, clock: Clock) -> Result<(), GpuError> {
         let before = clock.now();
         let end = &self.events[AHEAD][1];

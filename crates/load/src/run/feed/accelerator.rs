@@ -451,7 +451,6 @@ impl Kernel {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times and counts below 2^53")]
 fn float(count: u64) -> f64 {
     count as f64
 }

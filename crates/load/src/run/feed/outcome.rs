@@ -144,7 +144,6 @@ fn counted(feed: &Feed, epoch: usize, drawn: Option<&[u32]>) -> (u64, u64, u64) 
 }
 
 /// Utilisation of an accelerator in an epoch, per cent.
-#[expect(clippy::cast_precision_loss, reason = "times and counts below 2^53")]
 fn of_epoch(feed: &Feed, one: &Accelerated, epoch: &EpochSeen) -> Option<f64> {
     if feed.plan.compute == FeedCompute::None || epoch.steps < STEPS_LEAST {
         return None;
@@ -157,7 +156,6 @@ fn of_epoch(feed: &Feed, one: &Accelerated, epoch: &EpochSeen) -> Option<f64> {
 }
 
 /// The mean of figures that are all known.
-#[expect(clippy::cast_precision_loss, reason = "a number of accelerators or epochs")]
 fn mean(figures: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let all: Option<Vec<f64>> = figures.collect();
     let all = all.filter(|all| !all.is_empty())?;

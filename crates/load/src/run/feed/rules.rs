@@ -43,7 +43,6 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     rules
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a size in words")]
 fn bytes(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }
@@ -71,7 +70,6 @@ fn size(ruled: &Ruled<'_>) -> FeedRule {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a count in words")]
 fn steps(ruled: &Ruled<'_>) -> FeedRule {
     let steps = ruled.feed.shape.steps();
     FeedRule {
@@ -94,7 +92,6 @@ fn cold(ruled: &Ruled<'_>) -> FeedRule {
 }
 
 /// The epoch with the smallest share that storage delivered.
-#[expect(clippy::cast_precision_loss, reason = "shares")]
 fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     let rule = "every epoch is read from storage".to_owned();
     if let Some(tier) = ruled.feed.tier.as_ref().map(Tier::result).filter(|tier| tier.hits > 0) {

@@ -188,7 +188,6 @@ fn held_bytes(file: &File, part: &Range<u64>) -> Option<f64> {
     residency::residency(file, part.start, length).cached_bytes.map(float)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shares and times per byte")]
 fn float(number: u64) -> f64 {
     number as f64
 }

@@ -144,7 +144,6 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shares and rates")]
 fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let ios = result.read.ios + result.write.ios;
     let elapsed_ns = result.last_done_ns;

@@ -68,7 +68,6 @@ fn processors(machine: &Machine) -> Parts {
 
 /// To whole GiB: firmware of equal machines reserves some MiB more or less.
 fn memory(machine: &Machine) -> Parts {
-    #[expect(clippy::cast_precision_loss, reason = "a size for people")]
     let text = |bytes: u64| human_bytes(((bytes + (1 << 29)) >> 30 << 30) as f64);
     whole(machine.host.memory.total_bytes.map(text))
 }
@@ -145,7 +144,6 @@ fn drives(machine: &Machine) -> Parts {
     let disks = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Disk);
     let value = |device: &gpuio_record::facts::BlockDevice| {
         let model = device.facts.model.clone()?;
-        #[expect(clippy::cast_precision_loss, reason = "a size for people")]
         let size = device.facts.size_bytes.map(|bytes| human_bytes(bytes as f64));
         Some(size.map_or(model.clone(), |size| format!("{model}, {size}")))
     };

@@ -106,17 +106,25 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
     let near = format!("each GPU has a {kind} at its socket");
     let pairs = machine.gpus.len() * others.len();
     let nodes = machine.gpus.iter().filter_map(|gpu| gpu.node);
-    let far: Option<Vec<bool>> = nodes
-        .flat_map(|node| placed.iter().map(move |other| is_far(machine, node, *other)))
-        .collect();
-    Some(match far.filter(|far| far.len() == pairs) {
-        None => Found::info(format!("{near}; how far the others are is not known")),
-        Some(far) => match far.iter().filter(|far| **far).count() {
-            0 => Found::pass(format!("every GPU and {kind} are at one socket")),
-            crossing => {
-                Found::info(format!("{near}; {crossing} of {pairs} pairs would cross sockets"))
-            }
-        },
+    let all: Vec<(u32, u32)> =
+        nodes.flat_map(|node| placed.iter().map(move |other| (node, *other))).collect();
+    let far: Option<Vec<bool>> =
+        all.iter().map(|(node, other)| is_far(machine, *node, *other)).collect();
+    Some(match far.map(|far| far.into_iter().filter(|far| *far).count()) {
+        _ if all.len() < pairs => {
+            Found::info(format!("{near}; how far the others are is not known"))
+        }
+        None => {
+            let crossing = all.iter().filter(|(node, other)| node != other).count();
+            Found::info(format!(
+                "{near}; {crossing} of {pairs} pairs would cross NUMA nodes; whether these are \
+                 sockets is not known (`numactl -H` shows their distances)"
+            ))
+        }
+        Some(0) => Found::pass(format!("every GPU and {kind} are at one socket")),
+        Some(crossing) => {
+            Found::info(format!("{near}; {crossing} of {pairs} pairs would cross sockets"))
+        }
     })
 }
 
@@ -192,6 +200,7 @@ mod tests {
         let found = evaluate(&machine);
         assert_eq!(found[0].severity, Severity::Info, "{found:?}");
         assert!(found[0].observed.contains("not known"), "{found:?}");
+        assert!(found[0].observed.contains("2 of 4 pairs would cross NUMA nodes"), "{found:?}");
     }
 
     #[test]

@@ -261,7 +261,6 @@ impl Moved {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounded for people")]
 pub(super) fn size(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }

@@ -140,7 +140,6 @@ fn counters(why: &ProcessWhy) -> Vec<Item> {
     let mut items = match &why.io_now {
         Fact::Unknown(why) => unknown("I/O now", why),
         Fact::Known(now) => {
-            #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
             let rate = |bytes: u64| human_rate(bytes as f64 / now.seconds.max(1e-9));
             let moved = &now.moved;
             let mut lines = vec![format!(

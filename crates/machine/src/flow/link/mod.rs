@@ -13,14 +13,11 @@ pub use serial::{sas, sata};
 
 /// Bytes of packets that are data: `payload` of `payload + overhead`.
 pub(crate) fn share(payload: u64, overhead: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "sizes of packets")]
     let (payload, overhead) = (payload as f64, overhead as f64);
     payload / (payload + overhead)
 }
 
 /// Signalling in Mbit/s as bytes per second, 8 bits to a byte.
 pub(crate) fn megabits(megabits: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "rates of links")]
-    let rate = megabits as f64 * 125_000.0;
-    rate
+    megabits as f64 * 125_000.0
 }

@@ -19,7 +19,6 @@ pub const PAYLOAD_TAKEN: u64 = 256;
 pub fn pcie(mega_transfers: u64, lanes: u64, payload_bytes: u64) -> Option<f64> {
     let raw = gpuio_base::units::pcie_bytes_per_second(mega_transfers, lanes)?;
     let overhead = if mega_transfers > 32_000 { 16 } else { 24 };
-    #[expect(clippy::cast_precision_loss, reason = "rates of links")]
     let raw = raw as f64;
     Some(raw * share(payload_bytes, overhead))
 }

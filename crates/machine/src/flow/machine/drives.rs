@@ -64,7 +64,6 @@ impl Layer<'_> {
                 let what = level.unwrap_or("joined devices");
                 laid.missing
                     .push(format!("{name} ({what}): which member serves an I/O is not known"));
-                #[expect(clippy::cast_precision_loss, reason = "members of an array are few")]
                 let share = 1.0 / members as f64;
                 load.times(share)
             }

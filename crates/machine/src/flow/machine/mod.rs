@@ -104,7 +104,6 @@ impl Layer<'_> {
         let cpu = &self.machine.host.cpu;
         let count = cpu.allowed.as_ref().or(cpu.online.as_ref()).map_or(0, Vec::len);
         let Some((ios, source)) = self.figures.processor().filter(|_| count > 0) else { return };
-        #[expect(clippy::cast_precision_loss, reason = "processors are few, blocks below 2^53")]
         let busy = 1.0 / (ios * count as f64 * stream.block_bytes.max(1) as f64);
         let text = gpuio_base::units::human_count(ios);
         let figure = format!("{count} × {text} I/Os per second ({source})");
@@ -179,14 +178,11 @@ impl Layer<'_> {
 
 /// An even share of one among so many.
 fn share_of(count: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "targets and GPUs are few")]
-    let share = 1.0 / count.max(1) as f64;
-    share
+    1.0 / count.max(1) as f64
 }
 
 /// The load of a share of a stream's bytes.
 fn load(stream: &Stream, share: f64) -> Load {
-    #[expect(clippy::cast_precision_loss, reason = "blocks are far below 2^53 bytes")]
     let io = Io { bytes: share, ios: share / stream.block_bytes.max(1) as f64 };
     match stream.towards {
         Towards::Read => Load { reads: io, writes: Io::default() },
@@ -236,7 +232,6 @@ impl Layer<'_> {
             laid.note(&format!("The {name} is not counted: {}.", found.source));
             return true;
         };
-        #[expect(clippy::cast_precision_loss, reason = "rates of links")]
         let rate = rate as f64;
         let text = gpuio_base::units::human_decimal_rate(rate);
         let chip = match (found.gpus_at_most, found.node) {

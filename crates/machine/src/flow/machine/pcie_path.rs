@@ -82,7 +82,6 @@ impl Layer<'_> {
                 (rate, format!("{}{tenths} GT/s x{width}", speed / 1000))
             }
             None => {
-                #[expect(clippy::cast_precision_loss, reason = "rates of links")]
                 let raw = link.bytes_per_second? as f64;
                 (raw * link::share(payload, 24), "PCIe with its reported payload size".to_owned())
             }

@@ -122,7 +122,6 @@ impl Layer<'_> {
             laid.uses(&mut self.network, (&part.0, &part.1), io.ios / iops, figure);
         }
         if let Some((count, each)) = server.ports {
-            #[expect(clippy::cast_precision_loss, reason = "ports are few")]
             let rate = count as f64 * each * data_share;
             let text = gpuio_base::units::human_decimal_rate(rate);
             let figure = format!("{count} ports, {text} of data ({source})");

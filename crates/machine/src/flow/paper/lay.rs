@@ -53,9 +53,7 @@ struct Pen<'p> {
 }
 
 fn float(count: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "units of a system are few")]
-    let count = count as f64;
-    count
+    count as f64
 }
 
 impl Pen<'_> {
@@ -74,10 +72,19 @@ impl Pen<'_> {
         }
     }
 
-    /// Counts `units` equal parts of `rate` bytes per second each.
-    fn pool(&mut self, name: &str, units: u64, rate: f64, figure: String, both_ways: bool) {
+    /// Counts `units` equal parts of `rate` bytes per second each. Reads and writes divide the time
+    /// of parts that are `shared`; of others each direction has its own. A system with jobs of both
+    /// says which it is.
+    fn pool(&mut self, name: &str, units: u64, rate: f64, mut figure: String, shared: bool) {
+        if self.system.jobs.iter().any(|job| job.towards != self.job.towards) {
+            figure.push_str(if shared {
+                ", shared by reads and writes"
+            } else {
+                ", each direction"
+            });
+        }
         let direction = match self.job.towards {
-            _ if both_ways => "both",
+            _ if shared => "both",
             towards => towards.name(),
         };
         let busy = 1.0 / (rate * float(units));
@@ -147,13 +154,13 @@ impl Pen<'_> {
         if let Some(rate) = rate {
             let text = gpuio_base::units::human_decimal_rate(rate);
             let figure = format!("{count} × {text} {what} ({})", nodes.source);
-            self.pool(name, count, rate, figure, false);
+            self.pool(name, count, rate, figure, true);
         }
         if let Some(iops) = iops {
             let text = gpuio_base::units::human_count(iops);
             let figure = format!("{count} × {text} {what}s per second ({})", nodes.source);
             let bytes = iops * float(self.job.block_bytes);
-            self.pool(&format!("{name}{IOS}"), count, bytes, figure, false);
+            self.pool(&format!("{name}{IOS}"), count, bytes, figure, true);
         }
         match &nodes.drives {
             Some(drives) => self.drives(&format!("{name}: drives"), count, drives),

@@ -256,7 +256,6 @@ impl Job {
             Towards::Read => "reads",
             Towards::Write => "writes",
         };
-        #[expect(clippy::cast_precision_loss, reason = "a size for people")]
         let size = gpuio_base::units::human_bytes(self.block_bytes as f64);
         let depth = self.in_flight.map(|depth| format!(", {depth} in flight")).unwrap_or_default();
         format!("{order} {towards} of {size}{depth}")

@@ -140,7 +140,6 @@ impl<'m> Writer<'m> {
         let children = self.below.remove(address).unwrap_or_default();
         let mut attributes = format!("pci_busid=\"{address}\" pci_type=\"{}\"", self.kind(one));
         let rate = Link::above(one, None).and_then(|link| link.bytes_per_second);
-        #[expect(clippy::cast_precision_loss, reason = "printed with six digits, as hwloc does")]
         let rate = rate.unwrap_or(0) as f64 / GIGA;
         attributes.push_str(&format!(" pci_link_speed=\"{rate:.6}\""));
         let index = os_index(address);

@@ -61,7 +61,6 @@ fn lines(topology: &Topology) -> Vec<Line<'_>> {
             true if branch.memory_of.is_empty() => "memory without CPUs".to_owned(),
             true => format!("memory of {}", branch.memory_of.join(", ")),
         });
-        #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
         let memory = branch.memory_bytes.map(|bytes| human_bytes(bytes as f64));
         let words: Vec<String> = [Some(node), cpus, memory].into_iter().flatten().collect();
         lines.push(Line::Over(words.join(", ")));

@@ -145,6 +145,30 @@ fn a_cluster_on_paper_reads_well() {
     insta::assert_snapshot!(document(&system.answer()).unbroken());
 }
 
+/// The figure of a node is of reads or writes alone; a port carries both at once.
+#[test]
+fn reads_and_writes_divide_the_time_of_nodes_and_not_of_ports() {
+    let of = |nodes: &str, bottleneck: &str| {
+        let text =
+            format!("[nodes]\ncount = 1\n{nodes}\n[job r]\nrw = read\n[job w]\nrw = write\n");
+        let answer = System::read("paper", &text, Figures::built_in()).unwrap().answer();
+        for job in &answer.jobs {
+            let words = job.expected.bottleneck.as_deref().unwrap();
+            assert!(words.ends_with(bottleneck), "{words}");
+        }
+        let rate = |nth: usize| answer.jobs[nth].expected.bytes_per_s.unwrap();
+        (rate(0), rate(1))
+    };
+    // Each moves as much, in 2/3 and 1/3 of the time.
+    let (reads, writes) = of("read = 10GB/s\nwrite = 20GB/s", ", shared by reads and writes");
+    close(reads, 20e9 / 3.0);
+    close(writes, 20e9 / 3.0);
+    let ports = "read = 90GB/s\nwrite = 90GB/s\nports = 1x100Gb\ntransport = infiniband";
+    let (reads, writes) = of(ports, ", each direction");
+    close(reads, infiniband(100_000));
+    close(writes, infiniband(100_000));
+}
+
 #[test]
 fn the_tier_that_saturates_moves_with_the_nodes() {
     let described = "[clients]\ncount = 8\nports = 1x100Gb\ntransport = infiniband\n\

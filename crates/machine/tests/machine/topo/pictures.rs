@@ -41,7 +41,6 @@ fn words(svg: &str) -> Vec<Word> {
             entities.iter().fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
         let small = ["gt-small", "gt-in"].iter().any(|class| tag.contains(class));
         let size = if small { 11.0 } else { 12.0 };
-        #[expect(clippy::cast_precision_loss, reason = "a few letters")]
         let wide = text.chars().count() as f64 * size * 0.6;
         let x = attribute(&tag, "x").unwrap();
         let middle = tag.contains("gt-mid") || tag.contains("gt-in");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::{Column, GuardNote, JobPlan, Plan};
+use gpuio_record::{Column, GuardNote, JobPlan, Plan, VerifyMode};
 
 use super::comment;
 use crate::number::{bytes, many, time};
@@ -10,7 +10,8 @@ use crate::number::{bytes, many, time};
 /// A rate that makes a time of bytes easy to work out for another.
 const EXAMPLE: u64 = 1 << 30;
 
-/// Two comments: the files and what is written before the clock starts; and how long it runs.
+/// Comments: the files and what is written before the clock starts; how long it runs; and what
+/// takes time before and after it.
 pub(super) fn write(out: &mut String, plan: &Plan) {
     let jobs = || plan.jobs.iter();
     // Jobs that follow each other use the same files; one that makes them does so once.
@@ -29,12 +30,37 @@ pub(super) fn write(out: &mut String, plan: &Plan) {
         out.push('\n');
         let made = match sum(true) {
             0 => "none is written before the clock starts".to_owned(),
-            made => format!("{} are written before the clock starts", bytes(made)),
+            made => {
+                let time = at_example(made);
+                format!("{} are written before the clock starts, {time}", bytes(made))
+            }
         };
         let count = many(files.len() as u64, "file");
         comment(out, &format!("in all: {count}, {}; {made}", bytes(sum(false))));
     }
     comment(out, &format!("time: {}", duration(plan)));
+    let verified = jobs().map(verified).fold(0, u64::saturating_add);
+    if verified > 0 {
+        let (all, time) = (bytes(verified), at_example(verified));
+        comment(out, &format!("after the clocks: {all} at most are verified, {time}"));
+    }
+}
+
+/// Bytes that are verified after the clock at most, and written anew for it.
+fn verified(job: &JobPlan) -> u64 {
+    let passes = match job.verify {
+        VerifyMode::Off | VerifyMode::Inline => 0,
+        VerifyMode::Rewrite if job.read_percent < 100 => 2,
+        VerifyMode::Pass | VerifyMode::Rewrite => 1,
+    };
+    let all = job.targets.iter().map(|target| target.length_bytes);
+    all.fold(0, u64::saturating_add).saturating_mul(passes)
+}
+
+/// `2.00 s at 1.00 GiB/s`.
+fn at_example(moved: u64) -> String {
+    let ns = u128::from(moved) * 1_000_000_000 / u128::from(EXAMPLE);
+    format!("{} at {}/s", time(u64::try_from(ns).unwrap_or(u64::MAX)), bytes(EXAMPLE))
 }
 
 /// The sum over the groups, which run one after the other, of the longest time of a job.
@@ -110,16 +136,11 @@ fn duration(plan: &Plan) -> String {
     };
     let all: Option<Vec<u64>> = open.iter().map(|job| moved(job)).collect();
     match all.map(|all| all.into_iter().fold(0, u64::saturating_add)) {
-        Some(moved) => {
-            let at = u128::from(moved) * 1_000_000_000 / u128::from(EXAMPLE);
-            let at = u64::try_from(at).unwrap_or(u64::MAX);
-            format!(
-                "{least}as long as {} take, {} at {}/s{computes}; runtime= sets a limit",
-                bytes(moved),
-                time(at),
-                bytes(EXAMPLE)
-            )
-        }
+        Some(moved) => format!(
+            "{least}as long as {} take, {}{computes}; runtime= sets a limit",
+            bytes(moved),
+            at_example(moved)
+        ),
         None => format!("{least}as long as the data takes; runtime= sets a limit"),
     }
 }

@@ -1,7 +1,7 @@
 //! Page cache and storage traffic during the job.
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped, unique};
-use gpuio_record::{JobPlan, JobResult, Record, StorageReading};
+use gpuio_record::{JobPlan, JobResult, Record, StorageReading, Towards};
 
 use crate::number::{bytes, float, iops};
 use crate::workload::jobs;
@@ -12,8 +12,9 @@ struct Row<'r> {
     reading: Option<&'r StorageReading>,
 }
 
-/// A row per job with known figures, and one more for each further device; below them why figures
-/// are missing, each reason once.
+/// A row per job with known figures, and one more for each further device; below them whose bytes
+/// are counted, and why figures are missing, each reason once. A direction that a job does not have
+/// is not printed where jobs ran beside it: the bytes are theirs.
 pub(super) fn section(record: &Record) -> Section {
     let readings = jobs(record).flat_map(|(_, job)| &job.cache.storage);
     let devices = unique(readings.map(|reading| reading.device.as_str()));
@@ -24,13 +25,21 @@ pub(super) fn section(record: &Record) -> Section {
     type Of = fn(&JobResult) -> Option<Cell>;
     let of_job =
         |of: Of| move |row: &Row<'_>| row.job.map_or_else(Cell::default, |(_, job)| of(job).into());
+    let beside =
+        |plan: &JobPlan| jobs(record).filter(|(other, _)| other.group == plan.group).count() > 1;
+    let moved = |towards: Towards, of: fn(&JobResult) -> Option<u64>| {
+        move |row: &Row<'_>| {
+            let is_own = |plan: &JobPlan| plan.directions().contains(&towards) || !beside(plan);
+            row.job.filter(|(plan, _)| is_own(plan)).and_then(|(_, job)| of(job)).map(Cell::bytes)
+        }
+    };
     let table = Columns::<Row<'_>>::new()
         .words("job", |row| {
             row.job.map_or_else(Cell::default, |(plan, _)| plan.name.clone().into())
         })
         .figures("cached", of_job(cached))
-        .figures("from storage", of_job(|job| job.cache.process_read_bytes.map(Cell::bytes)))
-        .figures("to storage", of_job(|job| job.cache.process_write_bytes.map(Cell::bytes)))
+        .figures("from storage", moved(Towards::Read, |job| job.cache.process_read_bytes))
+        .figures("to storage", moved(Towards::Write, |job| job.cache.process_write_bytes))
         .when(named, |columns| {
             let device = |row: &Row<'_>| row.reading.map(|reading| reading.device.clone());
             columns.words("device", move |row| device(row).unwrap_or_default())
@@ -44,7 +53,15 @@ pub(super) fn section(record: &Record) -> Section {
         .table("page cache and storage", rows);
     let title = "page cache before and after, storage traffic during the run:";
     let mut section = Section::new("", if table.is_empty() { "" } else { title });
-    section.table(table).list(List::new(Layout::labels(0), reasons(record)));
+    let several = jobs(record).any(|(plan, _)| beside(plan));
+    let counted = format!(
+        "from and to storage: bytes of this process{}; {}: requests of all processes",
+        if several { ", of all jobs that ran together" } else { "" },
+        if named { "devices" } else { device }
+    );
+    let counted = (!table.is_empty()).then(|| Item::new("counted", counted));
+    let below: Vec<Item> = counted.into_iter().chain(reasons(record)).collect();
+    section.table(table).list(List::new(Layout::labels(0), below));
     section
 }
 

@@ -156,7 +156,6 @@ pub(super) fn replay(record: &Record) -> Section {
     section
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate")]
 fn per_second((bytes, ns): (u64, u64)) -> f64 {
     if ns == 0 { 0.0 } else { bytes as f64 / (ns as f64 / 1e9) }
 }

@@ -354,7 +354,6 @@ pub(super) fn near(value: f64, other: f64, share: f64) -> bool {
     (value - other).abs() <= share * other.abs()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sizes and counts of a run")]
 pub(crate) fn float(value: u64) -> f64 {
     value as f64
 }

@@ -18,7 +18,6 @@ pub(crate) struct Module {
     pub(crate) across: Vec<(String, f64)>,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts and rates are compared within per cents")]
 pub(super) fn read(lines: &[Line], index: usize) -> Option<(Sight, usize)> {
     let first = lines[index].text.trim();
     if !(first.starts_with("NVFS statistics") || first.starts_with("GDS Version:")) {

@@ -325,7 +325,6 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
     let first = some.first()?;
     let line = |(nth, row): (usize, &&Row<'_>)| {
         let mark = |point: &gpuio_record::Point| {
-            #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
             let x = point.at_ns as f64 / 1e9;
             let y = float(point.bytes(row.direction)) * 1e9 / float(point.span_ns);
             let words = format!("{x:.2} s: {}", throughput(y));

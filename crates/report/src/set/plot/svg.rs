@@ -143,7 +143,6 @@ fn horizontal(out: &mut String, x: &Axis, across: &Scale, lower: f64) {
     let mut end = f64::NEG_INFINITY;
     for (value, text) in ticks {
         let at = across.at(*value);
-        #[expect(clippy::cast_precision_loss, reason = "a few characters")]
         let half = text.chars().count() as f64 * CHARACTER / 2.0;
         if at - half < end + 6.0 {
             continue;
@@ -206,7 +205,6 @@ fn legend(out: &mut String, lines: &[Line], top: f64) -> f64 {
     }
     let (mut x, mut y) = (LEFT, top + 14.0);
     for line in lines {
-        #[expect(clippy::cast_precision_loss, reason = "a few characters")]
         let wide = 30.0 + line.label.chars().count() as f64 * CHARACTER + 18.0;
         if x + wide > WIDTH - RIGHT && x > LEFT {
             (x, y) = (LEFT, y + LINE);
@@ -231,7 +229,6 @@ fn legend(out: &mut String, lines: &[Line], top: f64) -> f64 {
 /// width; gives the lower end.
 fn bars_at(out: &mut String, bars: &[Bar], top: f64) -> f64 {
     let most = bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
-    #[expect(clippy::cast_precision_loss, reason = "a few characters")]
     let widest = |text: &str| text.chars().count() as f64 * CHARACTER;
     let label = bars.iter().map(|bar| widest(&bar.label)).fold(0.0, f64::max) + 16.0;
     let above = label > WIDTH / 2.0;

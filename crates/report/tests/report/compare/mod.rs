@@ -3,7 +3,6 @@
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
     reason = "helpers of tests are tests: a panic is their message; figures are made up"
 )]
 
@@ -11,8 +10,8 @@ mod made;
 
 use gpuio_report::compare::axis::{Axis, split};
 use gpuio_report::compare::{
-    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, of_reading,
-    of_record, render,
+    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, count_once,
+    of_reading, of_record, render,
 };
 use serde_json::Value;
 
@@ -251,6 +250,36 @@ fn every_flag_has_a_change_that_it_is_for() {
     }
 }
 
+/// A copy under another name is no second run, wherever it stands; an edited one is.
+#[test]
+fn a_copy_of_a_run_counts_once() {
+    let copy =
+        |from: &str, seed: u64| runs(host(), from, |r| r["plan"]["jobs"][0]["seed"] = seed.into());
+    let mut sides = vec![side("a", copy("a.json", 1)), side("b", copy("b.json", 2))];
+    sides[0].runs.extend(copy("of-a.json", 1));
+    sides.push(side("c", copy("b.json", 2)));
+    count_once(&mut sides);
+    assert_eq!(sides.iter().map(|side| side.runs.len()).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(sides[0].notes, ["of-a.json: the same run as a.json, counted once"]);
+    assert_eq!(sides[1].notes, ["b.json: the same run as b.json, counted once"]);
+}
+
+/// The record has no name of the machine: two of one model differ in their boot.
+#[test]
+fn another_boot_or_machine_is_noted() {
+    let with = |from: &str, boot: Value| side(from, runs(host(), from, |r| r["boot"] = boot));
+    let differences = |a: Value, b: Value| {
+        let found = compare(&[with("a.json", a), with("b.json", b)], &Options::default());
+        assert_eq!(found.refused().count(), 0);
+        let all = found.pairs[0].differences.iter();
+        all.map(|one| (one.baseline.clone(), one.other.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(differences("11".into(), "11".into()), []);
+    assert_eq!(differences("11".into(), "22".into()), [("11".to_owned(), "22".to_owned())]);
+    let unknown = ("11".to_owned(), "unknown".to_owned());
+    assert_eq!(differences("11".into(), Value::Null), [unknown]);
+}
+
 /// A fact that no aspect names is found by its place, and noted; one that changes from run to run
 /// on both sides is not.
 #[test]
@@ -414,7 +443,10 @@ fn gdsio(figure: &str) -> Side {
          1.200000 secs"
     );
     let (_, output) = gpuio_report::foreign::read(&line).unwrap();
-    side(figure, output.readings.iter().map(|one| of_reading::run(one, "gdsio.txt")).collect())
+    side(
+        figure,
+        output.readings.iter().map(|one| of_reading::run(one, "gdsio.txt", figure)).collect(),
+    )
 }
 
 #[test]

@@ -13,7 +13,6 @@ use crate::page::layout::REGISTERED;
 use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters, Snapshot};
 
 const MIB: u64 = 1 << 20;
-#[expect(clippy::cast_precision_loss, reason = "2^30 is exact")]
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// A GPU of the machine, whether the process uses it or not.

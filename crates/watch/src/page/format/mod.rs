@@ -61,7 +61,6 @@ impl Shown<'_> {
 
 /// A rate; none without a time.
 pub(crate) fn per_second(count: u64, seconds: Option<f64>) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let count = count as f64;
     seconds.filter(|seconds| *seconds > 0.0).map(|seconds| count / seconds)
 }

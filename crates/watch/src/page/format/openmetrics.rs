@@ -91,7 +91,6 @@ fn labels(page: &Snapshot, way: &PathCounters) -> String {
     )
 }
 
-#[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floats")]
 fn latencies(out: &mut String, name: &str, labels: &str, counts: &Counts) {
     let up_to = |index: usize| {
         let below = counts.latencies.iter().take(index);

@@ -72,7 +72,6 @@ fn gpu(
     beside: Option<TimeSpan>,
     after: TimeSpan,
 ) -> GpuComputation {
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
     let work = done.launch_work as f64;
     let rate = |when: &str, span: Option<TimeSpan>| match (&done.failed, span) {
         (Some(why), _) => Err(format!("the computation failed: {why}")),
@@ -132,7 +131,6 @@ fn io(gpus: &[GpuComputation], beside: &JobResult, alone: &JobResult) -> Result<
             return Err(format!("{which} {} of its I/Os failed", result.failed));
         }
         if ios < IOS_LEAST || time < TIME_LEAST_NS {
-            #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
             let time = human_ns(time as f64);
             return Err(format!("{which} there were {ios} I/Os in {time}; run it longer"));
         }

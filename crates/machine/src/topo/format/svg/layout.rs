@@ -395,7 +395,6 @@ fn middle(below: &[Node], height: u32) -> u32 {
 fn words(branch: &Branch) -> String {
     let node = branch.node.map_or("NUMA node unknown".to_owned(), |n| format!("NUMA node {n}"));
     let cpus = branch.cpus.as_ref().map(|cpus| format!("CPUs {}", format_cpu_list(cpus)));
-    #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
     let memory = branch.memory_bytes.map(|bytes| human_bytes(bytes as f64));
     let all: Vec<String> = [Some(node), cpus, memory].into_iter().flatten().collect();
     all.join(", ")
