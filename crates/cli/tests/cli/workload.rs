@@ -216,6 +216,29 @@ fn a_checkpoint_is_saved_and_restored() {
     run(dir.path(), feed).exits(2).prints(&["--epochs", "of a training feed"]);
 }
 
+#[test]
+fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
+    let dir = scratch();
+    let d = dir.path().join("d");
+    let line = format!(
+        "checkpoint-llama3-8b --stage memory --gpu software --directory {} --scale 0.0001 \
+         --ranks 2 --set start_delay=1ms --set repeat=1 --set beside=off --format json",
+        d.display()
+    );
+    let record = run(dir.path(), &line).exits(0).json();
+    let jobs = record["jobs"].as_array().unwrap();
+    let names: Vec<&str> = jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["save-stall", "save-drain", "restore"]);
+    let size = 2 * number(&record["plan"]["jobs"][0]["size_bytes"]);
+    for job in jobs {
+        let moved = number(&job["read"]["bytes"]) + number(&job["write"]["bytes"]);
+        assert_eq!((moved, number(&job["verify"]["bad_blocks"])), (size, 0), "{job:#}");
+    }
+    let file = record["plan"]["jobs"][0]["targets"][0]["path"].as_str().unwrap();
+    assert!(file.starts_with("/dev/shm/gpuio-stage-") && !Path::new(file).exists(), "{file}");
+    assert!(d.join("checkpoint.0").exists());
+}
+
 /// A file of the format: F32 tensors of these lengths in this order, with bytes of their own.
 fn tensors(at: &Path, lengths: &[usize]) -> Vec<u8> {
     let mut entries = Vec::new();

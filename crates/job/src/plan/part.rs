@@ -10,8 +10,6 @@ use crate::spec::{ComputationRequest, JobSpec, Rw, Spec};
 
 /// Sizes are rounded to multiples of this, which suits every logical block size.
 const ALIGNMENT: u64 = 4096;
-/// Where staged pages are: files in memory, which are removed after the run.
-const STAGE: &str = "/dev/shm/gpuio-stage";
 /// Jobs of all times together.
 const JOBS_MOST: usize = 10_000;
 
@@ -91,6 +89,15 @@ pub(super) fn repeated(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
     Ok(Cow::Owned(Spec { jobs, ..spec.clone() }))
 }
 
+/// Where a job's staged pages are: files in memory, in a directory for each place that is written,
+/// so that two runs do not meet. They are removed after the run.
+fn stage_of(job: &JobSpec) -> String {
+    const LONGEST: usize = 60;
+    let written = job.directory.as_deref().unwrap_or("scratch").trim_matches('/').replace('/', "-");
+    let first = written.char_indices().rev().take(LONGEST).last().map_or(0, |(at, _)| at);
+    format!("/dev/shm/gpuio-stage-{}", &written[first..])
+}
+
 /// The request with two jobs for each that writes by way of staged pages: GPU memory to pages that
 /// the GPU has registered, whose time is the stall, and such pages to the job's files, beside a
 /// computation. Both are loads of paths that are there without `stage`.
@@ -103,8 +110,13 @@ pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
         return Ok(Cow::Borrowed(spec));
     }
     let mut jobs: Vec<JobSpec> = Vec::new();
+    let mut alone = false;
     for job in &spec.jobs {
-        if !is_staged(job) {
+        // Both jobs run alone.
+        let stonewall = if alone || is_staged(job) { Some(true) } else { job.stonewall };
+        let job = &JobSpec { stonewall, ..job.clone() };
+        alone = is_staged(job);
+        if !alone {
             jobs.push(job.clone());
             continue;
         }
@@ -119,7 +131,7 @@ pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
             ..job.clone()
         };
         jobs.push(JobSpec {
-            directory: Some(STAGE.to_owned()),
+            directory: Some(stage_of(job)),
             keep: Some(false),
             // The same pages each time, as a program has them.
             file_prefix: None,
@@ -133,7 +145,6 @@ pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
             ..of("stall", "mapped")
         });
         jobs.push(JobSpec {
-            stonewall: Some(true),
             start_delay_ns: None,
             memory: Some(MemoryKind::Pinned),
             beside: job.beside.or(Some(ComputationRequest::Compute(100.0))),

@@ -58,7 +58,7 @@ fn a_staged_checkpoint_is_a_stall_and_a_drain() {
         assert_eq!((stall.group + 1, drain.size_bytes), (drain.group, stall.size_bytes));
         assert_eq!((stall.path.choice.actual.as_str(), stall.gpus.len()), ("mapped", 2));
         assert_eq!((stall.keep, stall.beside, stall.flush), (false, None, None));
-        assert_eq!(stall.targets[7].path, "/dev/shm/gpuio-stage/gpuio.7");
+        assert_eq!(stall.targets[7].path, "/dev/shm/gpuio-stage-d/gpuio.7");
         assert_eq!((drain.path.choice.actual.as_str(), drain.gpus.len()), ("host", 2));
         assert_eq!(drain.memory, MemoryKind::Pinned);
         assert!(drain.beside.is_some() && drain.flush.unwrap().at_end && drain.keep);
@@ -69,7 +69,10 @@ fn a_staged_checkpoint_is_a_stall_and_a_drain() {
     assert_eq!((jobs[0].name.as_str(), jobs[3].name.as_str()), ("save-stall", "save-drain#2"));
     assert_eq!(jobs[29].targets[7].path, "/d/checkpoint-10.7");
     let jobs = Bench::default().jobs("[a]\nfilename=have8g\nsize=1g\nrw=write\nstage=memory\n");
-    assert_eq!(jobs[0].targets[0].path, "/dev/shm/gpuio-stage/gpuio.0", "not the user's file");
+    assert_eq!(
+        jobs[0].targets[0].path, "/dev/shm/gpuio-stage-scratch/gpuio.0",
+        "not the user's file"
+    );
     assert!(jobs[1].targets[0].path.ends_with("have8g"));
     let refused = |text: &str| Bench::default().refusal(&parsed(&format!("[a]\n{text}\n")));
     for (text, says) in [
