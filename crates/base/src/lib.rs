@@ -10,6 +10,7 @@
 //! - [`cufilejson`]: cuFile's configuration, with the position of every key.
 //! - [`document`]: the output of a verb, and the renderers that print it.
 //! - [`measured`]: figures that other tools print while a load runs.
+//! - [`mod@nearest`]: the word that was probably meant.
 //! - [`safetensors`]: headers of model files.
 //!
 //! It must not hold the types of a machine, a request or a result (`gpuio_record`), or anything
@@ -19,6 +20,7 @@ pub mod catalog;
 pub mod cufilejson;
 pub mod document;
 pub mod measured;
+pub mod nearest;
 pub mod pattern;
 pub mod safetensors;
 pub mod stat;

@@ -14,7 +14,7 @@ use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_io::CATALOG;
 use gpuio_job::plan::{AUTO, path_names};
-use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
+use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin, Spec, Vocabulary};
 use gpuio_record::{CufileUsed, Plan};
 use rustix::fs::{Mode, OFlags};
 
@@ -163,9 +163,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         return Ok(None);
     }
     if wanted.nothing() {
-        let what = "--cufile-lib, --cufile-set, cufile.KEY: it has no effect here: it only \
-            concerns cuFile paths, and no job uses one; add --path gds, or leave it out";
-        return Err(Failure::Usage(what.into()));
+        return Err(no_cufile_path(spec, "--cufile-lib, --cufile-set, cufile.KEY"));
     }
     let value = |(key, json): (String, String)| {
         // It was parsed as JSON before (`gpuio_base::cufilejson::setting`).
@@ -200,14 +198,23 @@ pub(crate) fn is_used(spec: &Spec, flags: &CufileFlags, plan: &Plan) -> Result<(
         return Ok(());
     }
     let row = |name: &str| gpuio_io::path::find(name).is_some_and(|row| row.info.uses_cufile());
-    let what = "--cufile-lib: it has no effect here:";
+    const FLAG: &str = "--cufile-lib";
     Err(match plan.left_out.iter().find(|out| row(&out.path)) {
-        Some(out) => Failure::Unavailable(format!("{what} cuFile's paths can't run: {}", out.why)),
-        None => Failure::Usage(format!(
-            "{what} it only concerns cuFile paths, and no job uses one; add --path gds, or leave \
-             it out"
+        Some(out) => Failure::Unavailable(format!(
+            "{FLAG}: it has no effect here: cuFile's paths can't run: {}",
+            out.why
         )),
+        None => no_cufile_path(spec, FLAG),
     })
+}
+
+fn no_cufile_path(spec: &Spec, given: &str) -> Failure {
+    let add = spec.jobs.first().map(|job| Vocabulary::of(job, "").say("--path=gds"));
+    Failure::Usage(format!(
+        "{given}: it has no effect here: it only concerns cuFile paths, and no job uses one; add \
+         {}, or leave it out",
+        add.unwrap_or_default()
+    ))
 }
 
 /// Opens the library with the CUDA driver: NVIDIA's, or the stand-in with the software GPU.

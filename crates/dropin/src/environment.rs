@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString, c_int};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use gpuio_base::nearest::use_instead;
 use gpuio_gpu::Which;
 
 /// Which library moves the bytes (`GPUIO_CUFILE`).
@@ -87,8 +88,13 @@ impl Environment {
     fn of(variable: &dyn Fn(&str) -> Option<OsString>) -> Environment {
         let mut notes = Vec::new();
         let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let mut refuse = |name: &str, value: &OsStr, words: &str| {
-            notes.push(format!("{name}={} is invalid: {words}", value.display()));
+        let mut refuse = |name: &str, value: &OsStr, accepted: &[&str], used: &str| {
+            let instead = match accepted {
+                [] => "use a whole number".to_owned(),
+                accepted => use_instead(&value.to_string_lossy(), accepted),
+            };
+            let value = value.display();
+            notes.push(format!("{name}={value} is invalid: {instead}. {used} is used"));
         };
         let backend = match filled("GPUIO_CUFILE") {
             None => Backend::Auto,
@@ -96,7 +102,7 @@ impl Environment {
             Some(value) if value == "gpuio" => Backend::Gpuio,
             Some(value) if value == "nvidia" => Backend::Nvidia,
             Some(value) => {
-                refuse("GPUIO_CUFILE", &value, "use auto, gpuio or nvidia. auto is used");
+                refuse("GPUIO_CUFILE", &value, &["auto", "gpuio", "nvidia"], "auto");
                 Backend::Auto
             }
         };
@@ -105,7 +111,7 @@ impl Environment {
             Some(value) if value == "1150" => VERSION,
             Some(value) if value == "1200" => VERSION_LARGE,
             Some(value) => {
-                refuse("GPUIO_CUFILE_VERSION", &value, "use 1150 or 1200. 1150 is used");
+                refuse("GPUIO_CUFILE_VERSION", &value, &["1150", "1200"], "1150");
                 VERSION
             }
         };
@@ -116,7 +122,7 @@ impl Environment {
             let value = filled(name)?;
             let parsed = value.to_str().and_then(|text| text.trim().parse().ok());
             if parsed.is_none() {
-                refuse(name, &value, "use a whole number. The default is used");
+                refuse(name, &value, &[], "The default");
             }
             parsed
         };
@@ -177,6 +183,9 @@ mod tests {
         assert_eq!(all.library.as_deref(), Some("/opt/libcufile.so.0".as_ref()));
         let odd = of(&[("GPUIO_CUFILE", "amd"), ("GPUIO_CUFILE_VERSION", "1.15")]);
         assert_eq!((odd.backend, odd.version, odd.notes.len()), (Backend::Auto, 1150, 2));
+        let near = of(&[("GPUIO_CUFILE", "gpui")]).notes;
+        let wanted = "use auto, gpuio or nvidia; nearest: gpuio. auto is used";
+        assert_eq!(near, [format!("GPUIO_CUFILE=gpui is invalid: {wanted}")]);
         let tuned = of(&[("GPUIO_CUFILE_WORKERS", "3"), ("GPUIO_CUFILE_RESIDENT", "0")]).tuning;
         assert_eq!((tuned.workers, tuned.resident, tuned.busy), (Some(3), Some(false), None));
         assert_eq!(of(&[("GPUIO_CUFILE_MAPPED_MB", "0")]).tuning.mapped_mib, Some(0));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use gpuio_base::nearest::use_instead;
 use gpuio_guard::objects::SOFTWARE_GPU;
 use thiserror::Error;
 
@@ -49,6 +50,11 @@ impl fmt::Display for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoLibrary { tried, why } => {
+                if let Some(word) = no_path(tried) {
+                    let accepted = ["system", "software", "the path of a library"];
+                    let instead = use_instead(word, &accepted);
+                    return write!(f, "'{word}' names no CUDA driver; {instead}");
+                }
                 f.write_str("no CUDA driver library could be loaded")?;
                 let mut missing = Vec::new();
                 for (path, why) in tried.iter().zip(why) {
@@ -69,7 +75,10 @@ impl fmt::Display for Absent {
                     f.write_str("; there was no place to look for it")?;
                 }
                 f.write_str(match tried.iter().any(|path| path.ends_with(SOFTWARE_GPU)) {
-                    true => ". Name the path of gpuio's software GPU instead",
+                    true => {
+                        ". The software GPU is a file of gpuio's packages; in a source tree make \
+                         it with cargo build -p gpuio-softgpu"
+                    }
                     false => {
                         ". Install the NVIDIA driver's user-space libraries (in a container: start \
                          it with the NVIDIA container runtime), or use gpuio's software GPU"
@@ -92,6 +101,14 @@ impl fmt::Display for Absent {
                  it was started with",
             ),
         }
+    }
+}
+
+/// The only name that was tried, if it is a word and no library.
+fn no_path(tried: &[PathBuf]) -> Option<&str> {
+    match tried {
+        [one] => one.to_str().filter(|name| !name.contains(['/', '.'])),
+        _ => None,
     }
 }
 
@@ -218,5 +235,21 @@ impl fmt::Display for GpuError {
             write!(f, " ({})", self.detail)?;
         }
         write!(f, ": {} ({}), {}{}", self.name, self.code, self.text, self.hint())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_driver_is_answered_with_those_there_are() {
+        let tried = |name: &str| {
+            Absent::NoLibrary { tried: vec![name.into()], why: vec!["no".into()] }.to_string()
+        };
+        let word = tried("softwar");
+        assert!(word.contains("use system, software or the path") && word.ends_with("software"));
+        assert!(tried("/nowhere/libcuda.so.1").contains("Install the NVIDIA driver"));
+        assert!(tried(SOFTWARE_GPU).contains("-p gpuio-softgpu"));
     }
 }

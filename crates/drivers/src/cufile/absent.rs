@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use gpuio_guard::objects::STAND_IN;
+
 use crate::cufile::codes::CufileError;
 use crate::cufile::vendor::Vendor;
 
@@ -39,10 +41,16 @@ impl fmt::Display for Absent {
                         false => write!(f, "; {path}: {why}")?,
                     }
                 }
-                f.write_str(
-                    ". Install NVIDIA's cuFile (package libcufile of the CUDA toolkit, or the \
-                     Python wheel nvidia-cufile), or name the library with --cufile-lib",
-                )
+                f.write_str(match tried.iter().any(|(path, _)| path.ends_with(STAND_IN)) {
+                    true => {
+                        ". With the software GPU it is gpuio's stand-in, a file of gpuio's \
+                         packages; in a source tree make it with cargo build -p gpuio-softcufile"
+                    }
+                    false => {
+                        ". Install NVIDIA's cuFile (package libcufile of the CUDA toolkit, or the \
+                         Python wheel nvidia-cufile), or name the library with --cufile-lib"
+                    }
+                })
             }
             Self::SymbolMissing { library, symbol } => write!(
                 f,
@@ -72,5 +80,22 @@ impl fmt::Display for Absent {
                 write!(f, "the cuFile library does not open: {error}")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// NVIDIA's library is no remedy for a software GPU.
+    #[test]
+    fn the_remedy_is_for_the_gpu_in_use() {
+        let lacks = |name: &str| {
+            let tried = vec![(format!("/l/{name}"), "not there".to_owned())];
+            Absent::NoLibrary { tried }.to_string()
+        };
+        let software = lacks(STAND_IN);
+        assert!(software.contains("-p gpuio-softcufile") && !software.contains("NVIDIA"));
+        assert!(lacks("libcufile.so.0").contains("Install NVIDIA's cuFile"));
     }
 }

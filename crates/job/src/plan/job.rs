@@ -323,7 +323,7 @@ pub(super) fn gpus(
     if let Some(calls) = path.cufile()
         && let Some(why) = (facts.cufile_missing)(calls)
     {
-        let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
+        let what = format!("path {} needs a cuFile library: {why}", path.name);
         return Err(PlanError::unavailable(spec, "paths", what));
     }
     if path.uses_rings()

@@ -18,7 +18,6 @@ mod gdsio;
 mod ini;
 mod job;
 mod keys;
-mod nearest;
 mod origin;
 mod value;
 mod vocabulary;
@@ -27,6 +26,7 @@ pub use dialect::Dialect;
 pub use gdsio::{
     GDSIO_KEYS, GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
 };
+pub use gpuio_base::nearest::nearest;
 pub use ini::{
     At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, Sources, parse as parse_job_file,
     parse_at as parse_job_file_at, parse_with as parse_job_file_with,
@@ -41,7 +41,6 @@ pub use keys::{
     CUFILE_PREFIX, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status, apply, find,
     keys, markdown_table, not_of, plan_lines, searched,
 };
-pub use nearest::nearest;
 pub use origin::{Origin, Requested};
 pub use value::one_name;
 pub(crate) use value::{FIO_NAMES, formatted_name, named_format};

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use gpuio_base::nearest::use_instead;
 use gpuio_base::units::shell_word;
 use gpuio_guard::objects::environment;
 
@@ -41,9 +42,9 @@ impl Variables {
             (Some(who), _) => set.push((WHO, who.into())),
             (None, Some(who)) if !VALUES.iter().any(|value| who == *value) => {
                 return Err(Failure::Usage(format!(
-                    "{WHO}={} in the environment: it is {}",
+                    "{WHO}={} in the environment: {}",
                     who.display(),
-                    VALUES.join(", ")
+                    use_instead(&who.to_string_lossy(), &VALUES)
                 )));
             }
             (None, who) => set.extend(who.map(|who| (WHO, who))),
@@ -207,7 +208,7 @@ mod tests {
         let flag = Exec { cufile: Some("gpuio".into()), ..args() };
         assert_eq!(who(&flag, &[(WHO, "what")]).unwrap().unwrap(), "gpuio");
         let Err(Failure::Usage(why)) = who(&args(), &[(WHO, "what")]) else { panic!() };
-        assert!(why.contains("what") && why.contains("auto, gpuio, nvidia"), "{why}");
+        assert!(why.contains("what") && why.contains("use auto, gpuio or nvidia"), "{why}");
     }
 
     #[test]

@@ -35,10 +35,10 @@ use gpuio_record::JobPlan;
 
 use crate::spec::dialect::Dialect;
 use crate::spec::job::{JobSpec, WriteRefusal};
-use crate::spec::nearest::nearest;
 use crate::spec::value::ValueError;
 use crate::spec::{Origin, Requested};
 pub(crate) use error::full_width;
+use gpuio_base::nearest::nearest;
 
 /// The part of a load that grows with a larger value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

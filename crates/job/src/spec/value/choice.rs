@@ -6,7 +6,7 @@ use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyM
 use super::number::{at_least_one_u32, integer};
 use super::{Read, ValueError, wrong};
 use crate::spec::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, ReadShift, Rw, ViaPeer};
-use crate::spec::nearest::nearest;
+use gpuio_base::nearest::nearest;
 
 /// Values that are refused, each with the reason.
 const REFUSED: &str = include_str!("refused.tsv");

@@ -26,9 +26,26 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// Advice about a value that is not accepted: those that are, in words, and the nearest of them.
+#[must_use]
+pub fn use_instead(value: &str, accepted: &[&str]) -> String {
+    let near = nearest(value, accepted.iter().copied());
+    let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
+    let (last, others) = accepted.split_last().map_or(("", &[][..]), |(last, rest)| (*last, rest));
+    format!("use {} or {last}{near}", others.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{nearest, use_instead};
+
+    #[test]
+    fn a_wrong_value_is_answered_with_those_accepted() {
+        let drivers = ["system", "software", "the path of a library"];
+        let answer = use_instead("softwar", &drivers);
+        assert_eq!(answer, "use system, software or the path of a library; nearest: software");
+        assert_eq!(use_instead("9", &["1150", "1200"]), "use 1150 or 1200");
+    }
 
     #[test]
     fn swapped_and_missing_letters_are_found() {
