@@ -265,7 +265,7 @@ fn drives(message: &str, captured: &mut Captured) {
     let number = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
     let is_drive =
         number.is_some_and(|(a, b)| a.parse::<u32>().is_ok() && b.parse::<u32>().is_ok());
-    if is_drive && parts {
+    if is_drive && (parts || rest.starts_with("detected capacity change")) {
         merge::block(&mut captured.machine, name, BlockKind::Disk);
     }
 }

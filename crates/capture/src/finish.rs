@@ -1,7 +1,7 @@
 //! The last step when all texts of a machine are read: what only follows from all of them together,
 //! and what they say beside the facts.
 
-use gpuio_record::facts::MountedStorage;
+use gpuio_record::facts::{BlockDevice, BlockKind, Machine, MountedStorage};
 
 use crate::{Captured, gdscheck, merge, mig, netplan};
 
@@ -34,6 +34,7 @@ impl Captured {
         }
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
+        self.remark_all(&seen_twice(&self.machine));
         let check = self.machine.gdscheck.as_ref();
         let models = check.and_then(|check| gdscheck::other_models(check, &self.machine));
         if let Some((printed, own)) = models {
@@ -82,5 +83,50 @@ impl Captured {
             all.push("cufile.log has no message that says how bytes went.".to_owned());
         }
         all
+    }
+}
+
+/// Where one text may name a device that another one shows by its address or number only.
+fn seen_twice(machine: &Machine) -> Vec<String> {
+    let drives = machine.block.iter().filter(|one| one.facts.name.starts_with("nvme"));
+    let drives = drives.filter(|one| one.facts.kind == BlockKind::Disk);
+    let (placed, named): (Vec<_>, Vec<_>) = drives.partition(|one| !one.pci.is_empty());
+    let names = |all: Vec<&BlockDevice>| -> Vec<String> {
+        all.into_iter().map(|one| one.facts.name.clone()).collect()
+    };
+    let placed = placed.into_iter().filter(|one| one.facts.name.contains('@')).collect();
+    let cards = machine.nics.iter().filter(|nic| nic.pci.is_none()).flat_map(|nic| &nic.rdma);
+    let (numbered, by_name): (Vec<String>, Vec<String>) =
+        cards.map(|one| one.name.clone()).partition(|name| name.starts_with("NIC"));
+    let and = |count: usize| if count == 0 { String::new() } else { format!(" and {count} more") };
+    let pairs = [(names(named), names(placed)), (by_name, numbered)];
+    let all = pairs.iter().filter_map(|(named, others)| {
+        let (first, other) = (named.first()?, others.first()?);
+        Some(format!(
+            "{first}{} may be the same as {other}{}, and counted twice: no text has both.",
+            and(named.len() - 1),
+            and(others.len() - 1)
+        ))
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_two_texts_show_in_two_ways_may_be_one() {
+        let name = "NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINTS\nnvme0n1 259:0 0 1.8T 0 disk\n";
+        let place = "01:00.0 Non-Volatile memory controller: Samsung (prog-if 02 [NVM Express])\n";
+        let remarks = |texts: &[&str]| {
+            let mut captured = Captured::default();
+            texts.iter().for_each(|text| crate::read("a text", text, &mut captured).unwrap());
+            captured.finish();
+            captured.remarks().join(" ")
+        };
+        let both = remarks(&[name, place]);
+        assert!(both.contains("nvme0n1 may be the same as nvme@01:00.0"), "{both}");
+        assert_eq!(remarks(&[name]) + &remarks(&[place]), "");
     }
 }

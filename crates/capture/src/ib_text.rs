@@ -31,6 +31,39 @@ pub(crate) const IBV_DEVINFO: Kind = Kind {
     add: |text, captured| read(text, captured, "hca_id: mlx5_0"),
 };
 
+/// `mlx5_0  88e9a4ffffa746e6` below a head.
+pub(crate) const IBV_DEVICES: Kind = Kind {
+    command: "ibv_devices",
+    gives: "RDMA devices",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| listed(line).is_some()),
+    add: |text, captured| {
+        for (index, line) in lines(text) {
+            let is_head = line.contains("node GUID") || line.trim_start().starts_with("---");
+            match listed(line).and_then(merge::rdma_name) {
+                Some(name) => put(captured, RdmaFacts { name, ..RdmaFacts::default() }),
+                None if is_head => {}
+                None => {
+                    captured.skip(CaptureError::new(index, line, 0, "a device and its GUID"));
+                }
+            }
+            if captured.machine.nics.len() > MOST_DEVICES {
+                return Err(CaptureError::new(index, line, 0, "fewer devices"));
+            }
+        }
+        Ok(())
+    },
+};
+
+/// The device of a row of `ibv_devices`: a name with a number, and a GUID.
+fn listed(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let (name, guid) = (words.next()?, words.next()?);
+    let hex = guid.len() == 16 && guid.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let numbered = name.contains('_') && name.ends_with(|c: char| c.is_ascii_digit());
+    (hex && numbered && words.next().is_none()).then_some(name)
+}
+
 /// The name in quotes behind `start`.
 fn quoted<'t>(line: &'t str, start: &str) -> Option<&'t str> {
     line.trim_start().strip_prefix(start)?.split('\'').next().filter(|name| !name.is_empty())

@@ -181,7 +181,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 58] = [
+pub const KINDS: [Kind; 59] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -204,6 +204,7 @@ pub const KINDS: [Kind; 58] = [
     ib_text::IBSTAT,
     ib_text::IBSTATUS,
     ib_text::IBV_DEVINFO,
+    ib_text::IBV_DEVICES,
     rdma_link::KIND,
     lsblk::KIND,
     nvme_list::KIND,

@@ -31,7 +31,10 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         } else if line.starts_with("---") {
             columns = words(line).map(|(at, dashes)| (at, at + dashes.chars().count())).collect();
         } else if is_row(line) && !names.is_empty() && !columns.is_empty() && !is_worn(line) {
-            put(captured, (&names, &columns), line);
+            if !put(captured, (&names, &columns), line) {
+                let wanted = "a drive's model, which a reset may have damaged";
+                captured.skip(CaptureError::new(index, line, 0, wanted));
+            }
         } else if let Some((name, model)) = by_usage(line) {
             let block = merge::block(&mut captured.machine, name, BlockKind::Disk);
             block.facts.model =
@@ -83,7 +86,12 @@ fn by_usage(line: &str) -> Option<(&str, String)> {
     (name.starts_with("nvme") && ends).then(|| (name, model.join(" ")))
 }
 
-fn put(captured: &mut Captured, (names, columns): (&[&str], &[(usize, usize)]), line: &str) {
+/// Takes in a row; `false` where its model has no letter and no digit.
+fn put(
+    captured: &mut Captured,
+    (names, columns): (&[&str], &[(usize, usize)]),
+    line: &str,
+) -> bool {
     let value = |name: &str| {
         let at = names.iter().position(|known| *known == name)?;
         let (start, end) = *columns.get(at)?;
@@ -100,14 +108,18 @@ fn put(captured: &mut Captured, (names, columns): (&[&str], &[(usize, usize)]), 
                 block.pci = vec![address.clone()];
             }
         }
-        return;
+        return true;
     }
     if names.contains(&"Address") {
-        return;
+        return true;
     }
     let first = line.split_whitespace().next().unwrap_or_default();
     let name = first.trim_start_matches("/dev/").to_owned();
     let model = value("Model");
+    if model.as_ref().is_some_and(|model| !model.contains(char::is_alphanumeric)) {
+        return false;
+    }
     let block = merge::block(&mut captured.machine, &name, BlockKind::Disk);
     block.facts.model = model.or(block.facts.model.take());
+    true
 }

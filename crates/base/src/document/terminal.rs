@@ -69,6 +69,7 @@ fn section(out: &mut String, of: &Section, paper: Paper) {
         out.push_str(&printable(&of.title.plain()));
         out.push('\n');
     }
+    let begin = out.len();
     for block in &of.blocks {
         match block {
             Block::Paragraph { text, .. } => wrap(out, "", 0, &text.plain(), paper),
@@ -81,7 +82,13 @@ fn section(out: &mut String, of: &Section, paper: Paper) {
                 }
             }
             Block::Markup(_) => {}
-            Block::Section(inner) => section(out, inner, paper),
+            Block::Section(inner) => {
+                // A heading stands apart from what is above it.
+                if !inner.title.is_empty() && out.len() > begin && !out.ends_with("\n\n") {
+                    out.push('\n');
+                }
+                section(out, inner, paper);
+            }
         }
     }
 }

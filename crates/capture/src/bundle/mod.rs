@@ -237,9 +237,9 @@ const FORMS: [(&[u8], &str); 9] = [
     (b"\x89PNG", "a picture: gpuio reads texts"),
     (b"\xff\xd8\xff", "a picture: gpuio reads texts"),
     (b"GIF8", "a picture: gpuio reads texts"),
-    (b"\xfd7zXZ\0", "compressed with xz: unpack it, and give the directory"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it, and give the directory"),
-    (b"BZh", "compressed with bzip2: unpack it, and give the directory"),
-    (b"7z\xbc\xaf", "compressed with 7z: unpack it, and give the directory"),
+    (b"\xfd7zXZ\0", "compressed with xz: unpack it by `xz -d`, and give what it makes"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it by `zstd -d`, and give what it makes"),
+    (b"BZh", "compressed with bzip2: unpack it by `bzip2 -d`, and give what it makes"),
+    (b"7z\xbc\xaf", "compressed with 7z: unpack it by `7z x`, and give what it makes"),
     (b"\x7fELF", "a program"),
 ];

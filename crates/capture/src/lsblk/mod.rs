@@ -58,7 +58,12 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             let alone = line.trim_start_matches(MARKS);
             if let (true, Some((_, name))) = (alone.starts_with('/'), above.last()) {
                 let name = name.clone();
-                mounted(captured, &name, alone.trim(), "");
+                let before = captured.machine.mounts.iter().rev();
+                let same = before
+                    .map(|one| &one.mount)
+                    .find(|mount| mount.source.rsplit('/').next() == Some(name.as_str()));
+                let fs_type = same.map_or_else(String::new, |mount| mount.fs_type.clone());
+                mounted(captured, &name, alone.trim(), &fs_type);
             } else if !alone.starts_with('[') {
                 let wanted = "a device, like nvme0n1 259:0 0 3.5T 0 disk";
                 captured.skip(CaptureError::new(index, line, 0, wanted));

@@ -43,12 +43,18 @@ pub(crate) const KERNEL: &str = "kernel";
 
 /// Parts of the kernel's messages on I/O that fails or waits, and what they mean: nvme/host/pci.c,
 /// block/blk-core.c, pci/pcie/aer.c, net/sunrpc/clnt.c in Linux; NVIDIA's list of Xid errors.
-const OF_THE_KERNEL: [(&str, &str); 9] = [
+const OF_THE_KERNEL: [(&str, &str); 12] = [
     (
         "timeout, aborting",
         "the drive gave no answer in time (nvme_core.io_timeout): link, power saving or firmware",
     ),
     ("timeout, reset controller", "the drive gave no answer to the abort either: it is restarted"),
+    (
+        "timeout, disable controller",
+        "the drive gave no answer while it was started or stopped: it is switched off",
+    ),
+    ("Removing after probe failure", "the kernel gave the drive up: it is gone until a restart"),
+    ("Buffer I/O error on dev", "a page of the page cache could not be read or written"),
     ("timeout, completion polled", "an interrupt was lost: the drive had answered"),
     ("controller is down; will reset", "the drive left the bus or hangs: link, power or firmware"),
     ("Device not ready; aborting", "the drive did not come back after a reset"),

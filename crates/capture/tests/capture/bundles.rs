@@ -126,7 +126,7 @@ fn files_that_are_no_text_are_named_with_the_reason() {
         [
             "a.pdf: a PDF: copy its text into a file, or `pdftotext -layout`",
             "b.bin: it is no text",
-            "c.tar.xz: compressed with xz: unpack it, and give the directory",
+            "c.tar.xz: compressed with xz: unpack it by `xz -d`, and give what it makes",
             "d.zip: it can't be read as a zip: its directory is not whole",
             "empty: it is empty",
         ]

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 65] = [
+const TEXTS: [(&str, &[u8]); 66] = [
     ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
     ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
@@ -38,6 +38,10 @@ const TEXTS: [(&str, &[u8]); 65] = [
     ("nvidia-smi -q", include_bytes!("../posted/bart-323.txt")),
     ("lstopo", include_bytes!("../posted/hwloc-385.txt")),
     ("ibstat", include_bytes!("../posted/mooncake-1999.txt")),
+    (
+        "ibv_devices",
+        b"    device          node GUID\n    ------   ------\n    mlx5_0   88e9a4ffffa746e6\n",
+    ),
     ("ibv_devinfo", include_bytes!("../posted/ompi-6184.txt")),
     ("nvme list", include_bytes!("../posted/nvme-cli-849.txt")),
     ("numactl", include_bytes!("../posted/numactl-165.txt")),

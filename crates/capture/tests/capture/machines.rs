@@ -25,6 +25,24 @@ fn query(addresses: &[&str]) -> String {
 const LSBLK_A: &str = "NAME    SIZE TYPE MODEL    MOUNTPOINT\nnvme0n1 3.5T disk SAMSUNG1 /a\n";
 const LSBLK_B: &str = "NAME    SIZE TYPE MODEL    MOUNTPOINT\nnvme0n1 7.0T disk INTEL001 /b\n";
 
+/// nvme-cli, issue 128: the list after a reset shows no second machine.
+#[test]
+fn a_damaged_list_is_of_the_same_machine() {
+    let list = |row: &str| {
+        format!(
+            "# nvme list\nNode             SN           Model                    Usage\n\
+             ---------------- ------------ ------------------------ -----\n{row}\n\n"
+        )
+    };
+    let text = list("/dev/nvme0n1     STM0001A8A15 PCIe3 1.6TB NVMe Adapter 1.60  TB")
+        + "# nvme subsystem-reset /dev/nvme0; echo $?\n0\n\n"
+        + &list("/dev/nvme0n1                  @                        1.60  TB");
+    let all = texts(&[("post.txt", &text)]);
+    assert_eq!(all.machines.len(), 1);
+    let drives = &all.machines[0].captured.machine.block;
+    assert_eq!(drives[0].facts.model.as_deref(), Some("PCIe3 1.6TB NVMe Adapter"));
+}
+
 #[test]
 fn prompts_part_a_text() {
     let text = format!(

@@ -222,6 +222,34 @@ fn rows_that_a_pdf_has_torn_are_named_by_their_place() {
     assert_eq!(captured.matrices[0].rows, ["GPU1"]);
 }
 
+/// Posts about nvme-cli (issues 128, 151), bcachefs (628), OCSSD-plus (5) and siderolabs' docs (566).
+#[test]
+fn what_a_reset_leaves_and_a_page_of_mounts_shows_is_read() {
+    let mut captured = Captured::default();
+    let log = "Feb 24 10:58:12 osd-62 kernel: [ 2410.027903] nvme nvme0: I/O 111 QID 1 timeout, \
+               disable controller\n[11508.697977] nvme nvme2: Removing after probe failure \
+               status: -19\n[11508.698359] nvme2n1: detected capacity change from 8001 to 0\n";
+    read("a text", log, &mut captured).unwrap();
+    assert!(captured.log.len() == 2 && captured.log.iter().all(|one| one.meaning().is_some()));
+    assert_eq!(captured.machine.block[0].facts.name, "nvme2n1");
+    let head = "Node             SN           Model                    Usage\n\
+                ---------------- ------------ ------------------------ -----\n";
+    let lost = "/dev/nvme0n1                  @                        1.60  TB\n";
+    let whole = "/dev/nvme1n1     STM0001A8A15 PCIe3 1.6TB NVMe Adapter 1.60  TB\n";
+    let drives = machine(&format!("{head}{whole}{lost}")).block;
+    assert_eq!(drives.iter().map(|one| one.facts.name.as_str()).collect::<Vec<_>>(), ["nvme1n1"]);
+    let mounts = "NAME        FSTYPE FSUSE% MOUNTPOINTS\nnvme0n1\n\
+                  ├─nvme0n1p2 btrfs     66% /home\n│                            /nix/store\n";
+    let mounts = machine(mounts).mounts;
+    assert!(
+        mounts.len() == 2 && mounts.iter().all(|one| one.mount.fs_type == "btrfs"),
+        "{mounts:?}"
+    );
+    let cards = "    device                 node GUID\n    ------              ----------------\n    \
+                 mlx5_0              88e9a4ffffa746e6\n    mlx5_1              88e9a4ffff8dadde\n";
+    assert_eq!(machine(cards).nics.len(), 2);
+}
+
 /// Grace and processors with several nodes a socket: lists of nodes, or none.
 #[test]
 fn nodes_of_a_matrix_are_lists() {
