@@ -168,7 +168,7 @@ mod tests {
             (Some(files), Some(sample)) => {
                 let file = sample.mean_bytes as f64 / ratio.unwrap_or(1.0);
                 let files = (files as f64 * share).round().max(1.0);
-                (files * file * samples_per_file.unwrap_or(1) as f64) as u64
+                return (files * file * samples_per_file.unwrap_or(1) as f64) as u64;
             }
             _ => {
                 let each = job.size.unwrap_or(0) * u64::from(job.threads.unwrap_or(1));
