@@ -29,7 +29,7 @@ fn fio_keys_with_fio_meanings() {
     assert!((0.6..0.8).contains(&share), "{reads} reads, {writes} writes");
     assert_eq!(jobs.iter().map(|job| n(&job.1["group"])).collect::<Vec<_>>(), [0, 1, 2]);
     let left = tree(dir.path());
-    assert!(left.contains(&"data/gpuio.1".into()), "a directory that was named is kept: {left:?}");
+    assert!(left.contains(&"data/seq.1.0".into()), "a directory that was named is kept: {left:?}");
 }
 
 /// Without ioengine fio's default is psync through the page cache; fio's dialect is that of a
