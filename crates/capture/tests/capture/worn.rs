@@ -222,7 +222,7 @@ fn rows_that_a_pdf_has_torn_are_named_by_their_place() {
     assert_eq!(captured.matrices[0].rows, ["GPU1"]);
 }
 
-/// Posts about nvme-cli (issues 128, 151), bcachefs (628), OCSSD-plus (5) and siderolabs' docs (566).
+/// Issues of nvme-cli (128, 151), bcachefs (628), OCSSD-plus (5) and siderolabs' docs (566).
 #[test]
 fn what_a_reset_leaves_and_a_page_of_mounts_shows_is_read() {
     let mut captured = Captured::default();
@@ -245,7 +245,7 @@ fn what_a_reset_leaves_and_a_page_of_mounts_shows_is_read() {
         mounts.len() == 2 && mounts.iter().all(|one| one.mount.fs_type == "btrfs"),
         "{mounts:?}"
     );
-    let cards = "    device                 node GUID\n    ------              ----------------\n    \
+    let cards = "    device                 node GUID\n    ------   ------\n    \
                  mlx5_0              88e9a4ffffa746e6\n    mlx5_1              88e9a4ffff8dadde\n";
     assert_eq!(machine(cards).nics.len(), 2);
 }
