@@ -10,6 +10,7 @@ use super::Set;
 use super::rows::Row;
 use crate::format::text::{header, warnings::marked};
 use crate::number::count;
+use crate::recheck::recheck;
 use crate::verification;
 
 /// The source of a row: its job, and its record if there are several.
@@ -116,6 +117,9 @@ type Kind = Option<std::mem::Discriminant<WarningKind>>;
 
 fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
     let mut found = Vec::new();
+    if let Some(doubt) = recheck(record).doubt() {
+        found.push((Weight::Bad, None, format!("{doubt}.")));
+    }
     if let Some(error) = &record.error {
         found.push((Weight::Bad, None, format!("The run ended early: {error}")));
     }
