@@ -22,13 +22,13 @@ pub struct Recheck {
 }
 
 impl Recheck {
-    /// What does not follow, in a sentence; none where all does.
+    /// A sentence on the figures that do not follow, if there are any.
     #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let (count, first) = (self.wrong.len(), self.wrong.first()?);
         Some(format!(
-            "Figures do not follow from what the run counted ({count} of {}): the record was changed \
-             or damaged. The first: {first}. `gpuio show RECORD --check` names all",
+            "Figures do not follow from what the run counted ({count} of {}): the record was \
+             changed or damaged. The first: {first}. `gpuio show RECORD --check` names all",
             self.compared
         ))
     }
