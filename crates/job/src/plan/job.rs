@@ -384,7 +384,11 @@ pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanEr
                 [] => format!("this machine has no GPU: {why}"),
                 [index, ..] => format!("{}: {why}", no_gpu(*index, &[])),
             };
-            Err(PlanError::unavailable(spec, "gpu", format!("{what}; --gpu=software needs none")))
+            Err(PlanError::unavailable(
+                spec,
+                "gpu",
+                format!("{what}; --gpu=none measures storage alone, --gpu=software needs no GPU"),
+            ))
         }
     }
 }
