@@ -3,7 +3,8 @@
 use gpuio_base::document::{grouped, unique};
 use gpuio_base::units::shell_word;
 use gpuio_record::{
-    Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
+    Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, Severity,
+    WarningKind,
 };
 
 use super::Set;
@@ -77,7 +78,11 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
         for warning in &record.warnings {
             let kind = Some(std::mem::discriminant(&warning.kind));
             let text = format!("{}{}", warning.text, marked(&warning.kind));
-            add(Weight::Warning, kind, text, about(warning.job.as_deref()));
+            let weight = match warning.kind.severity() {
+                Severity::Note => Weight::Note,
+                _ => Weight::Warning,
+            };
+            add(weight, kind, text, about(warning.job.as_deref()));
         }
     }
     for text in &set.left_out {
