@@ -199,6 +199,7 @@ pub(crate) fn staged_in_trouble() -> Record {
             expected: "0x5f3759df00000001".to_owned(),
             found: "0x5f3759df00000002".to_owned(),
             bad_words: 131_072,
+            checksum_of_bytes: None,
             leg: "file".to_owned(),
             gpu: None,
             found_belongs_at: Some("/data/gpuio.1 at 4096".to_owned()),
