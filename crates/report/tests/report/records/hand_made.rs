@@ -160,8 +160,7 @@ pub(crate) fn staged_in_trouble() -> Record {
     write.targets[0].guard = GuardNote::ForeignOverwrite;
     write.targets[1].guard = GuardNote::Ours;
     let mut never = staged("never-ran");
-    never.group = 2;
-    never.inject = Some("eio:offset=1M".to_owned());
+    (never.group, never.inject) = (2, Some("eio:offset=1M".to_owned()));
     let mut record = record(vec![staged("train"), write, never]);
     record.jobs.truncate(2);
     record.driver_version = Some((13, 0));
