@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_base::units::{human_ns, many};
-use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec, Vocabulary};
+use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, SHORT_NS, VerifyMode, WarningKind};
 use gpuio_report::format::gdsio::{self as line, Job};
@@ -125,7 +125,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         report_unused(&session.plan);
     }
     let journal = Journal::new(extras.out.output.as_deref());
-    let record = session.run(&progress, &journal).map_err(own_words)?;
+    let record = session.run(&progress, &journal)?;
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
@@ -133,16 +133,6 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     printed.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &said(&record))))
-}
-
-/// A failure of the run with gdsio's options in place of those of `bench`.
-fn own_words(failure: Failure) -> Failure {
-    let say = |what: &str| Vocabulary::Gdsio.say(&what.replace(" (--scale of a preset)", ""));
-    match failure {
-        Failure::Ran(what) => Failure::Ran(say(&what)),
-        Failure::Usage(what) => Failure::Usage(say(&what)),
-        Failure::Unavailable(what) => Failure::Unavailable(say(&what)),
-    }
 }
 
 /// The same as one of several ranks, each with its own files: one line over all of them.

@@ -173,7 +173,7 @@ fn of_job(
     }
 }
 
-/// What all threads together are to move, in bytes per second.
+/// The rate that is requested of all threads together, in bytes per second.
 fn requested(pacing: &Pacing, job: &JobPlan, block_bytes: u64) -> Option<f64> {
     let bytes = pacing.bytes_per_s.map(|rate| rate as f64);
     let ios = pacing.iops.map(|rate| rate as f64 * block_bytes as f64);
