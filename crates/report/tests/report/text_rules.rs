@@ -188,6 +188,7 @@ fn right_blocks_are_one_line_and_wrong_ones_have_details() {
     (one.expected, one.found) = ("0x842e5b2a".to_owned(), "0xd3849e7e".to_owned());
     (wrong.bad_blocks, wrong.bad_words) = (1, 0);
     let text = render_text(&record, 400);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = "/data/gpuio.0: block at 4096, length 65536: the crc32c in its header is \
                 0x842e5b2a, that of its data is 0xd3849e7e: a byte of the block is wrong, which \
                 one is not known";
