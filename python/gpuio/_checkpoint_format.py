@@ -312,4 +312,8 @@ def read_manifest(directory: str) -> Dict[str, Any]:
     if manifest["version"] != 1:
         raise ValueError(f"{directory} has version {manifest['version']} of the format: this gpuio "
                          "knows version 1")
+    names = [*manifest["extras"], *(name for rank in manifest["ranks"] for name in rank["files"])]
+    for name in names:
+        if name != os.path.basename(name) or name in ("", ".", ".."):
+            raise DamagedError(directory, {name: "it is no file of the checkpoint's directory"})
     return manifest
