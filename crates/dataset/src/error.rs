@@ -75,7 +75,6 @@ pub enum MakeError {
 
 impl MakeError {
     /// A failed call, with `left` bytes still to be written where that is known.
-    #[must_use]
     pub fn call(
         call: &'static str,
         path: &Path,
@@ -88,7 +87,6 @@ impl MakeError {
     }
 
     /// A file that could not be opened, or is not the one that was checked.
-    #[must_use]
     pub fn reopen(path: &Path, error: ReopenError) -> MakeError {
         match error {
             ReopenError::Call(source) => MakeError::call("open", path, None, source, None),

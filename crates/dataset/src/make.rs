@@ -61,7 +61,6 @@ pub struct Task {
 
 impl Task {
     /// The work that a verdict asks for; `None` where the target is used as it is.
-    #[must_use]
     pub fn of(wanted: &Wanted, verdict: &Verdict) -> Option<Task> {
         let new = matches!(verdict.note, GuardNote::Make | GuardNote::Remake);
         (new || verdict.fill).then(|| Task {
@@ -102,7 +101,6 @@ impl Task {
     }
 
     /// Bytes of pattern that are written at most.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         match self.contents {
             Contents::Nothing => 0,

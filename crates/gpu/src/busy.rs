@@ -89,19 +89,16 @@ impl Busy {
     }
 
     /// The amount of work in a piece: floating-point operations, or bytes read and written.
-    #[must_use]
     pub fn of_piece(&self) -> u64 {
         if self.memory.is_some() { 2 * PIECE_LEN } else { FLOP_OF_PIECE }
     }
 
     /// Blocks of a launch.
-    #[must_use]
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
     /// The stream that launches go into.
-    #[must_use]
     pub fn stream(&self) -> &Stream {
         &self.stream
     }

@@ -85,19 +85,16 @@ impl Context {
 
     /// Whether the context was reset since it was retained (`cudaDeviceReset`): all that was made
     /// in it is gone. Drivers before CUDA 12 do not say so.
-    #[must_use]
     pub fn is_reset(&self) -> bool {
         self.0.id.is_some() && id(self.table(), self.0.handle) != self.0.id
     }
 
     /// The index of the device.
-    #[must_use]
     pub fn device(&self) -> u32 {
         self.0.index
     }
 
     /// The driver it came from.
-    #[must_use]
     pub fn driver(&self) -> &Driver {
         &self.0.driver
     }
@@ -134,7 +131,6 @@ impl Context {
 
     /// The driver's handle, to compare with that of a [`Pointer`](crate::Pointer) or a
     /// [`UserStream`](crate::UserStream).
-    #[must_use]
     pub fn raw(&self) -> RawContext {
         RawContext(self.0.handle.addr())
     }

@@ -23,7 +23,6 @@ pub enum Which {
 
 /// Where the software GPU is looked for, in this order: where gpuio's own objects are, then where
 /// the loader looks. A program under `gpuio exec` has it there (`LD_LIBRARY_PATH`).
-#[must_use]
 pub fn software_candidates() -> Vec<PathBuf> {
     let mut files = gpuio_guard::objects::candidates(SOFTWARE_GPU);
     files.push(SOFTWARE_GPU.into());
@@ -33,7 +32,6 @@ pub fn software_candidates() -> Vec<PathBuf> {
 impl Which {
     /// The driver that a variable of the environment names: `system`, which is also the answer
     /// where it is not set or empty, `software`, or the library's path.
-    #[must_use]
     pub fn from_variable(value: Option<OsString>) -> Self {
         match value {
             None => Self::System,
@@ -148,25 +146,21 @@ impl Driver {
     }
 
     /// True for gpuio's software GPU: its timings say nothing about hardware.
-    #[must_use]
     pub fn is_software(&self) -> bool {
         self.0.table.gpuio_soft_version.is_some()
     }
 
     /// The release of CUDA that the driver supports, major and minor.
-    #[must_use]
     pub fn version(&self) -> (u32, u32) {
         self.0.version
     }
 
     /// The file that the driver was loaded from, if the loader reports it.
-    #[must_use]
     pub fn library_path_hint(&self) -> &Path {
         &self.0.path
     }
 
     /// How many devices the driver shows, one or more.
-    #[must_use]
     pub fn device_count(&self) -> u32 {
         self.0.devices
     }

@@ -66,13 +66,11 @@ unsafe impl Sync for Leaked {}
 
 impl Leaked {
     /// The first byte.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
 
     /// The first byte as the device sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         self.seen
     }
@@ -100,19 +98,16 @@ impl Locked {
     }
 
     /// The first byte.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.mapping.start
     }
 
     /// The first byte as the device sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         self.seen
     }
 
     /// The length in bytes, never 0.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len

@@ -75,25 +75,21 @@ impl Managed {
     }
 
     /// The first byte, as the host sees it.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
 
     /// The same address as the GPU sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         DevPtr(self.start.addr().get() as u64)
     }
 
     /// The length in bytes, as requested.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// True for a length of 0, which [`Managed::alloc`] never gives.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

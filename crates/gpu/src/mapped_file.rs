@@ -267,7 +267,6 @@ impl MappedFile {
     }
 
     /// The first byte, for copies by the driver. Not to be read by the host.
-    #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.mapping.as_ref().map_or(std::ptr::null(), |mapping| mapping.start.as_ptr())
     }
@@ -291,13 +290,11 @@ impl MappedFile {
     }
 
     /// The bytes of the file that it holds; the first is that at [`MappedFile::as_ptr`].
-    #[must_use]
     pub fn part(&self) -> Range<u64> {
         self.part.clone()
     }
 
     /// Bytes that are pinned: whole pages.
-    #[must_use]
     pub fn pinned_bytes(&self) -> u64 {
         self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64)
     }
@@ -333,7 +330,6 @@ impl MappedFile {
     }
 
     /// Whether the device may write it.
-    #[must_use]
     pub fn is_writable(&self) -> bool {
         self.mapping.as_ref().is_some_and(|mapping| mapping.writable)
     }
@@ -402,7 +398,6 @@ unsafe impl Send for RetiredFile {}
 
 impl RetiredFile {
     /// Bytes that are pinned: whole pages.
-    #[must_use]
     pub fn pinned_bytes(&self) -> u64 {
         self.mapping.len as u64
     }

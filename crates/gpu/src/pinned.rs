@@ -80,25 +80,21 @@ impl Pinned {
     }
 
     /// The first byte.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
 
     /// The same address as the device sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         DevPtr(self.start.addr().get() as u64)
     }
 
     /// The length in bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// True for a length of 0, which [`Pinned::alloc`] never gives.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

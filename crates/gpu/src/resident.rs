@@ -134,19 +134,16 @@ impl Resident {
     }
 
     /// Bytes of pinned host memory that the mailbox takes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.page.len() as u64
     }
 
     /// How often the kernel was launched.
-    #[must_use]
     pub fn launches(&self) -> u64 {
         self.launches
     }
 
     /// Submitted commands whose completions were not taken yet.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.submitted - self.taken
     }

@@ -41,14 +41,12 @@ impl Stream {
     }
 
     /// The context it belongs to.
-    #[must_use]
     pub fn context(&self) -> &Context {
         &self.context
     }
 
     /// The driver's handle (`CUstream`), for another library that puts work into the stream. It is
     /// valid as long as `self`.
-    #[must_use]
     pub fn as_raw(&self) -> *mut c_void {
         self.handle
     }

@@ -26,13 +26,11 @@ unsafe impl Sync for RawStream {}
 
 impl RawStream {
     /// Takes the program's handle, and does nothing with it yet.
-    #[must_use]
     pub fn new(handle: *mut c_void) -> Self {
         Self(handle)
     }
 
     /// True for the handles that mean a stream of the calling thread's current context.
-    #[must_use]
     pub fn is_default(self) -> bool {
         self.0.addr() <= 2
     }
@@ -71,13 +69,11 @@ impl UserStream {
     }
 
     /// The handle.
-    #[must_use]
     pub fn raw(&self) -> RawStream {
         self.stream
     }
 
     /// The context that the stream belongs to.
-    #[must_use]
     pub fn context(&self) -> RawContext {
         self.context
     }
@@ -260,7 +256,6 @@ impl Driver {
     ///
     /// The first form of the calls has an attribute of its own, which some devices that have the
     /// second form answer with 0; the second form has one for words of 64 bits only. Either counts.
-    #[must_use]
     pub fn waits_for_words(&self, device: u32) -> bool {
         let has = |attribute| self.attribute(device, attribute).is_ok_and(|value| value != 0);
         let table = self.table();

@@ -26,7 +26,6 @@ const NOT_ALLOWED: &str =
     "only its user and root may read it, and a container or security module may forbid that too";
 
 /// Reads the process; `None` when there is none of this number.
-#[must_use]
 pub fn read(root: &Root, pid: u32) -> Option<ProcessUse> {
     process::find(root, pid).ok().flatten()?;
     let at = |file: &str| format!("proc/{pid}/{file}");

@@ -279,7 +279,6 @@ pub struct NeverStarted {
 impl NeverStarted {
     /// Whether they would change the percentiles. One for each thread may be due in the last moment
     /// before the end, whatever the load.
-    #[must_use]
     pub fn matters(&self, threads: u32) -> bool {
         self.ios > u64::from(threads)
     }
@@ -408,7 +407,6 @@ pub struct Point {
 
 impl Point {
     /// The figures of these total latencies in a point that has nothing else.
-    #[must_use]
     pub fn of_latencies(all: &Histogram) -> Point {
         let at = |at: Percentile| all.percentile(at.quantile());
         Point {
@@ -420,7 +418,6 @@ impl Point {
     }
 
     /// Bytes of a direction in it.
-    #[must_use]
     pub fn bytes(&self, direction: Towards) -> u64 {
         match direction {
             Towards::Read => self.read_bytes,
@@ -429,7 +426,6 @@ impl Point {
     }
 
     /// I/Os of a direction in it.
-    #[must_use]
     pub fn ios(&self, direction: Towards) -> u64 {
         match direction {
             Towards::Read => self.read_ios,
@@ -438,7 +434,6 @@ impl Point {
     }
 
     /// A percentile of the total latencies, if it is one that series have.
-    #[must_use]
     pub fn percentile(&self, at: Percentile) -> Option<u64> {
         match at {
             Percentile::MEDIAN => self.p50_ns,

@@ -68,7 +68,6 @@ impl Transfer {
     ///
     /// Threads, page-locked memory and the driver stay allocated until the process ends, so a
     /// process creates one.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         let process = PerProcess::with(Process::new(&settings, false));
         Self(Arc::new(Shared { settings, process }))
@@ -91,7 +90,6 @@ impl Transfer {
 
     /// Whether this process is a child of the one that made the transfer (`fork(2)`): memory of a
     /// GPU can't be used in it.
-    #[must_use]
     pub fn is_forked(&self) -> bool {
         self.state().forked
     }
@@ -159,7 +157,6 @@ impl Transfer {
     }
 
     /// Whether a location may still be valid. It is not if the device was reset since the query.
-    #[must_use]
     pub fn is_current(&self, location: &MemoryLocation) -> bool {
         let Some(index) = location.device() else {
             return true;

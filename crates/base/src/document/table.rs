@@ -82,7 +82,6 @@ impl Table {
         Table { class, ..self }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -148,7 +147,6 @@ impl<T> Default for Columns<'_, T> {
 }
 
 impl<'a, T> Columns<'a, T> {
-    #[must_use]
     pub fn new() -> Self {
         Columns::default()
     }

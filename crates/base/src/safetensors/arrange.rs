@@ -46,7 +46,6 @@ pub struct Arrangement {
 /// who keeps a tensor keeps no more. Tensors of a run keep their distances, as long as their
 /// elements are aligned. The format's writers put tensors of larger elements first, so most groups
 /// are one run.
-#[must_use]
 pub fn arrange(header: &Header, most: u64) -> Arrangement {
     let mut order: Vec<usize> = (0..header.tensors.len()).collect();
     order.sort_by_key(|nth| (header.tensors[*nth].offset, header.tensors[*nth].length));

@@ -13,7 +13,6 @@ impl<const SUB_BITS: u32, const MAX_BITS: u32> Buckets<SUB_BITS, MAX_BITS> {
 
     /// The bucket of a value.
     #[inline]
-    #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "an index below COUNT, which is a usize")]
     pub const fn of(value: u64) -> usize {
         if value < Self::SUB {
@@ -29,7 +28,6 @@ impl<const SUB_BITS: u32, const MAX_BITS: u32> Buckets<SUB_BITS, MAX_BITS> {
     }
 
     /// First value of a bucket, and the number of values in it.
-    #[must_use]
     pub const fn bounds(index: usize) -> (u64, u64) {
         let index = index as u64;
         if index < 2 * Self::SUB {
@@ -41,7 +39,6 @@ impl<const SUB_BITS: u32, const MAX_BITS: u32> Buckets<SUB_BITS, MAX_BITS> {
 
     /// The middle of the bucket in which `quantile` (0 to 1) of what was counted ends, or `None`
     /// when nothing was counted.
-    #[must_use]
     pub fn at(counts: &[u64], quantile: f64) -> Option<u64> {
         let all = counts.iter().fold(0_u64, |sum, &count| sum.saturating_add(count));
         let wanted = (quantile.clamp(0.0, 1.0) * all as f64).ceil().max(1.0);

@@ -105,7 +105,6 @@ pub enum Holes {
 }
 
 impl Holes {
-    #[must_use]
     pub fn known(&self) -> &[Range<u64>] {
         match self {
             Holes::Unknown => &[],
@@ -167,7 +166,6 @@ impl Call {
     };
 
     /// When it was over, nanoseconds since recording began.
-    #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.begin_ns.saturating_add(self.duration_ns)
     }

@@ -66,7 +66,6 @@ fn shift(input: &str, from: usize, suffix: &str) -> Result<u32, UnitError> {
 ///
 /// Exact: [`parse_bytes`] reads the same value back. No fraction is ever printed, so the text
 /// sorts and compares as people type it.
-#[must_use]
 pub fn format_bytes(bytes: u64) -> String {
     let unit = UNITS.iter().find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift);
     match unit {

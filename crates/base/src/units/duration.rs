@@ -84,7 +84,6 @@ fn bad_column(input: &str, from: usize) -> usize {
 /// Prints nanoseconds with the largest unit that divides them: `10s`, `1500ms`, `2m`, `0s`.
 ///
 /// Exact: [`parse_duration_ns`] reads the same value back.
-#[must_use]
 pub fn format_duration_ns(ns: u64) -> String {
     if ns == 0 {
         return "0s".to_owned();

@@ -74,7 +74,6 @@ fn index(input: &str, at: usize) -> Result<(u32, usize), UnitError> {
 
 /// Prints CPUs in the kernel's form, sorted and each once: `[8, 0, 1, 2, 3]` is `0-3,8`. Two
 /// neighbours are a range as well (`0-1`), as the kernel prints them. No CPU prints nothing.
-#[must_use]
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();

@@ -78,7 +78,6 @@ pub fn parse_count(input: &str) -> Result<u64, UnitError> {
 }
 
 /// A count over a time in nanoseconds, per second; 0 over no time.
-#[must_use]
 pub fn per_second(count: u64, time_ns: u64) -> f64 {
     if time_ns == 0 { 0.0 } else { count as f64 * 1e9 / time_ns as f64 }
 }

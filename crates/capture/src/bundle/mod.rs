@@ -106,7 +106,6 @@ impl Bundle {
 }
 
 /// Whether a path of a captured tree is read there, and not as a text.
-#[must_use]
 pub fn belongs_to_tree(path: &Path) -> bool {
     let first = path.components().next().map(|one| one.as_os_str().to_string_lossy().into_owned());
     let first = first.unwrap_or_default();

@@ -124,19 +124,16 @@ impl World {
     }
 
     /// This process's rank.
-    #[must_use]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
     /// Ranks of the job.
-    #[must_use]
     pub fn size(&self) -> u32 {
         self.size
     }
 
     /// The library with its version, one line, and its binary interface.
-    #[must_use]
     pub fn library(&self) -> &str {
         &self.library
     }

@@ -222,7 +222,6 @@ pub fn available() -> Result<(), RingError> {
 }
 
 /// The kernel's answer to who wants such a ring, on this machine and of this process: it is tried.
-#[must_use]
 pub fn answer() -> RingAnswer {
     uring::tried().map_or_else(|error| refusal::answer(&error), |()| RingAnswer::Made)
 }
@@ -271,33 +270,28 @@ impl Ring {
     }
 
     /// Bytes of host memory: of the ring, and of its buffers.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.pages.len() + self.buffers.len()) as u64
     }
 
     /// The operating system's thread that serves the ring, by the kernel's number, where it is
     /// known.
-    #[must_use]
     pub fn thread(&self) -> Option<i32> {
         self.uring.thread()
     }
 
     /// How often the kernel was launched.
-    #[must_use]
     pub fn launches(&self) -> u64 {
         self.launches
     }
 
     /// Commands whose results were not taken yet.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.submitted - self.taken
     }
 
     /// Entries of the ring that the operating system had completed, by its own count there, when
     /// results were last taken. The host writes no entry, so the device has started all that I/O.
-    #[must_use]
     pub fn completed(&self) -> u64 {
         self.completed
     }

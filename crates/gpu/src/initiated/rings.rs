@@ -154,19 +154,16 @@ impl Rings {
     }
 
     /// The device's address of the first ring's description; the others lie behind it.
-    #[must_use]
     pub fn address(&self) -> DevPtr {
         self.device.ptr()
     }
 
     /// The request.
-    #[must_use]
     pub fn request(&self) -> RingsRequest {
         self.request
     }
 
     /// Buffers that each ring has.
-    #[must_use]
     pub fn buffers(&self) -> u32 {
         self.tables().count
     }
@@ -252,7 +249,6 @@ impl Rings {
     }
 
     /// I/O that was started and has not ended.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.urings.iter().map(|uring| u64::from(uring.unfinished())).sum()
     }

@@ -45,7 +45,6 @@ impl Private {
     }
 
     /// An unpredictable name of this prefix, which is free.
-    #[must_use]
     pub fn name(prefix: &str) -> OsString {
         OsString::from(format!("{prefix}-{}", random_name()))
     }
@@ -83,13 +82,11 @@ impl Private {
     }
 
     /// Where it is.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.parent.path().join(&self.name)
     }
 
     /// It, open.
-    #[must_use]
     pub fn inside(&self) -> &Directory {
         &self.inside
     }

@@ -64,7 +64,6 @@ impl std::fmt::Debug for FaultInjector {
 
 impl FaultInjector {
     /// Injects into `inner`, which was opened with `config`.
-    #[must_use]
     pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &EngineConfig) -> FaultInjector {
         FaultInjector {
             inner,

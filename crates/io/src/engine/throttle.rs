@@ -52,7 +52,6 @@ impl std::fmt::Debug for Throttle {
 
 impl Throttle {
     /// Limits in bytes a second and I/Os a second; `None` is no limit.
-    #[must_use]
     pub fn new(inner: Box<dyn Engine>, bytes: Option<u64>, ios: Option<u64>) -> Throttle {
         let (bytes, ios) = (bytes.map(Bucket::new), ios.map(Bucket::new));
         Throttle { inner, bytes, ios, clock: Clock::start(), refused: false }

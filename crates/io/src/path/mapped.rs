@@ -92,7 +92,6 @@ pub struct MappedCounters {
 
 impl MappedCounters {
     /// Those of a direction.
-    #[must_use]
     pub fn of(&self, op: Op) -> &MappedBytes {
         match op {
             Op::Read => &self.read,

@@ -277,7 +277,6 @@ struct Picked {
 /// The paths that a job requests, by name, [`AUTO`] and `all` among them: those of key `path`, or
 /// the one that the rest of the request means, with the reason. Whatever a path needs (a driver,
 /// cuFile's library) is derived from these names, and never from the key alone.
-#[must_use]
 pub fn path_names(job: &JobSpec) -> (Vec<&str>, Option<&'static str>) {
     if let Some(names) = &job.paths {
         return (names.iter().map(String::as_str).collect(), None);

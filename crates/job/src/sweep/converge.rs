@@ -25,7 +25,6 @@ pub struct Interval {
 
 impl Interval {
     /// Half its width as a share of the mean.
-    #[must_use]
     pub fn share(&self) -> f64 {
         self.half / self.mean.abs()
     }
@@ -56,25 +55,21 @@ pub const LOOKS_FROM: u32 = 5;
 impl Rule {
     /// The 95 % interval of the mean of a point's results, wider if the rule checked it more than
     /// once.
-    #[must_use]
     pub fn interval(&self, values: &[f64]) -> Option<Interval> {
         at_level(values, self.level())
     }
 
     /// The level of the t that makes it.
-    #[must_use]
     pub fn level(&self) -> f64 {
         if self.looks() { LOOK_LEVEL } else { LEVEL }
     }
 
     /// Whether points are checked more than once.
-    #[must_use]
     pub fn looks(&self) -> bool {
         self.confidence.is_some() && self.min < self.max
     }
 
     /// Why a point with these results (one per finished run) needs no more runs; `None` if it does.
-    #[must_use]
     pub fn converged(&self, values: &[f64]) -> Option<String> {
         let runs = u32::try_from(values.len()).unwrap_or(u32::MAX);
         if runs < self.min {

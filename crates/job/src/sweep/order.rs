@@ -18,7 +18,6 @@ pub struct Progress {
 ///
 /// It depends on `points` and `seed` only, so a killed sweep resumes as if it had not been
 /// interrupted.
-#[must_use]
 pub fn next(points: &[Progress], seed: u64) -> Option<usize> {
     let owed = |at: &usize| points.get(*at).is_some_and(|point| !point.ended);
     let round = points.iter().filter(|point| !point.ended).map(|point| point.runs).min()?;

@@ -22,7 +22,6 @@ pub struct BoundError(String);
 
 impl Bound {
     /// One as people write it.
-    #[must_use]
     pub fn example() -> String {
         format!("{}=200us", Percentile::TAIL.label())
     }
@@ -60,14 +59,12 @@ const RUNS_MOST: u32 = 9;
 
 impl Tried {
     /// Whether it is within the limit, by its runs so far.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.within_limit > self.failed
     }
 
     /// Whether its runs agree well enough to end a search on it; where their number is given, as
     /// soon as there are so many.
-    #[must_use]
     pub fn is_decided(&self, runs: Option<u32>) -> bool {
         let lead = self.within_limit.abs_diff(self.failed);
         let made = self.within_limit.saturating_add(self.failed);
@@ -93,7 +90,6 @@ pub enum Step {
 /// `runs` is given, each load has so many and is decided.
 ///
 /// Assumes that latency rises with load; a success above a failed load is ignored.
-#[must_use]
 pub fn step(tried: &[Tried], from: u64, to: u64, runs: Option<u32>) -> Step {
     let above = tried.iter().filter(|run| !run.holds()).min_by_key(|run| run.load);
     let below = |run: &&Tried| run.holds() && above.is_none_or(|above| run.load < above.load);

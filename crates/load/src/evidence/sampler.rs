@@ -34,7 +34,6 @@ pub struct DeviceSampler {
 impl DeviceSampler {
     /// A sampler of this machine, whose facts have what lies below files and what arrays are made
     /// of, with a sample per interval (1 ms at least).
-    #[must_use]
     pub fn new(machine: Machine, interval_ns: u64) -> DeviceSampler {
         DeviceSampler { machine, interval_ns: interval_ns.max(1_000_000) }
     }

@@ -42,7 +42,6 @@ impl Activity {
     }
 
     /// The stage.
-    #[must_use]
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Relaxed) {
             1 => Stage::Running,

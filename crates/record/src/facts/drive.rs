@@ -37,7 +37,6 @@ pub struct BlockDevice {
 
 impl BlockDevice {
     /// A device of which nothing else is known.
-    #[must_use]
     pub fn of(facts: BlockFacts) -> BlockDevice {
         BlockDevice {
             facts,

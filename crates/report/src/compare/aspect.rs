@@ -262,14 +262,12 @@ pub const ASPECTS: &[Aspect] = &[
 ];
 
 /// Values of `--despite`, each once, in the order of the table.
-#[must_use]
 pub fn flags() -> Vec<&'static str> {
     let flags = ASPECTS.iter().map(|aspect| aspect.flag).filter(|flag| !flag.is_empty());
     gpuio_base::document::unique(flags.chain(["all"]))
 }
 
 /// Whether `--despite` accepts this value: a flag, a key, or `all`.
-#[must_use]
 pub fn is_flag(word: &str) -> bool {
     let relevant = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
     word == "all" || relevant().any(|aspect| aspect.flag == word || aspect.key == word)

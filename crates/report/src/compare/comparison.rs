@@ -111,7 +111,6 @@ impl Comparison {
     }
 
     /// Whether the threshold is on a metric that is not comparable somewhere.
-    #[must_use]
     pub fn is_undetermined(&self) -> bool {
         let on = |metric| self.threshold.as_ref().is_some_and(|on| on.metrics.contains(metric));
         let mut rows = self.pairs.iter().flat_map(|pair| &pair.rows);
@@ -125,7 +124,6 @@ impl Comparison {
 }
 
 /// Compares every side after the first with the first.
-#[must_use]
 pub fn compare(sides: &[Side], options: &Options) -> Comparison {
     let mut comparison = Comparison {
         schema: "gpuio-compare-v1",

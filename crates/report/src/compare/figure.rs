@@ -21,7 +21,6 @@ pub enum Basis {
 
 impl Basis {
     /// The mark of an interval that is not based on repeats; empty for one that is.
-    #[must_use]
     pub fn mark(self) -> &'static str {
         match self {
             Basis::Repeats | Basis::Turns => "",
@@ -32,7 +31,6 @@ impl Basis {
     }
 
     /// In words, below a table.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Basis::Repeats => "repeats on both sides (Welch's t on logarithms)",

@@ -111,7 +111,6 @@ pub(crate) fn rates(
 }
 
 /// A hash of content by which a copy is known again, within one process.
-#[must_use]
 pub(crate) fn hash(content: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(content);

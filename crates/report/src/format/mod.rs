@@ -83,7 +83,6 @@ pub const FORMATS: &[Row] = &[
 ];
 
 /// The format of this name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Row> {
     FORMATS.iter().find(|row| row.name == name)
 }

@@ -48,7 +48,6 @@ pub struct Post {
 
 impl Post {
     /// Whether it has no result, and no tool that looks on.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -179,7 +178,6 @@ pub struct Statement {
 }
 
 /// Reads a text. One without any of these parts gives a post without runs.
-#[must_use]
 pub fn read(name: &str, text: &str) -> Post {
     let lines = line::lines(text);
     let runs = runs(&lines);

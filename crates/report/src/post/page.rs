@@ -11,7 +11,6 @@ const MOST_ROWS: usize = 64;
 
 impl About {
     /// The head of its part of the page.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             About::Path => "WAY OF THE BYTES",
@@ -25,7 +24,6 @@ impl About {
 }
 
 /// The results of texts and what follows from them; `None` where there is neither.
-#[must_use]
 pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
     let runs: Vec<(&Post, &Run)> =
         posts.iter().flat_map(|post| post.runs.iter().map(move |run| (post, run))).collect();

@@ -105,7 +105,6 @@ pub struct Figured {
 /// The content of a figure that shows these axes (by key: `path`, `block`, `depth`, …), with these
 /// values (key and text) chosen for the others. The rule is that of `fix`: one load; other rows are
 /// left out.
-#[must_use]
 pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured {
     let rows = rows::rows(set);
     let columns = axes::columns(set, &rows);
@@ -120,7 +119,6 @@ pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured
 }
 
 /// The texts of the ticks of rates from `low` to `high`, as all plots have them.
-#[must_use]
 pub fn ticks_of_rates(low: f64, high: f64, log: bool, about: f64) -> Vec<String> {
     plot::rates(low, high, log, about).into_iter().map(|(_, text)| text).collect()
 }
@@ -165,7 +163,6 @@ pub const SET_FORMATS: &[SetFormat] = &[
 ];
 
 /// The format of this name.
-#[must_use]
 pub fn find_set_format(name: &str) -> Option<&'static SetFormat> {
     SET_FORMATS.iter().find(|format| format.name == name)
 }

@@ -30,7 +30,6 @@ pub enum Origin {
 }
 
 /// Compares a record with a machine.
-#[must_use]
 pub fn origin(record: &Record, there: Candidate<'_>) -> Origin {
     let gpus = hardware_gpus(record);
     if let Some(why) = contradiction(record, &gpus, there) {

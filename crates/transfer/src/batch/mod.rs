@@ -130,13 +130,11 @@ impl Batch {
     }
 
     /// The most entries at a time.
-    #[must_use]
     pub fn capacity(&self) -> u32 {
         self.0.capacity
     }
 
     /// Entries whose events were not fetched yet.
-    #[must_use]
     pub fn outstanding(&self) -> u32 {
         if !self.0.state.is_here() {
             return 0;

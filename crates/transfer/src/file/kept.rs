@@ -93,14 +93,12 @@ impl KeptFd {
     }
 
     /// Its number, which the caller has looked at.
-    #[must_use]
     pub fn raw(&self) -> RawFd {
         self.fd
     }
 
     /// Whether the number still is of this file. A file system that does not answer is not asked
     /// again here: the I/O will say why.
-    #[must_use]
     pub fn is_ours(&self) -> bool {
         match file_of(self.fd) {
             Ok(file) if file == self.file => {

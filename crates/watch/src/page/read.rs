@@ -58,14 +58,12 @@ pub struct Listing {
 
 /// All pages that the caller may see: its own, for root everybody's. Pages of this user whose
 /// process is gone are returned and removed.
-#[must_use]
 pub fn list(pages: &LivePageRoot, root: &Root) -> Listing {
     look(pages, root, None)
 }
 
 /// The page of one process. There may be several of one number in several containers, or of
 /// several users; what was killed is removed as by [`list`].
-#[must_use]
 pub fn find(pages: &LivePageRoot, root: &Root, pid: u32) -> Listing {
     look(pages, root, Some(pid))
 }

@@ -34,7 +34,6 @@ pub struct Inject {
 
 impl Inject {
     /// Whether a limit of the rate is requested.
-    #[must_use]
     pub fn throttles(&self) -> bool {
         self.rate.is_some() || self.iops.is_some()
     }

@@ -109,13 +109,11 @@ impl Draft {
     }
 
     /// The draft's own name in its directory, where it has one.
-    #[must_use]
     pub fn name(&self) -> Option<&OsStr> {
         self.at.name.as_deref()
     }
 
     /// To be written, by position or from its start.
-    #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }

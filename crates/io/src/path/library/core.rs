@@ -97,7 +97,6 @@ pub enum LibraryFault {
 
 impl LibraryFault {
     /// In words, without a full stop.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Panicked => "a thread of the library core panicked, which is a bug in gpuio",

@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub(crate) const PAGE: usize = 4096;
 
 /// The byte that belongs at an offset of a fresh file.
-#[must_use]
 pub(crate) fn byte_at(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56).to_le_bytes()[0] | 1
 }

@@ -48,14 +48,12 @@ const CEILINGS: &[CeilingEntry] =
 
 /// The load that finds a ceiling, and whether it uses the job's own files. `job` is the first of
 /// those that the ceiling bounds. Nothing where the ceiling is found without a load.
-#[must_use]
 pub fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> Option<(JobPlan, bool)> {
     let load = CEILINGS.iter().find(|row| row.kind == ceiling.kind)?.load?;
     Some(((load.job)(ceiling, job, catalog), load.files))
 }
 
 /// Bytes of the job's largest block, at least 1.
-#[must_use]
 pub fn largest_block(job: &JobPlan) -> u64 {
     job.sizes().map(|share| share.max_bytes).max().unwrap_or(1).max(1)
 }

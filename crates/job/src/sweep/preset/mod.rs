@@ -117,7 +117,6 @@ pub const PRESETS: [Preset; 7] = [
 ];
 
 /// The preset of this name.
-#[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

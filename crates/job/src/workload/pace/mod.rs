@@ -115,7 +115,6 @@ impl Pacer {
     }
 
     /// When the next I/O is due. Never earlier than the one before.
-    #[must_use]
     #[inline]
     pub fn due(&self) -> u64 {
         self.due

@@ -153,18 +153,15 @@ impl Script {
     }
 
     /// The most steps of one lane that were under way at once.
-    #[must_use]
     pub fn concurrent(&self) -> u32 {
         self.lanes.iter().map(|lane| lane.concurrent).max().unwrap_or(1)
     }
 
-    #[must_use]
     pub fn hole_bytes(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.holes).map(|hole| hole.end - hole.start).sum()
     }
 
     /// Whether every step reads what follows the step before it in its lane and file.
-    #[must_use]
     pub fn is_sequential(&self) -> bool {
         self.lanes.iter().all(|lane| {
             lane.steps.windows(2).all(|two| match two {
@@ -176,7 +173,6 @@ impl Script {
 }
 
 /// The missing parts of a trace, in words; nothing where it is whole.
-#[must_use]
 pub fn missing(trace: &Trace) -> Option<String> {
     let end = match trace.end {
         End::Whole => None,

@@ -47,7 +47,6 @@ const RULES: [Rule; 12] = [
 ];
 
 /// Conclusions from the texts: by kind, and in the order of the texts.
-#[must_use]
 pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
     let mut all: Vec<Statement> = Vec::new();
     for post in posts {
