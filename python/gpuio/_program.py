@@ -72,11 +72,11 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
     """
     import io
 
-    pandas = _pandas()
     if not paths:
         raise ValueError("load needs one record or sweep, or more")
     for path in paths:
         check(PATH, path=path)
+    pandas = _pandas()
     text = _run(["report", "--format", "csv", *(os.fspath(path) for path in paths)])
     return pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
 
