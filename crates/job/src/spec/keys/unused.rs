@@ -133,7 +133,7 @@ pub(super) fn wear_out(s: &KeyContext<'_>) -> Option<String> {
     })
 }
 
-/// The grid of random blocks. Where all are touched once, it is not finer than the smallest of them.
+/// The grid of random blocks. Where all are touched once, it is not finer than the smallest.
 pub(super) fn align(s: &KeyContext<'_>) -> Option<String> {
     let align = s.requested.align?;
     let least = s.plan.sizes().map(|b| b.min_bytes).min()?;

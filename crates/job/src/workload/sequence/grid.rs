@@ -56,7 +56,7 @@ impl Grid {
         self.step
     }
 
-    /// The position behind a block of `len` bytes at `number`, cut to whole steps, and to the region.
+    /// The position behind a block of `len` bytes at `number`, cut to whole steps and the region.
     #[inline]
     pub(crate) fn behind(&self, number: u64, len: u32) -> u64 {
         let region = self.region(number);
