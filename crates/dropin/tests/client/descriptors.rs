@@ -13,7 +13,7 @@ use crate::client::{
 };
 use crate::stream::{Kept, stream, sync};
 
-const LEN: usize = 256 << 10;
+const LEN: usize = 64 << 10;
 /// The usual limit.
 const LIMIT: u64 = 1024;
 
