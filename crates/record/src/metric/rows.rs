@@ -240,6 +240,18 @@ pub const LEGS: &[Leg] = &[
         page: 0,
         csv: (70, "beside_alone", "the row's {} without it"),
     },
+    Leg {
+        prefix: "flush_",
+        title: "flush",
+        of: |side| match side.direction {
+            Towards::Write => side.result.flushes.as_ref()?.latency.as_ref(),
+            Towards::Read => None,
+        },
+        percentiles: &Percentile::SHORT,
+        on_page: &Percentile::SHORT,
+        page: 10,
+        csv: (91, "flush", "calls of fsync or fdatasync, {}; empty without them"),
+    },
 ];
 
 fn whole<'a>(side: &Side<'a>) -> Option<&'a Summary> {
