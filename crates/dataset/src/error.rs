@@ -53,7 +53,6 @@ pub enum MakeError {
         offset: Option<u64>,
         /// The kernel's error.
         source: io::Error,
-        /// Its meaning and the remedy.
         meaning: String,
     },
     /// The file is not the one that was checked, or not as long.

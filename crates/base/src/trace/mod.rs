@@ -118,7 +118,6 @@ impl Holes {
 pub struct Call {
     /// Read or write.
     pub op: Op,
-    /// Index of the file.
     pub file: u32,
     /// First byte of the file.
     pub offset: u64,

@@ -1,5 +1,4 @@
 //! Bundles: archives within archives, compressed files, texts in UTF-16, and what is no text.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::io::Write as _;
 

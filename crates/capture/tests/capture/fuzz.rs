@@ -1,5 +1,4 @@
 //! Every reader of texts, and of captures, on texts that are broken and on hostile ones.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -52,7 +52,6 @@ impl Origin {
     }
 }
 
-#[derive(Debug)]
 struct Recorder {
     /// The fork generation of the process that records.
     generation: u32,

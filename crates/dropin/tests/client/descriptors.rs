@@ -14,7 +14,6 @@ use crate::client::{
 use crate::stream::{Kept, stream, sync};
 
 const LEN: usize = 64 << 10;
-/// The usual limit.
 const LIMIT: u64 = 1024;
 
 fn limit() {

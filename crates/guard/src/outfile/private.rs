@@ -81,7 +81,6 @@ impl Private {
         Ok((inside, owner))
     }
 
-    /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.parent.path().join(&self.name)
     }

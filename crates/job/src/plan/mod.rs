@@ -265,7 +265,6 @@ fn is_spread(job: &JobSpec) -> bool {
 }
 
 /// A path of a job.
-#[derive(Debug)]
 struct Picked {
     row: &'static PathInfo,
     /// Its name, `auto`, `all`, or `default` where nothing was said.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use gpuio_base::units::whole;
 use gpuio_record::{MemoryKind, PartPlan, RepeatPlan};
 
 use super::PlanError;
@@ -36,13 +37,12 @@ pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanEr
 }
 
 /// The job with the bytes that it really works on.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, rounded")]
 pub(super) fn scaled(job: &JobSpec) -> Cow<'_, JobSpec> {
     let (Some(scale), Some(size)) = (job.scale, job.size) else { return Cow::Borrowed(job) };
     if is_feed(job) || scale.total_cmp(&1.0).is_eq() {
         return Cow::Borrowed(job);
     }
-    let bytes = (size as f64 * scale).round() as u64;
+    let bytes = whole((size as f64 * scale).round());
     let bytes = (bytes - bytes % ALIGNMENT).max(ALIGNMENT);
     Cow::Owned(JobSpec { size: Some(bytes), ..job.clone() })
 }

@@ -1,8 +1,9 @@
 //! The table of metrics.
 
 use gpuio_base::stat::{Percentile, Summary};
+use gpuio_base::units::float;
 
-use super::{List, Side, Unit, float};
+use super::{List, Side, Unit};
 use crate::{FeedResult, Point, RankJob, Towards};
 
 /// A metric that is no percentile.

@@ -20,7 +20,6 @@ pub enum SequenceError {
     EmptyRegion {
         /// Its position in the list.
         region: usize,
-        /// Index of its file.
         file: u32,
         /// Its first byte.
         offset: u64,
@@ -36,7 +35,6 @@ pub enum SequenceError {
         block: u64,
         /// Its position in the list.
         region: usize,
-        /// Index of its file.
         file: u32,
         /// Its first byte.
         offset: u64,
@@ -57,7 +55,6 @@ pub enum SequenceError {
     TooFar {
         /// Its position in the list.
         region: usize,
-        /// Index of its file.
         file: u32,
         /// Its first byte.
         offset: u64,

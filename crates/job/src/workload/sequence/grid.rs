@@ -11,7 +11,6 @@ pub(crate) struct Grid {
     count: u64,
 }
 
-/// The positions of one region.
 #[derive(Debug, Clone, Copy)]
 struct GridRegion {
     /// Number of the first one.

@@ -12,6 +12,7 @@ mod counted;
 mod links;
 mod storage;
 
+use gpuio_base::units::float;
 use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
 
 pub(crate) use counted::Counted;
@@ -44,7 +45,6 @@ const NOISE_BYTES: u64 = 4 << 20;
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
 /// The input of the rules: one group.
-#[derive(Debug)]
 pub(crate) struct GroupContext<'a> {
     pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
@@ -90,17 +90,8 @@ impl GroupContext<'_> {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts of bytes, not negative and far below 2^63"
-)]
 fn whole(figure: f64) -> u64 {
-    figure.round().max(0.0) as u64
-}
-
-fn float(bytes: u64) -> f64 {
-    bytes as f64
+    gpuio_base::units::whole(figure.round())
 }
 
 #[cfg(test)]

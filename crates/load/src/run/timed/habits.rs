@@ -7,7 +7,6 @@ use super::super::RunError;
 use super::Loop;
 
 /// When a thread pauses.
-#[derive(Debug)]
 pub(super) struct Thinker {
     plan: ThinkPlan,
     since: u64,
@@ -69,7 +68,6 @@ fn spin(ns: u64) {
 }
 
 /// When a thread flushes.
-#[derive(Debug)]
 pub(super) struct Flushes {
     plan: FlushPlan,
     since: u64,
