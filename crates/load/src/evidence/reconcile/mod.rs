@@ -3,7 +3,7 @@
 //!
 //! Pure: a rule gets plan, results and counts, and reports where they disagree by more than its
 //! tolerance. Where a count is absent, a rule reports nothing: unknown is no disagreement. A new
-//! rule is one function and one row in [`RULES`]; docs/reconcile.md lists them with tolerances.
+//! rule is one function and one row in [`RULES`]; docs/proof.md lists them with tolerances.
 //!
 //! Counters cover devices and the process, never a job: what a rule finds is a job's only where the
 //! job was alone in its group.
