@@ -1,7 +1,10 @@
-//! Files as people send them: as they are, compressed (gzip), and archives (tar, zip) of texts or
-//! of a captured tree, also within one another. Nothing is written anywhere, so names can't lead
+//! Files as people send them: as they are, compressed (gzip, xz, zstd), and archives (tar, zip) of
+//! texts or of a captured tree, also within one another. Nothing is written anywhere, so names can't lead
 //! out.
 
+mod compressed;
+#[cfg(test)]
+mod tests;
 mod zip;
 
 use std::io::Read as _;
@@ -10,6 +13,7 @@ use std::path::{Path, PathBuf};
 use gpuio_host::{Entry, MOST_BYTES, Tree};
 
 use crate::machines::Text;
+use compressed::Format;
 
 /// More files than a bundle has.
 const MOST_FILES: usize = 20_000;
@@ -62,10 +66,24 @@ impl Bundle {
         }
         let members = match packed {
             None => return self.file(name, bytes),
-            Some(Packing::Gzip) => match gunzip(&bytes) {
-                Ok(inner) => return self.unpack(&name_inside(name), inner, deep - 1),
-                Err(why) => Err(why),
-            },
+            Some(Packing::Compressed(format)) => {
+                // One byte too many shows that there are more than a bundle may have.
+                let room = usize::try_from(MOST_TOTAL - self.total).unwrap_or(usize::MAX - 1) + 1;
+                let mut inner = Vec::new();
+                match (format.unpack)(&bytes, room, &mut inner) {
+                    Err(why) if inner.is_empty() => Err(format!(
+                        "it can't be unpacked ({why}): where `{}` can, give what it makes",
+                        format.command
+                    )),
+                    read => {
+                        if let Err(why) = read {
+                            let why = format!("it is cut or damaged, its beginning is read: {why}");
+                            self.leave_out(name, why);
+                        }
+                        return self.unpack(&format.name_inside(name), inner, deep - 1);
+                    }
+                }
+            }
             Some(Packing::Tar) => tar_members(&bytes),
             Some(Packing::Zip) => zip::members(&bytes),
         };
@@ -116,34 +134,18 @@ pub fn belongs_to_tree(path: &Path) -> bool {
 }
 
 enum Packing {
-    Gzip,
+    Compressed(&'static Format),
     Tar,
     Zip,
 }
 
 fn packing(bytes: &[u8]) -> Option<Packing> {
+    if let Some(format) = Format::of(bytes) {
+        return Some(Packing::Compressed(format));
+    }
     match bytes {
-        [0x1f, 0x8b, ..] => Some(Packing::Gzip),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Packing::Zip),
         _ => (bytes.get(257..262) == Some(b"ustar")).then_some(Packing::Tar),
-    }
-}
-
-/// `a.tar.gz` holds `a.tar`, `a.tgz` too.
-fn name_inside(name: &str) -> String {
-    match name.strip_suffix(".tgz") {
-        Some(start) => format!("{start}.tar"),
-        None => name.strip_suffix(".gz").unwrap_or(name).to_owned(),
-    }
-}
-
-fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    let read = flate2::read::MultiGzDecoder::new(bytes).take(MOST_TOTAL).read_to_end(&mut out);
-    match read {
-        // A file that is cut has its beginning.
-        Err(why) if out.is_empty() => Err(format!("it can't be unpacked: {why}")),
-        _ => Ok(out),
     }
 }
 
@@ -232,13 +234,11 @@ pub fn text_of(bytes: &[u8]) -> Result<String, String> {
 }
 
 /// Forms that are not read, by their first bytes.
-const FORMS: [(&[u8], &str); 9] = [
+const FORMS: [(&[u8], &str); 7] = [
     (b"%PDF", "a PDF: copy its text into a file, or `pdftotext -layout`"),
     (b"\x89PNG", "a picture: gpuio reads texts"),
     (b"\xff\xd8\xff", "a picture: gpuio reads texts"),
     (b"GIF8", "a picture: gpuio reads texts"),
-    (b"\xfd7zXZ\0", "compressed with xz: unpack it by `xz -d`, and give what it makes"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it by `zstd -d`, and give what it makes"),
     (b"BZh", "compressed with bzip2: unpack it by `bzip2 -d`, and give what it makes"),
     (b"7z\xbc\xaf", "compressed with 7z: unpack it by `7z x`, and give what it makes"),
     (b"\x7fELF", "a program"),
