@@ -1,6 +1,6 @@
 //! Files as people send them: as they are, compressed (gzip, xz, zstd), and archives (tar, zip) of
-//! texts or of a captured tree, also within one another. Nothing is written anywhere, so names can't lead
-//! out.
+//! texts or of a captured tree, also within one another. Nothing is written anywhere, so names can't
+//! lead out.
 
 mod compressed;
 #[cfg(test)]
@@ -17,8 +17,9 @@ use compressed::Format;
 
 /// More files than a bundle has.
 const MOST_FILES: usize = 20_000;
-/// More bytes than all of them have, unpacked.
+/// The most bytes of all files, at each stage of unpacking: what is held, and what is worked through.
 const MOST_TOTAL: u64 = 512 << 20;
+const TOO_LARGE: &str = "all files together are larger than a bundle may be";
 /// Archives within archives.
 const DEEPEST: usize = 3;
 
@@ -40,9 +41,16 @@ struct Member {
     entry: Entry,
 }
 
+impl Member {
+    fn size(&self) -> usize {
+        if let Entry::File(bytes) = &self.entry { bytes.len() } else { 0 }
+    }
+}
+
 impl Bundle {
     /// Adds a file of any kind.
     pub fn add(&mut self, name: &str, bytes: Vec<u8>) {
+        self.count(bytes.len());
         self.unpack(name, bytes, DEEPEST);
     }
 
@@ -53,22 +61,27 @@ impl Bundle {
         }
     }
 
+    fn count(&mut self, bytes: usize) {
+        self.total = self.total.saturating_add(bytes as u64);
+    }
+
+    /// Looks into bytes that are counted.
     fn unpack(&mut self, name: &str, bytes: Vec<u8>, deep: usize) {
-        self.total = self.total.saturating_add(bytes.len() as u64);
         if self.total > MOST_TOTAL || self.texts.len() >= MOST_FILES {
-            self.leave_out(name, "all files together are larger than a bundle may be");
-            return;
+            return self.leave_out(name, TOO_LARGE);
         }
         let packed = packing(&bytes);
         if packed.is_some() && deep == 0 {
             self.leave_out(name, "an archive within archives");
             return;
         }
-        let members = match packed {
+        let room = MOST_TOTAL - self.total;
+        let mut members = Vec::new();
+        let read = match packed {
             None => return self.file(name, bytes),
             Some(Packing::Compressed(format)) => {
                 // One byte too many shows that there are more than a bundle may have.
-                let room = usize::try_from(MOST_TOTAL - self.total).unwrap_or(usize::MAX - 1) + 1;
+                let room = usize::try_from(room).unwrap_or(usize::MAX - 1) + 1;
                 let mut inner = Vec::new();
                 match (format.unpack)(&bytes, room, &mut inner) {
                     Err(why) if inner.is_empty() => Err(format!(
@@ -80,17 +93,19 @@ impl Bundle {
                             let why = format!("it is cut or damaged, its beginning is read: {why}");
                             self.leave_out(name, why);
                         }
+                        self.count(inner.len());
                         return self.unpack(&format.name_inside(name), inner, deep - 1);
                     }
                 }
             }
-            Some(Packing::Tar) => tar_members(&bytes),
-            Some(Packing::Zip) => zip::members(&bytes),
+            Some(Packing::Tar) => tar_members(&bytes, room, &mut members),
+            Some(Packing::Zip) => zip::members(&bytes, room, &mut members),
         };
-        match members {
-            Ok(members) => self.members(name, members, deep),
-            Err(why) => self.leave_out(name, why),
+        if let Err(why) = read {
+            self.leave_out(name, why);
         }
+        self.count(members.iter().map(|one| one.size()).sum());
+        self.members(name, members, deep);
     }
 
     fn members(&mut self, archive: &str, mut members: Vec<Member>, deep: usize) {
@@ -149,10 +164,9 @@ fn packing(bytes: &[u8]) -> Option<Packing> {
     }
 }
 
-fn tar_members(bytes: &[u8]) -> Result<Vec<Member>, String> {
+/// The files of a tar, up to so many bytes. An error comes after what could be read.
+fn tar_members(bytes: &[u8], mut room: u64, members: &mut Vec<Member>) -> Result<(), String> {
     let broken = |why: std::io::Error| format!("it can't be read as a tar: {why}");
-    let mut members = Vec::new();
-    let mut total = 0_u64;
     for entry in tar::Archive::new(bytes).entries().map_err(broken)? {
         let Ok(mut entry) = entry else { break };
         let Ok(path) = entry.path().map(std::borrow::Cow::into_owned) else { continue };
@@ -166,10 +180,7 @@ fn tar_members(bytes: &[u8]) -> Result<Vec<Member>, String> {
             if entry.by_ref().take(MOST_BYTES.max(32 << 20)).read_to_end(&mut body).is_err() {
                 continue;
             }
-            total = total.saturating_add(body.len() as u64);
-            if total > MOST_TOTAL {
-                return Err("it holds more than 512 MiB".to_owned());
-            }
+            room = room.checked_sub(body.len() as u64).ok_or(TOO_LARGE)?;
             Entry::File(body)
         } else if kind.is_dir() {
             Entry::Directory(std::collections::BTreeSet::new())
@@ -180,7 +191,7 @@ fn tar_members(bytes: &[u8]) -> Result<Vec<Member>, String> {
         };
         members.push(Member { path, entry: new });
     }
-    Ok(members)
+    Ok(())
 }
 
 /// Takes away the directory that all members are in.

@@ -96,7 +96,42 @@ fn more_than_a_bundle_may_hold_is_refused() {
         assert_eq!(out, [0; 1000], "{name}");
         let mut bundle = Bundle { total: MOST_TOTAL - 4096, ..Bundle::default() };
         bundle.add(name, bytes.to_vec());
-        let why = "all files together are larger than a bundle may be".to_owned();
-        assert_eq!((bundle.texts.len(), bundle.others), (0, vec![("zeros".to_owned(), why)]));
+        let others = vec![("zeros".to_owned(), TOO_LARGE.to_owned())];
+        assert_eq!((bundle.texts.len(), bundle.others), (0, others));
+    }
+}
+
+/// A tree's files count as texts do: an archive of archives of trees is no way around the limit.
+#[test]
+fn trees_count_as_bytes_of_a_bundle() {
+    let mut tar = tar::Builder::new(Vec::new());
+    for name in ["sys/one/two", "sys/one/three"] {
+        let mut head = tar::Header::new_ustar();
+        head.set_size(3000);
+        tar.append_data(&mut head, name, [b'1'; 3000].as_slice()).unwrap();
+    }
+    let tar = tar.into_inner().unwrap();
+    let mut bundle = Bundle { total: MOST_TOTAL - tar.len() as u64 - 4096, ..Bundle::default() };
+    bundle.add("a.tar", tar);
+    assert_eq!(bundle.others, [("a.tar".to_owned(), TOO_LARGE.to_owned())]);
+    assert_eq!((bundle.trees.len(), MOST_TOTAL - bundle.total), (1, 1096));
+    assert!(bundle.trees[0].1.entries().all(|(path, _)| !path.ends_with("three")), "{bundle:?}");
+}
+
+/// A few bytes that ask for gigabytes to look back in.
+#[test]
+fn a_window_larger_than_any_tool_makes_is_refused() {
+    let mut xz = NOTES[0].1.to_vec();
+    // The dictionary of LZMA2 in the block's header, and that header's checksum (.xz 1.2.1, 3.1).
+    xz[16] = 40;
+    let mut sum = flate2::Crc::new();
+    sum.update(&xz[12..20]);
+    xz[20..24].copy_from_slice(&sum.sum().to_le_bytes());
+    // A frame whose window is 2 GiB, and one block of one byte (RFC 8878, section 3.1.1).
+    let zstd = b"\x28\xb5\x2f\xfd\0\xa8\x09\0\0x".to_vec();
+    for (name, bytes) in [("a.xz", xz), ("a.zst", zstd)] {
+        let others = bundle(name, &bytes).others;
+        let [(_, why)] = &others[..] else { panic!("{others:?}") };
+        assert!(why.starts_with("it can't be unpacked ("), "{name}: {why}");
     }
 }
