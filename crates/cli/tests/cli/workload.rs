@@ -243,7 +243,7 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
     let aim = dir.path().join("aim");
     std::fs::create_dir(&aim).unwrap();
     std::os::unix::fs::symlink(&aim, taken).unwrap();
-    let said = run(dir.path(), &line).exits(2).stderr;
+    let said = run(dir.path(), &line).exits(1).err;
     std::fs::remove_file(taken).unwrap();
     assert!(said.contains("must be a directory of this user, with mode 700"), "{said}");
     assert_eq!(std::fs::read_dir(aim).unwrap().count(), 0);
