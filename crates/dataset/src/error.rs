@@ -67,6 +67,13 @@ pub enum MakeError {
         /// The file that was being written.
         path: PathBuf,
     },
+    /// A directory of gpuio's own name that is no directory of this user's alone.
+    #[error(
+        "{} is not used ({source}): it must be a directory of this user, with mode 700, and no \
+         link; remove it, or choose another --directory",
+        path.display()
+    )]
+    NotOwn { path: PathBuf, source: io::Error },
     /// The list of our files.
     #[error(transparent)]
     Manifest(#[from] ManifestError),

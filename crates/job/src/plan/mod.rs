@@ -65,6 +65,7 @@ pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
 pub use feed::TIER_KEY;
 pub use layout::on_own_files;
 pub use mapped::mapped_parts;
+pub use part::STAGE;
 pub use quick::{QuickSize, fit_quick, quick_spec};
 pub use regions::SCRATCH;
 pub use vet::latency_at;

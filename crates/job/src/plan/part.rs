@@ -11,6 +11,8 @@ use crate::spec::{ComputationRequest, JobSpec, Rw, Spec};
 
 /// Sizes are rounded to multiples of this, which suits every logical block size.
 const ALIGNMENT: u64 = 4096;
+/// How the names of directories for staged pages begin: in a directory that all users share.
+pub const STAGE: &str = "/dev/shm/gpuio-stage-";
 /// Jobs of all times together.
 const JOBS_MOST: usize = 10_000;
 
@@ -95,7 +97,7 @@ fn stage_of(job: &JobSpec) -> String {
     const LONGEST: usize = 60;
     let written = job.directory.as_deref().unwrap_or("scratch").trim_matches('/').replace('/', "-");
     let first = written.char_indices().rev().take(LONGEST).last().map_or(0, |(at, _)| at);
-    format!("/dev/shm/gpuio-stage-{}", &written[first..])
+    format!("{STAGE}{}", &written[first..])
 }
 
 /// The request with two jobs for each that writes by way of staged pages: GPU memory to pages that
