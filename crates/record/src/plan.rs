@@ -244,6 +244,9 @@ pub struct JobPlan {
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.
     pub directory: Option<String>,
+    /// Directories besides that one: threads take all of them in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_directories: Vec<String>,
     /// First part of the names of files in that directory: `PREFIX.N`.
     pub file_prefix: String,
     /// How names of files in that directory are made, where that was requested.
@@ -350,6 +353,18 @@ impl JobPlan {
     /// Block sizes of reads and of writes.
     pub fn sizes(&self) -> impl Iterator<Item = &BlockShare> {
         self.blocks.iter().chain(&self.write_blocks)
+    }
+
+    /// The directories of files that are not named, in the order in which threads take them.
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
+        self.directory.iter().chain(&self.more_directories).map(String::as_str)
+    }
+
+    /// The one of them in which a file is.
+    #[must_use]
+    pub fn directory_of(&self, path: &str) -> Option<&str> {
+        let above = |directory: &&str| std::path::Path::new(path).starts_with(directory);
+        self.directories().filter(above).max_by_key(|it| it.len()).or(self.directory.as_deref())
     }
 
     /// Block sizes of one direction.

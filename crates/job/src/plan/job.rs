@@ -129,6 +129,7 @@ pub(super) fn resolve(
         percentiles: spec.percentiles.clone().unwrap_or_default(),
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
+        more_directories: spec.more_directories.clone(),
         file_prefix: ground.prefix.clone(),
         filename_format: ground.format.clone(),
         size_bytes: laid.size_bytes,

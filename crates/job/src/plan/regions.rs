@@ -1,6 +1,7 @@
 //! Which bytes of which files each thread works on.
 
 use std::borrow::Cow;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use gpuio_record::{
 use super::PlanError;
 use super::defaults::{SIZE, mix_and_order};
 use super::facts::{Facts, TargetInfo};
-use crate::spec::{JobSpec, formatted_name};
+use crate::spec::{FeedRequest, JobSpec, formatted_name};
 
 /// Where data sets go when no directory is named.
 pub const SCRATCH: &str = "gpuio-scratch";
@@ -121,6 +122,7 @@ pub(super) fn ground(
     let sharers = |shared: bool| if shared { all.unwrap_or(u64::from(threads)) } else { 1 };
     let prefix = if requested.is_gdsio() { "gdsio" } else { "gpuio" };
     let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    one_directory(requested, layout)?;
     if let Some(names) = &requested.filenames {
         let (paths, infos) = named(requested, names, facts)?;
         let shared = requested.shared_files.unwrap_or(!requested.is_fio() && threads > 1);
@@ -156,11 +158,13 @@ pub(super) fn ground(
         (None, None) if each > 1 => format!("{prefix}.{thread}.{file}"),
         (None, None) => format!("{prefix}.{thread}"),
     };
-    fits(requested, &directory, &longest, format.is_some())?;
-    let paths: Vec<String> = match (common, format) {
-        (Some(_), _) => vec![file_of(&directory, &prefix, SHARED)],
-        (None, Some(format)) => formatted(&directory, format, numbers, each),
-        (None, None) => numbered(&directory, &prefix, numbers, each),
+    let all: Vec<&String> = iter::once(&directory).chain(&requested.more_directories).collect();
+    for directory in &all {
+        fits(requested, directory, &longest, format.is_some())?;
+    }
+    let paths = match common {
+        Some(_) => vec![file_of(&directory, &prefix, SHARED)],
+        None => own_files(&all, (&prefix, format), numbers, each),
     };
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
     let (directory, shared) = (Some(directory), common.is_some());
@@ -180,6 +184,25 @@ pub(super) fn ground(
         scratch,
         each,
     })
+}
+
+/// Refuses several directories where threads have no files of their own in them.
+fn one_directory(requested: &JobSpec, layout: Option<&LayoutPlan>) -> Result<(), PlanError> {
+    let what = if requested.more_directories.is_empty() {
+        return Ok(());
+    } else if requested.filenames.is_some() {
+        "threads take directories in turn, and by this filename_format they share the files; add \
+         $jobnum to it, or give one directory"
+    } else if layout.is_some()
+        || requested.is_gdsio()
+        || requested.feed != FeedRequest::default()
+        || requested.replay.is_some()
+    {
+        "the files of this job are in one directory; write one job for each directory"
+    } else {
+        return Ok(());
+    };
+    Err(PlanError::usage(requested, "directory", what))
 }
 
 /// The named files, and what they are.
@@ -204,6 +227,25 @@ fn named(
         return Err(PlanError::usage(requested, "filenames", what));
     }
     Ok((paths, infos))
+}
+
+/// The files of these threads, which take the directories in turn: fio spreads the clones of a job
+/// like this, and not the files of one of them.
+fn own_files(
+    directories: &[&String],
+    (prefix, format): (&str, Option<&String>),
+    numbers: Range<u32>,
+    each: u32,
+) -> Vec<String> {
+    let files = |directory: &str, numbers| match format {
+        Some(format) => formatted(directory, format, numbers, each),
+        None => numbered(directory, prefix, numbers, each),
+    };
+    if let [one] = directories {
+        return files(one, numbers);
+    }
+    let in_turn = |thread: u32| directories[thread as usize % directories.len()];
+    numbers.flat_map(|thread| files(in_turn(thread), thread..thread + 1)).collect()
 }
 
 /// The files of these threads, `each` of a thread.

@@ -164,6 +164,8 @@ pub struct JobSpec {
     pub steady_check_ns: Option<u64>,
     /// Where the data files are.
     pub directory: Option<String>,
+    /// Directories besides that one, which threads take in turn with it.
+    pub more_directories: Vec<String>,
     /// First part of the names of files in the directory.
     pub file_prefix: Option<String>,
     /// Data files by name. Never empty.

@@ -120,6 +120,62 @@ fn a_directory_stands_before_names_that_are_not_absolute() {
     assert_eq!(job.directory, None);
 }
 
+/// As fio places them: thread after thread, with all files of a thread in one directory.
+#[test]
+fn threads_take_directories_in_turn() {
+    let of =
+        |text: &str| job(&format!("ioengine=psync\nrw=write\nsize=1m\ndirectory=/d:/e\n{text}"));
+    let three = of("numjobs=3\nnrfiles=2");
+    let each = ["/d/a.0.0", "/d/a.0.1", "/e/a.1.0", "/e/a.1.1", "/d/a.2.0", "/d/a.2.1"];
+    assert_eq!(paths(&three), each);
+    assert_eq!(regions(&three)[1], [(2, 0, MIB / 2), (3, 0, MIB / 2)]);
+    assert_eq!(paths(&of("numjobs=2\nfile_prefix=x")), ["/d/x.0", "/e/x.1"]);
+    let within = |path: &str| three.directory_of(path).map(str::to_owned);
+    assert_eq!(within("/e/a.1.0").as_deref(), Some("/e"));
+    // One colon is a part of a name.
+    assert_eq!(paths(&job("directory=/d\\:e\nsize=1g")), ["/d:e/gpuio.0"]);
+    let named = of("filename=x\nnumjobs=2");
+    assert_eq!(paths(&named), ["/d/x"]);
+    assert!(named.notes.iter().any(|note| note.contains("first directory, /d,")), "{named:?}");
+    for lines in ["filename_format=x.$filenum", "numjobs=2\nlayout=segmented"] {
+        let text = format!("[a]\nrw=write\nsize=1g\ndirectory=/d:/e\n{lines}\n");
+        let said = Bench::default().refusal(&parsed(&text)).to_string();
+        assert!(said.contains("one directory"), "{said}");
+    }
+}
+
+/// fio's section that is called as a file, and has no directory.
+#[test]
+fn a_name_that_begins_with_a_slash_says_the_directory() {
+    let of = |name: &str, text: &str| -> JobPlan {
+        let text = format!("[{name}]\nioengine=psync\nrw=write\nsize=1m\n{text}");
+        Bench::default().jobs(&text).remove(0)
+    };
+    let one = of("/have/x", "");
+    assert_eq!((paths(&one), one.directory.as_deref()), (vec!["/have/x.0.0"], Some("/have")));
+    assert!(one.keep, "a file where the user wants it is no scratch");
+    assert_eq!(of("/x", "").targets[0].path, "/x.0.0");
+    assert_eq!(of("/have/x", "filename_format=/q/$jobnum/f").targets[0].path, "/q/0/f");
+    assert!(!of("x/y", "").keep, "others are in gpuio's own directory");
+}
+
+/// The lines that a refused range of lengths names.
+#[test]
+fn files_of_several_lengths_are_sections() {
+    let refused = "[a]\nioengine=psync\nrw=write\ndirectory=/d\nfilesize=16k-64k\n";
+    let errors = crate::spec::parse_job_file("f", refused, &|_| None).unwrap_err();
+    let said = errors[0].to_string();
+    let of = |lines: &str| {
+        assert!(said.contains(&lines.replace('\n', " and ")), "{said}");
+        job(&format!("ioengine=psync\nrw=write\ndirectory=/d\n{lines}"))
+    };
+    for (lines, length) in [("filesize=16k\nnrfiles=4", 16), ("filesize=64k\nnrfiles=4", 64)] {
+        let job = of(lines);
+        assert!(job.targets.iter().all(|target| target.length_bytes == length * KIB), "{job:?}");
+        assert_eq!((job.targets.len(), job.size_bytes), (4, 4 * length * KIB));
+    }
+}
+
 #[test]
 fn a_file_that_is_there_is_shared_out_whole() {
     assert_eq!(job("filename=/have9g\nthreads=2").size_bytes, 9 * GIB / 2);

@@ -131,24 +131,6 @@ pub fn one_name(name: &str) -> String {
     name.replace(':', "\\:")
 }
 
-/// One directory; `\:` is a colon of its name. fio spreads the clones of a job over several.
-pub(crate) fn directory(value: &str) -> Read<String> {
-    let mut names = file_names(value)?;
-    match (names.len(), names.pop()) {
-        (1, Some(name)) => Ok(name),
-        _ => {
-            let colon =
-                value.char_indices().find(|(at, c)| *c == ':' && !value[..*at].ends_with('\\'));
-            wrong(
-                colon.map_or(0, |(at, _)| at),
-                "one directory holds the files of a job, where fio spreads them over several; \
-                 write one job for each directory, or filename=/a/f:/b/f. A colon of a name is \
-                 written '\\:'",
-            )
-        }
-    }
-}
-
 /// fio's list of files, separated by `:`; `\:` is a colon of a name.
 pub(crate) fn file_names(value: &str) -> Read<Vec<String>> {
     let mut names = Vec::new();

@@ -19,8 +19,8 @@ pub(crate) use feed::{
 };
 pub use list::one_name;
 pub(crate) use list::{
-    FIO_NAMES, block_range, block_split, blocks, cpus, directory, file_names, filename_format,
-    formatted_name, named_format, percentiles, random_percent, words, zones,
+    FIO_NAMES, block_range, block_split, blocks, cpus, file_names, filename_format, formatted_name,
+    named_format, percentiles, random_percent, words, zones,
 };
 pub(crate) use number::{
     at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, file_size,

@@ -29,8 +29,8 @@ pub(crate) fn file_size(value: &str) -> Read<u64> {
     match value.find(['-', ':']) {
         Some(at) => wrong(
             at,
-            "all files of a job have one length, such as filesize=16k; for files of several \
-             lengths write a job for each",
+            "all files of a job have one length; write a section for each length, with \
+             filesize=16k and nrfiles=4 in one, filesize=64k and nrfiles=4 in the next",
         ),
         None => size(value),
     }

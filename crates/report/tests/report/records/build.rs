@@ -136,6 +136,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         percentiles: Vec::new(),
         inject: None,
         directory: Some("/data".to_owned()),
+        more_directories: Vec::new(),
         file_prefix: "gpuio".to_owned(),
         filename_format: None,
         size_bytes: size,
