@@ -206,23 +206,23 @@ class Power(unittest.TestCase):
         directories = {entry.stat().st_ino for entry in entries if entry.is_dir()}
         ways = [lambda: False, lambda: True, *[lambda: chosen.random() < 0.6] * 2]
         for count in range(len(disk.log) + 1):
-            told = max((step for at, step in complete.items() if at <= count), default=None)
+            known = max((step for at, step in complete.items() if at <= count), default=None)
             for way in ways:
                 root, inodes = disk.after(count, way)
-                if (told, repr(inodes)) in seen:
+                if (known, repr(inodes)) in seen:
                     continue
-                seen.add((told, repr(inodes)))
-                where = os.path.join(self.scratch, f"at-{len(seen)}-{id(disk)}")
+                seen.add((known, repr(inodes)))
+                where = tempfile.mkdtemp(dir=self.scratch) + "/at"
                 disk.make(where, root, inodes, directories)
-                wrong += self.wrong(os.path.join(where, "run"), told)
+                wrong += self.wrong(os.path.join(where, "run"), known)
         self.assertGreater(len(seen), 40)
         return wrong
 
-    def wrong(self, run, told):
+    def wrong(self, run, known):
         visible = [name for name in os.listdir(run) if name[0] != "."] if os.path.isdir(run) else []
         last = checkpoint.latest(run)
-        if told is not None and (last is None or int(last.rpartition("-")[2]) < told):
-            yield f"step {told} was complete, and {last} is left"
+        if known is not None and (last is None or int(last.rpartition("-")[2]) < known):
+            yield f"step {known} was complete, and {last} is left"
         for name in visible:
             try:
                 checkpoint.verify(os.path.join(run, name))

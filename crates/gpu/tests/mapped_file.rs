@@ -125,7 +125,7 @@ fn what_can_not_be_unregistered_stays_mapped() {
         let mapped = MappedFile::new(&context, file.as_fd(), 0..8192, false).unwrap();
         let start = mapped.as_ptr() as usize;
         assert_eq!(mapped.close().unwrap_err().call, "cuMemHostUnregister");
-        // It stays mapped: nobody else gets its addresses.
+        // It stays mapped: no other memory gets its addresses.
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         assert!(maps.contains(&format!("{start:x}-")), "{maps}");
     });

@@ -126,7 +126,14 @@ fn a_machine_is_described_without_root_and_without_names() {
     let dir = scratch();
     let root = dir.path().join("root");
     machine(&root);
+    // It is there, and each read of it fails, for root as well.
+    let unreadable = "sys/module/nvme/parameters/broken";
+    put(&root, "sys/module/nvme/parameters/empty", "\n");
+    symlink("/proc/self/mem", root.join(unreadable)).unwrap();
     for (shell, text) in collected(dir.path(), Some(&root)) {
+        let left_out = format!("# left out: /{unreadable}: it may not be read\n");
+        assert!(text.contains(&left_out), "{shell}: {text}");
+        assert!(text.contains("\n/sys/module/nvme/parameters/empty:\n"), "{shell}: {text}");
         for secret in [
             "secret",
             "alice",
@@ -191,6 +198,16 @@ fn this_machine_is_described_too() {
     for (shell, text) in collected(dir.path(), None) {
         assert!(text.starts_with("# gpuio collect "), "{shell}");
         assert!(text.contains("# left out: serial numbers"), "{shell}: {text}");
+        // Integers of sysctl, which answer one read alone.
+        for file in [
+            "/proc/sys/fs/aio-max-nr",
+            "/proc/sys/vm/zone_reclaim_mode",
+            "/proc/sys/kernel/osrelease",
+        ] {
+            let Ok(value) = fs::read_to_string(file) else { continue };
+            let line = format!("{file}:{}", value.trim_end());
+            assert!(text.lines().any(|one| one == line), "{shell}: no {line} in {text}");
+        }
         fs::write(dir.path().join("machine.txt"), &text).unwrap();
         let check = gpuio(dir.path(), "check --from machine.txt");
         assert!(check.code < 2 && check.out.contains("Read from "), "{shell}: {check:#?}");

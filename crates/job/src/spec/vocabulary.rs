@@ -1,7 +1,7 @@
 //! Names of settings in messages, in the words of the request.
 //!
 //! Messages name settings by flags of `gpuio bench`, a value behind an equals sign: `--bs`,
-//! `--path=staged`. The user of a job file has keys instead, and the user of gdsio its letters.
+//! `--path=staged`. The user of a job file has keys instead, and the user of gdsio its own flags.
 
 use super::gdsio::{self, GDSIO_KEYS};
 use super::keys::{Key, Status, apply, find, keys};

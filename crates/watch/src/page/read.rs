@@ -243,12 +243,12 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
 
 /// The saves in a slot; `None` while it is being changed.
 fn saves(slot: &[u8], found: &PathCounters) -> Option<Saves> {
-    let told = |side: usize| {
+    let text_of = |side: usize| {
         let at = offset_of!(Cells, sides) + side * size_of::<Side>();
         text(slot, at + offset_of!(Side, latencies), TEXT_BYTES)
     };
     let is_whole = found.threads == long(slot, offset_of!(Cells, spare));
-    is_whole.then(|| Saves::of(found, told(0), told(1)))
+    is_whole.then(|| Saves::of(found, text_of(0), text_of(1)))
 }
 
 /// A slot's key and counts; `None` when it was not used.

@@ -23,7 +23,8 @@ left_out() {
 "
 }
 
-# The first line of a file in $value; empty where it can't be read.
+# The first line of a file below /sys in $value; empty where it can't be read. Some shells read one
+# byte at a time, and integers below /proc/sys answer the first read alone: `cat` reads those.
 value=''
 get() {
     value=''
@@ -60,10 +61,8 @@ run() {
 
 # A file below its command.
 show() {
-    if [ -r "$root$1" ]; then
-        printf '$ cat %s\n' "$1"
-        cat "$root$1" 2>/dev/null
-        echo
+    if text=$(cat "$root$1" 2>/dev/null); then
+        printf '$ cat %s\n%s\n\n' "$1" "$text"
     else
         left_out "$1: $2"
     fi
@@ -226,10 +225,12 @@ files() {
     for pattern in "$@"; do
         # Without a separator the name is one word, and its pattern still counts.
         for file in $root$pattern; do
-            [ -f "$file" ] && [ -r "$file" ] || continue
-            while read -r text; do
-                printf '%s:%s\n' "${file#"$root"}" "$text"
-            done 2>/dev/null < "$file"
+            [ -f "$file" ] || continue
+            if text=$(cat "$file" 2>/dev/null && echo .); then
+                printf '%s' "${text%.}" | awk -v name="${file#"$root"}" '{ print name ":" $0 }'
+            else
+                left_out "${file#"$root"}: it may not be read"
+            fi
         done
     done
     IFS=$old
@@ -244,7 +245,7 @@ directories() {
 
 # The options of the kernel's configuration that matter.
 config() {
-    get "$root/proc/sys/kernel/osrelease"; release=$value
+    release=$(cat "$root/proc/sys/kernel/osrelease" 2>/dev/null)
     for file in "/boot/config-$release" "/lib/modules/$release/config"; do
         [ -r "$root$file" ] || continue
         grep -E "^CONFIG_($1)=" "$root$file" | sed "s|^|/boot/config-$release:|"
@@ -522,6 +523,11 @@ scrub() {
         /Serial|serial|\[SN\]|\[V[0-9A-Z]\]|\[PN\]/ && section ~ /lspci/ { next }
         /Serial|Part Number|Board ID|Process|^ +Name +:/ && section ~ /nvidia-smi -q/ { next }
         section ~ /cufile\.log/ { print paths($0); next }
+        # Names of the files of the kernel, which a host may share: `vm`.
+        section == "$ gpuio collect" && match($0, /^\/(proc|sys|boot)\/[^:]*:/) {
+            print substr($0, 1, RLENGTH) line(substr($0, RLENGTH + 1))
+            next
+        }
         section == "$ mount" && / on .* type / {
             at = index($0, " on ")
             rest = substr($0, at + 4)
