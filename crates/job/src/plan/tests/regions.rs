@@ -159,21 +159,29 @@ fn a_name_that_begins_with_a_slash_says_the_directory() {
     assert!(!of("x/y", "").keep, "others are in gpuio's own directory");
 }
 
-/// The lines that a refused range of lengths names.
+/// Lengths are whole blocks in the range, drawn by the seed for all threads alike.
 #[test]
-fn files_of_several_lengths_are_sections() {
-    let refused = "[a]\nioengine=psync\nrw=write\ndirectory=/d\nfilesize=16k-64k\n";
-    let errors = crate::spec::parse_job_file("f", refused, &|_| None).unwrap_err();
-    let said = errors[0].to_string();
+fn each_file_has_a_length_from_a_range() {
     let of = |lines: &str| {
-        assert!(said.contains(&lines.replace('\n', " and ")), "{said}");
-        job(&format!("ioengine=psync\nrw=write\ndirectory=/d\n{lines}"))
+        job(&format!("ioengine=psync\nrw=write\ndirectory=/d\nfilesize=10k-64k\n{lines}"))
     };
-    for (lines, length) in [("filesize=16k\nnrfiles=4", 16), ("filesize=64k\nnrfiles=4", 64)] {
-        let job = of(lines);
-        assert!(job.targets.iter().all(|target| target.length_bytes == length * KIB), "{job:?}");
-        assert_eq!((job.targets.len(), job.size_bytes), (4, 4 * length * KIB));
-    }
+    let lengths = |job: &JobPlan| job.targets.iter().map(|t| t.length_bytes).collect::<Vec<u64>>();
+    let eight = of("nrfiles=8\nnumjobs=2");
+    let all = lengths(&eight);
+    assert_eq!(all[..8], all[8..], "threads move the same number of bytes");
+    let fits =
+        |length: &u64| (12 * KIB..=64 * KIB).contains(length) && length.is_multiple_of(4 * KIB);
+    assert!(all.iter().all(fits) && all.iter().any(|length| *length != all[0]), "{all:?}");
+    let whole: u64 = all[..8].iter().sum();
+    assert_eq!((eight.size_bytes, eight.stop.bytes_per_thread), (whole, Some(whole)));
+    assert_eq!(lengths(&of("nrfiles=8\nnumjobs=2")), all, "by the seed");
+    assert_ne!(lengths(&of("nrfiles=8\nnumjobs=2\nrandseed=7")), all);
+    // A size bounds what is moved, and leaves the files as they are.
+    let part = of("nrfiles=8\nnumjobs=2\nsize=32k");
+    assert_eq!((lengths(&part), part.stop.bytes_per_thread), (all, Some(32 * KIB)));
+    let short = "[a]\nioengine=psync\nrw=write\ndirectory=/d\nfilesize=1k-5k\nbs=8k\n";
+    let said = Bench::default().refusal(&parsed(short)).to_string();
+    assert!(said.contains("from 1024 to 5120 bytes"), "{said}");
 }
 
 #[test]

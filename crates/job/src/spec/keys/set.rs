@@ -106,6 +106,16 @@ pub(super) const DIRECTORY: Setter = setter(
         Ok(())
     },
 );
+/// The length of files, or the shortest and the longest.
+pub(super) const FILE_SIZE: Setter = setter(
+    &["file_bytes"],
+    |job| (job.file_bytes, job.file_bytes_most) = (None, None),
+    |job, text| {
+        let (least, most) = value::file_size(text)?;
+        (job.file_bytes, job.file_bytes_most) = (Some(least), most);
+        Ok(())
+    },
+);
 /// The direction, with fio's number behind a colon.
 pub(super) const RW: Setter = setter(
     &["rw"],

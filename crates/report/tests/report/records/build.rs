@@ -147,6 +147,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         files_in_turn: false,
         offset_increment: None,
         file_bytes: None,
+        file_bytes_most: None,
         layout: None,
         gpus: Vec::new(),
         targets: (0..2).map(target).collect(),
