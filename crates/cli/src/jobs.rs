@@ -101,7 +101,10 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
     for job in &spec.jobs {
         let directory = Path::new(job.directory.as_deref().unwrap_or("."));
         match &job.filenames {
-            None => places.extend([directory.to_owned()]),
+            None => {
+                places.extend([directory.to_owned()]);
+                places.extend(job.more_directories.iter().map(PathBuf::from));
+            }
             Some(names) => {
                 let parent = |name| Some(directory.join::<&String>(name).parent()?.to_owned());
                 places.extend(names.iter().filter_map(parent));

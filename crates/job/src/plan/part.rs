@@ -134,6 +134,7 @@ pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
         };
         jobs.push(JobSpec {
             directory: Some(stage_of(job)),
+            more_directories: Vec::new(),
             keep: Some(false),
             // The same pages each time, as a program has them.
             file_prefix: None,

@@ -37,7 +37,7 @@ const KEYS: &[(&str, &str)] = &[
         "/have8g /have64g /have100k /coarse/have1g /refuses/have2g /device /absent relative /isdir \
          /unknown/have4g /have8g:/device /have64g:/absent:relative /have100k:/coarse/have1g",
     ),
-    ("directory", "/d /small /coarse /"),
+    ("directory", "/d /small /coarse / /d:/small"),
     ("size", ""),
     ("offset", ""),
     ("direct", "0 1"),

@@ -82,6 +82,7 @@ impl KeyContext<'_> {
         let several = |sizes: &[BlockShare]| sizes.len() > 1;
         let sizes = several(&plan.blocks)
             || several(&plan.write_blocks)
+            || plan.file_bytes_most.is_some()
             || plan.sizes().any(|b| b.min_bytes < b.max_bytes);
         let pacing = plan.pacing.or(plan.write_pacing);
         let poisson = pacing.is_some_and(|p| p.arrivals == Arrivals::Poisson);

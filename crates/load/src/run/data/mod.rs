@@ -497,7 +497,7 @@ fn wanted(
         // A verified write of a part leaves a file that can be verified only if the rest of it
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
-        directory: job.directory.as_ref().map(PathBuf::from),
+        directory: job.directory_of(&target.path).map(PathBuf::from),
         salt: salt(job),
         file_number: target.file_number,
         holes: target.holes.clone(),
