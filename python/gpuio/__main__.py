@@ -1,5 +1,6 @@
 """``python -m gpuio SCRIPT [ARGS…]`` and ``python -m gpuio -m MODULE [ARGS…]``."""
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -14,6 +15,13 @@ Runs a program of Python after gpuio.install(): tensors that safetensors, Transf
 and Accelerate load for CUDA devices are read by gpuio. GPUIO_INSTALL=off turns that off."""
 
 
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 def main(words: List[str]) -> None:
     is_module = words[:1] == ["-m"]
     rest = words[1:] if is_module else words
@@ -23,6 +31,9 @@ def main(words: List[str]) -> None:
         sys.exit(0 if asked else 2)
     if not is_module and not os.path.exists(rest[0]):
         print(f"error: {rest[0]}: there is no such script", file=sys.stderr)
+        sys.exit(2)
+    if is_module and not _is_there(rest[0]):
+        print(f"error: {rest[0]}: there is no such module", file=sys.stderr)
         sys.exit(2)
     try:
         install()

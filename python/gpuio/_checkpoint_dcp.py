@@ -17,9 +17,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from . import checkpoint
-from ._checkpoint_format import Leaf, leaf, read_manifest
-
-_METADATA = ".metadata"
+from ._checkpoint_format import DCP_METADATA, Leaf, leaf, read_manifest
 
 
 @dataclasses.dataclass
@@ -104,7 +102,7 @@ class Writer(StorageWriter):
     def finish(self, metadata: Metadata, results: List[List[WriteResult]]) -> None:
         metadata.storage_data = {one.index: one.storage_data for rank in results for one in rank}
         metadata.storage_meta = self.storage_meta()
-        self._job.finish({_METADATA: pickle.dumps(metadata)})
+        self._job.finish({DCP_METADATA: pickle.dumps(metadata)})
 
     def storage_meta(self) -> Optional[StorageMeta]:
         return StorageMeta(checkpoint_id=self._directory)
@@ -141,10 +139,10 @@ class Reader(StorageReader):
         damaged = checkpoint._checked(self._directory, self._manifest)
         if damaged:
             raise checkpoint.DamagedError(self._directory, damaged)
-        if _METADATA not in self._manifest["extras"]:
+        if DCP_METADATA not in self._manifest["extras"]:
             raise ValueError(f"{self._directory} was not written by gpuio.checkpoint.Writer: "
                              "gpuio.checkpoint.load reads it")
-        metadata: Metadata = pickle.loads(Path(self._directory, _METADATA).read_bytes())
+        metadata: Metadata = pickle.loads(Path(self._directory, DCP_METADATA).read_bytes())
         return metadata
 
     def set_up_storage_reader(

@@ -16,6 +16,8 @@ from ._memory import KINDS, Tensor, device_number
 from ._safetensors import _TYPES
 
 PAGE = 4096
+# The file that `torch.distributed.checkpoint` keeps beside the tensors.
+DCP_METADATA = ".metadata"
 _NAMES = {ours: name for name, ours in _TYPES.items()}
 _KEYS = (str, int, float, bool, type(None))
 

@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import resource
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, List, Optional, Set, Tuple
@@ -44,6 +45,10 @@ class Stage:
     """
 
     def __init__(self, limit: int) -> None:
+        most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        # Staged memory is a file, for which the limit of a file's size holds, too (setrlimit(2)).
+        self.limited = most != resource.RLIM_INFINITY and most < limit
+        limit = min(limit, most) if self.limited else limit
         self.length = max(limit // mmap.PAGESIZE, 1) * mmap.PAGESIZE
         self.fd = os.memfd_create("gpuio-checkpoint", os.MFD_CLOEXEC)
         os.ftruncate(self.fd, self.length)
@@ -65,9 +70,13 @@ class Stage:
         """A range of whole pages; waits until there is one. ``check`` raises what ends the wait."""
         wanted = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         if wanted > self.length:
+            remedy = (
+                "raise the limit of a file's size (ulimit -f), which holds for it"
+                if self.limited else "give a larger limit to gpuio.checkpoint.configure"
+            )
             raise GpuioError(
                 f"a file of {nbytes} bytes does not fit into the {self.length} bytes of staged "
-                "memory: give a larger limit to gpuio.checkpoint.configure"
+                f"memory: {remedy}"
             )
         with self._changed:
             while True:

@@ -37,6 +37,17 @@ def program() -> str:
     return found
 
 
+def _pandas() -> Any:
+    """The module pandas, asked for before a run, whose result would be lost without it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            "data frames need pandas: pip install pandas (gpuio.record reads a record without it)"
+        ) from error
+    return pandas
+
+
 def _run(arguments: List[str]) -> str:
     import subprocess
 
@@ -61,8 +72,7 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
     """
     import io
 
-    import pandas
-
+    pandas = _pandas()
     if not paths:
         raise ValueError("load needs one record or sweep, or more")
     for path in paths:
@@ -88,8 +98,7 @@ def record(path: PathLike) -> Dict[str, Any]:
 
 def series(path: PathLike) -> "pandas.DataFrame":
     """The series of a record: a row for each job and interval, with the fields of its points."""
-    import pandas
-
+    pandas = _pandas()
     rows = []
     for job in record(path)["jobs"]:
         for point in job["series"]:
@@ -108,6 +117,7 @@ def bench(
     """
     import tempfile
 
+    _pandas()
     check(PATH, optional=True, output=output)
     for argument in arguments:
         check(PATH, argument=argument)

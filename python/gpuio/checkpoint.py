@@ -26,6 +26,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from . import _checkpoint_drain
 from ._checkpoint_drain import MANIFEST, give_up, make_directories
 from ._checkpoint_format import (
+    DCP_METADATA,
     PAGE,
     DamagedError,
     File,
@@ -546,6 +547,11 @@ def load(
         raise ValueError(f'as_ is "torch", "numpy" or "gpuio", not {as_!r}')
     directory = os.path.abspath(os.fspath(directory))
     manifest = read_manifest(directory)
+    if DCP_METADATA in manifest["extras"]:
+        raise ValueError(
+            f"{directory} was written by gpuio.checkpoint.Writer: torch.distributed.checkpoint.load "
+            "with gpuio.checkpoint.Reader reads it"
+        )
     one = manifest["ranks"][whole(rank, "rank")]
     damaged = _checked(directory, {"ranks": [one], "extras": manifest["extras"]})
     if damaged:

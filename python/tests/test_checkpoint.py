@@ -176,6 +176,29 @@ class Plain(Case):
             with self.assertRaisesRegex(ValueError, words):
                 checkpoint.load(self.dir / "one", into=into)
 
+    def test_a_checkpoint_of_another_kind_is_named_and_not_loaded_as_nothing(self):
+        manifest = {"ranks": [{}], "extras": {".metadata": {}}}
+        with mock.patch.object(checkpoint, "read_manifest", return_value=manifest):
+            with self.assertRaisesRegex(ValueError, "gpuio.checkpoint.Reader reads it"):
+                checkpoint.load(os.path.join(self.dir, "dcp"))
+
+    def test_staged_memory_keeps_to_the_limit_of_a_files_size(self):
+        stage = """
+import resource, sys, numpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, resource.RLIM_INFINITY))
+from gpuio import checkpoint
+checkpoint.save({"a": numpy.arange(1 << 16)}, sys.argv[1]).wait()
+print(checkpoint.load(sys.argv[1])["a"][-1])
+try:
+    checkpoint.save({"a": numpy.zeros(2 << 20)}, sys.argv[1] + "-large")
+except OSError as error:
+    print(error)
+"""
+        words = [sys.executable, "-c", stage, os.path.join(self.dir, "small")]
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.stdout.split("\n")[0], "65535", done.stderr)
+        self.assertIn("raise the limit of a file's size (ulimit -f)", done.stdout)
+
     def test_ranks_appear_together(self):
         both = {"world_size": 2, "token": "t"}
         first = checkpoint.save({"x": numpy.zeros(9)}, self.dir / "all", rank=0, **both)

@@ -212,7 +212,7 @@ class Power(unittest.TestCase):
                 if (known, repr(inodes)) in seen:
                     continue
                 seen.add((known, repr(inodes)))
-                where = os.path.join(self.scratch, f"at-{len(seen)}-{id(disk)}")
+                where = tempfile.mkdtemp(dir=self.scratch) + "/at"
                 disk.make(where, root, inodes, directories)
                 wrong += self.wrong(os.path.join(where, "run"), known)
         self.assertGreater(len(seen), 40)

@@ -12,8 +12,9 @@ use gpuio_host::answers::answers;
 use gpuio_job::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
+use gpuio_record::Record;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{Record, Route};
+use gpuio_report::format::summary::fastest_path;
 
 use crate::args::Bench;
 use crate::failure::Failure;
@@ -92,7 +93,7 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
     if on_gpu && !record.plan.software_gpu {
         lines.push(("gpuio why".to_owned(), "is GDS on, and what would change that"));
     }
-    let path = best_from_storage(record).unwrap_or("host");
+    let path = fastest_path(record).unwrap_or("host");
     let gpu = match (on_gpu && path != "host", record.plan.software_gpu) {
         (true, true) => " --gpu software",
         (true, false) => " --gpu 0",
@@ -117,16 +118,4 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
         };
     }
     out
-}
-
-/// The fastest path to GPU memory of large reads that came from storage.
-fn best_from_storage(record: &Record) -> Option<&str> {
-    let both = record.plan.jobs.iter().zip(&record.jobs);
-    let fits = both.filter(|(plan, job)| {
-        let proof = job.proof.as_ref();
-        let mapped = proof.is_some_and(|proof| proof.verdict.route == Route::Mapped);
-        plan.read_percent == 100 && !plan.gpus.is_empty() && !mapped && job.failed == 0
-    });
-    let best = fits.max_by(|(_, a), (_, b)| a.read.bytes_per_s.total_cmp(&b.read.bytes_per_s));
-    best.map(|(plan, _)| plan.path.choice.actual.as_str())
 }

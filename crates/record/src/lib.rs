@@ -71,7 +71,7 @@ pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
-pub use warning::{Severity, Warning, WarningAbout, WarningKind, warning_kinds};
+pub use warning::{SHORT_NS, Severity, Warning, WarningAbout, WarningKind, warning_kinds};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
 /// Version of the record's schema. It rises when a field is removed, renamed, changes its meaning

@@ -1,7 +1,7 @@
 //! Times and rate of a job by its plan. Each question has one answer here, so that a key which
 //! moves a time or holds I/Os back changes this file and no reader.
 
-use crate::plan::{Arrivals, JobPlan, Pacing};
+use crate::plan::{Arrivals, BlockShare, JobPlan, Pacing};
 use crate::replay::ReplayPace;
 use crate::result::JobResult;
 
@@ -52,12 +52,13 @@ impl JobPlan {
     /// The mean size of an I/O by its blocks' shares, in bytes.
     #[must_use]
     pub fn mean_block_bytes(&self) -> u64 {
-        let shares = || self.sizes().map(|block| u128::from(block.percent));
-        let middles = self
-            .sizes()
-            .map(|block| u128::from(block.min_bytes).midpoint(u128::from(block.max_bytes)));
-        let sum: u128 = middles.zip(shares()).map(|(middle, share)| middle * share).sum();
-        u64::try_from(sum / shares().sum::<u128>().max(1)).unwrap_or(u64::MAX)
+        mean_bytes(self.sizes())
+    }
+
+    /// The same of one direction's I/Os.
+    #[must_use]
+    pub fn mean_block_bytes_of(&self, writes: bool) -> u64 {
+        mean_bytes(self.sizes_of(writes).iter())
     }
 
     /// The share of what its rate made due that this result has; `None` without a rate. Arrivals at
@@ -105,6 +106,15 @@ impl JobPlan {
         let both = (reads + writes).max(1);
         u64::try_from((reads * 100 + both / 2) / both).ok()
     }
+}
+
+fn mean_bytes<'b>(blocks: impl Iterator<Item = &'b BlockShare>) -> u64 {
+    let (sum, shares) = blocks.fold((0, 0), |(sum, shares), block| {
+        let middle = u128::from(block.min_bytes).midpoint(u128::from(block.max_bytes));
+        let share = u128::from(block.percent);
+        (sum + middle * share, shares + share)
+    });
+    u64::try_from(sum / shares.max(1)).unwrap_or(u64::MAX)
 }
 
 /// The share of a rate that so many threads reached with so many I/Os and bytes in so much time.

@@ -76,8 +76,14 @@ pub struct VerifyMismatch {
     pub expected: String,
     /// The word found.
     pub found: String,
-    /// Wrong words in the block.
+    /// Wrong words in the block; 0 where a checksum or a header of it is wrong, by which that is
+    /// not known.
     pub bad_words: u64,
+    /// Length of the block, in bytes, whose data has another checksum than its header says:
+    /// `offset` is then the block's, `expected` the checksum in the header, `found` that of the
+    /// data. Which bytes are wrong is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum_of_bytes: Option<u32>,
     /// `file` or `gpu`, or `unknown`.
     pub leg: String,
     /// The GPU, by the driver's index, if the block is wrong in its memory alone, which the bytes

@@ -21,6 +21,19 @@ pub struct Recheck {
     pub wrong: Vec<String>,
 }
 
+impl Recheck {
+    /// A sentence on the figures that do not follow, if there are any.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let (count, first) = (self.wrong.len(), self.wrong.first()?);
+        Some(format!(
+            "Figures do not follow from what the run counted ({count} of {}): the record was \
+             changed or damaged. The first: {first}. `gpuio show RECORD --check` names all",
+            self.compared
+        ))
+    }
+}
+
 /// Relative difference of two computed figures that is rounding.
 const ROUNDING: f64 = 1e-6;
 

@@ -3,7 +3,7 @@
 
 use gpuio_record::{VerifyOutcome, VerifySubject};
 
-use crate::number::{NONE, bytes, count};
+use crate::number::{NONE, bytes, count, many};
 
 /// The verdicts on a verification, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,14 +85,22 @@ impl Checked {
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut parts = Vec::new();
         if self.bad_blocks > 0 {
-            let (blocks, words) = (count(self.bad_blocks), count(self.bad_words));
-            parts.push(format!("{blocks} BAD BLOCKS, {words} wrong 8-byte words"));
+            let blocks = match self.bad_blocks {
+                1 => "1 BAD BLOCK".to_owned(),
+                blocks => format!("{} BAD BLOCKS", count(blocks)),
+            };
+            // A checksum tells that a block is wrong and not which of its words.
+            let words = match self.bad_words {
+                0 => String::new(),
+                words => format!(", {}", many(words, "wrong 8-byte word")),
+            };
+            parts.push(blocks + &words);
         }
         if self.cut_short {
             parts.push("CUT SHORT before the end".to_owned());
         }
         if self.failed > 0 {
-            parts.push(format!("{} I/Os of the verification itself failed", count(self.failed)));
+            parts.push(format!("{} of the verification itself failed", many(self.failed, "I/O")));
         }
         parts
     }
@@ -169,6 +177,8 @@ mod tests {
         let nothing = VerifyOutcome { complete: true, ..VerifyOutcome::default() };
         let unread = VerifyOutcome { failed: 2, ..whole.clone() };
         let bad = VerifyOutcome { bad_blocks: 1, bad_words: 4, ..whole.clone() };
+        let by_checksum = VerifyOutcome { bad_blocks: 2, bad_words: 0, ..whole.clone() };
+        let one_word = VerifyOutcome { bad_words: 1, ..bad.clone() };
         let all = VerifyOutcome { complete: false, failed: 2, ..bad.clone() };
         let rows = [
             (&whole, "ok", "all 4.00 MiB, every byte right."),
@@ -191,11 +201,13 @@ mod tests {
                 "2 I/Os of the verification itself failed; none of the 4.00 MiB that were \
                  checked is wrong: see the details.",
             ),
-            (&bad, "1 bad", "1 BAD BLOCKS, 4 wrong 8-byte words: see the details."),
+            (&bad, "1 bad", "1 BAD BLOCK, 4 wrong 8-byte words: see the details."),
+            (&by_checksum, "2 bad", "2 BAD BLOCKS: see the details."),
+            (&one_word, "1 bad", "1 BAD BLOCK, 1 wrong 8-byte word: see the details."),
             (
                 &all,
                 "1 bad",
-                "1 BAD BLOCKS, 4 wrong 8-byte words; CUT SHORT before the end; 2 I/Os of the \
+                "1 BAD BLOCK, 4 wrong 8-byte words; CUT SHORT before the end; 2 I/Os of the \
                  verification itself failed: see the details.",
             ),
         ];

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use gpuio_base::units::{human_ns, many};
 use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
-use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
+use gpuio_record::{IoFailure, JobPlan, JobResult, Record, SHORT_NS, VerifyMode, WarningKind};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_report::format::text::Show;
 
@@ -360,7 +361,24 @@ fn print(
         message!("{verdict}");
     }
     trouble(record);
+    if !extras.out.quiet {
+        too_short(record);
+    }
     Ok(())
+}
+
+/// One line where a rate was measured over too short a time; gdsio's lines have no warnings.
+fn too_short(record: &Record) {
+    let times = record.warnings.iter().filter_map(|warning| match &warning.kind {
+        WarningKind::RunTooShort { elapsed_ns, .. } => Some(*elapsed_ns),
+        _ => None,
+    });
+    if let Some(shortest) = times.min().filter(|time| *time < SHORT_NS) {
+        message!(
+            "# note: {}: too short to judge a rate; use -T 30, or a larger -s",
+            human_ns(shortest as f64)
+        );
+    }
 }
 
 fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
@@ -384,12 +402,12 @@ fn trouble(record: &Record) {
     for job in &record.jobs {
         for bad in job.verify.iter().flat_map(|verify| &verify.mismatches) {
             message!(
-                "error: {} offset {}: expected {} and found {} ({} words wrong, {} leg)",
+                "error: {} offset {}: expected {} and found {} ({}, {} leg)",
                 bad.path,
                 bad.offset,
                 bad.expected,
                 bad.found,
-                bad.bad_words,
+                many(bad.bad_words, "wrong word"),
                 bad.leg
             );
         }

@@ -86,7 +86,7 @@ fn contradictions() {
             ("--direct --path cached --gpu software --size 1m", &["--direct", "cached"]),
             ("--engine mmap --direct --size 1m", &["--direct", "mmap"]),
             ("--memory device --path host --size 1m", &["--memory", "host memory"]),
-            ("--rw write --fill random --verify --size 1m", &["--fill", "--verify"]),
+            ("--rw write --fill zero --verify --size 1m", &["--fill", "--verify"]),
             ("--path staged --gpu none --size 1m", &["--gpu", "staged"]),
             ("--filename . --size 1m", &["directory", "--directory"]),
             ("--filename /dev/null --rw write --size 1m", &["/dev/null", "character device"]),

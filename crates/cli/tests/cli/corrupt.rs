@@ -96,6 +96,28 @@ fn blocks_from_elsewhere() {
     assert!(at(7 * BLOCK)["found_belongs_at"].is_null(), "{bad:?}");
 }
 
+/// fio's headers say which block is wrong, and no more: neither a word nor a number of them.
+#[test]
+fn a_checksum_blames_the_block() {
+    let dir = scratch();
+    let data = "--path host --bs 64k --size 1m --threads 1 --loops 1 --directory d --keep \
+                --set verify=crc32c";
+    bench(dir.path(), &format!("--rw write {data}")).exits(0);
+    let path = dir.path().join("d/gpuio.0");
+    let time = path.metadata().unwrap().modified().unwrap();
+    damage(&path, (5 * BLOCK + 3 * 4096) / 4096, false);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let line = format!("--rw read {data}");
+    let text = bench(dir.path(), &line).exits(1).out;
+    assert!(text.contains(&format!("block at {}, length {BLOCK}", 5 * BLOCK)), "{text}");
+    assert!(!text.contains("wrong word") && text.contains("1 BAD BLOCK"), "{text}");
+    let record = bench(dir.path(), &format!("{line} --format json")).exits(1).json();
+    check(&record);
+    let bad = &record["jobs"][0]["verify"]["mismatches"][0];
+    assert_eq!((n(&bad["offset"]), n(&bad["checksum_of_bytes"])), (5 * BLOCK, BLOCK), "{bad}");
+    assert_eq!(n(&bad["bad_words"]), 0, "{bad}");
+}
+
 /// Inline verification sees it in the timed load itself.
 #[test]
 fn inline() {

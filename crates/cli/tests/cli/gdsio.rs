@@ -186,6 +186,21 @@ fn a_verified_write_of_a_part() {
     gdsio(dir.path(), &whole).exits(2).prints(&["G", "not made by gpuio"]);
 }
 
+/// Messages name gdsio's options, and a rate over a short time is noted in one line.
+#[test]
+fn messages_are_in_gdsios_words() {
+    let dir = scratch();
+    let line = "-D . -w 1 -i 16K -x 1";
+    let ran = gdsio(dir.path(), &format!("{line} -s 64K -I 1")).exits(0);
+    let notes = ran.err.lines().filter(|line| line.contains("too short to judge a rate"));
+    assert_eq!(notes.filter(|line| line.starts_with("# note: ")).count(), 1, "{ran:?}");
+    let quiet = gdsio(dir.path(), &format!("{line} -s 64K -I 0 --quiet")).exits(0);
+    assert!(!quiet.err.contains("too short"), "{quiet:?}");
+    let line = "-D . -w 1 -i 16K -x 2 -s 64K -I 1 -d 63 --gpu software";
+    let ran = gdsio(dir.path(), line).exits(3);
+    assert!(ran.err.contains("-d 63: there is no GPU 63"), "{ran:?}");
+}
+
 #[test]
 fn read_before_write() {
     let dir = scratch();

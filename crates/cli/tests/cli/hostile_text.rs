@@ -99,8 +99,13 @@ fn records_in_every_format() {
         let saved = std::fs::read_to_string(dir.path().join(format!("out-{format}"))).unwrap();
         assert!(!saved.contains(['\x1b', '\u{9b}', '\u{202e}']), "{format}");
     }
+    // Another run, for one that is given twice counts once.
+    let text = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    let mut other: Value = serde_json::from_str(&text).unwrap();
+    other["started_at"] = "2026-01-01T00:00:00Z".into();
+    file(dir.path(), "s.json", &other.to_string());
     for format in ["text", "json", "markdown"] {
-        let line = format!("compare r.json r.json --despite all --format {format}");
+        let line = format!("compare r.json s.json --despite all --format {format}");
         is_clean(format, &gpuio(dir.path(), &line).exits(0));
     }
 }
@@ -147,13 +152,16 @@ fn results_of_other_tools() {
     let elbencho = std::fs::read_to_string(elbencho).unwrap();
     file(dir.path(), "elbencho.csv", &elbencho.replace("READ", &format!("READ{IN_A_LINE}")));
     file(dir.path(), "gdsio.txt", &format!("IoType: {IN_A_LINE} XferType: GPUD\n"));
+    // Other runs, for one that is given twice counts once.
     for result in ["fio.json", "elbencho.csv", "gdsio.txt"] {
+        let text = std::fs::read_to_string(dir.path().join(result)).unwrap();
+        file(dir.path(), &format!("b-{result}"), &(text + "\n"));
         for format in ["text", "json", "markdown"] {
-            let line = format!("compare {result} {result} --despite all --format {format}");
+            let line = format!("compare {result} b-{result} --despite all --format {format}");
             is_clean(&line, &gpuio(dir.path(), &line));
         }
     }
-    let ran = gpuio(dir.path(), "compare fio.json fio.json").exits(0);
+    let ran = gpuio(dir.path(), "compare fio.json b-fio.json").exits(0);
     assert!(ran.out.contains("\\x1b[31m") && ran.out.contains("\\u202e"), "{}", ran.out);
 }
 

@@ -57,6 +57,11 @@ fn only_the_record_stays() {
     ] {
         assert!(parts[0].contains(part), "{part}: {}", parts[0]);
     }
+    // The command to go on with takes the path that was named as the fastest.
+    let words = parts[0].split_whitespace().collect::<Vec<_>>().join(" ");
+    let fastest = words.split_once("fastest way to the software GPU is `").unwrap().1;
+    let path = fastest.split_once('`').unwrap().0;
+    assert!(words.contains(&format!("gpuio bench --path {path} --gpu")), "{path}: {words}");
     shown::holds("gpuio bench --gpu software", parts[0]);
     let load = "bench --rw read --bs 64k --size 1m --loops 1 --details";
     let shown = gpuio(dir.path(), load).exits(0).out;

@@ -30,7 +30,7 @@ const WAYS: [Way; 3] = [
         says: "I/Os of the verification itself failed",
     },
     // The first copy is of a block that the load reads.
-    Way { load: "loops=2\nverify=inline\npath=staged\ngpu=software\n", says: "BAD BLOCKS" },
+    Way { load: "loops=2\nverify=inline\npath=staged\ngpu=software\n", says: "BAD BLOCK" },
 ];
 
 fn run(dir: &Path, line: &str) -> Ran {

@@ -42,7 +42,7 @@ pub(super) fn fill(block: &mut [u8], key: Key, offset: u64) {
 pub(super) fn check(block: &[u8], offset: u64) -> Option<Mismatch> {
     let wrong = |at: usize, expected: u64, found: u64| {
         let (offset, leg) = (offset + at as u64, Some(Leg::File));
-        Some(Mismatch { offset, expected, found, bad_words: 1, leg, gpu: None })
+        Some(Mismatch { offset, expected, found, bad_words: 0, checksum_of: None, leg, gpu: None })
     };
     let number = |at: usize, bytes: usize| {
         let part = block.get(at..at + bytes).unwrap_or_default();
@@ -57,11 +57,15 @@ pub(super) fn check(block: &[u8], offset: u64) -> Option<Mismatch> {
         (4, 4, block.len() as u64),
         (16, 8, offset),
         (36, 4, u64::from(crc32c(&block[..36]))),
-        (COMMON, 4, u64::from(crc32c(body))),
     ];
     let differs = |(at, bytes, expected): &(usize, usize, u64)| number(*at, *bytes) != *expected;
-    let (at, bytes, expected) = fields.into_iter().find(differs)?;
-    wrong(at, expected, number(at, bytes))
+    if let Some((at, bytes, expected)) = fields.into_iter().find(differs) {
+        return wrong(at, expected, number(at, bytes));
+    }
+    let (in_header, of_data) = (number(COMMON, 4), u64::from(crc32c(body)));
+    let checksum_of = u32::try_from(block.len()).ok();
+    let bad = wrong(0, in_header, of_data).filter(|_| in_header != of_data)?;
+    Some(Mismatch { checksum_of, ..bad })
 }
 
 /// CRC-32C (RFC 3720, appendix B.4) from all bits set, not inverted at the end.
@@ -147,7 +151,15 @@ mod tests {
         for at in [0, 3, 5, 9, 20, 30, 37, 41, 44, 511] {
             let mut other = block.clone();
             other[at] ^= 0x10;
-            assert!(check(&other, 1024).is_some(), "byte {at}");
+            let bad = check(&other, 1024).unwrap_or_else(|| panic!("byte {at}"));
+            assert_eq!(bad.bad_words, 0, "byte {at}: which words are wrong is not known");
+            let of_data = at >= COMMON;
+            assert_eq!(bad.checksum_of, of_data.then_some(512), "byte {at}");
+            assert!(!of_data || bad.offset == 1024, "byte {at}: {bad:?}");
+            if at >= HEADER {
+                let [in_header, of_data] = [&block, &other].map(|it| crc32c(&it[HEADER..]).into());
+                assert_eq!((bad.expected, bad.found), (in_header, of_data), "byte {at}");
+            }
         }
         assert!(check(&block[..20], 1024).is_some() && check(&[], 0).is_some());
     }

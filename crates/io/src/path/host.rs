@@ -170,6 +170,7 @@ impl Path for Host {
             expected: m.expected,
             found: m.found,
             bad_words: m.bad_words,
+            checksum_of: None,
             leg: Some(Leg::File),
             gpu: None,
         }))

@@ -230,8 +230,13 @@ pub struct Mismatch {
     pub expected: u64,
     /// The word found.
     pub found: u64,
-    /// How many words of the block are wrong.
+    /// How many words of the block are wrong; 0 where a checksum or a header of it is, by which
+    /// that is not known.
     pub bad_words: u64,
+    /// Length of the block, in bytes, whose data has another checksum than its header says:
+    /// `offset` is then the block's, `expected` the checksum in the header, `found` that of the
+    /// data.
+    pub checksum_of: Option<u32>,
     /// The leg in which they went wrong, where the path could tell.
     pub leg: Option<Leg>,
     /// Another GPU than the worker's own, by the driver's index, where the block is wrong only in

@@ -143,6 +143,7 @@ pub(super) fn locate_mismatch(
         expected: m.expected,
         found: m.found,
         bad_words: m.bad_words,
+        checksum_of: None,
         leg: in_file.map(|in_file| if in_file { Leg::File } else { Leg::Gpu }),
         gpu: None,
     }

@@ -98,6 +98,7 @@ fn a_corrupted_byte_in_the_file_is_found() {
             expected,
             found: expected ^ (0x40 << (8 * (bad - at))),
             bad_words: 1,
+            checksum_of: None,
             leg: bench.on_file_leg(),
             gpu: None,
         };
@@ -128,6 +129,7 @@ fn blocks_that_were_swapped_are_found() {
                 expected: word(&rig, here),
                 found: word(&rig, there),
                 bad_words: u64::from(BLOCK / 8),
+                checksum_of: None,
                 leg: bench.on_file_leg(),
                 gpu: None,
             };
@@ -150,6 +152,7 @@ fn a_block_written_to_a_wrong_offset_is_found() {
             expected: word(&rig, completed),
             found: word(&rig, meant),
             bad_words: u64::from(BLOCK / 8),
+            checksum_of: None,
             leg: bench.on_file_leg(),
             gpu: None,
         };
@@ -174,6 +177,7 @@ fn bytes_that_are_wrong_in_the_destination_alone_are_the_gpu_legs() {
             expected: word(&rig, offset),
             found: word(&rig, 0),
             bad_words: 2,
+            checksum_of: None,
             leg: bench.on_gpu_leg(),
             gpu: None,
         };
@@ -208,6 +212,7 @@ fn child_bad_copy() {
             expected,
             found: expected ^ (1 << (8 * (bad - at))),
             bad_words: 1,
+            checksum_of: None,
             leg: Some(Leg::Gpu),
             gpu: None,
         };

@@ -341,11 +341,16 @@ pub(super) fn gpus(
 }
 
 fn find(spec: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
-    present
-        .iter()
-        .find(|gpu| gpu.index == index)
-        .cloned()
-        .ok_or_else(|| PlanError::unavailable(spec, "gpu", no_gpu(index, present)))
+    present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
+        match spec.requested.get("gpu") {
+            // --gpu chose the driver after -d chose the number.
+            Some(last) if spec.is_gdsio() && last.key == "gpu" && last.value == "software" => {
+                let what = format!("-d {index}: {}", no_gpu(index, present));
+                PlanError::unavailable(spec, "", what)
+            }
+            _ => PlanError::unavailable(spec, "gpu", no_gpu(index, present)),
+        }
+    })
 }
 
 /// The message about a GPU that is not here.
@@ -384,7 +389,11 @@ pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanEr
                 [] => format!("this machine has no GPU: {why}"),
                 [index, ..] => format!("{}: {why}", no_gpu(*index, &[])),
             };
-            Err(PlanError::unavailable(spec, "gpu", format!("{what}; --gpu=software needs none")))
+            Err(PlanError::unavailable(
+                spec,
+                "gpu",
+                format!("{what}; --gpu=none measures storage alone, --gpu=software needs no GPU"),
+            ))
         }
     }
 }

@@ -121,7 +121,13 @@ impl Short<'_> {
             self.lower("epochs", self.job.feed.epochs.unwrap_or(1), 1);
         }
         let readers = u64::from(self.job.feed.readers.unwrap_or(4));
-        self.lower("readers", readers, u64::from(means.cpus) * 2 / accelerators);
+        let readers = self.lower("readers", readers, u64::from(means.cpus) * 2 / accelerators);
+        // Where all batches are read ahead, utilisation says nothing of storage.
+        let steps = used * per_file / batch.saturating_mul(accelerators).max(1);
+        let ahead = self.job.feed.epochs.unwrap_or(1).saturating_mul(steps) / 2;
+        let prefetch = u64::from(self.job.feed.prefetch.unwrap_or(2));
+        let prefetch = self.lower("prefetch", prefetch, ahead / readers);
+        self.lower("readers", readers, ahead / prefetch);
     }
 
     fn blocks(&mut self, means: Means) {
@@ -187,6 +193,15 @@ mod tests {
             let words = shorten(&mut spec, means);
             assert!(words.iter().any(|word| word.starts_with("data ")), "{name}: {words:?}");
             for job in &spec.jobs {
+                let feed = &job.feed;
+                if let Some(files) = feed.files.filter(|_| job.runtime_ns.is_none()) {
+                    let used = (files as f64 * job.scale.unwrap_or(1.0)).round();
+                    let samples = used * feed.samples_per_file.unwrap_or(1) as f64;
+                    let each = feed.batch_samples.unwrap_or(1)
+                        * u64::from(feed.accelerators.unwrap_or(means.gpus));
+                    let ahead = feed.readers.unwrap_or(4) * feed.prefetch.unwrap_or(2);
+                    assert!(samples / each as f64 > f64::from(ahead), "{name}: {words:?}");
+                }
                 // A file of a sample can't be shorter.
                 let file = job.feed.sample_size.map_or(0, |sample| sample.mean_bytes);
                 let bytes = made(job);

@@ -128,7 +128,7 @@ fn of_an_engine() {
 fn a_busy_thread_that_nobody_knows_is_in_the_figure_of_a_job_alone() {
     child::alone(&[], || {
         let done = AtomicBool::new(false);
-        // The software GPU's path, whose threads have no names of their own; next to no load of its own.
+        // The software GPU's path, whose threads have no names; next to no load of its own.
         let lab = Lab::with_gpu();
         let lines = "[a]\ndirectory=${DIR}\npath=staged\ngpu=software\nbs=4k\nsize=1m\ndirect=0\n\
                      engine=psync\nrate_iops=10\nruntime=2\n";

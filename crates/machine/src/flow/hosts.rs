@@ -119,8 +119,12 @@ pub fn of_ranks(ranks: &[(String, Vec<Portion>)]) -> RanksExpected {
             let of_job: Vec<&Answered<'_>> =
                 all.iter().filter(|one| one.portion.name == name).collect();
             for direction in [Towards::Read, Towards::Write] {
-                let Some(share) = share(&of_job, direction) else { continue };
-                let expected = part(&sum(&of_job), share);
+                let (of_direction, shares): (Vec<&Answered<'_>>, Vec<f64>) = of_job
+                    .iter()
+                    .filter_map(|one| Some((*one, share(one.portion, direction)?)))
+                    .unzip();
+                let Some(share) = shares.first() else { continue };
+                let expected = part(&sum(&of_direction), *share);
                 let job = name.to_owned();
                 answer.jobs.push(JobExpected { job, direction, expected, percent: None });
             }
@@ -163,10 +167,9 @@ fn each<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names.filter(|name| known.insert(*name)).collect()
 }
 
-/// The share of a job's bytes that goes in a direction; the same on all ranks.
-fn share(of_job: &[&Answered<'_>], direction: Towards) -> Option<f64> {
-    let directions = &of_job.first()?.portion.directions;
-    directions.iter().find(|(one, _)| *one == direction).map(|(_, share)| *share)
+/// The share of a portion's bytes that goes in a direction; the same on all ranks.
+fn share(portion: &Portion, direction: Towards) -> Option<f64> {
+    portion.directions.iter().find(|(one, _)| *one == direction).map(|(_, share)| *share)
 }
 
 fn answers<'p>(pairs: &[(&'p str, &'p Portion)]) -> Vec<Answered<'p>> {

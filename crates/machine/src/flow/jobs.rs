@@ -5,8 +5,8 @@ use std::path::Path;
 
 use gpuio_record::facts::{Machine, TargetStorage};
 use gpuio_record::{
-    DirectMode, Expected, JobExpected, JobPlan, JobResult, Order, Plan, TargetKind, TargetPlan,
-    Towards,
+    DirectMode, Expected, JobExpected, JobPlan, JobResult, Order, Pacing, Plan, TargetKind,
+    TargetPlan, Towards,
 };
 
 use crate::flow::machine::{Request, of_requests};
@@ -42,8 +42,12 @@ pub fn of_jobs(
                 out.push(JobExpected { job: job.name.clone(), direction, expected, percent: None });
             }
             if why.is_none() {
-                requests.push(of_job(machine, job, storage));
-                ranges.push((from, directions));
+                for (nth, (request, directions)) in
+                    of_job(machine, job, storage).into_iter().enumerate()
+                {
+                    requests.push(request);
+                    ranges.push((from + nth, directions));
+                }
             }
         }
         let answer = of_requests(machine, figures, &requests);
@@ -64,15 +68,18 @@ pub fn portions_of_jobs(
     plan: &Plan,
     storage: &[TargetStorage],
 ) -> Vec<Portion> {
-    let portion = |job: &JobPlan| match beyond_figures(job) {
-        Some(why) => Portion::beyond(&job.name, job.group, directions(job), why),
+    let portions = |job: &JobPlan| match beyond_figures(job) {
+        Some(why) => vec![Portion::beyond(&job.name, job.group, directions(job), why)],
         None => {
-            let request = of_job(machine, job, storage);
-            let portion = Portion::of(machine, figures, request);
-            Portion { group: job.group, directions: directions(job), ..portion }
+            let requests = of_job(machine, job, storage).into_iter();
+            let portion = |(request, directions)| {
+                let portion = Portion::of(machine, figures, request);
+                Portion { group: job.group, directions, ..portion }
+            };
+            requests.map(portion).collect()
         }
     };
-    plan.jobs.iter().map(portion).collect()
+    plan.jobs.iter().flat_map(portions).collect()
 }
 
 /// Adds to each expectation how much of it was reached.
@@ -88,8 +95,13 @@ pub fn hold_against(expected: &mut [JobExpected], results: &[JobResult]) {
 /// The directions of a job with their shares of its bytes.
 fn directions(job: &JobPlan) -> Vec<(Towards, f64)> {
     let reads = f64::from(job.read_percent.min(100)) / 100.0;
-    let both = [(Towards::Read, reads), (Towards::Write, 1.0 - reads)];
-    both.into_iter().filter(|(_, share)| *share > 0.0).collect()
+    let bytes = |share: f64, writes| share * job.mean_block_bytes_of(writes).max(1) as f64;
+    let (reads, writes) = (bytes(reads, false), bytes(1.0 - reads, true));
+    let both = [(Towards::Read, reads), (Towards::Write, writes)];
+    both.map(|(towards, bytes)| (towards, bytes / (reads + writes)))
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .collect()
 }
 
 /// Why no figures can describe a job.
@@ -116,17 +128,14 @@ pub(crate) fn part(expected: &Expected, share: f64) -> Expected {
     }
 }
 
-fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Request {
-    let threads = f64::from(job.threads);
-    let block_bytes = job.mean_block_bytes();
-    let requested = job.pacing.and_then(|pacing| {
-        let (bytes, iops) = (
-            pacing.bytes_per_s.map(|rate| rate as f64),
-            pacing.iops.map(|rate| rate as f64 * block_bytes as f64),
-        );
-        [bytes, iops].into_iter().flatten().min_by(f64::total_cmp).map(|rate| rate * threads)
-    });
-    let stream = |towards| Stream {
+/// A job's requests with the directions of each and their shares of its bytes: one, or one for
+/// each direction where each keeps a rate of its own, which no mix then scales.
+fn of_job(
+    machine: &Machine,
+    job: &JobPlan,
+    storage: &[TargetStorage],
+) -> Vec<(Request, Vec<(Towards, f64)>)> {
+    let stream = |towards, block_bytes, pacing: Option<&Pacing>| Stream {
         name: job.name.clone(),
         storage: storage_of(machine, job, storage),
         end: end(job),
@@ -138,16 +147,38 @@ fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Reques
             Order::Random { .. } => Pattern::Random,
         },
         in_flight: Some(u64::from(job.threads) * u64::from(job.depth)),
-        requested_bytes_per_s: requested,
+        requested_bytes_per_s: pacing.and_then(|pacing| requested(pacing, job, block_bytes)),
     };
-    match directions(job).as_slice() {
-        [(towards, _)] => Request::One(stream(*towards)),
-        _ => Request::Mixed {
-            read: stream(Towards::Read),
-            write: stream(Towards::Write),
-            read_share: f64::from(job.read_percent) / 100.0,
-        },
+    let alike = |towards| stream(towards, job.mean_block_bytes(), job.pacing.as_ref());
+    let directions = directions(job);
+    match (directions.as_slice(), &job.write_pacing) {
+        ([(towards, _)], _) => vec![(Request::One(alike(*towards)), directions)],
+        (_, Some(of_writes)) => {
+            let rates = [(Towards::Read, job.pacing.as_ref()), (Towards::Write, Some(of_writes))];
+            let one = |(towards, pacing)| {
+                let block_bytes = job.mean_block_bytes_of(towards == Towards::Write);
+                (Request::One(stream(towards, block_bytes, pacing)), vec![(towards, 1.0)])
+            };
+            rates.map(one).into()
+        }
+        _ => {
+            let of_reads = directions.iter().find(|(towards, _)| *towards == Towards::Read);
+            let mixed = Request::Mixed {
+                read: alike(Towards::Read),
+                write: alike(Towards::Write),
+                read_share: of_reads.map_or(0.0, |(_, share)| *share),
+            };
+            vec![(mixed, directions)]
+        }
     }
+}
+
+/// The rate that is requested of all threads together, in bytes per second.
+fn requested(pacing: &Pacing, job: &JobPlan, block_bytes: u64) -> Option<f64> {
+    let bytes = pacing.bytes_per_s.map(|rate| rate as f64);
+    let ios = pacing.iops.map(|rate| rate as f64 * block_bytes as f64);
+    let rate = bytes.into_iter().chain(ios).min_by(f64::total_cmp);
+    rate.map(|rate| rate * f64::from(job.threads))
 }
 
 /// Where the bytes end: on path `routed` at the GPU near the drive, since what leads on from

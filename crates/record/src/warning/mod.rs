@@ -111,7 +111,7 @@ macro_rules! warnings {
 
 mod rows;
 
-pub use rows::WarningKind;
+pub use rows::{SHORT_NS, WarningKind};
 
 impl WarningKind {
     /// The stable name of the kind, which records, the column `warnings` of CSV and texts have and

@@ -16,8 +16,9 @@ use gpuio_base::units::{format_bytes, human_bytes, human_count, human_ns};
 
 use super::Severity;
 
-/// Below this time, start-up distorts the rate.
-const SHORT_NS: u64 = 1_000_000_000;
+/// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
+/// and governors have not settled.
+pub const SHORT_NS: u64 = 1_000_000_000;
 
 warnings! {
     /// Reads came from the page cache, not from storage.
@@ -374,13 +375,20 @@ warnings! {
         between_ns: u64 = 3_000_000_000,
         /// Share of the workers' time, 0 to 1.
         share: f64 = 0.25,
+        /// The data has fio's headers, which gpuio's verification after the run refuses.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fio_headers: bool = false,
     } => format!(
         "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
          Latencies exclude this time, but throughput and IOPS include it and are too low by \
-         about that share. To measure speed, use --verify=pass for reads and \
-         --verify=rewrite for writes, which work after the run, and omit --refill.",
+         about that share. To measure speed, {}.",
         time(*between_ns),
         share * 100.0,
+        match fio_headers {
+            false => "use --verify=pass for reads and --verify=rewrite for writes, which work \
+                      after the run, and omit --refill",
+            true => "leave verification out: fio's headers are made and checked between I/Os",
+        },
     ),
     /// More threads than allowed CPUs.
     MoreThreadsThanCpus: Explained, ignore:

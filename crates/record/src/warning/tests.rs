@@ -132,8 +132,16 @@ fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() 
 /// Writes that are verified by reading back contain patterns; `pass` does not avoid that cost.
 #[test]
 fn reads_and_writes_get_the_same_advice_on_measuring_speed() {
-    let words = WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1 }.to_string();
-    assert!(words.contains("--verify=pass for reads and --verify=rewrite for writes"), "{words}");
+    let words = |fio_headers| {
+        WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1, fio_headers }.to_string()
+    };
+    let own = words(false);
+    assert!(own.contains("--verify=pass for reads and --verify=rewrite for writes"), "{own}");
+    let headers = words(true);
+    assert!(
+        !headers.contains("--verify=") && headers.contains("leave verification out"),
+        "{headers}"
+    );
 }
 
 #[test]

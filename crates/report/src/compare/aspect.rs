@@ -2,7 +2,7 @@
 
 use crate::foreign::{Direction, Reading};
 
-use crate::compare::job::{AROUND_THE_CACHE, Job};
+use crate::compare::job::{AROUND_THE_CACHE, Job, rate_words};
 
 /// The meaning of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Aspect {
     pub must_be: Option<&'static str>,
     /// The value that is compatible with any other, if there is one.
     pub(crate) open: Option<&'static str>,
+    /// The share by which two numbers may differ and still be the same.
+    pub(crate) near: f64,
     /// Its value in a record's job.
     pub(crate) of_job: fn(&Job<'_>) -> Option<String>,
     /// Its value in another tool's result.
@@ -49,7 +51,17 @@ type OfReading = fn(&Reading) -> Option<String>;
 
 const fn load(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
     let (flag, kind) = ("load", Kind::Load);
-    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+    Aspect {
+        key,
+        flag,
+        kind,
+        what,
+        must_be: None,
+        open: None,
+        near: 0.0,
+        of_job: job,
+        of_reading: reading,
+    }
 }
 
 const fn matters(
@@ -60,12 +72,32 @@ const fn matters(
     reading: OfReading,
 ) -> Aspect {
     let kind = Kind::Matters;
-    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+    Aspect {
+        key,
+        flag,
+        kind,
+        what,
+        must_be: None,
+        open: None,
+        near: 0.0,
+        of_job: job,
+        of_reading: reading,
+    }
 }
 
 const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
     let (flag, kind) = ("", Kind::Note);
-    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+    Aspect {
+        key,
+        flag,
+        kind,
+        what,
+        must_be: None,
+        open: None,
+        near: 0.0,
+        of_job: job,
+        of_reading: reading,
+    }
 }
 
 /// The value of `software-gpu` for results without a hardware GPU.
@@ -74,6 +106,10 @@ pub(crate) const SOFTWARE: &str = "software GPU";
 /// The key of cuFile's settings, and their value for a path without it.
 pub(crate) const CUFILE_SETTINGS: &str = "cufile-settings";
 pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
+
+/// The key of the moment from which latencies count, and its values.
+pub(crate) const SINCE: &str = "latency-since";
+pub(crate) const DUE: &str = "when an I/O was due";
 
 /// The value of `beside` if no computation keeps the GPUs busy, as with other tools.
 pub(crate) const NOTHING: &str = "nothing";
@@ -91,6 +127,7 @@ pub const ASPECTS: &[Aspect] = &[
         what: "how it ended",
         must_be: Some("complete"),
         open: None,
+        near: 0.0,
         of_job: |job| Some(job.ended()),
         of_reading: |reading| reading.failed.clone(),
     },
@@ -119,7 +156,12 @@ pub const ASPECTS: &[Aspect] = &[
     load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
     load("memory", "kind of destination memory", |job| job.memory(), NOT_REPORTED),
     load("order", "order of offsets", |job| job.order(), NOT_REPORTED),
-    load("rate", "requested rate", |job| Some(job.rate()), NOT_REPORTED),
+    load(
+        "rate",
+        "requested rate",
+        |job| Some(job.rate()),
+        |r| Some(rate_words(Some(r.pacing.as_ref()?))),
+    ),
     load(
         "beside",
         "computation during the run",
@@ -182,6 +224,17 @@ pub const ASPECTS: &[Aspect] = &[
     },
     matters("hosts", "hosts", "hosts", |job| Some(job.hosts()), NOT_REPORTED),
     matters("cpu", "cpu", "processors", |job| job.cpus(), NOT_REPORTED),
+    Aspect {
+        // The kernel's own part of it changes from boot to boot.
+        near: 0.02,
+        ..matters(
+            "machine-memory",
+            "cpu",
+            "memory of the machine",
+            |job| job.machine_memory(),
+            NOT_REPORTED,
+        )
+    },
     matters("kernel", "kernel", "kernel", |job| job.kernel(), NOT_REPORTED),
     note(
         "boot",
@@ -202,8 +255,8 @@ pub const ASPECTS: &[Aspect] = &[
         |r| r.size_bytes.map(gpuio_base::units::format_bytes),
     ),
     note("stop", "when it stops", |job| Some(job.stop()), NOT_REPORTED),
+    note(SINCE, "latencies count from", |job| job.since(), |r| r.since.map(str::to_owned)),
     note("tuning", "streams and batches", |job| job.tuning(), NOT_REPORTED),
-    note("machine-memory", "memory of the machine", |job| job.machine_memory(), NOT_REPORTED),
     note("container", "container", |job| job.container(), NOT_REPORTED),
     note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
 ];

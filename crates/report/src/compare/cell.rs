@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpuio_base::stat::infer::{median, outliers};
 use gpuio_record::Metric;
 
-use crate::compare::aspect::{ASPECTS, Kind, SOFTWARE};
+use crate::compare::aspect::{ASPECTS, Kind, SINCE, SOFTWARE};
 use crate::compare::run::{Figure, Run};
 
 /// Repeats of one thing, in the order in which they were given.
@@ -52,6 +52,22 @@ impl<'a> Cell<'a> {
     /// A metric's figures, of those runs that have it.
     pub(crate) fn figures(&self, metric: &Metric) -> Vec<Figure> {
         self.runs.iter().filter_map(|run| run.figure(metric)).collect()
+    }
+
+    /// The same of latencies that count from submission; `None` unless every run has it.
+    pub(crate) fn since_submission(&self, metric: &Metric) -> Option<Vec<Figure>> {
+        self.runs.iter().map(|run| run.figure_since_submission(metric)).collect()
+    }
+
+    /// Whether latencies of both count from the same moment, as far as that is known.
+    pub(crate) fn counts_as(&self, other: &Cell<'_>) -> bool {
+        self.properties(SINCE).union(&other.properties(SINCE)).count() < 2
+    }
+
+    /// The requested rate, if all runs met the same one.
+    pub(crate) fn met(&self, metric: &Metric) -> Option<f64> {
+        let rate = self.first().met(metric)?;
+        self.runs.iter().all(|run| run.met(metric) == Some(rate)).then_some(rate)
     }
 
     /// Runs whose value of a metric is far from those of the others, in a sentence each.

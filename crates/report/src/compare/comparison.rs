@@ -10,12 +10,11 @@ use crate::compare::axis::Axis;
 use crate::compare::cell::Cell;
 use crate::compare::difference::{Difference, differences, unknown_properties};
 use crate::compare::evaluate;
-use crate::compare::figure::Row;
+use crate::compare::figure::{Row, Verdict};
 use crate::compare::pair::pair;
 use crate::compare::run::Side;
 use crate::compare::threshold::Threshold;
 use crate::compare::{LEVEL, figure};
-use crate::number::time;
 
 /// Options of a comparison.
 #[derive(Debug, Clone, Default)]
@@ -111,6 +110,14 @@ impl Comparison {
         })
     }
 
+    /// Whether the threshold is on a metric that is not comparable somewhere.
+    #[must_use]
+    pub fn is_undetermined(&self) -> bool {
+        let on = |metric| self.threshold.as_ref().is_some_and(|on| on.metrics.contains(metric));
+        let mut rows = self.pairs.iter().flat_map(|pair| &pair.rows);
+        rows.any(|row| row.verdict == Verdict::NotComparable && on(&row.metric))
+    }
+
     /// Whether some entry has this basis.
     pub(crate) fn rests_on(&self, basis: figure::Basis) -> bool {
         self.pairs.iter().flat_map(|pair| &pair.rows).any(|row| row.basis == basis)
@@ -148,24 +155,15 @@ fn metrics(sides: &[Side], options: &Options) -> Vec<Metric> {
     unique(all.chain(options.threshold.iter().flat_map(|threshold| threshold.metrics.clone())))
 }
 
-/// The note on a cell whose latencies count from when an I/O was due, beside another tool's; with
-/// those from submission on, where one run has them.
-fn due(cell: &Cell<'_>, pair: [&Cell<'_>; 2]) -> Option<String> {
-    let is_foreign = |cell: &Cell<'_>| cell.runs.iter().any(|run| run.latency.is_none());
-    let paced = cell.runs.first()?.since_submission.as_ref()?;
-    if !pair.into_iter().any(is_foreign) {
-        return None;
-    }
-    let shown = |at: &Percentile| Some(format!("{} {}", at.label(), time(paced.percentile(*at)?)));
-    let known: Vec<String> = Percentile::SHORT.iter().filter_map(shown).collect();
-    let known = match cell.runs.len() {
-        1 if !known.is_empty() => format!(", {} here", known.join(", ")),
-        _ => String::new(),
-    };
-    Some(format!(
-        "the load is paced, and latency counts from when an I/O was due; other tools count from \
-         submission{known}"
-    ))
+/// The note on a pair whose latencies count from different moments, where both are known from
+/// submission on.
+fn due(cell: &Cell<'_>, pair: [&Cell<'_>; 2]) -> Option<&'static str> {
+    let is_paced = |cell: &Cell<'_>| cell.runs.iter().all(|run| run.since_submission.is_some());
+    let submitted = !pair[0].counts_as(pair[1]) && is_paced(cell);
+    submitted.then_some(
+        "the load is paced: its latencies are compared from submission on (the file leg), as \
+         other tools count",
+    )
 }
 
 fn one_side(
@@ -190,7 +188,7 @@ fn one_side(
             let outliers = main.map_or_else(Vec::new, |metric| cell.outliers(metric));
             notes
                 .chain(outliers)
-                .chain(due(cell, [a, b]))
+                .chain(due(cell, [a, b]).map(str::to_owned))
                 .map(move |note| format!("{name}: {note}"))
         });
         let notes = unique(notes);

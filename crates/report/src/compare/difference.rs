@@ -98,6 +98,11 @@ fn differs(aspect: &Aspect, a: &BTreeSet<&str>, b: &BTreeSet<&str>) -> bool {
     if aspect.open.is_some_and(|open| a.contains(open) || b.contains(open)) {
         return false;
     }
+    if aspect.near > 0.0 {
+        let number = |text: &&str| text.split(' ').next()?.parse::<f64>().ok();
+        let all = || a.iter().chain(b).filter_map(number);
+        return all().fold(0.0, f64::max) > all().fold(f64::MAX, f64::min) * (1.0 + aspect.near);
+    }
     a != b || a.len() > 1
 }
 

@@ -30,7 +30,16 @@ pub(crate) fn row(
     in_turns: bool,
     threshold: Option<&Threshold>,
 ) -> Option<Row> {
-    let (a, b) = (baseline.figures(&metric), other.figures(&metric));
+    let as_known = (baseline.figures(&metric), other.figures(&metric));
+    let is_latency = metric.is_whole() || metric.word() == "mean";
+    let clash = is_latency && !baseline.counts_as(other);
+    let submitted = || {
+        let (a, b) = (baseline.since_submission(&metric)?, other.since_submission(&metric)?);
+        clash.then_some((a, b))
+    };
+    let submitted = submitted();
+    let comparable = !clash || submitted.is_some();
+    let (a, b) = submitted.unwrap_or(as_known);
     let (va, vb) = (values(&a), values(&b));
     let (ga, gb) = (geometric_mean(&va)?, geometric_mean(&vb)?);
     let (basis, ratio) = interval(&a, &b, in_turns)?;
@@ -39,7 +48,14 @@ pub(crate) fn row(
     let high = ratio.high * (1.0 + off_b) / (1.0 - off_a).max(f64::MIN_POSITIVE);
     let on = threshold.filter(|threshold| threshold.metrics.contains(&metric));
     let large = on.map_or(LARGE, |threshold| 1.0 + threshold.percent / 100.0);
-    let verdict = verdict(&metric, (low, high), basis, large);
+    let is_more = metric.more_is_better() == Some(true);
+    let beyond = on.filter(|_| comparable).map(|threshold| threshold.is_beyond(is_more, low, high));
+    let met = baseline.met(&metric).filter(|rate| other.met(&metric) == Some(*rate));
+    let verdict = match met {
+        _ if !comparable => Verdict::NotComparable,
+        Some(_) if beyond != Some(true) => Verdict::RequestedRate,
+        _ => verdict(&metric, (low, high), basis, large),
+    };
     // How many further runs would have a figure that some runs lack is unknown.
     let all_have_it = a.len() == baseline.runs.len() && b.len() == other.runs.len();
     let few = verdict == Verdict::NotEnoughRuns && all_have_it;
@@ -58,8 +74,7 @@ pub(crate) fn row(
         verdict,
         runs_needed: needed,
         rank_p: rank_sum(&va, &vb).filter(|rank| rank.least_p < RANK_LEVEL).map(|rank| rank.p),
-        beyond: on
-            .map(|threshold| threshold.is_beyond(metric.more_is_better() == Some(true), low, high)),
+        beyond,
     })
 }
 

@@ -43,10 +43,7 @@ impl Basis {
             Basis::WithinRuns => {
                 "one run each: based on the variation within the run, not on repeats"
             }
-            Basis::Rounding => {
-                "one run each, variation within unknown: covers only rounding and latency \
-                 buckets"
-            }
+            Basis::Rounding => "one run each, variation within unknown: no interval",
         }
     }
 }
@@ -62,6 +59,10 @@ pub enum Verdict {
     /// The interval includes 1, and excludes both a gain and a loss of the threshold (10 % where
     /// none applies): any difference is too small to matter.
     Noise,
+    /// Both keep the same requested rate: their difference is none of the storage.
+    RequestedRate,
+    /// Latencies that count from different moments.
+    NotComparable,
     /// Nothing can be concluded: the interval includes 1 and such a gain or loss, or there is one
     /// run each and a larger difference than the variation within them.
     NotEnoughRuns,

@@ -5,10 +5,10 @@ use gpuio_base::document::unique;
 use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::{
     Arrivals, DirectMode, Distribution, EndedHow, FeedPlan, JobPlan, JobResult, Order, Pacing,
-    Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
+    Record, Route, Source, Towards, VerifyMode, VerifyOutcome, VerifySubject,
 };
 
-use crate::compare::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
+use crate::compare::aspect::{DUE, NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
 use crate::workload::sizes_short;
 
 /// Separates two of cuFile's settings.
@@ -368,8 +368,22 @@ impl Job<'_> {
     }
 
     pub(crate) fn machine_memory(&self) -> Option<String> {
-        // Rounded to GiB: the kernel's own part of it changes from boot to boot.
-        self.record.host.memory.usable_bytes.map(|bytes| format!("{} GiB", bytes >> 30))
+        let bytes = self.record.host.memory.usable_bytes?;
+        Some(format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30)))
+    }
+
+    /// From when latencies count, where that is not submission: a paced I/O waits for it.
+    pub(crate) fn since(&self) -> Option<String> {
+        let towards =
+            if self.direction == Direction::Write { Towards::Write } else { Towards::Read };
+        let latency = towards.of(self.result).latency.as_ref()?;
+        latency.queue.is_some().then(|| DUE.to_owned())
+    }
+
+    /// The rate that one direction has to keep.
+    pub(crate) fn pacing(&self) -> Option<&Pacing> {
+        let own = self.plan.write_pacing.as_ref().filter(|_| self.direction == Direction::Write);
+        own.or(self.plan.pacing.as_ref())
     }
 
     pub(crate) fn container(&self) -> Option<String> {
@@ -383,7 +397,7 @@ impl Job<'_> {
 }
 
 /// A rate, or that there is none.
-fn rate_words(pacing: Option<&Pacing>) -> String {
+pub(crate) fn rate_words(pacing: Option<&Pacing>) -> String {
     let Some(Pacing { bytes_per_s, iops, arrivals }) = pacing else { return "none".to_owned() };
     let mut words = Vec::new();
     words.extend(bytes_per_s.map(|bytes| format!("{}/s", format_bytes(bytes))));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::foreign::{Number, Reading};
 
 use crate::compare::ASPECTS;
-use crate::compare::run::{Figure, Run, hash};
+use crate::compare::run::{Figure, Run, hash, rates};
 
 /// The run of a reading. `from` is the file's name, `text` what it holds.
 #[must_use]
@@ -32,6 +32,10 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
             .filter(|(_, number)| number.value > 0.0)
             .map(|(name, number)| (name.clone(), figure(*number)))
             .collect(),
+        rates: match (&reading.pacing, reading.threads) {
+            (Some(pacing), Some(threads)) => rates(pacing, reading.block_bytes, threads),
+            _ => BTreeMap::new(),
+        },
         latency: None,
         since_submission: None,
         percentiles: Vec::new(),

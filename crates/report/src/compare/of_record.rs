@@ -10,7 +10,7 @@ use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
 
 use crate::compare::ASPECTS;
 use crate::compare::job::Job;
-use crate::compare::run::{BUCKET, Figure, Run, hash};
+use crate::compare::run::{BUCKET, Figure, Run, hash, rates};
 
 /// One run for each job that ran and each requested direction, in plan order. `from` is the file's
 /// name, `at` the record's point in a sweep.
@@ -39,6 +39,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             properties: properties(&job),
             facts: crate::compare::facts::of(&job),
             figures: figures(&side),
+            rates: rates_of(&job),
             latency: side.figures().latency.as_ref().map(|latency| latency.total.clone()),
             since_submission: since_submission(&side),
             percentiles: plan.percentiles.clone(),
@@ -46,6 +47,18 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
         }
     })
     .collect()
+}
+
+/// The rates of all threads together; of a mix and of several ranks, none is known.
+fn rates_of(job: &Job<'_>) -> BTreeMap<&'static str, f64> {
+    let Some(pacing) = job.pacing().filter(|_| !job.is_mix() && job.record.ranks.is_none()) else {
+        return BTreeMap::new();
+    };
+    let block = match job.plan.sizes_of(job.direction == Direction::Write) {
+        [one] if one.min_bytes == one.max_bytes => Some(one.min_bytes),
+        _ => None,
+    };
+    rates(pacing, block, u64::from(job.plan.threads))
 }
 
 /// A paced job's leg from submission on; none with a GPU leg, which has its own part of the time.

@@ -7,7 +7,9 @@ use crate::foreign::Direction;
 use gpuio_base::document::unique;
 use gpuio_base::stat::infer::Spread;
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::Metric;
+use gpuio_record::{Metric, Pacing};
+
+use crate::compare::aspect::{DUE, SINCE};
 
 /// A measured figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +43,8 @@ pub struct Run {
     pub facts: BTreeMap<String, String>,
     /// Its figures, by the names of metrics ([`Metric::word`]).
     pub figures: BTreeMap<String, Figure>,
+    /// Requested rates of all threads together, by the names of metrics.
+    pub rates: BTreeMap<&'static str, f64>,
     /// All latencies of a record's run; none of another tool's result.
     pub latency: Option<Summary>,
     /// The same from submission on, as other tools count, where `latency` counts from when an I/O
@@ -55,6 +59,9 @@ pub struct Run {
 /// gpuio's histograms give a percentile within this share of a recorded value.
 pub(crate) const BUCKET: f64 = 1.0 / 256.0;
 
+/// The share of the requested rate by which a run that met it may miss it.
+const MET: f64 = 0.01;
+
 impl Run {
     /// A metric; a percentile also of the histogram.
     pub(crate) fn figure(&self, metric: &Metric) -> Option<Figure> {
@@ -65,6 +72,42 @@ impl Run {
             Some(Figure { value, off: BUCKET, spread: None })
         })
     }
+
+    /// A latency that counts from submission, as other tools' do; `None` if that is unknown.
+    pub(crate) fn figure_since_submission(&self, metric: &Metric) -> Option<Figure> {
+        if self.properties.get(SINCE).is_none_or(|since| since != DUE) {
+            return self.figure(metric);
+        }
+        let all = self.since_submission.as_ref()?;
+        let value = match metric {
+            Metric::Percentile(_, at) => all.percentile(*at)? as f64,
+            _ => all.mean_ns,
+        };
+        (value > 0.0).then_some(Figure { value, off: BUCKET, spread: None })
+    }
+
+    /// The requested rate, if this metric met it.
+    pub(crate) fn met(&self, metric: &Metric) -> Option<f64> {
+        let rate = *self.rates.get(metric.word().as_str())?;
+        let value = self.figure(metric)?.value;
+        ((value / rate - 1.0).abs() <= MET).then_some(rate)
+    }
+}
+
+/// The rate by which each metric is limited, where one is requested. `pacing` is of one thread.
+pub(crate) fn rates(
+    pacing: &Pacing,
+    block: Option<u64>,
+    threads: u64,
+) -> BTreeMap<&'static str, f64> {
+    let all = |rate: Option<u64>| rate.map(|rate| rate.saturating_mul(threads) as f64);
+    let (bytes, iops, block) =
+        (all(pacing.bytes_per_s), all(pacing.iops), block.map(|bytes| bytes as f64));
+    let lower = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).min_by(f64::total_cmp);
+    let by_iops = iops.zip(block).map(|(iops, block)| iops * block);
+    let by_bytes = bytes.zip(block).map(|(bytes, block)| bytes / block);
+    let known = [("throughput", lower(bytes, by_iops)), ("iops", lower(iops, by_bytes))];
+    known.into_iter().filter_map(|(name, rate)| Some((name, rate?))).collect()
 }
 
 /// A hash of content by which a copy is known again, within one process.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_record::Pacing;
+
 /// Direction of the bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
@@ -80,6 +82,10 @@ pub struct Reading {
     pub path: Option<String>,
     /// The engine that moves bytes between file and host memory.
     pub engine: Option<String>,
+    /// The rate that each thread had to keep; absent where unknown.
+    pub pacing: Option<Pacing>,
+    /// The moment from which latencies count, as words behind "from".
+    pub since: Option<&'static str>,
     /// O_DIRECT (true) or page cache (false), as requested.
     pub direct: Option<bool>,
     /// Whether each write waits for stable storage.
@@ -101,7 +107,8 @@ pub struct Reading {
 impl Reading {
     /// A result of which only the tool and direction are known.
     pub(crate) fn new(tool: &str, direction: Direction) -> Reading {
-        Reading { tool: tool.to_owned(), direction, ..Reading::default() }
+        let since = Some("submission");
+        Reading { tool: tool.to_owned(), direction, since, ..Reading::default() }
     }
 
     /// Adds a figure, where there is one.

@@ -291,8 +291,15 @@ fn storage(all: &[Load<'_>]) -> Option<String> {
     })
 }
 
-/// The fastest path to a GPU for each kind of read, and where the bytes came from.
-fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
+/// The path that the summary names as the fastest way to a GPU, of its first kind of read.
+#[must_use]
+pub fn fastest_path(record: &Record) -> Option<&str> {
+    let first = best_reads(&loads(record)).into_iter().next()?;
+    Some(&first.0.plan.path.choice.actual)
+}
+
+/// The fastest load to a GPU of each kind of read.
+fn best_reads<'a>(all: &[Load<'a>]) -> Vec<Load<'a>> {
     let reads = || {
         let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
         to_gpu.filter(|load| load.0.direction == Towards::Read && load.0.result.failed == 0)
@@ -302,7 +309,12 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         let same = reads().filter(|load| load.kind() == *kind);
         same.max_by(|a, b| a.bytes_per_s().total_cmp(&b.bytes_per_s())).copied()
     };
-    let best: Vec<Load<'_>> = kinds.iter().filter_map(best).collect();
+    kinds.iter().filter_map(best).collect()
+}
+
+/// The fastest path to a GPU for each kind of read, and where the bytes came from.
+fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
+    let best = best_reads(all);
     let first = best.first()?;
     let gpu = match (record.plan.software_gpu, first.0.plan.gpus.as_slice()) {
         (true, _) => format!("the {SOFTWARE_GPU}"),

@@ -67,7 +67,17 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
     };
     let answers = set.sweeps.iter().filter_map(|sweep| sweep.answer.as_deref());
     let answers = answers.flat_map(str::lines).map(str::to_owned);
-    answers.chain([Some(result), caution(&rows)].into_iter().flatten()).collect()
+    // Rates of a job that did not do its work come after that it did not.
+    let is_wrong = |row: &Row<'_>| {
+        let outcome = row.result.verify.as_ref();
+        outcome.is_some_and(|outcome| outcome.bad_blocks > 0)
+    };
+    let mut sentences: Vec<String> =
+        answers.chain([Some(result), caution(&rows)].into_iter().flatten()).collect();
+    if rows.iter().any(is_wrong) {
+        sentences.rotate_right(1);
+    }
+    sentences
 }
 
 fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {

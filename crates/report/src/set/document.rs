@@ -199,12 +199,16 @@ pub(super) fn first_rows(set: &Set, rows: &[Row<'_>]) -> String {
     fragment(&[section])
 }
 
-/// How many errors and warnings there are.
+/// How many errors and warnings there are, and notes if any.
 pub(super) fn counts(set: &Set) -> String {
     let findings = findings_text::findings(set);
     let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count() as u64;
     let (bad, warnings) = (of(Weight::Bad), of(Weight::Warning));
-    format!("{}, {}", number::many(bad, "error"), number::many(warnings, "warning"))
+    let notes = match of(Weight::Note) {
+        0 => String::new(),
+        notes => format!(", {}", number::many(notes, "note")),
+    };
+    format!("{}, {}{notes}", number::many(bad, "error"), number::many(warnings, "warning"))
 }
 
 fn findings(set: &Set) -> Section {

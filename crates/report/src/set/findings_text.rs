@@ -3,13 +3,15 @@
 use gpuio_base::document::{grouped, unique};
 use gpuio_base::units::shell_word;
 use gpuio_record::{
-    Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
+    Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, Severity,
+    WarningKind,
 };
 
 use super::Set;
 use super::rows::Row;
 use crate::format::text::{header, warnings::marked};
 use crate::number::count;
+use crate::recheck::recheck;
 use crate::verification;
 
 /// The source of a row: its job, and its record if there are several.
@@ -76,7 +78,11 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
         for warning in &record.warnings {
             let kind = Some(std::mem::discriminant(&warning.kind));
             let text = format!("{}{}", warning.text, marked(&warning.kind));
-            add(Weight::Warning, kind, text, about(warning.job.as_deref()));
+            let weight = match warning.kind.severity() {
+                Severity::Note => Weight::Note,
+                _ => Weight::Warning,
+            };
+            add(weight, kind, text, about(warning.job.as_deref()));
         }
     }
     for text in &set.left_out {
@@ -116,6 +122,9 @@ type Kind = Option<std::mem::Discriminant<WarningKind>>;
 
 fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
     let mut found = Vec::new();
+    if let Some(doubt) = recheck(record).doubt() {
+        found.push((Weight::Bad, None, format!("{doubt}.")));
+    }
     if let Some(error) = &record.error {
         found.push((Weight::Bad, None, format!("The run ended early: {error}")));
     }

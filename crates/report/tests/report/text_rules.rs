@@ -181,6 +181,18 @@ fn right_blocks_are_one_line_and_wrong_ones_have_details() {
     assert!(text.contains("train: 3 BAD BLOCKS, 131,073 wrong 8-byte words; CUT SHORT"), "{text}");
     assert!(text.contains("  the others all right: 16 timed blocks (16.0 MiB) and"), "{text}");
     assert!(text.contains("expected 0x5f3759df00000001"), "{text}");
+    // By a checksum only the block is known.
+    let wrong = record.jobs[0].verify.as_mut().unwrap();
+    let (one, length) = (&mut wrong.mismatches[0], Some(65_536));
+    (one.bad_words, one.checksum_of_bytes, one.found_belongs_at) = (0, length, None);
+    (one.expected, one.found) = ("0x842e5b2a".to_owned(), "0xd3849e7e".to_owned());
+    (wrong.bad_blocks, wrong.bad_words) = (1, 0);
+    let text = render_text(&record, 400);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = "/data/gpuio.0: block at 4096, length 65536: the crc32c in its header is \
+                0x842e5b2a, that of its data is 0xd3849e7e: a byte of the block is wrong, which \
+                one is not known";
+    assert!(text.contains(line) && text.contains("train: 1 BAD BLOCK;"), "{text}");
     record.jobs[0].verify = Some(right);
     let text = render_text(&record, 200);
     let line = "verification: all right: 32 timed blocks (32.0 MiB) and 3,000 blocks (2.93 GiB) \

@@ -25,7 +25,11 @@ pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
     refuse(&comparison)?;
     delivery.put(&render(&comparison, format, terminal::width()))?;
     let beyond = comparison.beyond().next().is_some();
-    Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(match beyond {
+        true => ExitCode::from(1),
+        false if comparison.is_undetermined() => ExitCode::from(2),
+        false => ExitCode::SUCCESS,
+    })
 }
 
 /// Arguments for `gpuio compare` that compare a directory's results by this axis, with `--despite`

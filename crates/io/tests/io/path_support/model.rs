@@ -308,6 +308,7 @@ impl<'a> Model<'a> {
             expected: m.expected,
             found: m.found,
             bad_words: m.bad_words,
+            checksum_of: None,
             leg: self.file_leg,
             gpu: None,
         });

@@ -161,12 +161,18 @@ fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
 }
 
 fn utilisation(ruled: &Ruled<'_>) -> Option<FeedRule> {
-    let least = ruled.feed.plan.least_utilisation_percent?;
+    let plan = &ruled.feed.plan;
+    let least = plan.least_utilisation_percent?;
     let percent = ruled.utilisation_percent;
+    let is_ahead = plan.all_ahead().is_some() && plan.compute != FeedCompute::None;
+    let mut found = percent.map_or_else(|| "unknown".to_owned(), |one| format!("{one:.1} %"));
+    if is_ahead {
+        found.push_str(", with all batches read ahead");
+    }
     Some(FeedRule {
         rule: format!("accelerator utilisation of at least {least} %"),
-        found: percent.map_or_else(|| "unknown".to_owned(), |percent| format!("{percent:.1} %")),
-        kept: percent.map(|percent| percent >= least),
+        found,
+        kept: percent.map(|percent| percent >= least).filter(|_| !is_ahead),
     })
 }
 

@@ -108,15 +108,20 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
         Some(Leg::Gpu) => "gpu",
         None => "unknown",
     };
+    let word = |word: u64| match bad.checksum_of {
+        Some(_) => format!("{word:#010x}"),
+        None => format!("{word:#018x}"),
+    };
     VerifyMismatch {
         path: job.targets[target as usize].path.clone(),
         offset: bad.offset,
-        expected: format!("{:#018x}", bad.expected),
-        found: format!("{:#018x}", bad.found),
+        expected: word(bad.expected),
+        found: word(bad.found),
         bad_words: bad.bad_words,
+        checksum_of_bytes: bad.checksum_of,
         leg: leg.into(),
         gpu: bad.gpu,
-        found_belongs_at: origin_of(job, bad.found),
+        found_belongs_at: origin_of(job, bad.found).filter(|_| bad.bad_words > 0),
     }
 }
 
@@ -242,6 +247,7 @@ fn differs(there: &[u8], wanted: &[u8], offset: u64) -> Option<Mismatch> {
         expected: word(expected),
         found: word(found),
         bad_words: 1 + bad.count() as u64,
+        checksum_of: None,
         leg: None,
         gpu: None,
     })

@@ -61,6 +61,7 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
                 expected: 1,
                 found: 2,
                 bad_words: 3,
+                checksum_of: None,
                 leg: Some(Leg::Gpu),
                 gpu: None,
             },

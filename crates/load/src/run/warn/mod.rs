@@ -6,13 +6,10 @@ use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
-    DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, Warning, WarningKind,
+    DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, SHORT_NS, Warning, WarningKind,
 };
 
 use gpuio_job::plan::REFUSES_DIRECT;
-
-/// Below this time a run says little: caches, clocks and governors have not settled.
-const SHORT_NS: u64 = 1_000_000_000;
 
 /// The warnings of a group's jobs; `found` is where counters disagree with what they moved, each
 /// with the index of its job or none.
@@ -185,7 +182,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
             let note = own_verification(share);
             kinds.extend(note.map(|note| WarningKind::Note { note }));
         } else if job.works_between_ios() {
-            kinds.push(WarningKind::WorkBetweenIos { between_ns, share });
+            let fio_headers = job.fio_headers;
+            kinds.push(WarningKind::WorkBetweenIos { between_ns, share, fio_headers });
         }
     }
 }

@@ -210,8 +210,11 @@ fn work_between_i_os() {
         warned(&job, &result)
     };
     let between_ns = 5_000_000_000;
-    let warning = WarningKind::WorkBetweenIos { between_ns, share: 0.25 };
+    let warned_of =
+        |fio_headers| WarningKind::WorkBetweenIos { between_ns, share: 0.25, fio_headers };
+    let warning = warned_of(false);
     assert_eq!(seen("verify=pass", between_ns), std::slice::from_ref(&warning));
+    assert_eq!(seen("path=host\nverify=crc32c", between_ns), [warned_of(true)]);
     assert_eq!(seen("refill=1", between_ns), [warning]);
     assert_eq!(seen("verify=pass", 0), []);
 }

@@ -1,9 +1,11 @@
 //! The expected rates of a plan's jobs on a guide's server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-use gpuio_machine::flow::{Figures, of_jobs};
+use gpuio_machine::flow::{Figures, of_jobs, of_ranks, portions_of_jobs};
 use gpuio_record::facts::{MountFacts, TargetStorage};
-use gpuio_record::{DirectMode, Gpu, JobExpected, JobPlan, Order, Pacing, Plan, Towards};
+use gpuio_record::{
+    BlockShare, DirectMode, Gpu, JobExpected, JobPlan, Order, Pacing, Plan, Towards,
+};
 use gpuio_testkit::machines::{DGX_2, read};
 
 /// Random reads and writes of 4 KiB on `/raid` (eight drives, RAID 0), 70 to 30, 32 in flight.
@@ -116,6 +118,49 @@ fn a_rate_that_was_requested_for_is_all_that_is_expected() {
     });
     near(all[0].expected.bytes_per_s, 16.0 * f64::from(1 << 20));
     assert_eq!(all[0].expected.bottleneck.as_deref(), Some("the requested rate"));
+}
+
+/// Each direction keeps its own rate, and the percentage of reads scales neither, on one host and
+/// over ranks; a direction without a rate takes the rest.
+#[test]
+fn a_rate_of_one_direction_is_not_scaled_by_the_mix() {
+    use gpuio_record::Arrivals;
+    let rate = |iops| Some(Pacing { bytes_per_s: None, iops, arrivals: Arrivals::Steady });
+    let paced = |reads: Option<u64>, plan: &mut Plan| {
+        let job = &mut plan.jobs[0];
+        (job.threads, job.pacing, job.write_pacing) = (2, rate(reads), rate(Some(800)));
+        (job.blocks[0].min_bytes, job.blocks[0].max_bytes) = (8192, 8192);
+        let (min_bytes, max_bytes) = (16_384, 16_384);
+        job.write_blocks = vec![BlockShare { min_bytes, max_bytes, ..job.blocks[0] }];
+    };
+    let all = of(&|plan| paced(Some(2000), plan));
+    near(all[0].expected.bytes_per_s, 2.0 * 2000.0 * 8192.0);
+    near(all[1].expected.bytes_per_s, 2.0 * 800.0 * 16_384.0);
+    assert!(all.iter().all(|one| one.expected.bottleneck.as_deref() == Some("the requested rate")));
+    let free = of(&|plan| paced(None, plan));
+    near(free[1].expected.bytes_per_s, 2.0 * 800.0 * 16_384.0);
+    assert!(free[0].expected.bytes_per_s > all[0].expected.bytes_per_s);
+
+    let mut plan = plan();
+    paced(Some(2000), &mut plan);
+    let portions = portions_of_jobs(&read(DGX_2), &Figures::built_in(), &plan, &storage());
+    let ranks = ["a", "b"].map(|host| (host.to_owned(), portions.clone()));
+    let rates: Vec<_> = of_ranks(&ranks).jobs.into_iter().map(|one| one.expected).collect();
+    near(rates[0].bytes_per_s, 2.0 * 2.0 * 2000.0 * 8192.0);
+    near(rates[1].bytes_per_s, 2.0 * 2.0 * 800.0 * 16_384.0);
+}
+
+/// A mix without rates of its own shares bytes out by the sizes of its blocks.
+#[test]
+fn larger_writes_are_more_of_the_bytes() {
+    let all = of(&|plan| {
+        let job = &mut plan.jobs[0];
+        (job.blocks[0].min_bytes, job.blocks[0].max_bytes) = (4096, 4096);
+        let (min_bytes, max_bytes) = (1 << 16, 1 << 16);
+        job.write_blocks = vec![BlockShare { min_bytes, max_bytes, ..job.blocks[0] }];
+    });
+    let rates: Vec<f64> = all.iter().map(|one| one.expected.bytes_per_s.unwrap()).collect();
+    near(Some(rates[1] / rates[0]), 30.0 * 16.0 / 70.0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use gpuio_base::document::{
 };
 
 use crate::compare::comparison::{Comparison, Pair};
-use crate::compare::figure::Row;
+use crate::compare::figure::{Row, Verdict};
 use words::{alone, interval, legend, ratio, remarks, runs, threshold, verdict};
 
 /// A row with its pair.
@@ -49,7 +49,10 @@ fn columns<'a>(
         .key("metric")
         .figures(baseline, move |(_, row)| value(row, row.baseline))
         .figures(other, move |(_, row)| value(row, row.other))
-        .figures(of, |(_, row)| Cell::shown(ratio(row.ratio), row.ratio))
+        .figures(of, |(_, row)| match row.verdict {
+            Verdict::NotComparable => Cell::from("-"),
+            _ => Cell::shown(ratio(row.ratio), row.ratio),
+        })
         .figures(width, |(_, row)| interval(row))
         .key("interval")
         .words(result, |(pair, row)| Cell::from(verdict(pair, row)).class(page::class(row)))

@@ -68,6 +68,7 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     say(count(Verdict::Worse), "lower");
     say(count(Verdict::Better), "higher");
     say(count(Verdict::Noise), "without a difference (noise)");
+    say(count(Verdict::RequestedRate), "at the requested rate");
     say(count(Verdict::NotEnoughRuns), "undetermined (not enough runs)");
     let mut lines = Vec::new();
     if !main.is_empty() {
@@ -144,8 +145,8 @@ fn groups(page: &mut Document, comparison: &Comparison, entries: &[Entry<'_>]) {
     better.sort_by(|a, b| gain(b.1).total_cmp(&gain(a.1)));
     let mut single = of(&Row::is_of_single_runs);
     single.sort_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
-    let undecided = [Verdict::Noise, Verdict::NotEnoughRuns];
-    let rest = of(&|row| undecided.contains(&row.verdict) && !row.is_of_single_runs());
+    let decided = [Verdict::Worse, Verdict::Better];
+    let rest = of(&|row| !decided.contains(&row.verdict) && !row.is_of_single_runs());
     let open = worse.is_empty() && better.is_empty() && single.is_empty();
     for (title, rows, open) in [
         ("Worse", worse, true),
@@ -172,7 +173,7 @@ pub(super) fn class(row: &Row) -> &'static str {
     match row.verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
-        Verdict::Noise | Verdict::NotEnoughRuns => "even",
+        _ => "even",
     }
 }
 
@@ -187,6 +188,9 @@ fn reach(entries: &[Entry<'_>]) -> f64 {
 /// The interval as a bar on a logarithmic scale, 1 in the middle; an end beyond the scale is an
 /// arrow.
 fn picture(row: &Row, reach: f64, class: &str) -> String {
+    if row.verdict == Verdict::NotComparable {
+        return String::new();
+    }
     let middle = WIDTH / 2.0;
     let place = |ratio: f64| {
         let share = ratio.max(f64::MIN_POSITIVE).ln() / reach.ln();

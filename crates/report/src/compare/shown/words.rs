@@ -7,16 +7,15 @@ use crate::compare::comparison::{Alone, Comparison, Pair};
 use crate::compare::evaluate::ranks_disagree;
 use crate::compare::figure::{Basis, Row, Verdict};
 
-/// Both ends; none if they mean nothing, or if they only cover rounding, which would look like
-/// certainty.
+/// Both ends; none if they mean nothing, or if they cover rounding alone, which is no noise.
 pub(super) fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
     // With two runs, its ends would be 0 and a number of twenty digits.
-    if row.is_boundless() {
+    if row.verdict == Verdict::NotComparable || row.is_boundless() {
         return format!("-{mark}");
     }
-    if row.basis == Basis::Rounding && low == high {
+    if row.basis == Basis::Rounding {
         return format!("unknown{mark}");
     }
     format!("{low} to {high}{mark}")
@@ -44,6 +43,8 @@ pub(super) fn verdict(pair: &Pair, row: &Row) -> String {
         Verdict::Better => better.to_owned(),
         Verdict::Worse => worse.to_owned(),
         Verdict::Noise => "noise".to_owned(),
+        Verdict::RequestedRate => "same (the requested rate)".to_owned(),
+        Verdict::NotComparable => "not comparable".to_owned(),
         Verdict::NotEnoughRuns => not_enough(pair, row),
     };
     let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
@@ -179,39 +180,27 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     }
     for metric in &threshold.metrics {
         let more = metric.more_is_better() == Some(true);
-        let is_open = |row: &Row| {
-            row.metric == *metric
-                && row.beyond == Some(false)
-                && threshold.may_be_beyond(more, row.low, row.high)
+        let of = |pair: &Pair| pair.rows.iter().find(|row| row.metric == *metric).copied();
+        let mut say = |what: &str, test: &dyn Fn(Option<Row>) -> bool| {
+            let pairs = comparison.pairs.iter().filter(|pair| test(of(pair)));
+            let pairs: Vec<&str> = pairs.map(|pair| pair.baseline.as_str()).collect();
+            if !pairs.is_empty() {
+                lines.push(format!("threshold: {what}: {}", pairs.join("; ")));
+            }
         };
-        let open: Vec<&str> = comparison
-            .pairs
-            .iter()
-            .filter(|pair| pair.rows.iter().any(is_open))
-            .map(|pair| pair.baseline.as_str())
-            .collect();
-        if !open.is_empty() {
-            lines.push(format!(
-                "threshold: undetermined, {} may be worse by more than {} %, and more runs are \
-                 needed: {}",
-                metric.word(),
-                threshold.percent,
-                open.join("; ")
-            ));
-        }
-        let missing: Vec<&str> = comparison
-            .pairs
-            .iter()
-            .filter(|pair| pair.rows.iter().all(|row| row.metric != *metric))
-            .map(|pair| pair.baseline.as_str())
-            .collect();
-        if !missing.is_empty() {
-            lines.push(format!(
-                "threshold: not checked, {} is only on one side: {}",
-                metric.word(),
-                missing.join("; ")
-            ));
-        }
+        let (word, percent) = (metric.word(), threshold.percent);
+        let open = format!(
+            "undetermined, {word} may be worse by more than {percent} %, and more runs are needed"
+        );
+        say(&open, &|row| {
+            row.is_some_and(|row| {
+                row.beyond == Some(false) && threshold.may_be_beyond(more, row.low, row.high)
+            })
+        });
+        say(&format!("undetermined, {word} is not comparable"), &|row| {
+            row.is_some_and(|row| row.verdict == Verdict::NotComparable)
+        });
+        say(&format!("not checked, {word} is only on one side"), &|row| row.is_none());
     }
     if lines.is_empty() {
         let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();

@@ -17,6 +17,7 @@ use crate::foreign::{Direction, ForeignError, Number, Output, Reading, Skipped, 
 use options::Options;
 
 const NAME: &str = "fio";
+const JOINED: &str = "not comparable, group_reporting joined several jobs; run fio without it";
 const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) const TOOL: Tool = Tool {
@@ -42,7 +43,11 @@ fn read(text: &str) -> Result<Output, ForeignError> {
         of_page(run.whole, &mut output);
     }
     if output.readings.is_empty() {
-        let why = ": no job moved any byte".to_owned();
+        let joined = output.skipped.iter().find(|skipped| skipped.why == JOINED);
+        let why = match joined {
+            Some(joined) => format!(": {}: {JOINED}", joined.place),
+            None => ": no job moved any byte".to_owned(),
+        };
         return Err(ForeignError::Empty { tool: NAME, why });
     }
     Ok(output)
@@ -62,6 +67,11 @@ fn of_page(page: &Value, output: &mut Output) {
         let twins: Vec<&Value> =
             entries.iter().copied().filter(|other| same_job(other, job)).collect();
         let options = Options::new(&page["global options"], &job["job options"]);
+        if twins.iter().any(|job| options.contradict(job)) {
+            let place = format!("job {}", job["jobname"].as_str().unwrap_or_default());
+            output.skipped.push(Skipped { place, why: JOINED.to_owned() });
+            continue;
+        }
         let mut found = false;
         for (key, direction) in [("read", Direction::Read), ("write", Direction::Write)] {
             if twins.iter().any(|job| number(&job[key]["total_ios"]) > 0.0) {

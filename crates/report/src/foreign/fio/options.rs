@@ -1,9 +1,14 @@
 //! The requested options of a fio job, as repeated in its JSON.
 
 use gpuio_base::units::parse_bytes;
+use gpuio_record::{Arrivals, Pacing};
 use serde_json::Value;
 
+use super::number;
 use crate::foreign::Reading;
+
+/// Time of a thread beyond its I/Os that says nothing of another section.
+const SETTING_UP_MS: f64 = 100.0;
 
 /// A job's own options before the global ones.
 #[derive(Debug, Clone, Copy)]
@@ -33,9 +38,7 @@ impl<'a> Options<'a> {
         if !self.job.is_object() {
             return;
         }
-        let rw = self.get(&["rw", "readwrite"]).unwrap_or("read");
-        let rw = rw.split(':').next().unwrap_or(rw);
-        reading.random = Some(rw.starts_with("rand"));
+        reading.random = Some(self.rw().starts_with("rand"));
         reading.threads = self.get(&["numjobs"]).map_or(Some(1), |text| text.parse().ok());
         reading.depth = self.get(&["iodepth"]).map_or(Some(1), |text| text.parse().ok());
         if !self.has("bssplit") && !self.has("bsrange") {
@@ -50,6 +53,7 @@ impl<'a> Options<'a> {
             };
             reading.block_bytes = own.and_then(|text| parse_bytes(text).ok());
         }
+        reading.pacing = self.pacing(key);
         reading.size_bytes =
             self.get(&["size", "filesize"]).and_then(|text| parse_bytes(text).ok());
         reading.direct = Some(self.truth("direct") || self.truth("odirect"));
@@ -69,12 +73,69 @@ impl<'a> Options<'a> {
         if engine == "libcufile" {
             reading.depth = Some(1);
         }
-        if key != "mixed" && matches!(rw, "rw" | "readwrite" | "randrw") {
+        if key != "mixed" && self.is_mix() {
             let percent = |keys: &[&str]| self.get(keys).map(|text| text.parse::<u8>().ok());
             let writes = percent(&["rwmixwrite"]).map(|share| 100_u8.checked_sub(share?));
             let reads = percent(&["rwmixread"]).or(writes).unwrap_or(Some(50));
             reading.mix = Some(reads.filter(|share| *share <= 100));
         }
+    }
+
+    /// The rate of each thread in one direction; `None` where its text is no plain number.
+    fn pacing(&self, key: &str) -> Option<Pacing> {
+        let mut parts = [None; 2];
+        for (part, option) in parts.iter_mut().zip(["rate", "rate_iops"]) {
+            let Some(text) = self.get(&[option]) else { continue };
+            let mut sides = text.split(',');
+            let reads = sides.next()?;
+            let own = if key == "write" { sides.next().unwrap_or(reads) } else { reads };
+            *part = match (own, option) {
+                ("" | "0", _) => None,
+                (own, "rate") => Some(parse_bytes(own).ok()?),
+                (own, _) => Some(own.parse().ok()?),
+            };
+        }
+        let [bytes_per_s, iops] = parts;
+        let poisson = self.get(&["rate_process"]) == Some("poisson");
+        let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Steady };
+        // Each direction of a mix keeps its own rate, and gpuio's both together.
+        let is_mix = matches!(key, "mixed") || self.is_mix();
+        (!is_mix).then_some(Pacing { bytes_per_s, iops, arrivals })
+    }
+
+    fn rw(&self) -> &'a str {
+        let rw = self.get(&["rw", "readwrite"]).unwrap_or("read");
+        rw.split(':').next().unwrap_or(rw)
+    }
+
+    fn is_mix(&self) -> bool {
+        matches!(self.rw(), "rw" | "readwrite" | "randrw")
+    }
+
+    /// Whether the entry of a group has I/Os of several sections. Its options are then those of
+    /// one of them: they contradict its directions, threads or block size.
+    pub(super) fn contradict(&self, job: &Value) -> bool {
+        // Verification reads what was written.
+        if !self.has("group_reporting") || !self.job.is_object() || self.has("verify") {
+            return false;
+        }
+        let rw = self.rw();
+        let only = |word: &str| rw.ends_with(word) && !self.is_mix();
+        let ios = |key: &str| number(&job[key]["total_ios"]);
+        let threads = self.get(&["numjobs"]).map_or(Some(1.0), |text| text.parse().ok());
+        let longest = ["read", "write", "mixed"].map(|key| number(&job[key]["runtime"]));
+        let longest = longest.into_iter().fold(0.0, f64::max);
+        let threads = threads.is_some_and(|threads: f64| {
+            number(&job["job_runtime"]) > (threads + 0.5) * longest + SETTING_UP_MS
+        });
+        let sizes = ["read", "write"].into_iter().any(|key| {
+            let mut reading = Reading::default();
+            self.report(&mut reading, key);
+            let mean = super::units::bytes(&job[key]) / ios(key);
+            let block = reading.block_bytes.map_or(f64::NAN, |bytes| bytes as f64);
+            (mean / block - 1.0).abs() > 0.05
+        });
+        threads || sizes || only("read") && ios("write") > 0.0 || only("write") && ios("read") > 0.0
     }
 
     /// An option that is 0 or 1; given without a value, it is 1.

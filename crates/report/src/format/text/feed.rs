@@ -164,7 +164,20 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     let verdict = |at: Percentile, most: u64| match percentile(batches, at) {
         Some(took) if took <= most => format!("{} (kept: {})", time(took), time(most)),
         Some(took) => format!("{} (NOT KEPT: {})", time(took), time(most)),
-        None => format!("unknown, since too few batches were {} ({})", done(plan), time(most)),
+        None => match percentile(batches, Percentile::MEDIAN) {
+            Some(half) if half > most => {
+                format!(
+                    "more than {}, which half of them took (NOT KEPT: {})",
+                    time(half),
+                    time(most)
+                )
+            }
+            _ => format!(
+                "a time that is unknown, since too few batches were {} ({})",
+                done(plan),
+                time(most)
+            ),
+        },
     };
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());

@@ -177,16 +177,22 @@ pub(super) fn times(record: &Record) -> Section {
         let all: Vec<(&JobPlan, &JobResult)> =
             jobs(record).filter(|(plan, _)| is_one(plan)).collect();
         let wanted = all.first()?.0.repeat.as_ref()?.times;
-        Some((of, times_words(&all, wanted)))
+        // One that was cut short took no time of its own.
+        let whole = all.iter().map(|(_, job)| *job);
+        let whole: Vec<_> = whole.filter(|job| job.ended == EndedHow::Complete).collect();
+        Some((of, times_words(&whole, wanted)))
     });
     of_jobs(record, "repeated jobs:", lines)
 }
 
-fn times_words(all: &[(&JobPlan, &JobResult)], wanted: u32) -> String {
+fn times_words(all: &[&JobResult], wanted: u32) -> String {
     let count = all.len() as u64;
-    let took = || all.iter().map(|(_, job)| job.last_done_ns);
+    if count == 0 {
+        return format!("none of {wanted} was complete");
+    }
+    let took = || all.iter().map(|job| job.last_done_ns);
     let whole: u64 = took().sum();
-    let bytes: u64 = all.iter().map(|(_, job)| job.read.bytes + job.write.bytes).sum();
+    let bytes: u64 = all.iter().map(|job| job.read.bytes + job.write.bytes).sum();
     let mean = whole.checked_div(count).unwrap_or(0);
     let rate = if whole > 0 { float(bytes) * 1e9 / float(whole) } else { 0.0 };
     let cut = match count < u64::from(wanted) {

@@ -4,7 +4,7 @@ use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
 use super::SOFTWARE_GPU;
-use crate::number::{bytes, count, many};
+use crate::number::{bytes, many};
 use crate::verification::{Checked, trouble as trouble_of};
 use crate::workload::jobs;
 
@@ -126,9 +126,8 @@ fn trouble(section: &mut Section, job: &str, outcome: &VerifyOutcome, mark: &str
 const FIO_MAGIC: &str = "0x000000000000acca";
 
 fn mismatch_words(mismatch: &VerifyMismatch) -> String {
-    let VerifyMismatch { path, offset, expected, found, bad_words, leg, gpu, found_belongs_at } =
-        mismatch;
-    let belongs = match found_belongs_at {
+    let VerifyMismatch { path, offset, expected, found, bad_words, leg, gpu, .. } = mismatch;
+    let belongs = match &mismatch.found_belongs_at {
         Some(memory) => format!("; the value found belongs at {memory}"),
         None => String::new(),
     };
@@ -142,9 +141,16 @@ fn mismatch_words(mismatch: &VerifyMismatch) -> String {
         "file" => "corrupted on the file leg",
         _ => "leg unknown",
     };
-    format!(
-        "{path} at {offset}: expected {expected}, found {found}, {} wrong words in the \
-         block, {leg}{gpu}{belongs}",
-        count(*bad_words)
-    )
+    if let Some(length) = mismatch.checksum_of_bytes {
+        return format!(
+            "{path}: block at {offset}, length {length}: the crc32c in its header is {expected}, \
+             that of its data is {found}: a byte of the block is wrong, which one is not known, \
+             {leg}"
+        );
+    }
+    let words = match bad_words {
+        0 => "in the block's header".to_owned(),
+        words => format!("{} in the block", many(*words, "wrong word")),
+    };
+    format!("{path} at {offset}: expected {expected}, found {found}, {words}, {leg}{gpu}{belongs}")
 }

@@ -190,6 +190,10 @@ const CHANGES: &[Change] = &[
     ("filesystem", |r| r["storage"][0]["mount"]["fs_type"] = "xfs".into()),
     ("device", |r| r["storage"][0]["device"]["model"] = "another drive".into()),
     ("cpu", |r| r["host"]["cpu"]["model"] = "another processor".into()),
+    ("cpu", |r| {
+        let bytes = r["host"]["memory"]["usable_bytes"].as_u64().unwrap();
+        r["host"]["memory"]["usable_bytes"] = (bytes / 100 * 103).into();
+    }),
     ("kernel", |r| r["host"]["kernel"]["release"] = "4.18.0-99".into()),
     ("ranks", |r| r["ranks"] = ranks(2, 1)),
     ("hosts", |r| r["ranks"] = ranks(1, 2)),
@@ -294,6 +298,14 @@ fn every_fact_that_differs_is_listed() {
         };
         found.pairs[0].differences.iter().map(of).collect::<Vec<_>>()
     };
+    assert_eq!(
+        differs(|r| {
+            let bytes = r["host"]["memory"]["usable_bytes"].as_u64().unwrap();
+            r["host"]["memory"]["usable_bytes"] = (bytes / 100 * 101).into();
+        }),
+        [""; 0],
+        "the kernel's own part of memory"
+    );
     type Change = (fn(&mut Value), &'static str);
     let changes: [Change; 7] = [
         (
@@ -471,6 +483,144 @@ fn what_a_tool_does_not_report_is_stated() {
         "{unknown_properties:?}"
     );
     assert!(found.pairs[0].rows.iter().all(|row| row.metric.word() != "p99"), "gdsio has none");
+}
+
+/// A load of 2000 IOPS, whose I/Os wait 100 µs for their slot.
+fn paced(record: &mut Value, factor: f64) {
+    scale(record, factor);
+    record["plan"]["jobs"][0]["pacing"] =
+        serde_json::json!({"bytes_per_s": null, "iops": 2000, "arrivals": "steady"});
+    let read = &mut record["jobs"][0]["read"];
+    read["iops"] = (2000.0 * factor).into();
+    read["bytes_per_s"] = (2000.0 * factor * 65_536.0).into();
+    let mut file = read["latency"]["total"].clone();
+    file["p50_ns"] = 140_000.into();
+    file["mean_ns"] = 162_144.0.into();
+    read["latency"]["file"] = file.clone();
+    read["latency"]["queue"] = file;
+}
+
+/// fio's JSON of the same load as one entry, with these options beside.
+fn fio(more: Value, change: impl FnOnce(&mut Value)) -> Side {
+    let mut options = serde_json::json!({
+        "rw": "randread", "bs": "64k", "rate_iops": "2000", "direct": "1",
+    });
+    options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut job = serde_json::json!({
+        "jobname": "read-64K", "groupid": 0, "error": 0, "job options": options,
+        "job_runtime": 1000, "usr_cpu": 1.0, "sys_cpu": 1.0,
+        "read": {
+            "io_bytes": 131_072_000, "io_kbytes": 128_000, "bw_bytes": 131_072_000,
+            "iops": 2000.0, "runtime": 1000, "total_ios": 2000, "lat_ns": {"mean": 150_000.0},
+            "clat_ns": {"percentile": {"50.000000": 130_000}},
+        },
+        "write": {"io_bytes": 0, "io_kbytes": 0, "runtime": 0, "total_ios": 0},
+    });
+    change(&mut job);
+    let page = serde_json::json!({"fio version": "fio-3.33", "jobs": [job]}).to_string();
+    let mut found = side("fio", Vec::new());
+    match gpuio_report::foreign::read(&page) {
+        Ok((_, output)) => {
+            let runs = output.readings.iter().map(|one| of_reading::run(one, "fio.json", &page));
+            found.runs.extend(runs);
+        }
+        Err(error) => found.notes.push(error.to_string()),
+    }
+    found
+}
+
+/// gpuio's latency of a paced load counts from when an I/O was due, fio's from submission.
+#[test]
+fn latencies_from_different_moments_get_no_verdict() {
+    let options = || Options { despite: vec!["all".to_owned()], ..with_threshold(5.0, &["p50"]) };
+    let with_leg = side("gpuio", runs(host(), "a.json", |r| paced(r, 1.0)));
+    let found = compare(&[with_leg, fio(serde_json::json!({}), |_| ())], &options());
+    for (metric, own) in [("p50", 140_000.0), ("mean", 162_144.0)] {
+        assert!((row(&found, metric).baseline - own).abs() < 1.0, "{:?}", row(&found, metric));
+    }
+    assert!(!found.is_undetermined());
+    let page = shown_at("text", &found, 200);
+    let line = "differs: latencies count from: when an I/O was due | submission";
+    assert!(page.contains(line) && page.contains("(the file leg)"), "{page}");
+
+    let repeats = |name: &str, change: fn(&mut Value, f64)| {
+        let one = |near: f64| runs(host(), &format!("{name}{near}"), |r| change(r, near));
+        side(name, [0.999, 1.0, 1.001].into_iter().flat_map(one).collect())
+    };
+    let without_leg = repeats("gpuio", |r, near| {
+        paced(r, near);
+        r["jobs"][0]["read"]["latency"]["file"] = Value::Null;
+    });
+    let several = (0..3).flat_map(|_| fio(serde_json::json!({}), |_| ()).runs).collect();
+    let found = compare(&[without_leg, side("fio", several)], &options());
+    assert_eq!(row(&found, "p50").verdict, Verdict::NotComparable);
+    assert_eq!(row(&found, "mean").verdict, Verdict::NotComparable);
+    assert!(found.is_undetermined());
+    let page = shown_at("text", &found, 200);
+    assert!(page.contains("threshold: undetermined, p50 is not comparable: "), "{page}");
+    assert!(!page.contains("no result is certainly worse"), "{page}");
+    let json: Value = serde_json::from_str(&shown("json", &found)).unwrap();
+    assert!(json.to_string().contains("\"verdict\":\"not_comparable\""), "{json}");
+    // Two paced records count from the same moment.
+    let same = [repeats("a", paced), repeats("b", |r, near| paced(r, 0.9 * near))];
+    assert_eq!(row(&compare(&same, &options()), "p50").verdict, Verdict::Worse);
+}
+
+#[test]
+fn a_rate_that_both_kept_is_no_difference() {
+    let at = |name: &str, factors: [f64; 3]| {
+        let one = |factor: f64| runs(host(), &format!("{name}{factor}"), |r| paced(r, factor));
+        side(name, factors.into_iter().flat_map(one).collect())
+    };
+    let kept = || at("kept", [0.999_9, 1.0, 1.000_1]);
+    let near = compare(&[kept(), at("near", [0.998_9, 0.999, 0.999_1])], &Options::default());
+    for metric in ["throughput", "iops"] {
+        assert_eq!(row(&near, metric).verdict, Verdict::RequestedRate, "{metric}");
+    }
+    assert!(shown("text", &near).contains("same (the requested rate)"));
+    let missed = compare(&[kept(), at("missed", [0.949, 0.95, 0.951])], &Options::default());
+    assert_eq!(row(&missed, "throughput").verdict, Verdict::Worse);
+    // Its options have fio's rate, which is another load where it is another rate.
+    let own = || side("gpuio", runs(host(), "a.json", |r| paced(r, 1.0)));
+    let refused = |rate: &str| {
+        let found = compare(
+            &[own(), fio(serde_json::json!({"rate_iops": rate}), |_| ())],
+            &Options::default(),
+        );
+        let rate = found.refused().any(|(_, difference)| difference.aspect == "rate");
+        (rate, row(&found, "iops").verdict)
+    };
+    assert_eq!(refused("2000"), (false, Verdict::RequestedRate));
+    assert!(refused("3000").0);
+}
+
+/// `group_reporting` makes one entry of several sections, with the options of one.
+#[test]
+fn a_group_of_several_fio_jobs_is_not_read_as_one() {
+    type Change = (Value, fn(&mut Value));
+    let joined: [Change; 3] = [
+        (serde_json::json!({"rw": "write"}), |_| ()),
+        (serde_json::json!({"bs": "4k"}), |_| ()),
+        (serde_json::json!({}), |job| job["job_runtime"] = 2000.into()),
+    ];
+    for (mut options, change) in joined {
+        assert_eq!(fio(options.clone(), |job| job["job_runtime"] = 1000.into()).runs.len(), 1);
+        options["group_reporting"] = "1".into();
+        let found = fio(options, change);
+        assert_eq!(found.runs.len(), 0);
+        let words = "job read-64K: not comparable, group_reporting joined several jobs; run fio \
+                     without it";
+        assert!(found.notes[0].contains(words), "{:?}", found.notes);
+    }
+    for one in [
+        serde_json::json!({"group_reporting": "1"}),
+        serde_json::json!({"group_reporting": "1", "rw": "randrw"}),
+        serde_json::json!({"group_reporting": "1", "rw": "randwrite", "verify": "crc32c"}),
+    ] {
+        assert_eq!(fio(one, |_| ()).runs.len(), 1);
+    }
+    let threads = serde_json::json!({"group_reporting": "1", "numjobs": "2"});
+    assert_eq!(fio(threads, |job| job["job_runtime"] = 2000.into()).runs.len(), 1);
 }
 
 fn page() -> Comparison {

@@ -160,8 +160,7 @@ pub(crate) fn staged_in_trouble() -> Record {
     write.targets[0].guard = GuardNote::ForeignOverwrite;
     write.targets[1].guard = GuardNote::Ours;
     let mut never = staged("never-ran");
-    never.group = 2;
-    never.inject = Some("eio:offset=1M".to_owned());
+    (never.group, never.inject) = (2, Some("eio:offset=1M".to_owned()));
     let mut record = record(vec![staged("train"), write, never]);
     record.jobs.truncate(2);
     record.driver_version = Some((13, 0));
@@ -199,6 +198,7 @@ pub(crate) fn staged_in_trouble() -> Record {
             expected: "0x5f3759df00000001".to_owned(),
             found: "0x5f3759df00000002".to_owned(),
             bad_words: 131_072,
+            checksum_of_bytes: None,
             leg: "file".to_owned(),
             gpu: None,
             found_belongs_at: Some("/data/gpuio.1 at 4096".to_owned()),
