@@ -2,6 +2,7 @@
 
 use gpuio_record::facts::{Fact, Machine};
 
+use super::ruled::of_rule;
 use super::{About, Gpu, Need, Pair};
 use crate::check::gdscheck::interpret::{self, model, printed};
 use crate::check::machine::{count, gpu_name, known_module, module, modules_not_read};
@@ -71,7 +72,7 @@ fn by_gdscheck(machine: &Machine, name: &str) -> Option<Need> {
             About::Driver,
             format!("{printed} {}, which the driver named", count(check.gpus.len(), "GPU")),
         )),
-        "nvidia_fs" => Need::of_rule(About::NvidiaFs, machine, "nvidia-fs"),
+        "nvidia_fs" => of_rule(About::NvidiaFs, machine, "nvidia-fs"),
         _ => None,
     }
 }

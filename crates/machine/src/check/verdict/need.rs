@@ -1,11 +1,7 @@
 //! One thing that a mode needs, and whether it is there.
 
-use gpuio_record::facts::{Fact, Machine};
+use gpuio_record::facts::Fact;
 use serde::Serialize;
-
-use crate::check::finding::Severity;
-use crate::check::gdscheck::interpret::printed;
-use crate::check::rule::find;
 
 /// Yes, no, or not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -107,19 +103,6 @@ impl Need {
 
     pub(crate) fn unknown(about: About, why: impl Into<String>) -> Need {
         Need { about, met: Answer::Unknown, found: why.into(), fix: None }
-    }
-
-    /// The answer of a rule that rests on gdscheck's lines: the rule and the needs say the same.
-    pub(crate) fn of_rule(about: About, machine: &Machine, rule: &str) -> Option<Need> {
-        let (_, printed) = printed(machine)?;
-        let mut found = (find(rule)?.evaluate)(machine).into_iter();
-        let found = found.find(|one| one.observed.starts_with(printed))?;
-        let met = match found.severity {
-            Severity::Pass => Answer::Yes,
-            Severity::Fail | Severity::Warn => Answer::No,
-            Severity::Unknown | Severity::Info | Severity::NotApplicable => Answer::Unknown,
-        };
-        Some(Need { about, met, found: found.observed, fix: found.fix })
     }
 
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Need {

@@ -6,6 +6,7 @@ use crate::check::configuration::{compat_forced, config};
 use crate::check::gdscheck::interpret::{by_nvidia_fs, printed};
 use crate::check::machine::{has_option, kernel_was_read};
 use crate::check::verdict::layer::{self, Disk};
+use crate::check::verdict::ruled::of_rule;
 use crate::check::verdict::{About, Gpu, Need, Pair};
 
 /// That no setting sends every I/O through host memory.
@@ -162,7 +163,7 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
     let lost = layer::cut_off(pair.machine, pair.mount).is_some();
     if silent || !read || some || lost {
         let why = "whether an IOMMU translates the DMA of GPU and drives is not known";
-        let by_gdscheck = || Need::of_rule(About::Pcie, pair.machine, "iommu");
+        let by_gdscheck = || of_rule(About::Pcie, pair.machine, "iommu");
         return by_gdscheck().unwrap_or_else(|| Need::unknown(About::Pcie, why));
     }
     Need::yes(About::Pcie, "no IOMMU translates the DMA of GPU and drives")
