@@ -1,6 +1,6 @@
 //! Files as people send them: as they are, compressed (gzip, xz, zstd), and archives (tar, zip) of
-//! texts or of a captured tree, also within one another. Nothing is written anywhere, so names can't
-//! lead out.
+//! texts or of a captured tree, also within one another. Nothing is written anywhere, so names
+//! can't lead out.
 
 mod compressed;
 #[cfg(test)]
@@ -17,7 +17,7 @@ use compressed::Format;
 
 /// More files than a bundle has.
 const MOST_FILES: usize = 20_000;
-/// The most bytes of all files, at each stage of unpacking: what is held, and what is worked through.
+/// The most bytes of all files, at each stage of unpacking: held, and worked through.
 const MOST_TOTAL: u64 = 512 << 20;
 const TOO_LARGE: &str = "all files together are larger than a bundle may be";
 /// Archives within archives.

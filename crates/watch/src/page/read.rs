@@ -179,9 +179,9 @@ fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u
 /// The most copies of a slot that changes each time.
 const COPIES: usize = 100;
 
-/// Copies each slot of saves again by `read` (bytes, and where they are), until it is of one moment:
-/// a writer raises `threads` before a change, so that is read after the slot, and `spare` after it,
-/// so that is read before. Where no copy is whole, both differ in the last.
+/// Copies each slot of saves again by `read` (bytes, and where they are), until it is of one
+/// moment: a writer raises `threads` before a change, so that is read after the slot, and `spare`
+/// after it, so that is read before. Where no copy is whole, both differ in the last.
 fn copy_saves(
     page: &mut [u8],
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,

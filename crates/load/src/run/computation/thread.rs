@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 
 use gpuio_base::units;
 use gpuio_gpu::{Busy, BusyWith, Context, Event, GpuError, Wait};
-use gpuio_io::clock::{Clock, Nanos};
+use gpuio_io::clock::Clock;
 use gpuio_record::{ComputationKind, ComputationPlan};
 
 use super::launch_spans::{LaunchSpan, LaunchSpans};
