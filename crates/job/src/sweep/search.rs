@@ -49,10 +49,10 @@ pub struct Tried {
 }
 
 /// A load is decided once one of the two exceeds the other by this, ...
-const LEAD: u32 = 3;
+pub const LEAD: u32 = 3;
 /// ... or after this many runs, by the majority: a load whose latency equals the limit would never
 /// be.
-const RUNS_MOST: u32 = 9;
+pub const RUNS_MOST: u32 = 9;
 
 impl Tried {
     /// Whether it is within the limit, by its runs so far.
