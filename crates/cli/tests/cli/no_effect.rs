@@ -19,7 +19,7 @@ fn refused(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// What a run prints before and after it is one text where both outputs are one file.
+/// A run prints before and after it: one text, where both outputs are one file.
 #[test]
 fn a_note_is_printed_once_in_one_text_and_in_each_of_two() {
     let dir = scratch();
