@@ -1,6 +1,7 @@
 "use strict";
-// Latency distributions: by percentile, and as a histogram, of one block size at one depth. Those of
-// repeated runs of a path are added up, which is exact: they are counts.
+// Latency distributions: by percentile, and as a histogram, of one block size at one depth, or of
+// all values of the only axis on which loads differ, if they are few. Those of repeated runs of a
+// path are added up, which is exact: they are counts.
 
 gpuio.latency = (() => {
   const { make, data } = gpuio;
@@ -12,13 +13,14 @@ gpuio.latency = (() => {
     return (index - shift * sub) * 2 ** shift;
   };
 
-  // Properties that separate lines.
+  // Properties that separate lines, and how many lines a plot has where another one does so too.
   const APART = ["path", "direction"];
+  const FEW = 8;
 
-  const lines = (shown) => {
+  const lines = (shown, apart) => {
     const { bits, rows } = data.spreads();
     const own = gpuio.hold.depthsDiffer(shown);
-    const varying = APART.filter((key) => gpuio.hold.places(data.axes.get(key), shown).length > 1);
+    const varying = apart.filter((key) => gpuio.hold.places(data.axes.get(key), shown).length > 1);
     const groups = data.groups(varying.length ? varying : ["path"], shown);
     const seen = new Map();
     return [...groups].slice(0, 24).map(([name, of]) => {
@@ -114,10 +116,16 @@ gpuio.latency = (() => {
     const name = kind === "histogram" ? "Latency, histogram" : "Latency by percentile";
     const redraw = () => {
       const { rows } = data.spreads();
-      const drawn = gpuio.hold.rows(data.shown().filter((row) => rows[row]), APART, chosen);
+      const all = data.shown().filter((row) => rows[row]);
+      const { held } = gpuio.hold.rows(all, APART, new Map());
+      const axis = held.length === 1 && data.groups([...APART, held[0].axis.key], all).size <= FEW ? held[0].axis : null;
+      const apart = axis && !chosen.get(axis.key) ? [...APART, axis.key] : APART;
+      const drawn = gpuio.hold.rows(all, apart, chosen);
       head.textContent = name + gpuio.hold.caption(drawn.held);
-      controls.replaceChildren(...gpuio.hold.controls(drawn.held, chosen, redraw));
-      const made = lines(drawn.rows);
+      controls.replaceChildren(...(axis ? [gpuio.axisPlot.select(axis.label,
+        [["", "all"], ...held[0].offered.map((one) => [axis.words[one], axis.words[one]])], chosen.get(axis.key) || "",
+        (word) => { chosen.set(axis.key, word); redraw(); })] : gpuio.hold.controls(drawn.held, chosen, redraw)));
+      const made = lines(drawn.rows, apart);
       if (!made.length) {
         area.replaceChildren();
         note.textContent = "Not drawn: no shown row has a latency.";
