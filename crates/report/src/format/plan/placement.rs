@@ -91,7 +91,7 @@ fn rest_words(rest: &[TargetPlan]) -> impl Iterator<Item = String> {
     }
     alike.into_iter().map(|((kind, guard), (count, bytes, last))| {
         let bytes = format_bytes(bytes);
-        format!("and {count} more, the last {kind} {}: {bytes} in all, {guard}", last.path)
+        format!("and {count} more, the last {kind} {}: {bytes} together, {guard}", last.path)
     })
 }
 
@@ -112,8 +112,10 @@ fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
     let (first, rest) = worker.regions.split_at(worker.regions.len().min(FIRST));
     words.extend(first.iter().map(|region| region_words(job, region)));
     if !rest.is_empty() {
-        let bytes = rest.iter().map(|region| region.length).fold(0, u64::saturating_add);
-        words.push(format!("and {} more, {} in all", rest.len(), format_bytes(bytes)));
+        let bytes = worker.regions.iter().map(|region| region.length);
+        let bytes = format_bytes(bytes.fold(0, u64::saturating_add));
+        let all = worker.regions.len();
+        words.push(format!("and {} more, the {all} together {bytes}", rest.len()));
     }
     words.push(format!("seed {}", worker.seed));
     format!("thread {}: {}", worker.thread, words.join(", "))
