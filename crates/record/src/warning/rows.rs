@@ -152,7 +152,18 @@ warnings! {
         mean_request_bytes: u64 = 250_000,
         /// The device.
         device: String = "nvme0n1".to_owned(),
-    } => {
+        /// Whether they were buffered reads, whose requests read-ahead makes.
+        #[serde(default)]
+        ahead: bool = false,
+    } => if *ahead {
+        format!(
+            "Buffered reads of {} on average reached {device} as requests of {}: read-ahead makes \
+             them (queue/read_ahead_kb), whatever the block size. IOPS and latency of the device \
+             are per request, those reported here per I/O.",
+            size(*mean_io_bytes),
+            size(*mean_request_bytes),
+        )
+    } else {
         let did = if mean_request_bytes < mean_io_bytes { "split" } else { "merged" };
         format!(
             "I/Os of {} on average reached {device} as requests of {}: the block layer {did} \

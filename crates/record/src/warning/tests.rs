@@ -150,6 +150,7 @@ fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
         mean_io_bytes: io,
         mean_request_bytes: request,
         device: "sda".to_owned(),
+        ahead: false,
     };
     assert!(split(4096, 65536).to_string().contains("merged"));
     assert!(split(0, 0).to_string().contains("--bs 1"));

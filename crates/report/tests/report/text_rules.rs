@@ -243,6 +243,7 @@ fn equal_warnings_are_one_paragraph_and_shared_sentences_stand_once() {
         mean_io_bytes: 1 << 20,
         mean_request_bytes,
         device: "sda".to_owned(),
+        ahead: false,
     };
     let note = |note: &str| WarningKind::Note { note: note.to_owned() };
     let list = ["seq-read", "seq-write", "rand-read", "rand-mixed"];

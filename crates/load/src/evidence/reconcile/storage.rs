@@ -105,7 +105,12 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
         let device = device.device.clone();
         (same_bytes && !alike).then_some((
             Some(0),
-            WarningKind::SplitByBlockLayer { mean_io_bytes, mean_request_bytes, device },
+            WarningKind::SplitByBlockLayer {
+                mean_io_bytes,
+                mean_request_bytes,
+                device,
+                ahead: cached(job, result),
+            },
         ))
     };
     // Where both directions are cut, it is for one reason.

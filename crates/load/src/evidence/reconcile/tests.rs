@@ -49,6 +49,7 @@ fn an_ssd_under_sequential_reads_of_1_mib() {
         mean_io_bytes: MIB,
         mean_request_bytes: 531_712 * 1024 / 2077,
         device: "sdb".into(),
+        ahead: true,
     };
     let words = split.to_string();
     assert!(words.contains("1.00 MiB") && words.contains("256 KiB"), "{words}");

@@ -72,13 +72,14 @@ fn requests_of_another_size_at_the_device() {
         warned(&job, &result)
     };
     let bytes = 100_000 * 4096;
-    let split = |mean_request_bytes| WarningKind::SplitByBlockLayer {
+    let split = |mean_request_bytes, ahead| WarningKind::SplitByBlockLayer {
         mean_io_bytes: 4096,
         mean_request_bytes,
         device: "nvme0n1".into(),
+        ahead,
     };
-    assert_eq!(found("rw=randread", 200_000, bytes), [split(2048)]);
-    assert_eq!(found("rw=randread", 50_000, bytes), [split(8192)], "merged");
+    assert_eq!(found("rw=randread", 200_000, bytes), [split(2048, false)]);
+    assert_eq!(found("rw=randread", 50_000, bytes), [split(8192, false)], "merged");
     assert_eq!(found("rw=randread", 100_000, bytes), []);
     let others = found("rw=randread", 200_000, 2 * bytes);
     assert!(matches!(&others[..], [WarningKind::OtherTraffic { .. }]), "{others:?}");
@@ -88,7 +89,7 @@ fn requests_of_another_size_at_the_device() {
         "no I/O is that small"
     );
     let ahead = found("rw=read\ndirect=0\nsize=32g", 3_125, bytes);
-    assert_eq!(ahead, [split(131_072)], "read-ahead, and the bytes are the tool's");
+    assert_eq!(ahead, [split(131_072, true)], "read-ahead, and the bytes are the tool's");
 }
 
 /// 300 writes of 4 KiB a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted

@@ -114,6 +114,7 @@ pub(crate) fn host_quick() -> Record {
         mean_io_bytes: 1 << 20,
         mean_request_bytes: 128 << 10,
         device: "nvme0n1".to_owned(),
+        ahead: false,
     };
     record.warnings.push(warn(Some("seq-read"), split));
     record.jobs[3].first_done_ns = 7 * SECOND;
