@@ -31,8 +31,9 @@ warnings! {
         from_storage: u64 = 1 << 20,
     } => format!(
         "Only {} of the {} read came from storage; the rest came from the page cache. The \
-         rate is mostly that of memory. To measure storage, add --direct, or use a data set \
-         well above memory (--size, or more files).",
+         rate is mostly that of memory. To measure storage, add --direct, use a data set well \
+         above memory (--size, or more files), or, where each byte is read once, begin with a \
+         cold cache (--invalidate).",
         size(*from_storage),
         size(*bytes),
     ),
