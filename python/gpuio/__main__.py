@@ -1,18 +1,23 @@
 """``python -m gpuio SCRIPT [ARGS…]`` and ``python -m gpuio -m MODULE [ARGS…]``."""
 
+import atexit
 import importlib.util
 import os
 import runpy
 import sys
 from typing import List
 
-from ._install import install
+from ._environment import variable
+from ._install import install, report
+from ._library import GpuioError, gpus
 
 _USAGE = """usage: python -m gpuio SCRIPT [ARGS...]
        python -m gpuio -m MODULE [ARGS...]
 
 Runs a program of Python after gpuio.install(): tensors that safetensors, Transformers, Diffusers
-and Accelerate load for CUDA devices are read by gpuio. GPUIO_INSTALL=off turns that off."""
+and Accelerate load for CUDA devices are read by gpuio. A line at the end says how many.
+GPUIO_INSTALL=off turns that off; with GPUIO_CUFILE_DRIVER=software all tensors for PyTorch go
+through the software GPU into host memory."""
 
 
 def _is_there(module: str) -> bool:
@@ -20,6 +25,13 @@ def _is_there(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         return False
+
+
+def _is_software() -> bool:
+    try:
+        return gpus().software
+    except GpuioError:
+        return False  # No driver: what can't be read is said then.
 
 
 def main(words: List[str]) -> None:
@@ -36,7 +48,9 @@ def main(words: List[str]) -> None:
         print(f"error: {rest[0]}: there is no such module", file=sys.stderr)
         sys.exit(2)
     try:
-        install()
+        install("software" if _is_software() else "cuda")
+        if variable("GPUIO_INSTALL") != "off":
+            atexit.register(report)
     except (ImportError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ValueError) else 3)

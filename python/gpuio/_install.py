@@ -13,6 +13,7 @@ Accepted are: equal tensors, one by one, on the devices and of the types that we
 storages of their own; and one line on standard error at ``install``, and at each first failure.
 """
 
+import math
 import os
 import sys
 import threading
@@ -36,6 +37,8 @@ _lock = threading.Lock()
 _originals: Dict[str, Any] = {}
 _software = False
 _said: Set[str] = set()
+# Tensors and bytes that gpuio read.
+_counts = [0, 0]
 
 
 def install(device: str = "cuda") -> None:
@@ -67,8 +70,19 @@ def install(device: str = "cuda") -> None:
             _originals["safe_open"] = safetensors.safe_open
             _replace(safetensors.safe_open, SafeOpen)
     if is_new:
-        where = "for PyTorch, on the software GPU," if _software else "for CUDA devices"
-        _say(f"safetensors' tensors {where} will be read by {library().path}")
+        where = (
+            "for PyTorch, on the software GPU into host memory," if _software
+            else "for CUDA devices"
+        )
+        _say(f"safetensors' tensors {where} are read by {library().path}")
+
+
+def report() -> None:
+    """A line on standard error: what was read since `install`."""
+    tensors, nbytes = _counts
+    what = f"{tensors} tensors, {nbytes} bytes" if tensors else "no tensor"
+    others = f"; {len(_said)} files by safetensors itself" if _said else ""
+    _say(f"{what} read by gpuio{others}")
 
 
 def uninstall() -> None:
@@ -255,7 +269,11 @@ class _File:
         if not entries or None in entries:
             return None
         try:
-            return self.read(entries, device)  # type: ignore[arg-type]
+            made = self.read(entries, device)  # type: ignore[arg-type]
+            with _lock:
+                _counts[0] += len(made)
+                _counts[1] += sum(math.prod(one.shape) * one.itemsize for one in entries if one)
+            return made
         except (GpuioError, ValueError) as error:
             _say_once(self.path, error)
             return None

@@ -199,6 +199,8 @@ def safetensors(
     several = [path] if isinstance(path, PATH) else listed(path, "path", "a path, or a list of them")
     for one in several:
         check(PATH, path=one)
+    if not several:
+        raise ValueError("path names no file: the list is empty")
     given = [os.fsdecode(one) for one in several]
     paths = [file for one in given for file in files_of(one).items()]
     if devices is None:

@@ -35,7 +35,8 @@ def _of_index(path: str) -> Files:
             tensors = json.load(file)["weight_map"]
             files = sorted(set(tensors.values()))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} is no index of safetensors: no weight_map") from error
+            why = f"it is no whole JSON: {error}" if isinstance(error, ValueError) else "no weight_map"
+            raise ValueError(f"{path} is no index of safetensors: {why}") from error
     if not files:
         raise ValueError(f"{path} names no file")
     for name in files:

@@ -160,7 +160,7 @@ class Doubled(unittest.TestCase):
 
     def test_files_for_a_gpu_are_loaded_by_gpuio(self):
         load_file = self.root.torch.load_file
-        self.assertRegex(self.said(gpuio.install), r"^gpuio: .* CUDA devices will be read by .*\n$")
+        self.assertRegex(self.said(gpuio.install), r"^gpuio: .* CUDA devices are read by .*\n$")
         for device, name in ((0, "cuda:0"), ("cuda", "cuda"), ("cuda:0", "cuda:0")):
             words = self.said(load_file, self.path, device=device)
             self.assertEqual((words, list(self.result)), ("", list(self.right)))
@@ -285,7 +285,9 @@ class Command(unittest.TestCase):
         done = self.ran("below/script.py", "-x", "1")
         self.assertEqual(done.stdout, f"__main__ ['-x', '1'] {below} SafeOpen\n", done.stderr)
         self.assertEqual(done.returncode, 7)
-        self.assertIn("gpuio: safetensors' tensors for CUDA devices will be read by", done.stderr)
+        lines = done.stderr.splitlines()
+        self.assertRegex(lines[0], "^gpuio: safetensors' tensors for .* are read by")
+        self.assertEqual(lines[1:], ["gpuio: no tensor read by gpuio"])
         done = self.ran("below/none.py")
         self.assertEqual(done.stderr, "error: below/none.py: there is no such script\n")
         self.assertEqual(done.returncode, 2)
