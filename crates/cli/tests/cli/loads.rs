@@ -25,6 +25,11 @@ fn block_ranges_and_splits() {
     let (plan, job, _) = one(line);
     assert_eq!(plan["blocks"].as_array().unwrap().len(), 2);
     let mean = n(&job["read"]["bytes"]) / n(&job["read"]["ios"]);
+    // Large blocks are cut before what was read; fio's mean is 8.6 KiB.
+    assert!((6_000..12_000).contains(&mean), "a mean of {mean} bytes, 8 KiB expected");
+    assert_eq!(n(&job["read"]["bytes"]), 8 << 20, "each byte once in each of 4 passes");
+    let (_, job, _) = one(&format!("{line} --norandommap"));
+    let mean = n(&job["read"]["bytes"]) / n(&job["read"]["ios"]);
     assert!((12_000..21_000).contains(&mean), "a mean of {mean} bytes, 16 KiB expected");
 }
 
