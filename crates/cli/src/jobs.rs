@@ -114,7 +114,6 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
     places.iter().try_for_each(|place| answers(place).map_err(Failure::from))
 }
 
-/// The jobs of a preset.
 pub(crate) fn of_preset(preset: &Preset) -> Result<Spec, Failure> {
     let name = format!("preset {}", preset.name);
     let mut spec = spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {

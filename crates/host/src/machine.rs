@@ -13,7 +13,6 @@ use crate::{
 /// and what the kernel lacks or hides is `None` or unknown with its reason.
 ///
 /// Facts that only NVML knows of the GPUs are unknown; [`nvidia_gpu::merge`] puts its readings in.
-#[must_use]
 pub fn read(root: &Root) -> Machine {
     let host = collect(root);
     let mut problems = Vec::new();
@@ -46,6 +45,7 @@ pub fn read(root: &Root) -> Machine {
             nics: is_listed(root, "sys/class/net"),
             mounts: root.exists("proc/self/mountinfo"),
             nodes: is_listed(root, "sys/devices/system/node"),
+            modules: is_listed(root, "sys/module"),
         },
         problems,
     }

@@ -290,7 +290,6 @@ pub struct JobPlan {
 
 impl Plan {
     /// Whether one of its jobs runs over cuFile, by its path in the catalog.
-    #[must_use]
     pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
         self.jobs.iter().any(|job| job.takes_cufile(catalog))
     }
@@ -298,27 +297,23 @@ impl Plan {
 
 impl JobPlan {
     /// Whether it runs over cuFile, by its path in the catalog.
-    #[must_use]
     pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
         catalog.path(&self.path.choice.actual).is_some_and(PathInfo::uses_cufile)
     }
 
     /// Whether one of gpuio's engines takes part. Otherwise a library moves the bytes, and the
     /// engine is called `none` with the library in parentheses.
-    #[must_use]
     pub fn has_engine(&self) -> bool {
         self.register_buffer.is_none() && !self.engine.actual.starts_with("none")
     }
 
     /// Whether each thread has a part of one size: no sample, no whole file and no recorded call
     /// says what it moves.
-    #[must_use]
     pub fn has_size(&self) -> bool {
         self.feed.is_none() && self.replay.is_none() && self.ranges.is_none()
     }
 
     /// The load as the `rw` key has it.
-    #[must_use]
     pub fn rw(&self) -> &'static str {
         match (self.read_percent, &self.order) {
             (100.., Order::Sequential) => "read",
@@ -332,20 +327,17 @@ impl JobPlan {
 
     /// Whether what its timed writes left is read back. In a replay, every call finds the pattern
     /// and leaves it, and all that was called for is read instead.
-    #[must_use]
     pub fn reads_writes_back(&self) -> bool {
         self.verify == VerifyMode::Pass && self.read_percent < 100 && self.replay.is_none()
     }
 
     /// Threads that have a part of each file: those of all ranks.
-    #[must_use]
     pub fn sharers(&self) -> u64 {
         let ranks = self.layout.as_ref().map_or(1, |layout| u64::from(layout.ranks));
         if self.shared_files { u64::from(self.threads) * ranks } else { 1 }
     }
 
     /// Whether several ranks have parts of the same files.
-    #[must_use]
     pub fn is_common(&self) -> bool {
         self.layout.as_ref().is_some_and(|layout| layout.ranks > 1 && layout.kind.is_shared())
     }
@@ -368,20 +360,17 @@ impl JobPlan {
     }
 
     /// Block sizes of one direction.
-    #[must_use]
     pub fn sizes_of(&self, writes: bool) -> &[BlockShare] {
         if writes && !self.write_blocks.is_empty() { &self.write_blocks } else { &self.blocks }
     }
 
     /// Whether it reads what another rank made.
-    #[must_use]
     pub fn reads_another_rank(&self) -> bool {
         self.layout.as_ref().is_some_and(|layout| layout.reads_rank.is_some())
     }
 
     /// Whether data is generated or checked between its I/Os: outside their latencies, inside the
     /// wall clock.
-    #[must_use]
     pub fn works_between_ios(&self) -> bool {
         let headers = self.fio_headers && self.read_percent < 100;
         let inline = self.verify == VerifyMode::Inline;
@@ -429,7 +418,6 @@ pub enum RangeKind {
 
 impl RangeKind {
     /// The word in job files.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             RangeKind::Files => "files",
@@ -545,7 +533,6 @@ pub enum VerifyMode {
 
 impl VerifyMode {
     /// The value of the key.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -579,7 +566,6 @@ pub enum Fill {
 
 impl Fill {
     /// The value of the key.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Pattern => "pattern",
@@ -716,19 +702,16 @@ pub struct Region {
 
 impl Region {
     /// One range.
-    #[must_use]
     pub fn range(target: u32, offset: u64, length: u64) -> Region {
         Region { target, offset, length, stripe: None }
     }
 
     /// Where in the target the byte of this number lies.
-    #[must_use]
     pub fn place(&self, byte: u64) -> u64 {
         self.offset + self.stripe.map_or(byte, |stripe| stripe.distance(byte))
     }
 
     /// The byte of the target after its last one.
-    #[must_use]
     pub fn end(&self) -> u64 {
         self.length.checked_sub(1).map_or(self.offset, |last| self.place(last) + 1)
     }
@@ -745,7 +728,6 @@ pub struct Stripe {
 
 impl Stripe {
     /// How far behind the first byte the byte of this number lies.
-    #[must_use]
     #[inline]
     pub fn distance(&self, byte: u64) -> u64 {
         byte / self.block_bytes * self.stride_bytes + byte % self.block_bytes
@@ -766,7 +748,6 @@ pub enum LayoutKind {
 
 impl LayoutKind {
     /// The word in job files.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             LayoutKind::FilePerThread => "file-per-thread",
@@ -776,7 +757,6 @@ impl LayoutKind {
     }
 
     /// Whether all threads have a part of the same files.
-    #[must_use]
     pub fn is_shared(self) -> bool {
         self != LayoutKind::FilePerThread
     }

@@ -23,13 +23,11 @@ fn is_head(line: &str) -> bool {
 }
 
 /// Whether a line is the head of the processors' shares.
-#[must_use]
 pub fn is_head_of_cpu(line: &str) -> bool {
     line.trim_start().starts_with("avg-cpu:") && line.contains("%idle")
 }
 
 /// The host in the line above everything: `Linux 5.15.0-1 (dgx2)  11/11/24  _x86_64_ (96 CPU)`.
-#[must_use]
 pub fn host_of(line: &str) -> Option<&str> {
     let (_, rest) = line.strip_prefix("Linux ")?.split_once(" (")?;
     let (host, rest) = rest.split_once(')')?;
@@ -102,7 +100,6 @@ fn is_between(line: &str) -> bool {
 }
 
 /// The blanks of a line, in bytes, at which head and rows begin, where a page has joined them.
-#[must_use]
 pub fn rows_on_one_line(line: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let start = ["Device: ", "Device "].iter().find_map(|name| line.find(name));

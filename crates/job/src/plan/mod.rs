@@ -65,6 +65,7 @@ pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
 pub use feed::TIER_KEY;
 pub use layout::on_own_files;
 pub use mapped::mapped_parts;
+pub use part::STAGE;
 pub use quick::{QuickSize, fit_quick, quick_spec};
 pub use regions::SCRATCH;
 pub use vet::latency_at;
@@ -374,7 +375,6 @@ fn is_spread(job: &JobSpec) -> bool {
 }
 
 /// A path of a job.
-#[derive(Debug)]
 struct Picked {
     row: &'static PathInfo,
     /// Its name, `auto`, `all`, or `default` where nothing was said.
@@ -386,7 +386,6 @@ struct Picked {
 /// The paths that a job requests, by name, [`AUTO`] and `all` among them: those of key `path`, or
 /// the one that the rest of the request means, with the reason. Whatever a path needs (a driver,
 /// cuFile's library) is derived from these names, and never from the key alone.
-#[must_use]
 pub fn path_names(job: &JobSpec) -> (Vec<&str>, Option<&'static str>) {
     if let Some(names) = &job.paths {
         return (names.iter().map(String::as_str).collect(), None);

@@ -13,7 +13,6 @@ const MAPS_MOST: u64 = 1 << 30;
 
 /// Bytes of which each write of the job covers whole multiples, but for one that ends a file: a
 /// power of two.
-#[must_use]
 pub fn alignment(job: &JobPlan) -> u64 {
     let sizes = job.sizes().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
     let by_chance = matches!(job.order, Order::Random { .. });

@@ -316,26 +316,22 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// An empty job.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
     /// Whether fio's meanings apply where dialects differ.
-    #[must_use]
     pub fn is_fio(&self) -> bool {
         self.dialect == Some(Dialect::Fio)
     }
 
     /// The same of gdsio's.
-    #[must_use]
     pub fn is_gdsio(&self) -> bool {
         self.dialect == Some(Dialect::Gdsio)
     }
 
     /// The origin of `field` (a field name of this type, such as `"blocks"`), or `None` if it was
     /// not set.
-    #[must_use]
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.requested.get(field).map(|requested| &requested.origin)
     }

@@ -66,7 +66,6 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A key and one of its values.
 fn setting() -> impl Strategy<Value = (&'static str, String)> {
     (select(KEYS), any::<Index>(), number()).prop_map(|((key, words), at, number)| {
         let words: Vec<&str> = words.split_whitespace().collect();

@@ -52,7 +52,6 @@ pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
 }
 
 /// The values that one run of many would not use on any of its paths.
-#[must_use]
 pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
     let Some(mut paths) = unused(job, 0, catalog) else { return Vec::new() };
     let Some(first) = paths.pop() else { return Vec::new() };

@@ -25,7 +25,6 @@ use crate::spec::{Dialect, JobSpec, Key, KeyContext, Origin, Requested, Status, 
 pub use many::{none_uses, unused_here};
 
 /// A value without an effect on one job on one path.
-#[derive(Debug)]
 pub(super) struct Unused {
     /// The row of the table that says so.
     key: &'static Key,

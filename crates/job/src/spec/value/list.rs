@@ -133,7 +133,6 @@ fn share_out(given: &[(u64, Option<u8>)]) -> Result<Vec<BlockShare>, String> {
 
 /// A name as a value of `filename` or `directory`: a colon separates names there, and in a flag it
 /// is a part of the name.
-#[must_use]
 pub fn one_name(name: &str) -> String {
     name.replace(':', "\\:")
 }
