@@ -1,8 +1,8 @@
 //! Reads records and sweeps from disk as a set.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::sha256;
 use gpuio_host::input;
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
 use gpuio_report::foreign;
@@ -11,10 +11,18 @@ use gpuio_report::set::{Member, Set};
 
 use crate::failure::Failure;
 
-/// Reads each of `paths`: a record, a journal, a sweep's directory or its `sweep.json`, or a
-/// directory of records. Other files in a directory are listed in [`Set::left_out`]; a file that
-/// was named itself must be a record.
+/// [`read_all`], with each run once and short names.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Set, Failure> {
+    let mut set = read_all(paths)?;
+    set.count_once();
+    shorten(&mut set.members);
+    Ok(set)
+}
+
+/// Reads each of `paths`: a record, a journal, a sweep's directory or its `sweep.json`, or a
+/// directory of records. Other files in a directory are listed in [`Set::unread`]; a file that was
+/// named itself must be a record.
+pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Set, Failure> {
     let mut set = Set::default();
     for path in paths {
         let is_sweep = path.file_name().is_some_and(|name| name == SWEEP_FILE);
@@ -22,43 +30,22 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Set, Failure> {
             Some(directory) => sweep(directory, &mut set)?,
             None if path.join(SWEEP_FILE).is_file() => sweep(path, &mut set)?,
             None if path.is_dir() => directory(path, &mut set)?,
-            None => {
-                let record = record(path)?;
-                let name = path.display().to_string();
-                set.members.push(Member { name, record, at: Vec::new() });
-            }
+            None => set.members.push(member(path)?),
         }
     }
-    count_once(&mut set);
-    shorten(&mut set.members);
     Ok(set)
-}
-
-/// Leaves out records that the set has already, whatever their files' names: a copy is no run.
-fn count_once(set: &mut Set) {
-    let mut by_start: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for member in std::mem::take(&mut set.members) {
-        let began = by_start.entry(member.record.started_at.clone()).or_default();
-        let known = began.iter().map(|nth| &set.members[*nth]);
-        match known.into_iter().find(|known| known.record == member.record) {
-            Some(same) => {
-                let (copy, same) = (&member.name, &same.name);
-                set.left_out.push(format!("{copy}: the same run as {same}, counted once"));
-            }
-            None => {
-                began.push(set.members.len());
-                set.members.push(member);
-            }
-        }
-    }
 }
 
 /// Reads a record or a journal.
 pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
+    Ok(member(path)?.record)
+}
+
+fn member(path: &Path) -> Result<Member, Failure> {
     let name = path.display();
     let text = input::read_text(path, input::MOST_RESULT)
         .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
-    json::parse(&text).map_err(|error| {
+    let record = json::parse(&text).map_err(|error| {
         let is_shape = matches!(error, json::ParseError::Shape(_));
         let other = foreign::TOOLS.iter().find(|tool| is_shape && (tool.looks)(&text));
         Failure::Usage(match other {
@@ -72,10 +59,32 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
             }
             None => format!("{name}: {error}"),
         })
-    })
+    })?;
+    let digest = Some(sha256(text.as_bytes()));
+    Ok(Member { digest, ..Member::new(name.to_string(), record) })
 }
 
 fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
+    let Swept { sweep, records, missing } = swept(directory)?;
+    for (path, at) in records {
+        set.members.push(Member { at, ..member(&path)? });
+    }
+    set.left_out.extend(missing);
+    set.sweeps.push(sweep);
+    Ok(())
+}
+
+/// A sweep in a directory.
+pub(crate) struct Swept {
+    pub(crate) sweep: Sweep,
+    /// Its records, each with its point: axis and value.
+    pub(crate) records: Vec<(PathBuf, Vec<(String, String)>)>,
+    /// The points without one, and why.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Reads the list of a sweep's records.
+pub(crate) fn swept(directory: &Path) -> Result<Swept, Failure> {
     let file = directory.join(SWEEP_FILE);
     let name = file.display().to_string();
     let wrong = |what: String| Failure::Usage(format!("{name}: {what}"));
@@ -91,6 +100,7 @@ fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
             sweep.tool.version
         )));
     }
+    let (mut records, mut missing) = (Vec::new(), Vec::new());
     for point in &sweep.points {
         let keys = sweep.axes.iter().map(|axis| axis.key.clone());
         let at: Vec<(String, String)> = keys.zip(point.at.iter().cloned()).collect();
@@ -98,16 +108,11 @@ fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
             let path: Vec<String> =
                 at.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let why = point.ended.as_deref().unwrap_or("its runs are missing");
-            set.left_out.push(format!("No record of {}: {why}", path.join(" ")));
+            missing.push(format!("No record of {}: {why}", path.join(" ")));
         }
-        for file in &point.records {
-            let path = directory.join(file);
-            let record = record(&path)?;
-            set.members.push(Member { name: path.display().to_string(), record, at: at.clone() });
-        }
+        records.extend(point.records.iter().map(|file| (directory.join(file), at.clone())));
     }
-    set.sweeps.push(sweep);
-    Ok(())
+    Ok(Swept { sweep, records, missing })
 }
 
 fn directory(directory: &Path, set: &mut Set) -> Result<(), Failure> {
@@ -123,12 +128,9 @@ fn directory(directory: &Path, set: &mut Set) -> Result<(), Failure> {
     files.sort();
     let before = set.members.len();
     for path in files {
-        match record(&path) {
-            Ok(record) => {
-                let name = path.display().to_string();
-                set.members.push(Member { name, record, at: Vec::new() });
-            }
-            Err(failure) => set.left_out.push(format!("Not shown: {failure}")),
+        match member(&path) {
+            Ok(member) => set.members.push(member),
+            Err(failure) => set.unread.push(format!("Not shown: {failure}")),
         }
     }
     match set.members.len() > before {

@@ -33,9 +33,8 @@ fn main() {
         let at = vec![block.to_string(), threads.to_string()];
         let keys = ["bs".to_owned(), "threads".to_owned()];
         set.members.push(Member {
-            name: format!("run-{nth}"),
-            record,
             at: keys.into_iter().zip(at.clone()).collect(),
+            ..Member::new(format!("run-{nth}"), record)
         });
         points.push(SweepPoint { at, records: vec![format!("run-{nth}.json")], ended: None });
     }

@@ -56,6 +56,7 @@
 
 mod ceilings;
 pub mod compare;
+mod copies;
 mod expected;
 pub mod foreign;
 pub mod format;
@@ -68,6 +69,7 @@ pub mod set;
 pub mod verification;
 mod workload;
 
+pub use copies::Content;
 pub use format::gdsio;
 pub use format::plan::plan_text;
 pub use format::text::{render_text, render_text_with_evidence};

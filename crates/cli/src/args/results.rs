@@ -11,9 +11,9 @@ use crate::formats;
 /// The record to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A record saved with -o NAME.json, or a journal
-    #[arg(value_name = "FILE")]
-    pub(crate) record: PathBuf,
+    /// A record saved with -o NAME.json, or a journal; with --check several, or directories of them
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) records: Vec<PathBuf>,
     #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names_of_records()),
         help = formats::help_of_records("[text]"))]
     pub(crate) format: Option<String>,
@@ -25,7 +25,8 @@ pub(crate) struct Show {
     /// Add a table with a row for each rank (text, csv, markdown and html only)
     #[arg(long)]
     pub(crate) per_rank: bool,
-    /// Print only whether the record's figures follow from its counts; exit code 1 if not
+    /// Print only digests, and whether the figures of records follow from their counts; exit code 1
+    /// if not
     #[arg(long, conflicts_with_all = ["format", "output", "evidence", "per_rank"])]
     pub(crate) check: bool,
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_base::units::{human_ns, many};
+use gpuio_drivers::cufile::Base;
 use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, SHORT_NS, VerifyMode, WarningKind};
@@ -105,7 +106,8 @@ fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
         }
     }
     let extras = extras(&command, &mut spec, place)?;
-    poll_in_streams(&mut spec, &extras);
+    cufile::set(&mut spec, &extras.cufile)?;
+    poll_in_streams(&mut spec, extras.out.quiet);
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
     let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
@@ -266,14 +268,17 @@ fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extr
 
 /// Type 5 with poll mode waits for each I/O by polling, and enqueues none in a stream (gdsio's
 /// help).
-fn poll_in_streams(spec: &mut Spec, extras: &Extras) {
-    let polls = |pair: &String| pair.replace(' ', "") == "properties.use_poll_mode=true";
-    if !extras.cufile.cufile_set.iter().any(polls) {
-        return;
-    }
+fn poll_in_streams(spec: &mut Spec, quiet: bool) {
+    const POLLS: &str = "properties.use_poll_mode";
+    // The session reports a file that can't be read.
+    let file = || Base::of_this_process().ok()?.flat().remove(POLLS);
     for job in spec.jobs.iter_mut().filter(|job| job.xfer_type == Some(5)) {
+        let own = job.cufile.get(POLLS).map(|setting| setting.json.clone());
+        if own.or_else(file).as_deref() != Some("true") {
+            continue;
+        }
         job.paths = Some(vec!["gds".to_owned()]);
-        if !extras.out.quiet {
+        if !quiet {
             message!(
                 "note: {}: with poll mode -x 5 makes polled calls in place of streams (path gds)",
                 job.name

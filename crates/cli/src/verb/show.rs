@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
+use gpuio_base::units::many;
 use gpuio_report::Recheck;
+use gpuio_report::set::Member;
 
 use crate::args::Show;
 use crate::failure::Failure;
@@ -20,7 +22,11 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     locale::printed_as(row.name);
     unused::show(show, row)?;
     let delivery = Delivery::open(&show.save)?;
-    let record = records::record(&show.record)?;
+    let [record] = show.records.as_slice() else {
+        let what = "one record is shown; gpuio report shows several, and --check checks them";
+        return Err(Failure::Usage(what.to_owned()));
+    };
+    let record = records::record(record)?;
     if show.per_rank && record.ranks.is_none() {
         let what = "--per-rank: it has no effect here: the record is of one process; leave it out";
         return Err(Failure::Usage(what.to_owned()));
@@ -31,21 +37,36 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Checks each record; the last line has their number.
 fn check(show: &Show) -> Result<ExitCode, Failure> {
-    let name = show.record.display();
-    let Recheck { compared, wrong } = gpuio_report::recheck(&records::record(&show.record)?);
+    let set = records::read_all(&show.records)?;
     let mut text = String::new();
-    for one in &wrong {
-        text += &format!("wrong: {one}\n");
+    for Member { name, recheck: Recheck { compared, wrong }, digest, .. } in &set.members {
+        for one in wrong {
+            text += &format!("wrong: {one}\n");
+        }
+        let outcome = match wrong.len() {
+            0 => format!("all {compared} figures follow from the record's counts"),
+            faults => {
+                format!("{faults} of {compared} figures do not follow from the record's counts")
+            }
+        };
+        text += &format!("{name}: {outcome}.\n");
+        text.extend(digest.iter().map(|digest| format!("SHA-256 {digest}\n")));
     }
-    let outcome = match wrong.len() {
-        0 => format!("all {compared} figures follow from the record's counts"),
-        faults => format!("{faults} of {compared} figures do not follow from the record's counts"),
-    };
-    text += &format!("{name}: {outcome}.\n");
+    text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
     text += "Checked: rates, latencies, sums of threads, GPUs, jobs and series, CPU time per MiB.\n\
              Not: the plan, the machine, evidence, warnings; nor that the run took place.\n\
-             Compare the file's digest (sha256sum) with the one that its author published.\n";
+             Compare the digest with the published one: gpuio report writes it.\n";
+    let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
+    let (all, unread) = (set.members.len(), set.unread.len());
+    if all + unread > 1 {
+        let unread = match unread {
+            0 => String::new(),
+            files => format!("; {} can't be read", many(files as u64, "file")),
+        };
+        text += &format!("The figures of {hold} of {} hold{unread}.\n", many(all as u64, "record"));
+    }
     output::put(&text)?;
-    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if hold == all && unread == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

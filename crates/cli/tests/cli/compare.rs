@@ -114,7 +114,7 @@ fn a_sweep_compares_by_its_axis() {
     file(dir.path(), "sweep/sweep.json", &sweep.to_string());
     let ran = compare(dir.path(), "sweep --axis engine").exits(0);
     assert!(ran.out.contains("against:  engine=io_uring"), "{}", ran.out);
-    assert!(ran.out.contains("no record at libaio: not here"), "{}", ran.out);
+    assert!(ran.out.contains("No record of engine=libaio: not here"), "{}", ran.out);
     let same = compare(dir.path(), "sweep/sweep.json --axis engine").exits(0);
     assert_eq!(same.out, ran.out);
 }

@@ -359,3 +359,28 @@ fn a_link_named_gdsio() {
     let version = finish(other(dir.path(), &link).arg("--version")).exits(0);
     assert!(version.out.contains(env!("CARGO_PKG_VERSION")), "{version:?}");
 }
+
+/// Poll mode by the user's file, by a flag or by a key: what is in force counts.
+#[test]
+fn polled_streams_are_calls() {
+    let dir = scratch();
+    file(dir.path(), "polls.json", "{\"properties\": {\"use_poll_mode\": true}}");
+    for (config, more, polls) in [
+        ("polls.json", "", true),
+        ("polls.json", "--cufile-set properties.use_poll_mode=false", false),
+        ("", "--cufile-set properties.use_poll_mode=true", true),
+        ("", "--set cufile.properties.use_poll_mode=true", true),
+        ("", "", false),
+    ] {
+        let mut command = command(dir.path());
+        if !config.is_empty() {
+            command.env("CUFILE_ENV_PATH_JSON", dir.path().join(config));
+        }
+        let line = "-f f -d 0 -w 1 -s 1M -i 64K -x 5 -I 1 --gpu software --dry-run";
+        command.arg("gdsio").args(words(line)).args(words(more));
+        let ran = finish(&mut command).exits(0);
+        assert_eq!(ran.err.contains("makes polled calls"), polls, "{config} {more}: {}", ran.err);
+        let path = if polls { "path = gds\n" } else { "path = gds-stream\n" };
+        assert!(ran.out.contains(path), "{config} {more}: {}", ran.out);
+    }
+}

@@ -177,4 +177,18 @@ fn a_changed_record_is_found() {
         let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
         assert!(found.contains(of) && found.starts_with("wrong: "), "{place}:\n{found}");
     }
+    // A whole directory; its page has the same digests.
+    let digest = |name: &str| {
+        let file = std::fs::read(dir.path().join(name)).unwrap();
+        gpuio_base::sha256(&file)
+    };
+    let all = gpuio(dir.path(), "show . --check").exits(1).out;
+    assert!(["run.json", "changed.json"].iter().all(|name| all.contains(&digest(name))), "{all}");
+    assert!(all.ends_with("The figures of 1 of 2 records hold.\n"), "{all}");
+    let page = gpuio(dir.path(), "report . --format markdown").exits(0).out;
+    assert!(page.contains(&format!("{}  run\n", digest("run.json"))), "{page}");
+    std::fs::write(dir.path().join("changed.json"), "{").unwrap();
+    let cut = gpuio(dir.path(), "show . --check").exits(1).out;
+    assert!(cut.ends_with("The figures of 1 of 1 record hold; 1 file can't be read.\n"), "{cut}");
+    gpuio(dir.path(), "show run.json run.json").exits(2).prints(&["--check"]);
 }

@@ -197,7 +197,7 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
 }
 
 /// The jobs of a plan so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Planned {
     jobs: Vec<JobPlan>,
     /// Values without effect, by the index of their job in the spec.
@@ -250,7 +250,7 @@ impl Planned {
 }
 
 /// Errors of jobs: a line of `[global]` is in error once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Errors(Vec<PlanError>);
 
 /// The most errors of one job that are looked for: more than a screen is no help.

@@ -51,8 +51,30 @@ pub(crate) fn differences(
             refused: relevant && !let_be,
         })
     };
-    ASPECTS.iter().filter_map(one).chain(facts(baseline, other)).collect()
+    let mut all: Vec<Difference> = ASPECTS.iter().filter_map(one).collect();
+    name_machine(&mut all);
+    all.extend(facts(baseline, other));
+    all
 }
+
+/// Says of another boot what it is by the other differences. A restart changes none of
+/// [`NOT_BY_RESTART`].
+fn name_machine(all: &mut [Difference]) {
+    let by = all.iter().filter(|one| NOT_BY_RESTART.contains(&&*one.aspect));
+    let by: Vec<&str> = by.map(|one| &*one.what).collect();
+    let kernel = all.iter().any(|one| one.aspect == "release");
+    let what = match (by.as_slice(), kernel) {
+        ([], false) => return,
+        ([], true) => "a restart with another kernel, or another machine".to_owned(),
+        (by, _) => format!("another machine: other {}", by.join(", ")),
+    };
+    for boot in all.iter_mut().filter(|one| one.aspect == "boot") {
+        boot.what = format!("boot id ({what})").into();
+    }
+}
+
+/// Keys of facts that a restart leaves as they are.
+const NOT_BY_RESTART: [&str; 4] = ["device", "cpu", "machine-memory", "gpu-uuids"];
 
 /// Characters of a fact that are shown at most.
 const LONGEST: usize = 80;

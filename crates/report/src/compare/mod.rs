@@ -32,7 +32,6 @@ mod pair;
 mod run;
 mod shown;
 mod storage;
-pub mod sweep;
 mod threshold;
 
 pub use aspect::{ASPECTS, Aspect, Kind, flags, is_flag};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::foreign::{Number, Reading};
 
 use crate::compare::ASPECTS;
-use crate::compare::run::{Figure, Run, hash, rates};
+use crate::compare::run::{Figure, Run, rates};
+use crate::copies::Content;
 
 /// The run of a reading. `from` is the file's name, `text` what it holds.
 #[must_use]
@@ -19,7 +20,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
     Run {
         from: from.to_owned(),
-        content: hash(text.as_bytes()),
+        content: Content::of(text.as_bytes()),
         tool: reading.tool.clone(),
         job: reading.job.clone(),
         direction: reading.direction,

@@ -10,13 +10,14 @@ use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
 
 use crate::compare::ASPECTS;
 use crate::compare::job::Job;
-use crate::compare::run::{BUCKET, Figure, Run, hash, rates};
+use crate::compare::run::{BUCKET, Figure, Run, rates};
+use crate::copies::Content;
 
 /// One run for each job that ran and each requested direction, in plan order. `from` is the file's
 /// name, `at` the record's point in a sweep.
 #[must_use]
 pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
-    let content = hash(&serde_json::to_vec(record).unwrap_or_default());
+    let content = Content::of_record(record);
     let jobs = record.plan.jobs.iter().zip(&record.jobs);
     let each = jobs.flat_map(|(plan, result)| {
         let side = move |direction: &Towards| Side { record, plan, result, direction: *direction };

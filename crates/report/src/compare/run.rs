@@ -1,8 +1,8 @@
 //! One job and direction of one run.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 
+use crate::copies::{Content, Copies};
 use crate::foreign::Direction;
 use gpuio_base::document::unique;
 use gpuio_base::stat::infer::Spread;
@@ -25,8 +25,8 @@ pub struct Figure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub from: String,
-    /// A hash of what its file holds: of a record its values, of another tool's result the text.
-    pub content: u64,
+    /// Identity of its file: a record's values, another tool's text.
+    pub content: Content,
     pub tool: String,
     /// The job's name; `None` if the tool has none.
     pub job: Option<String>,
@@ -105,26 +105,16 @@ pub(crate) fn rates(
     known.into_iter().filter_map(|(name, rate)| Some((name, rate?))).collect()
 }
 
-/// A hash of content by which a copy is known again, within one process.
-pub(crate) fn hash(content: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(content);
-    hasher.finish()
-}
-
 /// Drops copies: of files with the same content the first counts, with a note on each other. A
 /// side that has only copies is left out, and its notes go to the side before it.
 pub fn count_once(sides: &mut Vec<Side>) {
-    let mut known: BTreeMap<u64, (usize, String)> = BTreeMap::new();
+    let mut copies = Copies::default();
     for (nth, side) in sides.iter_mut().enumerate() {
         let mut notes = Vec::new();
         side.runs.retain(|run| {
-            let own = (nth, run.from.clone());
-            let first = known.entry(run.content).or_insert_with(|| own.clone());
-            if *first != own {
-                notes.push(format!("{}: the same run as {}, counted once", run.from, first.1));
-            }
-            *first == own
+            let copy = copies.of(run.content, nth, &run.from);
+            notes.extend(copy.clone());
+            copy.is_none()
         });
         side.notes.extend(unique(notes));
     }

@@ -12,7 +12,7 @@ use super::findings_text::{self, Weight};
 use super::html::base64;
 use super::rows::{Row, rows, software};
 use super::summary::summary;
-use super::{Picture, Set, conclusion, devices};
+use super::{Member, Picture, Set, conclusion, devices};
 use crate::number::{self, maybe_time};
 use crate::{ceilings, expected, ranks};
 
@@ -44,8 +44,11 @@ pub(super) fn markdown(set: &Set) -> String {
         page.push(findings);
     }
     page.push(environment(set));
+    if let Some(digests) = digests(set, MOST_IN_MARKDOWN) {
+        page.push(digests);
+    }
     let commands = page.begin("commands", "Commands");
-    let item = |member: &super::Member| {
+    let item = |member: &Member| {
         let record = &member.record;
         let text = format!("{}, {}: ", member.name, record.started_at);
         let command = findings_text::command(&record.command);
@@ -58,7 +61,7 @@ pub(super) fn markdown(set: &Set) -> String {
 
 /// The sections of the page above its plots, and those below.
 pub(super) fn of_page(set: &Set, rows: &[Row<'_>]) -> [String; 2] {
-    let below = [
+    let mut below = vec![
         findings(set),
         evidence(rows),
         of_ranks(set),
@@ -68,6 +71,7 @@ pub(super) fn of_page(set: &Set, rows: &[Row<'_>]) -> [String; 2] {
         commands(set),
         absent(set, rows),
     ];
+    below.extend(digests(set, usize::MAX));
     [fragment(&[loads(set)]), fragment(&below)]
 }
 
@@ -317,6 +321,15 @@ fn environment(set: &Set) -> Section {
     });
     section.list(facts_of(items));
     section
+}
+
+/// The records by the digests of their files.
+fn digests(set: &Set, most: usize) -> Option<Section> {
+    let line = |member: &Member| Some(format!("{}  {}", member.digest.as_ref()?, member.name));
+    let lines: Vec<String> = set.members.iter().filter_map(line).take(most).collect();
+    let mut section = Section::new("digests", "SHA-256 of the records").fold(false);
+    section.push(Block::Lines(lines.join("\n")));
+    (!lines.is_empty()).then_some(section)
 }
 
 fn commands(set: &Set) -> Section {

@@ -7,11 +7,10 @@ use gpuio_record::{
     WarningKind,
 };
 
-use super::Set;
 use super::rows::Row;
+use super::{Member, Set};
 use crate::format::text::{header, warnings::marked};
 use crate::number::count;
-use crate::recheck::recheck;
 use crate::verification;
 
 /// The source of a row: its job, and its record if there are several.
@@ -72,7 +71,7 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
             (true, None) => member.name.clone(),
             (false, job) => job.unwrap_or_default().to_owned(),
         };
-        for (weight, job, text) in of_record(record) {
+        for (weight, job, text) in of_member(member) {
             add(weight, None, text, about(job.as_deref()));
         }
         for warning in &record.warnings {
@@ -85,7 +84,7 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
             add(weight, kind, text, about(warning.job.as_deref()));
         }
     }
-    for text in &set.left_out {
+    for text in set.left_out.iter().chain(&set.unread) {
         add(Weight::Note, None, text.clone(), String::new());
     }
     all.sort_by_key(|finding| finding.weight);
@@ -120,9 +119,9 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
 /// The kind of a finding: a kind of warning, or one of this module's.
 type Kind = Option<std::mem::Discriminant<WarningKind>>;
 
-fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
-    let mut found = Vec::new();
-    if let Some(doubt) = recheck(record).doubt() {
+fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
+    let (record, mut found) = (&member.record, Vec::new());
+    if let Some(doubt) = member.recheck.doubt() {
         found.push((Weight::Bad, None, format!("{doubt}.")));
     }
     if let Some(error) = &record.error {

@@ -29,6 +29,9 @@ use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List;
 use gpuio_record::{Metric, Record, Sweep};
 
+use crate::copies::{Content, Copies};
+use crate::recheck::{Recheck, recheck};
+
 /// One record and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
@@ -37,6 +40,19 @@ pub struct Member {
     pub record: Record,
     /// Its point in a sweep: key and value for each axis, in the sweep's order. Empty without one.
     pub at: Vec<(String, String)>,
+    /// SHA-256 of its file, in hexadecimal; `None` where it is not from a file.
+    pub digest: Option<String>,
+    /// Whether its figures follow from its counts.
+    pub recheck: Recheck,
+}
+
+impl Member {
+    /// A record that is from no file and at no point of a sweep. Rechecks it.
+    #[must_use]
+    pub fn new(name: impl Into<String>, record: Record) -> Member {
+        let recheck = recheck(&record);
+        Member { name: name.into(), record, at: Vec::new(), digest: None, recheck }
+    }
 }
 
 /// Records to be shown together.
@@ -50,12 +66,26 @@ pub struct Set {
     pub topology: Picture,
     /// The requested parts that are not in the set, with the reason.
     pub left_out: Vec<String>,
+    /// Files that can't be read as records, with the reason.
+    pub unread: Vec<String>,
     /// Maximum compressed size of the records in a page; `None` for no limit. Figures,
     /// distributions and series of all records are always in it.
     pub embed_limit: Option<usize>,
 }
 
 impl Set {
+    /// Leaves out records that the set has already, whatever their files' names: a copy is no run.
+    pub fn count_once(&mut self) {
+        let mut copies = Copies::default();
+        let mut nth = 0;
+        self.members.retain(|member| {
+            nth += 1;
+            let copy = copies.of(Content::of_record(&member.record), nth, &member.name);
+            self.left_out.extend(copy.clone());
+            copy.is_none()
+        });
+    }
+
     /// The percentiles that records asked for, ascending.
     fn percentiles(&self) -> Vec<Percentile> {
         let all: Vec<Percentile> =

@@ -13,7 +13,7 @@ pub(crate) use gpuio_testkit::chromium::{nothing_wrong, with_browser};
 
 /// A member for each record, named by number.
 fn set(records: Vec<Record>) -> Set {
-    let member = |(nth, record)| Member { name: format!("run-{nth}"), record, at: Vec::new() };
+    let member = |(nth, record)| Member::new(format!("run-{nth}"), record);
     Set {
         title: "a page".to_owned(),
         members: records.into_iter().enumerate().map(member).collect(),

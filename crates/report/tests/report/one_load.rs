@@ -21,7 +21,7 @@ pub(crate) fn run(path: &str, block: u64, depth: u32, ours: bool, faster: f64) -
 }
 
 pub(crate) fn set(records: Vec<Record>) -> Set {
-    let member = |(nth, record)| Member { name: format!("run-{nth}"), record, at: Vec::new() };
+    let member = |(nth, record)| Member::new(format!("run-{nth}"), record);
     let members = records.into_iter().enumerate().map(member).collect();
     Set { title: "loads".to_owned(), members, ..Set::default() }
 }

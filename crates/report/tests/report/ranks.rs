@@ -115,7 +115,7 @@ fn csv_has_a_row_for_each_host_with_its_expectation() {
 
 #[test]
 fn the_page_has_the_expectation_of_each_host_and_the_network_cards() {
-    let member = Member { name: "one".to_owned(), record: record(), at: Vec::new() };
+    let member = Member::new("one", record());
     let set = Set { members: vec![member], ..Set::default() };
     let page = (find_set_format("html").unwrap().render)(&set);
     for part in [

@@ -16,9 +16,8 @@ use crate::records;
 fn set() -> Set {
     let all = [records::host_quick(), records::staged_in_trouble(), records::ceilings()];
     let member = |(nth, record)| Member {
-        name: format!("run-{nth}"),
-        record,
         at: vec![("bs".to_owned(), "1M".to_owned()), ("na me".to_owned(), "a\"b\\".to_owned())],
+        ..Member::new(format!("run-{nth}"), record)
     };
     Set {
         title: "three records".to_owned(),
@@ -66,10 +65,7 @@ fn percentiles_that_were_asked_for_are_in_every_format() {
         ["75", "99.5"].map(|text| Percentile::parse(text).unwrap()).to_vec();
     let text = (find("text").unwrap().render)(&record, TEXT_WIDTH, Show::default());
     assert!(text.contains("p75") && text.contains("p99.5") && !text.contains("p99.9"), "{text}");
-    let set = Set {
-        members: vec![Member { name: "r".to_owned(), record, at: Vec::new() }],
-        ..Set::default()
-    };
+    let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
     for (name, word) in [
         ("csv", ",flush_p99_ns,latency_p75_ns,latency_p99_5_ns,"),
         ("openmetrics", "quantile=\"0.995\""),
@@ -120,7 +116,7 @@ fn no_text_of_a_record_is_markup() {
         records::ceilings(),
         records::beside(),
     ];
-    let member = |record| Member { name: HOSTILE.to_owned(), record, at: Vec::new() };
+    let member = |record| Member::new(HOSTILE, record);
     let members = all.into_iter().map(|record| member(hostile(record))).collect();
     let set = Set {
         title: HOSTILE.to_owned(),
@@ -145,7 +141,7 @@ fn no_text_of_a_record_is_markup() {
 /// the reason.
 #[test]
 fn per_cent_of_expectation_is_in_the_formats() {
-    let one = || Member { name: "one".to_owned(), record: records::beside(), at: Vec::new() };
+    let one = || Member::new("one", records::beside());
     let mut set = Set { members: vec![one()], ..Set::default() };
     let percent = set.members[0].record.expected[0].percent.unwrap();
     let whole = format!("{percent:.0} % of the expected 3.26 GiB/s (bottleneck nvme0n1: 3.50 GB/s");
@@ -172,7 +168,7 @@ fn per_cent_of_expectation_is_in_the_formats() {
 
 #[test]
 fn devices_over_whole_groups_are_tables_with_the_samplers_cost() {
-    let one = |record| Member { name: "one".to_owned(), record, at: Vec::new() };
+    let one = |record| Member::new("one", record);
     let set = Set { members: vec![one(records::beside())], ..Set::default() };
     let text = render("markdown", &set);
     let devices = text.split("## Devices").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -230,7 +226,7 @@ fn rows_report_their_gpu_and_their_drive() {
     let mut other = records::staged_in_trouble();
     other.plan.jobs.iter_mut().for_each(|job| job.gpus.truncate(1));
     other.storage[0].device.as_mut().unwrap().name = "nvme1n1".to_owned();
-    set.members.push(Member { name: "other".to_owned(), record: other, at: Vec::new() });
+    set.members.push(Member::new("other", other));
     let page = render("html", &set);
     let block = page.split("id=\"figures\">").nth(1).unwrap().split("</script>").next().unwrap();
     let figures: Value = serde_json::from_str(block).unwrap();

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::input;
 use gpuio_record::SWEEP_FILE;
-use gpuio_report::compare::{Run, Side, of_reading, of_record, sweep};
+use gpuio_report::compare::{Run, Side, of_reading, of_record};
 use gpuio_report::format::json;
 
 use crate::failure::Failure;
+use crate::records;
 
 /// File extensions of results; other files in a directory are ignored.
 const ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
@@ -31,21 +32,13 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
 
 /// The records that a sweep lists, each at its point.
 fn swept(side: &mut Side, directory: &Path) -> Result<(), Failure> {
-    let path = directory.join(SWEEP_FILE);
-    let sweep = sweep::parse(&text(&path)?)
-        .map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
-    for point in &sweep.points {
-        let axes = sweep.axes.iter().map(|axis| axis.key.clone());
-        let at: Vec<(String, String)> = axes.zip(point.at.iter().cloned()).collect();
-        for record in &point.records {
-            file(side, &directory.join(record), &at)?;
-        }
-        if point.records.is_empty() {
-            let why = point.ended.as_deref().unwrap_or("its runs are missing");
-            side.notes.push(format!("no record at {}: {why}", point.at.join(", ")));
-        }
+    let swept = records::swept(directory)?;
+    for (path, at) in &swept.records {
+        file(side, path, at)?;
     }
+    side.notes.extend(swept.missing);
     if side.runs.is_empty() {
+        let path = directory.join(SWEEP_FILE);
         let path = path.display();
         return Err(Failure::Usage(format!("{path}: no point of this sweep has a record yet")));
     }

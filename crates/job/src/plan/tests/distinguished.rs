@@ -69,11 +69,7 @@ fn every_key_is_distinguished_or_named_here() {
             *refused |= compared.refused().next().is_some() || !compared.alone.is_empty();
             *differs |= compared.pairs.iter().any(|pair| !pair.differences.is_empty());
             let fixed = |records: &[&Record]| {
-                let member = |record: &&Record| Member {
-                    name: "f".into(),
-                    record: (*record).clone(),
-                    at: Vec::new(),
-                };
+                let member = |record: &&Record| Member::new("f", (*record).clone());
                 let members = records.iter().map(member).collect();
                 figured(&Set { members, ..Set::default() }, &["direction"], &[]).fixed
             };

@@ -284,6 +284,27 @@ fn another_boot_or_machine_is_noted() {
     assert_eq!(differences("11".into(), Value::Null), [unknown]);
 }
 
+/// Beside another boot, what no restart changes says that it is another machine.
+#[test]
+fn another_machine_is_called_one_by_what_differs() {
+    let boot = |change: fn(&mut Value)| {
+        let other = runs(host(), "b.json", |r| {
+            r["boot"] = "22".into();
+            change(r);
+        });
+        let one = runs(host(), "a.json", |r| r["boot"] = "11".into());
+        let found = compare(&[side("a", one), side("b", other)], &Options::default());
+        let boot = found.pairs[0].differences.iter().find(|one| one.aspect == "boot");
+        boot.map(|one| one.what.to_string())
+    };
+    let said = |what: &str| Some(format!("boot id ({what})"));
+    assert_eq!(boot(|_| ()), said("a restart, or another machine"));
+    let kernel = said("a restart with another kernel, or another machine");
+    assert_eq!(boot(|r| r["host"]["kernel"]["release"] = "6.99.0".into()), kernel);
+    let processors = said("another machine: other processors");
+    assert_eq!(boot(|r| r["host"]["cpu"]["model"] = "another".into()), processors);
+}
+
 /// A fact that no aspect names is found by its place, and noted; one that changes from run to run
 /// on both sides is not.
 #[test]
