@@ -52,7 +52,7 @@ pub struct Moved {
     pub written_bytes: u64,
     /// Requests that completed.
     pub requests: u64,
-    /// The sizes that most of them had: from so many bytes to below so many (`null` without an end).
+    /// The sizes that most of them had: from so many bytes to below so many (`null`: no end).
     pub most_from_bytes: u64,
     pub most_below_bytes: Option<u64>,
     /// How many were in flight, on average from the start of the first to the end of the last.
