@@ -241,7 +241,7 @@ impl Library {
             });
         }
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
-        crate::live_page::begin(self.gpus());
+        crate::live_page::begin(self.gpus(), self.is_software());
         crate::recorder::begin();
         state.config = Some(config);
         self.open.store(true, Ordering::Release);
@@ -259,7 +259,7 @@ impl Library {
     /// driver no GPU is named.
     pub(crate) fn look_on(&self) {
         let _ = self.load_driver();
-        crate::live_page::begin(self.gpus());
+        crate::live_page::begin(self.gpus(), self.is_software());
         crate::recorder::begin();
     }
 
@@ -288,6 +288,10 @@ impl Library {
     /// The driver's GPUs; none before the first open.
     pub(crate) fn gpus(&self) -> &[DeviceFacts] {
         self.gpus.get().map_or(&[], |gpus| &gpus.facts)
+    }
+
+    fn is_software(&self) -> bool {
+        self.gpus.get().is_some_and(|gpus| gpus.driver.is_software())
     }
 
     /// The settings in effect, or those that an open would put into effect now.

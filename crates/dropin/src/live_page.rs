@@ -14,7 +14,7 @@ use gpuio_gpu::DeviceFacts;
 use gpuio_host::Root;
 use gpuio_transfer::{Op, RouteBytes};
 use gpuio_watch::page::{
-    Direction as PageDirection, Key, Library, LivePage, LivePageRoot, WorkerSlot,
+    Direction as PageDirection, Key, Library, LivePage, LivePageRoot, SOFTWARE, WorkerSlot,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -87,7 +87,7 @@ thread_local! {
 
 /// Creates the page. Without one (no shared memory, no space) the program still runs. Children of
 /// fork(2) have none: it would be their parent's.
-pub(crate) fn begin(gpus: &[DeviceFacts]) {
+pub(crate) fn begin(gpus: &[DeviceFacts], software: bool) {
     PAGE.get_or_init(|| {
         let now = clock_gettime(ClockId::Realtime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -97,7 +97,8 @@ pub(crate) fn begin(gpus: &[DeviceFacts]) {
         let page =
             LivePage::create(&LivePageRoot::live(), WORKER_SLOTS, &program, began_ns).ok()?;
         tidy_at_exit(&page);
-        let gpus = gpus.iter().map(|one| (one.index, one.pci.clone())).collect();
+        let pci = |one: &DeviceFacts| if software { SOFTWARE } else { &one.pci }.to_owned();
+        let gpus = gpus.iter().map(|one| (one.index, pci(one))).collect();
         Some(OwnPage { generation: fork::generation(), page, gpus })
     });
 }

@@ -84,6 +84,32 @@ pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<Strin
     None
 }
 
+/// Flags of other tools and of habit; the flag that says it here, and a value of it. A key of a job
+/// file also goes to `--set`.
+const OTHER_NAMES: [(&[&str], &str, &str); 8] = [
+    (&["--once", "-1"], "count", "1"),
+    (&["--samples", "--iterations", "-n"], "count", "N"),
+    (&["--delay", "--watch", "-d", "-i"], "interval", "1s"),
+    (&["--repeat", "--runs", "--iterations", "--loops", "--repetitions"], "repeat", "N"),
+    (&["--time", "--duration", "--seconds", "--timeout", "-T"], "runtime", "10s"),
+    (&["--warmup", "--warm-up", "--ramp-time"], "ramp", "5s"),
+    (&["--queue-depth", "--qd", "--queuedepth"], "depth", "N"),
+    (&["--jobs", "--workers", "--processes"], "threads", "N"),
+];
+
+/// The flag of a verb for one of [`OTHER_NAMES`].
+fn other_name(flag: &str, verb: &Command) -> Option<String> {
+    let has = |name: &str| verb.get_arguments().any(|it| it.get_long() == Some(name));
+    let rows = OTHER_NAMES.iter().filter(|(names, ..)| names.contains(&flag));
+    let mut here = rows.filter_map(|(_, name, value)| match gpuio_job::spec::find(name) {
+        _ if has(name) => Some(format!("--{name} {value}")),
+        Some(_) if has("set") => Some(format!("--set {name}={value}")),
+        _ => None,
+    });
+    let here = here.next()?;
+    Some(format!("error: gpuio {} has no {flag}: {here} does that", verb.get_name()))
+}
+
 /// Suggests the words to type instead, where clap refused a file without its verb, a path instead
 /// of a process, or a flag that has another name here.
 pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) -> Option<String> {
@@ -121,7 +147,11 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
             (_, "--json") if command.find_subcommand(verb).is_some_and(has_format) => {
                 Some(format!("error: gpuio {verb} prints JSON by --format json"))
             }
-            _ => None,
+            ("bench" | "workload", flag @ ("--interval" | "--status-interval")) => Some(format!(
+                "error: gpuio {verb} has no {flag}: the record has the rate over time, and `gpuio \
+                 stats --interval 1s` shows runs meanwhile"
+            )),
+            (_, flag) => other_name(flag, command.find_subcommand(verb)?),
         },
         _ => None,
     }
@@ -171,6 +201,16 @@ mod tests {
             ("gpuio why --directory .", "--mount PATH"),
             ("gpuio bench --json", "gpuio bench prints JSON by --format json"),
             ("gpuio check --json", "gpuio check prints JSON by --format json"),
+            ("gpuio top --once", "gpuio top has no --once: --count 1 does that"),
+            ("gpuio stats 1 --once", "--count 1 does"),
+            ("gpuio top -d 1", "--interval 1s does"),
+            ("gpuio top --iterations=3", "--count N does"),
+            ("gpuio bench --iterations 3", "--set repeat=N does"),
+            ("gpuio workload checkpoint --repeat 3", "--set repeat=N does"),
+            ("gpuio bench --duration 5", "--runtime 10s does"),
+            ("gpuio workload checkpoint --warmup 5", "--set ramp=5s does"),
+            ("gpuio bench --qd 5", "--depth N does"),
+            ("gpuio bench --interval 1", "gpuio stats --interval 1s"),
         ] {
             let hint = said(line).unwrap_or_default();
             assert!(hint.contains(part), "{line}: {hint}");

@@ -10,7 +10,7 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate, whole};
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{JobPlan, JobResult, Plan};
-use gpuio_report::format::plan::limited_ns;
+use gpuio_report::format::plan::{duration, example_ns, limited_ns};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Interval of progress lines without a terminal.
@@ -55,9 +55,15 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Says how long a long plan takes, where limits of time set that.
+    /// Says how long a long plan takes, or what that depends on.
     pub(crate) fn begin(&self, plan: &Plan) {
-        let Some(limited) = limited_ns(plan) else { return };
+        let Some(limited) = limited_ns(plan) else {
+            if example_ns(plan).is_some_and(|ns| ns as f64 / 1e9 >= LONG_SECONDS) {
+                let time = duration(plan);
+                self.print_line(&format!("note: time: {time}; verifying data comes on top"));
+            }
+            return;
+        };
         let seconds = limited as f64 / 1e9;
         let until = until(seconds);
         if !until.is_empty() {

@@ -96,7 +96,8 @@ fn two_runs_are_distinguished_and_every_level_says_more() {
     let (totals, sizes, ways) = (level(1), level(2), level(3));
     assert!(totals.contains("p99.9") && !totals.contains("4-8(KiB)"), "{totals}");
     assert!(sizes.contains("4-8(KiB)") && !sizes.contains("registered"), "{sizes}");
-    assert!(ways.contains("staged") && ways.contains("software"), "{ways}");
+    assert!(ways.contains("staged") && ways.contains("software 0"), "{ways}");
+    assert!(totals.contains("the GPU is gpuio's software GPU"), "{totals}");
 
     let csv = gpuio(dir, "stats --format csv").exits(0).out;
     assert!(csv.starts_with("pid,user,program,since,gpus,path,throughput,"), "{csv}");
@@ -119,6 +120,7 @@ fn two_runs_are_distinguished_and_every_level_says_more() {
     let sections = gpuio(dir, &line).exits(0).out;
     assert!(sections.contains("GLOBAL STATS:\nTotal Files: 2\n"), "{sections}");
     assert!(sections.contains("PER_GPU STATS:\nGPU 0 Read: bw="), "{sections}");
+    assert!(sections.contains("\nn/a: the GPU is gpuio's software GPU"), "{sections}");
 }
 
 #[test]

@@ -194,6 +194,7 @@ fn a_program_on_gpuios_libcufile_is_answered_by_what_it_has_and_moved() {
     let words: Vec<&str> = text.split_whitespace().collect();
     let words = words.join(" ");
     assert!(words.contains("it has made no call of cuFile yet"), "{text}");
+    assert!(words.contains("requests unknown: a live page alone counts their sizes"), "{text}");
     assert!(words.contains(&format!("gpuio stats {pid} --level 3 --interval 1s")), "{text}");
     assert!(!text.contains("gds_stats"), "{text}");
     let mut start = client.0.stdin.take().unwrap();
@@ -201,6 +202,10 @@ fn a_program_on_gpuios_libcufile_is_answered_by_what_it_has_and_moved() {
     assert_eq!(lines.next().unwrap().unwrap(), "reads");
     let text = gpuio(dir.path(), &format!("why {pid}")).exits(0).out;
     assert!(text.contains("GDS is off. gpuio's libcufile moved "), "{text}");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains(" requests software GPU 0: "), "{text}");
+    assert!(words.contains(" in flight on average, pauses included"), "{text}");
     let page = gpuio(dir.path(), &format!("why {pid} --format json")).exits(0).json();
     let process = &page["process"];
     assert_eq!(process["gds"], "no");

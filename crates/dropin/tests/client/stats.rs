@@ -108,7 +108,8 @@ fn the_live_page_shows_the_program() {
         let known = ["kernel", "copy", "host", "registered"];
         assert!(own.paths.iter().all(|way| known.contains(&way.path.as_str())), "{:?}", own.paths);
         let pci = own.paths.iter().find(|way| way.gpu == Some(0)).unwrap();
-        assert!(on_system() || !pci.pci.is_empty());
+        assert_eq!(pci.is_software(), !on_system(), "{}", pci.pci);
+        assert!(!pci.pci.is_empty());
     });
     let Some((_, rest)) = output.split_once("the child is ") else {
         assert!(is_child(name(the_live_page_shows_the_program)), "{output}");

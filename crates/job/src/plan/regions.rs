@@ -556,8 +556,12 @@ fn parts(
         Some(_) => {
             let of =
                 if files > 1 { format!(", which {files} files divide,") } else { String::new() };
+            let unit = match parts.all {
+                0..1024 => " (without a unit a size is in bytes: 64M)",
+                _ => "",
+            };
             let what = format!(
-                "a size of {} bytes per thread{of} holds no block of {block_max} bytes; \
+                "a size of {} bytes{unit} per thread{of} holds no block of {block_max} bytes; \
                  raise --size or lower --bs",
                 parts.all
             );

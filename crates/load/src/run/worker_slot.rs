@@ -2,7 +2,7 @@
 
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion};
-use gpuio_watch::page::{Direction, Key, WorkerSlot};
+use gpuio_watch::page::{Direction, Key, SOFTWARE, WorkerSlot};
 
 use super::task::Task;
 
@@ -22,7 +22,7 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Worker
         pci: match gpu {
             None => String::new(),
             // Results of the software GPU must never pass for hardware's.
-            Some(gpu) if gpu.software => "software".to_owned(),
+            Some(gpu) if gpu.software => SOFTWARE.to_owned(),
             Some(gpu) => gpu.pci.clone(),
         },
         path: job.path.choice.actual.clone(),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section};
+use gpuio_base::document::{Cell, Columns, Item, Layout, List, Part, Section};
 use gpuio_base::units::whole;
 
 use crate::post::{About, Post, Run, Statement, hold};
@@ -99,33 +99,40 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
             text(threads.map(|threads| threads.to_string()))
         })
         .if_any()
+        .part(Part::Second)
         .words("block", |row: &Row<'a>| {
             let block = got(row).and_then(|got| got.block);
             block.map_or_else(Cell::default, Cell::bytes)
         })
         .if_any()
+        .part(Part::Second)
         .figures("rate", |row: &Row<'a>| {
             hold::rate_of(row.1).map_or_else(Cell::default, Cell::rate)
         })
+        .part(Part::First)
         .figures("IOPS", |row: &Row<'a>| {
             got(row).and_then(|got| got.iops).map_or_else(Cell::default, Cell::count)
         })
         .if_any()
+        .part(Part::First)
         .figures("latency", |row: &Row<'a>| {
             let latency = got(row).and_then(|got| got.latency);
             latency.map_or_else(Cell::default, |ns| Cell::time(whole(ns)))
         })
         .if_any()
+        .part(Part::First)
         .figures("in flight", move |row: &Row<'a>| {
             let in_flight = got(row).and_then(super::Got::in_flight);
             text(in_flight.map(|count| format!("{count:.1}")))
         })
         .if_any()
+        .part(Part::Second)
         .words("beside it", move |row: &Row<'a>| {
             let tools = gpuio_base::document::unique(row.1.beside.iter().map(|seen| seen.tool));
             text((!tools.is_empty()).then(|| tools.join(", ")))
         })
         .if_any()
+        .part(Part::Second)
 }
 
 /// Tool, direction and path: `gdsio randread gds`.

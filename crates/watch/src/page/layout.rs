@@ -24,6 +24,9 @@ pub(crate) const SHARED: u32 = 4;
 /// Instead of a count: it is not counted.
 pub const NOT_COUNTED: u64 = u64::MAX;
 
+/// Instead of a PCI address: gpuio's software GPU, whose rates are no GPU's.
+pub const SOFTWARE: &str = "software";
+
 /// Path of a slot that holds a program's registrations, and no I/Os.
 pub const REGISTERED: &str = "registered";
 

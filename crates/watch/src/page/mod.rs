@@ -25,7 +25,7 @@ mod snapshot;
 mod write;
 
 pub use bucket::{SIZES, size_class};
-pub use layout::{LIBRARY_NUMBERS, NOT_COUNTED, OF_LIBRARY, REGISTERED, VERSION};
+pub use layout::{LIBRARY_NUMBERS, NOT_COUNTED, OF_LIBRARY, REGISTERED, SOFTWARE, VERSION};
 pub use page_root::{LivePageError, LivePageRoot};
 pub use snapshot::{
     Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Saves, Snapshot,

@@ -1,7 +1,7 @@
 //! The content of a page at one moment, as plain values.
 
 use crate::page::bucket::{Latencies, SIZES};
-use crate::page::layout::LIBRARY_NUMBERS;
+use crate::page::layout::{LIBRARY_NUMBERS, SOFTWARE};
 
 /// Counts of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Counts {
 pub struct PathCounters {
     /// Index of the GPU; none for host memory.
     pub gpu: Option<u32>,
-    /// Its PCI address; empty for host memory.
+    /// Its PCI address, or [`SOFTWARE`]; empty for host memory.
     pub pci: String,
     pub path: String,
     pub engine: String,
@@ -324,6 +324,12 @@ impl Counts {
 }
 
 impl PathCounters {
+    /// Whether the GPU is gpuio's software GPU.
+    #[must_use]
+    pub fn is_software(&self) -> bool {
+        self.pci == SOFTWARE
+    }
+
     /// Whether both have the same GPU, path and engine.
     pub(crate) fn same(&self, other: &PathCounters) -> bool {
         (self.gpu, &self.path, &self.engine) == (other.gpu, &other.path, &other.engine)

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::page::read::{Found, Owner};
-use crate::page::{LivePageRoot, REGISTERED, Snapshot, read as pages};
+use crate::page::{LivePageRoot, REGISTERED, SOFTWARE, Snapshot, read as pages};
 use gpuio_base::units::human_bytes;
 use gpuio_host::process_time::{ProcessSample, samples};
 use gpuio_host::{proc_io, process};
@@ -134,7 +134,8 @@ pub(super) fn programs(eye: &Eye) -> Vec<Found> {
 fn words(page: &Snapshot) -> String {
     let mut words: Vec<String> = Vec::new();
     for counters in page.paths.iter().filter(|counters| counters.path != REGISTERED) {
-        let gpu = counters.gpu.map(|gpu| format!(" CUDA GPU {gpu}")).unwrap_or_default();
+        let kind = if counters.is_software() { SOFTWARE } else { "CUDA" };
+        let gpu = counters.gpu.map(|gpu| format!(" {kind} GPU {gpu}")).unwrap_or_default();
         let one = format!("{}{gpu}", counters.path);
         if !words.contains(&one) {
             words.push(one);

@@ -16,8 +16,8 @@ use gpuio_machine::check::{Gpu, Pair, mount_of};
 use gpuio_record::facts::{
     Fact, GpuFacts, LibraryMaker, Machine, MappedLibrary, MountedStorage, OpenFile, ProcessUse,
 };
-use gpuio_watch::page::LivePageRoot;
 use gpuio_watch::page::read::{self, Owner};
+use gpuio_watch::page::{LivePageRoot, PathCounters, SIZES};
 use serde_json::json;
 
 use super::{SCHEMA, of_pair};
@@ -252,19 +252,31 @@ fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
         Ok(snapshot) => snapshot,
         Err(why) => return Fact::unknown(format!("{}: the page {why}", found.path.display())),
     };
-    let moved = snapshot.paths.iter().map(|counters| Moved {
-        gpu: counters.gpu,
-        software: counters.pci == "software",
-        path: counters.path.clone(),
-        engine: counters.engine.clone(),
-        read_bytes: counters.read.bytes,
-        written_bytes: counters.write.bytes,
-    });
+    let moved = snapshot.paths.iter().map(moved_of);
     Fact::Known(LivePage {
         program: snapshot.program.clone(),
         release: snapshot.release.clone(),
         moved: moved.collect(),
     })
+}
+
+fn moved_of(counters: &PathCounters) -> Moved {
+    let (read, write) = (&counters.read, &counters.write);
+    let of_class = |class: &usize| read.sizes[*class].saturating_add(write.sizes[*class]);
+    let most = (0..SIZES).max_by_key(of_class).unwrap_or_default();
+    let busy_ns = read.latency_ns.saturating_add(write.latency_ns);
+    Moved {
+        gpu: counters.gpu,
+        software: counters.is_software(),
+        path: counters.path.clone(),
+        engine: counters.engine.clone(),
+        read_bytes: read.bytes,
+        written_bytes: write.bytes,
+        requests: read.ios().saturating_add(write.ios()),
+        most_from_bytes: if most > 0 { 2048 << most } else { 0 },
+        most_below_bytes: (most + 1 < SIZES).then_some(4096 << most),
+        mean_in_flight: counters.seconds().map(|seconds| busy_ns as f64 / 1e9 / seconds),
+    }
 }
 
 /// Commands that show more.

@@ -1,7 +1,7 @@
 //! The answer for a running process: from what it has mapped and open, from its live page if it has
 //! one, from counters, and from the verdict on each mount of its files.
 
-use gpuio_base::units::human_bytes;
+use gpuio_base::units::{human_bytes, many};
 use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile, ProcessIo, ProcessUse};
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct Seen {
 }
 
 /// A live page: who wrote it, and what was moved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LivePage {
     /// Program that wrote it.
     pub program: String,
@@ -38,7 +38,7 @@ pub struct LivePage {
 }
 
 /// Bytes of one GPU, path and engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Moved {
     /// The GPU; `null` for host memory.
     pub gpu: Option<u32>,
@@ -50,6 +50,13 @@ pub struct Moved {
     pub engine: String,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    /// Requests that completed.
+    pub requests: u64,
+    /// The sizes that most of them had: from so many bytes to below so many (`null`: no end).
+    pub most_from_bytes: u64,
+    pub most_below_bytes: Option<u64>,
+    /// How many were in flight, on average from the start of the first to the end of the last.
+    pub mean_in_flight: Option<f64>,
 }
 
 /// The bytes that a process moved while it was watched.
@@ -231,6 +238,32 @@ impl Moved {
         }
     }
 
+    /// The sizes of its requests, and how many were in flight.
+    pub(super) fn requests(&self) -> String {
+        let mean = size(self.bytes() / self.requests.max(1));
+        let most = match self.most_below_bytes {
+            Some(below) => format!("from {} to below {}", size(self.most_from_bytes), size(below)),
+            None => format!("of {} and more", size(self.most_from_bytes)),
+        };
+        let depth = match self.mean_in_flight {
+            Some(mean) => format!("{mean:.1} in flight on average, pauses included"),
+            None => "how many are in flight is unknown".to_owned(),
+        };
+        format!(
+            "{}: {} of {mean} on average, most {most}; {depth}",
+            self.place(),
+            many(self.requests, "request")
+        )
+    }
+
+    fn place(&self) -> String {
+        match (self.gpu, self.software) {
+            (None, _) => "host".to_owned(),
+            (Some(gpu), false) => format!("GPU {gpu}"),
+            (Some(gpu), true) => format!("software GPU {gpu}"),
+        }
+    }
+
     pub(super) fn words(&self) -> String {
         let by = match (self.path.as_str(), self.engine.as_str()) {
             ("kernel", _) => "through host memory, by a GPU kernel".to_owned(),
@@ -246,13 +279,9 @@ impl Moved {
             "direct" => " (file side: storage)",
             _ => "",
         };
-        let gpu = match (self.gpu, self.software) {
-            (None, _) => "host".to_owned(),
-            (Some(gpu), false) => format!("GPU {gpu}"),
-            (Some(gpu), true) => format!("software GPU {gpu}"),
-        };
         format!(
-            "{gpu}: {} read, {} written {by}{from}",
+            "{}: {} read, {} written {by}{from}",
+            self.place(),
             size(self.read_bytes),
             size(self.written_bytes)
         )

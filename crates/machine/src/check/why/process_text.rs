@@ -6,7 +6,7 @@ use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile};
 
 use super::process::{is_cufile, size};
 use super::text::{changes, list, next};
-use super::{NvidiaFs, ProcessWhy};
+use super::{Moved, NvidiaFs, ProcessWhy};
 
 /// More files than this are cut, and the number of the rest is printed.
 const FILES: usize = 6;
@@ -24,7 +24,7 @@ pub fn process_document(why: &ProcessWhy, commands: &[String]) -> Document {
         .iter()
         .map(|mount| Item::new(format!("mount {}", mount.mount_point), mount.conclusion.as_str()));
     let unjudged = why.unjudged.iter().map(|reason| Item::new("mount", reason.as_str()));
-    let facts = [libraries, live_page, devices, files, counters, settings];
+    let facts = [libraries, live_page, requests, devices, files, counters, settings];
     let facts = facts.into_iter().flat_map(|facts| facts(why));
     evidence.list(list(facts.chain(of_mounts).chain(unjudged)));
     if let Some(mount) = why.mounts.first() {
@@ -85,6 +85,22 @@ fn live_page(why: &ProcessWhy) -> Vec<Item> {
         lines.push("no bytes yet".to_owned());
     }
     behind("live page", lines)
+}
+
+/// Sizes of requests, and how many are in flight.
+fn requests(why: &ProcessWhy) -> Vec<Item> {
+    let Some(page) = why.page.known() else {
+        return unknown(
+            "requests",
+            "a live page alone counts their sizes and how many are in flight",
+        );
+    };
+    let mut lines: Vec<String> =
+        page.moved.iter().filter(|moved| moved.requests > 0).map(Moved::requests).collect();
+    if lines.is_empty() {
+        lines.push("none has completed yet".to_owned());
+    }
+    behind("requests", lines)
 }
 
 fn devices(why: &ProcessWhy) -> Vec<Item> {

@@ -244,11 +244,10 @@ fn a_process_without_a_library_and_one_that_may_not_be_read() {
 fn a_live_page_decides_before_what_is_predicted() {
     let moved = |path: &str, bytes: u64| Moved {
         gpu: Some(0),
-        software: false,
         path: path.to_owned(),
         engine: "direct".to_owned(),
         read_bytes: bytes,
-        written_bytes: 0,
+        ..Moved::default()
     };
     let page = |moved: Vec<Moved>| {
         let (program, release) = (format!("{CUFILE_PAGE}python"), "0.1.0".to_owned());

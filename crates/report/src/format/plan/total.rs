@@ -59,8 +59,24 @@ fn verified(job: &JobPlan) -> u64 {
 
 /// `2.00 s at 1.00 GiB/s`.
 fn at_example(moved: u64) -> String {
+    format!("{} at {}/s", time(example_of(moved)), bytes(EXAMPLE))
+}
+
+fn example_of(moved: u64) -> u64 {
     let ns = u128::from(moved) * 1_000_000_000 / u128::from(EXAMPLE);
-    format!("{} at {}/s", time(u64::try_from(ns).unwrap_or(u64::MAX)), bytes(EXAMPLE))
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// The time of a plan's jobs at 1 GiB/s, in nanoseconds; `None` where their bytes are not known.
+#[must_use]
+pub fn example_ns(plan: &Plan) -> Option<u64> {
+    Some(known_ns(plan).saturating_add(example_of(moved_without_limit(plan)?)))
+}
+
+/// Bytes of the jobs that have no limit of time.
+fn moved_without_limit(plan: &Plan) -> Option<u64> {
+    let open = plan.jobs.iter().filter(|job| job.stop.runtime_ns.is_none());
+    open.map(moved).try_fold(0, |sum: u64, moved| Some(sum.saturating_add(moved?)))
 }
 
 /// The sum over the groups, which run one after the other, of the longest time of a job.
@@ -120,12 +136,11 @@ fn moved(job: &JobPlan) -> Option<u64> {
     u64::try_from(epoch * u128::from(feed.epochs)).ok()
 }
 
-/// The time of the groups, one after the other.
-fn duration(plan: &Plan) -> String {
+/// The time of the groups, one after the other, in words: a limit, or what it depends on.
+#[must_use]
+pub fn duration(plan: &Plan) -> String {
     let known = known_ns(plan);
-    let open: Vec<&JobPlan> =
-        plan.jobs.iter().filter(|job| job.stop.runtime_ns.is_none()).collect();
-    if open.is_empty() {
+    if limited_ns(plan).is_some() {
         return format!("the clocks of the jobs run for {} at most", time(known));
     }
     let least = if known == 0 { String::new() } else { format!("{} and ", time(known)) };
@@ -133,8 +148,7 @@ fn duration(plan: &Plan) -> String {
         0 => String::new(),
         long => format!(", or {} of computation", time(long)),
     };
-    let all: Option<Vec<u64>> = open.iter().map(|job| moved(job)).collect();
-    match all.map(|all| all.into_iter().fold(0, u64::saturating_add)) {
+    match moved_without_limit(plan) {
         Some(moved) => format!(
             "{least}as long as {} take, {}{computes}; runtime= sets a limit",
             bytes(moved),

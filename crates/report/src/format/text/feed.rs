@@ -276,25 +276,33 @@ fn rest(all: usize, what: &str) -> Option<String> {
     (all > LINES_MOST).then(|| format!("… and {} more {what}", all - LINES_MOST))
 }
 
+/// Bytes that were moved in an epoch's time. Readers may have been ahead by all of it.
+fn moved(writes: bool, has_tier: bool, epoch: &EpochResult) -> String {
+    if epoch.moved_bytes == 0 && epoch.read_bytes > 0 && !writes && !has_tier {
+        return "all of it read ahead, in the time of epochs before".to_owned();
+    }
+    let moved = bytes(epoch.moved_bytes);
+    match epoch.storage_read_bytes {
+        _ if writes => format!("{moved} written in its time"),
+        Some(stored) => format!("{moved} read in its time, {} from storage", bytes(stored)),
+        None => format!("{moved} read in its time, from storage: unknown"),
+    }
+}
+
 fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
     let verb = done(plan);
     let words = |epoch: &EpochResult| {
         let percent = epoch
             .utilisation_percent
             .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
-        let moved = bytes(epoch.moved_bytes);
-        let storage = match epoch.storage_read_bytes {
-            _ if plan.writes => String::new(),
-            Some(stored) => format!(", {} from storage", bytes(stored)),
-            None => ", from storage: unknown".to_owned(),
-        };
+        let moved = moved(plan.writes, plan.tier.is_some(), epoch);
         let [once, never, repeated] = match plan.order.draws() {
             true => [" as often as drawn", "too seldom", "too often"],
             false => [" once", "never", "repeatedly"],
         };
         format!(
             "epoch {}: utilisation {percent}, {}; {} of {} {verb}{once}, {} {never}, {} \
-             {repeated}; {moved} {verb} in its time{storage}",
+             {repeated}; {moved}",
             epoch.number,
             time(epoch.span_ns),
             many(epoch.once, "sample"),
@@ -325,4 +333,24 @@ fn rules(rules: &[FeedRule]) -> Vec<String> {
         lines.push(format!("MLPerf rules kept: {}", kept.join("; ")));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_that_was_read_ahead_is_not_one_of_no_bytes() {
+        let storage_read_bytes = Some(0);
+        let ahead = EpochResult { read_bytes: 4096, storage_read_bytes, ..EpochResult::default() };
+        assert_eq!(
+            moved(false, false, &ahead),
+            "all of it read ahead, in the time of epochs before"
+        );
+        // From a tier nothing is ahead; and what is not written yet is no figure of reads.
+        assert_eq!(moved(false, true, &ahead), "0 B read in its time, 0 B from storage");
+        assert_eq!(moved(true, false, &ahead), "0 B written in its time");
+        let own = EpochResult { moved_bytes: 4096, ..ahead };
+        assert_eq!(moved(false, false, &own), "4.00 KiB read in its time, 0 B from storage");
+    }
 }

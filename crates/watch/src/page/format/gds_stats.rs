@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::{class_name, per_second};
+use super::{SOFTWARE_GPU, class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::REGISTERED;
 use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters, Snapshot};
@@ -45,6 +45,9 @@ pub fn text(snapshot: &Snapshot, level: u8, machine: &[Gpu]) -> String {
             let counts = (total.read.sizes[class], total.write.sizes[class]);
             let _ = writeln!(out, "{}: {} {}", class_name(class), counts.0, counts.1);
         }
+    }
+    if snapshot.paths.iter().any(PathCounters::is_software) {
+        let _ = writeln!(out, "n/a: {SOFTWARE_GPU}");
     }
     if level >= 3 {
         out.push_str("PER_GPU STATS:\n");

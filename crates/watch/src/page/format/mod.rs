@@ -65,6 +65,10 @@ pub(crate) fn per_second(count: u64, seconds: Option<f64>) -> Option<f64> {
     seconds.filter(|seconds| *seconds > 0.0).map(|seconds| count / seconds)
 }
 
+/// Said with the figures of a process on it.
+const SOFTWARE_GPU: &str =
+    "the GPU is gpuio's software GPU, which is host memory: no rate here is a GPU's";
+
 /// Names of the size classes, in KiB as gds_stats writes them.
 pub(crate) fn class_name(class: usize) -> String {
     match class {

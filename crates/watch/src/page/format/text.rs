@@ -4,7 +4,7 @@ use gpuio_base::document::{Block, Cell, Columns, Document, List, Look, Table};
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::human_ns;
 
-use super::{PERCENTILES, Shown, class_name, per_second};
+use super::{PERCENTILES, SOFTWARE_GPU, Shown, class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::REGISTERED;
 use crate::page::snapshot::{
@@ -36,6 +36,9 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
         "threads {}, I/Os in flight {} of {}, files opened {}",
         total.threads, total.in_flight, total.slots, total.files
     ));
+    if snapshot.paths.iter().any(PathCounters::is_software) {
+        first.paragraph(SOFTWARE_GPU);
+    }
     for (least, table) in [(1, totals(shown, &total)), (2, sizes(&total)), (3, paths(snapshot))] {
         if level >= least {
             page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
@@ -138,7 +141,7 @@ fn paths(snapshot: &Snapshot) -> Table {
     });
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let columns = Columns::<(&PathCounters, &str, &Counts)>::new()
-        .words("GPU", |(way, ..)| way.gpu)
+        .words("GPU", |(way, ..)| gpu_shown(way))
         .words("PCI", move |(way, ..)| some(&way.pci))
         .words("path", |(way, ..)| path_shown(&way.path).to_owned())
         .words("engine", |(way, ..)| engine_shown(&way.engine).to_owned())
@@ -183,12 +186,17 @@ fn engine_shown(engine: &str) -> &str {
     }
 }
 
+fn gpu_shown(counters: &PathCounters) -> Option<String> {
+    let kind = if counters.is_software() { "software " } else { "" };
+    counters.gpu.map(|gpu| format!("{kind}{gpu}"))
+}
+
 /// All processes, one line each.
 pub fn list(all: &[Shown<'_>]) -> Document {
     let some = |words: Vec<String>| (!words.is_empty()).then(|| words.join(","));
     let gpus = move |shown: &Shown<'_>| {
         let gpus = shown.snapshot.gpus();
-        some(gpus.iter().filter_map(|one| one.gpu).map(|gpu| gpu.to_string()).collect())
+        some(gpus.iter().filter_map(gpu_shown).collect())
     };
     let paths = move |shown: &Shown<'_>| {
         let ways = shown.snapshot.paths.iter().filter(|one| one.path != REGISTERED);
