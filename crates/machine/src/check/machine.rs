@@ -94,16 +94,17 @@ pub(crate) fn kernel_was_read(machine: &Machine) -> bool {
     machine.listed.pci && machine.host.kernel.release.is_some() && !machine.modules.is_empty()
 }
 
-/// Whether modules were looked at: a captured tree without `sys/module` has none of them loaded,
-/// and a machine with a GPU in use has at least NVIDIA's.
+/// Whether modules were looked at: all of them, or some that are loaded. Facts without either are
+/// of a captured tree without `sys/module`.
 pub(crate) fn modules_were_read(machine: &Machine) -> bool {
-    kernel_was_read(machine) && machine.modules.iter().any(|module| module.loaded)
+    let any_loaded = || machine.modules.iter().any(|module| module.loaded);
+    kernel_was_read(machine) && (machine.listed.modules || any_loaded())
 }
 
 /// Why facts are not there where [`modules_were_read`] is false.
 pub(crate) fn modules_not_read(machine: &Machine) -> &'static str {
     if kernel_was_read(machine) {
-        "no module for I/O to GPUs is loaded, not even NVIDIA's driver, or a capture left them out"
+        "/sys/module is not among what was read"
     } else if machine.modules.is_empty() {
         "kernel modules are not among what was read"
     } else {

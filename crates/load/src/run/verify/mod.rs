@@ -20,7 +20,6 @@ use gpuio_job::workload::sequence::{Block, BlockSequence, RegionSpan, SequenceCo
 
 const KEPT: usize = VerifyOutcome::KEPT;
 
-/// The findings of one worker.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     timed: (u64, u64),
