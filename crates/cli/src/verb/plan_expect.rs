@@ -123,8 +123,8 @@ fn regrouped(
     Some(PairExpected { by, expected })
 }
 
-/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, and nothing
-/// rules GDS out: no maker publishes peer-to-peer rates through the processor.
+/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, and
+/// nothing rules GDS out: no maker publishes peer-to-peer rates through the processor.
 fn transfer_by(machine: &Machine, pair: &Pair) -> By {
     let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
     let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();

@@ -43,10 +43,10 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
         faults => format!("{faults} of {compared} figures do not follow from the record's counts"),
     };
     text += &format!("{name}: {outcome}.\n");
-    text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and intervals, I/Os\n\
-             in flight, CPU time per MiB, bad blocks by the mismatches that are kept.\n\
-             Not: the plan, the machine, evidence, warnings, the bytes that were verified, percentiles\n\
-             of an interval beyond what its sum allows; nor that the run took place.\n\
+    text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and\n\
+             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches that are kept.\n\
+             Not: the plan, the machine, evidence, warnings, the bytes that were verified,\n\
+             percentiles of intervals beyond their sums; nor that the run took place.\n\
              Compare the file's digest (sha256sum) with the one that its author published.\n";
     output::put(&text)?;
     Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -55,8 +55,8 @@ pub fn config(
 }
 
 /// Blocks with a distance between them, or moved off their places, may come to the end of their
-/// region before all bytes were moved: that ends a pass, of which there are as many as the bytes are
-/// worth. Without a bound of bytes there is no end.
+/// region before all bytes were moved: that ends a pass, of which there are as many as the bytes
+/// are worth. Without a bound of bytes there is no end.
 fn passes(job: &JobPlan, worker: &WorkerPlan) -> Option<u64> {
     let in_order = job.order == Order::Sequential;
     let gaps = matches!(job.follow, Some(Follow::Gap { .. }));
