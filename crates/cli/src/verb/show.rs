@@ -44,7 +44,7 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     };
     text += &format!("{name}: {outcome}.\n");
     text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and\n\
-             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches that are kept.\n\
+             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches kept.\n\
              Not: the plan, the machine, evidence, warnings, the bytes that were verified,\n\
              percentiles of intervals beyond their sums; nor that the run took place.\n\
              Compare the file's digest (sha256sum) with the one that its author published.\n";
