@@ -148,7 +148,8 @@ mod tests {
         };
         let means = |text: &str| {
             let mut reader = Iostat::default();
-            text.lines().filter(|line| !line.is_empty()).for_each(|line| drop(reader.line(line)));
+            let lines = text.lines().filter(|line| !line.is_empty());
+            lines.for_each(|line| assert!(reader.line(line)));
             let tables = reader.tables();
             let value = |name: &str, column| {
                 let all = tables.iter().flat_map(Measured::means).find(|one| one.0 == name);
