@@ -101,8 +101,12 @@ fn is_row_of_matrix(rest: &str) -> bool {
 
 /// `mlx5_1 port 1 ==> ib1 (Up)` behind another one.
 fn is_link_of_card(before: &str, rest: &str) -> bool {
-    let mut words = rest.split(' ').skip(1);
-    words.next() == Some("port") && words.nth(1) == Some("==>") && before.contains(" ==> ")
+    let mut words = rest.split(' ');
+    let is_name = words.next().is_some_and(|word| !word.contains('\n'));
+    is_name
+        && words.next() == Some("port")
+        && words.nth(1) == Some("==>")
+        && before.contains(" ==> ")
 }
 
 /// `seq-read: (g=0): rw=read, …` behind a command.
@@ -177,6 +181,7 @@ mod tests {
         }
         for whole in [
             "GPU0 \tGPU1\nGPU0 X NV12\n",
+            "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_1 port 1 ==> ib1 (Down)\n",
             "We saw [1] that /dev/sda on / is slow (NAME of it unknown) 0 0",
             "[    1.0] x: y [1:2] z",
         ] {

@@ -6,6 +6,12 @@ use gpuio_machine::flow::{Figures, ServerFigures};
 use crate::args::FigureFlags;
 use crate::failure::Failure;
 
+/// A note on `--server` where no bytes come from one.
+pub(crate) fn unused_server(flags: &FigureFlags, network: bool) -> Option<String> {
+    let note = "--server: it has no effect here: no network mount is used; leave it out";
+    (!flags.server.is_empty() && !network).then(|| note.to_owned())
+}
+
 /// The built-in figures, preceded by those of `--spec` and `--server`.
 pub(crate) fn read(flags: &FigureFlags) -> Result<Figures, Failure> {
     let mut figures = Figures::built_in();

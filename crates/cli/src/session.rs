@@ -16,10 +16,11 @@ use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_machine::flow::Figures;
 use gpuio_record::facts::{HostFacts, Machine};
-use gpuio_record::{EndedHow, GuardNote, JobExpected, JobPlan, JobResult, Plan, Record};
+use gpuio_record::{EndedHow, GuardNote, JobExpected, JobPlan, JobResult, Plan, Record, Towards};
 use gpuio_watch::page::{LivePage, LivePageRoot};
 
 use crate::args::CufileFlags;
+use crate::child;
 use crate::cufile::{self, Cufile, Trial, UNTRIED};
 use crate::driver::{self, Loaded};
 use crate::failure::Failure;
@@ -81,7 +82,8 @@ impl Session {
             cufile_missing: &|calls| cufile.missing(calls),
             cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
         };
-        let plan = gpuio_job::plan::plan(spec, &facts)?;
+        let mut plan = gpuio_job::plan::plan(spec, &facts)?;
+        unneeded(&permit, &mut plan);
         cufile::is_used(spec, flags, &plan)?;
         // `auto` queried it and chose another path: threads of the library must not run during the
         // load.
@@ -236,6 +238,18 @@ impl Session {
             }
             Ok((record, learned))
         })
+    }
+}
+
+/// Notes a permission to write where nothing writes. A run of a sweep has that of all its runs.
+fn unneeded(permit: &Permit, plan: &mut Plan) {
+    let reads = plan.jobs.iter().all(|job| !job.directions().contains(&Towards::Write));
+    let given =
+        [("--overwrite", permit.overwrite), ("--destroy-data-on", !permit.devices.is_empty())];
+    let given = given.into_iter().filter(|(_, given)| *given && reads);
+    for (flag, _) in given.filter(|_| !child::is_of_a_sweep()) {
+        let note = format!("{flag}: it has no effect here: no job writes; leave it out");
+        plan.jobs.iter_mut().for_each(|job| job.notes.push(note.clone()));
     }
 }
 

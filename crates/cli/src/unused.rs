@@ -3,8 +3,8 @@
 //! Keys of a load are checked with the plan (`gpuio_job::plan::unused`). This module checks
 //! options of the program itself: what is printed, saved or watched. Most pairs that exclude each
 //! other are in the flags' own declarations. A switch for the default behaviour (`--quiet` if
-//! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
-//! `--despite`, `--force` for a new file) are accepted.
+//! nothing would be shown) and an unneeded permission (`--despite`,
+//! `--force` for a new file) are accepted.
 
 use clap::Arg;
 use gpuio_job::sweep::Bound;

@@ -58,7 +58,7 @@ pub fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
         (Some(false), _) => {
             "nvidia-fs does not count peers: set its parameter peer_stats_enabled to 1"
         }
-        (_, Some(false) | None) => {
+        (_, Some(false) | None) if counted == 0 => {
             "nvidia-fs does not count I/O: set its parameter rw_stats_enabled to 1"
         }
         _ if shares.is_empty() => "this version of nvidia-fs does not print cross_root_port",
@@ -90,19 +90,23 @@ mod tests {
 
     #[test]
     fn crossing_is_known_where_io_was_counted() {
-        let stats = |percent: u32, reads: u32, peers: &str| {
+        let stats_of = |percent: u32, reads: u32, peers: &str, counts: Option<bool>| {
             let text = format!(
                 "IO stats: Enabled, peer IO stats: {peers}\nReads : n={reads} ok={reads} err=0 \
                  readMiB=1\nGPU 0000:BE:00.0  uuid:1 : Registered_MiB=0 Cache_MiB=0 \
                  max_pinned_MiB=1 cross_root_port(%)={percent}\n"
             );
             let mut sample = parse_stats(&text).unwrap();
-            sample.counts = Some(true);
+            sample.counts = counts;
             crossed(&sample)
         };
+        let stats = |percent, reads, peers| stats_of(percent, reads, peers, Some(true));
         let share = |percent| CrossRootPort { gpu: "0000:be:00.0".to_owned(), percent };
         assert_eq!(stats(40, 0, "Enabled"), Fact::Known(vec![share(40)]));
         assert_eq!(stats(0, 9, "Enabled"), Fact::Known(vec![share(0)]));
+        // Counts are there, whatever the parameter is now or where no text has it.
+        assert_eq!(stats_of(0, 9, "Enabled", None), Fact::Known(vec![share(0)]));
+        assert!(stats_of(0, 0, "Enabled", None).why().unwrap().contains("rw_stats_enabled"));
         assert!(stats(0, 0, "Enabled").why().unwrap().contains("counted no I/O"));
         assert!(stats(0, 9, "Disabled").why().unwrap().contains("peer_stats_enabled"));
         let old = NvidiaFsSample { counts: Some(true), ..NvidiaFsSample::default() };

@@ -58,6 +58,9 @@ pub enum VerifySubject {
 }
 
 impl VerifyOutcome {
+    /// Mismatches that are kept: the first ones.
+    pub const KEPT: usize = 16;
+
     /// Whether it ran to its end and found nothing wrong.
     pub fn is_fine(&self) -> bool {
         self.bad_blocks == 0 && self.failed == 0 && self.complete

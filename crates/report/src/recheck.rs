@@ -8,8 +8,8 @@
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    Assessment, BlockShare, DirectionResult, DirectionTotal, EndedHow, Evidence, JobPlan,
-    JobResult, Record, RunTotals, Towards,
+    Assessment, BlockShare, CpuCost, DirectionResult, DirectionTotal, EndedHow, Evidence, JobPlan,
+    JobResult, Latency, Point, Record, RunTotals, Towards, VerifyMode, VerifyOutcome,
 };
 
 /// The comparison, and the differences that it found.
@@ -36,6 +36,9 @@ impl Recheck {
 /// Relative difference of two computed figures that is rounding.
 const ROUNDING: f64 = 1e-6;
 
+/// A value of a bucket by any other of it (`Histogram`).
+const BUCKET: f64 = 1.0 + 1.0 / 128.0;
+
 /// Recomputes the figures of a record. Looks at nothing but the record.
 pub fn recheck(record: &Record) -> Recheck {
     let mut all = Recheck::default();
@@ -61,6 +64,9 @@ pub fn recheck(record: &Record) -> Recheck {
             all.equal(&about, "bytes", total_of.bytes, sum(|one| one.bytes));
             all.equal(&about, "failed I/Os", total_of.failed, sum(|one| one.failed));
             all.total(&about, total, total_of, jobs().map(of));
+        }
+        if record.ranks.is_none() {
+            all.total_cost(total);
         }
     }
     all
@@ -102,11 +108,8 @@ impl Recheck {
             self.most(about, "bytes per second", total.bytes_per_s, per_second(total.bytes, time));
             self.most(about, "IOPS", total.iops, per_second(total.ios, time));
         }
-        let Some(latency) = &total.latency else {
-            return self.equal(about, "I/Os without latencies", total.ios, 0);
-        };
-        self.equal(about, "latencies", latency.total.count, total.ios);
-        self.summary(about, "latency", &latency.total);
+        self.latencies(about, total.ios, total.latency.as_ref());
+        let Some(latency) = &total.latency else { return };
         let mut merged = Histogram::default();
         for one in jobs.filter_map(|job| job.latency.as_ref()) {
             merged.merge(&Histogram::from_summary(&one.total));
@@ -148,11 +151,14 @@ impl Recheck {
             if plan.feed.is_none() && plan.replay.is_none() {
                 self.sizes(&about, plan.sizes_of(towards == Towards::Write), side);
             }
-            self.latencies(&about, side);
+            self.latencies(&about, side.ios, side.latency.as_ref());
         }
         let about = format!("job '{name}'");
-        for towards in [Towards::Read, Towards::Write] {
-            self.points(&about, plan, job, towards);
+        if !job.series.is_empty() && plan.feed.is_none() {
+            self.points(&about, plan, job);
+        }
+        if !merged && plan.feed.is_none() && plan.replay.is_none() {
+            self.in_flight(&about, plan, job);
         }
         let bytes = job.read.bytes.saturating_add(job.write.bytes);
         let ios = job.read.ios.saturating_add(job.write.ios);
@@ -182,42 +188,114 @@ impl Recheck {
                 format!("path as requested, but evidence {}", words.unwrap_or_default())
             });
         }
-        if let Some(verify) = &job.verify {
-            let mismatches = verify.mismatches.len();
-            self.check(&about, verify.bad_blocks > 0 || mismatches == 0, || {
-                format!("no bad block, but {mismatches} mismatches")
-            });
+        match &job.verify {
+            Some(verify) => self.verification(&about, verify, merged),
+            None => {
+                let ran = plan.verify != VerifyMode::Off && job.ended == EndedHow::Complete;
+                self.check(&about, !ran, || "no result of the verification planned".to_owned());
+            }
         }
+    }
+
+    fn verification(&mut self, about: &str, verify: &VerifyOutcome, merged: bool) {
+        let (bad, kept) = (verify.bad_blocks, verify.mismatches.len() as u64);
+        let first = bad.min(VerifyOutcome::KEPT as u64);
+        // Each rank keeps its first ones.
+        self.equal(about, "mismatches", kept, if merged { kept.clamp(first, bad) } else { first });
+        let words = verify.mismatches.iter().map(|one| one.bad_words);
+        let words = words.fold(0, u64::saturating_add);
+        let all = if bad == kept { words } else { verify.bad_words.max(words) };
+        self.equal(about, "wrong words", verify.bad_words, all);
+        let checked = verify.timed_blocks.saturating_add(verify.pass_blocks);
+        self.check(about, bad <= checked, || {
+            format!("{bad} bad blocks among {checked} that were verified")
+        });
+    }
+
+    /// The process was also busy while no job's time ran.
+    fn total_cost(&mut self, total: &RunTotals) {
+        let about = format!("the total of group {}", total.group);
+        self.per_mib(&about, &total.cpu, total.read.bytes.saturating_add(total.write.bytes));
+        if total.last_done_ns > 0 {
+            let busy = Some(total.cpu.cores_busy);
+            self.most(&about, "processors kept busy", busy, cores(&total.cpu, total.last_done_ns));
+        }
+    }
+
+    /// Little's law: latencies added up are at most the time of all I/Os in flight. One each may
+    /// have begun before.
+    fn in_flight(&mut self, about: &str, plan: &JobPlan, job: &JobResult) {
+        let sums = [&job.read, &job.write].into_iter().filter_map(|side| side.latency.as_ref());
+        let sums = sums.map(|latency| {
+            let queue = latency.queue.as_ref().map_or(0.0, |queue| queue.mean_ns);
+            let ios = crate::number::float(latency.total.count);
+            ((latency.total.mean_ns - queue) * ios, latency.total.max_ns)
+        });
+        let (sum, longest) = sums.fold((0.0, 0), |all, one| (all.0 + one.0, all.1.max(one.1)));
+        let time = crate::number::float(job.last_done_ns.saturating_add(longest));
+        let most = f64::from(plan.threads) * f64::from(plan.depth.max(1)) * BUCKET;
+        self.check(about, sum <= time * most, || {
+            format!(
+                "latency x IOPS: {:.1} I/Os in flight, of at most {}",
+                sum / crate::number::float(job.last_done_ns.max(1)),
+                plan.threads.saturating_mul(plan.depth)
+            )
+        });
     }
 
     fn cost(&mut self, about: &str, job: &JobResult, bytes: u64, merged: bool) {
         if merged || job.last_done_ns == 0 {
             return;
         }
-        let busy = job.cpu.user_s + job.cpu.system_s;
-        let seconds = crate::number::float(job.last_done_ns) / 1e9;
-        self.close(about, "processors kept busy", job.cpu.cores_busy, busy / seconds);
-        if let Some(cost) = job.cpu.us_per_mib {
-            let mib = crate::number::float(bytes) / f64::from(1 << 20);
-            self.close(about, "CPU time per MiB", cost, busy * 1e6 / mib);
-        }
+        let busy = cores(&job.cpu, job.last_done_ns);
+        self.close(about, "processors kept busy", job.cpu.cores_busy, busy);
+        self.per_mib(about, &job.cpu, bytes);
+    }
+
+    fn per_mib(&mut self, about: &str, cpu: &CpuCost, bytes: u64) {
+        let Some(cost) = cpu.us_per_mib else { return };
+        let mib = crate::number::float(bytes) / f64::from(1 << 20);
+        self.close(about, "CPU time per MiB", cost, (cpu.user_s + cpu.system_s) * 1e6 / mib);
     }
 
     /// The series has all that the result has, and the ramp.
-    fn points(&mut self, about: &str, plan: &JobPlan, job: &JobResult, towards: Towards) {
-        if job.series.is_empty() || plan.feed.is_some() {
-            return;
+    fn points(&mut self, about: &str, plan: &JobPlan, job: &JobResult) {
+        let sides = [(Towards::Read, &job.read, "reads"), (Towards::Write, &job.write, "writes")];
+        for (towards, side, name) in sides {
+            let latency = |point: &Point| match towards {
+                Towards::Read => point.read_latency_ns,
+                Towards::Write => point.write_latency_ns,
+            };
+            let all = side
+                .latency
+                .as_ref()
+                .map_or(0.0, |of| of.total.mean_ns * crate::number::float(of.total.count));
+            let sum = |figure: &dyn Fn(&Point) -> Option<u64>| {
+                let all = job.series.iter().map(|point| figure(point).map(crate::number::float));
+                all.sum::<Option<f64>>()
+            };
+            let [bytes, ios] = [side.bytes, side.ios].map(crate::number::float);
+            for (figure, counted, off, sum) in [
+                ("bytes", bytes, 0.0, sum(&|point| Some(point.bytes(towards)))),
+                ("I/Os", ios, 0.0, sum(&|point| Some(point.ios(towards)))),
+                ("ns of latencies", all, ROUNDING, sum(&latency)),
+            ] {
+                let Some(sum) = sum else { continue };
+                let is_close = (sum - counted).abs() <= counted * off;
+                self.check(about, is_close || (plan.ramp_ns > 0 && sum > counted), || {
+                    format!("{counted} {figure} of {name}, but {sum} in its series")
+                });
+            }
         }
-        let side = match towards {
-            Towards::Read => &job.read,
-            Towards::Write => &job.write,
-        };
-        let points = job.series.iter().map(|point| point.bytes(towards));
-        let sum = points.fold(0, u64::saturating_add);
-        let bytes = side.bytes;
-        self.check(about, sum == bytes || (plan.ramp_ns > 0 && sum > bytes), || {
-            format!("{bytes} bytes, but {sum} in its series")
-        });
+        for point in &job.series {
+            self.check(about, is_possible(point), || {
+                format!(
+                    "interval until {} ns: its percentiles and its largest latency do not fit the \
+                     sum of its latencies",
+                    point.at_ns
+                )
+            });
+        }
     }
 
     /// Bytes by I/Os and the largest block. The last I/O of a file may be shorter.
@@ -229,11 +307,11 @@ impl Recheck {
         });
     }
 
-    fn latencies(&mut self, about: &str, side: &DirectionResult) {
-        let Some(latency) = &side.latency else {
-            return self.equal(about, "I/Os without latencies", side.ios, 0);
+    fn latencies(&mut self, about: &str, ios: u64, latency: Option<&Latency>) {
+        let Some(latency) = latency else {
+            return self.equal(about, "I/Os without latencies", ios, 0);
         };
-        self.equal(about, "latencies", latency.total.count, side.ios);
+        self.equal(about, "latencies", latency.total.count, ios);
         let parts = [
             ("latency", Some(&latency.total)),
             ("latency of the queue", latency.queue.as_ref()),
@@ -262,10 +340,41 @@ impl Recheck {
             };
             self.equal(about, &format!("{figure}, {}", at.label()), recorded, computed);
         }
-        let [min, max] = [summary.min_ns, summary.max_ns].map(crate::number::float);
-        let mean = summary.mean_ns;
-        self.check(about, (min..=max).contains(&mean), || {
-            format!("{figure}: a mean of {mean} ns outside {min} to {max}")
-        });
+        let (mean, squares) =
+            (summary.mean_ns, summary.mean_ns.powi(2) + summary.stddev_ns.powi(2));
+        for (name, recorded, of, power) in
+            [("mean", mean, mean, 1), ("deviation", summary.stddev_ns, squares, 2)]
+        {
+            let Some((least, most)) = buckets.mean_bounds(power) else { continue };
+            let holds = (least * (1.0 - ROUNDING)..=most * (1.0 + ROUNDING)).contains(&of);
+            self.check(about, holds, || {
+                format!("{figure}, {name}: {recorded} ns recorded, which its buckets rule out")
+            });
+        }
     }
+}
+
+/// Processors that were busy in a time.
+fn cores(cpu: &CpuCost, time_ns: u64) -> f64 {
+    (cpu.user_s + cpu.system_s) * 1e9 / crate::number::float(time_ns)
+}
+
+/// Whether the latencies of an interval can have its percentiles, its largest and its sum. Intervals
+/// of several ranks have no percentiles, and their counts are spread evenly.
+fn is_possible(point: &Point) -> bool {
+    let sums = point.read_latency_ns.zip(point.write_latency_ns);
+    let (Some((reads, writes)), Some(max), Some(p50)) = (sums, point.max_ns, point.p50_ns) else {
+        return true;
+    };
+    let ios = crate::number::float(point.read_ios.saturating_add(point.write_ios));
+    let (sum, max) =
+        (crate::number::float(reads.saturating_add(writes)), crate::number::float(max));
+    let fits = |at: Percentile| {
+        let Some(value) = point.percentile(at).map(crate::number::float) else { return true };
+        let rank = (at.quantile() * ios).ceil().max(1.0);
+        let least = value * (ios - rank + 1.0);
+        let most = value * rank + max * (ios - rank);
+        value <= max && least <= sum * BUCKET && sum <= most * BUCKET
+    };
+    fits(Percentile::MEDIAN) && fits(Percentile::TAIL) && point.p99_ns.is_none_or(|p99| p50 <= p99)
 }

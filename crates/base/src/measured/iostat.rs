@@ -37,14 +37,25 @@ pub fn host_of(line: &str) -> Option<&str> {
 struct Iostat {
     head: Vec<String>,
     processors: Vec<String>,
-    reports: usize,
+    /// Heads of processors' shares and of devices.
+    heads: [usize; 2],
     tables: Tables,
 }
 
 impl Default for Iostat {
     fn default() -> Iostat {
         let tables = Tables::new(COMMAND);
-        Iostat { head: Vec::new(), processors: Vec::new(), reports: 0, tables }
+        Iostat { head: Vec::new(), processors: Vec::new(), heads: [0; 2], tables }
+    }
+}
+
+impl Iostat {
+    /// Counts a head: the first one of a kind that comes again begins the second report.
+    fn begin(&mut self, kind: usize) {
+        self.heads[kind] += 1;
+        if self.heads[kind] == 2 && self.heads[1 - kind] < 2 {
+            self.tables.all.iter_mut().for_each(|one| one.first_report = one.rows.len());
+        }
     }
 }
 
@@ -53,12 +64,10 @@ impl Reader for Iostat {
         let words: Vec<&str> = line.split_whitespace().collect();
         let names = || words[1..].iter().map(|word| (*word).to_owned()).collect();
         if line.trim_start().starts_with("avg-cpu:") {
+            self.begin(0);
             self.processors = names();
         } else if is_head(line) {
-            self.reports += 1;
-            if self.reports == 2 {
-                self.tables.all.iter_mut().for_each(|one| one.first_report = one.rows.len());
-            }
+            self.begin(1);
             self.head = names();
             self.processors.clear();
         } else if !self.processors.is_empty()
@@ -125,4 +134,36 @@ pub fn rows_on_one_line(line: &str) -> Vec<usize> {
         places.insert(0, start - 1);
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first report is since boot; a mean of it and of a second is of neither.
+    #[test]
+    fn means_are_of_the_reports_after_the_first() {
+        let report = |rate: u32, idle: u32| {
+            format!("avg-cpu: %user %idle\n 1.0 {idle}\n\nDevice r/s %util\nvda {rate} 1.0\n\n")
+        };
+        let means = |text: &str| {
+            let mut reader = Iostat::default();
+            let lines = text.lines().filter(|line| !line.is_empty());
+            lines.for_each(|line| assert!(reader.line(line)));
+            let tables = reader.tables();
+            let value = |name: &str, column| {
+                let all = tables.iter().flat_map(Measured::means).find(|one| one.0 == name);
+                all.map(|(_, count, values)| (count, values[column]))
+            };
+            (value("vda", 0), value(PROCESSORS, 1))
+        };
+        let [boot, second, third] = [report(919, 90), report(2410, 10), report(2412, 20)];
+        assert_eq!(means(&boot), (Some((1, Some(919.0))), Some((1, Some(90.0)))));
+        let two = (Some((1, Some(2410.0))), Some((1, Some(10.0))));
+        assert_eq!(means(&(boot.clone() + &second)), two);
+        let three = (Some((2, Some(2411.0))), Some((2, Some(15.0))));
+        assert_eq!(means(&(boot + &second + &third)), three);
+        let devices = "Device r/s\nvda 919\nDevice r/s\nvda 2410\n";
+        assert_eq!(means(devices), (Some((1, Some(2410.0))), None));
+    }
 }

@@ -65,11 +65,11 @@ impl Measured {
     }
 
     /// The devices in the order of their first sample, each with its number of samples and the mean
-    /// of each column over those that have a value.
+    /// of each column over those that have a value. A first report before others is left out.
     pub fn means(&self) -> Vec<(&str, usize, Vec<Option<f64>>)> {
         let mut devices: Vec<(&str, Vec<&Sample>)> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
-        for row in &self.rows {
+        for row in self.rows.iter().skip(self.first_report) {
             let at = *places.entry(row.of.as_str()).or_insert_with(|| {
                 devices.push((&row.of, Vec::new()));
                 devices.len() - 1

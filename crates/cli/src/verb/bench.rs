@@ -150,6 +150,10 @@ fn report_crashed_runs(out: &Out, progress: &Progress) {
 /// Prints and saves the record, and what follows from it.
 fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
     let saved = deliver(&bench.out, sink, record)?;
+    let local = record.storage.iter().all(|storage| storage.device.is_some());
+    if let Some(note) = figures::unused_server(&bench.figures, !local) {
+        message!("note: {note}");
+    }
     match bench.is_quick() && bench.out.format.is_none() && !bench.out.quiet {
         true => {
             output::put(&format!("\n{}", quick::next(record, saved.as_deref(), terminal::width())))

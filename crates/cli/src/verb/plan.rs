@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Format, json_of};
 use gpuio_machine::flow::Figures;
-use gpuio_machine::pair::{DeviceAbsent, Load, Pairing, Wanted as Paired, format, pair};
+use gpuio_machine::pair::{
+    DeviceAbsent, Load, Pair, Pairing, StoreKind, Wanted as Paired, format, pair,
+};
 use gpuio_machine::topo::Topology;
 
 use super::{plan_expect, plan_hosts};
@@ -65,6 +67,13 @@ fn of_one(
     let mut pairing = pair(machine, &topology, wanted).map_err(not_here)?;
     plan_expect::set(machine, figures, &mut pairing);
     plan_expect::set_second(machine, &topology, wanted, figures, &mut pairing);
+    let network = |pairing: &Pairing| {
+        let all = |pair: &Pair| [&pair.stores[..], &pair.network].concat();
+        let mut given = pairing.pairs.iter().flat_map(all);
+        given.any(|given| given.kind == StoreKind::NetworkMount)
+    };
+    let has_network = network(&pairing) || pairing.second_choice.as_deref().is_some_and(network);
+    pairing.notes.extend(figures::unused_server(&plan.figures, has_network));
     pairing.notes.extend(problems(captured));
     let written = match &plan.output {
         Some(path) => {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gpuio_host::input;
+use gpuio_machine::check;
 use gpuio_machine::flow::{
     End, Figures, HostPortions, Pattern, Storage, Stream, of_hosts, of_machine, paper,
     portions_of_streams,
@@ -122,12 +123,27 @@ fn regrouped(
     Some(PairExpected { by, expected })
 }
 
-/// Direct if nvidia-fs is loaded and every drive or card shares a PCIe switch with the GPU: no
-/// maker publishes peer-to-peer rates through the processor.
+/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, and
+/// nothing rules GDS out: no maker publishes peer-to-peer rates through the processor.
 fn transfer_by(machine: &Machine, pair: &Pair) -> By {
     let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
     let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
-    if straight && has_nvidia_fs(machine) { By::Direct } else { By::HostMemory }
+    let direct = straight && has_nvidia_fs(machine) && !is_ruled_out(machine, pair);
+    if direct { By::Direct } else { By::HostMemory }
+}
+
+/// Whether GDS is off between the GPU and one of its mounts, as `gpuio why` concludes.
+fn is_ruled_out(machine: &Machine, pair: &Pair) -> bool {
+    let Some(gpu) = pair.pci.as_deref().and_then(|pci| check::gpu_of(machine, pci)) else {
+        return false;
+    };
+    let mut mounts = pair.stores.iter().filter(|given| given.directory.is_some());
+    mounts.any(|given| {
+        check::mount_of(machine, &given.name).is_some_and(|mount| {
+            let pair = check::Pair { machine, mount, gpu: check::Gpu::Real(gpu) };
+            check::why::of(&check::verdict(&pair, &given.name)).gds == check::Answer::No
+        })
+    })
 }
 
 fn has_nvidia_fs(machine: &Machine) -> bool {

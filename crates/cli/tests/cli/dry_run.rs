@@ -144,6 +144,12 @@ fn layout_verification_and_room_are_in_it() {
         assert!(small.out.contains(line), "{small:#?}");
     }
     assert!(!small.err.contains("Does not fit"), "{small:#?}");
+    // A load that writes all of its new file needs nothing written before it.
+    for (by, before) in [("--loops 1", "; none is written"), ("--runtime 1s", "; 1.00 MiB are")] {
+        let line = format!("--rw write --size 1m --threads 1 {by} --dry-run");
+        let writes = bench(dir.path(), &line).exits(0).out;
+        assert!(writes.contains(&format!("{before} before the clock starts")), "{writes}");
+    }
     let large = dry("--size 4E --threads 1 --runtime 1s");
     assert!(large.err.contains("Does not fit: Not enough space on "), "{large:#?}");
 }

@@ -89,6 +89,7 @@ fn options() {
         "-x 1 -I 2 -k 7",
         "-x 2 -I 2 -T 1 -k 7",
         "-x 1 -I 2 -U -O 1",
+        "-x 1 -I 0 -U -O 1",
         "-x 2 -I 2 -a 128K",
         "-x 2 -I 0 -d 1",
         "-x 0 -I 0 -d 1 -b",
@@ -106,6 +107,9 @@ fn options() {
     ] {
         let ran = gdsio(dir.path(), &format!("{base} {more}")).exits(0);
         assert_eq!(lines(&ran).len(), 1, "{more}: {ran:?}");
+        if more.contains("-U") {
+            assert_eq!(lines(&ran)[0][8].1, "32", "each block once: {ran:?}");
+        }
         if more.contains("-T 1") {
             let time: f64 = lines(&ran)[0][9].1.parse().unwrap();
             assert!((0.9..60.0).contains(&time), "{time}");

@@ -173,6 +173,12 @@ fn what_flags_change() {
     let orders: std::collections::BTreeSet<String> =
         (0..4).map(|seed| sweep(&format!("--order-seed {seed}"))).collect();
     assert!(orders.len() > 1, "{orders:?}");
+    let reads = "bench --rw read --size 1m --loops 1 --dry-run --gpu none";
+    for flag in ["--overwrite", "--destroy-data-on /dev/null"] {
+        let note = format!("{}: it has no effect here", flag.split(' ').next().unwrap());
+        assert!(run(&format!("{reads} {flag}")).out.contains(&note), "{flag}");
+    }
+    assert!(!run(reads).out.contains("no effect here"));
     // A wait between runs, and permissions that reach them.
     file(dir.path(), "mine", &"x".repeat(1 << 20));
     let runs = "--vary bs=64k,128k --repeats 1 --rw write --filename mine --loops 1 -q";

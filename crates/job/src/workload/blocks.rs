@@ -1,6 +1,6 @@
 //! Which blocks a worker works on, for [`crate::workload::sequence`].
 
-use gpuio_record::{DirectMode, Follow, JobPlan, WorkerPlan};
+use gpuio_record::{DirectMode, Follow, JobPlan, Order, WorkerPlan};
 
 use crate::workload::sequence::{RegionSpan, SequenceConfig};
 
@@ -50,15 +50,20 @@ pub fn config(
         in_turn: job.files_in_turn,
         short_regions: job.ranges.is_some(),
         seed: worker.seed,
-        passes: job.ranges.map(|ranges| ranges.passes).or_else(|| passes_with_gaps(job, worker)),
+        passes: job.ranges.map(|ranges| ranges.passes).or_else(|| passes(job, worker)),
     }
 }
 
-/// Blocks with a distance between them may come to the end of their region before all bytes were
-/// moved: that ends a pass, of which there are as many as the bytes are worth. Without a bound of
-/// bytes there is no end.
-fn passes_with_gaps(job: &JobPlan, worker: &WorkerPlan) -> Option<u64> {
-    let Some(Follow::Gap { .. }) = job.follow else { return None };
-    let length = worker.regions.first().map_or(1, |region| region.length.max(1));
+/// Blocks with a distance between them, or moved off their places, may come to the end of their
+/// region before all bytes were moved: that ends a pass, of which there are as many as the bytes
+/// are worth. Without a bound of bytes there is no end.
+fn passes(job: &JobPlan, worker: &WorkerPlan) -> Option<u64> {
+    let in_order = job.order == Order::Sequential;
+    let gaps = matches!(job.follow, Some(Follow::Gap { .. }));
+    if !(gaps || in_order && job.skew_bytes > 0) {
+        return None;
+    }
+    let lengths = worker.regions.iter().map(|region| region.length);
+    let length = lengths.fold(0, u64::saturating_add).max(1);
     job.stop.bytes_per_thread.map(|bytes| bytes.div_ceil(length).max(1))
 }

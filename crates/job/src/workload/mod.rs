@@ -2,6 +2,7 @@
 //!
 //! - [`sequence`]: the sequence of blocks of one thread, from a seed.
 //! - [`blocks`]: what a planned job says of that sequence.
+//! - [`cover`]: the bytes of its files that a planned job uses.
 //! - [`pace`]: due times at a rate.
 //! - [`feed`]: the ranges that readers of a training feed read, and for which step.
 //! - [`lru`]: which samples stand in a tier of host memory.
@@ -16,6 +17,7 @@
 //! It neither does an I/O nor reads a clock. Pure: no file, no clock, no environment.
 
 pub mod blocks;
+pub mod cover;
 pub mod feed;
 pub mod lru;
 pub mod pace;

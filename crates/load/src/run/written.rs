@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use gpuio_record::{JobPlan, JobResult, VerifyMode, VerifyOutcome};
 
-use super::data::parts;
 use super::pattern_keys::salt;
 use gpuio_dataset::held::{Held, Targets};
 use gpuio_dataset::manifest::{Holds, Known};
 use gpuio_dataset::{Identity, ranges};
+use gpuio_job::workload::cover::parts;
 
 /// A job that writes to a file, and the bytes of it that the job uses.
 pub(super) struct Use<'a> {

@@ -134,13 +134,16 @@ impl Laid {
     fn bound_by_depth(&mut self, floor: Option<f64>) {
         let Some(depth) = self.in_flight else { return };
         let Some(floor) = floor.filter(|floor| *floor > 0.0) else {
-            let why = self.access_ns.clone().and_then(Result::err);
-            if let Some(why) = why {
-                self.notes
-                    .push(format!("The limit of {depth} I/Os in flight is not counted: {why}."));
+            if let Some(Err(why)) = self.access_ns.clone() {
+                self.note(&format!("{}.", not_counted(depth, &why)));
             }
             return;
         };
+        self.bound_by_latency(depth, floor);
+    }
+
+    /// What so many I/Os in flight allow that take so long each.
+    pub(crate) fn bound_by_latency(&mut self, depth: u64, floor: f64) {
         let most = depth as f64 * self.block_bytes as f64 / (floor / 1e9);
         let lower = self.flow.own_limit.as_ref().is_none_or(|(own, _)| most < *own);
         if lower {
@@ -150,6 +153,14 @@ impl Laid {
         }
     }
 }
+
+/// That a limit in flight is none of the figures.
+pub(crate) fn not_counted(depth: u64, why: &str) -> String {
+    format!("{NOT_COUNTED} {depth} I/Os in flight is not counted: {why}")
+}
+
+/// How that begins.
+pub(crate) const NOT_COUNTED: &str = "The limit of";
 
 /// The least that one I/O takes: access, and its bytes at the rate that it would have alone.
 fn floor(network: &Network, laid: &Laid) -> Option<f64> {

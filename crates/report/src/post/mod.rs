@@ -81,6 +81,8 @@ pub(crate) struct Asked {
     pub(crate) block: Option<(u64, u64)>,
     /// Bytes of each thread.
     pub(crate) size: Option<u64>,
+    /// Whether each thread has a file of its own.
+    pub(crate) own_files: bool,
     pub(crate) path: Option<String>,
     pub(crate) direction: Option<Direction>,
     pub(crate) random: Option<bool>,

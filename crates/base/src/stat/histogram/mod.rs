@@ -210,6 +210,24 @@ impl Histogram {
         Some(Nanoseconds::at(&self.counts, quantile)?.clamp(self.min, self.max))
     }
 
+    /// The least and the most that the mean of these powers of the values can be, by the buckets
+    /// and the extremes; `None` when nothing was recorded.
+    pub fn mean_bounds(&self, power: i32) -> Option<(f64, f64)> {
+        let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let sums = held.fold((0.0, 0.0), |(least, most), (index, count)| {
+            let (low, width) = Nanoseconds::bounds(index);
+            let is_last = index + 1 == Nanoseconds::COUNT;
+            let high = if is_last { self.max } else { low + width - 1 };
+            let end = |value: u64| {
+                let value = value.max(self.min).min(self.max) as f64;
+                value.powi(power) * *count as f64
+            };
+            (least + end(low), most + end(high))
+        });
+        let n = self.count as f64;
+        (self.count > 0).then(|| (sums.0 / n, sums.1 / n))
+    }
+
     /// The figures that reports show, or `None` when nothing was recorded.
     pub fn summary(&self) -> Option<Summary> {
         if self.count == 0 {

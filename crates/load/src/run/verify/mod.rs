@@ -18,8 +18,7 @@ use super::task::{Task, Tools};
 use gpuio_job::workload::blocks::unit;
 use gpuio_job::workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
 
-/// Mismatches kept.
-const KEPT: usize = 16;
+const KEPT: usize = VerifyOutcome::KEPT;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {

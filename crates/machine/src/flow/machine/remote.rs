@@ -157,6 +157,9 @@ impl Layer<'_> {
         laid: &mut Laid,
     ) -> Vec<Source> {
         let interface = &facts.name;
+        if facts.state.as_deref() == Some("down") {
+            laid.missing.push(format!("port {interface}, which leads there, is down"));
+        }
         let both = [
             (load.reads.bytes, "in", measured.and_then(|one| one.read)),
             (load.writes.bytes, "out", measured.and_then(|one| one.write)),
@@ -167,7 +170,10 @@ impl Layer<'_> {
             });
             let by_speed = || rate.as_ref().map(|rate| (rate.bytes_per_s, rate.figure.clone()));
             let Some((rate, figure)) = own.or_else(by_speed) else {
-                laid.note(&format!("Port {interface} is not counted: its rate is not known."));
+                laid.missing.push(format!(
+                    "the rate of port {interface} is not known: give it in [port {interface}] with \
+                     --spec"
+                ));
                 continue;
             };
             let part = (format!("{PORT}{interface}:{direction}"), format!("port {interface}"));

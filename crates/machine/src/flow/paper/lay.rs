@@ -4,7 +4,7 @@ use gpuio_record::Towards;
 
 use super::{Clients, Count, Drives, Job, Kind, Nodes, Switch, System, Tier};
 use crate::flow::drive::{Request, lay_drive};
-use crate::flow::expectation::{IOS, Laid};
+use crate::flow::expectation::{IOS, Laid, not_counted};
 use crate::flow::{Io, Load, Network};
 
 /// A link or port of a described system.
@@ -40,7 +40,15 @@ pub(super) fn lay(
             pen.tier(tier);
         }
     }
-    (pen.laid, pen.units)
+    let Pen { mut laid, units, .. } = pen;
+    match (job.in_flight, laid.access_ns.clone()) {
+        (Some(depth), Some(Err(why))) => laid.missing.push(not_counted(depth, &why)),
+        (Some(depth), None) => {
+            laid.note(&format!("{}.", not_counted(depth, "no tier has an access time")));
+        }
+        _ => {}
+    }
+    (laid, units)
 }
 
 struct Pen<'p> {
@@ -171,6 +179,10 @@ impl Pen<'_> {
         }
         if let Some(latency) = nodes.latency_ns {
             self.laid.access(Ok(latency));
+            // Whatever else an I/O waits for.
+            if let Some(depth) = self.job.in_flight {
+                self.laid.bound_by_latency(depth, latency);
+            }
         }
     }
 

@@ -256,7 +256,8 @@ impl Job {
             Towards::Write => "writes",
         };
         let size = gpuio_base::units::human_bytes(self.block_bytes as f64);
-        let depth = self.in_flight.map(|depth| format!(", {depth} in flight")).unwrap_or_default();
+        let depth =
+            self.in_flight.map(|depth| format!(", {depth} in flight in all")).unwrap_or_default();
         format!("{order} {towards} of {size}{depth}")
     }
 }

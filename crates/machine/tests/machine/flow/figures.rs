@@ -186,6 +186,29 @@ fn the_tier_that_saturates_moves_with_the_nodes() {
     close(answer.scale[3].total.bytes_per_s.unwrap(), 8.0 * infiniband(100_000) / 2.0);
 }
 
+/// A limit that can't be counted leaves a bound; what is known of an I/O's time lowers it.
+#[test]
+fn in_flight_without_an_access_time_is_at_most() {
+    let of = |nodes: &str, drive: &str| {
+        let text = format!(
+            "[nodes]\ncount = 4\n{nodes}drives = 10\ndrive = X\n[drive X]\nread = 6GB/s\n{drive}\
+             [job one]\nrw = read\nbs = 1M\nin-flight = 1\n"
+        );
+        let answer = System::read("paper", &text, Figures::built_in()).unwrap().answer();
+        (answer.jobs[0].expected.clone(), document(&answer).unbroken())
+    };
+    let (without, said) = of("", "");
+    close(without.at_most.unwrap(), 240e9);
+    let line = "limit of 1 I/Os in flight is not counted";
+    assert!(without.bytes_per_s.is_none() && said.contains("at most 240 GB/s"), "{said}");
+    assert!(said.contains(line) && said.contains("1 in flight in all"), "{said}");
+    let (known, said) = of("latency = 500us\n", "");
+    close(known.at_most.unwrap(), f64::from(1 << 20) / 500e-6);
+    assert!(said.contains(line), "{said}");
+    let (counted, said) = of("", "read-latency = 100us\n");
+    assert!(counted.bytes_per_s.unwrap() < 10e9 && !said.contains(line), "{said}");
+}
+
 #[test]
 fn the_files_in_the_documents_are_files() {
     let document = include_str!("../../../../../docs/expectation.md");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_job::workload::cover::lays_itself;
 use gpuio_record::{Column, GuardNote, JobPlan, Plan, VerifyMode};
 
 use super::comment;
@@ -16,8 +17,12 @@ pub(super) fn write(out: &mut String, plan: &Plan) {
     let jobs = || plan.jobs.iter();
     // Jobs that follow each other use the same files; one that makes them does so once.
     let mut files: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
-    for target in jobs().flat_map(|job| &job.targets) {
-        let made = matches!(target.guard, GuardNote::Make | GuardNote::Remake);
+    let targets = jobs().flat_map(|job| {
+        let laid_out = job.engine.actual != "null" && !lays_itself(job);
+        job.targets.iter().map(move |target| (target, laid_out))
+    });
+    for (target, laid_out) in targets {
+        let made = laid_out && matches!(target.guard, GuardNote::Make | GuardNote::Remake);
         let (length, is_made) = files.entry(&target.path).or_default();
         *length = target.length_bytes.max(*length);
         *is_made |= made;
