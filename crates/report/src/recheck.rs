@@ -359,8 +359,8 @@ fn cores(cpu: &CpuCost, time_ns: u64) -> f64 {
     (cpu.user_s + cpu.system_s) * 1e9 / crate::number::float(time_ns)
 }
 
-/// Whether the latencies of an interval can have its percentiles, its largest and its sum. Intervals
-/// of several ranks have no percentiles, and their counts are spread evenly.
+/// Whether the latencies of an interval can have its percentiles, its largest and its sum.
+/// Intervals of several ranks have no percentiles, and their counts are spread evenly.
 fn is_possible(point: &Point) -> bool {
     let sums = point.read_latency_ns.zip(point.write_latency_ns);
     let (Some((reads, writes)), Some(max), Some(p50)) = (sums, point.max_ns, point.p50_ns) else {

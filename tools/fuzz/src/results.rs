@@ -27,8 +27,7 @@ pub(crate) fn record(data: &[u8]) {
     let runs = of_record::runs(&record, "r", &[]);
     let side = || Side { name: "r".to_owned(), runs: runs.clone(), notes: Vec::new() };
     compared(&[side(), side()]);
-    let member = Member { name: "r".to_owned(), record, at: Vec::new() };
-    let set = Set { members: vec![member], ..Set::default() };
+    let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
     for format in SET_FORMATS {
         let shown = (format.render)(&set);
         if !matches!(format.name, "html" | "fio-json") {
@@ -40,9 +39,10 @@ pub(crate) fn record(data: &[u8]) {
 /// `sweep.json`.
 pub(crate) fn sweep(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(sweep) = gpuio_report::compare::sweep::parse(text) {
+    let read = |text: &str| serde_json::from_str::<gpuio_record::Sweep>(text);
+    if let Ok(sweep) = read(text) {
         let saved = serde_json::to_string(&sweep).unwrap_or_default();
-        assert!(gpuio_report::compare::sweep::parse(&saved).is_ok_and(|back| back == sweep));
+        assert!(read(&saved).is_ok_and(|back| back == sweep));
     }
 }
 

@@ -142,7 +142,7 @@ impl Laid {
         self.bound_by_latency(depth, floor);
     }
 
-    /// What so many I/Os in flight allow that take so long each.
+    /// The rate that so many I/Os in flight allow, which take so long each.
     pub(crate) fn bound_by_latency(&mut self, depth: u64, floor: f64) {
         let most = depth as f64 * self.block_bytes as f64 / (floor / 1e9);
         let lower = self.flow.own_limit.as_ref().is_none_or(|(own, _)| most < *own);

@@ -111,7 +111,7 @@ pub(super) fn ranges(record: &Record) -> Section {
             true => format!("in memory after {}", time(job.last_done_ns)),
             false => format!("NOT READY: {} were read", bytes(job.read.bytes)),
         };
-        // What the page cache did not hold was read while the files were mapped.
+        // Pages that the page cache did not hold were read while the files were mapped.
         let before = job.mapped.as_ref().map_or_else(String::new, |mapped| {
             format!(", and {} before to map the files", time(mapped.map_ns + mapped.register_ns))
         });
