@@ -187,6 +187,24 @@ fn the_tier_that_saturates_moves_with_the_nodes() {
     close(answer.scale[3].total.bytes_per_s.unwrap(), 8.0 * infiniband(100_000) / 2.0);
 }
 
+/// Several jobs run at once, so that none gets its own rate: the first line says so.
+#[test]
+fn the_top_line_says_that_jobs_share_a_system() {
+    let text = |jobs: &str| {
+        let system = format!("[link gpu]\nrate = 10GB/s\n{jobs}");
+        let system = System::read("x.ini", &system, Figures::built_in()).unwrap();
+        document(&system.answer()).terminal(100)
+    };
+    let job = "[job a]\nrw = read\nbs = 1M\n";
+    let both = text(&(job.to_owned() + &job.replace("[job a]", "[job b]")));
+    let first = both.lines().next().unwrap();
+    assert!(
+        first.starts_with("2 jobs at once, which share the parts: expected 10.0 GB/s"),
+        "{both}"
+    );
+    assert!(text(job).starts_with("a: sequential reads"), "{}", text(job));
+}
+
 #[test]
 fn the_files_in_the_documents_are_files() {
     let document = include_str!("../../../../../docs/expectation.md");
