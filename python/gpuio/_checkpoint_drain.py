@@ -36,6 +36,8 @@ _PAGE = 4096
 # Bytes of one write, and how many are under way: what fills a drive.
 _PIECE, _WRITERS = 8 << 20, 4
 _LOOK_S = 0.05
+# So long a drain whose trainer has ended waits for the other ranks: it holds the staged pages.
+_OTHERS_S = 600
 _NOREPLACE, _AT_FDCWD = 1, -100
 # States of a save, as `gpuio top` shows them.
 STAGED, WRITING, WAITS, COMPLETE, GAVE_UP = range(5)
@@ -43,6 +45,44 @@ STAGED, WRITING, WAITS, COMPLETE, GAVE_UP = range(5)
 
 class Stopped(Exception):
     """The trainer gave the save up, or has ended."""
+
+
+def started_pool(count, name):
+    """Threads that all run already. One that could not be started later would leave its work in
+    the queue, to be done after its memory or its file is another's. RuntimeError if they don't."""
+    pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix=name)
+    together = threading.Barrier(count)
+    try:
+        for _ in range(count):
+            pool.submit(together.wait)
+    except BaseException:
+        together.abort()
+        raise
+    return pool
+
+
+def ended(futures):
+    """Them as a list, when all have ended, also at Ctrl-C and beside one that failed: nothing
+    touches their memory and files afterwards."""
+    made, more, interrupt = [], iter(futures), None
+    while True:
+        try:
+            for future in more:
+                made.append(future)
+            concurrent.futures.wait(made)
+            break
+        except BaseException as error:
+            more, interrupt = iter(()), error
+            for future in made:
+                future.cancel()
+    if interrupt is not None:
+        raise interrupt
+    return made
+
+
+def results(futures):
+    """Results in order, when all have ended."""
+    return [future.result() for future in ended(futures)]
 
 
 def flush(path):
@@ -96,12 +136,33 @@ def move(draft, directory):
     os.rename(draft, directory)
 
 
-def make_draft(draft):
-    """The draft of several ranks, which one of them makes."""
+def make_draft(draft, rank):
+    """The draft of several ranks, which one of them makes; its descriptor. Another user's, or a
+    link, is refused: who owns the directory could change what is written there."""
     try:
         os.mkdir(draft)
     except FileExistsError:
         pass
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(draft, flags)
+    try:
+        owner = os.fstat(fd).st_uid
+        if owner != os.geteuid():
+            # A server may give files to another number than the process has (root squash).
+            name = f"rank-{rank:05}.owner"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            own = os.open(name, flags, 0o600, dir_fd=fd)
+            try:
+                is_ours = os.fstat(own).st_uid == owner
+            finally:
+                os.close(own)
+                os.unlink(name, dir_fd=fd)
+            if not is_ours:
+                raise PermissionError(errno.EPERM, "the draft is another user's", draft)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def give_up(directory, draft, rank, world):
@@ -111,7 +172,7 @@ def give_up(directory, draft, rank, world):
             shutil.rmtree(draft, ignore_errors=True)
         elif not os.path.lexists(directory):
             # Before the others have begun, too.
-            make_draft(draft)
+            os.close(make_draft(draft, rank))
             write_small(os.path.join(draft, FAILED.format(rank)), b"")
     except OSError:
         pass  # The directory above is gone, or the rank has said so.
@@ -226,12 +287,13 @@ class Save:
         self.lock = None
 
     def begin(self):
+        # `clean` removes only drafts that no process holds.
         if self.world == 1:
             os.mkdir(self.draft)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            self.lock = os.open(self.draft, flags)
         else:
-            make_draft(self.draft)
-        # `clean` removes only drafts that no process holds.
-        self.lock = os.open(self.draft, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.lock = make_draft(self.draft, self.rank)
         fcntl.flock(self.lock, fcntl.LOCK_SH)
 
     def file(self, message):
@@ -248,15 +310,13 @@ class Save:
                         raise
             self.allocate(plain, message["bytes"])
             total = -(-message["bytes"] // _PAGE) * _PAGE
-            pieces = [
+            results(
                 self.drain.writers.submit(
-                    self.piece, direct, plain, message["at"], at, min(_PIECE, total - at)
+                    self.piece, direct, plain, message["at"], at, min(_PIECE, total - at),
+                    message["bytes"]
                 )
                 for at in range(0, total, _PIECE)
-            ]
-            concurrent.futures.wait(pieces)
-            for piece in pieces:
-                piece.result()
+            )
             os.ftruncate(plain, message["bytes"])
             os.fsync(plain)
         finally:
@@ -274,8 +334,8 @@ class Save:
             if code not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
                 raise OSError(code, os.strerror(code))
 
-    def piece(self, direct, plain, start, at, length):
-        """Writes whole pages: the file is cut to its length afterwards."""
+    def piece(self, direct, plain, start, at, length, ends):
+        """Writes whole pages: the file is cut to where it ends afterwards."""
         done = 0
         while done < length:
             if self.stop.is_set():
@@ -291,8 +351,8 @@ class Save:
                 continue
             if fd is plain:
                 self.direct = False
+            self.drain.wrote(self, max(min(at + done + count, ends) - at - done, 0))
             done += count
-            self.drain.wrote(self, count)
 
     def end(self, message):
         """Makes it visible, or one of several ranks ready for that. True if it is visible."""
@@ -365,7 +425,8 @@ class Drain:
         self.link, self.pages, self.direct, self.page = link, pages, direct, page
         self.counting, self.totals, self.under_way, self.error = threading.Lock(), [0, 0], 0, ""
         self.shown = None
-        self.writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
+        self.writers = started_pool(_WRITERS, "gpuio-drain")
+        self.alone_since = None
         self.work = queue.Queue()
         self.saves = {}
         self.said, self.said_at = threading.Lock(), 0.0
@@ -429,6 +490,10 @@ class Drain:
             while not save.commit_all():
                 if save.stop.wait(_LOOK_S):
                     raise Stopped
+                alone = self.alone_since
+                if alone is not None and time.monotonic() - alone > _OTHERS_S:
+                    raise TimeoutError(errno.ETIMEDOUT, "the other ranks were not ready "
+                                       f"{_OTHERS_S} s after this one's process had ended")
             self.done(save)
         except BaseException as error:
             self.fail(save, error)
@@ -487,6 +552,7 @@ class Drain:
 
     def trainer_ended(self):
         """Only a save that has all its pages, and may go on, does."""
+        self.alone_since = time.monotonic()
         for save in self.saves.values():
             if not (save.ended and save.survive):
                 save.stop.set()

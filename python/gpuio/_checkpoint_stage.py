@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, List, Optional, Set, Tuple
 
+from ._checkpoint_drain import results, started_pool
 from ._library import GpuioError, library
 
 _CHUNK = 256 << 20
@@ -24,18 +25,47 @@ def threads() -> int:
 
 
 def default_limit() -> int:
-    """Half of the memory that is free, and of the limit of the control group."""
+    """Half of the memory that is free, here and below the limits of the control groups."""
     free = 4 << 30
     with open("/proc/meminfo", encoding="ascii") as file:
         for line in file:
             if line.startswith("MemAvailable:"):
                 free = int(line.split()[1]) << 10
+    return min([free, *_free_in_groups("/proc/self/cgroup", "/sys/fs/cgroup")]) // 2
+
+
+def _free_in_groups(own: str, mounted: str) -> List[int]:
+    """What the control group of this process, and each one above it, has left (cgroups(7)). Pages
+    of files count as free: the kernel takes them back."""
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
-            free = min(free, int(file.read()))
-    except (OSError, ValueError):
-        pass
-    return free // 2
+        with open(own, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return []  # A kernel without control groups.
+    found = []
+    for _, controllers, path in lines:
+        first = "memory" in controllers.split(",")
+        if controllers and not first:
+            continue
+        kinds = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+                 "total_active_file") if first else (
+            "memory.max", "memory.current", "inactive_file", "active_file")
+        place = os.path.join(mounted, "memory") if first else mounted
+        parts = [part for part in path.split("/") if part]
+        for depth in range(len(parts) + 1):
+            group = os.path.join(place, *parts[:depth])
+            try:
+                most, used = (int(_text(group, name)) for name in kinds[:2])
+                counts = dict(line.split() for line in _text(group, "memory.stat").splitlines())
+                found.append(max(most - used + sum(int(counts[name]) for name in kinds[2:]), 0))
+            except (OSError, ValueError, KeyError):
+                pass  # It has no limit ("max"), or isn't shown in this container.
+    return found
+
+
+def _text(group: str, name: str) -> str:
+    with open(os.path.join(group, name), encoding="ascii") as file:
+        return file.read()
 
 
 class Stage:
@@ -59,7 +89,7 @@ class Stage:
         # The first needs the kernel's permission for memory files, and is a hint.
         for advice in (_HUGEPAGE, _DONTFORK):
             self._libc.madvise(self.address, self.length, advice)
-        self.pool = ThreadPoolExecutor(threads(), thread_name_prefix="gpuio-checkpoint")
+        self.pool = started_pool(threads(), "gpuio-checkpoint")
         self._free: List[Tuple[int, int]] = [(0, self.length)]
         self._changed = threading.Condition()
         self._populated: Set[int] = set()
@@ -116,7 +146,7 @@ class Stage:
                 for chunk in fresh
                 for start in range(chunk * _CHUNK, self._end(chunk), _POPULATE)
             ]
-            list(self.pool.map(lambda piece: self._populate(*piece), pieces))
+            results(self.pool.submit(self._populate, *piece) for piece in pieces)
             self._populated.update(fresh)
             for chunk in chunks:
                 if device >= 0 and chunk not in self._locked:
@@ -155,7 +185,8 @@ class Stage:
             copies = [(address + start, to, length)]
             return library().move_out(-1, copies, [(to, length, start // 8)])[0]
 
-        return sum(self.pool.map(one, range(0, nbytes, _HOST_PIECE))) % 2**64
+        starts = range(0, nbytes, _HOST_PIECE)
+        return sum(results(self.pool.submit(one, start) for start in starts)) % 2**64
 
 
 def memory_digest(
@@ -178,9 +209,18 @@ def memory_digest(
 _pool: Optional[ThreadPoolExecutor] = None
 
 
+def _forget() -> None:
+    global _pool
+    _pool = None
+
+
+# A child of fork has the pool, and none of its threads.
+os.register_at_fork(after_in_child=_forget)
+
+
 def shared_pool() -> ThreadPoolExecutor:
     """Threads for reads and digests of checkpoints that are verified."""
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(threads(), thread_name_prefix="gpuio-verify")
+        _pool = started_pool(threads(), "gpuio-verify")
     return _pool

@@ -7,7 +7,6 @@ that name appears when all is on the disk, and not before. docs/checkpoint.md ha
 
 import atexit
 import base64
-import concurrent.futures
 import errno
 import fcntl
 import hashlib
@@ -20,11 +19,12 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _checkpoint_drain
-from ._checkpoint_drain import MANIFEST, give_up, make_directories
+from ._checkpoint_drain import MANIFEST, ended, give_up, make_directories, results
 from ._checkpoint_format import (
     DCP_METADATA,
     PAGE,
@@ -47,13 +47,15 @@ from ._safetensors import safetensors
 PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "DamagedError", "Handle", "Reader", "Verified", "Writer", "clean", "configure", "latest",
-    "load", "prepare", "save", "verify", "wait",
+    "DamagedError", "Handle", "PassedOverWarning", "Reader", "Verified", "Writer", "clean",
+    "configure", "latest", "load", "prepare", "save", "verify", "wait",
 ]
 
 # Bytes of a file: so much is free again when one is written.
 _FILE_BYTES = 2 << 30
 _DRAFT = ".gpuio-draft-"
+# What a file system says of bytes that it can't give back right (the last by XFS, ext4 and btrfs).
+_MEDIA = (errno.EIO, errno.ENODATA, errno.EILSEQ, errno.EBADMSG, errno.EUCLEAN)
 
 
 class Handle:
@@ -330,6 +332,10 @@ class _Saver:
         for handle in list(drain.handles.values()):
             if not handle._survive and handle._sent:
                 handle._done.wait()
+        for handle in self.handles:
+            if handle._error is not None and not handle._reported:
+                # The exit code of a program can't be changed any more.
+                print(f"gpuio: {handle._error}", file=sys.stderr)
         try:
             drain.link.shutdown(socket.SHUT_WR)
         except OSError:
@@ -447,6 +453,14 @@ class Verified(NamedTuple):
     nbytes: int
 
 
+def _unread(error: OSError) -> str:
+    """Why a file counts as damaged; raises what says nothing about the file: no permission, no
+    descriptors, no memory."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, *_MEDIA):
+        return error.strerror or str(error)
+    raise error
+
+
 def _checked_file(directory: str, name: str, about: Dict[str, Any]) -> Dict[str, str]:
     """The damage of a file's size and header."""
     path = os.path.join(directory, name)
@@ -455,7 +469,7 @@ def _checked_file(directory: str, name: str, about: Dict[str, Any]) -> Dict[str,
             found = os.fstat(file.fileno()).st_size
             header = file.read(about["header_bytes"])
     except OSError as error:
-        return {name: error.strerror or str(error)}
+        return {name: _unread(error)}
     if found != about["bytes"]:
         return {name: f"it has {found} bytes, and had {about['bytes']}"}
     if hashlib.sha256(header).hexdigest() != about["header_sha256"]:
@@ -473,7 +487,7 @@ def _checked(directory: str, manifest: Dict[str, Any]) -> Dict[str, str]:
             if hashlib.sha256(Path(directory, name).read_bytes()).hexdigest() != sum_:
                 damaged[name] = "its digest is another one"
         except OSError as error:
-            damaged[name] = error.strerror or str(error)
+            damaged[name] = _unread(error)
     return damaged
 
 
@@ -492,29 +506,33 @@ def verify(directory: PathLike) -> Verified:
     nbytes = count = 0
     for rank in manifest["ranks"]:
         files: Dict[str, int] = {}
+        asked = []
         try:
             for name in rank["files"]:
                 if name not in damaged:
                     files[name] = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
-            asked = [
-                (name, about, memory_digest(shared_pool(), _reader(files[about["file"]]),
-                                            about["bytes"], about["offset"]))
-                for name, about in rank["tensors"].items() if about["file"] in files
-            ]
+            for name, about in rank["tensors"].items():
+                if about["file"] in files:
+                    read = _reader(files[about["file"]])
+                    parts = memory_digest(shared_pool(), read, about["bytes"], about["offset"])
+                    asked.append((name, about, parts))
             for name, about, parts in asked:
                 try:
                     damaged.update(_damage(name, about, sum(part.result() for part in parts)))
                 except OSError as error:
-                    damaged[name] = f"its bytes in {about['file']} can't be read: {error.strerror}"
+                    damaged[name] = f"its bytes in {about['file']} can't be read: {_unread(error)}"
                 nbytes += about["bytes"]
                 count += 1
-            concurrent.futures.wait([part for _, _, parts in asked for part in parts])
         finally:
+            ended(part for _, _, parts in asked for part in parts)
             for fd in files.values():
                 os.close(fd)
     if damaged:
         raise DamagedError(directory, damaged)
     return Verified(count, nbytes)
+
+
+_verified = verify
 
 
 def _reader(fd: int) -> Callable[[int, memoryview], None]:
@@ -552,7 +570,9 @@ def load(
             f"{directory} was written by gpuio.checkpoint.Writer: torch.distributed.checkpoint.load "
             "with gpuio.checkpoint.Reader reads it"
         )
-    one = manifest["ranks"][whole(rank, "rank")]
+    if not 0 <= whole(rank, "rank") < len(manifest["ranks"]):
+        raise ValueError(f"rank {rank} is none of the {len(manifest['ranks'])} of {directory}")
+    one = manifest["ranks"][rank]
     damaged = _checked(directory, {"ranks": [one], "extras": manifest["extras"]})
     if damaged:
         raise DamagedError(directory, damaged)
@@ -586,8 +606,9 @@ def _compare(
             for nth, (_, at, nbytes) in enumerate(asked) for start in range(0, nbytes, cut)
         ]
         sums = [0] * len(asked)
-        digests = shared_pool().map(lambda part: library().move_out(-1, [], [part[1]])[0], parts)
-        for (nth, _), digest in zip(parts, digests):
+        one_part = library().move_out
+        digests = results(shared_pool().submit(one_part, -1, [], [part]) for _, part in parts)
+        for (nth, _), (digest,) in zip(parts, digests):
             sums[nth] += digest
     damaged: Dict[str, str] = {}
     for (name, _, _), found in zip(asked, sums):
@@ -621,7 +642,11 @@ def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any
             os.close(fd)
     if verify:
         for device, asked in by_device.items():
-            _compare(directory, one, device, asked)
+            try:
+                _compare(directory, one, device, asked)
+            except DamagedError as error:
+                words = "The tensors of into have its bytes already"
+                raise DamagedError(directory, error.damaged, words) from None
     return rebuilt(one["structure"], {name: have.keeps for name, have in flat.leaves.items()})
 
 
@@ -633,13 +658,19 @@ def read_stored(fd: int, about: Dict[str, Any], address: int) -> None:
             raise OSError(errno.EIO, f"{about['file']} became shorter while it was read")
 
 
-def latest(directory: PathLike) -> Optional[str]:
+class PassedOverWarning(UserWarning):
+    """A newer checkpoint is damaged, and an older one is taken."""
+
+
+def latest(directory: PathLike, *, verify: bool = False) -> Optional[str]:
     """The newest complete checkpoint directly below a directory; None if it has none.
 
-    One whose manifest, or the size or header of a file, is damaged is passed over. `verify` reads
-    the tensors too.
+    One whose manifest, or the size or header of a file, is damaged is passed over with a
+    `PassedOverWarning`; with ``verify`` one with a damaged tensor too, for which all bytes of the
+    newest are read. One that may not be read raises OSError, so that no older one is taken for it.
     """
     check(PATH, directory=directory)
+    check((bool,), verify=verify)
     found: List[Tuple[float, str, Dict[str, Any]]] = []
     try:
         names = os.listdir(directory)
@@ -650,12 +681,31 @@ def latest(directory: PathLike) -> Optional[str]:
         if _DRAFT not in name and os.path.exists(os.path.join(path, MANIFEST)):
             try:
                 manifest = read_manifest(path)
-            except (DamagedError, OSError):
+            except DamagedError as error:
+                _passed_over(error)
+                continue
+            except OSError as error:
+                _unread(error)
                 continue
             found.append((manifest["created"], path, manifest))
     # Newest first, and no older one is looked at than needed.
     found.sort(key=lambda one: one[:2], reverse=True)
-    return next((path for _, path, manifest in found if not _checked(path, manifest)), None)
+    for _, path, manifest in found:
+        try:
+            damaged = _checked(path, manifest)
+            if damaged:
+                raise DamagedError(path, damaged)
+            if verify:
+                _verified(path)
+        except DamagedError as error:
+            _passed_over(error)
+        else:
+            return path
+    return None
+
+
+def _passed_over(error: DamagedError) -> None:
+    warnings.warn(f"passed over: {error}", PassedOverWarning, stacklevel=3)
 
 
 def clean(directory: PathLike) -> List[str]:

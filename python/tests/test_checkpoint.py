@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -19,7 +20,7 @@ from unittest import mock
 import numpy
 
 import gpuio
-from gpuio import _checkpoint_drain, checkpoint
+from gpuio import _checkpoint_drain, _checkpoint_stage, checkpoint
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 # Trainers, drains and both that are killed at random moments; 500 by hand.
@@ -215,6 +216,37 @@ except OSError as error:
         self.assertEqual(len(checkpoint.clean(self.dir)), 1)
         self.assertEqual(os.listdir(self.dir), ["all"])
 
+    def test_a_draft_of_another_user_or_a_link_is_refused(self):
+        (self.dir / "elsewhere").mkdir()
+        (self.dir / ".link.gpuio-draft-t").symlink_to("elsewhere")
+        names = ["link"]
+        if os.geteuid() == 0:
+            (self.dir / ".other.gpuio-draft-t").mkdir()
+            os.chown(self.dir / ".other.gpuio-draft-t", 12345, 12345)
+            names.append("other")
+        for name in names:
+            handle = checkpoint.save(state(), self.dir / name, rank=0, world_size=2, token="t")
+            with self.assertRaises(gpuio.GpuioError) as caught:
+                handle.wait(HANG_S)
+            self.assertIn(caught.exception.errno, (errno.ELOOP, errno.ENOTDIR, errno.EPERM))
+            self.assertFalse((self.dir / name).exists())
+            self.assertEqual(os.listdir(self.dir / f".{name}.gpuio-draft-t"), [])
+
+    def test_a_drain_without_its_trainer_does_not_wait_for_others_for_ever(self):
+        ours, theirs = socket.socketpair()
+        final, draft = str(self.dir / "all"), str(self.dir / ".all.gpuio-draft-t")
+        drain = _checkpoint_drain.Drain(theirs, memoryview(bytes(4096)), False)
+        drain.take({"op": "save", "id": 1, "directory": final, "draft": draft, "rank": 0,
+                    "world": 2, "survive": True, "bytes": 0})
+        drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
+        with mock.patch.object(_checkpoint_drain, "_OTHERS_S", 0):
+            drain.trainer_ended()
+            drain.run()
+        (failed,) = [json.loads(line) for line in ours.recv(1 << 16).splitlines()]
+        self.assertEqual((failed["op"], failed["errno"]), ("failed", errno.ETIMEDOUT))
+        self.assertTrue((self.dir / ".all.gpuio-draft-t/rank-00000.failed").exists())
+        ours.close(), theirs.close()
+
 
 class Damage(Case):
     def test_a_flipped_bit_in_each_of_many_files_is_found_and_named(self):
@@ -248,19 +280,133 @@ class Damage(Case):
             manifest.write_bytes(right[:at] + bytes([right[at] ^ 2]) + right[at + 1:])
             with self.assertRaisesRegex(checkpoint.DamagedError, "gpuio-checkpoint.json"):
                 checkpoint.verify(self.dir / "one")
-        self.assertIsNone(checkpoint.latest(self.dir))
+        with self.assertWarnsRegex(checkpoint.PassedOverWarning, "gpuio-checkpoint.json"):
+            self.assertIsNone(checkpoint.latest(self.dir))
         manifest.write_bytes(right)
         checkpoint.save(state(), self.dir / "two").wait()
         self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "two"))
         for damage in (lambda it: os.truncate(it, 4096), os.unlink):
             damage(self.dir / "two/model.safetensors")
-            self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
+            with self.assertWarnsRegex(checkpoint.PassedOverWarning, "two is damaged: model.saf"):
+                self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
         (self.dir / "one/model.safetensors").unlink()
-        self.assertIsNone(checkpoint.latest(self.dir))
+        with self.assertWarns(checkpoint.PassedOverWarning):
+            self.assertIsNone(checkpoint.latest(self.dir))
         with self.assertRaisesRegex(checkpoint.DamagedError, "No such file"):
             checkpoint.load(self.dir / "one")
         with self.assertRaisesRegex(FileNotFoundError, "no such directory"):
             checkpoint.verify(self.dir / "none")
+
+    def test_a_damaged_tensor_is_passed_over_where_that_is_asked_for(self):
+        for step in range(2):
+            checkpoint.save(state(step), self.dir / str(step)).wait()
+        with open(self.dir / "1/model.safetensors", "r+b") as file:
+            file.seek(-5, os.SEEK_END)
+            file.write(b"!")
+        self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "1"))
+        with self.assertWarnsRegex(checkpoint.PassedOverWarning, "1 is damaged: "):
+            self.assertEqual(checkpoint.latest(self.dir, verify=True), str(self.dir / "0"))
+        with self.assertRaisesRegex(checkpoint.DamagedError, "have its bytes already"):
+            checkpoint.load(self.dir / "1", into=state())
+
+    def test_what_may_not_be_read_is_an_error_and_no_damage(self):
+        for step in range(2):
+            checkpoint.save(state(), self.dir / str(step)).wait()
+        real, newest = checkpoint.read_manifest, str(self.dir / "1")
+
+        def refused(path):
+            if path == newest:
+                raise OSError(errno.EMFILE, "Too many open files", path)
+            return real(path)
+
+        with mock.patch.object(checkpoint, "read_manifest", refused):
+            with self.assertRaisesRegex(OSError, "Too many open files"):
+                checkpoint.latest(self.dir)
+        no_memory = mock.Mock(side_effect=OSError(errno.ENOMEM, "Cannot allocate memory"))
+        with mock.patch.object(checkpoint, "_reader", lambda fd: no_memory):
+            with self.assertRaisesRegex(OSError, "allocate"):
+                checkpoint.verify(newest)
+        with self.assertRaisesRegex(ValueError, "rank 3 is none of the 1"):
+            checkpoint.load(newest, rank=3)
+
+    def test_no_file_outside_its_directory_is_read(self):
+        checkpoint.save(state(), self.dir / "one").wait()
+        manifest = json.loads((self.dir / "one/gpuio-checkpoint.json").read_text())
+        del manifest["sha256"]
+        files = manifest["ranks"][0]["files"]
+        files["../other"] = files.pop("model.safetensors")
+        text = _checkpoint_drain.manifest_bytes(manifest)
+        (self.dir / "one/gpuio-checkpoint.json").write_bytes(text)
+        with self.assertRaisesRegex(checkpoint.DamagedError, "../other: it is no file of the"):
+            checkpoint.verify(self.dir / "one")
+
+    def test_a_child_made_by_fork_reads_with_threads_of_its_own(self):
+        checkpoint.save(state(), self.dir / "one").wait()
+        checkpoint.verify(self.dir / "one")
+        child = os.fork()
+        if child == 0:
+            signal.alarm(HANG_S)
+            try:
+                checkpoint.verify(self.dir / "one")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
+class Threads(unittest.TestCase):
+    def test_all_work_has_ended_where_one_part_fails(self):
+        pool, over = _checkpoint_drain.started_pool(3, "test"), []
+        begun = threading.Event()
+
+        def slow(nth):
+            begun.set()
+            time.sleep(0.05 * nth)
+            over.append(nth)
+
+        def parts():
+            yield pool.submit(slow, 2)
+            yield pool.submit(self.fail, "one part")
+            yield pool.submit(slow, 3)
+
+        with self.assertRaisesRegex(AssertionError, "one part"):
+            _checkpoint_drain.results(parts())
+        self.assertEqual(sorted(over), [2, 3])
+
+        def cut_short():
+            begun.clear()
+            yield pool.submit(slow, 4)
+            begun.wait()
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            _checkpoint_drain.results(cut_short())
+        self.assertEqual(sorted(over), [2, 3, 4])
+        pool.shutdown()
+
+    def test_a_pool_whose_threads_do_not_start_is_an_error_at_once(self):
+        with mock.patch("threading.Thread.start", side_effect=RuntimeError("can't start")):
+            with self.assertRaises(RuntimeError):
+                _checkpoint_drain.started_pool(2, "test")
+
+    def test_limits_of_control_groups_above_hold_too(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            def group(path, **files):
+                for name, content in files.items():
+                    place = Path(scratch, path)
+                    place.mkdir(parents=True, exist_ok=True)
+                    (place / name.replace("__", ".")).write_text(f"{content}\n")
+
+            own = Path(scratch, "own")
+            own.write_text("4:memory,cpu:/a/b\n3:pids:/x\n0::/job/step\n")
+            stat = "inactive_file 10\nactive_file 20"
+            group("job", memory__max=1000, memory__current=900, memory__stat=stat)
+            group("job/step", memory__max="max", memory__current=100, memory__stat=stat)
+            group("memory/a/b", memory__limit_in_bytes=500, memory__usage_in_bytes=100,
+                  memory__stat="total_inactive_file 1\ntotal_active_file 2")
+            found = _checkpoint_stage._free_in_groups(str(own), scratch)
+            self.assertEqual(sorted(found), [130, 403])
+            self.assertEqual(_checkpoint_stage._free_in_groups(scratch + "/none", scratch), [])
 
 
 def python(program, *words, **options):
@@ -305,6 +451,18 @@ class Failures(Case):
         self.assertEqual(os.listdir(self.dir), ["old"])
         checkpoint.verify(self.dir / "old")
 
+    def test_an_error_that_nothing_raised_is_printed_at_the_end(self):
+        program = (
+            "import sys, shutil, os, signal, numpy\nfrom gpuio import checkpoint\n"
+            "checkpoint.prepare({})\ndrain = checkpoint._saver.drain.process.pid\n"
+            "os.kill(drain, signal.SIGSTOP)\n"
+            "checkpoint.save({'x': numpy.zeros(9)}, sys.argv[1] + '/above/one')\n"
+            "shutil.rmtree(sys.argv[1] + '/above')\nos.kill(drain, signal.SIGCONT)\n"
+        )
+        done = python(program, self.dir)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "^gpuio: .*above/one was not written: .*No such file")
+
     def test_writes_that_fail_or_are_short_or_refuse_o_direct(self):
         real = os.pwrite
         ways = {
@@ -341,6 +499,7 @@ class Failures(Case):
             else:
                 self.assertEqual([one["op"] for one in ends], ["done"], ends)
                 self.assertEqual(Path(final, "f").read_bytes(), b"7" * 5000)
+                self.assertEqual(ends[0]["bytes"], 5000)
             ours.close(), theirs.close()
 
     @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
@@ -374,7 +533,7 @@ class Failures(Case):
         self.assertEqual((one["device"], one["about"]), (str(where), "step-1: writing"))
         found = {name: one["figures"][name] for name in
                  ("save_bytes", "save_staged_bytes", "save_written_bytes", "ranks", "under_way")}
-        self.assertEqual(list(found.values()), [9000, 4500, 8192, 1, 1])
+        self.assertEqual(list(found.values()), [9000, 4500, 4500, 1, 1])
         drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
         drain.step(drain.work.get())
         self.assertEqual(shown()[0]["about"], "step-1: complete")

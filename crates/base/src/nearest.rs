@@ -8,7 +8,6 @@ const LONGEST: usize = 40;
 ///
 /// A third of the letters may differ, at least one. Among equals the first candidate wins, so a
 /// caller puts preferred suggestions first.
-#[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().take(LONGEST + 1).count();
     if length == 0 || length > LONGEST {
@@ -27,7 +26,6 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// Advice about a value that is not accepted: those that are, in words, and the nearest of them.
-#[must_use]
 pub fn use_instead(value: &str, accepted: &[&str]) -> String {
     let near = nearest(value, accepted.iter().copied());
     let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();

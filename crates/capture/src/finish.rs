@@ -58,7 +58,6 @@ impl Captured {
     }
 
     /// Whether facts come from the output of tools.
-    #[must_use]
     pub fn is_from_texts(&self) -> bool {
         !self.texts.is_empty()
     }
@@ -70,7 +69,6 @@ impl Captured {
     }
 
     /// The statements of texts beside the facts, as sentences: MIG, servers, results, logs.
-    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut all = self.remarks.clone();
         all.extend(mig::notes(&self.mig));

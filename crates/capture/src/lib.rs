@@ -154,7 +154,6 @@ pub struct TextRead {
 
 impl Captured {
     /// A machine that was read whole, and not from texts.
-    #[must_use]
     pub fn of(machine: Machine) -> Captured {
         Captured { machine, ..Captured::default() }
     }
@@ -251,7 +250,6 @@ pub const KINDS: [Kind; 59] = [
 ];
 
 /// The kind that a text looks like; `None` when it looks like none.
-#[must_use]
 pub fn kind_of(text: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| (kind.looks_like)(text))
 }

@@ -58,7 +58,6 @@ pub struct Matrix {
 
 impl Matrix {
     /// The cell of a row and a column by name; `None` too where it is empty.
-    #[must_use]
     pub fn cell(&self, row: &str, column: &str) -> Option<&str> {
         let row = self.rows.iter().position(|name| name == row)?;
         let column = self.columns.iter().position(|name| name == column)?;
@@ -67,7 +66,6 @@ impl Matrix {
     }
 
     /// Cells that hold something, of pairs of two devices.
-    #[must_use]
     pub fn filled(&self) -> usize {
         let all = self.cells.iter().flatten();
         all.filter(|cell| !cell.is_empty() && *cell != "X").count()

@@ -10,7 +10,6 @@ const SHOWN: usize = 3;
 impl Captured {
     /// The facts read from texts, those that they do not have, and those that were passed over;
     /// `None` where no text was read.
-    #[must_use]
     pub fn summary(&self) -> Option<String> {
         if self.texts.is_empty() {
             return None;
@@ -28,7 +27,6 @@ impl Captured {
     }
 
     /// The commands whose output was read, each once.
-    #[must_use]
     pub fn commands(&self) -> Vec<&'static str> {
         let mut commands: Vec<&str> = Vec::new();
         for command in self.texts.iter().flat_map(|text| &text.commands) {

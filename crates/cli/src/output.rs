@@ -33,7 +33,6 @@ macro_rules! message {
 
 /// Formats and output files, checked before the run, so that a typing error does not lose the
 /// result of a long run.
-#[derive(Debug)]
 pub(crate) struct Sink {
     stdout: Option<&'static Row>,
     /// Whether text shows the evidence of all jobs.
@@ -124,7 +123,6 @@ impl Sink {
 }
 
 /// The text of a verb, on its way to standard output or to a file that was checked before the work.
-#[derive(Debug)]
 pub(crate) struct Delivery(Option<Output>);
 
 impl Delivery {

@@ -68,7 +68,6 @@ pub struct Looks<'a> {
 impl<'a> Looks<'a> {
     /// `tell` is called with bytes that were looked at of a long file, and its size; `stop` ends a
     /// look, and the file counts as another owner's then; `now` is the time of day.
-    #[must_use]
     pub fn new(
         report: &'a dyn Fn(u64, u64),
         stop: &'a AtomicBool,

@@ -53,7 +53,6 @@ pub enum MakeError {
         offset: Option<u64>,
         /// The kernel's error.
         source: io::Error,
-        /// Its meaning and the remedy.
         meaning: String,
     },
     /// The file is not the one that was checked, or not as long.
@@ -68,6 +67,13 @@ pub enum MakeError {
         /// The file that was being written.
         path: PathBuf,
     },
+    /// A directory of gpuio's own name that is no directory of this user's alone.
+    #[error(
+        "{} is not used ({source}): it must be a directory of this user, with mode 700, and no \
+         link; remove it, or choose another --directory",
+        path.display()
+    )]
+    NotOwn { path: PathBuf, source: io::Error },
     /// The list of our files.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -75,7 +81,6 @@ pub enum MakeError {
 
 impl MakeError {
     /// A failed call, with `left` bytes still to be written where that is known.
-    #[must_use]
     pub fn call(
         call: &'static str,
         path: &Path,
@@ -88,7 +93,6 @@ impl MakeError {
     }
 
     /// A file that could not be opened, or is not the one that was checked.
-    #[must_use]
     pub fn reopen(path: &Path, error: ReopenError) -> MakeError {
         match error {
             ReopenError::Call(source) => MakeError::call("open", path, None, source, None),

@@ -38,7 +38,6 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    #[must_use]
     pub fn new(dir: Directory, name: &OsStr) -> DirEntry {
         DirEntry { dir: Arc::new(dir), name: name.to_owned() }
     }
@@ -107,18 +106,15 @@ impl Held {
     }
 
     /// Its state when it was checked.
-    #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    #[must_use]
     pub fn identity(&self) -> Identity {
         identity_of(&self.stamp)
     }
 
     /// Where it was when it was checked, links followed.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -180,7 +176,6 @@ const OTHERS: u64 = 64;
 
 impl Budget {
     /// The descriptors that the limit leaves in addition to those of `workers` workers.
-    #[must_use]
     pub fn beside(workers: u64) -> Budget {
         Budget::of(getrlimit(Resource::Nofile).current, workers)
     }
@@ -222,13 +217,11 @@ impl Targets {
     }
 
     /// The key of the pattern that was found in a file whose job did not write it.
-    #[must_use]
     pub fn key(&self, name: &str) -> Option<Key> {
         self.keys.get(name).copied()
     }
 
     /// The target that was checked under this name, if there is one.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Held>> {
         self.held.get(name)
     }

@@ -47,7 +47,6 @@ pub use gpuio_guard::outfile::Identity;
 pub use refusal::Refusal;
 
 /// The identity of a file that was looked at.
-#[must_use]
 pub fn identity_of(found: &Stamp) -> Identity {
     Identity { dev: found.dev, ino: found.ino }
 }

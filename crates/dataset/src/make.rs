@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gpuio_guard::outfile::own_directory;
 use gpuio_record::GuardNote;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
@@ -61,7 +62,6 @@ pub struct Task {
 
 impl Task {
     /// The work that a verdict asks for; `None` where the target is used as it is.
-    #[must_use]
     pub fn of(wanted: &Wanted, verdict: &Verdict) -> Option<Task> {
         let new = matches!(verdict.note, GuardNote::Make | GuardNote::Remake);
         (new || verdict.fill).then(|| Task {
@@ -102,7 +102,6 @@ impl Task {
     }
 
     /// Bytes of pattern that are written at most.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         match self.contents {
             Contents::Nothing => 0,
@@ -163,6 +162,15 @@ pub fn make_directories(path: &Path) -> Result<Vec<PathBuf>, MakeError> {
         }
     }
     Ok(made)
+}
+
+/// Makes a directory whose name others can guess, where it is absent.
+///
+/// # Errors
+/// [`MakeError::NotOwn`].
+pub fn make_own_directory(path: &Path) -> Result<(), MakeError> {
+    let not_own = |source| MakeError::NotOwn { path: path.to_owned(), source };
+    own_directory(path).map(drop).map_err(not_own)
 }
 
 /// The list of our files is replaced, and synced, twice for so many files: once for each would

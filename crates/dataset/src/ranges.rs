@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 /// The bytes of `part` without those of `others`, in order.
-#[must_use]
 pub fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = vec![part.clone()];
     for other in others {
@@ -20,7 +19,6 @@ pub fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
 }
 
 /// The same bytes in order, with a gap between any two ranges.
-#[must_use]
 pub fn joined(mut parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
     parts.retain(|part| !part.is_empty());
     parts.sort_unstable_by_key(|part| part.start);
@@ -35,7 +33,6 @@ pub fn joined(mut parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 /// Whether all bytes of `part` are in `parts`.
-#[must_use]
 pub fn covers(parts: &[Range<u64>], part: &Range<u64>) -> bool {
     part.is_empty() || without(part, parts).is_empty()
 }

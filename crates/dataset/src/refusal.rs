@@ -139,7 +139,6 @@ pub enum Refusal {
 
 /// All refusals as lines. Files of one directory that are refused alike take one: that of the
 /// first, with how many there are.
-#[must_use]
 pub fn lines(all: &[Refusal]) -> String {
     let mut kinds: Vec<(&Refusal, Vec<&Path>)> = Vec::new();
     for one in all {

@@ -41,7 +41,6 @@ pub struct Fill {
 }
 
 /// A word that no other process can know before it is written down.
-#[must_use]
 pub fn word() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
@@ -115,7 +114,6 @@ fn give_length(task: &Task, target: &Held) -> Result<(), MakeError> {
 }
 
 /// The ranges to write into the file of a task.
-#[must_use]
 pub fn fills(task: &Task) -> Vec<Fill> {
     if task.contents == Contents::Nothing {
         return Vec::new();
@@ -222,7 +220,6 @@ pub fn follow(wanted: &Wanted, run: Option<&str>, least: u64) -> Result<Held, St
 }
 
 /// Whether the name of a file that was listed still stands for it.
-#[must_use]
 pub fn is_still_named(held: &Held) -> bool {
     let Ok(found) = held.look() else { return false };
     let named = held.dir_entry().map(|dir_entry| dir_entry.stamp());
@@ -231,7 +228,6 @@ pub fn is_still_named(held: &Held) -> bool {
 
 /// Whether the file system of a path is NFS, whose clients may see a new name a minute late
 /// (nfs(5), `acdirmax`).
-#[must_use]
 pub fn may_be_late(path: &Path) -> bool {
     const NFS_SUPER_MAGIC: i64 = 0x6969;
     let directory = existing(directory_of(path));

@@ -60,7 +60,6 @@ impl Busy {
     /// needs.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the kernels need compute capability 7.0, `Memory` an eighth of the
     /// device's memory or 256 MiB.
     pub fn load(context: &Context, with: BusyWith, blocks: u32) -> Result<Self, GpuError> {
@@ -89,19 +88,16 @@ impl Busy {
     }
 
     /// The amount of work in a piece: floating-point operations, or bytes read and written.
-    #[must_use]
     pub fn of_piece(&self) -> u64 {
         if self.memory.is_some() { 2 * PIECE_LEN } else { FLOP_OF_PIECE }
     }
 
     /// Blocks of a launch.
-    #[must_use]
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
     /// The stream that launches go into.
-    #[must_use]
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -109,7 +105,6 @@ impl Busy {
     /// Puts a launch of so many pieces into the stream.
     ///
     /// # Errors
-    ///
     /// The driver's refusal. A failure of the kernel itself comes with the next wait.
     pub fn launch(&mut self, pieces: u64) -> Result<(), GpuError> {
         let mut args =
@@ -129,7 +124,6 @@ impl Busy {
     /// Launches once, waits, and returns how many multiprocessors had blocks.
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a failure of the kernel.
     pub fn occupied(&mut self, pieces: u64) -> Result<u32, GpuError> {
         self.clear()?;

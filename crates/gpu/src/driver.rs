@@ -23,7 +23,6 @@ pub enum Which {
 
 /// Where the software GPU is looked for, in this order: where gpuio's own objects are, then where
 /// the loader looks. A program under `gpuio exec` has it there (`LD_LIBRARY_PATH`).
-#[must_use]
 pub fn software_candidates() -> Vec<PathBuf> {
     let mut files = gpuio_guard::objects::candidates(SOFTWARE_GPU);
     files.push(SOFTWARE_GPU.into());
@@ -33,7 +32,6 @@ pub fn software_candidates() -> Vec<PathBuf> {
 impl Which {
     /// The driver that a variable of the environment names: `system`, which is also the answer
     /// where it is not set or empty, `software`, or the library's path.
-    #[must_use]
     pub fn from_variable(value: Option<OsString>) -> Self {
         match value {
             None => Self::System,
@@ -105,7 +103,6 @@ impl Driver {
     /// Loads and initialises the driver. Takes tens to hundreds of milliseconds on real hardware.
     ///
     /// # Errors
-    ///
     /// Why there is no driver to use; see [`Absent`].
     pub fn load(which: &Which) -> Result<Self, Absent> {
         Self::start(Table::open(&which.candidates())?)
@@ -148,25 +145,21 @@ impl Driver {
     }
 
     /// True for gpuio's software GPU: its timings say nothing about hardware.
-    #[must_use]
     pub fn is_software(&self) -> bool {
         self.0.table.gpuio_soft_version.is_some()
     }
 
     /// The release of CUDA that the driver supports, major and minor.
-    #[must_use]
     pub fn version(&self) -> (u32, u32) {
         self.0.version
     }
 
     /// The file that the driver was loaded from, if the loader reports it.
-    #[must_use]
     pub fn library_path_hint(&self) -> &Path {
         &self.0.path
     }
 
     /// How many devices the driver shows, one or more.
-    #[must_use]
     pub fn device_count(&self) -> u32 {
         self.0.devices
     }
@@ -174,7 +167,6 @@ impl Driver {
     /// The facts of every device, by index.
     ///
     /// # Errors
-    ///
     /// The first call that the driver refused.
     pub fn devices(&self) -> Result<Vec<DeviceFacts>, GpuError> {
         (0..self.0.devices).map(|index| self.facts(index)).collect()
@@ -250,7 +242,6 @@ impl Driver {
     /// How many multiprocessors a device has, 1 at least.
     ///
     /// # Errors
-    ///
     /// There is no such device, or the driver's refusal.
     pub fn multiprocessors(&self, index: u32) -> Result<u32, GpuError> {
         Ok(self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1))

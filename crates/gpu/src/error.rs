@@ -183,7 +183,6 @@ impl GpuError {
     }
 
     /// True if the context is lost: each later call will fail too, until the process ends.
-    #[must_use]
     pub fn is_sticky(&self) -> bool {
         // ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE, ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, then
         // HARDWARE_STACK_ERROR to LAUNCH_FAILED.
@@ -192,13 +191,11 @@ impl GpuError {
 
     /// True if the context was reset or destroyed: all that was made in it is gone, and a new one
     /// may be had.
-    #[must_use]
     pub fn is_reset(&self) -> bool {
         self.code == table::CONTEXT_IS_DESTROYED
     }
 
     /// True if memory ran out, on the device or pinned on the host.
-    #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         self.code == table::OUT_OF_MEMORY
     }

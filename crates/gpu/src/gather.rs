@@ -50,7 +50,6 @@ pub struct Piece {
 
 impl Piece {
     /// The piece of `len` bytes from `src` to `dst`.
-    #[must_use]
     pub fn new(src: DevPtr, dst: DevPtr, len: u64) -> Self {
         Self { src: src.0, dst: dst.0, len, unused: 0 }
     }
@@ -62,14 +61,12 @@ impl Piece {
 /// Every piece but the first begins at a destination that is a multiple of 128 bytes, so that only
 /// the ends of the whole are copied byte by byte. For that `piece_max` is rounded down to such a
 /// multiple, and to no less than 128.
-#[must_use]
 pub fn pieces(src: DevPtr, dst: DevPtr, len: u64, piece_max: u64) -> Pieces {
     Pieces { src, dst, left: len, piece_max: whole(piece_max) }
 }
 
 /// The most entries that [`pieces`] makes of `len` bytes, whatever their addresses: what a list
 /// needs space for.
-#[must_use]
 pub fn most_pieces(len: u64, piece_max: u64) -> u64 {
     match len {
         0 => 0,
@@ -123,10 +120,8 @@ impl PieceList {
     /// An empty list with space for `capacity` pieces at `first`, which the device knows as `ptr`.
     ///
     /// # Safety
-    ///
     /// So many pieces at `first` are live memory, aligned for them, and nothing else uses it while
     /// this value is written to.
-    #[must_use]
     pub unsafe fn new(first: *mut Piece, ptr: DevPtr, capacity: usize) -> Self {
         Self { first, ptr, capacity, count: 0 }
     }
@@ -134,7 +129,6 @@ impl PieceList {
     /// Adds the pieces of `len` bytes from `src` to `dst`, as [`pieces`] cuts them.
     ///
     /// # Panics
-    ///
     /// The list has no space for them: see [`most_pieces`].
     #[inline]
     pub fn push(&mut self, src: DevPtr, dst: DevPtr, len: u64, piece_max: u64) {
@@ -153,13 +147,11 @@ impl PieceList {
     }
 
     /// Its address on the device.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         self.ptr
     }
 
     /// How many pieces it has.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -187,7 +179,6 @@ impl GatherKernel {
     /// Loads it. The driver compiles it the first time, which takes some ten milliseconds.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the kernel needs compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
         let kernel = Module::built_in(context, &code::GATHER)?.kernel(c"gpuio_gather")?;
@@ -198,7 +189,6 @@ impl GatherKernel {
     /// The best length, in bytes, of the pieces to cut a batch of `total` bytes into: a power of
     /// two from 4 KiB to 64 KiB. A small batch is cut fine, so that every multiprocessor asks for a
     /// part of it at once, a large one coarsely, so that the list stays short.
-    #[must_use]
     pub fn piece_len(&self, total: u64) -> u64 {
         let each = total.div_ceil(u64::from(self.multiprocessors));
         // Before the rounding up, which would overflow close to 2^64.
@@ -209,7 +199,6 @@ impl GatherKernel {
     /// that were cut, the lesser of block and [`GatherKernel::piece_len`]): as many threads in a
     /// thread block as move that piece in one round of loads, and as many thread blocks as there
     /// are pieces, up to what keeps every multiprocessor busy.
-    #[must_use]
     pub fn shape(&self, count: u32, longest: u64) -> Shape {
         let threads = longest.div_ceil(BYTES_EACH).min(u64::from(BLOCKS.1));
         // At most BLOCKS.1 after the line above.
@@ -223,7 +212,6 @@ impl GatherKernel {
     /// kernels, and beside others of their kind. Sixteen of them then fill no device: batches of
     /// 64 KiB whose launches did made the resident copy kernel stay away
     /// (`docs/lab-book/library-compute.md`).
-    #[must_use]
     pub fn modest_shape(&self, count: u32, longest: u64) -> Shape {
         let Shape { grid, block } = self.shape(count, longest);
         Shape { grid: grid.min((self.multiprocessors / MODEST_SHARE).max(1)), block }
@@ -237,14 +225,12 @@ impl GatherKernel {
     /// multiple of 128 are fastest.
     ///
     /// # Errors
-    ///
     /// A list that is not aligned or a shape outside its limits, reported before anything is
     /// launched; the driver's refusal. A failure of the kernel itself comes with the next sync or
     /// query: an address that the device cannot reach loses the context
     /// (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     ///
     /// # Safety
-    ///
     /// Until the stream has passed the launch: `list` must be `count` live [`Piece`]s that no one
     /// writes. Every source must be live memory that the device can read and no one writes, and so
     /// must the other bytes of the 16-byte words that it begins and ends in be live, which are read
@@ -265,11 +251,9 @@ impl GatherKernel {
     /// current ([`UserStream::entered`]).
     ///
     /// # Errors
-    ///
     /// As there; also a stream of another context than the one that the kernel was loaded in.
     ///
     /// # Safety
-    ///
     /// As there, and the stream must live.
     pub unsafe fn launch_in(
         &self,
@@ -288,7 +272,6 @@ impl GatherKernel {
     /// Puts the launch into a stream by its handle.
     ///
     /// # Safety
-    ///
     /// As [`GatherKernel::launch`], and the stream must live and be of the kernel's context.
     unsafe fn put(
         &self,

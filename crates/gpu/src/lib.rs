@@ -80,7 +80,6 @@ pub struct DevPtr(pub u64);
 
 impl DevPtr {
     /// The address `bytes` further on.
-    #[must_use]
     pub fn byte_add(self, bytes: u64) -> Self {
         Self(self.0.wrapping_add(bytes))
     }

@@ -66,13 +66,11 @@ unsafe impl Sync for Leaked {}
 
 impl Leaked {
     /// The first byte.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
 
     /// The first byte as the device sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         self.seen
     }
@@ -82,7 +80,6 @@ impl Locked {
     /// Maps and page-locks `len` bytes, aligned to 4096, or to 2 MiB for [`PageSize::Huge`].
     ///
     /// # Errors
-    ///
     /// No memory (`mmap(2)`), a length of 0, or the driver's refusal (the limit of locked memory).
     pub fn new(context: &Context, len: usize, pages: PageSize) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
@@ -100,19 +97,16 @@ impl Locked {
     }
 
     /// The first byte.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.mapping.start
     }
 
     /// The first byte as the device sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         self.seen
     }
 
     /// The length in bytes, never 0.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len
@@ -160,7 +154,6 @@ impl Growing {
     /// Reserves addresses for `len` bytes, and no memory.
     ///
     /// # Errors
-    ///
     /// No such range is free (`mmap(2)`).
     pub(crate) fn new(context: &Context, len: usize) -> Result<Self, GpuError> {
         let mapping = Mapping::reserve(len).ok_or_else(|| {
@@ -174,7 +167,6 @@ impl Growing {
     /// zeros. Locking the same bytes twice is refused by the driver.
     ///
     /// # Errors
-    ///
     /// No memory, the limit of locked memory, or a device to which the parts are no one range.
     pub(crate) fn lock(&mut self, begin: usize, len: usize) -> Result<NonNull<u8>, GpuError> {
         let refused = |call, code| {

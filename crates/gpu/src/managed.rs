@@ -51,7 +51,6 @@ impl Managed {
     /// here reaches across.
     ///
     /// # Errors
-    ///
     /// No memory, a length of 0, or a GPU that takes no hints, with the reason.
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
         let table = context.table();
@@ -75,25 +74,21 @@ impl Managed {
     }
 
     /// The first byte, as the host sees it.
-    #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
 
     /// The same address as the GPU sees it.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         DevPtr(self.start.addr().get() as u64)
     }
 
     /// The length in bytes, as requested.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// True for a length of 0, which [`Managed::alloc`] never gives.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -103,11 +98,9 @@ impl Managed {
     /// stay. Their contents do not change.
     ///
     /// # Errors
-    ///
     /// The driver's refusal. A failure of the move itself comes with the next sync or query.
     ///
     /// # Panics
-    ///
     /// If the range ends past the memory.
     pub fn prefetch(
         &self,

@@ -45,7 +45,6 @@ impl DeviceBuf {
     /// Allocates `len` bytes of this kind.
     ///
     /// # Errors
-    ///
     /// No memory, a length of 0, a driver without the calls that the kind needs, or
     /// [`MemoryKind::Managed`], which [`Managed`](crate::Managed) is for.
     pub fn alloc(context: &Context, kind: MemoryKind, len: usize) -> Result<Self, GpuError> {
@@ -64,7 +63,6 @@ impl DeviceBuf {
     }
 
     /// Its address: on the device, or in host memory for the host kinds.
-    #[must_use]
     pub fn ptr(&self) -> DevPtr {
         match &self.owner {
             Owner::Device { address, .. } => DevPtr(*address),
@@ -77,7 +75,6 @@ impl DeviceBuf {
     }
 
     /// Its first byte, if the CPU can read and write it at any time.
-    #[must_use]
     pub fn host_ptr(&self) -> Option<NonNull<u8>> {
         match &self.owner {
             Owner::Device { .. } | Owner::Vmm(_) => None,
@@ -87,25 +84,21 @@ impl DeviceBuf {
     }
 
     /// True if the CPU can read and write it.
-    #[must_use]
     pub fn is_host(&self) -> bool {
         self.kind.is_host()
     }
 
     /// Its kind.
-    #[must_use]
     pub fn kind(&self) -> MemoryKind {
         self.kind
     }
 
     /// Its length in bytes, as requested.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// True for a length of 0, which [`DeviceBuf::alloc`] never gives.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -51,7 +51,6 @@ pub struct Pointer {
 impl Pointer {
     /// True if a kernel launched in `context` can use the memory without more ado: memory of the
     /// same context; of a pool or a mapping of the same device; page-locked and managed memory.
-    #[must_use]
     pub fn is_reached_by(&self, context: &Context) -> bool {
         match self.owner {
             Owner::Host => false,
@@ -84,7 +83,6 @@ impl Driver {
     /// no current context, makes none and touches no memory. Any number is allowed.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: it is being taken down at the process's end, or this is a child of the
     /// process that initialised it.
     pub fn pointer(&self, address: u64) -> Result<Pointer, GpuError> {

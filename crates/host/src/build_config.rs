@@ -93,7 +93,6 @@ fn unpack(bytes: &[u8]) -> std::io::Result<String> {
 
 /// The options that matter of a configuration file. Those it does not have are `n`: an option is
 /// left out when what it depends on is off.
-#[must_use]
 pub fn parse_config(text: &str) -> BTreeMap<String, String> {
     let mut options: BTreeMap<String, String> =
         OPTIONS.iter().map(|name| ((*name).to_owned(), "n".to_owned())).collect();

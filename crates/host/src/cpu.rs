@@ -24,7 +24,6 @@ fn model(root: &Root) -> Result<Option<String>, HostError> {
 
 /// `model name` of the first processor in `/proc/cpuinfo`. Most arm64 kernels print two numbers
 /// instead (`MIDR_EL1`, Arm ARM): the design's name where it is in `DESIGNS`, and the numbers.
-#[must_use]
 pub fn parse_model(cpuinfo: &str) -> Option<String> {
     if let Some((_, name)) = field(cpuinfo, "model name") {
         return (!name.is_empty()).then(|| name.to_owned());

@@ -16,7 +16,6 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// Reads the configuration that a process with these variables would get; without them, the file
 /// at its usual path. The library itself is not looked for.
-#[must_use]
 pub fn read(root: &Root, environment: Fact<BTreeMap<String, String>>) -> CufileFacts {
     let named =
         environment.known().and_then(|all| all.get(VARIABLE)).filter(|path| !path.is_empty());

@@ -58,7 +58,6 @@ pub enum HostError {
 
 impl HostError {
     /// The error as the record keeps it.
-    #[must_use]
     pub fn to_problem(&self) -> ReadProblem {
         match self {
             Self::Read { path, source } => ReadProblem {

@@ -69,7 +69,6 @@ pub struct Extents {
 
 impl Extents {
     /// Bytes that no device holds, as far as the file system reports.
-    #[must_use]
     pub fn absent_bytes(&self) -> u64 {
         self.hole_bytes.unwrap_or(0).saturating_add(self.unwritten_bytes.unwrap_or(0))
     }
@@ -80,7 +79,6 @@ impl Extents {
 /// By `FS_IOC_FIEMAP`, which writes dirty pages of the file back first; where the file system lacks
 /// it, by `SEEK_DATA` and `SEEK_HOLE` (lseek(2), Linux 3.1), which moves the position of the open
 /// file: pass a descriptor whose position is not used.
-#[must_use]
 pub fn extents(file: &File, offset: u64, length: u64) -> Extents {
     let size = match file.metadata() {
         Ok(found) if found.is_file() => found,

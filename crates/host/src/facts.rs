@@ -10,7 +10,6 @@ use crate::{HostError, Root, block, cpu, kernel, memory, mount, numa, statx};
 
 /// Reads the machine once. Never fails: what could not be read or understood is listed in
 /// `problems`, and what the kernel lacks is `None`.
-#[must_use]
 pub fn collect(root: &Root) -> HostFacts {
     let mut problems = Vec::new();
     let mut facts = HostFacts {

@@ -90,7 +90,6 @@ fn containment(root: &Root, problems: &mut Vec<HostError>) -> Containment {
 
 /// Whether the first processor's `flags` hold `hypervisor`; `None` when there is no such line,
 /// as on Arm.
-#[must_use]
 pub fn parse_hypervisor(cpuinfo: &str) -> Option<bool> {
     let (_, flags) = field(cpuinfo, "flags")?;
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
@@ -116,7 +115,6 @@ fn container(root: &Root) -> Result<Option<String>, HostError> {
 }
 
 /// The container's kind by the names of this process's control groups.
-#[must_use]
 pub fn container_of_cgroup(cgroup: &str) -> Option<&'static str> {
     let names =
         [("kubepods", "kubernetes"), ("libpod", "podman"), ("docker", "docker"), ("lxc", "lxc")];

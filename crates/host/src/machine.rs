@@ -13,7 +13,6 @@ use crate::{
 /// and what the kernel lacks or hides is `None` or unknown with its reason.
 ///
 /// Facts that only NVML knows of the GPUs are unknown; [`nvidia_gpu::merge`] puts its readings in.
-#[must_use]
 pub fn read(root: &Root) -> Machine {
     let host = collect(root);
     let mut problems = Vec::new();

@@ -29,7 +29,6 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> MemoryFacts {
 /// Bytes that drivers and the kernel hold in memory by pins (`pin_user_pages(9)`): `nr_foll_pin_*`
 /// of `/proc/vmstat`, Linux 5.7 and later. Drivers that pin in other ways are not counted. `None`
 /// where the kernel does not say.
-#[must_use]
 pub fn pinned_bytes(root: &Root) -> Option<u64> {
     let text = root.read("proc/vmstat").ok()??;
     let pages = text.parse(parse_pins).ok()??;
@@ -86,7 +85,6 @@ pub fn parse_meminfo(text: &str) -> Result<MemoryFacts, LineFault> {
 /// before: `MemAvailable`, and in a control group no more than its limit without what is used there
 /// by other things than files. Clean pages of files count as available in both. `None` where the
 /// kernel does not say.
-#[must_use]
 pub fn available_bytes(root: &Root) -> Option<u64> {
     let machine = page_cache::sample(root).ok()??.available?;
     let groups = limits(root).unwrap_or_default();

@@ -61,7 +61,6 @@ fn module(root: &Root, name: &str, problems: &mut Vec<HostError>) -> ModuleFacts
 
 /// Parses `/proc/driver/nvidia/params`: a name, a colon and a value per line; empty strings
 /// (`""`) are left out.
-#[must_use]
 pub fn parse_params(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     let pairs = pairs.map(|(name, value)| (name.trim(), value.trim().trim_matches('"')));

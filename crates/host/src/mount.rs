@@ -31,7 +31,6 @@ pub struct Mount {
 
 impl Mount {
     /// The mount as the record keeps it; names that are not UTF-8 lose their odd bytes.
-    #[must_use]
     pub fn facts(&self) -> MountFacts {
         MountFacts {
             mount_point: self.mount_point.to_string_lossy().into_owned(),
@@ -102,7 +101,6 @@ fn words(field: &[u8]) -> Vec<String> {
 }
 
 /// A device number as the kernel prints it: `259:0`.
-#[must_use]
 pub fn parse_device(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.trim().split_once(':')?;
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
@@ -110,7 +108,6 @@ pub fn parse_device(text: &str) -> Option<DeviceNumber> {
 
 /// The mount that serves `path`, an absolute path with its links resolved: the longest mount
 /// point that leads to it, the last one mounted where several have the same mount point.
-#[must_use]
 pub fn find<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
     let leading = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
     leading.max_by_key(|mount| mount.mount_point.as_os_str().as_bytes().len())

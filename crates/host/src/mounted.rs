@@ -54,13 +54,11 @@ pub fn read(
 }
 
 /// Whether a file system of this type shows the kernel and holds no data.
-#[must_use]
 pub fn is_kernels_own(fs_type: &str) -> bool {
     KERNELS_OWN.contains(&fs_type)
 }
 
 /// The kind of storage by the file system's type; `on_devices` when it lies on block devices.
-#[must_use]
 pub fn kind(fs_type: &str, on_devices: bool) -> MountKind {
     match fs_type {
         "nfs" | "nfs4" => MountKind::Nfs,

@@ -28,7 +28,6 @@ pub struct NetSample {
 impl NetSample {
     /// Bytes received and sent from this sample to a `later` one. `None` when a counter went back:
     /// the interface was made anew, or one of 32 bits began again, how many times is not known.
-    #[must_use]
     pub fn delta(&self, later: &Self) -> Option<NetSample> {
         Some(NetSample {
             received: later.received.checked_sub(self.received)?,
@@ -138,7 +137,6 @@ fn table(
 }
 
 /// The route to `address`: most bits, then the smallest metric, then the first.
-#[must_use]
 pub fn best(routes: &[Route], address: IpAddr) -> Option<&Route> {
     let serving = routes.iter().filter(|route| route.serves(address));
     serving.min_by_key(|route| (std::cmp::Reverse(route.prefix), route.metric))

@@ -74,7 +74,6 @@ fn nfs_mount(line: &[u8]) -> Option<PathBuf> {
 
 /// Facts from a mount's source (`SERVER:EXPORT`) and options (nfs(5)). The interface stays unknown:
 /// it comes from the routes.
-#[must_use]
 pub fn of_options<'o>(source: &str, options: impl Iterator<Item = &'o str>) -> NfsFacts {
     let (server, export) = split_source(source);
     let mut facts = NfsFacts {

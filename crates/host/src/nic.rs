@@ -50,7 +50,6 @@ pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec
 
 /// PCI functions that an interface's packets go through: its own, or those of the interfaces
 /// below it. Ascending, each once.
-#[must_use]
 pub fn functions_of(nics: &[NicFacts], interface: &str) -> Vec<String> {
     let mut found = Vec::new();
     gather(nics, interface, MAX_DEPTH, &mut found);

@@ -123,7 +123,6 @@ pub fn parse_node(text: &str) -> Result<Option<u32>, LineFault> {
 }
 
 /// A PCI address as sysfs spells it; `None` when `address` is not one.
-#[must_use]
 pub fn normalize_pci(address: &str) -> Option<String> {
     let address = address.trim();
     let mut parts = address.rsplit(':');

@@ -44,7 +44,6 @@ pub fn cross_root_ports(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<
 }
 
 /// The shares, where the module counted I/O and its peers.
-#[must_use]
 pub fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
     let shares = sample.gpus.iter().zip(&sample.of_gpus).filter_map(|(gpu, counts)| {
         let gpu = normalize_pci(gpu)?;
@@ -69,7 +68,6 @@ pub fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
 }
 
 /// Parses the list of registered drivers: the first word of each line.
-#[must_use]
 pub fn parse_drivers(text: &str) -> Vec<String> {
     let words = text.lines().filter_map(|line| line.split([':', ' ', '\t']).next());
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()

@@ -59,7 +59,6 @@ fn gpu(root: &Root, function: &PciFacts, problems: &mut Vec<HostError>) -> GpuFa
 /// Parses `/proc/driver/nvidia/version`: whether the kernel driver that is loaded is NVIDIA's open
 /// one. Its first line names the `Open Kernel Module` or just the `Kernel Module` (drivers 515 to
 /// 580); `None` for a text that names neither.
-#[must_use]
 pub fn parse_is_open(text: &str) -> Option<bool> {
     let (_, line) = field(text, "NVRM version")?;
     line.contains("Kernel Module").then(|| line.contains("Open Kernel Module"))
@@ -77,7 +76,6 @@ pub struct Information {
 }
 
 /// Parses `information`: lines of a name, a colon and a value.
-#[must_use]
 pub fn parse_information(text: &str) -> Information {
     let value = |key: &str| {
         let (_, value) = field(text, key)?;

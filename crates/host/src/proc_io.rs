@@ -14,7 +14,6 @@ pub struct ProcessIoSample {
 impl ProcessIoSample {
     /// The bytes from this sample to a `later` one. A counter that went back, which the kernel's do
     /// not, gives 0.
-    #[must_use]
     pub fn delta(&self, later: &Self) -> ProcessIo {
         let (from, to) = (&self.total, &later.total);
         ProcessIo {

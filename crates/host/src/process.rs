@@ -47,7 +47,6 @@ pub fn find(root: &Root, pid: u32) -> Result<Option<Identity>, HostError> {
 }
 
 /// Inode of the caller's PID namespace, 0 where the kernel does not report it.
-#[must_use]
 pub fn namespace(root: &Root) -> u64 {
     let link = root.link("proc/self/ns/pid").unwrap_or_default();
     let text = link.to_string_lossy();
@@ -64,7 +63,6 @@ pub fn boot(root: &Root) -> Result<String, HostError> {
 }
 
 /// The command line, words with a blank between; `None` when the process is gone or hides it.
-#[must_use]
 pub fn command(root: &Root, pid: u32) -> Option<String> {
     let text = root.read(format!("proc/{pid}/cmdline")).ok().flatten()?;
     let words = text.body.trim_end_matches('\0').replace('\0', " ");

@@ -52,7 +52,6 @@ pub fn samples(
 
 /// Nanoseconds that a thread of this process has run: `/proc/self/task/TID/schedstat`
 /// (Documentation/scheduler/sched-stats.rst); `None` where it has ended or the kernel does not say.
-#[must_use]
 pub fn thread_ran_ns(root: &Root, thread: i32) -> Option<u64> {
     let text = root.word(format!("proc/self/task/{thread}/schedstat")).ok()??;
     text.split_whitespace().next()?.parse().ok()

@@ -19,14 +19,12 @@ const DEVICES: [&str; 2] = ["/dev/nvidia", "/dev/infiniband/"];
 /// How variables begin that choose the way of the bytes.
 const VARIABLES: [&str; 5] =
     ["CUFILE_", "GPUIO_CUFILE", "KVIKIO_COMPAT_MODE", "CUDA_VISIBLE_DEVICES", "LD_PRELOAD"];
-/// Files that are no storage.
 const NO_STORAGE: [&str; 4] = ["/memfd:", "/dev/shm/", "/proc/", "/sys/"];
 
 const NOT_ALLOWED: &str =
     "only its user and root may read it, and a container or security module may forbid that too";
 
 /// Reads the process; `None` when there is none of this number.
-#[must_use]
 pub fn read(root: &Root, pid: u32) -> Option<ProcessUse> {
     process::find(root, pid).ok().flatten()?;
     let at = |file: &str| format!("proc/{pid}/{file}");

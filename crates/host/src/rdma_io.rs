@@ -33,7 +33,6 @@ pub struct PortSample {
 
 /// Units of data where they are known: counters of 32 bits, of cards without the extended ones,
 /// stay at their most, and what is counted beyond it is unknown.
-#[must_use]
 pub fn known_units(units: Option<u64>) -> Option<u64> {
     units.filter(|units| *units != u64::from(u32::MAX))
 }

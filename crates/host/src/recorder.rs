@@ -17,7 +17,6 @@ impl Recorder {
     /// All that was recorded: files with the bytes that were read, links and directories on the way
     /// to them, and the names in directories that were listed, where those are links or
     /// directories themselves.
-    #[must_use]
     pub fn tree(&self) -> Tree {
         self.lock().clone()
     }

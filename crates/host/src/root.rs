@@ -52,19 +52,16 @@ impl Text {
 
 impl Root {
     /// The running system.
-    #[must_use]
     pub fn live() -> Self {
         Self::at("/")
     }
 
     /// A tree that looks like a system, for tests and for facts copied from another machine.
-    #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { source: Source::Directory(root.into()), recorder: None }
     }
 
     /// A tree in memory: a capture.
-    #[must_use]
     pub fn of(tree: Tree) -> Self {
         Self { source: Source::Tree(Arc::new(tree)), recorder: None }
     }
@@ -80,7 +77,6 @@ impl Root {
     /// A path beneath this root. A leading `/` in `rest` is ignored, so that a path the kernel
     /// printed can be looked up under any root. A file opened by it is not noted, and in a tree in
     /// memory it is but a name.
-    #[must_use]
     pub fn join(&self, rest: impl AsRef<Path>) -> PathBuf {
         match &self.source {
             Source::Directory(root) => root.join(bare(rest.as_ref())),
@@ -89,13 +85,11 @@ impl Root {
     }
 
     /// Whether this is the running system, whose device nodes can be opened.
-    #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(&self.source, Source::Directory(root) if root == Path::new("/"))
     }
 
     /// Whether something is there, links followed.
-    #[must_use]
     pub fn exists(&self, rest: impl AsRef<Path>) -> bool {
         let rest = bare(rest.as_ref());
         match &self.source {
@@ -111,7 +105,6 @@ impl Root {
     }
 
     /// Where the link at `rest` leads, as it is written; `None` where there is none.
-    #[must_use]
     pub fn link(&self, rest: impl AsRef<Path>) -> Option<PathBuf> {
         let rest = bare(rest.as_ref());
         match &self.source {
@@ -128,7 +121,6 @@ impl Root {
 
     /// The path with all links followed, relative to the root; `None` where nothing is there or
     /// it lies outside.
-    #[must_use]
     pub fn resolve(&self, rest: impl AsRef<Path>) -> Option<PathBuf> {
         let rest = bare(rest.as_ref());
         match &self.source {
@@ -253,14 +245,12 @@ impl Root {
 }
 
 /// A file that is read in parts.
-#[derive(Debug)]
 pub(crate) struct Window<'r> {
     root: &'r Root,
     rest: PathBuf,
     inside: Inside<'r>,
 }
 
-#[derive(Debug)]
 enum Inside<'r> {
     File(File),
     Bytes(&'r [u8]),

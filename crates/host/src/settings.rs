@@ -69,7 +69,6 @@ fn open_driver(root: &Root, problems: &mut Vec<HostError>) -> Fact<bool> {
 }
 
 /// The arguments of the kernel's command line that concern I/O.
-#[must_use]
 pub fn parse_command_line(text: &str) -> Vec<String> {
     let kept = |argument: &&str| {
         let name = argument.split(['=', '.']).next().unwrap_or_default();

@@ -63,7 +63,6 @@ pub struct Stamp {
 impl Stamp {
     /// Whether both are of one file: device, inode, kind, device number, and time of birth where
     /// both have one.
-    #[must_use]
     pub fn is_same_file(&self, other: &Stamp) -> bool {
         let born = self.birth_ns.zip(other.birth_ns);
         (self.dev, self.ino, self.kind, self.rdev) == (other.dev, other.ino, other.kind, other.rdev)
@@ -71,7 +70,6 @@ impl Stamp {
     }
 
     /// Whether both are of one file, and it did not change between the two.
-    #[must_use]
     pub fn is_unchanged(&self, other: &Stamp) -> bool {
         self.is_same_file(other)
             && (self.size, self.mtime_ns, self.ctime_ns)

@@ -30,7 +30,6 @@ const SECTOR: usize = 512;
 
 /// Tries it in `directory`, on an unnamed file (`O_TMPFILE`, open(2)) where the file system has
 /// such, else on a draft of a random name, which goes at the end.
-#[must_use]
 pub fn try_direct(directory: &Path) -> DirectTried {
     let name = OsStr::new("gpuio-direct");
     let begun = Directory::open(directory).and_then(|place| {

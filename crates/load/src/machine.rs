@@ -16,7 +16,6 @@ const RINGS: &str = "gpuio/rings.json";
 /// Reads the machine. Where this is the running system, NVML is asked, whose library may take a
 /// second to start, and a ring is tried; a capture holds their answers. Never fails; what NVML
 /// did not report is unknown with its reason.
-#[must_use]
 pub fn read(root: &Root) -> Machine {
     let mut machine = gpuio_host::machine::read(root);
     if root.is_live() {

@@ -101,7 +101,6 @@ pub struct JobAlone {
 
 impl ComputationPlan {
     /// As the key of a job file has it: `compute:50%`.
-    #[must_use]
     pub fn key(&self) -> String {
         format!("{}:{}%", self.with.word(), self.share_percent)
     }
@@ -109,7 +108,6 @@ impl ComputationPlan {
 
 impl ComputationKind {
     /// Its name.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             ComputationKind::Compute => "compute",
@@ -121,7 +119,6 @@ impl ComputationKind {
 impl ComputationCost {
     /// The GPU whose computation lost the most, of those that have a ratio. None where one has
     /// none: it may have lost more.
-    #[must_use]
     pub fn lowest(&self) -> Option<&GpuComputation> {
         if self.gpus.iter().any(|gpu| gpu.ratio.is_none()) {
             return None;

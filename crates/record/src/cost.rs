@@ -40,13 +40,11 @@ pub enum CpuScope {
 
 impl CpuScope {
     /// Whether the figures are a lower bound: threads that were not counted may have worked too.
-    #[must_use]
     pub fn is_at_least(self) -> bool {
         self == CpuScope::Threads
     }
 
     /// The sign before a figure: `≥` where it is a lower bound.
-    #[must_use]
     pub fn sign(self) -> &'static str {
         if self.is_at_least() { "≥" } else { "" }
     }

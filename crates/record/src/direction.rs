@@ -17,7 +17,6 @@ pub struct TimeSpan {
 
 impl TimeSpan {
     /// Its length, nanoseconds.
-    #[must_use]
     pub fn length_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
     }

@@ -61,7 +61,6 @@ pub struct FeedPlan {
 impl FeedPlan {
     /// Batches that may be read ahead of an accelerator, where they are all that it takes: then the
     /// feed waits for storage at its start only, and its utilisation says nothing about storage.
-    #[must_use]
     pub fn all_ahead(&self) -> Option<u64> {
         let samples = self.files.saturating_mul(self.samples_per_file);
         let batches = samples.div_ceil(self.batch_samples.max(1));
@@ -85,7 +84,6 @@ pub struct TierPlan {
 
 impl TierPlan {
     /// Bytes of memory that it takes.
-    #[must_use]
     pub fn bytes(self) -> u64 {
         u64::from(self.places).saturating_mul(self.place_bytes)
     }
@@ -112,19 +110,16 @@ impl ServiceLevel {
     ];
 
     /// These longest times, in nanoseconds, for the shares of [`ServiceLevel::AT`].
-    #[must_use]
     pub const fn within([p95_ns, p99_ns]: [u64; 2]) -> ServiceLevel {
         ServiceLevel { p95_ns, p99_ns }
     }
 
     /// Its longest times, in nanoseconds, for the shares of [`ServiceLevel::AT`].
-    #[must_use]
     pub fn times(self) -> [u64; 2] {
         [self.p95_ns, self.p99_ns]
     }
 
     /// Its name, where it has one.
-    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         Self::NAMED.iter().find(|(_, level)| *level == self).map(|(name, _)| *name)
     }
@@ -140,7 +135,6 @@ fn is_one(ratio: &f64) -> bool {
 
 impl FeedPlan {
     /// All of it in a line, for comparison: where one word differs, so does the load.
-    #[must_use]
     pub fn words(&self) -> String {
         let SampleSize { mean_bytes, deviation_bytes } = self.sample;
         let columns = match self.columns.is_empty() {
@@ -219,7 +213,6 @@ pub enum SampleOrder {
 
 impl SampleOrder {
     /// As in job files.
-    #[must_use]
     pub fn key(self) -> String {
         match self {
             SampleOrder::Shuffle => "shuffle".to_owned(),
@@ -231,7 +224,6 @@ impl SampleOrder {
     }
 
     /// Whether samples are drawn one by one, so that an epoch has some repeatedly and others never.
-    #[must_use]
     pub fn draws(self) -> bool {
         matches!(self, SampleOrder::Zipf { .. })
     }
@@ -256,7 +248,6 @@ pub enum FeedCompute {
 
 impl FeedCompute {
     /// As in a job file.
-    #[must_use]
     pub fn key(&self) -> String {
         match self {
             FeedCompute::Kernel { with, share_percent } => {

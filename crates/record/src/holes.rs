@@ -17,7 +17,6 @@ pub struct HolesReading {
 
 impl HolesReading {
     /// Bytes that no device holds, as far as is known.
-    #[must_use]
     pub fn absent_bytes(&self) -> u64 {
         self.hole_bytes.unwrap_or(0).saturating_add(self.unwritten_bytes.unwrap_or(0))
     }

@@ -92,7 +92,6 @@ pub enum Follow {
 
 impl Follow {
     /// In words, for results that differ in it.
-    #[must_use]
     pub fn words(&self) -> String {
         match self {
             Self::Gap { bytes } => format!("{bytes} bytes from one to the next"),
@@ -109,7 +108,6 @@ impl Follow {
 impl Distribution {
     /// As job files have it. Numbers as Rust prints an `f64`: the shortest text that reads back to
     /// the same value.
-    #[must_use]
     pub fn key(&self) -> String {
         match self {
             Self::Uniform => "random".to_owned(),

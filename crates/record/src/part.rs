@@ -19,7 +19,6 @@ pub struct PartPlan {
 
 impl PartPlan {
     /// The larger load of which the job of this plan is a part, in words.
-    #[must_use]
     pub fn words(&self, plan: &JobPlan) -> String {
         let Self { scale, full_size_bytes, full_threads } = self;
         let [size, full] = [plan.size_bytes, *full_size_bytes].map(|all| human_bytes(all as f64));

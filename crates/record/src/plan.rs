@@ -213,8 +213,7 @@ pub struct JobPlan {
     pub shared_fd: bool,
     /// Whether files that this run makes are kept afterwards.
     pub keep: bool,
-    /// How long each of the job's ceilings is measured, nanoseconds; absent where none was
-    /// requested for.
+    /// How long each of the job's ceilings is measured, nanoseconds; absent where none is.
     #[serde(default)]
     pub ceilings_ns: Option<u64>,
     /// The computation that keeps the job's GPUs busy while it runs; absent where none does.
@@ -236,14 +235,16 @@ pub struct JobPlan {
     /// Which of several times the job runs; absent where it runs once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RepeatPlan>,
-    /// Percentiles of latencies that were asked for, ascending; empty where the usual ones are
-    /// reported.
+    /// Percentiles of latencies that were asked for, ascending; empty for the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percentiles: Vec<Percentile>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.
     pub directory: Option<String>,
+    /// Directories besides that one: threads take all of them in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_directories: Vec<String>,
     /// First part of the names of files in that directory: `PREFIX.N`.
     pub file_prefix: String,
     /// How names of files in that directory are made, where that was requested.
@@ -251,8 +252,7 @@ pub struct JobPlan {
     pub filename_format: Option<String>,
     /// Bytes that each thread works on.
     pub size_bytes: u64,
-    /// The share of each file that this is, in per cent, where files have parts of different
-    /// length.
+    /// The share of each file that this is, in per cent, where their parts have several lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_percent: Option<u8>,
     /// Where in its file (or in the shared file) the first region starts.
@@ -271,6 +271,9 @@ pub struct JobPlan {
     /// Length of each file in bytes, where that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
+    /// The longest, where each of a thread's files has a length from there on by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes_most: Option<u64>,
     /// How the data of all threads, and of all ranks, lie in files, where that was requested or
     /// another rank's are read; absent where each thread has its own file or region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -287,7 +290,6 @@ pub struct JobPlan {
 
 impl Plan {
     /// Whether one of its jobs runs over cuFile, by its path in the catalog.
-    #[must_use]
     pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
         self.jobs.iter().any(|job| job.takes_cufile(catalog))
     }
@@ -295,27 +297,23 @@ impl Plan {
 
 impl JobPlan {
     /// Whether it runs over cuFile, by its path in the catalog.
-    #[must_use]
     pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
         catalog.path(&self.path.choice.actual).is_some_and(PathInfo::uses_cufile)
     }
 
     /// Whether one of gpuio's engines takes part. Otherwise a library moves the bytes, and the
     /// engine is called `none` with the library in parentheses.
-    #[must_use]
     pub fn has_engine(&self) -> bool {
         self.register_buffer.is_none() && !self.engine.actual.starts_with("none")
     }
 
     /// Whether each thread has a part of one size: no sample, no whole file and no recorded call
     /// says what it moves.
-    #[must_use]
     pub fn has_size(&self) -> bool {
         self.feed.is_none() && self.replay.is_none() && self.ranges.is_none()
     }
 
     /// The load as the `rw` key has it.
-    #[must_use]
     pub fn rw(&self) -> &'static str {
         match (self.read_percent, &self.order) {
             (100.., Order::Sequential) => "read",
@@ -329,20 +327,17 @@ impl JobPlan {
 
     /// Whether what its timed writes left is read back. In a replay, every call finds the pattern
     /// and leaves it, and all that was called for is read instead.
-    #[must_use]
     pub fn reads_writes_back(&self) -> bool {
         self.verify == VerifyMode::Pass && self.read_percent < 100 && self.replay.is_none()
     }
 
     /// Threads that have a part of each file: those of all ranks.
-    #[must_use]
     pub fn sharers(&self) -> u64 {
         let ranks = self.layout.as_ref().map_or(1, |layout| u64::from(layout.ranks));
         if self.shared_files { u64::from(self.threads) * ranks } else { 1 }
     }
 
     /// Whether several ranks have parts of the same files.
-    #[must_use]
     pub fn is_common(&self) -> bool {
         self.layout.as_ref().is_some_and(|layout| layout.ranks > 1 && layout.kind.is_shared())
     }
@@ -352,21 +347,30 @@ impl JobPlan {
         self.blocks.iter().chain(&self.write_blocks)
     }
 
-    /// Block sizes of one direction.
+    /// The directories of files that are not named, in the order in which threads take them.
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
+        self.directory.iter().chain(&self.more_directories).map(String::as_str)
+    }
+
+    /// The one of them in which a file is.
     #[must_use]
+    pub fn directory_of(&self, path: &str) -> Option<&str> {
+        let above = |directory: &&str| std::path::Path::new(path).starts_with(directory);
+        self.directories().filter(above).max_by_key(|it| it.len()).or(self.directory.as_deref())
+    }
+
+    /// Block sizes of one direction.
     pub fn sizes_of(&self, writes: bool) -> &[BlockShare] {
         if writes && !self.write_blocks.is_empty() { &self.write_blocks } else { &self.blocks }
     }
 
     /// Whether it reads what another rank made.
-    #[must_use]
     pub fn reads_another_rank(&self) -> bool {
         self.layout.as_ref().is_some_and(|layout| layout.reads_rank.is_some())
     }
 
     /// Whether data is generated or checked between its I/Os: outside their latencies, inside the
     /// wall clock.
-    #[must_use]
     pub fn works_between_ios(&self) -> bool {
         let headers = self.fio_headers && self.read_percent < 100;
         let inline = self.verify == VerifyMode::Inline;
@@ -414,7 +418,6 @@ pub enum RangeKind {
 
 impl RangeKind {
     /// The word in job files.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             RangeKind::Files => "files",
@@ -530,7 +533,6 @@ pub enum VerifyMode {
 
 impl VerifyMode {
     /// The value of the key.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -564,7 +566,6 @@ pub enum Fill {
 
 impl Fill {
     /// The value of the key.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Pattern => "pattern",
@@ -701,19 +702,16 @@ pub struct Region {
 
 impl Region {
     /// One range.
-    #[must_use]
     pub fn range(target: u32, offset: u64, length: u64) -> Region {
         Region { target, offset, length, stripe: None }
     }
 
     /// Where in the target the byte of this number lies.
-    #[must_use]
     pub fn place(&self, byte: u64) -> u64 {
         self.offset + self.stripe.map_or(byte, |stripe| stripe.distance(byte))
     }
 
     /// The byte of the target after its last one.
-    #[must_use]
     pub fn end(&self) -> u64 {
         self.length.checked_sub(1).map_or(self.offset, |last| self.place(last) + 1)
     }
@@ -730,7 +728,6 @@ pub struct Stripe {
 
 impl Stripe {
     /// How far behind the first byte the byte of this number lies.
-    #[must_use]
     #[inline]
     pub fn distance(&self, byte: u64) -> u64 {
         byte / self.block_bytes * self.stride_bytes + byte % self.block_bytes
@@ -751,7 +748,6 @@ pub enum LayoutKind {
 
 impl LayoutKind {
     /// The word in job files.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             LayoutKind::FilePerThread => "file-per-thread",
@@ -761,7 +757,6 @@ impl LayoutKind {
     }
 
     /// Whether all threads have a part of the same files.
-    #[must_use]
     pub fn is_shared(self) -> bool {
         self != LayoutKind::FilePerThread
     }

@@ -129,7 +129,6 @@ pub enum RanksEnd {
 
 impl RanksEnd {
     /// The condition that ends a job that stops so.
-    #[must_use]
     pub fn of(stop: &Stop) -> RanksEnd {
         match (stop.runtime_ns, stop.bytes_per_thread) {
             (Some(_), None) if stop.wear_out => RanksEnd::StonewallWearOut,
@@ -140,7 +139,6 @@ impl RanksEnd {
     }
 
     /// In a table.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             RanksEnd::Stonewall => "stonewall",
@@ -252,7 +250,6 @@ pub struct RankJob {
 
 impl RankJob {
     /// A percentile of the latencies, if it is the one that ranks have.
-    #[must_use]
     pub fn percentile(&self, at: Percentile) -> Option<u64> {
         self.p99_ns.filter(|_| at == Percentile::TAIL)
     }

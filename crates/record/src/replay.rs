@@ -50,7 +50,6 @@ pub enum ReplayOrder {
 
 impl ReplayOrder {
     /// The word of the flag.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             ReplayOrder::Observed => "observed",
@@ -71,7 +70,6 @@ pub enum ReplayPace {
 
 impl ReplayPace {
     /// The word of the flag.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             ReplayPace::Asap => "asap",

@@ -1,6 +1,6 @@
 //! The results of a run.
 
-use gpuio_base::stat::{Histogram, Percentile};
+use gpuio_base::stat::{Histogram, Percentile, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -256,12 +256,27 @@ pub struct InitiatedResult {
 
 /// Calls of fsync(2) or fdatasync(2) in the measured time: inside the wall clock, outside the
 /// latencies of writes that were done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlushResult {
     /// How many.
     pub calls: u64,
     /// Their time, summed over workers, nanoseconds.
     pub ns: u64,
+    /// How long each took; absent in older records and without a call.
+    #[serde(default)]
+    pub latency: Option<Summary>,
+}
+
+impl FlushResult {
+    /// Adds those of another worker or rank.
+    pub fn add(&mut self, more: &FlushResult) {
+        self.calls += more.calls;
+        self.ns += more.ns;
+        let all = [&self.latency, &more.latency].into_iter().flatten();
+        let mut sum = Histogram::default();
+        all.for_each(|one| sum.merge(&Histogram::from_summary(one)));
+        self.latency = sum.summary();
+    }
 }
 
 /// I/Os of a load with a rate that were due and never started. They are in no latency and would be
@@ -279,7 +294,6 @@ pub struct NeverStarted {
 impl NeverStarted {
     /// Whether they would change the percentiles. One for each thread may be due in the last moment
     /// before the end, whatever the load.
-    #[must_use]
     pub fn matters(&self, threads: u32) -> bool {
         self.ios > u64::from(threads)
     }
@@ -408,7 +422,6 @@ pub struct Point {
 
 impl Point {
     /// The figures of these total latencies in a point that has nothing else.
-    #[must_use]
     pub fn of_latencies(all: &Histogram) -> Point {
         let at = |at: Percentile| all.percentile(at.quantile());
         Point {
@@ -420,7 +433,6 @@ impl Point {
     }
 
     /// Bytes of a direction in it.
-    #[must_use]
     pub fn bytes(&self, direction: Towards) -> u64 {
         match direction {
             Towards::Read => self.read_bytes,
@@ -429,7 +441,6 @@ impl Point {
     }
 
     /// I/Os of a direction in it.
-    #[must_use]
     pub fn ios(&self, direction: Towards) -> u64 {
         match direction {
             Towards::Read => self.read_ios,
@@ -438,7 +449,6 @@ impl Point {
     }
 
     /// A percentile of the total latencies, if it is one that series have.
-    #[must_use]
     pub fn percentile(&self, at: Percentile) -> Option<u64> {
         match at {
             Percentile::MEDIAN => self.p50_ns,

@@ -7,33 +7,28 @@ use crate::result::JobResult;
 
 impl JobPlan {
     /// When the last thread's first I/O is due, nanoseconds after the common start.
-    #[must_use]
     pub fn latest_first_io_ns(&self) -> u64 {
         self.start_delay_ns
     }
 
     /// When its results begin to count, nanoseconds after the common start.
-    #[must_use]
     pub fn measured_from_ns(&self) -> u64 {
         self.latest_first_io_ns().saturating_add(self.ramp_ns)
     }
 
     /// When its time is over, nanoseconds after the common start; `None` where it has none. Its
     /// bytes or a criterion may end it earlier.
-    #[must_use]
     pub fn time_over_ns(&self) -> Option<u64> {
         Some(self.measured_from_ns().saturating_add(self.stop.runtime_ns?))
     }
 
     /// Whether a rate spaces its I/Os, or those of one direction.
-    #[must_use]
     pub fn is_paced(&self) -> bool {
         self.pacing.is_some() || self.write_pacing.is_some()
     }
 
     /// Whether each thread starts an I/O as soon as another is back, as fast as the path can: no
     /// rate, no pause, no flush, no work between I/Os.
-    #[must_use]
     pub fn is_unhindered(&self) -> bool {
         let habits = self.think.is_some() || self.flush.is_some();
         !self.is_paced() && !habits && !self.works_between_ios()
@@ -41,7 +36,6 @@ impl JobPlan {
 
     /// Whether none of its I/Os may be in flight for a while because the request says so: between
     /// arrivals at a rate, in pauses, or in those of the recorded program.
-    #[must_use]
     pub fn may_rest(&self) -> bool {
         let recorded = |pace| pace == ReplayPace::Recorded;
         self.is_paced()
@@ -50,20 +44,17 @@ impl JobPlan {
     }
 
     /// The mean size of an I/O by its blocks' shares, in bytes.
-    #[must_use]
     pub fn mean_block_bytes(&self) -> u64 {
         mean_bytes(self.sizes())
     }
 
     /// The same of one direction's I/Os.
-    #[must_use]
     pub fn mean_block_bytes_of(&self, writes: bool) -> u64 {
         mean_bytes(self.sizes_of(writes).iter())
     }
 
     /// The share of what its rate made due that this result has; `None` without a rate. Arrivals at
     /// random are as many as were drawn, where it is known which of these were never started.
-    #[must_use]
     pub fn share_of_due(&self, result: &JobResult) -> Option<f64> {
         let of = |pacing: Option<&Pacing>, ios: u64, bytes: u64| {
             let pacing = pacing.filter(|it| it.iops.is_some() || it.bytes_per_s.is_some())?;
@@ -91,7 +82,6 @@ impl JobPlan {
 
     /// The percentage of reads: of two rates the one that they make, where they are of one unit and
     /// of blocks of one size.
-    #[must_use]
     pub fn read_share(&self) -> Option<u64> {
         let Some(writes) = &self.write_pacing else { return Some(self.read_percent.into()) };
         let of_reads = self.pacing.as_ref()?;

@@ -59,7 +59,6 @@ pub enum VerifySubject {
 
 impl VerifyOutcome {
     /// Whether it ran to its end and found nothing wrong.
-    #[must_use]
     pub fn is_fine(&self) -> bool {
         self.bad_blocks == 0 && self.failed == 0 && self.complete
     }

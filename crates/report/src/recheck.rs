@@ -23,7 +23,6 @@ pub struct Recheck {
 
 impl Recheck {
     /// A sentence on the figures that do not follow, if there are any.
-    #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let (count, first) = (self.wrong.len(), self.wrong.first()?);
         Some(format!(
@@ -38,7 +37,6 @@ impl Recheck {
 const ROUNDING: f64 = 1e-6;
 
 /// Recomputes the figures of a record. Looks at nothing but the record.
-#[must_use]
 pub fn recheck(record: &Record) -> Recheck {
     let mut all = Recheck::default();
     let (planned, ran) = (record.plan.jobs.len(), record.jobs.len());

@@ -66,7 +66,6 @@ impl Checked {
 
     /// The faults, and what is known all the same; `None` exactly where every verification is fine
     /// ([`VerifyOutcome::is_fine`]).
-    #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let mut parts = self.faults();
         if parts.is_empty() {
@@ -111,7 +110,6 @@ impl Checked {
     }
 
     /// How much was verified, and how it went.
-    #[must_use]
     pub fn sentence(&self) -> String {
         if let Some(trouble) = self.trouble() {
             let see = if self.bad_blocks + self.failed > 0 { ": see the details" } else { "" };
@@ -130,7 +128,6 @@ impl Checked {
 }
 
 /// The faults of one verification; `None` exactly where it is fine.
-#[must_use]
 pub fn trouble(outcome: &VerifyOutcome) -> Option<String> {
     [outcome].into_iter().collect::<Checked>().trouble()
 }

@@ -68,13 +68,11 @@ impl Transfer {
     ///
     /// Threads, page-locked memory and the driver stay allocated until the process ends, so a
     /// process creates one.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         let process = PerProcess::with(Process::new(&settings, false));
         Self(Arc::new(Shared { settings, process }))
     }
 
-    /// The state of this process.
     pub(crate) fn state(&self) -> &'static State {
         &self.process().state
     }
@@ -91,7 +89,6 @@ impl Transfer {
 
     /// Whether this process is a child of the one that made the transfer (`fork(2)`): memory of a
     /// GPU can't be used in it.
-    #[must_use]
     pub fn is_forked(&self) -> bool {
         self.state().forked
     }
@@ -100,7 +97,6 @@ impl Transfer {
     /// it.
     ///
     /// # Errors
-    ///
     /// The descriptor is not open, or is neither a regular file nor a block device.
     pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
         let file = File::open(fd, self.0.settings.uncached, self.0.settings.bypass_cache);
@@ -115,7 +111,6 @@ impl Transfer {
     /// a microsecond. The calling thread needs no context.
     ///
     /// # Errors
-    ///
     /// The driver's error.
     pub fn locate(&self, address: u64) -> Result<MemoryLocation, GpuError> {
         let state = self.state();
@@ -159,7 +154,6 @@ impl Transfer {
     }
 
     /// Whether a location may still be valid. It is not if the device was reset since the query.
-    #[must_use]
     pub fn is_current(&self, location: &MemoryLocation) -> bool {
         let Some(index) = location.device() else {
             return true;
@@ -182,12 +176,10 @@ impl Transfer {
     /// at the same address.
     ///
     /// # Errors
-    ///
     /// The first failure by offset. The content of the memory is then undefined, of a write how
     /// much of the rest was written.
     ///
     /// # Safety
-    ///
     /// Until the call returns, `len` bytes at `address` are live memory of that location. Nothing
     /// else uses them during a read, or writes them during a write.
     pub unsafe fn call(
@@ -246,7 +238,6 @@ impl Transfer {
     /// Like a call, this is repeated once if the device turns out to have been reset.
     ///
     /// # Errors
-    ///
     /// [`MappingError`] says which condition fails.
     pub fn map(
         &self,

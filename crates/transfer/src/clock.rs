@@ -18,13 +18,11 @@ pub struct Clock {
 
 impl Clock {
     /// A clock whose epoch is now.
-    #[must_use]
     pub fn start() -> Clock {
         Clock { epoch: stops::running_ns() }
     }
 
     /// Nanoseconds since the epoch.
-    #[must_use]
     #[inline]
     pub fn now(&self) -> Nanos {
         stops::running_ns().saturating_sub(self.epoch)
@@ -32,7 +30,6 @@ impl Clock {
     /// How long a thread may sleep that has to be up at `at`; nothing if it may not. Less than what
     /// is left by 60 µs, since a sleep overshoots by the timer slack (50 µs by default, prctl(2)
     /// `PR_SET_TIMERSLACK`).
-    #[must_use]
     pub fn may_sleep(&self, at: Nanos) -> Option<Duration> {
         const OVERSHOOT: Nanos = 60_000;
         let left = at.checked_sub(self.now())?.checked_sub(OVERSHOOT)?;

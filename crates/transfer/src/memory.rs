@@ -33,7 +33,6 @@ pub(crate) enum LocationKind {
 
 impl MemoryLocation {
     /// Host memory.
-    #[must_use]
     pub fn host() -> Self {
         Self {
             kind: LocationKind::Host,
@@ -57,7 +56,6 @@ impl MemoryLocation {
     }
 
     /// The GPU of the memory, by the driver's index; `None` for host memory, page-locked or not.
-    #[must_use]
     pub fn device(&self) -> Option<u32> {
         match self.kind {
             LocationKind::Host => None,
@@ -66,20 +64,17 @@ impl MemoryLocation {
     }
 
     /// Whether it is managed memory, whose pages move between host and GPU.
-    #[must_use]
     pub fn is_managed(&self) -> bool {
         self.managed
     }
 
     /// Start and length of the allocation in bytes, if the driver reports them.
-    #[must_use]
     pub fn range(&self) -> Option<(u64, u64)> {
         self.range
     }
 
     /// Whether all these bytes are in the queried allocation, as far as the driver reports its
     /// extent.
-    #[must_use]
     pub fn holds(&self, address: u64, len: usize) -> bool {
         self.range.is_some_and(|(start, length)| {
             let end = address.checked_add(len as u64);

@@ -32,7 +32,6 @@ impl Counters {
     }
 
     /// The block device of this name.
-    #[must_use]
     pub fn block(&self, name: &str) -> Option<&BlockSample> {
         self.block.iter().find(|(one, _)| one == name).map(|(_, sample)| sample)
     }

@@ -36,7 +36,6 @@ pub struct Row {
 
 impl Row {
     /// The figures in the order of the probe's.
-    #[must_use]
     pub fn figures(&self, probe: &Probe) -> Vec<Option<f64>> {
         let of = |change: &Change| probe.figures.iter().map(|figure| (figure.of)(change)).collect();
         self.change.as_ref().map_or_else(|| vec![None; probe.figures.len()], of)
@@ -46,7 +45,6 @@ impl Row {
 impl Interval {
     /// The changes from `earlier` to `later`. Devices that went are not in it; of devices that
     /// came, and of those whose counters began again, it is known that they are there.
-    #[must_use]
     pub fn between(earlier: &Sample, later: &Sample) -> Interval {
         let seconds = later.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
         let pairs = PROBES.iter().zip(&later.probes).enumerate();
@@ -63,7 +61,6 @@ impl Interval {
         Interval { seconds, tables: tables.collect() }
     }
 
-    #[must_use]
     pub fn table(&self, probe: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.probe.name == probe)
     }

@@ -43,14 +43,12 @@ pub(crate) const fn milliseconds(key: &'static str, help: &'static str) -> Metri
 
 impl Metric {
     /// A raw number in base units.
-    #[must_use]
     pub fn base(&self, raw: u64) -> f64 {
         raw as f64 * f64::from(self.scale.0) / f64::from(self.scale.1)
     }
 
     /// The count from one reading to the next, if it turned over at most once; `None` when it went
     /// back, which means that it was reset.
-    #[must_use]
     pub fn counted(&self, from: u64, to: u64) -> Option<u64> {
         match self.kind {
             Kind::Counter32 if from <= u64::from(u32::MAX) && to <= u64::from(u32::MAX) => {
@@ -76,20 +74,17 @@ pub struct Change {
 
 impl Change {
     /// The count of a counter, or a gauge's value at the end; `None` where it is not known.
-    #[must_use]
     pub fn of(&self, key: &str) -> Option<f64> {
         let nth = self.metrics.iter().position(|metric| metric.key == key)?;
         *self.values.get(nth)?
     }
 
     /// The count per second.
-    #[must_use]
     pub fn rate(&self, key: &str) -> Option<f64> {
         Some(self.of(key)? / self.seconds)
     }
 
     /// One count over another; `None` where the second is 0.
-    #[must_use]
     pub fn per(&self, key: &str, each: &str) -> Option<f64> {
         let each = self.of(each).filter(|each| *each > 0.0)?;
         Some(self.of(key)? / each)
@@ -115,7 +110,6 @@ pub enum Form {
 
 impl Form {
     /// The figure in the unit that its heading names.
-    #[must_use]
     pub fn shown(self, value: f64) -> f64 {
         match self {
             Form::Number | Form::Percent => value,

@@ -13,7 +13,6 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 
 /// The whole exposition: one family per metric of each kind of device that is there. An unknown
 /// value has no sample.
-#[must_use]
 pub fn text(sample: &Sample) -> String {
     let mut text = String::new();
     for (probe, readings) in PROBES.iter().zip(&sample.probes) {
@@ -38,7 +37,6 @@ pub fn text(sample: &Sample) -> String {
 }
 
 /// The metadata lines of every family that [`text`] can have, for the reference.
-#[must_use]
 pub fn heads() -> String {
     let mut text = String::new();
     for probe in PROBES.iter().filter(|probe| is_exposed(probe)) {

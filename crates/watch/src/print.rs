@@ -15,7 +15,6 @@ pub const SCHEMA: &str = "gpuio-top/1";
 const WIDEST_NAME: usize = 24;
 
 /// A figure as it is shown; `-` where it is not known.
-#[must_use]
 pub fn cell(form: Form, value: Option<f64>) -> String {
     let Some(value) = value.map(|value| form.shown(value)) else { return "-".to_owned() };
     match form {
@@ -31,7 +30,6 @@ const NARROW: usize = 96;
 
 /// Figures of a table that fit: those of a narrow screen, and of the others, in their order, as
 /// many as fit.
-#[must_use]
 pub fn columns(table: &Table, width: usize) -> Vec<(usize, &'static Figure)> {
     let needs = |figure: &Figure| figure.heading.chars().count().max(8) + 1;
     let figures = table.probe.figures;
@@ -46,14 +44,12 @@ pub fn columns(table: &Table, width: usize) -> Vec<(usize, &'static Figure)> {
 }
 
 /// A table per kind of device that there is.
-#[must_use]
 pub fn plain(interval: &Interval, width: usize) -> String {
     let shown = interval.tables.iter().filter(|table| !table.rows.is_empty());
     shown.map(|table| one_table(table, width)).collect()
 }
 
 /// A line per kind that is absent, with the reason.
-#[must_use]
 pub fn absent(interval: &Interval) -> String {
     let line = |table: &Table| {
         let why = table.absent.as_ref()?;
@@ -93,7 +89,6 @@ fn one_table(table: &Table, width: usize) -> String {
 }
 
 /// The text, which may be from outside, in so many characters, its end cut.
-#[must_use]
 pub fn short(text: &str, width: usize) -> String {
     let text = printable(text);
     if text.chars().count() <= width {
@@ -105,7 +100,6 @@ pub fn short(text: &str, width: usize) -> String {
 
 /// One object in one line: schema, time (RFC 3339), length, devices with their figures in base
 /// units (`null` where not known), and kinds that are absent with their reasons.
-#[must_use]
 pub fn json_line(interval: &Interval, time: &str) -> String {
     let mut devices = Vec::new();
     let mut absent = Map::new();

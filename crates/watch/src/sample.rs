@@ -30,7 +30,6 @@ pub struct Watcher {
 impl Watcher {
     /// A watcher of what is selected. On the running system it starts NVML where GPUs are, which
     /// may take a second, and asks a host engine of DCGM that runs there for profiling fields.
-    #[must_use]
     pub fn new(root: Root, nodes: Vec<NumaNode>, selection: Selection) -> Watcher {
         let gpus = if !selection.wants_probe("gpu") {
             Err("left out".to_owned())
@@ -96,7 +95,6 @@ impl Watcher {
 }
 
 /// Nanoseconds of the monotonic clock (clock_gettime(2)).
-#[must_use]
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);

@@ -60,7 +60,6 @@ impl Selection {
     }
 
     /// No device of any kind, until some are added with [`Selection::with`].
-    #[must_use]
     pub fn nothing() -> Selection {
         let without = PROBES.iter().map(|probe| probe.name).collect();
         Selection { named: Some(Named::new()), without, ..Selection::default() }
@@ -103,7 +102,6 @@ impl Selection {
     }
 
     /// The block devices that were named, members of arrays included.
-    #[must_use]
     pub fn block(&self) -> Vec<&str> {
         let named = self.named.iter().flatten().filter(|(probe, _)| *probe == "block");
         named.map(|(_, name)| name.as_str()).collect()
@@ -188,7 +186,6 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, NameAbse
 
 /// The devices behind those of these words that name something here, and nothing else: for
 /// programs, which no one can change. A list of words that names nothing watches no such device.
-#[must_use]
 pub fn behind(machine: &Machine, words: &[String]) -> Selection {
     let mut named = Named::new();
     words.iter().for_each(|word| add_word(machine, word, &mut named));
@@ -200,7 +197,6 @@ pub fn behind(machine: &Machine, words: &[String]) -> Selection {
 /// The NVMe namespace to which a device of this name is one of several paths: `nvme0n1` for
 /// `nvme0c1n1`. The kernel counts each path, though it can't be opened
 /// (drivers/nvme/host/multipath.c, `nvme_mpath_set_disk_name`).
-#[must_use]
 pub fn way_to(name: &str) -> Option<String> {
     let (subsystem, rest) = name.strip_prefix("nvme")?.split_once('c')?;
     let (controller, namespace) = rest.split_once('n')?;

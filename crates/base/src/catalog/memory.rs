@@ -31,19 +31,16 @@ impl MemoryKind {
         [Self::Device, Self::Vmm, Self::Pinned, Self::Malloc, Self::Mmap, Self::Managed];
 
     /// True if it is host memory for good: the CPU can read and write it at any time.
-    #[must_use]
     pub fn is_host(self) -> bool {
         matches!(self, Self::Pinned | Self::Malloc | Self::Mmap)
     }
 
     /// True if a kernel can read and write it on any machine.
-    #[must_use]
     pub fn is_reachable_by_kernels(self) -> bool {
         matches!(self, Self::Device | Self::Vmm | Self::Pinned | Self::Managed)
     }
 
     /// Its name in job files, flags and records.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Device => "device",

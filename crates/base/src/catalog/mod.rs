@@ -33,12 +33,10 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    #[must_use]
     pub fn path(&self, name: &str) -> Option<&'static PathInfo> {
         self.paths.iter().find(|path| path.name == name)
     }
 
-    #[must_use]
     pub fn engine(&self, name: &str) -> Option<&'static EngineInfo> {
         self.engines.iter().find(|engine| engine.name == name)
     }

@@ -99,13 +99,11 @@ impl PathInfo {
     };
 
     /// Whether one of the engines takes part.
-    #[must_use]
     pub fn uses_engine(&self) -> bool {
         self.backend == Backend::Engine
     }
 
     /// The calls of NVIDIA's cuFile that it needs, if it does.
-    #[must_use]
     pub fn cufile(&self) -> Option<Calls> {
         match self.backend {
             Backend::Cufile(calls) => Some(calls),
@@ -114,38 +112,32 @@ impl PathInfo {
     }
 
     /// Whether NVIDIA's cuFile moves its bytes.
-    #[must_use]
     pub fn uses_cufile(&self) -> bool {
         self.cufile().is_some()
     }
 
     /// Whether gpuio's own library core moves its bytes.
-    #[must_use]
     pub fn uses_library(&self) -> bool {
         matches!(self.backend, Backend::Library(_))
     }
 
     /// Whether the GPU reads and writes a mapping of the file itself.
-    #[must_use]
     pub fn uses_mapping(&self) -> bool {
         self.backend == Backend::Mapping
     }
 
     /// Whether the GPU fills rings of the operating system.
-    #[must_use]
     pub fn uses_rings(&self) -> bool {
         self.backend == Backend::Rings
     }
 
     /// Whether it needs several GPUs, and so runs only where it is named.
-    #[must_use]
     pub fn needs_gpus(&self) -> bool {
         self.via_gpu || self.fans_out
     }
 
     /// Whether several blocks may be in flight whatever the engine: a library or the GPU itself
     /// overlaps them.
-    #[must_use]
     pub fn overlaps(&self) -> bool {
         match self.backend {
             Backend::Engine => false,
@@ -155,13 +147,11 @@ impl PathInfo {
     }
 
     /// Whether its time in the GPU leg is known.
-    #[must_use]
     pub fn times_gpu_leg(&self) -> bool {
         self.needs_gpu && (self.uses_engine() || self.uses_mapping() || self.uses_rings())
     }
 
     /// Whether it has a leg between file and host memory, or one that can't be separated from it.
-    #[must_use]
     pub fn has_file_leg(&self) -> bool {
         !self.uses_mapping()
     }

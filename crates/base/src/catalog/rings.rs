@@ -53,7 +53,6 @@ impl RingAnswer {
     ///
     /// Source: io_uring_setup(2); Documentation/admin-guide/sysctl/kernel.rst, `io_uring_disabled`
     /// (Linux 6.6).
-    #[must_use]
     pub fn refusal(self, switch: Option<u64>, release: Option<&str>) -> Option<RingRefusal> {
         let kernel = release.map_or("this kernel".to_owned(), |release| format!("Linux {release}"));
         let (why, remedy) = match (self, switch) {

@@ -43,7 +43,6 @@ impl EntryFault {
 }
 
 /// All faults in the order of the text; combinations last.
-#[must_use]
 pub fn faults(config: &Config) -> Vec<EntryFault> {
     let mut all: Vec<EntryFault> = Vec::new();
     for (index, entry) in config.entries.iter().enumerate() {

@@ -34,14 +34,12 @@ pub const DEFAULT_PATH: &str = "/etc/cufile.json";
 
 /// Why the key of this path does not take a value, as a clause; `None` where it does, and for keys
 /// that are not in the table.
-#[must_use]
 pub fn refused(path: &str, value: &serde_json::Value) -> Option<String> {
     value::wrong(find(path)?, value).map(|(_, message)| message)
 }
 
 /// Whether a text looks like cuFile's configuration: an object with a key of its table, or of
 /// nothing but its groups, which may be one. A text that can't be parsed is one by two of them.
-#[must_use]
 pub fn looks_like(text: &str) -> bool {
     let is_group = |name: &str| GROUPS.contains(&name);
     let quoted = |name: &&&str| text.contains(&format!("\"{name}\""));

@@ -26,30 +26,25 @@ pub struct Config {
 
 impl Config {
     /// The entry that counts: the last one with this key.
-    #[must_use]
     pub fn get(&self, path: &str) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| entry.path == path)
     }
 
     /// The value of a switch; `None` if it is missing or of another type.
-    #[must_use]
     pub fn switch(&self, path: &str) -> Option<bool> {
         self.get(path)?.value.as_bool()
     }
 
     /// The value of a whole number from 0.
-    #[must_use]
     pub fn number(&self, path: &str) -> Option<u64> {
         self.get(path)?.value.as_u64()
     }
 
-    #[must_use]
     pub fn text(&self, path: &str) -> Option<&str> {
         self.get(path)?.value.as_str()
     }
 
     /// The texts of a list; empty if it is missing.
-    #[must_use]
     pub fn texts(&self, path: &str) -> Vec<&str> {
         let list = self.get(path).and_then(|entry| entry.value.as_array());
         list.into_iter()
@@ -125,7 +120,6 @@ const MOST_PATHS: usize = 4 << 20;
 const TOO_MANY: &str = "it has more keys, or longer ones, than a configuration of cuFile's";
 
 /// The rest of these limits.
-#[derive(Debug)]
 struct Budget {
     keys: usize,
     bytes: usize,

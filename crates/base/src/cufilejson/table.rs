@@ -189,13 +189,11 @@ pub static KEYS: &[Key] = &[
     bare("sparse.static_routing_filepath", Text).instead("miscellaneous.static_routing_filepath"),
 ];
 
-#[must_use]
 pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
 /// Every key as a Markdown table, for the reference.
-#[must_use]
 pub fn markdown_table() -> String {
     let row = |key: &Key| {
         let default = key.default.map(|value| format!("`{value}`")).unwrap_or_default();

@@ -63,43 +63,36 @@ integers!(u8, u32, u64, usize);
 
 impl Cell {
     /// A value as the text shows it.
-    #[must_use]
     pub fn shown(text: impl Into<Text>, value: impl Into<Value>) -> Cell {
         Cell { text: text.into(), value: value.into(), ..Cell::default() }
     }
 
     /// A number of bytes: `2.31 GiB`.
-    #[must_use]
     pub fn bytes(bytes: u64) -> Cell {
         Cell::shown(human_bytes(bytes as f64), bytes)
     }
 
     /// Bytes per second: `2.31 GiB/s`.
-    #[must_use]
     pub fn rate(bytes_per_s: f64) -> Cell {
         Cell::shown(human_rate(bytes_per_s), bytes_per_s)
     }
 
     /// The same as links and data sheets count: `2.31 GB/s`.
-    #[must_use]
     pub fn decimal_rate(bytes_per_s: f64) -> Cell {
         Cell::shown(human_decimal_rate(bytes_per_s), bytes_per_s)
     }
 
     /// Operations per second, or a large count: `98.3 k`.
-    #[must_use]
     pub fn count(count: f64) -> Cell {
         Cell::shown(human_count(count), count)
     }
 
     /// Nanoseconds: `12.3 µs`.
-    #[must_use]
     pub fn time(ns: u64) -> Cell {
         Cell::shown(human_ns(ns as f64), ns)
     }
 
     /// A share in per cent, with so many decimals: `12.3 %`.
-    #[must_use]
     pub fn percent(percent: f64, decimals: usize) -> Cell {
         Cell::shown(format!("{percent:.decimals$} %"), percent)
     }
@@ -125,7 +118,6 @@ impl Cell {
     }
 
     /// A picture, whose markup is the source's own; only a page shows it.
-    #[must_use]
     pub fn picture(markup: String) -> Cell {
         Cell { picture: markup, ..Cell::default() }
     }

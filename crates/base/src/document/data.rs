@@ -9,7 +9,6 @@ use crate::document::{Block, Document, Item, List, Section, Text};
 
 /// A value as JSON of several lines, with a line feed at its end. A number that is not finite is
 /// `null`; what has a key that is no text is nothing.
-#[must_use]
 pub fn json_of(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
@@ -19,7 +18,6 @@ pub fn json_of(value: &impl Serialize) -> String {
 impl Document {
     /// The document as JSON: rows of tables by the keys of their columns, exact and in base units
     /// (bytes, bytes per second, nanoseconds), `null` where there is no value.
-    #[must_use]
     pub fn json(&self) -> String {
         let sections: Vec<Value> = self.shown().map(section).collect();
         json_of(&json!({ "title": self.title.plain(), "sections": sections }))
@@ -27,7 +25,6 @@ impl Document {
 
     /// The tables as CSV: a line of keys, then the rows, exact and in base units; an empty line
     /// between tables. A document without a table gives its lists, a row for each text.
-    #[must_use]
     pub fn csv(&self) -> String {
         let mut all = Vec::new();
         self.shown().for_each(|section| tables(section, &mut all));

@@ -21,13 +21,10 @@ pub const FORMATS: &[Format] = &[
     Format { name: "csv", extension: "csv", render: |page, _, _| page.csv() },
 ];
 
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format of files with this extension.
-#[must_use]
 pub fn by_extension(extension: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extension == extension)
 }

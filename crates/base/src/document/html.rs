@@ -26,12 +26,10 @@ pub struct Page<'p> {
     /// The further rights of the page: `script-src 'unsafe-inline'`.
     pub allows: &'p str,
     pub styles: &'p [&'p str],
-    /// Its markup.
     pub body: &'p str,
 }
 
 impl Page<'_> {
-    #[must_use]
     pub fn html(&self) -> String {
         let between = if self.allows.is_empty() { "" } else { "; " };
         format!(
@@ -52,7 +50,6 @@ impl Page<'_> {
 
 impl Document {
     /// The document as a page by this verb.
-    #[must_use]
     pub fn page(&self, verb: &str) -> String {
         let title = self.title.plain();
         let body = format!(
@@ -112,7 +109,6 @@ fn in_style(text: &str) -> String {
 }
 
 /// Sections as markup for the body of a page.
-#[must_use]
 pub fn fragment<'s>(sections: impl IntoIterator<Item = &'s Section>) -> String {
     let mut out = String::new();
     let shown = sections.into_iter().filter(|section| !section.is_empty());

@@ -11,7 +11,6 @@ const NAMES: usize = 4;
 
 impl Document {
     /// The document as Markdown: an empty line between blocks.
-    #[must_use]
     pub fn markdown(&self) -> String {
         let mut page = MarkdownPage::default();
         if !self.title.is_empty() {

@@ -80,12 +80,10 @@ impl MarkdownPage {
     }
 
     /// Whether there is nothing on it.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    #[must_use]
     pub(crate) fn finish(self) -> String {
         self.out
     }

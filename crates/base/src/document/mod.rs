@@ -115,7 +115,6 @@ pub struct Item {
 }
 
 impl Item {
-    #[must_use]
     pub fn new(label: impl Into<String>, text: impl Into<Text>) -> Item {
         Item { label: label.into(), text: text.into(), ..Item::default() }
     }
@@ -129,20 +128,17 @@ impl Item {
 }
 
 impl List {
-    #[must_use]
     pub fn new(layout: Layout, items: impl IntoIterator<Item = Item>) -> List {
         List { items: items.into_iter().collect(), layout, ..List::default() }
     }
 
     /// Texts without labels.
-    #[must_use]
     pub fn of<T: Into<Text>>(indent: usize, texts: impl IntoIterator<Item = T>) -> List {
         let layout = Layout { indent, ..Layout::default() };
         List::new(layout, texts.into_iter().map(|text| Item::new("", text)))
     }
 
     /// Texts behind a label that stands once.
-    #[must_use]
     pub fn behind<T: Into<Text>>(
         label: &str,
         layout: Layout,
@@ -156,7 +152,6 @@ impl List {
 
 impl Layout {
     /// `label: text`, with labels filled up to `column`.
-    #[must_use]
     pub fn labels(column: usize) -> Layout {
         Layout { column, gap: 1, colon: true, ..Layout::default() }
     }
@@ -167,14 +162,12 @@ impl Layout {
     }
 
     /// `  label  text`, with labels filled up to `column`.
-    #[must_use]
     pub fn columns(column: usize, gap: usize) -> Layout {
         Layout { indent: 2, column, gap, ..Layout::default() }
     }
 }
 
 impl Section {
-    #[must_use]
     pub fn new(key: &'static str, title: impl Into<Text>) -> Section {
         Section { key, title: title.into(), ..Section::default() }
     }
@@ -213,14 +206,12 @@ impl Section {
         self
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 }
 
 impl Document {
-    #[must_use]
     pub fn new(title: impl Into<Text>) -> Document {
         Document { title: title.into(), sections: Vec::new() }
     }

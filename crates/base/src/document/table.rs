@@ -82,7 +82,6 @@ impl Table {
         Table { class, ..self }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -148,7 +147,6 @@ impl<T> Default for Columns<'_, T> {
 }
 
 impl<'a, T> Columns<'a, T> {
-    #[must_use]
     pub fn new() -> Self {
         Columns::default()
     }
@@ -244,7 +242,6 @@ impl<'a, T> Columns<'a, T> {
         self.last(|column| column.if_any = true)
     }
 
-    /// The table of these rows.
     #[must_use]
     pub fn table<R: Borrow<T>>(
         self,

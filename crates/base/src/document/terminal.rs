@@ -23,19 +23,16 @@ struct Paper {
 impl Document {
     /// The document in lines of at most `width` characters where words and tables allow that. Ends
     /// in a line feed, unless it is empty.
-    #[must_use]
     pub fn terminal(&self, width: u16) -> String {
         render(self, Paper { width, prose: usize::from(width), whole: false })
     }
 
     /// The same in lines as long as they are.
-    #[must_use]
     pub fn unbroken(&self) -> String {
         self.terminal(u16::MAX)
     }
 
     /// The same with paragraphs of at most `prose` characters, and no text cut however long.
-    #[must_use]
     pub fn terminal_with(&self, width: u16, prose: u16) -> String {
         render(self, Paper { width, prose: usize::from(prose), whole: true })
     }
@@ -43,7 +40,6 @@ impl Document {
 
 impl Table {
     /// The table alone.
-    #[must_use]
     pub fn terminal(&self, width: u16) -> String {
         let table = &self.only(|_, cells| !drawn(cells));
         match self.look {

@@ -43,13 +43,11 @@ impl Text {
         self
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Without emphasis, in one line.
-    #[must_use]
     pub fn plain(&self) -> String {
         let parts = self.0.iter().filter(|(tone, _)| *tone != Tone::Aside);
         parts.map(|(tone, text)| if *tone == Tone::Break { " " } else { text.as_str() }).collect()

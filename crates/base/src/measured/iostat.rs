@@ -25,13 +25,11 @@ fn is_head(line: &str) -> bool {
 }
 
 /// Whether a line is the head of the processors' shares.
-#[must_use]
 pub fn is_head_of_cpu(line: &str) -> bool {
     line.trim_start().starts_with("avg-cpu:") && line.contains("%idle")
 }
 
 /// The host in the line above everything: `Linux 5.15.0-1 (dgx2)  11/11/24  _x86_64_ (96 CPU)`.
-#[must_use]
 pub fn host_of(line: &str) -> Option<&str> {
     let (_, rest) = line.strip_prefix("Linux ")?.split_once(" (")?;
     let (host, rest) = rest.split_once(')')?;
@@ -39,7 +37,6 @@ pub fn host_of(line: &str) -> Option<&str> {
 }
 
 /// A text with what `iostat -o JSON` printed as `iostat` prints it without; `None` for other texts.
-#[must_use]
 pub fn text_of_json(text: &str) -> Option<String> {
     let begin = text[..text.find("\"sysstat\"")?].rfind('{')?;
     let mut found = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
@@ -147,7 +144,6 @@ fn is_between(line: &str) -> bool {
 }
 
 /// The blanks of a line, in bytes, at which head and rows begin, where a page has joined them.
-#[must_use]
 pub fn rows_on_one_line(line: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let start = ["Device: ", "Device "].iter().find_map(|name| line.find(name));
@@ -191,8 +187,8 @@ $ lsblk
         let text = text_of_json(text).unwrap();
         assert_eq!(text.lines().find_map(host_of), Some("n3"));
         let mut reader = Iostat::default();
-        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('$'));
-        assert!(lines.into_iter().all(|line| reader.line(line)), "{text}");
+        let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('$'));
+        assert!(lines.all(|line| reader.line(line)), "{text}");
         assert!(text.starts_with("$ iostat") && text.ends_with("$ lsblk\n"), "{text}");
         let tables = reader.tables();
         let rows: Vec<&str> =

@@ -53,7 +53,6 @@ impl Measured {
 
     /// A row's value in the first of these columns that it has. A column's unit counts only where
     /// it is named here.
-    #[must_use]
     pub fn value(&self, row: &Sample, names: &[&str]) -> Option<f64> {
         let place = |is: &dyn Fn(&str, &str) -> bool| {
             self.columns.iter().position(|column| names.iter().any(|name| is(column, name)))
@@ -67,7 +66,6 @@ impl Measured {
 
     /// The devices in the order of their first sample, each with its number of samples and the mean
     /// of each column over those that have a value.
-    #[must_use]
     pub fn means(&self) -> Vec<(&str, usize, Vec<Option<f64>>)> {
         let mut devices: Vec<(&str, Vec<&Sample>)> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
@@ -126,7 +124,6 @@ pub trait Reader {
 }
 
 /// Tables of one tool by their columns.
-#[derive(Debug)]
 struct Tables {
     command: &'static str,
     all: Vec<Measured>,

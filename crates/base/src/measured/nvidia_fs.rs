@@ -87,7 +87,6 @@ pub struct OfGpu {
 impl NvidiaFsSample {
     /// Bytes read and written from this sample to a `later` one. `None` when reads and writes were
     /// not counted throughout, or a counter went back (the module was loaded anew or reset).
-    #[must_use]
     pub fn delta(&self, later: &Self) -> Option<(u64, u64)> {
         if self.counts != Some(true) || later.counts != Some(true) {
             return None;
@@ -122,7 +121,6 @@ const LINES: [&str; 19] = [
 ];
 
 /// Whether the driver prints such a line.
-#[must_use]
 pub fn is_line(line: &str) -> bool {
     LINES.iter().any(|start| line.trim_start().starts_with(start))
 }

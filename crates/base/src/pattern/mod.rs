@@ -42,7 +42,6 @@ impl Repeats {
     /// That so many per cent of each chunk of so many bytes repeat, as nearly as whole words can
     /// be, and at most all but the first word. `None` for more than 100 per cent, and for a chunk
     /// that is not a power of two within [`Repeats::CHUNKS`].
-    #[must_use]
     pub fn new(percent: u8, chunk_bytes: u32) -> Option<Self> {
         if percent > 100 || !chunk_bytes.is_power_of_two() || !Self::CHUNKS.contains(&chunk_bytes) {
             return None;
@@ -54,13 +53,11 @@ impl Repeats {
 
     /// For the kernels: the binary logarithm of a chunk's words in the lowest 8 bits, and above
     /// them how many of these do not repeat. 0 if nothing repeats.
-    #[must_use]
     pub fn bits(self) -> u64 {
         self.0
     }
 
     /// The value that [`Repeats::bits`] returned. `None` for a number that it never says.
-    #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         let (log, own) = (bits & 0xff, bits >> 8);
         let possible = (3..=27).contains(&log) && (1..1 << log).contains(&own);
@@ -79,14 +76,12 @@ impl Repeats {
     }
 
     /// The word whose value word `w` has: itself, or the first one of its chunk.
-    #[must_use]
     pub fn source(self, w: u64) -> u64 {
         let (begin, own_end, _) = self.chunk(w);
         if w < own_end { w } else { begin }
     }
 
     /// Whether words repeat, and a chunk begins with `w`.
-    #[must_use]
     pub fn begins(self, w: u64) -> bool {
         self != Self::NONE && self.chunk(w).0 == w
     }
@@ -127,7 +122,6 @@ impl From<u64> for Key {
 
 impl Key {
     /// The number that the generator mixes for word `w`.
-    #[must_use]
     pub fn state(self, w: u64) -> u64 {
         self.seed.wrapping_add(self.repeats.source(w).wrapping_mul(GOLDEN))
     }
@@ -157,7 +151,6 @@ fn mix(mut z: u64) -> u64 {
 
 /// Undoes the mixing of a word: `unmix(word(key, w))` is `key.state(w)`, so that the origin of a
 /// word follows from its value.
-#[must_use]
 pub fn unmix(mut z: u64) -> u64 {
     z ^= z >> 31 ^ z >> 62;
     z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
@@ -182,7 +175,6 @@ impl From<u64> for Salt {
 }
 
 /// Salt of what lies where timed writes will go, made from the pattern's own.
-#[must_use]
 pub fn other_salt(salt: impl Into<Salt>) -> Salt {
     let salt = salt.into();
     Salt { number: salt.number ^ 0xa5a5_5a5a_c3c3_3c3c, ..salt }
@@ -190,7 +182,6 @@ pub fn other_salt(salt: impl Into<Salt>) -> Salt {
 
 /// Word `w` (at byte offset `8 * w`) of the file with this key.
 #[inline]
-#[must_use]
 pub fn word(key: impl Into<Key>, w: u64) -> u64 {
     mix(key.into().state(w))
 }
@@ -200,7 +191,6 @@ pub fn word(key: impl Into<Key>, w: u64) -> u64 {
 /// that the digests of parts, cut at multiples of 8 bytes, add up to the digest of the whole.
 ///
 /// Mixing is a bijection: a change within one word always shows. It is no cryptographic digest.
-#[must_use]
 pub fn digest(bytes: &[u8], first: u64) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let whole = lanes::sum(words, first.wrapping_add(1).wrapping_mul(GOLDEN));
@@ -215,7 +205,6 @@ pub fn digest(bytes: &[u8], first: u64) -> u64 {
 
 /// The key of file number `file` of a data set with this salt. Two files of one set never share a
 /// key; two sets share keys only by chance.
-#[must_use]
 pub fn file_key(salt: impl Into<Salt>, file: u64) -> Key {
     let Salt { number, repeats } = salt.into();
     // Mixed twice: sums of a key and a multiple of GOLDEN would else make file f + 1 the same as
@@ -267,7 +256,6 @@ pub fn fill(bytes: &mut [u8], key: impl Into<Key>, offset: u64) {
 
 /// Compares `bytes` with the file with this key from byte `offset` on. `None` means that all are
 /// right.
-#[must_use]
 pub fn check(bytes: &[u8], key: impl Into<Key>, offset: u64) -> Option<PatternMismatch> {
     let key = key.into();
     let cut = cut(offset, bytes.len());

@@ -9,7 +9,6 @@ const ALIGNED: u64 = 256;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The number of its group.
     pub group: u64,
     /// Its first byte in the group, a multiple of 256.
     pub at: u64,
@@ -19,13 +18,11 @@ pub struct Run {
     pub length: u64,
 }
 
-/// The place of a tensor.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The tensor's number in the header.
     pub tensor: u64,
-    /// The number of its group.
     pub group: u64,
     /// Its first byte in the group.
     pub at: u64,
@@ -46,7 +43,6 @@ pub struct Arrangement {
 /// who keeps a tensor keeps no more. Tensors of a run keep their distances, as long as their
 /// elements are aligned. The format's writers put tensors of larger elements first, so most groups
 /// are one run.
-#[must_use]
 pub fn arrange(header: &Header, most: u64) -> Arrangement {
     let mut order: Vec<usize> = (0..header.tensors.len()).collect();
     order.sort_by_key(|nth| (header.tensors[*nth].offset, header.tensors[*nth].length));

@@ -15,15 +15,12 @@ macro_rules! dtypes {
         impl Dtype {
             pub const ALL: &[Dtype] = &[$(Dtype::$name,)*];
 
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
                     $(Dtype::$name => stringify!($name),)*
                 }
             }
 
-            /// Bits of an element.
-            #[must_use]
             pub fn bits(self) -> u64 {
                 match self {
                     $(Dtype::$name => $bits,)*

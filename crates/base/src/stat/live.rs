@@ -33,7 +33,6 @@ impl std::ops::AddAssign for LiveTotals {
 
 impl LiveTotals {
     /// The amounts added since `earlier`; nothing where that is the later one.
-    #[must_use]
     pub fn since(&self, earlier: &LiveTotals) -> LiveTotals {
         LiveTotals {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
@@ -106,7 +105,6 @@ impl Live {
     }
 
     /// The totals as they are now, ramp included.
-    #[must_use]
     pub fn totals(&self) -> LiveTotals {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut all = LiveTotals::default();
@@ -128,7 +126,6 @@ impl Live {
     }
 
     /// Bytes, I/Os and failures of one side so far.
-    #[must_use]
     pub fn of(&self, at: Counted) -> (u64, u64, u64) {
         let side = &self.sides[at.index()];
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

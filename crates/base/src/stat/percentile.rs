@@ -36,25 +36,21 @@ impl Percentile {
     pub const SHORT: [Percentile; 2] = [Percentile::MEDIAN, Percentile::TAIL];
 
     /// So many hundredths of a per cent, above 0 and below 10,000.
-    #[must_use]
     pub const fn hundredths(number: u32) -> Percentile {
         Percentile(number * (MILLIONTHS / 100))
     }
 
     /// The percentiles of a table: those asked for, else the usual ones.
-    #[must_use]
     pub fn shown(asked: &[Percentile], usual: &[Percentile]) -> Vec<Percentile> {
         if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }
     }
 
     /// Each of several once, ascending.
-    #[must_use]
     pub fn joined<'a>(all: impl IntoIterator<Item = &'a Percentile>) -> Vec<Percentile> {
         all.into_iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Reads `99.9`, with at most six decimals; `None` if it is no percentage between 0 and 100.
-    #[must_use]
     pub fn parse(per_cent: &str) -> Option<Percentile> {
         let (whole, decimals) = per_cent.split_once('.').unwrap_or((per_cent, "0"));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -67,37 +63,31 @@ impl Percentile {
     }
 
     /// Reads its name: `p99.9`, or `p99_9`.
-    #[must_use]
     pub fn named(name: &str) -> Option<Percentile> {
         Percentile::parse(&name.strip_prefix('p')?.replace('_', "."))
     }
 
     /// The share of values up to it, 0 to 1.
-    #[must_use]
     pub fn quantile(self) -> f64 {
         f64::from(self.0) / f64::from(100 * MILLIONTHS)
     }
 
     /// How many values it needs ([`enough_for`](crate::stat::enough_for)).
-    #[must_use]
     pub fn least_values(self) -> u64 {
         least_values(self.quantile())
     }
 
     /// Its name in a table: `p99.9`.
-    #[must_use]
     pub fn label(self) -> String {
         format!("p{self}")
     }
 
     /// Its name where a point has another meaning: `p99_9`.
-    #[must_use]
     pub fn key(self) -> String {
         self.label().replace('.', "_")
     }
 
     /// In words: `median`, `99.9th percentile`.
-    #[must_use]
     pub fn title(self) -> String {
         if self == Percentile::MEDIAN {
             return "median".to_owned();

@@ -31,7 +31,6 @@ pub struct SteadySeen {
 impl SteadyRule {
     /// Judges a whole window, oldest value first; `None` for fewer than two values, which have
     /// neither a spread nor a slope.
-    #[must_use]
     pub fn check(&self, window: &[f64]) -> Option<SteadySeen> {
         if window.len() < 2 {
             return None;

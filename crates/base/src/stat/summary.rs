@@ -1,5 +1,6 @@
 //! The summary of a histogram, as records keep it.
 
+use crate::units::whole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -53,7 +54,6 @@ impl Summary {
 
     /// A percentile; `None` with too few values for it. One that has no field is computed of the
     /// buckets.
-    #[must_use]
     pub fn percentile(&self, at: Percentile) -> Option<u64> {
         let fields = [Some(self.p50_ns), self.p90_ns, self.p99_ns, self.p99_9_ns, self.p99_99_ns];
         match Percentile::ALL.iter().position(|one| *one == at) {
@@ -66,7 +66,6 @@ impl Summary {
     /// Whether the percentile `quantile` (0 to 1) would be another one if `missing` more values had
     /// been recorded, all of them above it: it lies so many ranks further on, where the buckets
     /// hold other values or none. Without buckets nothing is known, and any missing value counts.
-    #[must_use]
     pub fn could_be_higher(&self, quantile: f64, missing: u64) -> bool {
         let wanted = rank(quantile, self.count.saturating_add(missing));
         if missing == 0 || wanted > self.count {
@@ -85,13 +84,8 @@ impl Summary {
 }
 
 /// The rank of a quantile among so many values, from 1.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts stay far below 2^53, and the product is at most the count"
-)]
 fn rank(quantile: f64, count: u64) -> u64 {
-    (quantile * count as f64).ceil().max(1.0) as u64
+    whole((quantile * count as f64).ceil().max(1.0))
 }
 
 impl<'de> Deserialize<'de> for Summary {

@@ -31,7 +31,6 @@ impl Before {
 }
 
 /// The first bytes of a trace: mark and version.
-#[must_use]
 pub fn header() -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -55,19 +54,16 @@ pub struct Frame {
 }
 
 impl Frame {
-    #[must_use]
     pub fn new() -> Frame {
         Frame::default()
     }
 
     /// Bytes of its records.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.payload.len()
     }
 
     /// Whether it has no record.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.payload.is_empty()
     }

@@ -25,7 +25,6 @@ const UNITS: [(char, u32); 6] = [('E', 60), ('P', 50), ('T', 40), ('G', 30), ('M
 /// Decimals are accepted when they are a whole number of bytes: `1.5G`, not `1.3K`.
 ///
 /// # Errors
-///
 /// Empty or signed text, another suffix, blanks, a value of 2^64 bytes or more, or a fraction
 /// of a byte.
 ///
@@ -66,7 +65,6 @@ fn shift(input: &str, from: usize, suffix: &str) -> Result<u32, UnitError> {
 ///
 /// Exact: [`parse_bytes`] reads the same value back. No fraction is ever printed, so the text
 /// sorts and compares as people type it.
-#[must_use]
 pub fn format_bytes(bytes: u64) -> String {
     let unit = UNITS.iter().find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift);
     match unit {

@@ -49,7 +49,6 @@ const WORDS: [(&str, u64); 16] = [
 /// case: `M` would be a size. Decimals are accepted when they are a whole number of nanoseconds.
 ///
 /// # Errors
-///
 /// Empty or signed text, another suffix, blanks, 2^64 ns or more, or a fraction of a
 /// nanosecond.
 ///
@@ -84,7 +83,6 @@ fn bad_column(input: &str, from: usize) -> usize {
 /// Prints nanoseconds with the largest unit that divides them: `10s`, `1500ms`, `2m`, `0s`.
 ///
 /// Exact: [`parse_duration_ns`] reads the same value back.
-#[must_use]
 pub fn format_duration_ns(ns: u64) -> String {
     if ns == 0 {
         return "0s".to_owned();

@@ -5,7 +5,6 @@ const LISTED: usize = 8;
 
 /// Which of `all` hosts something is about: `all 64 hosts`, up to eight names, or so many hosts;
 /// `largest` says that it is the largest of several groups, whose names the others leave.
-#[must_use]
 pub fn hosts_of(names: &[&str], all: usize, largest: bool) -> String {
     match names.len() {
         count if count == all && all > 2 => format!("all {count} hosts"),
@@ -17,7 +16,6 @@ pub fn hosts_of(names: &[&str], all: usize, largest: bool) -> String {
 
 /// Names with those whose numbers follow each other drawn together: `node001–node062, node064`;
 /// after eight, how many more there are.
-#[must_use]
 pub fn host_list(names: &[&str]) -> String {
     let mut runs: Vec<Vec<&str>> = Vec::new();
     for name in names {

@@ -35,7 +35,6 @@ fn powers(own: Powers) -> Powers {
 /// by [`print_in`].
 ///
 /// A value that is not a number or infinite prints `n/a`; a negative one keeps its sign.
-#[must_use]
 pub fn human_bytes(bytes: f64) -> String {
     match powers(Powers::Iec) {
         Powers::Iec => scaled(bytes, 1024.0, &BINARY),
@@ -44,14 +43,12 @@ pub fn human_bytes(bytes: f64) -> String {
 }
 
 /// Bytes per second as `2.31 GiB/s`. Same rules as [`human_bytes`].
-#[must_use]
 pub fn human_rate(bytes_per_second: f64) -> String {
     rate(bytes_per_second, powers(Powers::Iec))
 }
 
 /// Bytes per second as `2.31 GB/s`: powers of 1000, as links and data sheets count. Same rules as
 /// [`human_bytes`].
-#[must_use]
 pub fn human_decimal_rate(bytes_per_second: f64) -> String {
     rate(bytes_per_second, powers(Powers::Si))
 }
@@ -65,7 +62,6 @@ pub(crate) fn rate(bytes_per_second: f64, powers: Powers) -> String {
 
 /// The unit of rates of this size, for several that are to be in one: bytes per second of one, and
 /// its name.
-#[must_use]
 pub fn rate_unit(bytes_per_second: f64) -> (f64, &'static str) {
     let (base, names): (f64, &[&'static str]) = match powers(Powers::Iec) {
         Powers::Iec => (1024.0, &BINARY_RATE),
@@ -80,20 +76,17 @@ pub fn rate_unit(bytes_per_second: f64) -> (f64, &'static str) {
 }
 
 /// A count, or a rate of operations, as `999`, `12.3 k`, `1.23 M`: powers of 1000.
-#[must_use]
 pub fn human_count(count: f64) -> String {
     scaled(count, 1000.0, &DECIMAL)
 }
 
 /// Nanoseconds as `850 ns`, `12.3 µs`, `1.20 ms`, `3.50 s`. Seconds are the largest unit.
-#[must_use]
 pub fn human_ns(ns: f64) -> String {
     scaled(ns, 1000.0, &TIME)
 }
 
 /// Transfers per second of one lane of a link, given in millions, as PCI Express names its speeds:
 /// `16 GT/s`, `2.5 GT/s`.
-#[must_use]
 pub fn human_transfers(millions: u64) -> String {
     match millions % 1000 / 100 {
         0 => format!("{} GT/s", millions / 1000),
@@ -102,7 +95,6 @@ pub fn human_transfers(millions: u64) -> String {
 }
 
 /// A count with every digit: `1,050,624`.
-#[must_use]
 pub fn digits(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
@@ -116,7 +108,6 @@ pub fn digits(count: u64) -> String {
 }
 
 /// A number of things with every digit: `1 sample`, `1,050,624 samples`.
-#[must_use]
 pub fn many(number: u64, what: &str) -> String {
     format!("{} {what}{}", digits(number), if number == 1 { "" } else { "s" })
 }

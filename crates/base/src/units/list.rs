@@ -18,7 +18,6 @@ const ENTRIES: &str = "at most 65536 entries in the whole list";
 /// a set (`cpuset(7)`, "List format", without the `:N/M` stride, which the kernel never prints).
 ///
 /// # Errors
-///
 /// Empty text (the kernel prints that for a node without CPUs: the caller says what it means),
 /// blanks, an index above [`MAX_INDEX`], a range that runs backwards.
 ///
@@ -36,7 +35,6 @@ pub fn parse_cpu_list(input: &str) -> Result<Vec<u32>, UnitError> {
 /// `[2, 0, 1, 2]`. For GPUs, where the order decides which worker gets which.
 ///
 /// # Errors
-///
 /// As [`parse_cpu_list`], and more than 65536 entries.
 pub fn parse_index_list(input: &str) -> Result<Vec<u32>, UnitError> {
     let mut list = Vec::new();
@@ -74,7 +72,6 @@ fn index(input: &str, at: usize) -> Result<(u32, usize), UnitError> {
 
 /// Prints CPUs in the kernel's form, sorted and each once: `[8, 0, 1, 2, 3]` is `0-3,8`. Two
 /// neighbours are a range as well (`0-1`), as the kernel prints them. No CPU prints nothing.
-#[must_use]
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();

@@ -12,7 +12,6 @@ use crate::units::printable_short;
 /// let lines = gpuio_base::units::paragraph("fix: ", 5, "mount it again", 12);
 /// assert_eq!(lines, "fix: mount\n     it\n     again\n");
 /// ```
-#[must_use]
 pub fn paragraph(head: &str, indent: usize, text: &str, width: usize) -> String {
     let text = printable_short(text);
     let mut out = String::new();

@@ -15,7 +15,6 @@
 /// assert_eq!(gpuio_base::units::pcie_bytes_per_second(8_000, 16), Some(15_753_846_153));
 /// assert_eq!(gpuio_base::units::pcie_bytes_per_second(64_000, 1), Some(7_375_000_000));
 /// ```
-#[must_use]
 pub fn pcie_bytes_per_second(mega_transfers: u64, lanes: u64) -> Option<u64> {
     let (useful, of) = match mega_transfers {
         1..=5_000 => (8, 10),
@@ -28,7 +27,6 @@ pub fn pcie_bytes_per_second(mega_transfers: u64, lanes: u64) -> Option<u64> {
 }
 
 /// The generation whose speed this is, or the next below: 3 for 8 GT/s. `None` below 2.5 GT/s.
-#[must_use]
 pub fn pcie_generation(mega_transfers: u64) -> Option<u32> {
     let speeds = [(128_000, 7), (64_000, 6), (32_000, 5), (16_000, 4), (8_000, 3), (5_000, 2)];
     let first = [(2_500, 1)];
@@ -38,7 +36,6 @@ pub fn pcie_generation(mega_transfers: u64) -> Option<u32> {
 
 /// Millions of transfers per second of one lane of a generation: 8000 for 3. `None` for those not
 /// known here.
-#[must_use]
 pub fn pcie_mega_transfers(generation: u32) -> Option<u64> {
     let speeds = [2_500, 5_000, 8_000, 16_000, 32_000, 64_000, 128_000];
     speeds.get(usize::try_from(generation.checked_sub(1)?).ok()?).copied()

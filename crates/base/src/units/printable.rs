@@ -15,7 +15,6 @@ pub const MOST_SHOWN: usize = 2000;
 /// (ISO 6429), line and paragraph separators, bidirectional controls (Unicode Standard Annex 9),
 /// and characters without a width of their own that change or hide what is read (Unicode 16,
 /// `Default_Ignorable_Code_Point`, with annotation marks and noncharacters).
-#[must_use]
 pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}'
@@ -32,20 +31,17 @@ pub fn is_hidden(c: char) -> bool {
 /// assert_eq!(gpuio_base::units::printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n");
 /// assert_eq!(gpuio_base::units::printable("\u{202e}gpj.exe"), "\\u202egpj.exe");
 /// ```
-#[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
 /// Text that is laid out already: line feeds stay, every other hidden character is an escape.
 /// This is the last gate before a terminal or a file; a value inside a line takes [`printable`].
-#[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && is_hidden(c))
 }
 
 /// As [`printable`], and of a text longer than [`MOST_SHOWN`] characters its beginning and length.
-#[must_use]
 pub fn printable_short(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MOST_SHOWN) {
         None => printable(text),
@@ -64,7 +60,6 @@ pub fn printable_short(text: &str) -> Cow<'_, str> {
 /// let safe = "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\\x00";
 /// assert_eq!(gpuio_base::units::markup("<a b=\"c\">&'\0"), safe);
 /// ```
-#[must_use]
 pub fn markup(text: &str) -> Cow<'_, str> {
     let text = printable(text);
     if !text.contains(['&', '<', '>', '"', '\'']) {
@@ -92,7 +87,6 @@ pub fn markup(text: &str) -> Cow<'_, str> {
 /// assert_eq!(gpuio_base::units::csv_text("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
 /// assert_eq!(gpuio_base::units::csv_text("-1.5"), "-1.5");
 /// ```
-#[must_use]
 pub fn csv_text(text: &str) -> Cow<'_, str> {
     let shown = printable(text);
     let signed = shown.starts_with(['=', '+', '-', '@']);
@@ -110,13 +104,11 @@ fn is_number(text: &str) -> bool {
 /// ```
 /// assert_eq!(gpuio_base::units::label_value("a\"b\u{202e}"), "a\\\"b\\\\u202e");
 /// ```
-#[must_use]
 pub fn label_value(text: &str) -> String {
     printable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// A word of a command line, in quotes where a POSIX shell needs them.
-#[must_use]
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+%@".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

@@ -38,7 +38,6 @@ const UNITS: [(&str, u64); 13] = [
 /// would be a guess between megabytes and bytes.
 ///
 /// # Errors
-///
 /// Empty or signed text, a missing or other unit, blanks, a fraction of a byte, 2^64 or more.
 ///
 /// ```
@@ -59,7 +58,6 @@ pub fn parse_bytes_per_second(input: &str) -> Result<u64, UnitError> {
 /// both 1000 here, since nobody counts I/Os in powers of 1024.
 ///
 /// # Errors
-///
 /// Empty or signed text, another suffix, blanks, a fraction of one, 2^64 or more.
 ///
 /// ```
@@ -78,7 +76,6 @@ pub fn parse_count(input: &str) -> Result<u64, UnitError> {
 }
 
 /// A count over a time in nanoseconds, per second; 0 over no time.
-#[must_use]
 pub fn per_second(count: u64, time_ns: u64) -> f64 {
     if time_ns == 0 { 0.0 } else { count as f64 * 1e9 / time_ns as f64 }
 }

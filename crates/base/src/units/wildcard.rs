@@ -7,7 +7,6 @@
 /// assert!(fits_wildcard("node*-ib", "node17-ib") && fits_wildcard("a", "a"));
 /// assert!(!fits_wildcard("node*-ib", "node17-eth") && !fits_wildcard("a", "ab"));
 /// ```
-#[must_use]
 pub fn fits_wildcard(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

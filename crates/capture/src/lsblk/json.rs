@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::row::Row;
-use super::{MOST_DEVICES, put};
+use super::{MOST_DEVICES, forget_empty, put};
 use crate::{CaptureError, Captured, Kind, json};
 
 pub(crate) const KIND: Kind = Kind {
@@ -27,17 +27,20 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         let line = text.lines().next().unwrap_or_default();
         return Err(CaptureError::new(0, line, 0, "{\"blockdevices\": [ … ]}"));
     };
-    level(&found.value["blockdevices"], None, captured, DEEPEST)?;
+    let disks_alone = level(&found.value["blockdevices"], None, captured, DEEPEST)?;
+    forget_empty(captured, disks_alone);
     json::skip_others(text, &found, captured);
     Ok(())
 }
 
+/// Adds devices; whether all of them are disks.
 fn level(
     list: &Value,
     above: Option<&str>,
     captured: &mut Captured,
     deep: usize,
-) -> Result<(), CaptureError> {
+) -> Result<bool, CaptureError> {
+    let mut disks_alone = true;
     for device in list.as_array().map_or(&[][..], Vec::as_slice) {
         if captured.machine.block.len() > MOST_DEVICES || deep == 0 {
             return Err(CaptureError::new(0, "", 0, "fewer devices"));
@@ -49,18 +52,19 @@ fn level(
                 // `mountpoints` has several.
                 Some(all) => {
                     let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-                    Some(all.join("\\x0a")).filter(|all| !all.is_empty())
+                    Some(all.join("\\x0a"))
                 }
+                None if points.is_null() => device.get(&key).map(|_| String::new()),
                 None => json::word(points),
             }
         };
         let Some(row) = Row::of(0, value) else { continue };
         let name = row.name.clone();
-        let parent = value("PKNAME");
-        put(captured, row, above.or(parent.as_deref()));
-        level(&device["children"], Some(&name), captured, deep - 1)?;
+        let parent = value("PKNAME").filter(|name| !name.is_empty());
+        disks_alone &= put(captured, row, above.or(parent.as_deref()));
+        disks_alone &= level(&device["children"], Some(&name), captured, deep - 1)?;
     }
-    Ok(())
+    Ok(disks_alone)
 }
 
 #[cfg(test)]

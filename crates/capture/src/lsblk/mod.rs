@@ -33,12 +33,13 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut head: Option<Head> = None;
     // The devices above the next line, by depth.
     let mut above: Vec<(usize, String)> = Vec::new();
+    let mut disks_alone = true;
     for (index, line) in lines(text) {
         if let Some((row, above)) = pairs(line) {
             if captured.machine.block.len() > MOST_DEVICES {
                 return Err(CaptureError::new(index, line, 0, "fewer devices"));
             }
-            put(captured, row, above.as_deref());
+            disks_alone &= put(captured, row, above.as_deref());
             continue;
         }
         if row::is_head(line) {
@@ -78,10 +79,17 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         }
         let name = row.name.clone();
         let depth = row.depth;
-        put(captured, row, above.last().map(|(_, name)| name.as_str()));
+        disks_alone &= put(captured, row, above.last().map(|(_, name)| name.as_str()));
         above.push((depth, name));
     }
+    forget_empty(captured, disks_alone);
     Ok(())
+}
+
+/// A text of disks alone may be of `lsblk -d`: what their partitions hold is not in it.
+fn forget_empty(captured: &mut Captured, disks_alone: bool) {
+    let all = captured.machine.block.iter_mut().filter(|_| disks_alone);
+    all.for_each(|one| drop(one.contents.take_if(|contents| contents.is_empty())));
 }
 
 /// The columns without `-o`, whose head a `grep` leaves out.
@@ -116,17 +124,18 @@ fn pairs(line: &str) -> Option<(Row, Option<String>)> {
         let (_, rest) =
             format!(" {line}").split_once(&start).map(|(a, b)| (a.len(), b.to_owned()))?;
         let (value, _) = rest.split_once('"')?;
-        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+        Some(value.trim().to_owned())
     };
     let row = Row::of(0, value)?;
-    Some((row, value("PKNAME")))
+    Some((row, value("PKNAME").filter(|name| !name.is_empty())))
 }
 
-fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
+/// Adds a device; whether it is a disk.
+fn put(captured: &mut Captured, row: Row, above: Option<&str>) -> bool {
     let Row { name, kind, mount_points, fs_type, model, transport, size_bytes, rotates, .. } = row;
     let level = kind.starts_with("raid") || kind == "linear";
     let known = match kind.as_str() {
-        "rom" => return,
+        "rom" => return true,
         "part" => BlockKind::Partition,
         "lvm" | "crypt" | "mpath" | "dm" => BlockKind::DeviceMapper,
         "loop" => BlockKind::Loop,
@@ -140,7 +149,7 @@ fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
         _ => BlockKind::Disk,
     };
     if known == BlockKind::Loop {
-        return;
+        return true;
     }
     let machine = &mut captured.machine;
     let block = merge::block(machine, &name, known);
@@ -149,6 +158,7 @@ fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
     }
     block.facts.size_bytes = block.facts.size_bytes.or(size_bytes);
     block.facts.rotational = block.facts.rotational.or(rotates);
+    block.contents = block.contents.take().filter(|known| !known.is_empty()).or(fs_type.clone());
     // For NVMe it has `nvme`, which is no transport.
     if ["usb", "pcie", "tcp", "rdma", "fc", "sata", "sas", "iscsi"].contains(&transport.as_str()) {
         block.facts.transport = Some(transport);
@@ -174,8 +184,9 @@ fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
         block.mapper = Some("LVM".to_owned());
     }
     for mount_point in mount_points {
-        mounted(captured, &name, &mount_point, &fs_type);
+        mounted(captured, &name, &mount_point, fs_type.as_deref().unwrap_or_default());
     }
+    known == BlockKind::Disk
 }
 
 /// Adds a mount of a device.
@@ -211,6 +222,48 @@ mod tests {
         for other in ["a 1:2 0 3 of 4", "see 10:30 0 5G 1 more", "GPU0 X 0 1 0 disk"] {
             assert!(!is_plain_row(other), "{other}");
         }
+    }
+
+    /// A drive is known to be empty only where the column has nothing, and partitions are there.
+    #[test]
+    fn contents_are_known_where_the_column_is() {
+        let contents = |text: &str| -> Vec<Option<String>> {
+            let mut captured = Captured::default();
+            crate::read("text", text, &mut captured).unwrap();
+            let disks = captured.machine.block.into_iter();
+            disks.filter(|one| one.facts.name.len() == 3).map(|one| one.contents).collect()
+        };
+        let [none, empty, member] =
+            [None, Some(""), Some("LVM2_member")].map(|it| it.map(str::to_owned));
+        let table = "NAME   SIZE TYPE FSTYPE      MOUNTPOINT\n\
+                     sda    3.5T disk             \n\
+                     sdb    3.5T disk LVM2_member \n";
+        let partition =
+            "sdc    3.5T disk             \n\u{2514}\u{2500}sdc1 3.5T part ext4        /\n";
+        let whole = format!("{table}{partition}");
+        let known = [empty.clone(), member.clone(), empty.clone()];
+        assert_eq!(contents(&whole), known);
+        assert_eq!(contents(table), [none.clone(), member.clone()], "it may be of lsblk -d");
+        let odd = whole.replace("LVM2_member", "some_volume");
+        assert_eq!(contents(&odd), [empty.clone(), none.clone(), empty.clone()]);
+        let squeezed = whole
+            .split_inclusive('\n')
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n");
+        assert_eq!(contents(&squeezed.collect::<String>())[0], none);
+        assert_eq!(
+            contents("NAME SIZE TYPE\nsda 3.5T disk\nsdb 3.5T disk\nsdb1 3T part\n"),
+            [none.clone(), none]
+        );
+        let row =
+            |name, kind, fs: &str| format!("NAME=\"{name}\" TYPE=\"{kind}\" FSTYPE=\"{fs}\"\n");
+        let pairs =
+            row("sda", "disk", "") + &row("sdb", "disk", "LVM2_member") + &row("sdc", "disk", "");
+        assert_eq!(contents(&(pairs + &row("sdc1", "part", "ext4"))), known);
+        let json = "{\"blockdevices\": [{\"name\": \"sda\", \"type\": \"disk\", \"fstype\": null},
+            {\"name\": \"sdb\", \"type\": \"disk\", \"fstype\": \"LVM2_member\"},
+            {\"name\": \"sdc\", \"type\": \"disk\", \"fstype\": null, \"children\": [
+                {\"name\": \"sdc1\", \"type\": \"part\", \"fstype\": \"ext4\"}]}]}\n";
+        assert_eq!(contents(json), known);
     }
 
     /// Most printed sizes are no whole number of bytes.

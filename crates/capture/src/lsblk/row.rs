@@ -14,7 +14,8 @@ pub(super) struct Row {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) mount_points: Vec<String>,
-    pub(super) fs_type: String,
+    /// Empty where the column has nothing; `None` without the column.
+    pub(super) fs_type: Option<String>,
     pub(super) model: String,
     pub(super) transport: String,
     pub(super) size_bytes: Option<u64>,
@@ -22,9 +23,10 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A row of named values; `None` without a device's name.
+    /// A row of named values, those of empty cells empty; `None` without a device's name.
     pub(super) fn of(depth: usize, value: impl Fn(&str) -> Option<String>) -> Option<Row> {
-        let first = |names: &[&str]| names.iter().find_map(|name| value(name));
+        let filled = |name: &&str| value(name).filter(|value| !value.is_empty());
+        let first = |names: &[&str]| names.iter().find_map(filled);
         // The kernel's own name of a volume is in no mount.
         let name = first(&["NAME", "PATH", "KNAME"])?;
         // `lsblk -p` prints whole paths.
@@ -34,7 +36,7 @@ impl Row {
             name: name.to_owned(),
             kind: first(&["TYPE"]).unwrap_or_default(),
             mount_points: mount_points(&first(&["MOUNTPOINT", "MOUNTPOINTS"]).unwrap_or_default()),
-            fs_type: first(&["FSTYPE"]).unwrap_or_default(),
+            fs_type: value("FSTYPE"),
             model: first(&["MODEL"]).unwrap_or_default(),
             transport: first(&["TRAN"]).unwrap_or_default(),
             size_bytes: first(&["SIZE"]).and_then(|size| size_of(&size)),
@@ -106,7 +108,8 @@ impl Head {
             !value.is_empty() && known(&column.name, value).is_none()
                 || value.is_empty() && !may_be_empty(&column.name)
         });
-        if wrong || !self.stands_below(&bare) {
+        let moved = wrong || !self.stands_below(&bare);
+        if moved {
             let mut holds: Vec<Holds> = self.columns.iter().map(|one| holds(&one.name)).collect();
             // Only at the end of a row it is clear where a path with blanks ends.
             if let (Some(last), Some(column)) = (holds.last_mut(), self.columns.last())
@@ -138,7 +141,8 @@ impl Head {
         }
         let value = |name: &str| {
             let at = self.columns.iter().position(|one| one.name == name)?;
-            cells.get(at).filter(|cell| !cell.is_empty()).cloned()
+            // Where words had to be sorted into the columns, an empty cell may be a word unknown.
+            cells.get(at).filter(|cell| !moved || !cell.is_empty()).cloned()
         };
         Row::of(depth, value)
     }
@@ -338,7 +342,7 @@ fn is_kind(text: &str) -> bool {
 }
 
 fn is_file_system(text: &str) -> bool {
-    const KNOWN: [&str; 22] = [
+    const KNOWN: [&str; 17] = [
         "ext2",
         "ext3",
         "ext4",
@@ -348,21 +352,16 @@ fn is_file_system(text: &str) -> bool {
         "swap",
         "ntfs",
         "exfat",
-        "zfs_member",
         "squashfs",
         "iso9660",
         "f2fs",
-        "linux_raid_member",
-        "isw_raid_member",
-        "LVM2_member",
         "crypto_LUKS",
-        "mpath_member",
         "bcachefs",
         "gfs2",
         "ocfs2",
         "erofs",
     ];
-    KNOWN.contains(&text)
+    KNOWN.contains(&text) || text.ends_with("_member")
 }
 
 fn holds(column: &str) -> Holds {

@@ -52,7 +52,6 @@ pub struct Machines {
 const MOST: usize = 256;
 
 /// Reads texts of one machine or several.
-#[must_use]
 pub fn read_all(texts: &[Text]) -> Machines {
     let mut all = Machines::default();
     // Those without a host come last, when all hosts are known.

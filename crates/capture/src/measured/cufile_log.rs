@@ -30,7 +30,6 @@ pub struct LogLine {
 
 impl LogLine {
     /// Its meaning for the bytes, where that is known.
-    #[must_use]
     pub fn meaning(&self) -> Option<&'static str> {
         let mut all = MEANINGS.iter().chain(&OF_THE_KERNEL);
         let known = all.find(|(part, _)| self.message.contains(part));

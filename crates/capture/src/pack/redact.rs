@@ -54,7 +54,6 @@ const LINES: [(&str, &[&str]); 2] = [
 
 /// A tree without secrets. `names` are names of the host to be replaced wherever they stand as a
 /// word; `key` turns IP addresses and should be random and forgotten.
-#[must_use]
 pub fn redact(tree: &Tree, names: &[String], key: u64) -> Redacted {
     let secrets = Secrets::new(key);
     made(tree, names, secrets)
@@ -62,7 +61,6 @@ pub fn redact(tree: &Tree, names: &[String], key: u64) -> Redacted {
 
 /// The same with names of hosts, network addresses and sources of mounts as they are, for captures
 /// that are compared with those of other hosts: it has a file [`ADDRESSES_KEPT`].
-#[must_use]
 pub fn redact_but_addresses(tree: &Tree, key: u64) -> Redacted {
     let mut tree = tree.clone();
     tree.put(Path::new(ADDRESSES_KEPT), Entry::File(Vec::new()));

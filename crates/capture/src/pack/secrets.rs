@@ -29,7 +29,6 @@ pub enum Secret {
 
 impl Secret {
     /// In words, as the manifest has it.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Secret::Host => "host names",

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::ranks::{Mpi, Ran, installed};
+use crate::ranks::{Mpi, Ran, installed, with_installed};
 use crate::tool::{GPUIO, bench, command, scratch, tree};
 
 fn ranks(mpi: &Mpi, dir: &Path, count: u32, line: &str) -> Ran {
@@ -42,31 +42,28 @@ const LOADS: [&str; 4] = [
 
 #[test]
 fn ranks_leave_the_file_that_threads_of_one_process_leave() {
-    for mpi in installed() {
-        for load in LOADS {
-            let dir = scratch();
-            let load = format!("{load} --wear-out --verify --path staged --gpu software");
-            bench(dir.path(), &format!("{load} --threads 4 --directory one")).exits(0);
-            let expected = bytes(dir.path(), "one/gpuio.shared");
-            for (count, threads) in [(4, 1), (2, 2)] {
-                let line =
-                    format!("{load} --threads {threads} --directory r{count} -o r{count}.json");
-                ranks(mpi, dir.path(), count, &line).exits(0);
-                let found = bytes(dir.path(), &format!("r{count}/gpuio.shared"));
-                assert!(found == expected, "{load}, {count} ranks: other bytes");
-                let record = record(dir.path(), &format!("r{count}.json"));
-                let job = &record["jobs"][0];
-                assert_eq!(job["write"]["bytes"], expected.len());
-                assert_eq!(job["verify"]["bad_blocks"], 0);
-                assert_eq!(record["ranks"]["groups"][0]["jobs"][0]["ends_by"], "wear_out");
-            }
-            // The file is known to be gpuio's, with its pattern, by one process too.
-            let name = "--filename r4/gpuio.shared --rw read --verify --io-size 256k";
-            let again = bench(dir.path(), &format!("{name} --format json --buffered")).exits(0);
-            assert_eq!(again.json()["jobs"][0]["verify"]["bad_blocks"], 0);
-            let again = bench(dir.path(), &format!("{name} --dry-run --buffered")).exits(0);
-            assert!(again.out.contains("created by gpuio, used as it is"), "{}", again.out);
+    for (mpi, load) in with_installed(&LOADS) {
+        let dir = scratch();
+        let load = format!("{load} --wear-out --verify --path staged --gpu software");
+        bench(dir.path(), &format!("{load} --threads 4 --directory one")).exits(0);
+        let expected = bytes(dir.path(), "one/gpuio.shared");
+        for (count, threads) in [(4, 1), (2, 2)] {
+            let line = format!("{load} --threads {threads} --directory r{count} -o r{count}.json");
+            ranks(mpi, dir.path(), count, &line).exits(0);
+            let found = bytes(dir.path(), &format!("r{count}/gpuio.shared"));
+            assert!(found == expected, "{load}, {count} ranks: other bytes");
+            let record = record(dir.path(), &format!("r{count}.json"));
+            let job = &record["jobs"][0];
+            assert_eq!(job["write"]["bytes"], expected.len());
+            assert_eq!(job["verify"]["bad_blocks"], 0);
+            assert_eq!(record["ranks"]["groups"][0]["jobs"][0]["ends_by"], "wear_out");
         }
+        // The file is known to be gpuio's, with its pattern, by one process too.
+        let name = "--filename r4/gpuio.shared --rw read --verify --io-size 256k";
+        let again = bench(dir.path(), &format!("{name} --format json --buffered")).exits(0);
+        assert_eq!(again.json()["jobs"][0]["verify"]["bad_blocks"], 0);
+        let again = bench(dir.path(), &format!("{name} --dry-run --buffered")).exits(0);
+        assert!(again.out.contains("created by gpuio, used as it is"), "{}", again.out);
     }
 }
 
@@ -127,52 +124,47 @@ fn after_a_stonewall_all_ranks_wear_out() {
 
 #[test]
 fn a_shift_reads_and_verifies_what_another_rank_wrote() {
-    for mpi in installed() {
-        for (layout, second) in
-            [("segmented", 300_000), ("strided", 70_000), ("file-per-thread", 5000)]
-        {
-            let dir = scratch();
-            let line = format!(
-                "--layout {layout} --bs 64k --size 256k --wear-out --directory d --verify -o r.json"
-            );
-            ranks(mpi, dir.path(), 4, &format!("{line} --rw write")).exits(0);
-            let read = format!("{line} --rw read --read-shift");
-            ranks(mpi, dir.path(), 4, &format!("{read} rank")).exits(0);
-            assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [] as [u64; 0]);
-            // One byte that rank 1 wrote is wrong: the rank that reads it is to see that.
-            let name = if layout == "file-per-thread" { "d/gpuio.1" } else { "d/gpuio.shared" };
-            let mut all = bytes(dir.path(), name);
-            all[second] ^= 1;
-            std::fs::write(dir.path().join(name), all).unwrap();
-            for (shift, reader) in [("rank", 0), ("2", 3), ("3", 2)] {
-                ranks(mpi, dir.path(), 4, &format!("{read} {shift}")).exits(1);
-                assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [reader], "{layout} {shift}");
-            }
-            ranks(mpi, dir.path(), 4, &format!("{line} --rw read")).exits(1);
-            assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [1], "{layout}, no shift");
+    let layouts = [("segmented", 300_000), ("strided", 70_000), ("file-per-thread", 5000)];
+    for (mpi, (layout, second)) in with_installed(&layouts) {
+        let dir = scratch();
+        let line = format!(
+            "--layout {layout} --bs 64k --size 256k --wear-out --directory d --verify -o r.json"
+        );
+        ranks(mpi, dir.path(), 4, &format!("{line} --rw write")).exits(0);
+        let read = format!("{line} --rw read --read-shift");
+        ranks(mpi, dir.path(), 4, &format!("{read} rank")).exits(0);
+        assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [] as [u64; 0]);
+        // One byte that rank 1 wrote is wrong: the rank that reads it is to see that.
+        let name = if layout == "file-per-thread" { "d/gpuio.1" } else { "d/gpuio.shared" };
+        let mut all = bytes(dir.path(), name);
+        all[second] ^= 1;
+        std::fs::write(dir.path().join(name), all).unwrap();
+        for (shift, reader) in [("rank", 0), ("2", 3), ("3", 2)] {
+            ranks(mpi, dir.path(), 4, &format!("{read} {shift}")).exits(1);
+            assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [reader], "{layout} {shift}");
         }
+        ranks(mpi, dir.path(), 4, &format!("{line} --rw read")).exits(1);
+        assert_eq!(bad_ranks(&record(dir.path(), "r.json")), [1], "{layout}, no shift");
     }
 }
 
 #[test]
 fn a_job_file_writes_and_reads_back_shifted() {
-    for mpi in installed() {
-        for layout in ["segmented", "strided", "file-per-thread"] {
-            let dir = scratch();
-            let text = format!(
-                "[global]\nlayout={layout}\ndirectory=d\nbs=64k\nsize=256k\nverify\n\
+    for (mpi, layout) in with_installed(&["segmented", "strided", "file-per-thread"]) {
+        let dir = scratch();
+        let text = format!(
+            "[global]\nlayout={layout}\ndirectory=d\nbs=64k\nsize=256k\nverify\n\
                  read_shift=rank\nunlink=1\n[w]\nrw=write\nwear_out\n[r]\nstonewall\nrw=read\n\
                  wear_out\n"
-            );
-            std::fs::write(dir.path().join("wr.ini"), text).unwrap();
-            ranks(mpi, dir.path(), 3, "wr.ini -o r.json").exits(0);
-            let record = record(dir.path(), "r.json");
-            assert_eq!(record["jobs"][1]["read"]["bytes"], 3 << 18);
-            assert_eq!(record["jobs"][1]["verify"]["bad_blocks"], 0);
-            // The rank that made the directory may end before others have removed their files.
-            let names = tree(dir.path());
-            assert!(!names.iter().any(|name| name.contains("gpuio.")), "all go: {names:?}");
-        }
+        );
+        std::fs::write(dir.path().join("wr.ini"), text).unwrap();
+        ranks(mpi, dir.path(), 3, "wr.ini -o r.json").exits(0);
+        let record = record(dir.path(), "r.json");
+        assert_eq!(record["jobs"][1]["read"]["bytes"], 3 << 18);
+        assert_eq!(record["jobs"][1]["verify"]["bad_blocks"], 0);
+        // The rank that made the directory may end before others have removed their files.
+        let names = tree(dir.path());
+        assert!(!names.iter().any(|name| name.contains("gpuio.")), "all go: {names:?}");
     }
 }
 

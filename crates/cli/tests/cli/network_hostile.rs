@@ -42,8 +42,11 @@ impl Line {
 }
 
 /// Sends until nobody takes it any more.
+/// A pause after each write leaves the processors to the other tests.
 fn send_for_ever(mut stream: TcpStream) {
-    while stream.write_all(&[0; 65536]).is_ok() {}
+    while stream.write_all(&[0; 65536]).is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 /// The server's actions once its two streams are open; it gets the first connection too.

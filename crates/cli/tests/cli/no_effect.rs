@@ -254,6 +254,6 @@ fn of_cufile() {
     nonsense
         .prints(&["no key 'properties.nonsense'; nearest: cufile.properties.", ", cufile.prop"]);
     set("properties.allow_compat").prints(&["nearest: cufile.properties.allow_compat_mode"]);
-    set("zebra.stripes").prints(&["see docs/cufile-json.md"]);
+    set("zebra.stripes").prints(&["see docs/check.md"]);
     assert!(tree(dir.path()).is_empty());
 }

@@ -13,7 +13,7 @@ fn only_the_record_stays() {
     let flags: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
     // The data set follows the room there is: on 256 MiB it is small enough for a test.
     let script = "mount -t tmpfs -o size=256m gpuio-test \"$0\" || exit 77; cd \"$0\"
-        code=0; \"$G\" bench --runtime 400ms --gpu software || code=$?
+        code=0; \"$G\" bench --runtime 100ms --gpu software || code=$?
         echo ==; ls -A; echo ==; cat gpuio-bench-*.json; exit $code";
     let mut shell = other(dir.path(), "unshare");
     shell.args(flags).args(["bash", "-uc", script]).arg(dir.path());

@@ -42,6 +42,14 @@ pub(crate) fn installed() -> Vec<&'static Mpi> {
     ALL.iter().filter(is_there).collect()
 }
 
+/// Each case with the first launcher, and the first case with each other one: the cases differ in
+/// work that gpuio does, not MPI.
+pub(crate) fn with_installed<T: Copy>(cases: &[T]) -> Vec<(&'static Mpi, T)> {
+    let all = installed().into_iter().enumerate();
+    let cases_of = |nth| if nth == 0 { cases } else { &cases[..1] };
+    all.flat_map(|(nth, mpi)| cases_of(nth).iter().map(move |case| (mpi, *case))).collect()
+}
+
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) out: String,

@@ -106,7 +106,6 @@ impl Entry {
     }
 
     /// The file that the entry is about.
-    #[must_use]
     pub fn identity(&self) -> Identity {
         Identity { dev: self.dev, ino: self.ino }
     }
@@ -151,7 +150,6 @@ impl Entry {
     }
 
     /// Whether the whole file is known to hold this pattern.
-    #[must_use]
     pub fn holds(&self, pattern: Holds) -> bool {
         self.pattern && !self.parts_of(pattern).is_empty()
     }
@@ -190,7 +188,6 @@ pub struct Known {
 }
 
 impl Known {
-    #[must_use]
     pub fn whole(holds: Holds) -> Known {
         Known { holds, parts: vec![ALL] }
     }
@@ -241,7 +238,6 @@ pub struct Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// For a run that holds these devices, by `st_rdev`, exclusively.
-    #[must_use]
     pub fn with(looks: Option<&'a Looks<'a>>, claimed: Vec<u64>) -> Lists<'a> {
         Lists { claimed, looks, ..Lists::default() }
     }

@@ -112,13 +112,11 @@ impl Batch {
     }
 
     /// The most entries of one submit.
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.events.len()
     }
 
     /// Entries pushed and not submitted.
-    #[must_use]
     pub fn pushed(&self) -> usize {
         if self.in_flight == 0 { self.entries.len() } else { 0 }
     }
@@ -188,7 +186,6 @@ impl Batch {
     }
 
     /// Submitted entries whose events have not come.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }

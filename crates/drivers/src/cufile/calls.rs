@@ -62,7 +62,6 @@ pub enum InterfaceAbsent {
 
 impl Library {
     /// The first function of this interface that the library lacks.
-    #[must_use]
     pub fn missing_function(&self, calls: Calls) -> Option<FunctionAbsent> {
         let needed: &[(&'static str, bool)] = match calls {
             Calls::Blocking => &[],

@@ -65,7 +65,6 @@ fn row(code: i32) -> Option<&'static CodeEntry> {
 }
 
 /// The meaning of a code in one line with its name: for failures of single I/Os.
-#[must_use]
 pub fn meaning(code: i32) -> String {
     match row(code) {
         Some((code, name, words)) => format!("cuFile returned {code} ({name}): {words}"),
@@ -100,7 +99,6 @@ impl fmt::Display for CufileError {
 
 /// Reports which call failed on what, with which code and meaning, and the most likely cause by
 /// `diagnosis` with its remedy. Reads nothing.
-#[must_use]
 pub fn explain(code: i32, call: &str, context: &str, diagnosis: &Diagnosis) -> String {
     let of = if context.is_empty() { String::new() } else { format!(" ({context})") };
     let mut text = match row(code) {

@@ -28,7 +28,6 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     /// Reads the facts of the machine whose root directory is `root`: `/proc/modules` (proc(5)).
-    #[must_use]
     pub fn machine(root: &Path) -> Diagnosis {
         let modules = std::fs::read_to_string(root.join("proc/modules")).ok();
         let nvidia_fs = modules
@@ -38,7 +37,6 @@ impl Diagnosis {
 
     /// Reads the facts of a file too: its descriptor, `/run/udev/data/bMAJOR:MINOR` and
     /// `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-    #[must_use]
     pub fn file(root: &Path, fd: impl AsFd) -> Diagnosis {
         let mut diagnosis = Diagnosis::machine(root);
         if let Ok(flags) = fcntl_getfl(&fd) {

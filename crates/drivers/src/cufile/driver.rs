@@ -92,7 +92,6 @@ impl Driver {
     }
 
     /// The first function of this interface that the library lacks.
-    #[must_use]
     pub fn missing_function(&self, calls: Calls) -> Option<FunctionAbsent> {
         self.0.library.missing_function(calls)
     }
@@ -102,31 +101,26 @@ impl Driver {
     }
 
     /// The library's report about itself.
-    #[must_use]
     pub fn facts(&self) -> Facts {
         self.0.facts
     }
 
     /// The file it was loaded from, as the loader reports it.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.library.path
     }
 
     /// True for gpuio's stand-in.
-    #[must_use]
     pub fn is_stand_in(&self) -> bool {
         self.0.library.is_stand_in()
     }
 
     /// Who made it; reads its file.
-    #[must_use]
     pub fn vendor(&self) -> Vendor {
         self.0.library.vendor()
     }
 
     /// The configuration that it was opened with, if gpuio wrote one.
-    #[must_use]
     pub fn environment(&self) -> Option<&Environment> {
         self.0.environment.as_ref()
     }

@@ -39,7 +39,6 @@ pub struct Abilities {
 
 impl Abilities {
     /// Whether the library may fall back to compatibility mode.
-    #[must_use]
     pub fn compat_allowed(&self) -> bool {
         self.control & CONTROL_ALLOW_COMPAT != 0
     }
@@ -47,13 +46,11 @@ impl Abilities {
     /// Whether it reports any path past host memory: by nvidia-fs, by peer-to-peer DMA, or to a
     /// kind of storage that it supports. Without any it has only compatibility mode: `pread` and
     /// `pwrite` with host memory, and a copy.
-    #[must_use]
     pub fn knows_a_direct_way(&self) -> bool {
         self.nvidia_fs.is_some() || self.storage != 0 || self.features & P2P != 0
     }
 
     /// Names of the kinds of storage with a direct path; numbers for bits without a name.
-    #[must_use]
     pub fn storage_names(&self) -> Vec<String> {
         let name = |bit: u32| {
             let known = STORAGE.iter().find(|(number, _)| *number == bit);
@@ -83,7 +80,6 @@ impl Properties {
 
 impl Driver {
     /// The capabilities, queried anew; `None` if the library does not report them.
-    #[must_use]
     pub fn abilities(&self) -> Option<Abilities> {
         Properties::read(self.library()).map(|properties| Abilities {
             nvidia_fs: properties.nvidia_fs(),

@@ -24,7 +24,6 @@ pub(crate) struct Candidates {
 }
 
 /// The candidates for the stand-in: where gpuio's own objects are.
-#[must_use]
 pub fn stand_in_candidates() -> Vec<PathBuf> {
     gpuio_guard::objects::candidates(gpuio_guard::objects::STAND_IN)
 }
@@ -36,13 +35,11 @@ impl Search {
     /// know more directories.
     ///
     /// [`Library::load`]: crate::cufile::Library::load
-    #[must_use]
     pub fn find(&self, library_path: &[PathBuf]) -> Option<PathBuf> {
         self.find_all(library_path).into_iter().next()
     }
 
     /// All files of which [`Search::find`] returns the first, links followed.
-    #[must_use]
     pub fn find_all(&self, library_path: &[PathBuf]) -> Vec<PathBuf> {
         let system = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
         let directories = library_path.iter().cloned().chain(system.map(PathBuf::from));

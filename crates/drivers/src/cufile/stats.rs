@@ -47,7 +47,6 @@ pub struct DirectionStats {
 
 impl DirectionStats {
     /// From this reading to a `later` one; `None` if a counter went back.
-    #[must_use]
     pub fn until(&self, later: &DirectionStats) -> Option<DirectionStats> {
         Some(DirectionStats {
             bytes: later.bytes.checked_sub(self.bytes)?,
@@ -60,7 +59,6 @@ impl DirectionStats {
     }
 
     /// Both together.
-    #[must_use]
     pub fn and(&self, other: &DirectionStats) -> DirectionStats {
         DirectionStats {
             bytes: self.bytes.saturating_add(other.bytes),
@@ -118,7 +116,6 @@ pub struct Stats {
 
 impl Stats {
     /// One direction of all GPUs together.
-    #[must_use]
     pub fn total(&self, read: bool) -> DirectionStats {
         let of = |gpu: &PerGpu| if read { gpu.read } else { gpu.write };
         self.gpus.iter().fold(DirectionStats::default(), |sum, gpu| sum.and(&of(gpu)))

@@ -126,13 +126,11 @@ impl Library {
     }
 
     /// True for gpuio's stand-in: a test double over plain file I/O.
-    #[must_use]
     pub fn is_stand_in(&self) -> bool {
         self.gpuio_soft_cufile_version.is_some()
     }
 
     /// The file it was loaded from, as the loader reports it.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

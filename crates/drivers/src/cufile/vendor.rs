@@ -31,14 +31,12 @@ impl fmt::Display for Vendor {
 
 /// Whether these are the bytes of gpuio's own `libcufile`: a shared object that reads
 /// `GPUIO_CUFILE`.
-#[must_use]
 pub fn is_gpuio_library(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF") && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
 impl Library {
     /// Who made it. Reads its file, except for the stand-in, which identifies itself.
-    #[must_use]
     pub fn vendor(&self) -> Vendor {
         if self.is_stand_in() {
             return Vendor::StandIn;

@@ -63,7 +63,6 @@ const ROWS: [Row; 4] = [
 
 impl Launcher {
     /// The launcher of this process, unless [`LIBRARY_VARIABLE`] is `off`.
-    #[must_use]
     pub fn of_this_process() -> Option<Launcher> {
         let off = environment::text(LIBRARY_VARIABLE).is_some_and(|value| value == "off");
         Launcher::found(&environment::text).filter(|_| !off)
@@ -71,7 +70,6 @@ impl Launcher {
 
     /// The launcher of this process, by `variable`, which reads the environment. `None` where there
     /// is none, and where it started one process only.
-    #[must_use]
     pub fn found(variable: &dyn Fn(&str) -> Option<String>) -> Option<Launcher> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         let found = ROWS.iter().find_map(|row| {

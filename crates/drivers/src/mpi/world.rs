@@ -16,7 +16,6 @@ const CANCEL_TIME: Duration = Duration::from_secs(1);
 /// MPI_MAX_LIBRARY_VERSION_STRING is 8192 in MPICH and the largest of the three.
 const VERSION_BYTES: usize = 8192;
 
-/// Errors of MPI.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     #[error(transparent)]
@@ -124,19 +123,16 @@ impl World {
     }
 
     /// This process's rank.
-    #[must_use]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
     /// Ranks of the job.
-    #[must_use]
     pub fn size(&self) -> u32 {
         self.size
     }
 
     /// The library with its version, one line, and its binary interface.
-    #[must_use]
     pub fn library(&self) -> &str {
         &self.library
     }

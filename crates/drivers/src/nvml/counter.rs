@@ -20,7 +20,6 @@ pub struct Counter {
 impl Counter {
     /// The count from here to a `later` reading, if fewer than one whole turn of the counter lies
     /// between them. `None` if a counter of 64 bits went back: it was reset.
-    #[must_use]
     pub fn until(self, later: Counter) -> Option<u64> {
         match (self.width, later.width) {
             (Width::Bits32, Width::Bits32) => {

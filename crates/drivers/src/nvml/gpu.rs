@@ -37,7 +37,6 @@ pub struct Bar1 {
     pub used: u64,
 }
 
-/// A PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// PCIe generation, from 1.
@@ -48,7 +47,6 @@ pub struct Link {
 impl Link {
     /// Bytes that it carries per second and direction at most, before the packets' own headers.
     /// `None` for a generation that is not known here.
-    #[must_use]
     pub fn bytes_per_second(self) -> Option<u64> {
         let speed = gpuio_base::units::pcie_mega_transfers(self.generation)?;
         gpuio_base::units::pcie_bytes_per_second(speed, u64::from(self.lanes))
@@ -110,7 +108,6 @@ pub struct Readings {
 
 impl Gpu<'_> {
     /// Reads all that does not move.
-    #[must_use]
     pub fn readings(&self) -> Readings {
         let device = &self.0;
         Readings {
@@ -128,7 +125,6 @@ impl Gpu<'_> {
     }
 
     /// Reads how busy it is.
-    #[must_use]
     pub fn activity(&self) -> Activity {
         let device = &self.0;
         Activity {

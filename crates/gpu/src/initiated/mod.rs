@@ -215,14 +215,12 @@ pub struct Ring {
 /// Whether a ring can be made on this machine, by this process; why not, and the remedy.
 ///
 /// # Errors
-///
 /// The kernel's refusal.
 pub fn available() -> Result<(), RingError> {
     uring::tried().map_err(|error| RingError::setup(&error))
 }
 
 /// The kernel's answer to who wants such a ring, on this machine and of this process: it is tried.
-#[must_use]
 pub fn answer() -> RingAnswer {
     uring::tried().map_or_else(|error| refusal::answer(&error), |()| RingAnswer::Made)
 }
@@ -231,7 +229,6 @@ impl Ring {
     /// Makes the ring and loads the kernel, which is launched with the first command.
     ///
     /// # Errors
-    ///
     /// io_uring's refusal with its remedy, the driver's, or a request beyond the limits.
     pub fn new(context: &Context, request: &Request<'_>) -> Result<Self, RingError> {
         check(request)?;
@@ -271,33 +268,28 @@ impl Ring {
     }
 
     /// Bytes of host memory: of the ring, and of its buffers.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.pages.len() + self.buffers.len()) as u64
     }
 
     /// The operating system's thread that serves the ring, by the kernel's number, where it is
     /// known.
-    #[must_use]
     pub fn thread(&self) -> Option<i32> {
         self.uring.thread()
     }
 
     /// How often the kernel was launched.
-    #[must_use]
     pub fn launches(&self) -> u64 {
         self.launches
     }
 
     /// Commands whose results were not taken yet.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.submitted - self.taken
     }
 
     /// Entries of the ring that the operating system had completed, by its own count there, when
     /// results were last taken. The host writes no entry, so the device has started all that I/O.
-    #[must_use]
     pub fn completed(&self) -> u64 {
         self.completed
     }
@@ -305,17 +297,14 @@ impl Ring {
     /// Gives the device an I/O to start.
     ///
     /// # Errors
-    ///
     /// The driver refused to launch the kernel: the command is withdrawn. Or I/O of before a
     /// failure has not ended.
     ///
     /// # Panics
-    ///
     /// An entry that is not there, a block that is empty or does not fit its buffer, a file's
     /// number or byte beyond the limits.
     ///
     /// # Safety
-    ///
     /// The destination is as [`Request`] says and lives as long as the ring. Until the result was
     /// taken, nothing else writes the entry's bytes on the source side, or uses those of its
     /// destination; and no other command names the entry.
@@ -345,7 +334,6 @@ impl Ring {
     /// it sleeps. Never blocks.
     ///
     /// # Errors
-    ///
     /// The kernel failed, or could not be launched again, or the ring can't go on: nothing in
     /// flight will have a result, and none is in flight any more.
     pub fn take(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), RingError> {

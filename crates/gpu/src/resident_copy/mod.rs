@@ -104,7 +104,6 @@ impl Default for Timing {
 impl Timing {
     /// The default. The software GPU gets more time, because its blocks are threads that wait for a
     /// processor.
-    #[must_use]
     pub fn of(context: &Context) -> Self {
         if !context.driver().is_software() {
             return Self::default();
@@ -176,7 +175,6 @@ impl CommandQueue {
     /// Loads the kernel and makes the slots. The kernel is launched with the first command.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: no memory, or a device of compute capability below 7.0.
     pub fn new(context: &Context, timing: Timing) -> Result<Self, GpuError> {
         let kernel =
@@ -229,25 +227,21 @@ impl CommandQueue {
     }
 
     /// How many slots are dedicated to a submitter.
-    #[must_use]
     pub fn dedicated_slots(&self) -> u32 {
         self.0.slots.dedicated()
     }
 
     /// How many commands can be in flight.
-    #[must_use]
     pub fn slots(&self) -> usize {
         self.0.slots.count()
     }
 
     /// How often the kernel was launched.
-    #[must_use]
     pub fn launches(&self) -> u64 {
         self.0.latest().number
     }
 
     /// Whether submitters get [`Outcome::Busy`] now because other kernels fill the device.
-    #[must_use]
     pub fn is_backing_off(&self) -> bool {
         self.0.is_backing_off()
     }

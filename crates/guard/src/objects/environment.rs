@@ -40,38 +40,32 @@ pub const NAMING: [&str; 24] = [
 ];
 
 /// Whether this process has rights that its caller lacks, so that no variable is read.
-#[must_use]
 pub fn is_secure() -> bool {
     // SAFETY: any number may be asked for; the kernel gives this one to every program.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// The value of a variable. `None` if it is not set, and in secure execution.
-#[must_use]
 pub fn variable(name: &str) -> Option<OsString> {
     if is_secure() { None } else { std::env::var_os(name) }
 }
 
 /// The same as text; `None` also for a value that is not UTF-8.
-#[must_use]
 pub fn text(name: &str) -> Option<String> {
     variable(name)?.into_string().ok()
 }
 
 /// The absolute path that a variable holds: the XDG Base Directory Specification ignores others.
-#[must_use]
 pub fn absolute(name: &str) -> Option<PathBuf> {
     variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The paths that a variable lists, with colons between them.
-#[must_use]
 pub fn paths(name: &str) -> Vec<PathBuf> {
     variable(name).map(|list| std::env::split_paths(&list).collect()).unwrap_or_default()
 }
 
 /// All variables whose names begin so. Bytes in a value that are not UTF-8 are replaced.
-#[must_use]
 pub fn beginning(start: &str) -> BTreeMap<String, String> {
     if is_secure() {
         return BTreeMap::new();
@@ -84,14 +78,12 @@ pub fn beginning(start: &str) -> BTreeMap<String, String> {
 }
 
 /// The directory for temporary files: `$TMPDIR`, else `/tmp`.
-#[must_use]
 pub fn temporary() -> PathBuf {
     let named = variable("TMPDIR").filter(|path| !path.is_empty());
     named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
 /// gpuio's own variables that are set and, in secure execution, not read; empty otherwise.
-#[must_use]
 pub fn ignored() -> Vec<String> {
     if !is_secure() {
         return Vec::new();

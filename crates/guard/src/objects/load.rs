@@ -40,7 +40,6 @@ pub unsafe fn load(name: &Path, flags: c_int) -> Result<(Library, PathBuf), Stri
 ///
 /// # Safety
 /// The object stays loaded during the call.
-#[must_use]
 pub unsafe fn file_of(address: *const c_void) -> Option<PathBuf> {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),

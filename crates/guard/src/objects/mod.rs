@@ -41,7 +41,6 @@ pub fn carried_by(unpack: Unpack) {
 }
 
 /// Where the program has unpacked what it carries: the same directory at every call.
-#[must_use]
 pub fn unpacked() -> Option<PathBuf> {
     static UNPACKED: OnceLock<Option<PathBuf>> = OnceLock::new();
     let unpack = CARRIED.get()?;
@@ -77,7 +76,6 @@ pub fn own(file: &Path) -> Result<PathBuf, trust::Refusal> {
 
 /// Directories that may have objects without unpacking any, as the module's page lists them. Empty
 /// if neither the program's own path nor the library's can be read.
-#[must_use]
 pub fn directories() -> Vec<PathBuf> {
     let program = std::env::current_exe().ok();
     // The loader has the name that the program was called by, which may be relative.
@@ -97,7 +95,6 @@ fn around(beside: &Path) -> Vec<PathBuf> {
 }
 
 /// The files that may be the object `name`, in the order of the search.
-#[must_use]
 pub fn candidates(name: &str) -> Vec<PathBuf> {
     among(name, &directories(), unpacked)
 }

@@ -28,7 +28,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// Whether there is no such file.
-    #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Refusal::Unreadable(_, error)
             if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))

@@ -36,7 +36,6 @@ pub struct BlockSample {
 impl BlockSample {
     /// The work from this sample to a `later` one of the same device. `None` when a counter went
     /// back: the device was taken away and another has its number.
-    #[must_use]
     pub fn delta(&self, later: &Self) -> Option<BlockCounters> {
         let sectors = |from: u64, to: u64| Some(to.checked_sub(from)?.saturating_mul(SECTOR_BYTES));
         Some(BlockCounters {

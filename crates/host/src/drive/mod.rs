@@ -74,6 +74,7 @@ fn device(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Option<Bloc
         mapper: mapper.map(|uuid| uuid.split('-').next().unwrap_or_default().to_owned()),
         backing_file: (facts.kind == BlockKind::Loop).then(|| facts.detail.clone()).flatten(),
         start_bytes: start.map(|sectors| sectors.saturating_mul(512)),
+        contents: None,
         serial_mark: disk.and_then(|dir| serial(root, dir)).map(|serial| mark(&serial)),
         facts,
     })

@@ -50,7 +50,6 @@ struct Cachestat {
 /// `cachestat(2)` is tried first (Linux 6.5); where it is missing, `mincore(2)` over a mapping
 /// that is never touched. Both report correctly only to a process that owns the file or may write
 /// it; another gets `reason` instead of a number.
-#[must_use]
 pub fn residency(file: &File, offset_bytes: u64, length_bytes: u64) -> Residency {
     let length = match cut(file, offset_bytes, length_bytes) {
         Ok(length) => length,
@@ -184,7 +183,6 @@ fn cachestat(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<Cachest
 
 /// Pages of a file's range that are in the page cache, by one `cachestat(2)`, which touches
 /// nothing. `None` before Linux 6.5, and if the caller may not know.
-#[must_use]
 pub fn cached_pages(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Option<u64> {
     cachestat(fd, offset, length).ok().map(|found| found.cached)
 }

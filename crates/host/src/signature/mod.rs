@@ -44,25 +44,21 @@ impl Ends {
     }
 
     /// Ends that are in memory already; `tail` ends at `size`.
-    #[must_use]
     pub fn of(head: Vec<u8>, tail: Vec<u8>, size: u64) -> Self {
         Self { head, tail, size }
     }
 
     /// Size of the device, in bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size
     }
 
     /// Whether both ends hold nothing but zeros.
-    #[must_use]
     pub fn are_zero(&self) -> bool {
         self.head.iter().chain(&self.tail).all(|byte| *byte == 0)
     }
 
     /// Every mark found, by offset and then name, each once.
-    #[must_use]
     pub fn signatures(&self) -> Vec<Signature> {
         scan::signatures(self)
     }

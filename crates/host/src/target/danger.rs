@@ -80,7 +80,6 @@ impl Danger {
     /// Whether no flag may allow a write here: the system is using the bytes now, or a
     /// write could not have the intended effect. The others need the user's confirmation that the
     /// bytes may be overwritten.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
             Self::NotStorage(_)
@@ -180,7 +179,6 @@ fn other_words(kind: OtherKind) -> &'static str {
 
 /// All reasons not to write to a target, the gravest first; empty when it may be written.
 /// A directory itself is safe: the files that will be created in it are checked.
-#[must_use]
 pub fn danger(facts: &TargetFacts) -> Vec<Danger> {
     let mut found = match &facts.kind {
         TargetKind::Absent { parent_exists } => absent(facts, *parent_exists),

@@ -48,7 +48,6 @@ pub struct Tables {
 /// and its first and last MiB are read. All facts of a file or device are those of the open one.
 /// `claimed` are devices, by `st_rdev`, that this process itself has open with
 /// `O_EXCL`, so that the kernel's refusal of another such descriptor has no meaning.
-#[must_use]
 pub fn examine_open(
     root: &Root,
     path: &Path,

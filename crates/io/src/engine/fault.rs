@@ -31,7 +31,6 @@ struct Fate {
 }
 
 /// An I/O that went to the engine changed, or is to come back late.
-#[derive(Debug)]
 struct Marked {
     io: Io,
     due: Nanos,
@@ -64,7 +63,6 @@ impl std::fmt::Debug for FaultInjector {
 
 impl FaultInjector {
     /// Injects into `inner`, which was opened with `config`.
-    #[must_use]
     pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &EngineConfig) -> FaultInjector {
         FaultInjector {
             inner,

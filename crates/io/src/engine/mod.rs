@@ -47,33 +47,28 @@ impl Span {
     /// # Safety
     /// The bytes stay allocated, and no reference to them is used, from the moment that an [`Io`]
     /// with this span is pushed until it comes back in a [`Done`] or a `Full`.
-    #[must_use]
     pub unsafe fn new(ptr: NonNull<u8>, len: u32) -> Span {
         Span { ptr, len }
     }
 
     /// First byte.
-    #[must_use]
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
     /// Length in bytes.
-    #[must_use]
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
     }
 
     /// Whether the span holds no byte.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The part that begins `done` bytes in; `done` is at most the length.
-    #[must_use]
     pub fn rest(&self, done: u32) -> Span {
         debug_assert!(done <= self.len);
         let by = done.min(self.len);
@@ -83,7 +78,6 @@ impl Span {
     }
 
     /// The first `len` bytes; `len` is at most the length.
-    #[must_use]
     pub fn first(&self, len: u32) -> Span {
         debug_assert!(len <= self.len);
         Span { ptr: self.ptr, len: len.min(self.len) }
@@ -359,7 +353,6 @@ pub const ENGINES: &[EngineEntry] = &[
 ];
 
 /// The row of that name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static EngineEntry> {
     ENGINES.iter().find(|row| row.info.name == name)
 }

@@ -35,7 +35,6 @@ pub struct LegCounters {
 
 impl LegCounters {
     /// The counters of one direction.
-    #[must_use]
     pub fn of(&self, op: Op) -> &OpCounters {
         match op {
             Op::Read => &self.read,
@@ -90,7 +89,6 @@ impl Sum {
 
 impl Monitor {
     /// Counts into `counters`, which nothing else writes.
-    #[must_use]
     pub fn new(inner: Box<dyn Engine>, counters: Arc<LegCounters>) -> Monitor {
         Monitor { inner, counters }
     }

@@ -12,7 +12,6 @@ use std::time::Duration;
 const SAVED_NS: Nanos = 1_000_000;
 const SECOND: u128 = 1_000_000_000;
 
-/// One limit.
 #[derive(Debug)]
 struct Bucket {
     per_second: u64,
@@ -52,7 +51,6 @@ impl std::fmt::Debug for Throttle {
 
 impl Throttle {
     /// Limits in bytes a second and I/Os a second; `None` is no limit.
-    #[must_use]
     pub fn new(inner: Box<dyn Engine>, bytes: Option<u64>, ios: Option<u64>) -> Throttle {
         let (bytes, ios) = (bytes.map(Bucket::new), ios.map(Bucket::new));
         Throttle { inner, bytes, ios, clock: Clock::start(), refused: false }

@@ -65,7 +65,6 @@ impl std::fmt::Debug for Whole {
 impl Whole {
     /// `alignment`: the files are open with O_DIRECT, and offsets and lengths are multiples of this
     /// many bytes. Counts into `counters.short_ios` only.
-    #[must_use]
     pub fn new(
         inner: Box<dyn Engine>,
         alignment: Option<u32>,

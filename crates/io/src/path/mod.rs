@@ -119,7 +119,6 @@ pub enum Fault {
 
 impl Fault {
     /// The leg that failed, where the path could tell.
-    #[must_use]
     pub fn leg(self) -> Option<Leg> {
         match self {
             Fault::File(_) => Some(Leg::File),
@@ -215,7 +214,6 @@ pub struct PatternBlock {
 
 impl PatternBlock {
     /// The block of `len` bytes at file offset `offset`, in `slot`, with the pattern of `key`.
-    #[must_use]
     pub fn new(slot: u32, key: impl Into<Key>, offset: u64, len: u32) -> Self {
         Self { slot, key: key.into(), offset, len }
     }
@@ -425,7 +423,6 @@ pub struct PathEntry {
 }
 
 /// The meaning of a code of [`Fault::Cufile`], in one line.
-#[must_use]
 pub fn cufile_words(code: i32) -> String {
     gpuio_drivers::cufile::meaning(code)
 }
@@ -484,7 +481,6 @@ pub const PATHS: &[PathEntry] = &[
 ];
 
 /// The path of this name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static PathEntry> {
     PATHS.iter().find(|row| row.info.name == name)
 }

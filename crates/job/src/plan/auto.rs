@@ -128,7 +128,6 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
 }
 
 /// The path that `auto` takes on a machine with a GPU, in words.
-#[must_use]
 pub fn auto_in_words() -> String {
     "gather; for blocks that come one by one resident below 32K and staged from there on, and \
      staged for writes from 512K on"

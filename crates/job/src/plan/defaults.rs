@@ -433,7 +433,6 @@ pub(super) fn beside(job: &JobSpec) -> Option<ComputationPlan> {
 }
 
 /// How long a job is under way from its start if only its time ends it, nanoseconds.
-#[must_use]
 pub fn whole_time_ns(job: &JobSpec) -> u64 {
     [job.start_delay_ns, job.ramp_ns, job.runtime_ns.or(Some(RUNTIME_NS))]
         .into_iter()

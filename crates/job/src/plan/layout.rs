@@ -111,7 +111,6 @@ fn block_of(plan: &JobPlan) -> Option<u64> {
 }
 
 /// The same job on the files that this rank makes, where it reads those of another.
-#[must_use]
 pub fn on_own_files(job: &JobPlan) -> Cow<'_, JobPlan> {
     let (Some(layout), Some(directory)) = (&job.layout, &job.directory) else {
         return Cow::Borrowed(job);

@@ -27,7 +27,6 @@ pub(super) fn no_register(path: &PathInfo, gpus: &[Gpu]) -> Option<String> {
 
 /// The part of each of its targets that a job on such a path maps: from the first byte of the first
 /// region to the last byte of the last, so that each is registered once for all threads.
-#[must_use]
 pub fn mapped_parts(job: &JobPlan) -> Vec<(u32, Range<u64>)> {
     let mut parts: Vec<(u32, Range<u64>)> = Vec::new();
     for region in job.workers.iter().flat_map(|worker| &worker.regions) {

@@ -23,7 +23,6 @@ pub struct QuickSize {
 
 /// Large sequential and small random reads on every path that the machine has, then writes on the
 /// paths `host` and `staged`; one after another, verified, on gpuio's own scratch data set.
-#[must_use]
 pub fn quick_spec(size: QuickSize) -> Spec {
     let jobs = [
         ("read-1M", Rw::Read, ["all"].as_slice()),

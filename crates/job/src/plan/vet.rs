@@ -141,7 +141,6 @@ fn of_fio(requested: &JobSpec) -> Result<(), PlanError> {
 }
 
 /// The percentile of a latency target; fio's default, all I/Os, is the highest that is searched.
-#[must_use]
 pub fn latency_at(requested: &JobSpec) -> String {
     requested.latency_percentile.map_or_else(|| "p99.99".to_owned(), |at| at.label())
 }

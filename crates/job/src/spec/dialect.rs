@@ -15,7 +15,6 @@ pub enum Dialect {
 
 impl Dialect {
     /// The name as printed.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "gpuio",

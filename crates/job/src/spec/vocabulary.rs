@@ -23,7 +23,6 @@ pub enum Vocabulary {
 
 impl Vocabulary {
     /// That of the source of this field, or of the job where nothing set the field.
-    #[must_use]
     pub fn of(job: &JobSpec, field: &str) -> Vocabulary {
         let mut origins = job.requested.values().map(|requested| &requested.origin);
         if origins.clone().any(|from| matches!(from, Origin::Flag(flag) if gdsio::is_flag(flag))) {
@@ -37,7 +36,6 @@ impl Vocabulary {
     }
 
     /// A message with its settings in these words.
-    #[must_use]
     pub fn say(self, message: &str) -> String {
         const AROUND: [char; 5] = [' ', '(', ')', '\'', '`'];
         let part = |part: &str| {

@@ -17,7 +17,6 @@ pub struct Rule {
 /// The 95 % interval of a mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The mean.
     pub mean: f64,
     /// Half its width, in the same unit.
     pub half: f64,
@@ -25,7 +24,6 @@ pub struct Interval {
 
 impl Interval {
     /// Half its width as a share of the mean.
-    #[must_use]
     pub fn share(&self) -> f64 {
         self.half / self.mean.abs()
     }
@@ -42,7 +40,6 @@ fn at_level(values: &[f64], level: f64) -> Option<Interval> {
     if mean == 0.0 || !half.is_finite() { None } else { Some(Interval { mean, half }) }
 }
 
-/// The level of an interval.
 const LEVEL: f64 = 0.95;
 /// The level for repeated checks. A rule that checks after every run and stops at the first narrow
 /// interval also stops at intervals that are narrow by chance: of intervals at 95 % only 91 of 100
@@ -56,25 +53,21 @@ pub const LOOKS_FROM: u32 = 5;
 impl Rule {
     /// The 95 % interval of the mean of a point's results, wider if the rule checked it more than
     /// once.
-    #[must_use]
     pub fn interval(&self, values: &[f64]) -> Option<Interval> {
         at_level(values, self.level())
     }
 
     /// The level of the t that makes it.
-    #[must_use]
     pub fn level(&self) -> f64 {
         if self.looks() { LOOK_LEVEL } else { LEVEL }
     }
 
     /// Whether points are checked more than once.
-    #[must_use]
     pub fn looks(&self) -> bool {
         self.confidence.is_some() && self.min < self.max
     }
 
     /// Why a point with these results (one per finished run) needs no more runs; `None` if it does.
-    #[must_use]
     pub fn converged(&self, values: &[f64]) -> Option<String> {
         let runs = u32::try_from(values.len()).unwrap_or(u32::MAX);
         if runs < self.min {

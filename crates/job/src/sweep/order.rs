@@ -6,7 +6,6 @@ use rand_xoshiro::SplitMix64;
 /// The state of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Finished runs.
     pub runs: u32,
     /// Whether it needs no more runs.
     pub ended: bool,
@@ -18,7 +17,6 @@ pub struct Progress {
 ///
 /// It depends on `points` and `seed` only, so a killed sweep resumes as if it had not been
 /// interrupted.
-#[must_use]
 pub fn next(points: &[Progress], seed: u64) -> Option<usize> {
     let owed = |at: &usize| points.get(*at).is_some_and(|point| !point.ended);
     let round = points.iter().filter(|point| !point.ended).map(|point| point.runs).min()?;

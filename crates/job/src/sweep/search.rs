@@ -6,7 +6,6 @@ use gpuio_base::units::parse_duration_ns;
 /// A latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Which percentile.
     pub at: Percentile,
     /// At most this, nanoseconds.
     pub ns: u64,
@@ -22,7 +21,6 @@ pub struct BoundError(String);
 
 impl Bound {
     /// One as people write it.
-    #[must_use]
     pub fn example() -> String {
         format!("{}=200us", Percentile::TAIL.label())
     }
@@ -30,7 +28,6 @@ impl Bound {
     /// Reads one like the example.
     ///
     /// # Errors
-    ///
     /// No percentile, or no time above 0.
     pub fn parse(text: &str) -> Result<Bound, BoundError> {
         let wrong = || BoundError(text.to_owned());
@@ -46,7 +43,6 @@ impl Bound {
 pub struct Tried {
     /// The load: threads, depth or I/Os per second.
     pub load: u64,
-    /// Runs within the limit.
     pub within_limit: u32,
     /// Runs above it.
     pub failed: u32,
@@ -60,14 +56,12 @@ const RUNS_MOST: u32 = 9;
 
 impl Tried {
     /// Whether it is within the limit, by its runs so far.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.within_limit > self.failed
     }
 
     /// Whether its runs agree well enough to end a search on it; where their number is given, as
     /// soon as there are so many.
-    #[must_use]
     pub fn is_decided(&self, runs: Option<u32>) -> bool {
         let lead = self.within_limit.abs_diff(self.failed);
         let made = self.within_limit.saturating_add(self.failed);
@@ -75,12 +69,10 @@ impl Tried {
     }
 }
 
-/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Run this load, which may have been run before.
     Try(u64),
-    /// Done.
     Done {
         /// The highest load below the first that failed, if any was within the limit.
         best: Option<u64>,
@@ -93,7 +85,6 @@ pub enum Step {
 /// `runs` is given, each load has so many and is decided.
 ///
 /// Assumes that latency rises with load; a success above a failed load is ignored.
-#[must_use]
 pub fn step(tried: &[Tried], from: u64, to: u64, runs: Option<u32>) -> Step {
     let above = tried.iter().filter(|run| !run.holds()).min_by_key(|run| run.load);
     let below = |run: &&Tried| run.holds() && above.is_none_or(|above| run.load < above.load);

@@ -6,7 +6,6 @@ use crate::workload::sequence::{RegionSpan, SequenceConfig};
 
 /// The alignment of offsets and lengths in bytes: what everything was aligned to under O_DIRECT, 1
 /// through the page cache.
-#[must_use]
 pub fn unit(job: &JobPlan) -> u64 {
     if job.direct == DirectMode::Buffered {
         return 1;
@@ -28,7 +27,6 @@ pub fn unit(job: &JobPlan) -> u64 {
 
 /// The timed blocks of a worker, without end. `file_of` names the worker's file that is the
 /// job's target.
-#[must_use]
 pub fn config(
     job: &JobPlan,
     worker: &WorkerPlan,

@@ -10,7 +10,6 @@ pub struct Preset {
 
 impl Preset {
     /// The workload, in one sentence.
-    #[must_use]
     pub fn summary(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
@@ -46,7 +45,6 @@ pub const PRESETS: &[Preset] = &[
     preset!("vector-search"),
 ];
 
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

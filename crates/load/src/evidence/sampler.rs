@@ -34,7 +34,6 @@ pub struct DeviceSampler {
 impl DeviceSampler {
     /// A sampler of this machine, whose facts have what lies below files and what arrays are made
     /// of, with a sample per interval (1 ms at least).
-    #[must_use]
     pub fn new(machine: Machine, interval_ns: u64) -> DeviceSampler {
         DeviceSampler { machine, interval_ns: interval_ns.max(1_000_000) }
     }
@@ -84,7 +83,6 @@ pub fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
 }
 
 /// The thread of one group, ready to sample. Dropped, it ends by itself.
-#[derive(Debug)]
 pub(crate) struct Sampling {
     /// Sends the start; hanging up ends the thread.
     start: Sender<Start>,
@@ -101,7 +99,6 @@ struct Start {
 }
 
 /// The result of a thread.
-#[derive(Debug)]
 pub(crate) struct Sampled {
     pub(crate) watcher: Watcher,
     /// Without the last sample.
@@ -109,7 +106,6 @@ pub(crate) struct Sampled {
     every: Nanos,
 }
 
-#[derive(Debug)]
 pub(crate) struct Series {
     /// The moment at which workers started.
     pub(crate) start: Nanos,

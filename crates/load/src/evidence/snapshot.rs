@@ -102,7 +102,6 @@ pub(crate) struct GroupSeries {
 impl Readings {
     /// The readings of page cache and storage, one per job. Process and device figures are the
     /// whole group's: the kernel does not count by job.
-    #[must_use]
     pub fn caches(&self) -> Vec<CacheReading> {
         let mut unknown = Vec::new();
         let process = match (&self.before.process, &self.after.process) {

@@ -68,7 +68,6 @@ pub struct Limits {
 
 impl Limits {
     /// Limits by the time that a rank may do nothing.
-    #[must_use]
     pub fn of(idle: Duration, ranks: u32) -> Limits {
         // A thousand ranks send two thousand heartbeats a second to rank 0, not five thousand.
         let beat = Duration::from_millis(200).max(Duration::from_micros(500) * ranks);
@@ -101,7 +100,6 @@ pub struct ClockOffset {
 pub struct Setup {
     /// Nanoseconds of a clock that never steps back, the same for all of this process.
     pub clock: fn() -> u64,
-    /// Limits.
     pub limits: Limits,
     /// Set when the job is ended: the program should come to its end.
     pub stop: Arc<AtomicBool>,
@@ -168,31 +166,26 @@ impl Ranks {
     }
 
     /// This process's rank.
-    #[must_use]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
     /// Ranks of the job.
-    #[must_use]
     pub fn size(&self) -> u32 {
         self.size
     }
 
     /// The MPI library with its version.
-    #[must_use]
     pub fn library(&self) -> &str {
         &self.library
     }
 
     /// The activity of this process, for the others to see that it does something.
-    #[must_use]
     pub fn activity(&self) -> &Activity {
         &self.shared.activity
     }
 
     /// Now, on this process's clock.
-    #[must_use]
     pub fn now(&self) -> u64 {
         (self.clock)()
     }
@@ -204,13 +197,11 @@ impl Ranks {
     }
 
     /// Whether the reason was reported already, at once.
-    #[must_use]
     pub fn reported(&self) -> bool {
         self.shared.reported.load(Ordering::Relaxed)
     }
 
     /// On rank 0: what all ranks move together, by their last heartbeats.
-    #[must_use]
     pub fn overall(&self) -> Overall {
         self.shared.overall()
     }
@@ -278,7 +269,6 @@ impl Ranks {
     }
 
     /// The messages posted to this rank since the last call, each with its sender.
-    #[must_use]
     pub fn posted(&self) -> Vec<(u32, Vec<u8>)> {
         std::mem::take(&mut *hold(&self.shared.posts))
     }
@@ -384,7 +374,6 @@ impl Ranks {
     }
 
     /// Where ranks said that their results lie, by rank.
-    #[must_use]
     pub fn saved(&self) -> Vec<(u32, String)> {
         self.shared.saved()
     }

@@ -154,7 +154,6 @@ pub struct Relay {
 
 impl Relay {
     /// Whether a child wants all of them to be killed.
-    #[must_use]
     pub fn is_aborted(&self) -> bool {
         self.shared.is_aborted(self.round)
     }

@@ -32,7 +32,6 @@ pub struct SteadyWindow {
 }
 
 impl SteadyWindow {
-    #[must_use]
     pub fn new(plan: &SteadyPlan) -> SteadyWindow {
         let full = usize::try_from(plan.window_ns / plan.check_ns.max(1)).unwrap_or(usize::MAX);
         let SteadyPlan { slope, limit, percent, .. } = *plan;
@@ -84,14 +83,12 @@ impl SteadyWindow {
     }
 
     /// The outcome so far.
-    #[must_use]
     pub fn result(&self) -> Steady {
         self.result
     }
 }
 
 /// The intervals of one job in this process, and what comes of them.
-#[derive(Debug)]
 pub(super) struct Convergence {
     of: SteadyFigure,
     check_ns: u64,

@@ -15,7 +15,6 @@ pub(crate) fn of(machine: &Machine, gpu: &GpuFacts) -> Option<Coherent> {
 }
 
 /// The links of all GPUs that have one.
-#[must_use]
 pub fn coherent_links(machine: &Machine) -> Vec<Coherent> {
     machine.gpus.iter().filter_map(|gpu| of(machine, gpu)).collect()
 }

@@ -52,7 +52,6 @@ impl Severity {
         Severity::NotApplicable,
     ];
 
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Severity::Fail => "fail",

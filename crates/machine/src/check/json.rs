@@ -17,7 +17,6 @@ struct Output<'f> {
 
 /// All of it in one object: `{"schema": "gpuio-check-v2", "findings": […], "coherent": […],
 /// "verdict": …, "proof": …}`, the last two `null` where they were not requested.
-#[must_use]
 pub fn render(
     findings: &[Finding],
     coherent: &[Coherent],

@@ -77,7 +77,6 @@ const SOURCE: &str = "gpuio, docs/check.md, Proven; docs/proof.md";
 const DIRECT_MODES: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];
 
 /// A failure for each load that did not behave as the verdict predicts.
-#[must_use]
 pub fn compare(verdict: &Verdict, proof: &Proof) -> Vec<Finding> {
     let answer = |name: &str| {
         let mode = verdict.modes.iter().find(|mode| mode.mode == name);
@@ -162,7 +161,6 @@ fn finding(location: &str, observed: String, fix: &str) -> Finding {
 }
 
 /// The tries and their results.
-#[must_use]
 pub fn section(proof: &Proof) -> Section {
     let mut section = Section::new("proof", "PROVEN by real I/O");
     let direct = answer("O_DIRECT", proof.direct.works.word(), &proof.direct.words);

@@ -14,7 +14,6 @@ pub(crate) const RULE: usize = 16;
 /// that do not apply have one line together for each reason, or with `all` one each. `read` has the
 /// commands whose output was read, where the machine is from texts: then rules that are unknown
 /// come last, with one line for each text that is missing.
-#[must_use]
 pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Document {
     let mut page = Document::new("Check");
     let read = read.filter(|_| !all);
@@ -99,7 +98,6 @@ pub(crate) fn item(finding: &Finding) -> Item {
 }
 
 /// The text about a rule, for `--explain`.
-#[must_use]
 pub fn explain(rule: &Rule) -> Document {
     let mut section = Section::default();
     section.item(Layout::labels(0), Item::new(rule.name, rule.question));

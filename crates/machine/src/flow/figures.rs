@@ -93,7 +93,6 @@ impl Figures {
     /// # Panics
     ///
     /// Never: a test reads the table.
-    #[must_use]
     pub fn built_in() -> Self {
         let mut figures = Figures::default();
         // Figures added later go first.
@@ -155,27 +154,23 @@ impl Figures {
     }
 
     /// Figures of a drive: by its kernel name if there are any, else by its model.
-    #[must_use]
     pub fn drive(&self, device: &str, model: Option<&str>) -> Option<&DriveFigures> {
         let find = |name: &str| self.drives.iter().find(|one| fits(&one.matches, name));
         find(device).or_else(|| find(model?))
     }
 
     /// Figures of a drive of which only its controller's name on PCI is known: that of a series.
-    #[must_use]
     pub fn drive_by_pci_name(&self, name: &str) -> Option<&DriveFigures> {
         let named = self.drives.iter().filter(|one| !one.pci_name.is_empty());
         named.into_iter().find(|one| fits(&one.pci_name, name))
     }
 
     /// The most that a port of a card carries, by the card's name on PCI.
-    #[must_use]
     pub fn nic(&self, name: &str) -> Option<&NicFigures> {
         self.nics.iter().find(|one| fits(&one.matches, name))
     }
 
     /// The figures measured through a port, by its interface.
-    #[must_use]
     pub fn port(&self, interface: &str) -> Option<&PortFigures> {
         self.ports.iter().find(|one| fits(&one.matches, interface))
     }
@@ -183,7 +178,6 @@ impl Figures {
     /// Figures of a server by any of its names, with the name that fits: exactly, then a pattern
     /// with `*`, which describes each server that it fits by itself. Else the figures of all
     /// servers together, without a name. The last of several names is the most exact.
-    #[must_use]
     pub fn server(&self, names: &[&str]) -> Option<(&ServerFigures, Option<String>)> {
         let by = |same: &dyn Fn(&str, &str) -> bool| {
             self.servers.iter().find_map(|one| {
@@ -200,37 +194,31 @@ impl Figures {
     }
 
     /// Bytes per second of a NUMA node's memory, reads and writes together, with its source.
-    #[must_use]
     pub fn memory(&self) -> Option<(f64, &str)> {
         self.memory.as_ref().map(|(rate, source)| (*rate, source.as_str()))
     }
 
     /// I/Os per second that one processor does, with its source.
-    #[must_use]
     pub fn processor(&self) -> Option<(f64, &str)> {
         self.processor.as_ref().map(|(ios, source)| (*ios, source.as_str()))
     }
 
     /// Bytes per second between two processors in one direction, with its source.
-    #[must_use]
     pub fn interconnect(&self) -> Option<(f64, &str)> {
         self.interconnect.as_ref().map(|(rate, source)| (*rate, source.as_str()))
     }
 
     /// Bytes per second in one direction between all hosts and their servers, with its source.
-    #[must_use]
     pub fn network(&self) -> Option<(f64, &str)> {
         self.network.as_ref().map(|(rate, source)| (*rate, source.as_str()))
     }
 
     /// The drives, those first that go first.
-    #[must_use]
     pub fn drives(&self) -> &[DriveFigures] {
         &self.drives
     }
 
     /// The network cards, those first that go first.
-    #[must_use]
     pub fn nics(&self) -> &[NicFigures] {
         &self.nics
     }

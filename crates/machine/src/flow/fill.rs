@@ -30,7 +30,6 @@ pub struct Filled {
 /// result is max–min fair: no flow could have more without one that has less giving some up.
 ///
 /// Each round ends at least one flow, so the work is flows squared times parts.
-#[must_use]
 pub fn fill(network: &Network, flows: &[Flow]) -> Vec<Filled> {
     let mut rates: Vec<Option<Filled>> = vec![None; flows.len()];
     let mut level = 0.0_f64;

@@ -75,7 +75,6 @@ struct Answered<'p> {
 ///
 /// Parts of a host are its own. Servers (`[server]`, `--server`) and the network (`[network]`) are
 /// parts of all hosts: hosts that mount the same server share it.
-#[must_use]
 pub fn of_hosts(hosts: &[HostPortions]) -> HostsExpected {
     let pairs: Vec<(&str, &Portion)> = hosts
         .iter()
@@ -102,7 +101,6 @@ pub fn of_hosts(hosts: &[HostPortions]) -> HostsExpected {
 
 /// The expected rates of the jobs of all ranks, each rank with its host and its portions. Portions
 /// of one group run at the same time; jobs of one name are one job.
-#[must_use]
 pub fn of_ranks(ranks: &[(String, Vec<Portion>)]) -> RanksExpected {
     let mut groups: BTreeMap<u32, Vec<(&str, &Portion)>> = BTreeMap::new();
     for (host, portions) in ranks {

@@ -21,7 +21,6 @@ const PEER_PATHS: &str = "gds";
 /// `storage` is what lies behind each directory or device of the plan, as the record has it. Jobs
 /// that no figures can describe (through the page cache, without a file, on a software GPU) are
 /// there with the reason.
-#[must_use]
 pub fn of_jobs(
     machine: &Machine,
     figures: &Figures,
@@ -61,7 +60,6 @@ pub fn of_jobs(
 }
 
 /// The load of each job on the parts of this machine, for an answer over several hosts.
-#[must_use]
 pub fn portions_of_jobs(
     machine: &Machine,
     figures: &Figures,

@@ -39,7 +39,6 @@ impl Network {
     /// # Panics
     ///
     /// When `id` is of another network.
-    #[must_use]
     pub fn get(&self, id: PartId) -> &Part {
         &self.parts[id.0].1
     }
@@ -50,13 +49,11 @@ impl Network {
     }
 
     /// Number of parts.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.parts.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

@@ -60,7 +60,6 @@ pub(crate) struct Taken {
 }
 
 /// The load of each stream on the parts of this machine, for an answer over several hosts.
-#[must_use]
 pub fn portions_of_streams(
     machine: &Machine,
     figures: &Figures,

@@ -34,7 +34,6 @@ pub enum Level {
 impl Level {
     /// By the kernel's name (`md(4)`); `None` for levels whose members can't be distinguished by
     /// arithmetic, such as `linear`.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Level> {
         match name.to_ascii_lowercase().as_str() {
             "raid0" => Some(Level::Raid0),
@@ -47,7 +46,6 @@ impl Level {
     }
 
     /// Fewest members with which the level makes sense.
-    #[must_use]
     pub fn least_members(self) -> u64 {
         match self {
             Level::Raid0 => 1,
@@ -70,7 +68,6 @@ impl Level {
     ///
     /// Source: `md(4)`; the counts of I/Os are those of Chen et al., *RAID: High-Performance,
     /// Reliable Secondary Storage*, ACM Computing Surveys 26 (1994), 4.1.
-    #[must_use]
     pub fn member(
         self,
         load: Load,

@@ -20,7 +20,7 @@ pub struct Pairing {
     pub shared_links: Vec<SharedLink>,
     /// Arrays that would better be several.
     pub regroup: Vec<Regroup>,
-    /// Arrays that would suit drives that nothing uses; `null` where there is none to make.
+    /// Arrays that would suit drives on which nothing was found; `null` where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_arrays: Option<NewArrays>,
     /// Commands that mount the network storage of the pairs, for a person to run.
@@ -228,12 +228,13 @@ pub struct Regroup {
     pub commands: Vec<String>,
 }
 
-/// Arrays over drives that hold nothing yet, one for each group of GPUs.
+/// Arrays over drives on which nothing was found, one for each group of GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NewArrays {
     /// The arrays, in the order of their GPUs.
     pub groups: Vec<Group>,
-    /// Commands for a person to run. gpuio never runs any of them.
+    /// Commands for a person to run, which gpuio never runs; none where it is not known whether a
+    /// drive holds data.
     pub commands: Vec<String>,
 }
 

@@ -27,7 +27,6 @@ impl Load {
 
     /// The load of a job file's word, with that file's block size where none is given: 4 KiB in
     /// random order, else 1 MiB; `None` for mixes and what is no word.
-    #[must_use]
     pub fn of(rw: &str, block_bytes: Option<u64>) -> Option<Load> {
         let (direction, random) = match rw {
             "read" => (Direction::Read, false),
@@ -41,7 +40,6 @@ impl Load {
     }
 
     /// The job file's word: `read`, `randread`, `write`, `randwrite`.
-    #[must_use]
     pub fn rw(self) -> &'static str {
         match (self.direction, self.random) {
             (Direction::Read, false) => "read",
@@ -52,7 +50,6 @@ impl Load {
     }
 
     /// `read, 1M`.
-    #[must_use]
     pub fn text(self) -> String {
         format!("{}, {}", self.rw(), format_bytes(self.block_bytes))
     }

@@ -45,7 +45,6 @@ pub fn pair(
 
 /// The pairing with the next kind of storage, where none was named and there is one that is not the
 /// system's own.
-#[must_use]
 pub fn second_choice(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Option<Pairing> {
     if wanted.names_storage() {
         return None;

@@ -1,5 +1,5 @@
-//! Arrays that would suit drives that nothing uses: one for each group of GPUs, over the drives
-//! that are nearest to it.
+//! Arrays that would suit drives on which nothing was found: one for each group of GPUs, over the
+//! drives that are nearest to it.
 
 use gpuio_record::facts::{BlockDevice, Machine};
 
@@ -29,9 +29,11 @@ pub(super) fn arrays(
         .filter_map(|store| Some((*store.parts.first()?, store.on.first()?.clone())))
         .collect();
     let facts = |name: &String| machine.block.iter().find(|one| one.facts.name == *name);
+    let holds = |name: &String| facts(name).and_then(|one: &BlockDevice| one.contents.as_deref());
     // A drive that only PCI shows can't be named in a command.
     let opened = |(_, name): &(usize, String)| {
-        facts(name).is_some_and(|one: &BlockDevice| one.facts.has_kernel_name())
+        facts(name).is_some_and(|one| one.facts.has_kernel_name())
+            && holds(name).is_none_or(str::is_empty)
     };
     let raw: Vec<(usize, String)> = raw.into_iter().filter(opened).collect();
     let drives: Vec<usize> = raw.iter().map(|(drive, _)| *drive).collect();
@@ -62,7 +64,8 @@ pub(super) fn arrays(
             class: farthest(topology, part, &drives),
         })
         .collect();
-    let commands = groups.iter().flat_map(commands).collect();
+    let known = groups.iter().flat_map(|group| &group.members).all(|name| holds(name).is_some());
+    let commands = if known { groups.iter().flat_map(commands).collect() } else { Vec::new() };
     Ok(Some(NewArrays { groups, commands }))
 }
 

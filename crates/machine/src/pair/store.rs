@@ -181,7 +181,7 @@ impl Shop<'_> {
         }
         if let Some(user) = self.user_of(name) {
             let part = user.facts.kind == BlockKind::Partition && !self.is_mounted_above(name);
-            return Err(part.then(|| "it has partitions of which none is mounted".to_owned()));
+            return Err(part.then(|| "it has partitions, and no mount of them is known".to_owned()));
         }
         if self.write {
             return Err(Some("raw: writes would destroy what it holds".to_owned()));

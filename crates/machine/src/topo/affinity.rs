@@ -86,7 +86,6 @@ fn row(machine: &Machine, topology: &Topology, index: usize) -> Affinity {
 
 impl Affinity {
     /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
-    #[must_use]
     pub fn node_text(&self) -> String {
         node_text(self.node, &self.near_nodes)
     }

@@ -26,7 +26,6 @@ impl Class {
         [Class::X, Class::Pix, Class::Pxb, Class::Phb, Class::Node, Class::Sys];
 
     /// As `nvidia-smi topo` prints it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Class::X => "X",
@@ -39,7 +38,6 @@ impl Class {
     }
 
     /// The parts that bytes pass on such a route.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Class::X => "the device itself",
@@ -53,7 +51,6 @@ impl Class {
 
     /// The class of a printed cell; `None` for NVLinks and anything else. `SOC` is what drivers
     /// before 384 printed for `SYS`.
-    #[must_use]
     pub fn parse(cell: &str) -> Option<Class> {
         let cell = if cell == "SOC" { "SYS" } else { cell };
         Class::ALL.into_iter().find(|class| class.name() == cell)

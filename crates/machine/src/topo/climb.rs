@@ -35,7 +35,6 @@ pub struct Crossed {
 
 /// The links above a function; `None` when the function is not known. Inside switches and the
 /// root complex there is none.
-#[must_use]
 pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
     let graph = Graph::of(machine);
     let path = graph.root_path(address)?;
@@ -64,7 +63,6 @@ pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
 }
 
 /// A function's address without its number: the device (`0000:3b:00` of `0000:3b:00.1`).
-#[must_use]
 pub fn slot(address: &str) -> &str {
     address.rsplit_once('.').map_or(address, |(slot, _)| slot)
 }

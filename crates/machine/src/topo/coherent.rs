@@ -68,7 +68,6 @@ const CHIPS: [Chip; 4] = [
 const NVLINK_2: u64 = 25_000_000_000;
 
 /// The coherent link of a GPU, where it has one by what is known.
-#[must_use]
 pub fn coherent(machine: &Machine, gpu: &GpuFacts, name: &str) -> Option<Coherent> {
     let function = gpu.pci.as_deref().and_then(|pci| machine.function(pci));
     let node = gpu.node.or(function.and_then(|function| function.node));

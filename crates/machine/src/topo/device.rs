@@ -43,7 +43,6 @@ impl Device {
     }
 
     /// Whether it goes by this name; PCI addresses with or without domain 0000.
-    #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         let bare = name.strip_prefix("/dev/").unwrap_or(name);
         let same = |known: &str| known.eq_ignore_ascii_case(bare);

@@ -32,7 +32,6 @@ pub struct Hop {
 
 /// Follows the route between two devices by their indices in the list; `None` from a device to
 /// itself. A drive with several controllers is followed on the route's own path.
-#[must_use]
 pub fn explain(machine: &Machine, topology: &Topology, a: usize, b: usize) -> Option<Explanation> {
     let (one, two) = (topology.devices.get(a)?, topology.devices.get(b)?);
     let route = topology.route(a, b);

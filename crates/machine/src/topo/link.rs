@@ -46,19 +46,16 @@ impl Link {
     }
 
     /// Whether it runs slower or narrower than both ends could.
-    #[must_use]
     pub fn is_below_most(&self) -> bool {
         less(self.now, self.most)
     }
 
     /// Whether the device could do more at a better port.
-    #[must_use]
     pub fn is_held_by_port(&self) -> bool {
         less(self.most, self.device_most)
     }
 
     /// Speed and width now: `8 GT/s x16`; the rate where only that is known.
-    #[must_use]
     pub fn text(&self) -> String {
         match (lanes_text(self.now), self.bytes_per_second) {
             (Some(text), _) => text,
@@ -68,19 +65,16 @@ impl Link {
     }
 
     /// The most that both ends can do, as [`Link::text`] spells it; empty when not known.
-    #[must_use]
     pub fn most_text(&self) -> String {
         lanes_text(self.most).unwrap_or_default()
     }
 
     /// The most that the lower end could do; empty when not known.
-    #[must_use]
     pub fn device_most_text(&self) -> String {
         lanes_text(self.device_most).unwrap_or_default()
     }
 
     /// Notes other than its speed, empty when all is well.
-    #[must_use]
     pub fn mark(&self) -> String {
         let most = self.most_text();
         if self.is_below_most() {

@@ -50,7 +50,6 @@ pub struct Route {
 
 impl Route {
     /// As `nvidia-smi topo -m` prints it: NVLinks before PCIe, `?` where it is not known.
-    #[must_use]
     pub fn cell(&self) -> String {
         match (self.nvlinks.known(), self.class.known()) {
             (Some(links), _) if *links > 0 => format!("NV{links}"),

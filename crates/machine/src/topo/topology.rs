@@ -51,7 +51,6 @@ pub struct Topology {
 impl Topology {
     /// The topology of a machine. `printed` fills in what its facts do not report it, and is held
     /// against what they do.
-    #[must_use]
     pub fn of(machine: &Machine, printed: &[Printed<'_>]) -> Topology {
         let graph = Graph::of(machine);
         let devices = devices(machine, &graph);
@@ -82,7 +81,6 @@ impl Topology {
 
     /// The route between two devices by their indices in [`Topology::devices`]; `None` from a
     /// device to itself.
-    #[must_use]
     pub fn route(&self, a: usize, b: usize) -> Option<&Route> {
         self.routes.get(self.pair_index(a, b)?)
     }
@@ -93,14 +91,12 @@ impl Topology {
     }
 
     /// The index of the device with this name.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         let exact = self.devices.iter().position(|device| device.name == name);
         exact.or_else(|| self.devices.iter().position(|device| device.is_called(name)))
     }
 
     /// The indices of the cards that a network mount's traffic goes through.
-    #[must_use]
     pub fn cards_to(&self, machine: &Machine, mount: &MountedStorage) -> Vec<usize> {
         let cards = machine.cards_to(mount);
         let is_one = |device: &Device| {

@@ -30,6 +30,10 @@ pub struct BlockDevice {
     pub backing_file: Option<String>,
     /// The start of a partition on its disk, in bytes.
     pub start_bytes: Option<u64>,
+    /// The file system, volume or membership of an array that lsblk finds on it (`FSTYPE`), empty
+    /// where it finds none; `null` when not read.
+    #[serde(default)]
+    pub contents: Option<String>,
     /// A hash of 32 bits of the serial number, in hexadecimal: it distinguishes drives and does not
     /// give the number away.
     pub serial_mark: Option<String>,
@@ -37,7 +41,6 @@ pub struct BlockDevice {
 
 impl BlockDevice {
     /// A device of which nothing else is known.
-    #[must_use]
     pub fn of(facts: BlockFacts) -> BlockDevice {
         BlockDevice {
             facts,
@@ -49,6 +52,7 @@ impl BlockDevice {
             mapper: None,
             backing_file: None,
             start_bytes: None,
+            contents: None,
             serial_mark: None,
         }
     }

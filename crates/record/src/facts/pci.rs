@@ -76,7 +76,6 @@ pub struct PciFacts {
 
 impl PciFacts {
     /// A function of which nothing is known, for the reason `why`.
-    #[must_use]
     pub fn unknown(why: &str) -> PciFacts {
         PciFacts {
             port: Fact::unknown(why),

@@ -16,7 +16,6 @@ pub struct ServerRoute<'m> {
 impl Machine {
     /// The interface that leads to the server of an NFS mount: by the route where it is known,
     /// else one of this machine's after which a part of the mount point is named.
-    #[must_use]
     pub fn server_route<'m>(&'m self, mount: &'m MountedStorage) -> Option<ServerRoute<'m>> {
         let nfs = mount.nfs.as_ref()?;
         if let Some(interface) = nfs.interface.known() {
@@ -29,7 +28,6 @@ impl Machine {
 
     /// Cards that a mount's traffic goes through: those of its functions, else those of its
     /// [`Machine::server_route`], which need no known function.
-    #[must_use]
     pub fn cards_to(&self, mount: &MountedStorage) -> Vec<&NicFacts> {
         let through = |nic: &&NicFacts| nic.pci.as_ref().is_some_and(|pci| mount.pci.contains(pci));
         let known: Vec<&NicFacts> = self.nics.iter().filter(through).collect();

@@ -161,7 +161,6 @@ pub struct BlockFacts {
 
 impl BlockFacts {
     /// A device of which nothing else is known, made of no others.
-    #[must_use]
     pub fn unread(name: &str, device: DeviceNumber, kind: BlockKind) -> BlockFacts {
         BlockFacts {
             name: name.to_owned(),
@@ -189,7 +188,6 @@ impl BlockFacts {
 
     /// Whether the name is the kernel's: a drive that only PCI shows is called by its address,
     /// `nvme@36:00.0`, and can't be opened by that.
-    #[must_use]
     pub fn has_kernel_name(&self) -> bool {
         !self.name.contains('@')
     }
@@ -197,7 +195,6 @@ impl BlockFacts {
     /// Whether completed writes may be lost from a volatile cache when power fails, by what the
     /// kernel says of the device, and of an array's or volume's members: `md` says "write back" of
     /// itself whatever they are (before Linux 6.11). `None` where it does not report it.
-    #[must_use]
     pub fn volatile_cache(&self) -> Option<bool> {
         let stacked = matches!(self.kind, BlockKind::Md | BlockKind::DeviceMapper);
         if stacked && !self.members.is_empty() {

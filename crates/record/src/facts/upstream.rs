@@ -22,13 +22,11 @@ pub fn upstream_path<'m>(
 
 impl Machine {
     /// The function at `address`.
-    #[must_use]
     pub fn function(&self, address: &str) -> Option<&PciFacts> {
         self.pci.iter().find(|function| function.address == address)
     }
 
     /// [`upstream_path`] in this machine.
-    #[must_use]
     pub fn upstream_path(&self, address: &str) -> Vec<&PciFacts> {
         upstream_path(address, |address| self.function(address))
     }

@@ -83,7 +83,6 @@ pub struct Merger {
 
 impl Merger {
     /// Begins with the record of rank 0 and the facts of all ranks, in order.
-    #[must_use]
     pub fn new(first: Record, facts: Vec<RankFacts>) -> Merger {
         let many_hosts = facts.iter().any(|one| one.host != facts[0].host);
         let jobs = first.jobs.iter().map(|job| JobSum::new(job, many_hosts)).collect();
@@ -146,7 +145,6 @@ impl Merger {
 
     /// The merged record. `groups` are the groups that all ranks finished; `error` is why the run
     /// was ended, where it was.
-    #[must_use]
     pub fn finish(
         mut self,
         started: Started,
@@ -279,7 +277,6 @@ fn row(rank: u32, facts: &RankFacts, record: &Record) -> RankRow {
 }
 
 /// The directory of a job, or its first file or device.
-#[must_use]
 pub fn target_of(job: &JobPlan) -> String {
     let first = || job.targets.first().map(|target| target.path.clone());
     job.directory.clone().or_else(first).unwrap_or_default()

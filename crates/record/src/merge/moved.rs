@@ -40,7 +40,6 @@ impl Moved {
 
     /// Bytes until this time, and how far that may be wrong: the readings before and after it bound
     /// it. `span` and `bytes` are those of the job, exact.
-    #[must_use]
     pub fn until(&self, at_ns: u64, span: TimeSpan, bytes: u64) -> (u64, u64) {
         if at_ns <= span.begin_ns {
             return (0, 0);
@@ -87,7 +86,6 @@ pub struct Windows {
 }
 
 /// The windows of a job that ran on all ranks; `None` where it ran on none.
-#[must_use]
 pub fn windows(all: &[JobTimes]) -> Option<Windows> {
     let begins = || all.iter().map(|one| one.span.begin_ns);
     let ends = || all.iter().map(|one| one.span.end_ns);
@@ -101,7 +99,6 @@ pub fn windows(all: &[JobTimes]) -> Option<Windows> {
 
 /// The rates of a job. `parts` has for each rank the bytes until the last begin and until the first
 /// end, each with its bound; `bytes` is what all moved.
-#[must_use]
 pub fn rates(job: &str, windows: Windows, parts: &[[(u64, u64); 2]], bytes: u64) -> RankJobRates {
     let Windows { first_begin_ns, last_begin_ns, first_end_ns, last_end_ns } = windows;
     let until_end: u64 = parts.iter().map(|[_, end]| end.0).sum();
@@ -126,7 +123,6 @@ fn over(time_ns: u64, bytes: u64, bytes_bound: u64) -> RateOver {
 
 /// From the first start to the last, and how well that is known: `started` has for each rank when
 /// its last worker began on rank 0's clock, and the bound of its clock's offset.
-#[must_use]
 pub fn skew(started: &[(u64, u64)]) -> (u64, u64) {
     let times = || started.iter().map(|(at, _)| *at);
     let skew = times().max().unwrap_or(0) - times().min().unwrap_or(0);

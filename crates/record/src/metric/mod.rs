@@ -9,6 +9,7 @@ mod side;
 mod unit;
 
 use gpuio_base::stat::Percentile;
+use gpuio_base::units::float;
 use serde::{Serialize, Serializer};
 
 use crate::{Point, RankJob, Record, Towards};
@@ -57,7 +58,6 @@ pub enum List {
 
 impl List {
     /// Its metrics in order, where these percentiles were asked for.
-    #[must_use]
     pub fn metrics(self, asked: &[Percentile]) -> Vec<Metric> {
         let mut all: Vec<(u8, Metric)> = all(asked)
             .into_iter()
@@ -69,7 +69,6 @@ impl List {
 }
 
 /// Every metric, where these percentiles were asked for besides those of all lists.
-#[must_use]
 pub fn all(asked: &[Percentile]) -> Vec<Metric> {
     let mut all: Vec<Metric> = ROWS.iter().map(Metric::Row).collect();
     for leg in LEGS {
@@ -80,27 +79,23 @@ pub fn all(asked: &[Percentile]) -> Vec<Metric> {
 }
 
 /// The metric of this key or label, a percentile of whole latencies included.
-#[must_use]
 pub fn find(name: &str) -> Option<Metric> {
     let row = ROWS.iter().find(|row| row.key == name || row.label == name).map(Metric::Row);
     row.or_else(|| Percentile::named(name).map(Metric::percentile))
 }
 
 /// The names of the metrics that comparisons use.
-#[must_use]
 pub fn words() -> Vec<String> {
     List::Compared.metrics(&[]).iter().map(Metric::word).collect()
 }
 
 impl Metric {
     /// A percentile of whole latencies.
-    #[must_use]
     pub fn percentile(at: Percentile) -> Metric {
         Metric::Percentile(&LEGS[0], at)
     }
 
     /// Its name, in which no point occurs ([`Percentile::key`]).
-    #[must_use]
     pub fn key(&self) -> String {
         match self {
             Metric::Row(row) => row.key.to_owned(),
@@ -109,7 +104,6 @@ impl Metric {
     }
 
     /// Its name on command lines and in what `compare` writes: of a percentile the label.
-    #[must_use]
     pub fn word(&self) -> String {
         match self {
             Metric::Row(row) => row.key.to_owned(),
@@ -118,7 +112,6 @@ impl Metric {
     }
 
     /// The head of its column.
-    #[must_use]
     pub fn label(&self) -> String {
         match self {
             Metric::Row(row) => row.label.to_owned(),
@@ -127,7 +120,6 @@ impl Metric {
     }
 
     /// Its name among unlike metrics.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Metric::Row(row) => row.name.unwrap_or(row.label).to_owned(),
@@ -136,7 +128,6 @@ impl Metric {
     }
 
     /// Its name, in words.
-    #[must_use]
     pub fn title(&self) -> String {
         match self {
             Metric::Row(row) => row.title.to_owned(),
@@ -145,7 +136,6 @@ impl Metric {
     }
 
     /// Its unit.
-    #[must_use]
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Row(row) => row.unit,
@@ -154,7 +144,6 @@ impl Metric {
     }
 
     /// Whether more of it is better; `None` if neither is.
-    #[must_use]
     pub fn more_is_better(&self) -> Option<bool> {
         match self {
             Metric::Row(row) => row.more_is_better,
@@ -163,13 +152,11 @@ impl Metric {
     }
 
     /// Its value as tables show it.
-    #[must_use]
     pub fn print(&self, value: f64) -> String {
         self.unit().print(value)
     }
 
     /// Its value; `None` if there is none. A lower bound is none: it would be shown as exact.
-    #[must_use]
     pub fn of(&self, side: &Side<'_>) -> Option<f64> {
         match self {
             Metric::Row(row) => (row.of)(side),
@@ -179,7 +166,6 @@ impl Metric {
 
     /// Its value in one interval of a job; `None` where a series does not have it. Latencies are of
     /// both directions together.
-    #[must_use]
     pub fn of_point(&self, point: &Point, direction: Towards) -> Option<f64> {
         match self {
             Metric::Row(row) => (row.point?)(point, direction),
@@ -189,7 +175,6 @@ impl Metric {
     }
 
     /// Its value of a job on one rank, both directions; `None` where that is not recorded.
-    #[must_use]
     pub fn of_rank(&self, job: &RankJob) -> Option<f64> {
         match self {
             Metric::Row(row) => (row.rank?)(job),
@@ -199,13 +184,11 @@ impl Metric {
     }
 
     /// Whether it is a percentile of whole latencies.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         matches!(self, Metric::Percentile(leg, _) if leg.prefix.is_empty())
     }
 
     /// Its column of CSV; `None` if it has none.
-    #[must_use]
     pub fn csv(&self) -> Option<CsvColumn> {
         let (leg, at) = match self {
             Metric::Row(row) => {
@@ -231,7 +214,6 @@ impl Metric {
     }
 
     /// Its family of OpenMetrics in one of the two lists of families.
-    #[must_use]
     pub fn family(&self, list: List) -> Option<Family> {
         let of_ranks = list == List::RankFamilies;
         match self {
@@ -298,12 +280,7 @@ pub struct Family {
 
 impl Record {
     /// The percentiles that jobs asked for, ascending; empty where none did.
-    #[must_use]
     pub fn percentiles(&self) -> Vec<Percentile> {
         Percentile::joined(self.plan.jobs.iter().flat_map(|job| &job.percentiles))
     }
-}
-
-fn float(value: u64) -> f64 {
-    value as f64
 }

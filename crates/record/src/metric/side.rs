@@ -17,13 +17,11 @@ pub struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// The figures measured in this direction.
-    #[must_use]
     pub fn figures(&self) -> &'a DirectionResult {
         self.direction.of(self.result)
     }
 
     /// The same of the job without the GPU computation that ran beside it.
-    #[must_use]
     pub fn alone(&self) -> Option<&'a DirectionResult> {
         let alone = &self.result.beside.as_ref()?.alone;
         Some(match self.direction {
@@ -33,7 +31,6 @@ impl<'a> Side<'a> {
     }
 
     /// The expected performance of the parts on its route; absent in records without it.
-    #[must_use]
     pub fn expected(&self) -> Option<&'a JobExpected> {
         self.record
             .expected
@@ -44,7 +41,6 @@ impl<'a> Side<'a> {
 
 impl Towards {
     /// `read` or `write`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Towards::Read => "read",
@@ -53,7 +49,6 @@ impl Towards {
     }
 
     /// This direction of a job's result.
-    #[must_use]
     pub fn of(self, job: &JobResult) -> &DirectionResult {
         match self {
             Towards::Read => &job.read,
@@ -64,7 +59,6 @@ impl Towards {
 
 impl JobPlan {
     /// The directions that it is to do, reads first.
-    #[must_use]
     pub fn directions(&self) -> &'static [Towards] {
         match self.read_percent {
             0 => &[Towards::Write],
@@ -76,7 +70,6 @@ impl JobPlan {
 
 impl Record {
     /// Bytes per second of the ceiling that a result is compared with.
-    #[must_use]
     pub fn ceiling_rate(&self, of: &OfCeiling) -> Option<f64> {
         let named = self.ceilings.iter().find(|ceiling| ceiling.plan.name == of.ceiling);
         named.and_then(|ceiling| ceiling.bytes_per_s)

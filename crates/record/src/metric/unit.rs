@@ -25,7 +25,6 @@ pub enum Unit {
 
 impl Unit {
     /// Its name in JSON.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Unit::BytesPerSecond => "bytes/s",
@@ -40,7 +39,6 @@ impl Unit {
     }
 
     /// How many of it are one base unit of OpenMetrics: seconds, bytes or a ratio.
-    #[must_use]
     pub fn per_base(self) -> f64 {
         match self {
             Unit::Nanoseconds => 1e9,
@@ -51,7 +49,6 @@ impl Unit {
     }
 
     /// A value as tables show it, with three digits. The report's script has the same rules.
-    #[must_use]
     pub fn print(self, value: f64) -> String {
         match self {
             Unit::BytesPerSecond => human_rate(value),
@@ -66,7 +63,6 @@ impl Unit {
 
 /// A whole per cent, or one decimal below 10 and near 100. Never shows 100 for another value:
 /// rounds down below it and up above it.
-#[must_use]
 pub fn percent(percent: f64) -> String {
     if percent < 10.0 {
         return format!("{percent:.1}");

@@ -33,7 +33,6 @@ pub enum Severity {
 
 impl Severity {
     /// A sentence for readers of the figures.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Severity::Invalid => "The figures are not those that were to be measured.",
@@ -78,7 +77,6 @@ macro_rules! warnings {
 
         impl WarningKind {
             /// The meaning of the warning for the figures.
-            #[must_use]
             pub fn severity(&self) -> Severity {
                 match self {
                     $(WarningKind::$name { .. } => Severity::$severity,)*
@@ -86,7 +84,6 @@ macro_rules! warnings {
             }
 
             /// When it may be ignored.
-            #[must_use]
             pub fn ignore_if(&self) -> &'static str {
                 match self {
                     $(WarningKind::$name { .. } => $ignore,)*
@@ -116,7 +113,6 @@ pub use rows::{SHORT_NS, WarningKind};
 impl WarningKind {
     /// The stable name of the kind, which records, the column `warnings` of CSV and texts have and
     /// the reference has a page for: `holes`.
-    #[must_use]
     pub fn id(&self) -> String {
         let fields = serde_json::to_value(self).unwrap_or_default();
         fields["warning"].as_str().unwrap_or_default().to_owned()
@@ -124,7 +120,6 @@ impl WarningKind {
 }
 
 /// All kinds, in the order of [`WarningKind`].
-#[must_use]
 pub fn warning_kinds() -> Vec<WarningAbout> {
     let schema = schemars::schema_for!(WarningKind).to_value();
     let words = |value: &Value| value.as_str().unwrap_or_default().replace('\n', " ");

@@ -24,7 +24,6 @@ pub struct Aspect {
     pub flag: &'static str,
     /// The meaning of a difference.
     pub kind: Kind,
-    /// Its description.
     pub what: &'static str,
     /// The value that both sides must have, if only one is valid.
     pub must_be: Option<&'static str>,
@@ -262,14 +261,12 @@ pub const ASPECTS: &[Aspect] = &[
 ];
 
 /// Values of `--despite`, each once, in the order of the table.
-#[must_use]
 pub fn flags() -> Vec<&'static str> {
     let flags = ASPECTS.iter().map(|aspect| aspect.flag).filter(|flag| !flag.is_empty());
     gpuio_base::document::unique(flags.chain(["all"]))
 }
 
 /// Whether `--despite` accepts this value: a flag, a key, or `all`.
-#[must_use]
 pub fn is_flag(word: &str) -> bool {
     let relevant = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
     word == "all" || relevant().any(|aspect| aspect.flag == word || aspect.key == word)

@@ -18,7 +18,6 @@ pub enum Direction {
 
 impl Direction {
     /// `read`, `write` or `read+write`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Direction::Read => "read",
@@ -40,7 +39,6 @@ pub struct Number {
 impl Number {
     /// A figure times `unit`, from a text that ends at its last printed digit: the error is half of
     /// it. `None` if the text is no finite number or negative.
-    #[must_use]
     pub fn printed(text: &str, unit: f64) -> Option<Number> {
         let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let value: f64 = text.parse().ok().filter(|_| plain)?;
@@ -50,7 +48,6 @@ impl Number {
     }
 
     /// A figure that is exact as far as this tool goes.
-    #[must_use]
     pub fn exact(value: f64) -> Number {
         Number { value, off: 0.0 }
     }
@@ -100,7 +97,6 @@ pub struct Reading {
     pub software_gpu: bool,
     /// Why it did not end as planned; `None` if nothing reports that.
     pub failed: Option<String>,
-    /// Notes on this result.
     pub notes: Vec<String>,
 }
 
@@ -131,7 +127,6 @@ pub struct Output {
 pub struct Skipped {
     /// Location: `line 7`, `job twins`.
     pub place: String,
-    /// Reason.
     pub why: String,
 }
 

@@ -41,7 +41,6 @@ impl Column {
 
 /// All columns in order, where these percentiles were asked for: the metrics with a number at their
 /// places, the columns of `OWN` at the others, further percentiles at the end.
-#[must_use]
 pub fn columns(asked: &[Percentile]) -> Vec<Column> {
     let mut placed = BTreeMap::new();
     let mut more = Vec::new();
@@ -66,7 +65,6 @@ pub fn columns(asked: &[Percentile]) -> Vec<Column> {
     all
 }
 
-/// The group on all ranks.
 fn group<'a>(side: &Side<'a>) -> Option<&'a RankGroup> {
     let groups = &side.record.ranks.as_ref()?.groups;
     groups.iter().find(|group| group.group == side.plan.group)
@@ -88,7 +86,6 @@ fn tier(side: &Side<'_>) -> Option<TierResult> {
 /// Fields are quoted as in RFC 4180, and no name is a formula or holds a control character
 /// ([`gpuio_base::units::csv_text`]). Lines end in a line feed only, so that awk and cut see no
 /// carriage return. An empty field means that there is no figure. Numbers are not rounded.
-#[must_use]
 pub fn render(record: &Record) -> String {
     let columns = columns(&record.percentiles());
     let heads: Vec<String> = columns.iter().map(|column| column.name.to_string()).collect();
@@ -99,7 +96,6 @@ pub fn render(record: &Record) -> String {
 /// The same with a row for each job of each host with an expectation, then for each job of each
 /// rank. Such a row has what the record has of a host or rank, reads and writes together; the other
 /// fields are empty, of a host that of the rank too. Without ranks it is [`render`].
-#[must_use]
 pub fn render_per_rank(record: &Record) -> String {
     let columns = &columns(&record.percentiles());
     let plan = |job: &str| record.plan.jobs.iter().find(|plan| plan.name == *job);

@@ -19,7 +19,6 @@ pub enum Log {
 
 impl Log {
     /// The part of its file's name between the job's own and the number.
-    #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
             Log::Bandwidth => "bw",
@@ -30,7 +29,6 @@ impl Log {
 }
 
 /// The lines of one job's log. Intervals of the ramp are left out.
-#[must_use]
 pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
     let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
     let mut out = String::new();

@@ -9,7 +9,6 @@ use crate::workload::{fixed_block, is_random, jobs};
 const KIB: u64 = 1024;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// A job's plan and its result.
 pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 
 /// One line for all jobs of the record together, as gdsio prints one for all jobs of a
@@ -19,7 +18,6 @@ pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 /// ([`verdicts`]), after one that begins with `# ranks:` where there were several ([`clients`]).
 ///
 /// Ends in a line feed. Without any job the text is empty.
-#[must_use]
 pub fn render(record: &Record) -> String {
     let jobs: Vec<Job<'_>> = jobs(record).collect();
     if jobs.is_empty() {
@@ -45,7 +43,6 @@ pub fn render(record: &Record) -> String {
 
 /// The actual data path of each job, as a comment line `# path: JOB: SENTENCE`, without a line
 /// feed: gdsio's own XferType is the requested mode. Records without verdicts give none.
-#[must_use]
 pub fn verdicts(record: &Record) -> Vec<String> {
     let line = |(plan, job): (&JobPlan, &JobResult)| {
         let proof = job.proof.as_ref()?;
@@ -58,7 +55,6 @@ pub fn verdicts(record: &Record) -> Vec<String> {
 
 /// How many ranks on which hosts the line is of, and the rates of their jobs while all of them ran,
 /// as a comment line `# ranks: …` without a line feed. Records of one process give none.
-#[must_use]
 pub fn clients(record: &Record) -> Option<String> {
     let all = record.ranks.as_ref()?;
     let hosts = match &all.hosts[..] {
@@ -81,7 +77,6 @@ pub fn clients(record: &Record) -> Option<String> {
 }
 
 /// How many ranks the results of a record are of; 1 for one process.
-#[must_use]
 pub fn ranks(record: &Record) -> u32 {
     record.ranks.as_ref().map_or(1, |all| all.ranks)
 }
@@ -89,7 +84,6 @@ pub fn ranks(record: &Record) -> u32 {
 /// A line for each job, for gdsio's `-J`: `Job: NAME `, then the fields of [`line()`]. No output of
 /// gdsio's own `-J` is public, so this form is gpuio's; the prefix keeps scripts that look for a
 /// line beginning with `IoType:` from counting jobs twice.
-#[must_use]
 pub fn per_job(record: &Record) -> Vec<String> {
     jobs(record)
         .map(|job| format!("Job: {} {}", printable_short(&job.0.name), line(ranks(record), &[job])))
@@ -113,7 +107,6 @@ pub fn per_job(record: &Record) -> Vec<String> {
 ///   `Throughput` is bytes moved over it.
 ///
 /// Fractions have six decimals and are made from unrounded values.
-#[must_use]
 pub fn line(ranks: u32, jobs: &[Job<'_>]) -> String {
     // Every rank has the threads of the plan.
     let of = |plan: &JobPlan| u64::from(plan.threads).saturating_mul(u64::from(ranks));

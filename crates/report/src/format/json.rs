@@ -40,7 +40,6 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
 /// units are those of the types in crate `gpuio-record`; the schema is
 /// `docs/schema/record-v3.schema.json`. A number that is not finite becomes `null`, as JSON has no
 /// word for it.
-#[must_use]
 pub fn render(record: &Record) -> String {
     let mut text = serde_json::to_string_pretty(record)
         .expect("a record holds no map and no foreign Serialize, and a String takes every write");

@@ -24,7 +24,6 @@ const MOST_LOADS: usize = 3;
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
 /// active and why not; how much was verified; the first sentence of the most severe warnings; and
 /// commands that go on from here. Everything else is in [`super::text`]. Ends in a line feed.
-#[must_use]
 pub fn render(record: &Record, width: u16) -> String {
     let record = &crate::printable::record(record);
     let mut last = Section::default();
@@ -292,7 +291,6 @@ fn storage(all: &[Load<'_>]) -> Option<String> {
 }
 
 /// The path that the summary names as the fastest way to a GPU, of its first kind of read.
-#[must_use]
 pub fn fastest_path(record: &Record) -> Option<&str> {
     let first = best_reads(&loads(record)).into_iter().next()?;
     Some(&first.0.plan.path.choice.actual)

@@ -219,7 +219,7 @@ fn of_jobs(tool: &'static str, jobs: &[JobSpec]) -> Asked {
         if let Some(GpuWhich::List(list)) = job.gpu.as_ref().map(|gpu| &gpu.which) {
             asked.gpus.extend(list);
         }
-        asked.places.extend(job.directory.clone());
+        asked.places.extend(job.directory.iter().chain(&job.more_directories).cloned());
         asked.places.extend(job.filenames.iter().flatten().cloned());
     }
     asked

@@ -48,7 +48,6 @@ pub struct Post {
 
 impl Post {
     /// Whether it has no result, and no tool that looks on.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -59,7 +58,6 @@ impl Post {
 pub struct Run {
     /// The line of the result, else of the command, else of the first tool that looked on; from 1.
     pub line: usize,
-    /// The host of the prompt.
     pub host: Option<String>,
     pub(crate) asked: Option<Asked>,
     pub(crate) got: Option<Got>,
@@ -145,7 +143,6 @@ pub(crate) struct Seen {
 pub enum About {
     /// The way of the bytes.
     Path,
-    /// The part that limits.
     Limit,
     /// Two figures that can't both be right.
     Contradiction,
@@ -181,7 +178,6 @@ pub struct Statement {
 }
 
 /// Reads a text. One without any of these parts gives a post without runs.
-#[must_use]
 pub fn read(name: &str, text: &str) -> Post {
     let lines = line::lines(text);
     let runs = runs(&lines);

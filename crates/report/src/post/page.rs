@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section};
+use gpuio_base::units::whole;
 
 use crate::foreign::Direction;
 use crate::post::{About, Asked, Post, Run, Statement, hold};
@@ -12,7 +13,6 @@ const MOST_ROWS: usize = 64;
 
 impl About {
     /// The head of its part of the page.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             About::Path => "WAY OF THE BYTES",
@@ -26,7 +26,6 @@ impl About {
 }
 
 /// The results of texts and what follows from them; `None` where there is neither.
-#[must_use]
 pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
     let runs: Vec<(&Post, &Run)> =
         posts.iter().flat_map(|post| post.runs.iter().map(move |run| (post, run))).collect();
@@ -117,10 +116,7 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
         .if_any()
         .figures("latency", |row: &Row<'a>| {
             let latency = got(row).and_then(|got| got.latency);
-            latency.map_or_else(Cell::default, |ns| {
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ns")]
-                Cell::time(ns as u64)
-            })
+            latency.map_or_else(Cell::default, |ns| Cell::time(whole(ns)))
         })
         .if_any()
         .figures("in flight", move |row: &Row<'a>| {

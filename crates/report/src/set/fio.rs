@@ -25,7 +25,6 @@ pub(super) fn render(set: &Set) -> String {
 /// size, then load, depth and threads). fio-plot reads a directory of files that differ only in
 /// load, depth and threads, and adds up the results of one file, so repeats get directories of
 /// their own.
-#[must_use]
 pub fn files(set: &Set) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for row in jobs_of(&rows(set)) {

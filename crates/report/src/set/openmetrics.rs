@@ -45,7 +45,6 @@ pub(super) fn render(set: &Set) -> String {
 }
 
 /// The metadata lines of every family that a report can have, for the reference.
-#[must_use]
 pub fn heads() -> String {
     let mut out = RUN_HEAD.to_owned();
     gauges(List::Families).for_each(|(_, family)| gauge_head(&mut out, &family));

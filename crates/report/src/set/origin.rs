@@ -10,7 +10,6 @@ use gpuio_record::{Gpu, Record};
 /// A machine to compare a record with.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Its facts.
     pub machine: &'a Machine,
     /// Its boot ID; `None` if the kernel does not report it, and for captures.
     pub boot: Option<&'a str>,
@@ -30,7 +29,6 @@ pub enum Origin {
 }
 
 /// Compares a record with a machine.
-#[must_use]
 pub fn origin(record: &Record, there: Candidate<'_>) -> Origin {
     let gpus = hardware_gpus(record);
     if let Some(why) = contradiction(record, &gpus, there) {

@@ -88,7 +88,6 @@ fn await_tick(from: Nanos) -> bool {
 }
 
 /// Number of stops so far: an I/O during which it changed has a time that is not storage's.
-#[must_use]
 #[inline]
 pub fn count() -> u32 {
     COUNT.load(Ordering::Acquire)
@@ -107,7 +106,6 @@ pub struct Stops {
 
 impl Stops {
     /// All so far.
-    #[must_use]
     pub fn so_far() -> Stops {
         Stops {
             count: count(),
@@ -117,7 +115,6 @@ impl Stops {
     }
 
     /// Those since `before`.
-    #[must_use]
     pub fn since(self, before: Stops) -> Stops {
         Stops {
             count: self.count.saturating_sub(before.count),

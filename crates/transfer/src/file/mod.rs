@@ -47,7 +47,6 @@ impl File {
     /// The same file with a reference count of its own. All clones of one `File` share a count,
     /// whose cache line moves between the processors of threads that clone at the same time. Clones
     /// of the result use another one.
-    #[must_use]
     pub fn with_own_count(&self) -> Self {
         Self(Arc::new(Arc::clone(&self.0)))
     }

@@ -95,20 +95,17 @@ pub struct FileMapping {
 
 impl FileMapping {
     /// Where kernels of the device read the first byte.
-    #[must_use]
     pub fn address(&self) -> u64 {
         self.device_ptr.0
     }
 
     /// Its bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Whether the bytes are still those of the file. Asks the kernel (`F_GETLEASE`, `fstat`), so
     /// it is up to date.
-    #[must_use]
     pub fn state(&self) -> MappingState {
         match &self.rule {
             Some(Rule::Lease(lease))
@@ -126,7 +123,6 @@ impl FileMapping {
     /// Gives it back, as dropping it does.
     ///
     /// # Errors
-    ///
     /// The driver's refusal to unregister the pages: they then stay in memory until the process
     /// ends. The lease is given back all the same.
     pub fn close(mut self) -> Result<(), GpuError> {

@@ -9,7 +9,6 @@ pub(crate) type Latencies = gpuio_base::stat::Buckets<4, 36>;
 pub const SIZES: usize = 16;
 
 /// The class of a size in bytes: 0 below 4 KiB, 1 below 8 KiB, …, 15 from 64 MiB on.
-#[must_use]
 #[inline]
 pub fn size_class(bytes: u64) -> usize {
     let bits = (64 - (bytes >> 12).leading_zeros()) as usize;

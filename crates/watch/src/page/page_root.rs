@@ -57,20 +57,17 @@ impl LivePageError {
 
 impl LivePageRoot {
     /// Shared memory of this system (`shm_overview(7)`), or the directory that `VARIABLE` names.
-    #[must_use]
     pub fn live() -> LivePageRoot {
         let named = gpuio_guard::objects::environment::absolute(VARIABLE);
         LivePageRoot::at(named.unwrap_or_else(|| PathBuf::from("/dev/shm")))
     }
 
     /// Another directory, for tests.
-    #[must_use]
     pub fn at(base: impl Into<PathBuf>) -> LivePageRoot {
         LivePageRoot { base: base.into() }
     }
 
     /// The directory of this user's pages.
-    #[must_use]
     pub fn directory(&self, uid: u32) -> PathBuf {
         self.base.join(format!("gpuio-{uid}"))
     }

@@ -108,7 +108,6 @@ impl Library {
     pub const NOT_GIVEN: &str = "pool buffers, POSIX pool buffers, RDMA and its memory regions";
 
     /// The numbers of the slot without a GPU.
-    #[must_use]
     pub fn numbers(&self) -> [[u64; LIBRARY_NUMBERS]; 2] {
         let mut numbers = [[0; LIBRARY_NUMBERS]; 2];
         numbers[0][..3].copy_from_slice(&[self.state as u64, self.version.0, self.version.1]);
@@ -127,13 +126,11 @@ impl Library {
     }
 
     /// Its counts of a GPU.
-    #[must_use]
     pub fn gpu(&self, gpu: Option<u32>) -> Option<&LibraryGpu> {
         self.gpus.iter().find(|one| Some(one.gpu) == gpu)
     }
 
     /// Why its own counts are absent; `None` where they were read.
-    #[must_use]
     pub fn why_absent(&self) -> Option<String> {
         let (major, minor) = self.version;
         Some(match self.state {
@@ -173,7 +170,6 @@ pub struct LibraryGpu {
 
 impl LibraryGpu {
     /// The numbers of a slot, as [`crate::page::WorkerSlot::of_library`] takes them.
-    #[must_use]
     pub fn numbers(&self) -> [[u64; LIBRARY_NUMBERS]; 2] {
         let side = |of: &LibraryCounts, more: [u64; 4]| {
             let [a, b, c, d] = more;
@@ -249,7 +245,6 @@ impl Saves {
     }
 
     /// Its stage, in a word.
-    #[must_use]
     pub fn state(&self) -> &'static str {
         let states = ["staged", "writing", "waits for other ranks", "complete", "failed"];
         let at = usize::try_from(self.state).unwrap_or(usize::MAX);
@@ -286,13 +281,11 @@ pub struct Snapshot {
 
 impl Counts {
     /// I/Os that completed in full.
-    #[must_use]
     pub fn ios(&self) -> u64 {
         self.sizes.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
     /// Mean latency in nanoseconds.
-    #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         let ios = self.ios();
         let mean = self.latency_ns as f64 / ios as f64;
@@ -300,7 +293,6 @@ impl Counts {
     }
 
     /// The latency at or below which `quantile` (0 to 1) lie, nanoseconds, within 3 %.
-    #[must_use]
     pub fn percentile_ns(&self, quantile: f64) -> Option<u64> {
         Latencies::at(&self.latencies, quantile)
     }
@@ -310,7 +302,6 @@ impl Counts {
     }
 
     /// The counts since `earlier`.
-    #[must_use]
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut since = self.clone();
         since.each(earlier, u64::saturating_sub);
@@ -357,7 +348,6 @@ impl PathCounters {
     }
 
     /// Seconds from the start of its first I/O to the completion of its last, with pauses.
-    #[must_use]
     pub fn seconds(&self) -> Option<f64> {
         let span = self.last_ns.checked_sub(self.first_ns).filter(|_| self.first_ns > 0)?;
         (span > 0).then_some(span as f64 / 1e9)
@@ -366,7 +356,6 @@ impl PathCounters {
 
 impl Snapshot {
     /// The sum of all paths.
-    #[must_use]
     pub fn total(&self) -> PathCounters {
         let zero = PathCounters { registered: Some(0), ..PathCounters::default() };
         self.paths.iter().fold(zero, |mut sum, counters| {
@@ -376,7 +365,6 @@ impl Snapshot {
     }
 
     /// Buffers registered now on a GPU, or of host memory; none where they are not counted.
-    #[must_use]
     pub fn registered_on(&self, gpu: Option<u32>) -> Option<u64> {
         let paths = self.paths.iter().filter(|counters| counters.gpu == gpu);
         paths
@@ -385,7 +373,6 @@ impl Snapshot {
     }
 
     /// The sums of each GPU, in order of their numbers.
-    #[must_use]
     pub fn gpus(&self) -> Vec<PathCounters> {
         let mut gpus: Vec<PathCounters> = Vec::new();
         for counters in self.paths.iter().filter(|counters| counters.gpu.is_some()) {

@@ -74,7 +74,6 @@ struct Given {
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the clock of a slot's times.
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -140,7 +139,6 @@ impl LivePage {
     }
 
     /// The file.
-    #[must_use]
     pub fn path(&self) -> &std::path::Path {
         &self.inner.path
     }

@@ -34,7 +34,6 @@ pub struct Inject {
 
 impl Inject {
     /// Whether a limit of the rate is requested.
-    #[must_use]
     pub fn throttles(&self) -> bool {
         self.rate.is_some() || self.iops.is_some()
     }
@@ -54,11 +53,7 @@ pub enum InjectError {
     Name(String),
     /// A value that can't be read.
     #[error("fault {name}: {source}")]
-    Value {
-        name: String,
-        /// The error in its value.
-        source: UnitError,
-    },
+    Value { name: String, source: UnitError },
     /// A number that can't be read.
     #[error("fault {name}: {value:?} is not a whole number above 0 (for seed: 0 or above)")]
     Number { name: String, value: String },

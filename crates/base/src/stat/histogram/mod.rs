@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::units::whole;
+
 use crate::stat::{Buckets, Summary};
 
 /// Values from 2^44 ns (about 4.9 hours) on share the last bucket; `max` stays exact.
@@ -32,19 +34,13 @@ const BEYOND: f64 = 10.0;
 /// must lie beyond it (100 values for 90 %, 1000 for 99 %, 10,000 for 99.9 %): with fewer it is one
 /// of the few slowest, whichever these were, and another run gives another.
 /// The median and what is below are reported for any number, the largest value apart.
-#[must_use]
 pub fn enough_for(quantile: f64, count: u64) -> bool {
     quantile < 1.0 && count >= least_values(quantile)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive and rounded; a quantile beyond any count of values has enough of none"
-)]
 pub(crate) fn least_values(quantile: f64) -> u64 {
     // 1 - 0.9 is a little less than a tenth: rounded, 100 values are enough for p90.
-    if quantile <= 0.5 { 1 } else { (BEYOND / (1.0 - quantile)).round() as u64 }
+    if quantile <= 0.5 { 1 } else { whole((BEYOND / (1.0 - quantile)).round()) }
 }
 
 impl std::fmt::Debug for Histogram {
@@ -88,7 +84,6 @@ impl Histogram {
 
     /// The histogram that a summary was made of, so that records can be merged. The buckets, the
     /// extremes and the mean are exact; the deviation is as exact as its printed digits.
-    #[must_use]
     pub fn from_summary(summary: &Summary) -> Histogram {
         let mut histogram =
             Histogram { counts: vec![0; Nanoseconds::COUNT], ..Histogram::default() };
@@ -98,13 +93,7 @@ impl Histogram {
         let n = summary.count as f64;
         let squares = summary.stddev_ns.powi(2) + summary.mean_ns.powi(2);
         histogram.count = summary.count;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a sum of nanoseconds; a float beyond u64 saturates"
-        )]
-        let sum = (summary.mean_ns * n).round() as u64;
-        histogram.sum = sum;
+        histogram.sum = whole((summary.mean_ns * n).round());
         histogram.sum_squares = squares * n;
         histogram.min = summary.min_ns;
         histogram.max = summary.max_ns;
@@ -145,33 +134,28 @@ impl Histogram {
     }
 
     /// How many values were recorded.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Sum of all values in nanoseconds.
-    #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
     /// The percentile `quantile` (0 to 1, below 1), or `None` where [`enough_for`] says that there
     /// are too few values for it.
-    #[must_use]
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
         enough_for(quantile, self.count).then(|| self.at(quantile)).flatten()
     }
 
     /// Largest value, exact; of an interval ([`Histogram::since`]) within 0.8 %.
-    #[must_use]
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
 
     /// The values that came after `earlier`, an earlier reading of the same histogram. Their number
     /// and sum are exact; the extremes lie within 0.8 % where they are not new to the whole.
-    #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         if earlier.count == 0 || self.count == 0 {
             return self.clone();
@@ -227,7 +211,6 @@ impl Histogram {
     }
 
     /// The figures that reports show, or `None` when nothing was recorded.
-    #[must_use]
     pub fn summary(&self) -> Option<Summary> {
         if self.count == 0 {
             return None;

@@ -16,7 +16,6 @@ pub use series::spread;
 pub use student::t_quantile;
 
 /// Arithmetic mean; `None` of nothing.
-#[must_use]
 pub fn mean(sample: &[f64]) -> Option<f64> {
     if sample.is_empty() { None } else { Some(sample.iter().sum::<f64>() / count(sample)) }
 }
@@ -27,7 +26,6 @@ pub const INTERVAL_RUNS: usize = 3;
 /// Half the width of the interval of a mean (Student's t) as a share of it: what is printed as ±.
 /// `None` where there are not enough runs for one: fewer than [`INTERVAL_RUNS`], or so far apart
 /// that it includes 0.
-#[must_use]
 pub fn mean_share(sample: &[f64], level: f64) -> Option<f64> {
     if sample.len() < INTERVAL_RUNS {
         return None;
@@ -38,13 +36,11 @@ pub fn mean_share(sample: &[f64], level: f64) -> Option<f64> {
 }
 
 /// Geometric mean; `None` of nothing, and where a value is not above 0.
-#[must_use]
 pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     mean(&logs(sample)?).map(f64::exp)
 }
 
 /// Median; of an even number the mean of the two in the middle. `None` of nothing.
-#[must_use]
 pub fn median(sample: &[f64]) -> Option<f64> {
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -59,7 +55,6 @@ const OUTLIER_VALUES: usize = 5;
 /// Indices of values that are far from the others: more than 3.5 times the median absolute
 /// deviation, scaled to a normal distribution, of their logarithms (Iglewicz and Hoaglin, How to
 /// Detect and Handle Outliers, 1993), and more than a tenth. None of fewer than five.
-#[must_use]
 pub fn outliers(sample: &[f64]) -> Vec<usize> {
     let Some(logs) = logs(sample).filter(|logs| logs.len() >= OUTLIER_VALUES) else {
         return Vec::new();

@@ -20,7 +20,6 @@ pub struct RankSum {
 }
 
 /// The two-sided rank-sum test. `None` where a sample is empty or a value is not a number.
-#[must_use]
 pub fn rank_sum(first: &[f64], second: &[f64]) -> Option<RankSum> {
     let (n, m) = (first.len(), second.len());
     if n == 0 || m == 0 || first.iter().chain(second).any(|x| x.is_nan()) {

@@ -23,7 +23,6 @@ pub struct Spread {
 
 /// Ratio of the geometric means of two independent samples by Welch's t on logarithms, which does
 /// not take both for equally noisy. `None` unless each has two values, all above 0.
-#[must_use]
 pub fn welch(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
     let (a, b) = (logs(baseline)?, logs(other)?);
     let difference = mean(&b)? - mean(&a)?;
@@ -34,7 +33,6 @@ pub fn welch(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
 /// Ratio of two samples that were taken in turns, the nth of one paired with the nth of the other:
 /// a t interval of the mean of the logarithms of their ratios. Slow drift falls out. `None` unless
 /// both are equally long, of two values at least, all above 0.
-#[must_use]
 pub fn paired(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
     let (a, b) = (logs(baseline)?, logs(other)?);
     if a.len() != b.len() {
@@ -50,7 +48,6 @@ pub fn paired(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
 /// same source as the sample, moved to where it lies. It takes the single run for as noisy as the
 /// runs of the sample. `single_is_baseline` says which side it is. `None` unless the sample has
 /// two values and all are above 0.
-#[must_use]
 pub fn predicted(
     single: f64,
     sample: &[f64],
@@ -67,7 +64,6 @@ pub fn predicted(
 /// Ratio of two values whose relative errors are known from within each: the errors add as
 /// variances of logarithms do, degrees of freedom by Welch and Satterthwaite. `None` unless both
 /// are above 0.
-#[must_use]
 pub fn within(baseline: (f64, Spread), other: (f64, Spread), level: f64) -> Option<Ratio> {
     let (a, b) = (logs(&[baseline.0])?, logs(&[other.0])?);
     let difference = mean(&b)? - mean(&a)?;

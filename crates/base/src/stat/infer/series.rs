@@ -12,7 +12,6 @@ const LEAST: usize = 5;
 /// After Flyvbjerg and Petersen, J. Chem. Phys. 91 (1989) 461, with the widest in the place of a
 /// plateau that a short series does not have. `None` of fewer than five values, or a mean that is
 /// not above 0.
-#[must_use]
 pub fn spread(series: &[f64]) -> Option<Spread> {
     let whole = mean(series)?;
     if whole <= 0.0 || series.len() < LEAST {

@@ -10,7 +10,6 @@ const TINY: f64 = 1e-300;
 
 /// The `p` quantile of Student's t with `freedom` degrees of freedom (not only whole ones).
 /// `None` unless `freedom` is above 0 and `p` lies between 0 and 1.
-#[must_use]
 pub fn t_quantile(p: f64, freedom: f64) -> Option<f64> {
     if !(p > 0.0 && p < 1.0 && freedom > 0.0 && freedom.is_finite()) {
         return None;

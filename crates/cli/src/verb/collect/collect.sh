@@ -288,7 +288,7 @@ settings() {
 
 # The end of cuFile's log, without its traces.
 cufile_log() {
-    for file in "${CUFILE_LOGFILE_PATH:-/var/log/cufile.log}" /tmp/cufile.log ./cufile.log; do
+    for file in "${CUFILE_LOGFILE_PATH:-/var/log/cufile.log}" ./cufile.log; do
         case $file in ./*) ;; *) file=$root$file ;; esac
         [ -r "$file" ] || continue
         echo '$ cat cufile.log'
@@ -296,7 +296,7 @@ cufile_log() {
         echo
         return
     done
-    left_out 'cufile.log: it is not in /var/log, /tmp and here (CUFILE_LOGFILE_PATH names it)'
+    left_out 'cufile.log: it is not in /var/log and here (CUFILE_LOGFILE_PATH names it)'
 }
 
 gdscheck() {

@@ -9,8 +9,6 @@ use gpuio_job::sweep::{Axis, Bound, Rule, Tried};
 use super::effects::{self, RANKS, keyed};
 use super::runs::Run;
 
-/// A sweep with all settings resolved.
-#[derive(Debug)]
 pub(super) struct ResolvedSweep {
     pub(super) name: String,
     pub(super) directory: PathBuf,
@@ -42,7 +40,6 @@ pub(super) struct ResolvedSweep {
 }
 
 /// A search for the highest load.
-#[derive(Debug)]
 pub(super) struct Search {
     pub(super) bound: Bound,
     pub(super) words: String,

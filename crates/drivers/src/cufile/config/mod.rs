@@ -108,7 +108,6 @@ impl Base {
     }
 
     /// All keys, joined by dots, with their values as JSON.
-    #[must_use]
     pub fn flat(&self) -> BTreeMap<String, String> {
         let mut flat = BTreeMap::new();
         flatten("", &self.keys, &mut flat);
@@ -216,19 +215,16 @@ impl Environment {
     }
 
     /// The directory with the configuration and the log.
-    #[must_use]
     pub fn directory(&self) -> PathBuf {
         self.config_directory.0.path()
     }
 
     /// The same, for owners that outlive this value.
-    #[must_use]
     pub fn config_directory(&self) -> ConfigDirectory {
         self.config_directory.clone()
     }
 
     /// The file that cuFile is to read.
-    #[must_use]
     pub fn file(&self) -> PathBuf {
         self.directory().join(FILE)
     }
@@ -247,25 +243,21 @@ impl Environment {
     }
 
     /// Whether these keys allow compatibility mode; `None` if they don't set it.
-    #[must_use]
     pub fn compat_allowed(&self) -> Option<bool> {
         self.keys.get("properties")?.get("allow_compat_mode")?.as_bool()
     }
 
     /// Whether these keys request poll mode; `None` if they don't set it.
-    #[must_use]
     pub fn poll_mode(&self) -> Option<bool> {
         self.keys.get("properties")?.get("use_poll_mode")?.as_bool()
     }
 
     /// The largest I/O to poll for, in KiB; `None` if these keys don't set it.
-    #[must_use]
     pub fn poll_threshold_kib(&self) -> Option<u64> {
         self.keys.get("properties")?.get("poll_mode_max_size_kb")?.as_u64()
     }
 
     /// All keys, joined by dots, with their values as JSON.
-    #[must_use]
     pub fn flat(&self) -> BTreeMap<String, String> {
         let mut flat = BTreeMap::new();
         flatten("", &self.keys, &mut flat);
@@ -273,7 +265,6 @@ impl Environment {
     }
 
     /// The last error in cuFile's log, if the log is in our directory.
-    #[must_use]
     pub fn last_error(&self) -> Option<String> {
         let entries = std::fs::read_dir(self.directory()).ok()?;
         let logs = entries.flatten().map(|entry| entry.path());

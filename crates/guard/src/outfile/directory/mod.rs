@@ -53,7 +53,6 @@ pub struct Found {
 
 impl Found {
     /// Whether it is a regular file.
-    #[must_use]
     pub fn is_regular(&self) -> bool {
         self.kind == FileType::RegularFile
     }
@@ -129,7 +128,6 @@ impl Directory {
     }
 
     /// As it was named.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

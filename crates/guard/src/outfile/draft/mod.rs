@@ -29,7 +29,6 @@ const MODE: Mode = Mode::from_bits_truncate(0o644);
 pub struct Draft {
     file: File,
     at: DraftName,
-    /// The name that it is to have.
     wanted: OsString,
 }
 
@@ -109,13 +108,11 @@ impl Draft {
     }
 
     /// The draft's own name in its directory, where it has one.
-    #[must_use]
     pub fn name(&self) -> Option<&OsStr> {
         self.at.name.as_deref()
     }
 
     /// To be written, by position or from its start.
-    #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }

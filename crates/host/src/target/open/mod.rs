@@ -71,13 +71,11 @@ impl Directory {
         statx::stamp_at(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
     /// Where it was when it was opened, its links followed.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -123,7 +121,6 @@ impl Opened {
     }
 
     /// Its state when it was opened.
-    #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
@@ -137,7 +134,6 @@ impl Opened {
     }
 
     /// Where it was when it was opened, its links followed.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -60,25 +60,21 @@ impl Aligned {
     }
 
     /// First byte.
-    #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
     /// Length in bytes, a multiple of the page size.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Never: there is always a page.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         false
     }
 
     /// All of it, for [`crate::engine::EngineConfig::region`].
-    #[must_use]
     pub fn region(&self) -> HostRegion {
         HostRegion { ptr: self.ptr, len: self.len }
     }
@@ -88,7 +84,6 @@ impl Aligned {
     /// # Safety
     /// As for [`Span::new`]: the memory is kept, and no reference to these bytes is used, while
     /// an I/O with the span is out.
-    #[must_use]
     pub unsafe fn span(&self, offset: usize, len: u32) -> Option<Span> {
         if offset.checked_add(len as usize)? > self.len {
             return None;
@@ -104,7 +99,6 @@ impl Aligned {
     /// # Safety
     /// No I/O with a span of this memory is out while the slice is used, and no device writes
     /// to it.
-    #[must_use]
     pub unsafe fn slice(&self) -> &[u8] {
         // SAFETY: mapped, initialised by the kernel, and unchanged by the caller's promise.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
@@ -112,7 +106,6 @@ impl Aligned {
 
     /// The bytes, to write. As with every `&mut`, nothing else may use them at the same time: spans
     /// that are out were made under that promise.
-    #[must_use]
     pub fn slice_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped and initialised; exclusive by `&mut self` and `Span::new`'s promise.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }

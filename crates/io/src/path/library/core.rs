@@ -97,7 +97,6 @@ pub enum LibraryFault {
 
 impl LibraryFault {
     /// In words, without a full stop.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Panicked => "a thread of the library core panicked, which is a bug in gpuio",
@@ -119,7 +118,6 @@ pub(in crate::path) fn fault(fault: &gpuio_transfer::Fault) -> Fault {
     }
 }
 
-/// The core for this driver.
 fn transfer(driver: &Driver) -> Transfer {
     static CORES: Mutex<Vec<(PathBuf, Transfer)>> = Mutex::new(Vec::new());
     let file: &FilePath = driver.library_path_hint();

@@ -1,7 +1,6 @@
 //! The common parts of the engine tests: files with known bytes, memory in slots, and a loop that
 //! counts.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 use gpuio_io::buf::Aligned;
 use gpuio_io::engine::{
@@ -17,7 +16,6 @@ use std::sync::Arc;
 pub(crate) const PAGE: usize = 4096;
 
 /// The byte that belongs at an offset of a fresh file.
-#[must_use]
 pub(crate) fn byte_at(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56).to_le_bytes()[0] | 1
 }

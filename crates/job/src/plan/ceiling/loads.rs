@@ -27,7 +27,6 @@ pub(super) fn path_choice(name: &str, catalog: &Catalog) -> PathChoice {
 
 /// The job's threads, depth and blocks for as long as the ceiling is measured, as fast as they can:
 /// no rate, no delay, nothing verified or generated while the clock runs.
-#[must_use]
 pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
     let runtime = match ceiling.source {
         CeilingSource::Measured { runtime_ns } => Some(runtime_ns),

@@ -24,7 +24,6 @@ use crate::plan::Facts;
 pub use loads::unbound;
 pub use pcie::drive_paths;
 
-/// One kind of ceiling.
 struct CeilingEntry {
     kind: CeilingKind,
     /// The ceilings of this kind that bound the job in hand.
@@ -33,7 +32,6 @@ struct CeilingEntry {
     load: Option<Load>,
 }
 
-/// The load of a ceiling.
 #[derive(Clone, Copy)]
 struct Load {
     /// Whether it uses the job's own files.
@@ -48,14 +46,12 @@ const CEILINGS: &[CeilingEntry] =
 
 /// The load that finds a ceiling, and whether it uses the job's own files. `job` is the first of
 /// those that the ceiling bounds. Nothing where the ceiling is found without a load.
-#[must_use]
 pub fn load(ceiling: &CeilingPlan, job: &JobPlan, catalog: &Catalog) -> Option<(JobPlan, bool)> {
     let load = CEILINGS.iter().find(|row| row.kind == ceiling.kind)?.load?;
     Some(((load.job)(ceiling, job, catalog), load.files))
 }
 
 /// Bytes of the job's largest block, at least 1.
-#[must_use]
 pub fn largest_block(job: &JobPlan) -> u64 {
     job.sizes().map(|share| share.max_bytes).max().unwrap_or(1).max(1)
 }

@@ -52,7 +52,6 @@ fn plan_nvme(context: &CeilingContext<'_>) -> Vec<Want> {
 }
 
 /// The directory of each file, and each device, once.
-#[must_use]
 pub fn drive_paths(job: &JobPlan) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     let place = |target: &TargetPlan| match (target.kind, Path::new(&target.path).parent()) {

@@ -119,7 +119,6 @@ pub(crate) fn flag_of(key: &Key, value: Option<&str>) -> Option<String> {
 }
 
 /// Whether gdsio has this flag: a dash and a letter.
-#[must_use]
 pub fn is_flag(word: &str) -> bool {
     FLAGS.iter().any(|flag| flag.name == word)
 }

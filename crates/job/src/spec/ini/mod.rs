@@ -406,7 +406,6 @@ const FIO_MARK: &str = "ioengine";
 const FIO_ENDING: &str = ".fio";
 
 /// Whether a job has a key that only one tool spells so.
-#[must_use]
 pub fn has_key_of(job: &JobSpec, dialect: Dialect) -> bool {
     let is = |requested: &Requested| find(requested.key).is_some_and(|key| key.dialect == dialect);
     job.requested.values().any(is)

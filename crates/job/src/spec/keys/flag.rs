@@ -32,19 +32,16 @@ pub struct Flag {
 
 impl Flag {
     /// Whether the key can be written without a value: `--direct`, and `--direct=0`.
-    #[must_use]
     pub fn is_switch(&self) -> bool {
         self.value.is_empty() && self.means.is_none()
     }
 
     /// Whether the value is one name, in which no sign separates it from another.
-    #[must_use]
     pub fn is_name(&self) -> bool {
         matches!(self.value, "DIR" | "FILE")
     }
 
     /// Whether the value is a number, so that several of them are no single value.
-    #[must_use]
     pub fn is_number(&self) -> bool {
         matches!(self.value, "N" | "FACTOR" | "SIZE" | "TIME")
     }

@@ -162,13 +162,11 @@ impl Key {
     }
 
     /// Words that its value may be, or begin with, for completion.
-    #[must_use]
     pub fn words(&self) -> Vec<&'static str> {
         (self.words)()
     }
 
     /// The setting, as a part of a sentence; empty where the status says it.
-    #[must_use]
     pub fn about(&self) -> String {
         let (text, flag) = match (self.summary, self.flags) {
             ("", [flag, ..]) => (flag.help, true),
@@ -185,7 +183,6 @@ impl Key {
     }
 
     /// The field that it sets, of several the first.
-    #[must_use]
     pub fn field(&self) -> Option<&'static str> {
         match self.status {
             Status::Supported(setter) => setter.fields.first().copied(),
@@ -194,7 +191,6 @@ impl Key {
     }
 
     /// The spelling of one of its flags, without dashes.
-    #[must_use]
     pub fn long(&self, flag: &Flag) -> String {
         if flag.long.is_empty() { self.name.replace('_', "-") } else { flag.long.to_owned() }
     }
@@ -241,7 +237,6 @@ pub struct Setter {
 
 impl Setter {
     /// The fields it sets, by name.
-    #[must_use]
     pub fn fields(&self) -> &'static [&'static str] {
         self.fields
     }
@@ -255,13 +250,11 @@ impl Setter {
     }
 
     /// Whether a repeated flag adds to what it said before, instead of replacing it.
-    #[must_use]
     pub fn adds(&self) -> bool {
         self.adds.is_some()
     }
 
     /// The value if the key is written without one; `None` if it needs one.
-    #[must_use]
     pub fn bare(&self) -> Option<&'static str> {
         self.bare
     }
@@ -286,7 +279,6 @@ pub(crate) fn take_writes(job: &mut JobSpec, field: &str) {
 }
 
 /// Whether this field of [`JobSpec`] means nothing in such a load.
-#[must_use]
 pub fn not_of(field: &str, kind: LoadKind) -> bool {
     keys().any(|key| {
         let of_field = |setter: Setter| setter.fields.contains(&field);
@@ -295,7 +287,6 @@ pub fn not_of(field: &str, kind: LoadKind) -> bool {
 }
 
 /// The keys that a search for the highest load may vary.
-#[must_use]
 pub fn searched() -> Vec<&'static Key> {
     let mut all: Vec<&Key> = keys().filter(|key| key.raises.is_some()).collect();
     all.sort_by_key(|key| (key.raises, key.name));
@@ -304,7 +295,6 @@ pub fn searched() -> Vec<&'static Key> {
 
 /// The key of this name or alias. Hyphens count as underscores, so a long flag without its
 /// dashes is a key.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
     let same = |known: &str| {
         known.len() == name.len()

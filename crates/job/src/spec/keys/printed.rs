@@ -17,7 +17,6 @@ pub(super) const FILES: u16 = 200;
 pub(super) const REST: u16 = 300;
 
 /// The keys that a job's plan is printed with, and their values, in the order of the lines.
-#[must_use]
 pub fn plan_lines(plan: &JobPlan) -> Vec<(&'static Key, String)> {
     let line = |key: &'static Key| {
         let (line, value) = key.prints?;

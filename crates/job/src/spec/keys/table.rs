@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::{Key, Status, keys};
 
 /// Every key as three Markdown tables, for the reference: supported, without effect, refused.
-#[must_use]
 pub fn markdown_table() -> String {
     let mut text = String::from("### Keys that work\n\n| Key | Tool | Sets |\n");
     text.push_str("| --- | --- | --- |\n");

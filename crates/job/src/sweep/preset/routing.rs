@@ -45,7 +45,6 @@ pub fn routes(axes: &mut Vec<Axis>, gpus: Vec<String>, network: bool) {
 
 /// Whether a point is a route of its own: path `routed` goes from the near GPU to another one, only
 /// cuFile paths use cuFile's settings, and an order of routes only matters if cuFile may choose.
-#[must_use]
 pub fn is_route(axes: &[Axis], point: &[String]) -> bool {
     let first = |axis: &Axis, value: &String| axis.values.first() == Some(value);
     let all = || axes.iter().zip(point);

@@ -8,7 +8,6 @@ use crate::workload::sequence::permutation::Permutation;
 use crate::workload::sequence::spread::Spread;
 use crate::workload::sequence::stream::{Stream, Use, derive};
 
-/// The draws of a feed.
 #[derive(Debug, Clone)]
 pub struct Draws {
     spread: Spread,
@@ -20,7 +19,6 @@ pub struct Draws {
 
 impl Draws {
     /// Those of this plan; `None` where its order draws nothing.
-    #[must_use]
     pub fn of(plan: &FeedPlan, seed: u64) -> Option<Draws> {
         let SampleOrder::Zipf { theta } = plan.order else { return None };
         let units = Shape::new(plan).units();
@@ -30,7 +28,6 @@ impl Draws {
     }
 
     /// The unit at a place of an epoch's order.
-    #[must_use]
     pub fn unit(&self, epoch: u64, position: u64) -> u64 {
         let place = epoch.wrapping_mul(self.units).wrapping_add(position);
         let mut stream = Stream::new(derive(self.seed, Use::Samples, place), Use::Samples);
@@ -38,7 +35,6 @@ impl Draws {
     }
 
     /// How often each unit is drawn in an epoch.
-    #[must_use]
     pub fn counts(&self, epoch: u64) -> Vec<u32> {
         let mut counts = vec![0; usize::try_from(self.units).unwrap_or(0)];
         for position in 0..self.units {

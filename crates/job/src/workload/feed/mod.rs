@@ -43,7 +43,6 @@ pub struct Shape {
 
 impl Shape {
     /// The data set of this plan, whose numbers are not 0, and whose files hold whole groups.
-    #[must_use]
     pub fn new(plan: &FeedPlan) -> Shape {
         let group = plan.sample_group;
         let (unit_bytes, parts) = if plan.columns.is_empty() {
@@ -67,23 +66,19 @@ impl Shape {
     }
 
     /// Units of the data set.
-    #[must_use]
     pub fn units(&self) -> u64 {
         self.plan.files.saturating_mul(self.units_per_file)
     }
 
     /// Samples of the data set.
-    #[must_use]
     pub fn samples(&self) -> u64 {
         self.plan.files.saturating_mul(self.plan.samples_per_file)
     }
 
-    #[must_use]
     pub fn file_bytes(&self, file: u64) -> u64 {
         self.length_of(file).saturating_mul(self.units_per_file)
     }
 
-    /// Length of a unit in this file.
     fn length_of(&self, file: u64) -> u64 {
         let size = self.plan.sample;
         if size.deviation_bytes == 0 || !self.plan.columns.is_empty() {
@@ -92,7 +87,6 @@ impl Shape {
         size::stored(size::drawn(size, file), self.plan.ratio).next_multiple_of(ALIGNMENT)
     }
 
-    #[must_use]
     pub fn read_bytes(&self, unit: u64) -> u64 {
         match self.plan.columns.is_empty() {
             true => self.length_of(unit / self.units_per_file),
@@ -101,7 +95,6 @@ impl Shape {
     }
 
     /// Bytes of the longest unit, where a unit is one range.
-    #[must_use]
     pub fn longest_unit(&self) -> u64 {
         // Sizes differ by the file, where they do.
         let files = if self.plan.sample.deviation_bytes == 0 { 1 } else { self.plan.files };
@@ -109,13 +102,11 @@ impl Shape {
     }
 
     /// Where in its file a unit begins.
-    #[must_use]
     pub fn unit_offset(&self, unit: u64) -> u64 {
         unit % self.units_per_file * self.length_of(unit / self.units_per_file)
     }
 
     /// Bytes that are read in an epoch of which every unit is a part.
-    #[must_use]
     pub fn epoch_bytes(&self) -> u64 {
         let file = |file: u64| self.read_bytes(file * self.units_per_file);
         let all = (0..self.plan.files).map(file).fold(0, u64::saturating_add);
@@ -124,60 +115,48 @@ impl Shape {
 
     /// The longest range that is read in one piece, in bytes; the middle of the distribution where
     /// sizes are drawn.
-    #[must_use]
     pub fn longest_part(&self) -> u64 {
         self.parts.iter().map(|(_, length)| *length).max().unwrap_or(0)
     }
 
     /// The unit of the offsets and lengths of all ranges, in bytes: a power of two.
-    #[must_use]
     pub fn alignment(&self) -> u64 {
         let all = self.parts.iter().flat_map(|(at, length)| [*at, *length]);
         let all = all.chain([self.unit_bytes, ALIGNMENT]).filter(|n| *n > 0);
         1 << all.map(u64::trailing_zeros).min().unwrap_or(0)
     }
 
-    /// Batches of an epoch.
-    #[must_use]
     pub fn batches(&self) -> u64 {
         self.samples().div_ceil(self.plan.batch_samples)
     }
 
-    /// Steps of an epoch.
-    #[must_use]
     pub fn steps(&self) -> u64 {
         self.batches().div_ceil(u64::from(self.plan.accelerators))
     }
 
-    /// Steps of all epochs.
-    #[must_use]
     pub fn all_steps(&self) -> u64 {
         self.steps().saturating_mul(self.plan.epochs)
     }
 
     /// Epoch of a step, from 0.
-    #[must_use]
     pub fn epoch_of(&self, step: u64) -> u64 {
         step / self.steps()
     }
 
     /// The batch of an accelerator in a step, by its number in the epoch; `None` where the epoch
     /// has no more for it.
-    #[must_use]
     pub fn batch_of(&self, accelerator: u32, step: u64) -> Option<u64> {
         let accelerators = u64::from(self.plan.accelerators);
         let batch = step % self.steps() * accelerators + u64::from(accelerator);
         (batch < self.batches()).then_some(batch)
     }
 
-    #[must_use]
     pub fn samples_in(&self, batch: u64) -> u64 {
         let size = self.plan.batch_samples;
         size.min(self.samples().saturating_sub(batch.saturating_mul(size)))
     }
 
     /// Where in the epoch's order the units lie that a batch reads.
-    #[must_use]
     pub fn positions(&self, batch: u64) -> Range<u64> {
         let first = |batch: u64| {
             let samples = batch.saturating_mul(self.plan.batch_samples).min(self.samples());
@@ -234,7 +213,6 @@ pub struct Reader {
 impl Reader {
     /// The sequence of reader `reader` of `accelerator`, in blocks of at most `block` bytes, which
     /// is not 0.
-    #[must_use]
     pub fn new(plan: &FeedPlan, (accelerator, reader): (u32, u32), block: u32, seed: u64) -> Self {
         Reader {
             shape: Shape::new(plan),

@@ -46,7 +46,6 @@ pub struct Lru {
 
 impl Lru {
     /// So many places, in which nothing stands.
-    #[must_use]
     pub fn new(places: u32) -> Lru {
         Lru {
             places: vec![Place::default(); places as usize],
@@ -59,7 +58,6 @@ impl Lru {
     }
 
     /// Units that left for others.
-    #[must_use]
     pub fn evictions(&self) -> u64 {
         self.evictions
     }

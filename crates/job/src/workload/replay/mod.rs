@@ -63,12 +63,10 @@ pub struct Lane {
     pub order: usize,
 }
 
-/// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Read or write.
     pub op: Op,
-    /// Index of the file.
     pub file: u32,
     /// First byte of the file.
     pub offset: u64,
@@ -92,7 +90,6 @@ pub struct Pause {
 /// The event before a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// The start of the replay.
     Start,
     /// The start of the lane's step before.
     Begin,
@@ -153,18 +150,15 @@ impl Script {
     }
 
     /// The most steps of one lane that were under way at once.
-    #[must_use]
     pub fn concurrent(&self) -> u32 {
         self.lanes.iter().map(|lane| lane.concurrent).max().unwrap_or(1)
     }
 
-    #[must_use]
     pub fn hole_bytes(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.holes).map(|hole| hole.end - hole.start).sum()
     }
 
     /// Whether every step reads what follows the step before it in its lane and file.
-    #[must_use]
     pub fn is_sequential(&self) -> bool {
         self.lanes.iter().all(|lane| {
             lane.steps.windows(2).all(|two| match two {
@@ -176,7 +170,6 @@ impl Script {
 }
 
 /// The missing parts of a trace, in words; nothing where it is whole.
-#[must_use]
 pub fn missing(trace: &Trace) -> Option<String> {
     let end = match trace.end {
         End::Whole => None,

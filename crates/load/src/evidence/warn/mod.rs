@@ -9,7 +9,6 @@ impl Readings {
     /// Where counters disagree with what the jobs moved: warnings with the index of the job they
     /// are about, or none for the whole group. The results have the
     /// [`caches`](Readings::caches) of these readings.
-    #[must_use]
     pub fn disagreements(
         &self,
         jobs: &[JobPlan],
@@ -21,7 +20,6 @@ impl Readings {
 
 /// The effect of a job's holes, of the memory that it read from instead of files, and of its way of
 /// writing on its numbers.
-#[must_use]
 pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
     let memory = lost(result).into_iter().chain(mapped(result)).chain(tier(result));
     holes(job, result).into_iter().chain(memory).chain(writes(job, result)).collect()

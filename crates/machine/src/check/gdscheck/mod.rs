@@ -60,7 +60,6 @@ pub struct Config {
 }
 
 /// gdscheck's lines, made from our facts.
-#[must_use]
 pub fn of(machine: &Machine, software: &Software) -> GdsCheck {
     let settings = settings::lines(software);
     let mut check = GdsCheck {

@@ -8,7 +8,6 @@ use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine};
 use super::OfFile;
 
 /// The output of `-p`.
-#[must_use]
 pub fn text(check: &GdsCheck, version: &str) -> String {
     let mut page = Lines(versions(check, version));
     page.line(format_args!("Platform: {}", Shown(&check.platform)));
@@ -39,7 +38,6 @@ pub fn text(check: &GdsCheck, version: &str) -> String {
 }
 
 /// The output of `-v`: the name of the program, and versions.
-#[must_use]
 pub fn versions(check: &GdsCheck, version: &str) -> String {
     let mut page = Lines(String::new());
     // At the margin, and the first line of all: so that it can't be mistaken for NVIDIA's.
@@ -57,7 +55,6 @@ pub fn versions(check: &GdsCheck, version: &str) -> String {
 }
 
 /// The output of `-f`.
-#[must_use]
 pub fn file_text(of: &OfFile) -> String {
     let mut page = Lines(String::new());
     page.line(format_args!("File: {}", of.path));

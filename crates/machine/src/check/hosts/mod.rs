@@ -56,7 +56,6 @@ pub struct HostsFinding {
 
 /// The differences between the hosts, in the order of [`ASPECTS`]. Facts that name a host, such as
 /// addresses and serial numbers, are not compared.
-#[must_use]
 pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
     let mut all: Vec<Difference> = Vec::new();
     for aspect in ASPECTS {
@@ -110,7 +109,6 @@ fn values<'h>(each: impl Iterator<Item = (&'h HostFacts<'h>, Option<String>)>) -
 }
 
 /// The findings of the rules on the hosts: in the rules' order, worst first, equal findings once.
-#[must_use]
 pub fn findings(hosts: &[HostFacts<'_>], rules: &[&Rule]) -> Vec<HostsFinding> {
     let mut all: Vec<HostsFinding> = Vec::new();
     for rule in rules {
@@ -131,7 +129,6 @@ pub fn findings(hosts: &[HostFacts<'_>], rules: &[&Rule]) -> Vec<HostsFinding> {
 }
 
 /// Whether any host fails a rule.
-#[must_use]
 pub fn any_failed(findings: &[HostsFinding]) -> bool {
     findings.iter().any(|one| one.finding.severity == Severity::Fail)
 }
@@ -146,7 +143,6 @@ struct Output<'o> {
 
 /// All of it in one object: `{"schema": "gpuio-check-hosts-v1", "hosts": […], "differences": […],
 /// "findings": […]}`.
-#[must_use]
 pub fn json(
     hosts: &[HostFacts<'_>],
     differences: &[Difference],

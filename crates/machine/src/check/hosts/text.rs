@@ -14,7 +14,6 @@ const EACH: usize = 3;
 const PARTS: usize = 8;
 
 /// Differences first, then the findings by severity, each with its hosts.
-#[must_use]
 pub fn document(
     hosts: &[HostFacts<'_>],
     differences: &[Difference],

@@ -82,14 +82,12 @@ pub static RULES: &[Rule] = &[
     gdscheck::RULE,
 ];
 
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.name == name)
 }
 
 /// Findings in rule order, worst first. Findings of one rule at several locations are one finding.
 /// If the machine's lists are incomplete, a pass covers only what was read, and says so.
-#[must_use]
 pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let listed = machine.listed;
     let whole = listed.pci && listed.block && listed.nics && listed.mounts;

@@ -79,7 +79,6 @@ pub struct ModeVerdict {
 }
 
 /// Evaluates every mode for a pair; `path` is what the user named.
-#[must_use]
 pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
     let modes = MODES.iter().map(|mode| {
         let needs = (mode.needs)(pair);
@@ -106,7 +105,6 @@ pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
 
 /// The mount that serves an absolute path: the longest mount point above it, of two on one mount
 /// point the later one, which covers the other.
-#[must_use]
 pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStorage> {
     let above = machine.mounts.iter().filter(|mount| {
         let point = mount.mount.mount_point.trim_end_matches('/');
@@ -117,7 +115,6 @@ pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStora
 
 /// The drives, on PCI as far as is known, below a device node or the mount that serves a path, each
 /// once; none below the mount of `/`, which serves any path.
-#[must_use]
 pub fn drives_of(machine: &Machine, path: &str) -> Vec<String> {
     let device = path.strip_prefix("/dev/").map(|name| vec![name.to_owned()]);
     let mount = || mount_of(machine, path).filter(|mount| mount.mount.mount_point != "/");
@@ -132,7 +129,6 @@ pub fn drives_of(machine: &Machine, path: &str) -> Vec<String> {
 
 /// The GPU of this number (the driver's, else the position in the list by PCI address), PCI address
 /// or UUID.
-#[must_use]
 pub fn gpu_of<'m>(machine: &'m Machine, name: &str) -> Option<&'m GpuFacts> {
     let name = name.strip_prefix("GPU").filter(|rest| !rest.starts_with('-')).unwrap_or(name);
     let number: Option<u32> = name.parse().ok();

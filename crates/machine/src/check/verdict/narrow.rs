@@ -6,7 +6,6 @@ use super::{Gpu, Pair, layer};
 
 /// The pair's GPU, mount, drives and cards, with the bridges above them: what rules find on it
 /// concerns this pair. All cards stay where it is not known which of them leads to the server.
-#[must_use]
 pub fn narrow(pair: &Pair<'_>) -> Machine {
     let machine = pair.machine;
     let block: Vec<_> = layer::below(machine, pair.mount).into_iter().cloned().collect();

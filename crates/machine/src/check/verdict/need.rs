@@ -27,7 +27,6 @@ impl Answer {
     }
 
     /// The word for it, as an answer to "does it work?".
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Answer::Yes => "yes",
@@ -64,7 +63,6 @@ pub enum About {
 }
 
 impl About {
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             About::Gpu => "GPU",

@@ -9,7 +9,6 @@ const LINES: usize = 12;
 
 /// The pair, the storage below the mount, and each mode with the needs that decide: those lacking,
 /// else those unknown, else those met.
-#[must_use]
 pub fn section(verdict: &Verdict) -> Section {
     let mut section = Section::default();
     section.paragraph(format!("VERDICT for {}", verdict.pair()));

@@ -85,7 +85,6 @@ pub struct Change {
 }
 
 /// The answer that follows from a verdict.
-#[must_use]
 pub fn of(verdict: &Verdict) -> Why {
     let direct = direct_modes(verdict);
     let library = needs(verdict).find(|(_, need)| need.about == About::Library);

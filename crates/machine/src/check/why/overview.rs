@@ -32,7 +32,6 @@ pub struct Row {
 impl Overview {
     /// Rows of these answers, each with a short name of its GPU; those of a mount must follow each
     /// other.
-    #[must_use]
     pub fn of<'w>(answers: impl Iterator<Item = (&'w Why, String)>) -> Overview {
         let mut rows: Vec<Row> = Vec::new();
         for (why, gpu) in answers {
@@ -55,7 +54,6 @@ impl Overview {
     }
 
     /// A table; `more` mounts are not in it.
-    #[must_use]
     pub fn section(&self, more: usize) -> Section {
         let way = |mode: Option<&str>, none: &str| match mode {
             Some("compat" | "gpuio") => "host memory".to_owned(),

@@ -100,14 +100,12 @@ pub struct ProcessWhy {
 
 impl ProcessWhy {
     /// Whether anything was found that answers the question: not where all of it may not be read.
-    #[must_use]
     pub fn is_answered(&self) -> bool {
         self.page.known().is_some() || self.process.libraries.known().is_some()
     }
 }
 
 /// The answer that follows from what was read.
-#[must_use]
 pub fn of_process(seen: Seen) -> ProcessWhy {
     let (gds, conclusion) = conclude(&seen);
     let Seen { process, page, io_now, nvidia_fs, mounts, unjudged } = seen;

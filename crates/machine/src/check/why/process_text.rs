@@ -12,7 +12,6 @@ use super::{NvidiaFs, ProcessWhy};
 const FILES: usize = 6;
 
 /// The conclusion, each fact, and the next commands to run.
-#[must_use]
 pub fn process_document(why: &ProcessWhy, commands: &[String]) -> Document {
     let mut page = Document::new(format!("Process {}", why.pid));
     let command = why.command.as_deref().unwrap_or("its command line is not known");

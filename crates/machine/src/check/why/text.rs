@@ -13,7 +13,6 @@ const LONGEST: usize = 200;
 const HEAD: usize = 20;
 
 /// The conclusion, the ways, what would change it, the evidence, and the next commands to run.
-#[must_use]
 pub fn document(why: &Why, next: &[String]) -> Document {
     let mut page = Document::new("Is GDS on?");
     page.begin("", "").paragraph(format!("{}.", why.conclusion));

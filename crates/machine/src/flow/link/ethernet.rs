@@ -20,7 +20,6 @@ pub enum Transport {
 /// that fits the MTU, with 44 bytes in the frame: IPv4 20, UDP 8, base header 12, checksum 4
 /// (InfiniBand Architecture Specification, annex A17); the 16 bytes that only the first packet of
 /// a message has are not counted, nor are the requests of NFS.
-#[must_use]
 pub fn ethernet(rate_megabits: u64, mtu_bytes: u64, transport: Transport) -> f64 {
     const FRAME: u64 = 38;
     const TCP: u64 = 52;

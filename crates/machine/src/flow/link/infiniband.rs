@@ -7,7 +7,6 @@ use super::{megabits, share};
 /// 8b/10b below FDR) taken off already. Packets carry 4096 bytes with 26 of their own: local
 /// header 8, base header 12, checksums 4 and 2 (InfiniBand Architecture Specification 1.4, volume
 /// 1, 5.2).
-#[must_use]
 pub fn infiniband(rate_megabits: u64) -> f64 {
     megabits(rate_megabits) * share(4096, 26)
 }

@@ -15,7 +15,6 @@ pub const PAYLOAD_TAKEN: u64 = 256;
 /// 3.6; an optional end-to-end checksum would be 4 more). In flits framing and checksum belong to
 /// the flit and 16 remain (6.0, 2.2.1.2). Acknowledgements and flow control, a few per cent by the
 /// traffic of the other direction, are not counted.
-#[must_use]
 pub fn pcie(mega_transfers: u64, lanes: u64, payload_bytes: u64) -> Option<f64> {
     let raw = gpuio_base::units::pcie_bytes_per_second(mega_transfers, lanes)?;
     let overhead = if mega_transfers > 32_000 { 16 } else { 24 };

@@ -22,7 +22,6 @@ use crate::flow::{End, Expectation, Figures, Io, Load, Network, Storage, Stream}
 /// memory and the interconnect of processors, unless there are figures for them. The rate of peers
 /// through a root complex is not known (makers do not report it), so such streams only have a
 /// bound.
-#[must_use]
 pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> Expectation {
     let requests: Vec<Request> = streams.iter().cloned().map(Request::One).collect();
     of_requests(machine, figures, &requests)

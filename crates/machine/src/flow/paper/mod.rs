@@ -165,7 +165,6 @@ impl System {
     }
 
     /// The expected rates.
-    #[must_use]
     pub fn answer(&self) -> Answer {
         let nodes = self.nodes();
         let (jobs, total) = self.at(nodes);

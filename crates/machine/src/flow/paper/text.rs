@@ -8,7 +8,6 @@ use super::{Answer, JobAnswer, Scaled, TierAnswer};
 
 /// The answer for people: the tiers of each job with what each allows and how much of it is used,
 /// what to expect and where the bottleneck is, and a table over numbers of storage nodes.
-#[must_use]
 pub fn document(answer: &Answer) -> Document {
     let mut page = Document::new("Expected performance");
     if answer.jobs.len() > 1 {

@@ -10,7 +10,6 @@ use crate::pair::{Given, Pairing};
 /// only in write jobs, so a read run needs a write run with the same file before it, and has a
 /// comment on that.
 /// `None` without GPUs, or where nothing can be opened.
-#[must_use]
 pub fn gdsio(pairing: &Pairing) -> Option<String> {
     let load = pairing.load;
     let mut out =

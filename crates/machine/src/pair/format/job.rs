@@ -10,7 +10,6 @@ use crate::pair::{Direction, Given, Pair, Pairing};
 ///
 /// A name that a job file can't hold (one with a control character in it) leaves its section out; a
 /// comment says so.
-#[must_use]
 pub fn job_file(pairing: &Pairing) -> Option<String> {
     if !pairing.pairs.iter().flat_map(|pair| &pair.stores).any(can_be_opened) {
         return None;

@@ -1,6 +1,6 @@
 //! Regrouping of arrays.
 
-use gpuio_base::document::{Block, Columns, Look, Section};
+use gpuio_base::document::{Block, Columns, Look, Section, Table};
 use gpuio_base::units::human_decimal_rate;
 
 use super::together;
@@ -16,13 +16,7 @@ pub(super) fn section(all: &[Regroup], section: &mut Section) {
              bytes comes from afar.\n  One array for each group of GPUs keeps them near:\n\n",
             regroup.array
         )));
-        let table = Columns::<Group>::new()
-            .words("array", |group| format!("/dev/{}", group.device))
-            .words("mount", |group| group.mount.clone())
-            .words("GPUs", |group| together(&group.gpus))
-            .words("drives", |group| group.members.join(" "))
-            .words("distance", |group| group.class.map_or("?", |class| class.name()));
-        section.table(table.table("regrouped", &regroup.groups).look(Look::Indented(2)));
+        section.table(groups("regrouped", &regroup.groups));
         let mut out = String::new();
         if let Some(PairExpected { by, expected }) = &regroup.expected
             && let Some(rate) = expected.bytes_per_s
@@ -49,24 +43,38 @@ pub(super) fn section(all: &[Regroup], section: &mut Section) {
     }
 }
 
-/// Arrays over drives that nothing uses, with the commands as a suggestion.
+/// Arrays over drives on which nothing was found, with the commands as a suggestion.
 pub(super) fn new_arrays(arrays: &NewArrays, section: &mut Section) {
-    section.push(Block::Lines(
-        "  No file system is on these drives. One array for each group of GPUs would give a file \
-         system near to\n  each of them:\n\n"
-            .to_owned(),
-    ));
+    let known = !arrays.commands.is_empty();
+    let found = if known {
+        "lsblk finds no file system, volume or member of an array on these drives."
+    } else {
+        "Not known: whether these drives hold data."
+    };
+    section.push(Block::Lines(format!(
+        "  {found} One array for each\n  group of GPUs would give a file system near to each of \
+         them:\n\n"
+    )));
+    section.table(groups("new_arrays", &arrays.groups));
+    let lines: String = arrays.commands.iter().map(|line| format!("    {line}\n")).collect();
+    section.push(Block::Lines(if known {
+        format!(
+            "\n  A suggestion; gpuio runs none of it. IT DESTROYS ALL DATA ON THESE DRIVES. RAID 0 \
+             has no copy of anything.\n\n{lines}"
+        )
+    } else {
+        "\n  Commands are left out: they would destroy what is there. Add all that `lsblk -o \
+         NAME,TYPE,SIZE,FSTYPE,MOUNTPOINT` prints\n  (--from), not of the drives alone.\n"
+            .to_owned()
+    }));
+}
+
+fn groups(key: &'static str, groups: &[Group]) -> Table {
     let table = Columns::<Group>::new()
         .words("array", |group| format!("/dev/{}", group.device))
         .words("mount", |group| group.mount.clone())
         .words("GPUs", |group| together(&group.gpus))
         .words("drives", |group| group.members.join(" "))
         .words("distance", |group| group.class.map_or("?", |class| class.name()));
-    section.table(table.table("new_arrays", &arrays.groups).look(Look::Indented(2)));
-    let lines: String = arrays.commands.iter().map(|line| format!("    {line}\n")).collect();
-    section.push(Block::Lines(format!(
-        "\n  A suggestion; gpuio runs none of it. IT DESTROYS ALL DATA ON THESE DRIVES. RAID 0 \
-            has no \
-         copy of anything.\n\n{lines}"
-    )));
+    table.table(key, groups).look(Look::Indented(2))
 }

@@ -7,7 +7,6 @@ use super::{expected, rate, regroup, short, together};
 use crate::pair::{Given, NearNic, Pair, Pairing, SharedLink, When};
 
 /// Pairs, network mounts, why, regrouping, shared links, what is not used, notes.
-#[must_use]
 pub fn document(pairing: &Pairing) -> Document {
     let mut page = Document::new("Plan");
     let first = page.begin("pairs", format!("PAIRS ({})", pairing.load.text()));

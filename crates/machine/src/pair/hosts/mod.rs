@@ -54,7 +54,6 @@ pub struct Mounted {
 
 impl HostsPlan {
     /// From the pairing of each host, which has the same load on all.
-    #[must_use]
     pub fn of(hosts: Vec<(String, &Machine, Pairing)>) -> HostsPlan {
         let load = hosts.first().map(|(.., plan)| plan.load).unwrap_or_default();
         let host = |(host, machine, plan): (String, &Machine, Pairing)| {
@@ -70,7 +69,6 @@ impl HostsPlan {
         }
     }
 
-    #[must_use]
     pub fn ranks(&self) -> usize {
         self.hosts.iter().map(|host| ranks(&host.plan).count()).sum()
     }

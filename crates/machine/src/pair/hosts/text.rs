@@ -10,7 +10,6 @@ use crate::pair::{Given, Pair};
 
 /// Ranks by host, mounts, what to expect of each host and of all, how to start, notes. Hosts that
 /// are alike stand together.
-#[must_use]
 pub fn document(plan: &HostsPlan) -> Document {
     let names: Vec<&str> = plan.hosts.iter().map(|host| host.host.as_str()).collect();
     let mut page = Document::new("Plan of several hosts");

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use super::svg::{self, distance};
 use crate::topo::Topology;
 
-#[must_use]
 pub fn html(machine: &Machine, topology: &Topology) -> String {
     let distances: Map<String, Value> = topology
         .routes

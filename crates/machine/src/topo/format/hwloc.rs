@@ -18,7 +18,6 @@ const MOST_CPUS: u32 = 8192;
 /// Bytes per second in hwloc's unit of a link's speed, GB/s, by which it means powers of ten.
 const GIGA: f64 = 1e9;
 
-#[must_use]
 pub fn hwloc_xml(machine: &Machine) -> String {
     let mut writer = Writer::of(machine);
     writer.machine();

@@ -19,7 +19,6 @@ use gpuio_base::document::{Document, List};
 use crate::topo::Topology;
 
 /// Everything: tree, matrix with its legend, affinity, notes.
-#[must_use]
 pub fn document(topology: &Topology) -> Document {
     let mut page = Document::new("Topology");
     page.begin("tree", "TREE").table(self::tree::tree(topology));

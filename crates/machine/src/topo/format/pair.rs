@@ -7,7 +7,6 @@ use crate::topo::link::rate_text;
 use crate::topo::{Class, Evidence, Explanation, Link, Route, slot};
 
 /// The pair's class, its stations with the links between them, and what it shares.
-#[must_use]
 pub fn pair(explanation: &Explanation) -> Document {
     let route = &explanation.route;
     let mut page = Document::new(format!("{} to {}", route.a, route.b));

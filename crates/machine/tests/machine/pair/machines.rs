@@ -1,5 +1,4 @@
 //! Pairings of the guides' servers, from their tables.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::pair::{
     HostsPlan, JobFileRefusal, Load, Pairing, StoreKind, Wanted, When, ends, format,
@@ -134,6 +133,29 @@ fn gpus_of_a_dgx_2_have_the_drives_of_the_guide() {
         (&one.groups[0].members[..], one.groups[0].gpus.len()),
         (&["nvme2n1", "nvme3n1"].map(String::from)[..], 1)
     );
+}
+
+/// Commands that destroy stand only where all drives are known to hold nothing.
+#[test]
+fn new_arrays_are_of_drives_that_hold_nothing() {
+    let mut machine = bare(DGX_2);
+    let unknown = plan(&machine, &Wanted::default());
+    assert!(unknown.new_arrays.as_ref().unwrap().commands.is_empty(), "{unknown:?}");
+    let said = text(&unknown);
+    assert!(said.contains("Not known: whether these drives hold data"), "{said}");
+    assert!(!said.contains("mdadm") && !said.contains("mkfs"), "{said}");
+    let mut holds = |of: &dyn Fn(&str) -> &'static str| {
+        for drive in &mut machine.block {
+            drive.contents = Some(of(&drive.facts.name).to_owned());
+        }
+        plan(&machine, &Wanted::default()).new_arrays
+    };
+    let empty = holds(&|_| "").unwrap();
+    assert_eq!((empty.groups.len(), empty.commands.len()), (4, 12), "{empty:?}");
+    for contents in ["xfs", "LVM2_member", "linux_raid_member"] {
+        let one_used = holds(&|name| if name == "nvme2n1" { contents } else { "" });
+        assert_eq!(one_used, None, "one drive of its group is left");
+    }
 }
 
 /// The same guide's table for the DGX A100: one drive of its own for each GPU.

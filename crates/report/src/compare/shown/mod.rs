@@ -11,7 +11,6 @@ use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
 use words::{alone, interval, legend, ratio, remarks, runs, threshold, verdict};
 
-/// A row with its pair.
 type Entry<'a> = (&'a Pair, &'a Row);
 
 /// Heads of metric, both values, ratio, interval and verdict.
@@ -22,7 +21,6 @@ const HANGING: Layout = Layout { indent: 0, column: 0, gap: 0, colon: false, han
 
 /// The comparison in this format, a terminal having so many columns. JSON is one object with the
 /// fields of [`Comparison`]: numbers are not rounded, one that is not finite is `null`.
-#[must_use]
 pub fn render(comparison: &Comparison, format: &Format, width: u16) -> String {
     match format.name {
         "text" => text(comparison).terminal(width),

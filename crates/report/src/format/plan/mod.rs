@@ -25,7 +25,6 @@ const FOLD_FROM: usize = 5;
 /// they are used, the placement of every thread; and at the end the sums of files, bytes and time.
 /// A name that no job file can hold (line feeds, outer blanks, a blank before `#` or `;`) is marked
 /// by a comment above it. Ends in a line feed.
-#[must_use]
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();
     let count = plan.jobs.len();

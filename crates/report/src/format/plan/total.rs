@@ -75,7 +75,6 @@ fn sum_of_groups(plan: &Plan, of: impl Fn(&JobPlan) -> u64) -> u64 {
 
 /// The longest time of the clocks of a plan's jobs, in nanoseconds; `None` where a job has no limit
 /// of time.
-#[must_use]
 pub fn limited_ns(plan: &Plan) -> Option<u64> {
     let is_limited = |job: &JobPlan| job.stop.runtime_ns.is_some();
     plan.jobs.iter().all(is_limited).then(|| known_ns(plan))

@@ -33,7 +33,6 @@ pub(super) const PARAGRAPH_WIDTH: u16 = 100;
 ///
 /// `document` has the order of its sections. Reads only the record; ends in a line feed. No colours
 /// and no control characters but the line feed.
-#[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render_text_with(record, width, Show::default())
 }
@@ -48,13 +47,11 @@ pub struct Show {
 }
 
 /// As [`render_text`], with more on demand.
-#[must_use]
 pub fn render_text_with(record: &Record, width: u16, show: Show) -> String {
     document(record, show).terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }
 
 /// As [`render_text`], with the evidence for every job and its readings.
-#[must_use]
 pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
     render_text_with(record, width, Show { evidence: true, per_rank: false })
 }

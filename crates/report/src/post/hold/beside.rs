@@ -1,6 +1,8 @@
 //! A result against what other tools saw in the same minute.
 
-use super::own::{float, one_at_a_time};
+use gpuio_base::units::float;
+
+use super::own::one_at_a_time;
 use super::{Known, say, words};
 use crate::foreign::Direction;
 use crate::post::seen::{CuFile, Disk, Sight};

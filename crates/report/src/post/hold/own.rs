@@ -1,5 +1,7 @@
 //! A result against the command above it, and against itself.
 
+use gpuio_base::units::float;
+
 use super::{Known, say, words};
 use crate::foreign::gdsio;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
@@ -352,10 +354,6 @@ pub(super) fn one_at_a_time(engine: &str) -> bool {
 
 pub(super) fn near(value: f64, other: f64, share: f64) -> bool {
     (value - other).abs() <= share * other.abs()
-}
-
-pub(crate) fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

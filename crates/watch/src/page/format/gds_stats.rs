@@ -26,7 +26,6 @@ pub struct Gpu {
 
 /// The text at this level: 1 totals, 2 also sizes, 3 also GPUs: those that the process uses, and
 /// those of `machine` that it does not.
-#[must_use]
 pub fn text(snapshot: &Snapshot, level: u8, machine: &[Gpu]) -> String {
     let mut out = String::from("cuFile STATS VERSION : 3\nGLOBAL STATS:\n");
     let total = snapshot.total();

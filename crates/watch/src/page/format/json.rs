@@ -9,7 +9,6 @@ use crate::page::layout::VERSION;
 use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters};
 
 /// One page at this level: 1 totals, 2 also sizes, 3 also paths.
-#[must_use]
 pub fn value(shown: &Shown<'_>, level: u8) -> Value {
     let snapshot = shown.snapshot;
     let total = snapshot.total();

@@ -36,7 +36,6 @@ const GAUGES: [Gauge; 4] = [
 
 /// The whole exposition for these pages. Latencies count from when an I/O was due until its bytes
 /// had arrived, the ramp included. Without a page it has the metadata lines of all families.
-#[must_use]
 pub fn text(pages: &[&Snapshot]) -> String {
     let mut out = String::new();
     let ways: Vec<(String, &PathCounters)> = pages

@@ -15,7 +15,6 @@ use crate::page::snapshot::{
 const NONE: &str = "-";
 
 /// One page at this level: 1 totals, 2 also sizes, 3 also GPUs and paths.
-#[must_use]
 pub fn page(shown: &Shown<'_>, level: u8) -> Document {
     let snapshot = shown.snapshot;
     let mut page = Document::new(format!("Process {}", snapshot.pid));
@@ -185,7 +184,6 @@ fn engine_shown(engine: &str) -> &str {
 }
 
 /// All processes, one line each.
-#[must_use]
 pub fn list(all: &[Shown<'_>]) -> Document {
     let some = |words: Vec<String>| (!words.is_empty()).then(|| words.join(","));
     let gpus = move |shown: &Shown<'_>| {

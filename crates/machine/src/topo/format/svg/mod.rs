@@ -33,7 +33,6 @@ const SMALL: u32 = 11;
 
 /// The picture as one SVG document, without XML declaration. NVLinks are those of the machine's
 /// facts.
-#[must_use]
 pub fn svg(machine: &Machine, topology: &Topology) -> String {
     let layout = Layout::of(topology);
     let matrix = matrix::Matrix::of(topology);
