@@ -1,7 +1,7 @@
 //! The last step when all texts of a machine are read: what only follows from all of them together,
 //! and what they say beside the facts.
 
-use gpuio_record::facts::{BlockDevice, BlockKind, Machine, MountedStorage};
+use gpuio_record::facts::{BlockDevice, BlockKind, GpuFacts, Machine, MountedStorage};
 
 use crate::{Captured, gdscheck, merge, mig, netplan};
 
@@ -44,6 +44,12 @@ impl Captured {
                  another machine, and is not used."
             ));
         }
+        // Its numbers are CUDA's, which need not be those of `nvidia-smi`.
+        let check = self.machine.gdscheck.as_ref().filter(|_| self.machine.gpus.is_empty());
+        let listed = check.into_iter().flat_map(|check| &check.gpus);
+        let listed = listed.map(|gpu| GpuFacts { name: gpu.name.clone(), ..GpuFacts::default() });
+        let listed: Vec<GpuFacts> = listed.collect();
+        self.machine.gpus.extend(listed);
     }
 
     /// Adds sentences on texts that are of no machine.
@@ -93,11 +99,15 @@ fn seen_twice(machine: &Machine) -> Vec<String> {
         all.into_iter().map(|one| one.facts.name.clone()).collect()
     };
     let placed = placed.into_iter().filter(|one| one.facts.name.contains('@')).collect();
-    let cards = machine.nics.iter().filter(|nic| nic.pci.is_none()).flat_map(|nic| &nic.rdma);
+    let (bare, nameless): (Vec<_>, Vec<_>) = machine.nics.iter().partition(|nic| nic.pci.is_none());
+    let cards = bare.into_iter().flat_map(|nic| &nic.rdma);
     let (numbered, by_name): (Vec<String>, Vec<String>) =
         cards.map(|one| one.name.clone()).partition(|name| name.starts_with("NIC"));
     let and = |count: usize| if count == 0 { String::new() } else { format!(" and {count} more") };
-    let pairs = [(names(named), names(placed)), (by_name, numbered)];
+    let nameless = nameless.into_iter().filter(|n| n.rdma.is_empty() && n.interfaces.is_empty());
+    let nameless: Vec<String> = nameless.filter_map(|nic| nic.pci.clone()).collect();
+    let shown = [by_name.as_slice(), &numbered].concat();
+    let pairs = [(names(named), names(placed)), (by_name, numbered), (shown, nameless)];
     let all = pairs.iter().filter_map(|(named, others)| {
         let (first, other) = (named.first()?, others.first()?);
         Some(format!(

@@ -8,18 +8,46 @@
 
 use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine, GdsNote, Machine, PciFacts};
 
-use crate::{CaptureError, Kind, MOST_DEVICES, MOST_GPUS, pci_names};
+use crate::{CaptureError, Captured, Kind, MOST_DEVICES, MOST_GPUS, pci_names};
 
 pub(crate) const KIND: Kind = Kind {
     command: "gdscheck -p",
     gives: "what cuFile sees, for `gpuio check`",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(is_mark),
-    add: |text, captured| {
-        captured.machine.gdscheck = Some(parse(text)?);
-        Ok(())
-    },
+    add,
 };
+
+/// A report; where one was read before it counts instead, or it is a further part of that one.
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let new = parse(text, GdsCheck::default())?;
+    let own = &mut captured.machine.gdscheck;
+    let Some(known) = own.take() else {
+        *own = Some(new);
+        return Ok(());
+    };
+    let whole = parse(text, known.clone())?;
+    let is_part = known.release.known().is_none() || new.release.known().is_none();
+    if is_part && !has_a_line_twice(&whole) {
+        *own = Some(whole);
+        return Ok(());
+    }
+    let differ = known != new;
+    *own = Some(new);
+    if differ {
+        captured.differ("gdscheck's reports".to_owned());
+    }
+    Ok(())
+}
+
+fn has_a_line_twice(check: &GdsCheck) -> bool {
+    let lists = [&check.environment, &check.drivers, &check.settings];
+    let mut names: Vec<&str> = lists.into_iter().flatten().map(|line| line.name.as_str()).collect();
+    let mut numbers: Vec<&u32> = check.gpus.iter().filter_map(|gpu| gpu.index.known()).collect();
+    names.sort_unstable();
+    numbers.sort_unstable();
+    names.windows(2).any(|two| two[0] == two[1]) || numbers.windows(2).any(|two| two[0] == two[1])
+}
 
 /// PCI's class of displays, GPUs among them.
 const DISPLAY: u32 = 3;
@@ -93,6 +121,20 @@ enum Section {
     Other,
 }
 
+/// Whether two reports list other GPUs, by number or by product, or name other products as the
+/// machine: then they are of two machines. Reports without such lines show nothing.
+pub(crate) fn is_of_another(a: &GdsCheck, b: &GdsCheck) -> bool {
+    let gpus = |check: &GdsCheck| -> Vec<Fact<String>> {
+        check.gpus.iter().map(|gpu| gpu.name.clone()).collect()
+    };
+    let product = |check: &GdsCheck| -> Option<String> {
+        Some(check.machine.known()?.split(", Arch:").next()?.to_owned())
+    };
+    let (gpus, products) = ((gpus(a), gpus(b)), product(a).zip(product(b)));
+    let listed = !gpus.0.is_empty() && !gpus.1.is_empty();
+    listed && gpus.0 != gpus.1 || products.is_some_and(|(a, b)| a != b)
+}
+
 /// The first models of gdscheck's GPUs and of the machine's, where they have none in common: then
 /// the report is of another machine. GPUs of unknown models show nothing.
 pub(crate) fn other_models(check: &GdsCheck, machine: &Machine) -> Option<(String, String)> {
@@ -124,8 +166,9 @@ fn model(name: &str) -> Option<String> {
     })
 }
 
-fn parse(text: &str) -> Result<GdsCheck, CaptureError> {
-    let mut reader = Reader { out: GdsCheck::default(), section: Section::Head, known: 0 };
+/// A report with the lines of a text in it.
+fn parse(text: &str, out: GdsCheck) -> Result<GdsCheck, CaptureError> {
+    let mut reader = Reader { out, section: Section::Head, known: 0 };
     for (index, whole) in text.lines().enumerate() {
         let line = whole.trim();
         let rule = line.bytes().all(|byte| b"=_-. ".contains(&byte));

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use gpuio_host::net::Route;
 use gpuio_record::facts::{InterfaceFacts, LinkLayer};
 
-use crate::network::{Network, cidr};
+use crate::network::{Network, cidr, function_of};
 use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines};
 
 pub(crate) const KIND: Kind = Kind {
@@ -75,7 +75,11 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
                     }
                 });
             }
-            // Lifetimes, other names, counters of `-s`.
+            "altname" => {
+                let name = name.clone();
+                words.next().into_iter().for_each(|other| named(network, &name, other));
+            }
+            // Lifetimes, counters of `-s`.
             _ => {}
         }
         if network.connected.len() > MOST_DEVICES {
@@ -90,6 +94,10 @@ fn interface(network: &mut Network, names: &str, rest: &str) -> String {
     let (name, lower) = names.split_once('@').unwrap_or((names, ""));
     let words: Vec<&str> = rest.split_whitespace().collect();
     let after = |key: &str| words.windows(2).find(|pair| pair[0] == key).map(|pair| pair[1]);
+    // A VLAN's name begins with that of the interface below it.
+    if lower.is_empty() {
+        named(network, name, name);
+    }
     let one = network.interface(name);
     one.mtu_bytes = after("mtu").and_then(|mtu| mtu.parse().ok());
     one.state = after("state").map(str::to_ascii_lowercase);
@@ -106,6 +114,13 @@ fn interface(network: &mut Network, names: &str, rest: &str) -> String {
         }
     }
     name.to_owned()
+}
+
+/// Takes the PCI function out of one of an interface's names.
+fn named(network: &mut Network, name: &str, other: &str) {
+    let function = function_of(other).map(|pci| (name.to_owned(), pci));
+    let more = network.functions.len() < MOST_DEVICES;
+    network.functions.extend(function.filter(|one| more && !network.functions.contains(one)));
 }
 
 fn address_of(network: &mut Network, name: &str, address: IpAddr, to: Option<(IpAddr, u32)>) {

@@ -158,6 +158,13 @@ impl Captured {
         Captured { machine, ..Captured::default() }
     }
 
+    /// Notes that a text differs from one before it, which counts no more.
+    fn differ(&mut self, what: String) {
+        if !self.contradictions.contains(&what) {
+            self.contradictions.push(what);
+        }
+    }
+
     /// Passes over a line.
     fn skip(&mut self, why: CaptureError) {
         if self.skipped.len() < MOST_SKIPPED {
@@ -297,6 +304,7 @@ fn add_plain(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), Cap
             return Err(first);
         }
     }
+    merge::replaced(&captured.machine, &mut with);
     nvme_json::complete(&mut with);
     merge::complete(&mut with.machine);
     with.network.complete(&mut with.machine);

@@ -57,13 +57,20 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         }
         if let Some((name, facts)) = scanned(line) {
             *array(captured, name) = facts;
+            current = Some(name.to_owned());
+        }
+        // With `--verbose` they stand on a line of their own.
+        let devices = line.split_whitespace().find_map(|word| word.strip_prefix("devices="));
+        if let Some((name, devices)) = current.as_deref().zip(devices) {
+            for device in devices.split(',').filter(|device| device.starts_with("/dev/")) {
+                member(captured, name, device);
+            }
+        }
+        if devices.is_some() || scanned(line).is_some() {
             continue;
         }
-        let devices = line.trim_start().strip_prefix("devices=");
         let Some(name) = current.as_deref() else {
-            if devices.is_none() {
-                captured.skip(CaptureError::new(index, line, 0, "an array, like /dev/md0:"));
-            }
+            captured.skip(CaptureError::new(index, line, 0, "an array, like /dev/md0:"));
             continue;
         };
         if line.trim_start().starts_with("Number ") {
@@ -121,5 +128,25 @@ fn member(captured: &mut Captured, name: &str, line: &str) {
     let out = line.contains("spare") || line.contains("faulty") || line.contains("removed");
     if !out && !block.made_of.contains(&device) {
         block.made_of.push(device);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stand_below_an_array_of_a_scan_or_behind_it() {
+        let text = "ARRAY /dev/md0 level=raid0 num-devices=2 metadata=1.2\n   \
+                    devices=/dev/nvme0n1,/dev/nvme1n1\n\
+                    ARRAY /dev/md1 devices=/dev/sda1\n";
+        let mut captured = Captured::default();
+        crate::read("text", text, &mut captured).unwrap();
+        assert!(captured.texts[0].skipped.is_empty(), "{:?}", captured.texts);
+        let of = |name: &str| {
+            let mut all = captured.machine.block.iter();
+            all.find(|one| one.facts.name == name).map(|one| one.made_of.clone()).unwrap()
+        };
+        assert_eq!((of("md0").len(), of("md1")), (2, vec!["sda1".to_owned()]));
     }
 }

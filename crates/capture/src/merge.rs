@@ -79,6 +79,30 @@ pub(crate) fn is_address(bridge: &str) -> bool {
     bridge.contains(':')
 }
 
+/// Notes facts that a machine has once and that a text reports differently from those before it.
+pub(crate) fn replaced(before: &Machine, with: &mut Captured) {
+    fn differ<T: PartialEq>(ours: Option<&T>, new: Option<&T>) -> bool {
+        ours.zip(new).is_some_and(|(ours, new)| ours != new)
+    }
+    let after = &with.machine;
+    let (ours, new) = (&before.host, &after.host);
+    let text = |machine: &Machine| machine.cufile.text.known().cloned().flatten();
+    let source = |machine: &Machine| machine.config.source.known().cloned();
+    let all = [
+        ("cufile.json", differ(text(before).as_ref(), text(after).as_ref())),
+        ("the processor's model", differ(ours.cpu.model.as_ref(), new.cpu.model.as_ref())),
+        ("the kernel's release", differ(ours.kernel.release.as_ref(), new.kernel.release.as_ref())),
+        ("the kernel's configuration", differ(source(before).as_ref(), source(after).as_ref())),
+        (
+            "the kernel's command line",
+            differ(before.settings.command_line.as_ref(), after.settings.command_line.as_ref()),
+        ),
+    ];
+    let differing: Vec<&str> =
+        all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+    differing.into_iter().for_each(|name| with.differ(name.to_owned()));
+}
+
 fn take(ours: &mut PciFacts, new: PciFacts) {
     fn option<T>(ours: &mut Option<T>, new: Option<T>) {
         if new.is_some() {

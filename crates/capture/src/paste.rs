@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::prompt::{heading, is_dots, is_prompt};
+use crate::prompt::{begins, heading, is_dots, is_prompt};
 use crate::unfold::unfolded;
 use crate::{CaptureError, Captured, TextRead, cufile_json, kind_of};
 
@@ -141,8 +141,8 @@ fn read_parts(
     let lines: Vec<&str> = plain.lines().collect();
     let mut found = Found::default();
     let mut start = 0;
-    let begins = |index: &usize| is_prompt(lines[*index]) || heading(lines[*index]);
-    let ends: Vec<usize> = (1..lines.len()).filter(begins).take(MOST_PARTS).collect();
+    let starts = (1..lines.len()).filter(|at| begins(&lines, *at));
+    let ends: Vec<usize> = starts.take(MOST_PARTS).collect();
     for end in ends.into_iter().chain([lines.len()]) {
         part(&lines, (start, end), captured, &mut found, DEEPEST)?;
         start = end;

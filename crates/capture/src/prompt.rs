@@ -79,6 +79,14 @@ pub(crate) fn heading(line: &str) -> bool {
     known && words.all(|word| word.starts_with('-') || word.len() <= 5) && line.len() < 40
 }
 
+/// Whether a part begins at a line: a prompt, a title, or the first line of one more report of
+/// gdscheck's, below which none of the report above continues.
+pub(crate) fn begins(lines: &[&str], at: usize) -> bool {
+    let report = |line: &&str| line.trim_start().starts_with("GDS release version");
+    let line = lines[at];
+    is_prompt(line) || heading(line) || report(&line) && lines[..at].iter().any(report)
+}
+
 /// The dots that people put for lines that they cut.
 pub(crate) fn is_dots(line: &str) -> bool {
     line.chars().all(|c| matches!(c, '.' | ' ' | '\t' | '…'))

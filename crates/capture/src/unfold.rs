@@ -56,11 +56,16 @@ fn begins(before: &str, rest: &str) -> bool {
         Some(b'G' | b'N' | b'm') if is_row_of_matrix(rest) => true,
         Some(b'G') => rest.starts_with("GPU ") && before.ends_with(')') && near(rest, "(UUID: "),
         Some(b'M') => rest.starts_with("MIG ") && before.ends_with(')') && near(rest, "(UUID: "),
-        Some(byte) if byte.is_ascii_graphic() => {
+        // A line's last word is followed by the next line.
+        Some(byte) if byte.is_ascii_graphic() && !first_word(rest).contains('\n') => {
             is_link_of_card(before, rest) || is_mount(before, rest) || is_job_of_fio(rest)
         }
         _ => false,
     }
+}
+
+fn first_word(rest: &str) -> &str {
+    rest.split(' ').next().unwrap_or_default()
 }
 
 fn near(rest: &str, wanted: &str) -> bool {
@@ -184,6 +189,7 @@ mod tests {
             "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_1 port 1 ==> ib1 (Down)\n",
             "We saw [1] that /dev/sda on / is slow (NAME of it unknown) 0 0",
             "[    1.0] x: y [1:2] z",
+            "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_1 port 1 ==> ib1 (Down)",
         ] {
             assert!(matches!(unfolded(whole), Cow::Borrowed(_)), "{whole}");
         }

@@ -1,6 +1,8 @@
 //! `iostat` (sysstat), with any of its flags and columns: a report per interval, with the
 //! processors' shares and a line per device.
 
+use serde_json::Value;
+
 use super::{Measured, Reader, Tables, Tool, below, is_cut, number};
 
 pub(super) const TOOL: Tool = Tool {
@@ -32,6 +34,48 @@ pub fn host_of(line: &str) -> Option<&str> {
     let (_, rest) = line.strip_prefix("Linux ")?.split_once(" (")?;
     let (host, rest) = rest.split_once(')')?;
     rest.contains(" CPU)").then_some(host)
+}
+
+/// A text with what `iostat -o JSON` printed as `iostat` prints it without; `None` for other texts.
+pub fn text_of_json(text: &str) -> Option<String> {
+    let begin = text[..text.find("\"sysstat\"")?].rfind('{')?;
+    let mut found = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+    let value = found.next()?.ok()?;
+    let behind = &text[begin + found.byte_offset()..];
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut out = String::new();
+    for host in list(&value["sysstat"]["hosts"]) {
+        let word = |key: &str| host[key].as_str().unwrap_or("-").to_owned();
+        let [name, release, date, machine] = ["nodename", "release", "date", "machine"].map(word);
+        let count = &host["number-of-cpus"];
+        out.push_str(&format!("Linux {release} ({name})  {date}  _{machine}_  ({count} CPU)\n"));
+        for report in list(&host["statistics"]) {
+            table(&mut out, "avg-cpu:", "", &report["avg-cpu"], "");
+            let disks = list(&report["disk"]);
+            for (at, disk) in disks.iter().enumerate() {
+                let device = disk["disk_device"].as_str().unwrap_or_default();
+                table(&mut out, if at == 0 { "Device" } else { "" }, device, disk, "disk_device");
+            }
+        }
+    }
+    (!out.is_empty()).then(|| format!("{}\n{out}{behind}", &text[..begin]))
+}
+
+/// Adds a head, where it has a name, and its row. Shares have no sign in JSON.
+fn table(out: &mut String, head: &str, name: &str, values: &Value, without: &str) {
+    let Some(values) = values.as_object() else { return };
+    let values: Vec<(&String, &Value)> = values.iter().filter(|(key, _)| *key != without).collect();
+    let is_share =
+        |key: &str| head == "avg-cpu:" || ["rrqm", "wrqm", "drqm", "util"].contains(&key);
+    let columns: String = values
+        .iter()
+        .map(|(key, _)| format!(" {}{key}", if is_share(key) { "%" } else { "" }))
+        .collect();
+    let cells: String = values.iter().map(|(_, value)| format!(" {value}")).collect();
+    if !head.is_empty() {
+        out.push_str(&format!("\n{head}{columns}\n"));
+    }
+    out.push_str(&format!("{name}{cells}\n"));
 }
 
 struct Iostat {
@@ -165,5 +209,28 @@ mod tests {
         assert_eq!(means(&(boot + &second + &third)), three);
         let devices = "Device r/s\nvda 919\nDevice r/s\nvda 2410\n";
         assert_eq!(means(devices), (Some((1, Some(2410.0))), None));
+    }
+
+    #[test]
+    fn json_is_the_same_tables_as_text() {
+        let text = r#"$ iostat -x -o JSON
+{"sysstat": {"hosts": [{"nodename": "n3", "release": "5.15", "number-of-cpus": 256,
+ "statistics": [{"avg-cpu": {"user": 0.85, "idle": 91.72}, "disk": [
+ {"disk_device": "nvme0n1", "r/s": 25890.00, "rkB/s": 3313920.00, "util": 99.50},
+ {"disk_device": "nvme1n1", "r/s": 25880.00, "rkB/s": 3312640.00, "util": 99.60}]}]}]}}
+$ lsblk
+"#;
+        let text = text_of_json(text).unwrap();
+        assert_eq!(text.lines().find_map(host_of), Some("n3"));
+        let mut reader = Iostat::default();
+        let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('$'));
+        assert!(lines.all(|line| reader.line(line)), "{text}");
+        assert!(text.starts_with("$ iostat") && text.ends_with("$ lsblk\n"), "{text}");
+        let tables = reader.tables();
+        let rows: Vec<&str> =
+            tables.iter().flat_map(|one| &one.rows).map(|row| row.of.as_str()).collect();
+        assert_eq!(rows, [PROCESSORS, "nvme0n1", "nvme1n1"], "{tables:?}");
+        assert!(tables.iter().any(|one| one.columns.iter().any(|name| name == "%util")));
+        assert_eq!(text_of_json("{\"sysstat\": 1}"), None);
     }
 }

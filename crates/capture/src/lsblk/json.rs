@@ -66,3 +66,21 @@ fn level(
     }
     Ok(disks_alone)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `lsblk -J -o KNAME,PATH,TYPE,MOUNTPOINT`.
+    #[test]
+    fn a_volume_has_the_name_that_its_mount_has() {
+        let text = r#"{"blockdevices": [{"kname": "sda", "path": "/dev/sda", "type": "disk",
+            "children": [{"kname": "dm-0", "path": "/dev/mapper/vg0-data", "type": "lvm",
+            "mountpoint": "/data"}]}]}"#;
+        let mut captured = Captured::default();
+        crate::read("text", text, &mut captured).unwrap();
+        let mount = &captured.machine.mounts[0];
+        assert_eq!(mount.mount.source, "/dev/mapper/vg0-data");
+        assert_eq!(mount.devices, ["vg0-data"]);
+    }
+}

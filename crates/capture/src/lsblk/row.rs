@@ -27,8 +27,8 @@ impl Row {
     pub(super) fn of(depth: usize, value: impl Fn(&str) -> Option<String>) -> Option<Row> {
         let filled = |name: &&str| value(name).filter(|value| !value.is_empty());
         let first = |names: &[&str]| names.iter().find_map(filled);
-        let path = || first(&["PATH"]).map(|path| path.trim_start_matches("/dev/").to_owned());
-        let name = first(&["NAME", "KNAME"]).or_else(path)?;
+        // The kernel's own name of a volume is in no mount.
+        let name = first(&["NAME", "PATH", "KNAME"])?;
         // `lsblk -p` prints whole paths.
         let name = name.trim_start_matches("/dev/mapper/").trim_start_matches("/dev/");
         is_name(name).then(|| Row {

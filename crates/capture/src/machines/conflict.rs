@@ -32,11 +32,21 @@ impl Compared {
 pub(super) fn compare(a: &Captured, b: &Captured) -> Compared {
     let mut compared = Compared::default();
     gpus(&a.machine.gpus, &b.machine.gpus, &mut compared);
+    if have_other_gpus(a, b) {
+        a.machine.gpus.iter().for_each(|_| compared.note(false));
+    }
     for (one, other) in [(a, b), (b, a)] {
         let check = one.machine.gdscheck.as_ref();
         if check.is_some_and(|check| gdscheck::other_models(check, &other.machine).is_some()) {
             compared.note(false);
         }
+    }
+    let checks = a.machine.gdscheck.as_ref().zip(b.machine.gdscheck.as_ref());
+    let cpus = a.machine.host.cpu.model.as_ref().zip(b.machine.host.cpu.model.as_ref());
+    if checks.is_some_and(|(a, b)| gdscheck::is_of_another(a, b))
+        || cpus.is_some_and(|(a, b)| a != b)
+    {
+        compared.note(false);
     }
     functions(&a.machine.pci, &b.machine.pci, &mut compared);
     drives(&a.machine.block, &b.machine.block, &mut compared);
@@ -74,6 +84,24 @@ fn gpus(a: &[GpuFacts], b: &[GpuFacts], compared: &mut Compared) {
             }
         }
     }
+}
+
+/// Whether one of two texts numbers all GPUs of its machine, and has none of the other's.
+pub(super) fn have_other_gpus(a: &Captured, b: &Captured) -> bool {
+    let (a, b) = (&a.machine.gpus, &b.machine.gpus);
+    are_apart(a, b) || are_apart(b, a)
+}
+
+fn are_apart(a: &[GpuFacts], b: &[GpuFacts]) -> bool {
+    let addresses =
+        |gpus: &[GpuFacts]| gpus.iter().filter_map(|gpu| gpu.pci.clone()).collect::<Vec<_>>();
+    let (ours, others) = (addresses(a), addresses(b));
+    let numbered = a.iter().filter(|gpu| gpu.pci.is_some() && gpu.index.known().is_some()).count();
+    // One GPU may be asked for alone, and one may be lost to the driver.
+    numbered > 1
+        && numbered == a.len()
+        && others.len() > 1
+        && !others.iter().any(|one| ours.contains(one))
 }
 
 fn functions(a: &[PciFacts], b: &[PciFacts], compared: &mut Compared) {

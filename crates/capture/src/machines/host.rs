@@ -231,11 +231,8 @@ pub(super) fn chunks(text: &str) -> Vec<String> {
     const MOST: usize = 64;
     let plain = paste::plain(text);
     let lines: Vec<&str> = plain.lines().collect();
-    // A line of words between outputs, or a prompt, begins one.
-    let begins = |at: &usize| {
-        let line = lines[*at];
-        prompt::is_prompt(line) || prompt::heading(line) || is_prose(line)
-    };
+    // A line of words between outputs begins one too.
+    let begins = |at: &usize| prompt::begins(&lines, *at) || is_prose(lines[*at]);
     let starts: Vec<usize> = (1..lines.len()).filter(begins).collect();
     let mut parts: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;

@@ -78,6 +78,7 @@ pub fn read_all(texts: &[Text]) -> Machines {
         }
     }
     for one in &mut all.machines {
+        nameless.extend(one.give_back());
         one.read();
     }
     let bodies = texts.iter().map(|text| text.body.as_str());
@@ -201,6 +202,31 @@ impl Machines {
 }
 
 impl Found {
+    /// Takes out the outputs that show none of the GPUs of those above them: people show other
+    /// machines' below a host's prompt too.
+    fn give_back(&mut self) -> Vec<Text> {
+        let mut others = Vec::new();
+        let mut so_far = Captured::default();
+        for text in &mut self.texts {
+            for chunk in host::chunks(&text.body) {
+                let mut own = Captured::default();
+                if crate::read(&text.name, &chunk, &mut own).is_err() {
+                    continue;
+                }
+                if !conflict::have_other_gpus(&so_far, &own) {
+                    let _ = crate::read(&text.name, &chunk, &mut so_far);
+                    continue;
+                }
+                let lines = text.body.lines().zip(chunk.lines().chain(std::iter::repeat("")));
+                let rest: Vec<&str> =
+                    lines.map(|(line, other)| if other.is_empty() { line } else { "" }).collect();
+                text.body = rest.join("\n");
+                others.push(Text { name: text.name.clone(), body: chunk });
+            }
+        }
+        others
+    }
+
     fn read(&mut self) {
         for text in &self.texts {
             // Each was read alone before.

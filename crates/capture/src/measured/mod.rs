@@ -16,7 +16,7 @@ use crate::{CaptureError, Captured, Kind, lines, merge};
 
 pub(crate) const KIND_OF_IOSTAT: Kind = Kind {
     command: IOSTAT.command,
-    gives: "drives, their rates, request sizes, waits and use; also `-x`, `-m`, `-c`",
+    gives: "drives, their rates, request sizes, waits and use; also `-x`, `-m`, `-c`, `-o JSON`",
     most_bytes: crate::LOG,
     looks_like: |text| looks_like(&IOSTAT, text) || text.lines().any(iostat::is_head_of_cpu),
     add: |text, captured| {

@@ -116,6 +116,75 @@ fn a_report_of_gdscheck_on_other_gpus_is_of_another_machine() {
     }
 }
 
+/// Reports of one machine have its GPUs; pieces of a report are one, and of two the later counts.
+#[test]
+fn reports_of_gdscheck_are_parted_by_their_gpus_joined_or_named() {
+    let head = |release: &str| format!("GDS release version: {release}\n NVMe : Supported\n");
+    let gpus = |all: &[&str]| -> String {
+        let row = |at: usize, name: &str| format!("GPU index {at} {name} bar:1 bar size (MiB):9\n");
+        all.iter().enumerate().map(|(at, name)| row(at, name)).collect()
+    };
+    let two = head("1.7") + &gpus(&["NVIDIA H100", "NVIDIA H100"]);
+    for other in [&["NVIDIA A100", "NVIDIA A100"][..], &["NVIDIA H100"]] {
+        let other = head("1.13") + &gpus(other);
+        let files = texts(&[("a", &two), ("b", &other)]);
+        let post = texts(&[("post", &format!("{two}\n{other}"))]);
+        for all in [files, post] {
+            assert_eq!(names(&all), ["machine 1", "machine 2"], "{other}");
+            let counts = all.machines.iter().map(|one| &one.captured.machine.gdscheck);
+            let counts: Vec<usize> = counts.map(|one| one.as_ref().unwrap().gpus.len()).collect();
+            assert_eq!(counts[0], 2, "{other}");
+        }
+    }
+    let later = two.replace("1.7", "1.13");
+    let post = format!("{two}{later}");
+    for all in [texts(&[("a", &two), ("b", &later)]), texts(&[("post", &post)])] {
+        let one = &all.machines[0].captured;
+        let check = one.machine.gdscheck.as_ref().unwrap();
+        assert_eq!((all.machines.len(), check.gpus.len(), check.drivers.len()), (1, 2, 1));
+        assert_eq!(check.release, Fact::Known("1.13".to_owned()));
+        assert_eq!(one.contradictions, ["gdscheck's reports"]);
+    }
+    let all = texts(&[("a", &head("1.7")), ("b", &gpus(&["NVIDIA H100"]))]);
+    let one = &all.machines[0].captured;
+    let check = one.machine.gdscheck.as_ref().unwrap();
+    assert_eq!((check.drivers.len(), check.gpus.len()), (1, 1));
+    assert!(one.contradictions.is_empty());
+}
+
+/// A fact that a machine has once comes from the later of two texts, which is said; another
+/// processor is another machine's.
+#[test]
+fn facts_that_a_machine_has_once_are_named_where_texts_differ() {
+    let json = |mode: bool| format!("{{\"properties\": {{\"allow_compat_mode\": {mode}}}}}\n");
+    let all = texts(&[("a.json", &json(true)), ("b.json", &json(false)), ("c.json", &json(false))]);
+    assert_eq!(all.machines.len(), 1);
+    assert_eq!(all.machines[0].captured.contradictions, ["cufile.json"]);
+    let cpu = |model: &str| format!("CPU(s): 8\nModel name: {model}\nSocket(s): 1\n");
+    let all = texts(&[("a", &cpu("AMD EPYC 7742")), ("b", &cpu("Intel Xeon 8480+"))]);
+    assert_eq!(all.machines.len(), 2);
+}
+
+/// A guide's newer edition shows the tree of another server below the same prompt.
+#[test]
+fn other_gpus_below_a_prompt_are_another_machines() {
+    let tree = "07:00.0 3D controller: NVIDIA Corporation GA100\n0f:00.0 3D controller: NVIDIA \
+        Corporation GA100\n";
+    let post = |tree: &str| {
+        let own = query(&["34", "36", "39"]);
+        format!("dgx2> nvidia-smi\n{own}dgx2> lspci\n{tree}dgx2> lsblk\n{LSBLK_A}")
+    };
+    let all = texts(&[("post", &post(tree))]);
+    assert_eq!(names(&all), ["dgx2", "machine 2"]);
+    let gpus = all.machines.iter().map(|one| one.captured.machine.gpus.len());
+    assert_eq!(gpus.collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(all.machines[0].captured.machine.mounts.len(), 1);
+    assert!(all.machines[0].texts[0].body.contains("dgx2> lsblk"));
+    // One of them may be lost to the driver.
+    let own = tree.replace("07:00", "34:00");
+    assert_eq!(names(&texts(&[("post", &post(&own))])), ["dgx2"]);
+}
+
 #[test]
 fn one_machine_stays_one() {
     let a = query(&["34", "36", "39"]);

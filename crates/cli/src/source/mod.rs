@@ -139,9 +139,11 @@ pub(crate) fn of_one_host(from: &[PathBuf]) -> Result<Captured, Failure> {
 /// Between a collected text's name and the command of a section.
 const SECTION: &str = ": $ ";
 
-/// The sections of a text that `gpuio collect`'s script made, each below its command; another text
-/// as it is.
+/// The sections of a text that `gpuio collect`'s script made, each below its command; iostat's JSON
+/// as iostat's text; another text as it is.
 fn parted(text: Text) -> Vec<Text> {
+    let plain = gpuio_base::measured::iostat::text_of_json(&text.body);
+    let text = Text { body: plain.unwrap_or(text.body), ..text };
     if !text.body.starts_with(COLLECTED) {
         return vec![text];
     }

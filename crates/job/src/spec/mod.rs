@@ -28,8 +28,8 @@ pub use gdsio::{
 };
 pub use gpuio_base::nearest::nearest;
 pub use ini::{
-    At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, Sources, parse as parse_job_file,
-    parse_at as parse_job_file_at, parse_with as parse_job_file_with,
+    At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, Sources, has_key_of,
+    parse as parse_job_file, parse_at as parse_job_file_at, parse_with as parse_job_file_with,
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,

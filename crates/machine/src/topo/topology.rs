@@ -237,7 +237,8 @@ impl Topology {
         let printed =
             self.routes.iter().filter(|route| route.evidence == Evidence::Printed).count();
         let printed = (printed > 0).then(|| {
-            format!("{printed} pairs have the class that nvidia-smi printed; PCI does not show it.")
+            let pairs = if printed == 1 { "pair has" } else { "pairs have" };
+            format!("{printed} {pairs} the class that nvidia-smi printed; PCI does not show it.")
         });
         let elsewhere = |route: &&Route| route.evidence == Evidence::PrintedElsewhere;
         let elsewhere = self.routes.iter().filter(elsewhere).count();

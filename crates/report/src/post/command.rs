@@ -1,11 +1,11 @@
 //! Requests of command lines and job files to gdsio, fio, elbencho, dd or hdparm.
 
 use gpuio_base::units::{parse_bytes, parse_duration_ns};
-use gpuio_job::spec::{self, GdsioRun, GpuWhich, JobSpec, Rw, Spec};
+use gpuio_job::spec::{self, Dialect, GdsioRun, GpuWhich, JobSpec, Rw, Spec};
 
 use crate::foreign::Direction;
-use crate::post::Asked;
 use crate::post::line::{Line, program};
+use crate::post::{Asked, Run};
 
 /// A job file that stands in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,26 @@ pub(crate) struct JobFile {
     name: Option<String>,
     line: usize,
     spec: Spec,
+}
+
+impl JobFile {
+    /// A run without a result for each job, where the file's keys show the tool.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = Run> + use<'_> {
+        let has = |dialect| self.spec.jobs.iter().any(|job| spec::has_key_of(job, dialect));
+        let tool = match (has(Dialect::Gdsio), has(Dialect::Fio)) {
+            (true, false) => Some("gdsio"),
+            (false, true) => Some("fio"),
+            _ => None,
+        };
+        let line = self.line;
+        tool.into_iter().flat_map(move |tool| {
+            self.spec.jobs.iter().map(move |job| {
+                let asked = of_jobs(tool, std::slice::from_ref(job));
+                let asked = Some(Asked { line, of_file: true, ..asked });
+                Run { line, asked, ..Run::default() }
+            })
+        })
+    }
 }
 
 /// The job file that begins at a line, and the index behind its last one: `[global]` or `[job]`
@@ -338,6 +358,33 @@ mod tests {
         let asked = one(fio);
         assert_eq!((asked.tool, asked.engine.as_deref()), ("fio", Some("psync")));
         assert_eq!((asked.random, asked.places), (Some(true), vec!["/dev/sdb".to_owned()]));
+    }
+
+    #[test]
+    fn job_files_that_nothing_runs_are_requests() {
+        let file = "[global]\nname=nfs\nxfer_type=0\nrw=randread\n#size\nbs=4k\nsize=500M\n\
+                    [job1]\ngpu_dev_id=0\nnum_threads=16\ndirectory=/a\n\
+                    [job2]\ngpu_dev_id=2\nnum_threads=16\ndirectory=/b\n";
+        let post = crate::post::read("rr.gdsio", file);
+        let asked: Vec<&Asked> = post.runs.iter().filter_map(|run| run.asked.as_ref()).collect();
+        let gpus: Vec<u32> = asked.iter().flat_map(|asked| asked.gpus.clone()).collect();
+        assert_eq!((gpus, asked[1].places.as_slice()), (vec![0, 2], &["/b".to_owned()][..]));
+        assert!(asked.iter().all(|asked| asked.of_file && asked.tool == "gdsio"));
+        let mut page = gpuio_base::document::Document::new("");
+        page.push(crate::post::section(&[post], &[]).unwrap());
+        let page = page.terminal(100);
+        assert!(page.contains("gdsio randread gds, requested"), "{page}");
+        let fio = crate::post::read("a.fio", "[rr]\nioengine=psync\nrw=read\nbs=1M\n");
+        assert_eq!(fio.runs[0].asked.as_ref().map(|asked| asked.tool), Some("fio"));
+        // A run says more than its request; other files of this form are none.
+        let result = "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 80070656/8388608(KiB) \
+                      IOSize: 1024(KiB) Throughput: 6.524658 GiB/sec, Avg_Latency: 1197.370995 \
+                      usecs ops: 78194 total_time 11.703368 secs";
+        let ran = crate::post::read("x", &format!("{file}\n{result}\n"));
+        assert!(ran.runs.len() == 1 && ran.runs[0].asked.is_none(), "{:?}", ran.runs);
+        for other in ["[global]\nworkgroup = X\n", "[job]\nrw=read\nbs=1M\n"] {
+            assert!(crate::post::read("x", other).is_empty(), "{other}");
+        }
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub(crate) struct Asked {
     pub(crate) places: Vec<String>,
     pub(crate) engine: Option<String>,
     pub(crate) direct: Option<bool>,
+    /// Whether a job file requests it of which the text has no run.
+    pub(crate) of_file: bool,
     /// A size that stands behind gdsio's `-I`, the type of I/O, and is read as that of `-i`.
     pub(crate) misplaced: Option<String>,
 }
@@ -328,6 +330,10 @@ impl Reader {
         // A command whose result is not there, and beside which nothing was seen, says nothing.
         let has = |run: &Run| run.got.is_some() || !run.beside.is_empty();
         self.runs.retain(has);
+        if self.runs.is_empty() {
+            self.runs.extend(self.files.iter().flat_map(command::JobFile::requests));
+        }
+        self.runs.truncate(MOST_RUNS);
         self.runs
     }
 }

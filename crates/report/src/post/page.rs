@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Part, Section};
 use gpuio_base::units::whole;
 
-use crate::post::{About, Post, Run, Statement, hold};
+use crate::foreign::Direction;
+use crate::post::{About, Asked, Post, Run, Statement, hold};
 
 /// Rows of the table of results.
 const MOST_ROWS: usize = 64;
@@ -101,7 +102,9 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
         .if_any()
         .part(Part::Second)
         .words("block", |row: &Row<'a>| {
-            let block = got(row).and_then(|got| got.block);
+            let one = |asked: &Asked| asked.block.filter(|(a, b)| asked.of_file && a == b);
+            let block = row.1.asked.as_ref().and_then(one).map(|(block, _)| block);
+            let block = got(row).map_or(block, |got| got.block);
             block.map_or_else(Cell::default, Cell::bytes)
         })
         .if_any()
@@ -138,13 +141,21 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
 /// Tool, direction and path: `gdsio randread gds`.
 fn what(run: &Run) -> String {
     let Some(got) = &run.got else {
-        let tool = run.asked.as_ref().map_or("no result line", |asked| asked.tool);
-        return match run.asked.is_some() {
-            true => format!("{tool}, no result line"),
-            false => tool.to_owned(),
+        return match &run.asked {
+            Some(Asked { of_file: true, tool, direction, random, path, .. }) => {
+                let load = load(*direction, *random, path.as_deref());
+                format!("{tool}{load}, requested")
+            }
+            Some(asked) => format!("{}, no result line", asked.tool),
+            None => "no result line".to_owned(),
         };
     };
-    let random = if got.random == Some(true) { "rand" } else { "" };
-    let path = got.path.as_deref().map(|path| format!(" {path}")).unwrap_or_default();
-    format!("{} {random}{}{path}", got.tool, got.direction.name())
+    format!("{}{}", got.tool, load(Some(got.direction), got.random, got.path.as_deref()))
+}
+
+/// ` randread gds`, as far as it is known.
+fn load(direction: Option<Direction>, random: Option<bool>, path: Option<&str>) -> String {
+    let random = if random == Some(true) { "rand" } else { "" };
+    let load = direction.map(|direction| format!(" {random}{}", direction.name()));
+    load.unwrap_or_default() + &path.map(|path| format!(" {path}")).unwrap_or_default()
 }

@@ -405,7 +405,8 @@ const FIO_MARK: &str = "ioengine";
 /// The end of the name of a file that is one of fio's, unless it has keys of gpuio's own.
 const FIO_ENDING: &str = ".fio";
 
-fn has_key_of(job: &JobSpec, dialect: Dialect) -> bool {
+/// Whether a job has a key that only one tool spells so.
+pub fn has_key_of(job: &JobSpec, dialect: Dialect) -> bool {
     let is = |requested: &Requested| find(requested.key).is_some_and(|key| key.dialect == dialect);
     job.requested.values().any(is)
 }

@@ -58,8 +58,8 @@ impl Layer<'_> {
         }
     }
 
-    /// Data per second over a link, and that figure in words: at the most speed of both ends, since
-    /// idle links slow down, and the width that it came up with.
+    /// Data per second over a link, and that figure in words: as it is trained now. Only a GPU's
+    /// counts at the most speed of both ends: an idle GPU slows it down, and raises it under load.
     fn rate(&self, crossed: &Crossed) -> Option<(f64, String)> {
         let link = crossed.link.as_ref()?;
         let function = self.machine.pci.iter().find(|one| one.address == crossed.address);
@@ -69,8 +69,14 @@ impl Layer<'_> {
             Some(bytes) => format!("in packets of {bytes} B"),
             None => format!("if packets carry {payload} B (MaxPayload is not known)"),
         };
-        let speed = link.most.mega_transfers.or(link.now.mega_transfers);
+        let is_gpu = self.machine.gpus.iter().any(|gpu| gpu.pci.as_ref() == Some(&link.address));
+        let (now, most) = (link.now.mega_transfers, link.most.mega_transfers);
+        let speed = if is_gpu { most.or(now) } else { now.or(most) };
         let width = link.now.width.or(link.most.width);
+        let below = match is_gpu || !link.is_below_most() {
+            true => String::new(),
+            false => format!(" (now; both ends could do {})", link.most_text()),
+        };
         let (rate, what) = match speed.zip(width) {
             Some((speed, width)) => {
                 let rate = link::pcie(speed, width, payload)?;
@@ -79,7 +85,7 @@ impl Layer<'_> {
                 } else {
                     format!(".{}", speed % 1000 / 100)
                 };
-                (rate, format!("{}{tenths} GT/s x{width}", speed / 1000))
+                (rate, format!("{}{tenths} GT/s x{width}{below}", speed / 1000))
             }
             None => {
                 let raw = link.bytes_per_second? as f64;

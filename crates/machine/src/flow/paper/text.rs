@@ -12,13 +12,18 @@ use super::{Answer, JobAnswer, Scaled, TierAnswer};
 /// what to expect and where the bottleneck is, and a table over numbers of storage nodes.
 pub fn document(answer: &Answer) -> Document {
     let mut page = Document::new("Expected performance");
+    if answer.jobs.len() > 1 {
+        page.begin("", "").paragraph(format!(
+            "{} jobs at once, which share the parts: {}, all jobs together. A job's own rate needs \
+             a file with this [job] alone.",
+            answer.jobs.len(),
+            rate_text(&answer.total)
+        ));
+    }
     for job in &answer.jobs {
         page.push(of_job(job));
     }
     let all = page.begin("", "");
-    if answer.jobs.len() > 1 {
-        all.paragraph(format!("all jobs together: {}", rate_text(&answer.total)));
-    }
     let rate = |one: &Scaled| match (one.total.bytes_per_s, one.total.at_most) {
         (Some(rate), _) => Cell::decimal_rate(rate),
         (None, Some(most)) => format!("≤ {}", human_decimal_rate(most)).into(),

@@ -206,7 +206,25 @@ fn in_flight_without_an_access_time_is_at_most() {
     close(known.at_most.unwrap(), f64::from(1 << 20) / 500e-6);
     assert!(said.contains(line), "{said}");
     let (counted, said) = of("", "read-latency = 100us\n");
-    assert!(counted.bytes_per_s.unwrap() < 10e9 && !said.contains(line), "{said}");
+    assert!(counted.bytes_per_s.unwrap() < 11e9 && !said.contains(line), "{said}");
+}
+
+/// Several jobs run at once, so that none gets its own rate: the first line says so.
+#[test]
+fn the_top_line_says_that_jobs_share_a_system() {
+    let text = |jobs: &str| {
+        let system = format!("[link gpu]\nrate = 10GB/s\n{jobs}");
+        let system = System::read("x.ini", &system, Figures::built_in()).unwrap();
+        document(&system.answer()).terminal(100)
+    };
+    let job = "[job a]\nrw = read\nbs = 1M\n";
+    let both = text(&(job.to_owned() + &job.replace("[job a]", "[job b]")));
+    let first = both.lines().next().unwrap();
+    assert!(
+        first.starts_with("2 jobs at once, which share the parts: expected 10.0 GB/s"),
+        "{both}"
+    );
+    assert!(text(job).starts_with("a: sequential reads"), "{}", text(job));
 }
 
 #[test]

@@ -30,6 +30,27 @@ fn a_drive_of_the_dgx_2_is_bound_by_its_flash_on_the_way_to_the_gpu_beside_it() 
     assert!(expected.bottleneck.as_deref().unwrap().starts_with("nvme2n1"));
 }
 
+/// A drive's link counts as it is trained, and the figure says so; an idle GPU's link will climb.
+#[test]
+fn a_downgraded_link_counts_unless_it_is_a_gpus() {
+    let mut machine = read(DGX_2);
+    let pci = "0000:39:00.0";
+    let drive = machine.block.iter().find(|one| one.facts.name == "nvme2n1").unwrap();
+    let drive = drive.pci[0].clone();
+    let mut of = |address: &str| {
+        let function = machine.pci.iter_mut().find(|one| one.address == address).unwrap();
+        function.link_now.mega_transfers = Some(2500);
+        let streams = [stream("nvme2n1", End::Gpu(pci.to_owned()), By::Direct)];
+        of_machine(&machine, &Figures::built_in(), &streams).streams.remove(0).expected
+    };
+    let idle = of(pci);
+    assert!((idle.bytes_per_s.unwrap() - 3.5e9).abs() < 1e7, "{idle:#?}");
+    let slow = of(&drive);
+    assert!(slow.bytes_per_s.unwrap() < 1e9, "{slow:#?}");
+    let said = slow.bottleneck.unwrap();
+    assert!(said.contains("2.5 GT/s x4 (now; both ends could do 8 GT/s x4)"), "{said}");
+}
+
 /// From host memory a GPU with a coherent link is reached over that link: a narrow PCIe link above
 /// the GPU does not count.
 #[test]

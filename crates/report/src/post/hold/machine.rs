@@ -98,9 +98,16 @@ fn distance(
 
 /// The rate that `plan` computes for the same load.
 fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Option<Statement> {
-    let got = run.got.as_ref()?;
-    let (rate, block_bytes) = (got.rate?, got.block?);
-    let towards = match got.direction {
+    let load = match (&run.got, &run.asked) {
+        (Some(got), _) => Some((Some(got.rate?), got.block?, got.direction, got.random)),
+        (None, Some(asked)) if asked.of_file => {
+            let block = asked.block.filter(|(least, most)| least == most);
+            Some((None, block?.0, asked.direction?, asked.random))
+        }
+        _ => None,
+    };
+    let (rate, block_bytes, direction, random) = load?;
+    let towards = match direction {
         Direction::Read => Towards::Read,
         Direction::Write => Towards::Write,
         Direction::Both => return None,
@@ -121,7 +128,7 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
         let known = known.machine.gpus.iter().find(|one| one.index.known() == Some(&gpu));
         known.and_then(|gpu| gpu.pci.clone())
     });
-    let random = got.random == Some(true);
+    let random = random == Some(true);
     let stream = Stream {
         name: what.clone(),
         storage,
@@ -136,8 +143,13 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
     let expected = of_machine(known.machine, known.figures, &[stream]).total;
     let most = expected.bytes_per_s.filter(|most| *most > 0.0)?;
     let limit = expected.bottleneck.unwrap_or_default();
+    let of = words::rate(most);
+    let Some(rate) = rate else {
+        let text = format!("{what} should deliver {of} at most: {limit} limits.");
+        return Some(say(post, About::Limit, &[run.line], text));
+    };
     let share = rate / most;
-    let (is, of) = (words::rate(rate), words::rate(most));
+    let is = words::rate(rate);
     let percent = share * 100.0;
     let text = match share {
         share if share > 1.1 => format!(
