@@ -1,7 +1,7 @@
 //! `gpuio collect`: the script under every shell that is here, and what gpuio reads of its output.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::tool::{gpuio, other, scratch};
@@ -112,6 +112,8 @@ fn collected(dir: &Path, root: Option<&Path>) -> Vec<(String, String)> {
     for shell in SHELLS {
         let mut command = other(dir, Path::new(shell[0]));
         command.args(&shell[1..]).arg("collect.sh").args(root).current_dir(dir);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}/bin:{path}", dir.display()));
         let Ok(output) = command.output() else { continue };
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && errors.is_empty(), "{shell:?}: {errors}");
@@ -195,9 +197,13 @@ fn what_the_script_prints_is_read() {
 #[test]
 fn this_machine_is_described_too() {
     let dir = scratch();
+    put(dir.path(), "bin/gdscheck.py", "#!/bin/sh\necho GDS release version: 1.13.1.3 \"$@\"\n");
+    let tool = dir.path().join("bin/gdscheck.py");
+    fs::set_permissions(tool, fs::Permissions::from_mode(0o755)).unwrap();
     for (shell, text) in collected(dir.path(), None) {
         assert!(text.starts_with("# gpuio collect "), "{shell}");
         assert!(text.contains("# left out: serial numbers"), "{shell}: {text}");
+        assert!(!text.contains("left out: gdscheck"), "{shell}: {text}");
         // Integers of sysctl, which answer one read alone.
         for file in [
             "/proc/sys/fs/aio-max-nr",

@@ -33,9 +33,17 @@ get() {
     fi
 }
 
+# Whether a program is here: `command -v` names functions of this script too.
+is_here() {
+    case $(command -v "$1" 2>/dev/null) in
+        */*) ;;
+        *) return 1 ;;
+    esac
+}
+
 # A command under a limit of time, where the machine has one.
 limited() {
-    if command -v timeout > /dev/null 2>&1; then
+    if is_here timeout; then
         timeout 30 "$@"
     else
         "$@"
@@ -48,7 +56,7 @@ run() {
     if [ -n "$root" ]; then
         return
     fi
-    if ! command -v "$tool" > /dev/null 2>&1; then
+    if ! is_here "$tool"; then
         left_out "$*: there is no $tool here"
         return
     fi
@@ -251,7 +259,7 @@ config() {
         grep -E "^CONFIG_($1)=" "$root$file" | sed "s|^|/boot/config-$release:|"
         return
     done
-    if [ -r "$root/proc/config.gz" ] && command -v gzip > /dev/null 2>&1; then
+    if [ -r "$root/proc/config.gz" ] && is_here gzip; then
         gzip -dc "$root/proc/config.gz" | grep -E "^CONFIG_($1)=" |
             sed "s|^|/boot/config-$release:|"
     else
@@ -288,7 +296,7 @@ settings() {
 
 # The end of cuFile's log, without its traces.
 cufile_log() {
-    for file in "${CUFILE_LOGFILE_PATH:-/var/log/cufile.log}" /tmp/cufile.log ./cufile.log; do
+    for file in "${CUFILE_LOGFILE_PATH:-/var/log/cufile.log}" ./cufile.log; do
         case $file in ./*) ;; *) file=$root$file ;; esac
         [ -r "$file" ] || continue
         echo '$ cat cufile.log'
@@ -296,14 +304,14 @@ cufile_log() {
         echo
         return
     done
-    left_out 'cufile.log: it is not in /var/log, /tmp and here (CUFILE_LOGFILE_PATH names it)'
+    left_out 'cufile.log: it is not in /var/log and here (CUFILE_LOGFILE_PATH names it)'
 }
 
-gdscheck() {
+gds_check() {
     [ -n "$root" ] && return
     for tool in gdscheck gdscheck.py /usr/local/cuda*/gds/tools/gdscheck \
         /usr/local/cuda*/gds/tools/gdscheck.py; do
-        if command -v "$tool" > /dev/null 2>&1; then
+        if is_here "$tool"; then
             run "$tool" -p
             return
         fi
@@ -335,7 +343,7 @@ collect() {
     run iostat -xm 1 2
     modules
     settings
-    gdscheck
+    gds_check
     cufile_json
     cufile_log
     show /proc/driver/nvidia-fs/stats 'nvidia-fs is not loaded'
