@@ -312,7 +312,8 @@ class Save:
             total = -(-message["bytes"] // _PAGE) * _PAGE
             results(
                 self.drain.writers.submit(
-                    self.piece, direct, plain, message["at"], at, min(_PIECE, total - at)
+                    self.piece, direct, plain, message["at"], at, min(_PIECE, total - at),
+                    message["bytes"]
                 )
                 for at in range(0, total, _PIECE)
             )
@@ -333,8 +334,8 @@ class Save:
             if code not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
                 raise OSError(code, os.strerror(code))
 
-    def piece(self, direct, plain, start, at, length):
-        """Writes whole pages: the file is cut to its length afterwards."""
+    def piece(self, direct, plain, start, at, length, ends):
+        """Writes whole pages: the file is cut to where it ends afterwards."""
         done = 0
         while done < length:
             if self.stop.is_set():
@@ -350,8 +351,8 @@ class Save:
                 continue
             if fd is plain:
                 self.direct = False
+            self.drain.wrote(self, max(min(at + done + count, ends) - at - done, 0))
             done += count
-            self.drain.wrote(self, count)
 
     def end(self, message):
         """Makes it visible, or one of several ranks ready for that. True if it is visible."""

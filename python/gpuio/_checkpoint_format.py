@@ -285,12 +285,14 @@ def index(files: List[File]) -> Optional[bytes]:
 class DamagedError(ValueError):
     """A checkpoint whose bytes are not those that were saved."""
 
-    def __init__(self, directory: str, damaged: Dict[str, str]) -> None:
+    def __init__(
+        self, directory: str, damaged: Dict[str, str], words: str = "Take an older checkpoint"
+    ) -> None:
         self.directory, self.damaged = directory, damaged
         """By the name of a tensor, or of a file where no tensor is meant: the reason."""
         shown = "; ".join(f"{name}: {why}" for name, why in list(damaged.items())[:5])
         more = f", and {len(damaged) - 5} more" if len(damaged) > 5 else ""
-        super().__init__(f"{directory} is damaged: {shown}{more}. Take an older checkpoint")
+        super().__init__(f"{directory} is damaged: {shown}{more}. {words}")
 
 
 def read_manifest(directory: str) -> Dict[str, Any]:

@@ -218,10 +218,13 @@ class _File:
             self._fill(*pairs[0])
         else:
             # Not with the module: most programs import it for nothing.
-            from concurrent.futures import ThreadPoolExecutor
+            from ._checkpoint_drain import results, started_pool
 
-            with ThreadPoolExecutor(_READERS, "gpuio-load") as readers:
-                list(readers.map(lambda pair: self._fill(*pair), pairs))
+            readers = started_pool(_READERS, "gpuio-load")
+            try:
+                results(readers.submit(self._fill, *pair) for pair in pairs)
+            finally:
+                readers.shutdown(wait=False)
         return made
 
     def _fill(self, entry: _Entry, tensor: Any) -> None:

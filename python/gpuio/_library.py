@@ -11,6 +11,7 @@ import functools
 import itertools
 import operator
 import os
+import re
 import reprlib
 import weakref
 from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
@@ -20,6 +21,23 @@ from ._environment import variable
 _NAME = "libgpuio.so.0"
 # Names the library in another place than the package; for tests and unusual installations.
 _VARIABLE = "GPUIO_LIBGPUIO"
+
+# How the library's words begin: a function of C, which users of Python do not call.
+_FUNCTION = re.compile("^gpuio_([a-z]+)[a-z_]*")
+
+
+def _shown(function: "re.Match[str]") -> str:
+    return {"reaches": "devices"}.get(function[1], function[1])
+
+
+# What to do in Python, by the errno.
+_REMEDIES = {
+    errno.ENODEV: 'device="cuda:0" is the first GPU of gpuio.gpus(), device="cpu" host memory where '
+    "a function takes it; GPUIO_CUFILE_DRIVER=software takes gpuio's software GPU, whose times say "
+    "nothing",
+    errno.ENOMEM: "Take fewer bytes, or another device",
+    errno.EBADF: "Give a path, or a descriptor that is open for reading",
+}
 
 
 class GpuioError(OSError):
@@ -373,7 +391,8 @@ class Library:
 
     def _check(self, code: int) -> int:
         if code < 0:
-            error = GpuioError(-code, self._words())
+            words = [_FUNCTION.sub(_shown, self._words()), _REMEDIES.get(-code)]
+            error = GpuioError(-code, ". ".join(filter(None, words)))
             error.exit_code = 3 if -code == errno.ENODEV else 1
             raise error
         return code

@@ -72,11 +72,11 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
     """
     import io
 
-    pandas = _pandas()
     if not paths:
         raise ValueError("load needs one record or sweep, or more")
     for path in paths:
         check(PATH, path=path)
+    pandas = _pandas()
     text = _run(["report", "--format", "csv", *(os.fspath(path) for path in paths)])
     return pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
 
@@ -98,11 +98,11 @@ def record(path: PathLike) -> Dict[str, Any]:
 
 def series(path: PathLike) -> "pandas.DataFrame":
     """The series of a record: a row for each job and interval, with the fields of its points."""
+    check(PATH, path=path)
     pandas = _pandas()
-    rows = []
-    for job in record(path)["jobs"]:
-        for point in job["series"]:
-            rows.append({"job": job["name"], **point})
+    rows = [
+        {"job": job["name"], **point} for job in record(path)["jobs"] for point in job["series"]
+    ]
     return pandas.json_normalize(rows)
 
 
@@ -117,7 +117,6 @@ def bench(
     """
     import tempfile
 
-    _pandas()
     check(PATH, optional=True, output=output)
     for argument in arguments:
         check(PATH, argument=argument)
@@ -130,6 +129,7 @@ def bench(
             words.append(flag)
         elif value is not None and value is not False:
             words.extend([flag, str(value)])
+    _pandas()
     with tempfile.TemporaryDirectory(prefix="gpuio-") as scratch:
         place = os.path.join(scratch, "record.json") if output is None else os.fspath(output)
         _run([*words, "-q", "-o", place])

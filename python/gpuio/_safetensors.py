@@ -276,9 +276,16 @@ class _Reads(threading.Thread):
         self._given.put(parts)
 
     def end(self) -> None:
-        """Waits: no byte goes into the memory any more."""
+        """Waits, also at Ctrl-C: no byte goes into the memory any more."""
         self._given.put(None)
-        self.join()
+        interrupt: Optional[BaseException] = None
+        while self.is_alive():
+            try:
+                self.join()
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
     def moved(self) -> Moved:
         """What was moved, at the end."""
@@ -431,8 +438,10 @@ def _sharded(
     most = max((len(own) for own in parts), default=0)
     mixed = [own[nth] for nth in range(most) for own in parts if nth < len(own)]
     reads = _Reads(files)
-    reads.add(mixed)
-    reads.end()
+    try:
+        reads.add(mixed)
+    finally:
+        reads.end()
     return _loaded(files, numbers, places, reads.moved())
 
 

@@ -10,10 +10,10 @@ A tensor that gpuio can't read is an error: the format was asked for by name.
 
 import itertools
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Set, Tuple
 from unittest import mock
 
+from ._checkpoint_drain import ended, started_pool
 from ._install import _Entry, _File, _say
 from ._library import library
 
@@ -78,19 +78,25 @@ def _weights(
 
     device = _device(torch)
     _say(f"{len(files)} files for {device} are read by {library().path}")
-    with ThreadPoolExecutor(1, "gpuio-load") as reader:
-        ahead = None
+    reader, ahead, begun = started_pool(1, "gpuio-load"), None, []  # type: Any, Any, List[Any]
+    try:
         for part in itertools.chain(_parts(files, wanted), [None]):
             last, ahead = ahead, None
             if part is not None:
                 memory = torch.empty(part.nbytes, dtype=torch.uint8, device=device)
                 # Kernels before may still use memory that the allocator gives again.
                 torch.cuda.current_stream(device).synchronize()
-                ahead = part, memory, reader.submit(part.read, memory.data_ptr())
+                begun[:-1] = []
+                begun.append(reader.submit(part.read, memory.data_ptr()))
+                ahead = part, memory, begun[-1]
             if last is not None:
                 done, filled, read = last
                 read.result()
                 yield from done.tensors(filled)
+    finally:
+        # No byte goes into memory that is free again.
+        ended(begun)
+        reader.shutdown(wait=False)
 
 
 def _device(torch: Any) -> Any:

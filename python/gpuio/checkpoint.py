@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
@@ -46,8 +47,8 @@ from ._safetensors import safetensors
 PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "DamagedError", "Handle", "Reader", "Verified", "Writer", "clean", "configure", "latest",
-    "load", "prepare", "save", "verify", "wait",
+    "DamagedError", "Handle", "PassedOverWarning", "Reader", "Verified", "Writer", "clean",
+    "configure", "latest", "load", "prepare", "save", "verify", "wait",
 ]
 
 # Bytes of a file: so much is free again when one is written.
@@ -331,6 +332,10 @@ class _Saver:
         for handle in list(drain.handles.values()):
             if not handle._survive and handle._sent:
                 handle._done.wait()
+        for handle in self.handles:
+            if handle._error is not None and not handle._reported:
+                # The exit code of a program can't be changed any more.
+                print(f"gpuio: {handle._error}", file=sys.stderr)
         try:
             drain.link.shutdown(socket.SHUT_WR)
         except OSError:
@@ -527,6 +532,9 @@ def verify(directory: PathLike) -> Verified:
     return Verified(count, nbytes)
 
 
+_verified = verify
+
+
 def _reader(fd: int) -> Callable[[int, memoryview], None]:
     def read(offset: int, view: memoryview) -> None:
         done = 0
@@ -634,7 +642,11 @@ def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any
             os.close(fd)
     if verify:
         for device, asked in by_device.items():
-            _compare(directory, one, device, asked)
+            try:
+                _compare(directory, one, device, asked)
+            except DamagedError as error:
+                words = "The tensors of into have its bytes already"
+                raise DamagedError(directory, error.damaged, words) from None
     return rebuilt(one["structure"], {name: have.keeps for name, have in flat.leaves.items()})
 
 
@@ -646,14 +658,19 @@ def read_stored(fd: int, about: Dict[str, Any], address: int) -> None:
             raise OSError(errno.EIO, f"{about['file']} became shorter while it was read")
 
 
-def latest(directory: PathLike) -> Optional[str]:
+class PassedOverWarning(UserWarning):
+    """A newer checkpoint is damaged, and an older one is taken."""
+
+
+def latest(directory: PathLike, *, verify: bool = False) -> Optional[str]:
     """The newest complete checkpoint directly below a directory; None if it has none.
 
-    One whose manifest, or the size or header of a file, is damaged is passed over; one that may not
-    be read raises OSError, so that no older one is taken for the newest. `verify` reads the tensors
-    too.
+    One whose manifest, or the size or header of a file, is damaged is passed over with a
+    `PassedOverWarning`; with ``verify`` one with a damaged tensor too, for which all bytes of the
+    newest are read. One that may not be read raises OSError, so that no older one is taken for it.
     """
     check(PATH, directory=directory)
+    check((bool,), verify=verify)
     found: List[Tuple[float, str, Dict[str, Any]]] = []
     try:
         names = os.listdir(directory)
@@ -664,7 +681,8 @@ def latest(directory: PathLike) -> Optional[str]:
         if _DRAFT not in name and os.path.exists(os.path.join(path, MANIFEST)):
             try:
                 manifest = read_manifest(path)
-            except DamagedError:
+            except DamagedError as error:
+                _passed_over(error)
                 continue
             except OSError as error:
                 _unread(error)
@@ -672,7 +690,22 @@ def latest(directory: PathLike) -> Optional[str]:
             found.append((manifest["created"], path, manifest))
     # Newest first, and no older one is looked at than needed.
     found.sort(key=lambda one: one[:2], reverse=True)
-    return next((path for _, path, manifest in found if not _checked(path, manifest)), None)
+    for _, path, manifest in found:
+        try:
+            damaged = _checked(path, manifest)
+            if damaged:
+                raise DamagedError(path, damaged)
+            if verify:
+                _verified(path)
+        except DamagedError as error:
+            _passed_over(error)
+        else:
+            return path
+    return None
+
+
+def _passed_over(error: DamagedError) -> None:
+    warnings.warn(f"passed over: {error}", PassedOverWarning, stacklevel=3)
 
 
 def clean(directory: PathLike) -> List[str]:

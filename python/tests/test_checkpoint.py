@@ -280,19 +280,34 @@ class Damage(Case):
             manifest.write_bytes(right[:at] + bytes([right[at] ^ 2]) + right[at + 1:])
             with self.assertRaisesRegex(checkpoint.DamagedError, "gpuio-checkpoint.json"):
                 checkpoint.verify(self.dir / "one")
-        self.assertIsNone(checkpoint.latest(self.dir))
+        with self.assertWarnsRegex(checkpoint.PassedOverWarning, "gpuio-checkpoint.json"):
+            self.assertIsNone(checkpoint.latest(self.dir))
         manifest.write_bytes(right)
         checkpoint.save(state(), self.dir / "two").wait()
         self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "two"))
         for damage in (lambda it: os.truncate(it, 4096), os.unlink):
             damage(self.dir / "two/model.safetensors")
-            self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
+            with self.assertWarnsRegex(checkpoint.PassedOverWarning, "two is damaged: model.saf"):
+                self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
         (self.dir / "one/model.safetensors").unlink()
-        self.assertIsNone(checkpoint.latest(self.dir))
+        with self.assertWarns(checkpoint.PassedOverWarning):
+            self.assertIsNone(checkpoint.latest(self.dir))
         with self.assertRaisesRegex(checkpoint.DamagedError, "No such file"):
             checkpoint.load(self.dir / "one")
         with self.assertRaisesRegex(FileNotFoundError, "no such directory"):
             checkpoint.verify(self.dir / "none")
+
+    def test_a_damaged_tensor_is_passed_over_where_that_is_asked_for(self):
+        for step in range(2):
+            checkpoint.save(state(step), self.dir / str(step)).wait()
+        with open(self.dir / "1/model.safetensors", "r+b") as file:
+            file.seek(-5, os.SEEK_END)
+            file.write(b"!")
+        self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "1"))
+        with self.assertWarnsRegex(checkpoint.PassedOverWarning, "1 is damaged: "):
+            self.assertEqual(checkpoint.latest(self.dir, verify=True), str(self.dir / "0"))
+        with self.assertRaisesRegex(checkpoint.DamagedError, "have its bytes already"):
+            checkpoint.load(self.dir / "1", into=state())
 
     def test_what_may_not_be_read_is_an_error_and_no_damage(self):
         for step in range(2):
@@ -436,6 +451,18 @@ class Failures(Case):
         self.assertEqual(os.listdir(self.dir), ["old"])
         checkpoint.verify(self.dir / "old")
 
+    def test_an_error_that_nothing_raised_is_printed_at_the_end(self):
+        program = (
+            "import sys, shutil, os, signal, numpy\nfrom gpuio import checkpoint\n"
+            "checkpoint.prepare({})\ndrain = checkpoint._saver.drain.process.pid\n"
+            "os.kill(drain, signal.SIGSTOP)\n"
+            "checkpoint.save({'x': numpy.zeros(9)}, sys.argv[1] + '/above/one')\n"
+            "shutil.rmtree(sys.argv[1] + '/above')\nos.kill(drain, signal.SIGCONT)\n"
+        )
+        done = python(program, self.dir)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "^gpuio: .*above/one was not written: .*No such file")
+
     def test_writes_that_fail_or_are_short_or_refuse_o_direct(self):
         real = os.pwrite
         ways = {
@@ -472,6 +499,7 @@ class Failures(Case):
             else:
                 self.assertEqual([one["op"] for one in ends], ["done"], ends)
                 self.assertEqual(Path(final, "f").read_bytes(), b"7" * 5000)
+                self.assertEqual(ends[0]["bytes"], 5000)
             ours.close(), theirs.close()
 
     @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
@@ -505,7 +533,7 @@ class Failures(Case):
         self.assertEqual((one["device"], one["about"]), (str(where), "step-1: writing"))
         found = {name: one["figures"][name] for name in
                  ("save_bytes", "save_staged_bytes", "save_written_bytes", "ranks", "under_way")}
-        self.assertEqual(list(found.values()), [9000, 4500, 8192, 1, 1])
+        self.assertEqual(list(found.values()), [9000, 4500, 4500, 1, 1])
         drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
         drain.step(drain.work.get())
         self.assertEqual(shown()[0]["about"], "step-1: complete")

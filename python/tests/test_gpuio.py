@@ -6,6 +6,7 @@
 Needs NumPy; tests of data frames need pandas, and those of PyTorch it, and skip without.
 """
 
+import errno
 import gc
 import importlib.util
 import json
@@ -183,6 +184,16 @@ class Gpus(unittest.TestCase):
         software = os.environ.get("GPUIO_CUFILE_DRIVER", "system") != "system"
         self.assertEqual(gpuio.gpus().software, software)
         self.assertGreaterEqual(gpuio.gpus().count, 1)
+
+    def test_errors_name_what_python_has(self):
+        with self.assertRaises(gpuio.GpuioError) as caught:
+            gpuio.Memory("cuda:99", 16)
+        self.assertEqual((caught.exception.errno, caught.exception.exit_code), (errno.ENODEV, 3))
+        self.assertNotIn("gpuio_", str(caught.exception))
+        for word in ("memory of 16 bytes on GPU 99", 'device="cpu"', "GPUIO_CUFILE_DRIVER=software"):
+            self.assertIn(word, str(caught.exception))
+        with self.assertRaisesRegex(gpuio.GpuioError, "Give a path, or a descriptor that is open"):
+            gpuio.read_into(bytearray(4), 987654)
 
     def test_the_software_gpu_is_found_beside_the_library_that_is_named(self):
         named = os.environ.get("GPUIO_LIBGPUIO", "")

@@ -6,10 +6,14 @@ import os
 import re
 import struct
 import tempfile
+import threading
+import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import gpuio
+from gpuio import _safetensors
 
 CASES = Path(__file__).parents[2] / "crates/base/src/safetensors/cases.txt"
 HAS_REFERENCE = importlib.util.find_spec("safetensors") is not None
@@ -83,6 +87,33 @@ class Table(unittest.TestCase):
             except safetensors.SafetensorError:
                 said = False
             self.assertEqual(said, taken, text)
+
+    def test_no_read_goes_on_after_ctrl_c(self):
+        went_on, begun = [], threading.Event()
+
+        def slow(parts):
+            begun.set()
+            time.sleep(0.1)
+            went_on.append(len(parts))
+            return [0, 0, 0, 0]
+
+        real = threading.Thread.join
+        pressed = iter([KeyboardInterrupt, KeyboardInterrupt])
+
+        def join(thread, *more):
+            for one in pressed:
+                raise one
+            real(thread, *more)
+
+        library = mock.Mock(read_parts=slow)
+        with mock.patch.object(_safetensors, "library", lambda: library):
+            reads = _safetensors._Reads([])
+            reads.add([])
+            begun.wait()
+            with mock.patch.object(threading.Thread, "join", join):
+                with self.assertRaises(KeyboardInterrupt):
+                    reads.end()
+        self.assertEqual((went_on, reads.is_alive()), ([0], False))
 
     def test_other_files_are_called_by_their_name(self):
         for content, why in [

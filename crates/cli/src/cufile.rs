@@ -24,7 +24,6 @@ use crate::failure::Failure;
 use crate::ranks;
 
 /// The library, or why its paths can't run.
-#[derive(Debug)]
 pub(crate) struct Cufile {
     pub(crate) driver: Option<Driver>,
     missing: Option<String>,

@@ -15,7 +15,6 @@ use crate::failure::Failure;
 const LIBRARY_VARIABLE: &str = "GPUIO_LIBCUDA";
 
 /// The driver, if the jobs need one and it is installed, and the facts about its GPUs.
-#[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) driver: Option<Driver>,
     pub(crate) gpus: Gpus,

@@ -63,9 +63,9 @@ impl Failure {
 
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Failure {
-        match error {
-            PlanError::Usage { .. } => Failure::Usage(error.to_string()),
-            PlanError::Unavailable { .. } => Failure::Unavailable(error.to_string()),
+        match error.is_usage() {
+            true => Failure::Usage(error.to_string()),
+            false => Failure::Unavailable(error.to_string()),
         }
     }
 }

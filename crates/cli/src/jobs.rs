@@ -101,7 +101,10 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
     for job in &spec.jobs {
         let directory = Path::new(job.directory.as_deref().unwrap_or("."));
         match &job.filenames {
-            None => places.extend([directory.to_owned()]),
+            None => {
+                places.extend([directory.to_owned()]);
+                places.extend(job.more_directories.iter().map(PathBuf::from));
+            }
             Some(names) => {
                 let parent = |name| Some(directory.join::<&String>(name).parent()?.to_owned());
                 places.extend(names.iter().filter_map(parent));
@@ -111,7 +114,6 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
     places.iter().try_for_each(|place| answers(place).map_err(Failure::from))
 }
 
-/// The jobs of a preset.
 pub(crate) fn of_preset(preset: &Preset) -> Result<Spec, Failure> {
     let name = format!("preset {}", preset.name);
     let mut spec = spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {

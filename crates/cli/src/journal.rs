@@ -25,7 +25,6 @@ const ENDING: &str = ".gpuio-journal.json";
 const WORTH_TELLING: Duration = Duration::from_secs(10);
 
 /// The journal of this process's run. It stays on disk unless [`Journal::remove`] is called.
-#[derive(Debug)]
 pub(crate) struct Journal {
     /// The file, or why there can't be one; absent if none is wanted.
     path: Option<Result<PathBuf, String>>,

@@ -6,7 +6,6 @@ use gpuio_record::{
 };
 use gpuio_report::verification::{self, Checked};
 
-/// The kinds of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The error that ended the run.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_base::units::printable_lines;
 use gpuio_guard::outfile::{Directory, Draft};
-use gpuio_record::Record;
+use gpuio_record::{Record, WarningKind};
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{self, Row};
 
@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::formats;
 use crate::locale;
 use crate::made;
-use crate::unused;
+use crate::unused::{self, NO_EFFECT};
 
 /// [`print_message`] with the arguments of `format!`.
 macro_rules! message {
@@ -33,7 +33,6 @@ macro_rules! message {
 
 /// Formats and output files, checked before the run, so that a typing error does not lose the
 /// result of a long run.
-#[derive(Debug)]
 pub(crate) struct Sink {
     stdout: Option<&'static Row>,
     /// Whether text shows the evidence of all jobs.
@@ -107,7 +106,10 @@ impl Sink {
         });
         if let Some(row) = self.stdout {
             locale::printed_as(row.name);
-            put(&(row.render)(record, width, show))?;
+            match is_text && errors_are_beside_it() {
+                true => put(&(row.render)(&without_unused(record), width, show))?,
+                false => put(&(row.render)(record, width, show))?,
+            }
         }
         let Some((path, row)) = saved.transpose()? else {
             // Other formats are for programs, which read what is there to its end.
@@ -123,8 +125,24 @@ impl Sink {
     }
 }
 
+/// Whether standard output and standard error are one terminal or file: what was printed to one is
+/// read in the other.
+fn errors_are_beside_it() -> bool {
+    let place = |of: rustix::io::Result<rustix::fs::Stat>| of.map(|it| (it.st_dev, it.st_ino));
+    let errors = place(rustix::fs::fstat(std::io::stderr()));
+    errors.is_ok() && errors == place(rustix::fs::fstat(std::io::stdout()))
+}
+
+/// The record without what `report_unused` printed before the run.
+fn without_unused(record: &Record) -> Record {
+    let is_unused =
+        |kind: &WarningKind| matches!(kind, WarningKind::Note { note } if note.contains(NO_EFFECT));
+    let mut shown = record.clone();
+    shown.warnings.retain(|warning| !is_unused(&warning.kind));
+    shown
+}
+
 /// The text of a verb, on its way to standard output or to a file that was checked before the work.
-#[derive(Debug)]
 pub(crate) struct Delivery(Option<Output>);
 
 impl Delivery {

@@ -74,12 +74,7 @@ fn written_in(seconds: f64, directory: &Path) -> Option<u64> {
     let began = Instant::now();
     draft.fill(&bytes).ok()?;
     let took = began.elapsed().as_secs_f64().max(1e-3);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rough size; a float that is too large becomes the largest integer"
-    )]
-    Some((PROBE_BYTES as f64 / took * seconds) as u64)
+    Some(gpuio_base::units::whole(PROBE_BYTES as f64 / took * seconds))
 }
 
 /// The commands that go on from here.

@@ -32,7 +32,6 @@ use crate::ranks::{Joined, Learned, Synchronised};
 use crate::ui::Progress;
 
 /// A plan with what is needed to run it.
-#[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) plan: Plan,
     host: HostFacts,

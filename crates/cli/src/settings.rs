@@ -53,7 +53,6 @@ const SETTINGS: [Setting; 6] = [
 
 /// The name of another configuration file than the user's.
 const FILE_VARIABLE: &str = "GPUIO_CONFIG";
-/// The configuration file of the machine.
 const MACHINE_FILE: &str = "/etc/gpuio.conf";
 
 /// A value and where it is from.

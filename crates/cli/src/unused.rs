@@ -16,6 +16,9 @@ use crate::args::{
 };
 use crate::failure::Failure;
 
+/// In the note of a key without an effect.
+pub(crate) const NO_EFFECT: &str = "has no effect here";
+
 /// A flag, whether it was given without effect, and the reason with the remedy.
 type Row<'a> = (&'a str, bool, &'a str);
 

@@ -15,13 +15,11 @@ use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
 pub(crate) const HOST: c_int = -1;
 
 /// `gpuio_memory`. It is freed with its last owner: the caller, or a tensor.
-#[derive(Debug)]
 pub(crate) struct Memory {
     bytes: Bytes,
     pub(crate) device: c_int,
 }
 
-#[derive(Debug)]
 enum Bytes {
     /// Nothing to free.
     None,
@@ -30,7 +28,6 @@ enum Bytes {
 }
 
 /// Anonymous pages, which the kernel gives back zeroed.
-#[derive(Debug)]
 struct Pages {
     start: NonNull<u8>,
     len: usize,

@@ -42,7 +42,6 @@ struct Target {
 }
 
 /// A range of a file that one call reads, or rows that a batch reads.
-#[derive(Debug)]
 struct Range {
     fd: c_int,
     file: File,
@@ -56,7 +55,6 @@ struct Range {
 }
 
 /// The ranges of a call, which its lanes take one after another.
-#[derive(Debug)]
 struct Job {
     ranges: Vec<Range>,
     contexts: HashMap<u32, Context>,

@@ -37,7 +37,6 @@ pub(crate) fn context(device: u32) -> Result<Context, CallError> {
     Context::new(driver()?, device).map_err(|error| CallError::of_gpu(&error))
 }
 
-/// The transfer of this process.
 pub(crate) fn transfer() -> &'static Transfer {
     static TRANSFER: OnceLock<Transfer> = OnceLock::new();
     TRANSFER.get_or_init(|| {
@@ -68,7 +67,6 @@ pub(crate) fn file(fd: i32) -> Result<File, CallError> {
     Ok(transfer().file(fd)?)
 }
 
-/// The number of a GPU.
 pub(crate) fn gpu(device: i32) -> Result<u32, CallError> {
     u32::try_from(device).map_err(|_| {
         CallError::new(libc::ENODEV, "no GPU has a negative number. The first one is 0")

@@ -29,7 +29,6 @@ const FILES: u32 = 64;
 const BUFFER_LENGTH: u64 = 64 << 10;
 
 /// `gpuio_rings`.
-#[derive(Debug)]
 pub(crate) struct Open {
     rings: Arc<Rings>,
     watcher: Arc<Watcher>,

@@ -14,7 +14,6 @@ use crate::process::path;
 
 /// `gpuio_text`: bytes of a text of an [`Owner`].
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Text {
     bytes: *const c_char,
     length: u64,
@@ -28,7 +27,6 @@ impl Text {
 
 /// `gpuio_stored`: a tensor.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Stored {
     name: Text,
     dtype: Text,
@@ -41,7 +39,6 @@ pub(crate) struct Stored {
 
 /// `gpuio_pair`: of the metadata.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Pair {
     name: Text,
     text: Text,
@@ -49,7 +46,6 @@ pub(crate) struct Pair {
 
 /// `gpuio_base::safetensors`.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Safetensors {
     tensors: *const Stored,
     tensor_count: u64,
@@ -59,7 +55,6 @@ pub(crate) struct Safetensors {
 
 /// A header and its arrays. C has the address of its first field, which is its own.
 #[repr(C)]
-#[derive(Debug)]
 struct Owner {
     shown: Safetensors,
     tensors: Box<[Stored]>,
@@ -72,7 +67,6 @@ struct Owner {
 
 /// `gpuio_arrangement`.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Arrangement {
     groups: *const u64,
     group_count: u64,
@@ -84,7 +78,6 @@ pub(crate) struct Arrangement {
 
 /// An arrangement and its arrays. C has the address of its first field, which is its own.
 #[repr(C)]
-#[derive(Debug)]
 struct Arranged {
     shown: Arrangement,
     /// The arrays that `shown` points into, which nothing changes any more.

@@ -16,14 +16,12 @@ const CUDA: i32 = 2;
 const DIMENSIONS: usize = 64;
 
 #[repr(C)]
-#[derive(Debug)]
 struct Device {
     kind: i32,
     index: i32,
 }
 
 #[repr(C)]
-#[derive(Debug)]
 struct DataType {
     code: u8,
     bits: u8,
@@ -31,7 +29,6 @@ struct DataType {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 struct DlTensor {
     data: *mut c_void,
     device: Device,
@@ -44,7 +41,6 @@ struct DlTensor {
 
 /// `DLManagedTensor`.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Managed {
     tensor: DlTensor,
     owner: *mut c_void,
@@ -52,7 +48,6 @@ pub(crate) struct Managed {
 }
 
 /// The data that a tensor keeps until its deleter is called.
-#[derive(Debug)]
 struct Owner {
     managed: Managed,
     shape: Box<[i64]>,

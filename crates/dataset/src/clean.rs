@@ -24,7 +24,6 @@ pub enum CleanError {
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
-        /// Its meaning and the remedy.
         meaning: String,
     },
     /// The list of our files still has entries for files that are gone, which does no harm.

@@ -53,7 +53,6 @@ pub enum MakeError {
         offset: Option<u64>,
         /// The kernel's error.
         source: io::Error,
-        /// Its meaning and the remedy.
         meaning: String,
     },
     /// The file is not the one that was checked, or not as long.
@@ -68,6 +67,13 @@ pub enum MakeError {
         /// The file that was being written.
         path: PathBuf,
     },
+    /// A directory of gpuio's own name that is no directory of this user's alone.
+    #[error(
+        "{} is not used ({source}): it must be a directory of this user, with mode 700, and no \
+         link; remove it, or choose another --directory",
+        path.display()
+    )]
+    NotOwn { path: PathBuf, source: io::Error },
     /// The list of our files.
     #[error(transparent)]
     Manifest(#[from] ManifestError),

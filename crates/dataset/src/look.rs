@@ -16,7 +16,6 @@ use super::manifest::{Claim, Entry, Lists, ManifestError};
 use super::ownership::{Permit, Seen, Wanted, parent_can_be_made};
 use super::refusal::Refusal;
 
-/// The owner of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner {
     /// Ours, with what is known of it.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gpuio_guard::outfile::own_directory;
 use gpuio_record::GuardNote;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
@@ -161,6 +162,15 @@ pub fn make_directories(path: &Path) -> Result<Vec<PathBuf>, MakeError> {
         }
     }
     Ok(made)
+}
+
+/// Makes a directory whose name others can guess, where it is absent.
+///
+/// # Errors
+/// [`MakeError::NotOwn`].
+pub fn make_own_directory(path: &Path) -> Result<(), MakeError> {
+    let not_own = |source| MakeError::NotOwn { path: path.to_owned(), source };
+    own_directory(path).map(drop).map_err(not_own)
 }
 
 /// The list of our files is replaced, and synced, twice for so many files: once for each would

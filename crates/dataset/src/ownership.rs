@@ -89,7 +89,6 @@ pub struct Permit {
 /// A target that may be used.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// Its preparation.
     pub note: GuardNote,
     pub kind: TargetKind,
     /// Where it is, links followed. For messages, and to find out whether two names are one target.
@@ -144,7 +143,6 @@ pub fn check_with(
 }
 
 /// Everything that a decision rests on.
-#[derive(Debug)]
 pub(super) struct Seen {
     pub(super) facts: TargetFacts,
     pub(super) dangers: Vec<Danger>,

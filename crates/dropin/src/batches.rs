@@ -21,8 +21,6 @@ use crate::recorder::{self, Origin};
 use crate::request::UncheckedRequest;
 use crate::stats::CountedOp;
 
-/// A batch of a program.
-#[derive(Debug)]
 pub(crate) struct ProgramBatch {
     inner: gpuio_transfer::Batch,
     state: Mutex<State>,

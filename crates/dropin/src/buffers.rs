@@ -15,7 +15,6 @@ use crate::code::{
     CallError, INVALID_MAPPING_RANGE, MEMORY_ALREADY_REGISTERED, MEMORY_NOT_REGISTERED,
 };
 
-/// A buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Buffer {
     pub(crate) len: usize,

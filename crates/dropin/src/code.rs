@@ -7,7 +7,6 @@ use std::ffi::c_int;
 
 /// The driver was not opened, or closed more often than opened.
 pub(crate) const DRIVER_NOT_INITIALIZED: c_int = 5001;
-/// A limit that is invalid.
 pub(crate) const UNSUPPORTED_LIMIT: c_int = 5003;
 /// The library can't do what was requested.
 pub(crate) const IO_NOT_SUPPORTED: c_int = 5008;

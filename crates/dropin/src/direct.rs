@@ -259,7 +259,6 @@ fn check(call: &str, error: CufileError) -> Result<(), String> {
 }
 
 /// A file that is registered with NVIDIA's library. Dropping it deregisters it.
-#[derive(Debug)]
 pub(crate) struct NvidiaFile {
     handle: Handle,
     direct: Direct,

@@ -43,7 +43,6 @@ pub(crate) struct Tuning {
 }
 
 /// The library's environment variables.
-#[derive(Debug)]
 pub(crate) struct Environment {
     pub(crate) backend: Backend,
     /// The result of `cuFileGetVersion` (`GPUIO_CUFILE_VERSION`): 1150, or 1200 for programs that
@@ -57,7 +56,6 @@ pub(crate) struct Environment {
     pub(crate) record: Option<PathBuf>,
     /// Whether that is done without names (`GPUIO_CUFILE_RECORD_ANONYMOUS`, 0 or 1).
     pub(crate) record_anonymous: bool,
-    /// Tuning of transfers.
     pub(crate) tuning: Tuning,
     /// Invalid values, for the log.
     pub(crate) notes: Vec<String>,

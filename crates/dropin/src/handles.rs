@@ -65,7 +65,6 @@ impl<T> HandleSlot<T> {
 /// Slots that are made together when the first of them is needed.
 type Chunk<T> = OnceLock<Box<[HandleSlot<T>]>>;
 
-/// All slots.
 pub(crate) struct Table<T: 'static> {
     chunks: Box<[Chunk<T>]>,
 }

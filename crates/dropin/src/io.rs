@@ -29,13 +29,10 @@ use crate::stats::{CompletedCall, CountedOp};
 /// Offsets and lengths that are no multiple of this count as unaligned.
 const ALIGNMENT: u64 = 4096;
 
-/// A registered file.
-#[derive(Debug)]
 pub(crate) struct Registered {
     pub(crate) file: File,
     /// Whether its descriptor is open for reading.
     pub(crate) reads: bool,
-    /// Its number in a trace.
     pub(crate) trace_file: u32,
     /// The file's handle in NVIDIA's library, if that has a direct path for it.
     nvidia_file: Option<NvidiaFile>,
@@ -131,7 +128,6 @@ impl Library {
         result.map(|_| ())
     }
 
-    /// Removes a buffer.
     pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), CallError> {
         if base == 0 {
             return Err(INVALID_VALUE.into());

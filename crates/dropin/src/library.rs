@@ -29,7 +29,6 @@ const CUDA_NO_DEVICE: c_int = 100;
 const CUDA_NOT_FOUND: c_int = 500;
 
 /// The library of this process. None of it is ever dropped.
-#[derive(Debug)]
 pub(crate) struct Library {
     state: Mutex<State>,
     /// Whether the driver is open. Most calls read only this, without the lock.
@@ -43,7 +42,6 @@ pub(crate) struct Library {
 }
 
 /// The GPUs, and the driver that is kept loaded.
-#[derive(Debug)]
 pub(crate) struct Gpus {
     pub(crate) facts: Vec<DeviceFacts>,
     driver: Driver,
@@ -73,7 +71,6 @@ thread_local! {
 }
 
 /// The state, locked.
-#[derive(Debug)]
 pub(crate) struct StateGuard<'l>(MutexGuard<'l, State>);
 
 impl Drop for StateGuard<'_> {

@@ -45,14 +45,12 @@ impl Level {
     }
 }
 
-#[derive(Debug)]
 enum Sink {
     Discard,
     StandardError,
     File { path: PathBuf, max_bytes: u64 },
 }
 
-#[derive(Debug)]
 struct Log {
     level: Level,
     sink: Sink,

@@ -25,8 +25,6 @@ use crate::log::{self, Level};
 /// In our file, so that a copy of it is recognised anywhere.
 static MARK: &[u8] = b"this libcufile.so.0 is gpuio's, not NVIDIA's\n";
 
-/// The loaded library.
-#[derive(Debug)]
 pub(crate) struct NvidiaLibrary {
     library: Library,
 }

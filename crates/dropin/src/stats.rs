@@ -38,7 +38,6 @@ pub(crate) enum CountedOp {
 
 const OPS: usize = CountedOp::BatchProcessed as usize + 1;
 
-/// A completed transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompletedCall {
     pub(crate) op: Op,
@@ -74,7 +73,6 @@ struct Group {
     ops: [[AtomicU64; 2]; OPS],
 }
 
-/// All counters.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     level: AtomicU8,
@@ -86,7 +84,6 @@ pub(crate) struct Stats {
     groups: [Group; GROUPS],
 }
 
-/// Sums of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     ok: u64,
@@ -172,7 +169,6 @@ impl Stats {
         self.since_ns.store(gpuio_watch::page::monotonic_ns(), Relaxed);
     }
 
-    /// Counts a transfer.
     pub(crate) fn count(&self, done: &CompletedCall) {
         if !self.counts() {
             return;

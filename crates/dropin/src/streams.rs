@@ -34,7 +34,6 @@ pub(crate) struct Pointers {
     pub(crate) done: *mut isize,
 }
 
-/// The address of the result.
 struct ResultPointer(*mut isize);
 
 // SAFETY: the program keeps the address valid for whichever thread completes the I/O (the
@@ -120,7 +119,6 @@ impl Library {
         Ok(())
     }
 
-    /// Removes it.
     pub(crate) fn deregister_stream(&self, stream: StreamHandle) -> Result<(), CallError> {
         let known = self.lock().streams.remove(&stream.addr()).is_some();
         if known || stream.is_null() { Ok(()) } else { Err(INVALID_VALUE.into()) }

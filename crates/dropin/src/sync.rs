@@ -23,7 +23,6 @@ pub(crate) fn thread_number() -> usize {
 }
 
 /// A location that the surrounding code protects; the model checks each access.
-#[derive(Debug)]
 pub(crate) struct Guarded<T>(UnsafeCell<T>);
 
 impl<T> Guarded<T> {

@@ -60,7 +60,6 @@ impl Busy {
     /// needs.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the kernels need compute capability 7.0, `Memory` an eighth of the
     /// device's memory or 256 MiB.
     pub fn load(context: &Context, with: BusyWith, blocks: u32) -> Result<Self, GpuError> {
@@ -106,7 +105,6 @@ impl Busy {
     /// Puts a launch of so many pieces into the stream.
     ///
     /// # Errors
-    ///
     /// The driver's refusal. A failure of the kernel itself comes with the next wait.
     pub fn launch(&mut self, pieces: u64) -> Result<(), GpuError> {
         let mut args =
@@ -126,7 +124,6 @@ impl Busy {
     /// Launches once, waits, and returns how many multiprocessors had blocks.
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a failure of the kernel.
     pub fn occupied(&mut self, pieces: u64) -> Result<u32, GpuError> {
         self.clear()?;

@@ -5,7 +5,6 @@
 //! on devices X.z with z of at least y ("CUDA C++ Programming Guide", binary compatibility).
 
 /// The code of one source in `kernels`.
-#[derive(Debug)]
 pub(crate) struct Code {
     /// PTX, which the driver compiles.
     pub(crate) ptx: &'static str,
@@ -13,7 +12,6 @@ pub(crate) struct Code {
     compiled: &'static [Compiled],
 }
 
-#[derive(Debug)]
 struct Compiled {
     /// Major and minor compute capability.
     built_for: (u32, u32),
@@ -21,7 +19,6 @@ struct Compiled {
 }
 
 /// An ELF image has headers of 8-byte words, which the driver may read in place.
-#[derive(Debug)]
 #[repr(C, align(16))]
 struct Aligned<T: ?Sized>(T);
 

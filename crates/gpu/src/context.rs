@@ -44,7 +44,6 @@ impl Context {
     /// hundreds of milliseconds and some hundred MiB of the GPU's memory.
     ///
     /// # Errors
-    ///
     /// No such device, or the driver cannot make the context.
     pub fn new(driver: &Driver, device: u32) -> Result<Self, GpuError> {
         let index = device;
@@ -61,7 +60,6 @@ impl Context {
     /// until another is made current.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn make_current(&self) -> Result<(), GpuError> {
         // SAFETY: the handle is a retained context's, and lives as long as `self`.
@@ -74,7 +72,6 @@ impl Context {
     /// "Context Management".
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a failure of that work by which the context is lost.
     pub fn synchronize(&self) -> Result<(), GpuError> {
         let _entered = self.enter()?;
@@ -102,7 +99,6 @@ impl Context {
     /// The device's memory in bytes: free now, and in all.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn memory(&self) -> Result<(u64, u64), GpuError> {
         let _entered = self.enter()?;
@@ -120,7 +116,6 @@ impl Context {
     /// graph (`cuThreadExchangeStreamCaptureMode`, CUDA driver API manual, "Stream Management").
     ///
     /// # Errors
-    ///
     /// The driver's refusal (the context was destroyed, the process is ending): `work` did not run.
     /// From CUDA 12 on also a context that was reset (`cudaDeviceReset`), by which all that was
     /// made in it is gone.

@@ -42,7 +42,6 @@ impl DigestKernel {
     /// Loads it. The driver compiles it the first time, which takes some ten milliseconds.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the kernel needs compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
         let kernel = Module::built_in(context, &code::PATTERN)?.kernel(c"gpuio_digest")?;
@@ -54,11 +53,9 @@ impl DigestKernel {
     /// have ended. The context is current.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     ///
     /// # Safety
-    ///
     /// The ranges are live memory that the device reads and no thread writes until the result was
     /// taken or dropped.
     pub unsafe fn start(&self, ranges: &[Range]) -> Result<Digests, GpuError> {
@@ -120,7 +117,6 @@ impl Digests {
     /// Waits, asleep, and returns the digest of each range. The context is current.
     ///
     /// # Errors
-    ///
     /// A failure of the work, or the driver's refusal.
     pub fn wait(self) -> Result<Vec<u64>, GpuError> {
         self.event.sync()?;

@@ -103,7 +103,6 @@ impl Driver {
     /// Loads and initialises the driver. Takes tens to hundreds of milliseconds on real hardware.
     ///
     /// # Errors
-    ///
     /// Why there is no driver to use; see [`Absent`].
     pub fn load(which: &Which) -> Result<Self, Absent> {
         Self::start(Table::open(&which.candidates())?)
@@ -168,7 +167,6 @@ impl Driver {
     /// The facts of every device, by index.
     ///
     /// # Errors
-    ///
     /// The first call that the driver refused.
     pub fn devices(&self) -> Result<Vec<DeviceFacts>, GpuError> {
         (0..self.0.devices).map(|index| self.facts(index)).collect()
@@ -244,7 +242,6 @@ impl Driver {
     /// How many multiprocessors a device has, 1 at least.
     ///
     /// # Errors
-    ///
     /// There is no such device, or the driver's refusal.
     pub fn multiprocessors(&self, index: u32) -> Result<u32, GpuError> {
         Ok(self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1))

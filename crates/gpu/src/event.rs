@@ -34,7 +34,6 @@ impl Event {
     /// Makes an event that counts as reached until it is first recorded.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn new(context: &Context, wait: Wait) -> Result<Self, GpuError> {
         Self::with(context, wait, table::EVENT_DISABLE_TIMING)
@@ -43,7 +42,6 @@ impl Event {
     /// Makes an event that keeps the time at which it was reached, for [`Event::ns_since`].
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn timed(context: &Context, wait: Wait) -> Result<Self, GpuError> {
         Self::with(context, wait, 0)
@@ -66,7 +64,6 @@ impl Event {
     /// reached.
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a result that is no time.
     pub fn ns_since(&self, earlier: &Event) -> Result<f64, GpuError> {
         const CALL: &str = "cuEventElapsedTime";
@@ -88,7 +85,6 @@ impl Event {
     /// forgotten.
     ///
     /// # Errors
-    ///
     /// The driver's refusal; both must be of one device.
     #[inline]
     pub fn record(&self, stream: &Stream) -> Result<(), GpuError> {
@@ -107,7 +103,6 @@ impl Event {
     /// True if the mark is reached: what the stream did before it is then visible to the host.
     ///
     /// # Errors
-    ///
     /// A failure of the work before the mark, or the driver's refusal.
     #[inline]
     pub fn query(&self) -> Result<bool, GpuError> {
@@ -122,7 +117,6 @@ impl Event {
     /// Waits until the mark is reached.
     ///
     /// # Errors
-    ///
     /// A failure of the work before the mark, or the driver's refusal.
     pub fn sync(&self) -> Result<(), GpuError> {
         // SAFETY: the handle lives as long as `self`.

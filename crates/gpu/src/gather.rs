@@ -120,7 +120,6 @@ impl PieceList {
     /// An empty list with space for `capacity` pieces at `first`, which the device knows as `ptr`.
     ///
     /// # Safety
-    ///
     /// So many pieces at `first` are live memory, aligned for them, and nothing else uses it while
     /// this value is written to.
     pub unsafe fn new(first: *mut Piece, ptr: DevPtr, capacity: usize) -> Self {
@@ -130,7 +129,6 @@ impl PieceList {
     /// Adds the pieces of `len` bytes from `src` to `dst`, as [`pieces`] cuts them.
     ///
     /// # Panics
-    ///
     /// The list has no space for them: see [`most_pieces`].
     #[inline]
     pub fn push(&mut self, src: DevPtr, dst: DevPtr, len: u64, piece_max: u64) {
@@ -181,7 +179,6 @@ impl GatherKernel {
     /// Loads it. The driver compiles it the first time, which takes some ten milliseconds.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the kernel needs compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
         let kernel = Module::built_in(context, &code::GATHER)?.kernel(c"gpuio_gather")?;
@@ -228,14 +225,12 @@ impl GatherKernel {
     /// multiple of 128 are fastest.
     ///
     /// # Errors
-    ///
     /// A list that is not aligned or a shape outside its limits, reported before anything is
     /// launched; the driver's refusal. A failure of the kernel itself comes with the next sync or
     /// query: an address that the device cannot reach loses the context
     /// (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     ///
     /// # Safety
-    ///
     /// Until the stream has passed the launch: `list` must be `count` live [`Piece`]s that no one
     /// writes. Every source must be live memory that the device can read and no one writes, and so
     /// must the other bytes of the 16-byte words that it begins and ends in be live, which are read
@@ -256,11 +251,9 @@ impl GatherKernel {
     /// current ([`UserStream::entered`]).
     ///
     /// # Errors
-    ///
     /// As there; also a stream of another context than the one that the kernel was loaded in.
     ///
     /// # Safety
-    ///
     /// As there, and the stream must live.
     pub unsafe fn launch_in(
         &self,
@@ -279,7 +272,6 @@ impl GatherKernel {
     /// Puts the launch into a stream by its handle.
     ///
     /// # Safety
-    ///
     /// As [`GatherKernel::launch`], and the stream must live and be of the kernel's context.
     unsafe fn put(
         &self,

@@ -37,7 +37,6 @@ impl PatternKernels {
     /// Loads them. The driver compiles them the first time, which takes some ten milliseconds.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the kernels need compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
         let module = Module::built_in(context, &code::PATTERN)?;
@@ -55,11 +54,9 @@ impl PatternKernels {
     /// a multiple of 16 as the offset is fastest.
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a range past the end of 64 bits.
     ///
     /// # Safety
-    ///
     /// `dst` must be `len` bytes of memory that the device can write, live and used by no one else
     /// until the stream has passed the launch.
     pub unsafe fn fill(
@@ -86,11 +83,9 @@ impl PatternKernels {
     /// report at `0, u64::MAX`.
     ///
     /// # Errors
-    ///
     /// As [`PatternKernels::fill`].
     ///
     /// # Safety
-    ///
     /// `src` must be `len` bytes that the device can read and no one writes, and `report` memory
     /// that the device can write, aligned to 8 bytes and read by no one else, until the stream has
     /// passed the launch.
@@ -146,7 +141,6 @@ impl Checker {
     /// Makes the report's memory.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn new(context: &Context, kernels: &PatternKernels) -> Result<Self, GpuError> {
         let report = DeviceBuf::alloc(context, MemoryKind::Device, REPORT_LEN)?;
@@ -161,11 +155,9 @@ impl Checker {
     /// the stream holds, and waits for the result. `None` means that all are right.
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a failure of earlier work in the stream.
     ///
     /// # Safety
-    ///
     /// `src` must be `len` bytes that the device can read, live and written by no one but the
     /// stream, during the call. After an error, until the stream has been waited for.
     pub unsafe fn check(
@@ -200,7 +192,6 @@ impl Checker {
     /// The word at `first` by the rule and as it is on the device.
     ///
     /// # Safety
-    ///
     /// As [`Checker::check`].
     unsafe fn found(
         &self,

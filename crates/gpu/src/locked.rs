@@ -80,7 +80,6 @@ impl Locked {
     /// Maps and page-locks `len` bytes, aligned to 4096, or to 2 MiB for [`PageSize::Huge`].
     ///
     /// # Errors
-    ///
     /// No memory (`mmap(2)`), a length of 0, or the driver's refusal (the limit of locked memory).
     pub fn new(context: &Context, len: usize, pages: PageSize) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
@@ -155,7 +154,6 @@ impl Growing {
     /// Reserves addresses for `len` bytes, and no memory.
     ///
     /// # Errors
-    ///
     /// No such range is free (`mmap(2)`).
     pub(crate) fn new(context: &Context, len: usize) -> Result<Self, GpuError> {
         let mapping = Mapping::reserve(len).ok_or_else(|| {
@@ -169,7 +167,6 @@ impl Growing {
     /// zeros. Locking the same bytes twice is refused by the driver.
     ///
     /// # Errors
-    ///
     /// No memory, the limit of locked memory, or a device to which the parts are no one range.
     pub(crate) fn lock(&mut self, begin: usize, len: usize) -> Result<NonNull<u8>, GpuError> {
         let refused = |call, code| {

@@ -51,7 +51,6 @@ impl Managed {
     /// here reaches across.
     ///
     /// # Errors
-    ///
     /// No memory, a length of 0, or a GPU that takes no hints, with the reason.
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
         let table = context.table();
@@ -99,11 +98,9 @@ impl Managed {
     /// stay. Their contents do not change.
     ///
     /// # Errors
-    ///
     /// The driver's refusal. A failure of the move itself comes with the next sync or query.
     ///
     /// # Panics
-    ///
     /// If the range ends past the memory.
     pub fn prefetch(
         &self,

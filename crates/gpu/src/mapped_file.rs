@@ -74,7 +74,6 @@ impl FilePages {
     /// Maps the bytes `part` of a file, from the page on in which they begin (`mmap(2)`).
     ///
     /// # Errors
-    ///
     /// The file is shorter; the kernel refuses: a file that can't be mapped, no memory.
     pub fn map(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
         let end = part.end;
@@ -92,7 +91,6 @@ impl FilePages {
     /// track dirty pages (tmpfs; since Linux 6.5 none of ext4, XFS and Btrfs).
     ///
     /// # Errors
-    ///
     /// As there; [`MapError::Gpu`] where the kernel does not pin such pages.
     pub fn map_writable(
         context: &Context,
@@ -113,7 +111,6 @@ impl FilePages {
     /// false.
     ///
     /// # Errors
-    ///
     /// There is no room for pages ([`MapError::Allocate`]), or the file became shorter.
     pub fn allocate(
         &self,
@@ -174,7 +171,6 @@ impl FilePages {
     /// each 256 MiB, was false.
     ///
     /// # Errors
-    ///
     /// The file became shorter (`EFAULT`), or the kernel could not read it.
     pub fn read_in(&self, goes_on: &dyn Fn() -> bool) -> Result<bool, MapError> {
         for at in (0..self.mapping.len).step_by(STEP) {
@@ -191,7 +187,6 @@ impl FilePages {
     /// With `portable`, contexts of other devices may use them too.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: pages that can't be pinned, for reading a device without
     /// [`DeviceFacts::read_only_register`], no memory, a file that became shorter.
     ///
@@ -253,7 +248,6 @@ impl MappedFile {
     /// [`FilePages::map`], [`FilePages::read_in`] and [`FilePages::register`] in one.
     ///
     /// # Errors
-    ///
     /// As there.
     pub fn new(
         context: &Context,
@@ -274,7 +268,6 @@ impl MappedFile {
     /// The first byte as kernels in `context` see it.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: a context of another device, and it is not portable.
     pub fn seen_by(&self, context: &Context) -> Result<DevPtr, GpuError> {
         let start = self.as_ptr();
@@ -311,7 +304,6 @@ impl MappedFile {
     /// its pages is lost; these count as lost.
     ///
     /// # Errors
-    ///
     /// `pagemap` can't be read.
     pub fn lost_bytes(&self, pagemap: &impl FileExt, part: Range<u64>) -> io::Result<u64> {
         let page = page_size();
@@ -337,7 +329,6 @@ impl MappedFile {
     /// Unregisters and unmaps it. Dropping it does the same.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the mapping then stays for as long as the process lives, since the
     /// device may still know its addresses.
     pub fn close(mut self) -> Result<(), GpuError> {

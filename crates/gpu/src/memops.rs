@@ -52,7 +52,6 @@ impl Context {
     /// now on. False where the driver has no such flag (before CUDA 12.1).
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn synchronize_memops(&self) -> Result<bool, GpuError> {
         let table = self.table();
@@ -80,7 +79,6 @@ impl Context {
     /// keep a kernel there that waits for the caller.
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or a failure of that work.
     pub fn wait_for_default_streams(&self, most: Duration) -> Result<bool, GpuError> {
         let _entered = self.enter()?;

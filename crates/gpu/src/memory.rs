@@ -45,7 +45,6 @@ impl DeviceBuf {
     /// Allocates `len` bytes of this kind.
     ///
     /// # Errors
-    ///
     /// No memory, a length of 0, a driver without the calls that the kind needs, or
     /// [`MemoryKind::Managed`], which [`Managed`](crate::Managed) is for.
     pub fn alloc(context: &Context, kind: MemoryKind, len: usize) -> Result<Self, GpuError> {

@@ -43,7 +43,6 @@ impl Module {
     /// Loads PTX text, which the driver compiles for the device (or takes from its cache).
     ///
     /// # Errors
-    ///
     /// The text is no PTX, is newer than the driver, or is for newer devices.
     pub fn load(context: &Context, ptx: &CStr) -> Result<Self, GpuError> {
         // SAFETY: NUL-terminated text.
@@ -54,7 +53,6 @@ impl Module {
     /// driver that does not take the compiled code (it is older than the assembler) gets the PTX.
     ///
     /// # Errors
-    ///
     /// As [`Module::load`]; the text holds a NUL.
     pub(crate) fn built_in(context: &Context, code: &Code) -> Result<Self, GpuError> {
         if let Some(image) = code.compiled_for(context.driver().compute(context.device())?) {
@@ -72,7 +70,6 @@ impl Module {
     }
 
     /// # Safety
-    ///
     /// `image` must be NUL-terminated text or a whole ELF image.
     unsafe fn load_image(context: &Context, image: *const c_void) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
@@ -87,7 +84,6 @@ impl Module {
     /// Finds an entry point by its name.
     ///
     /// # Errors
-    ///
     /// The module has no such entry.
     pub fn kernel(&self, name: &CStr) -> Result<Kernel, GpuError> {
         let context = &self.0.context;
@@ -146,11 +142,9 @@ impl Kernel {
     /// As [`Stream::launch`].
     ///
     /// # Errors
-    ///
     /// The driver's refusal, or more arguments than are supported.
     ///
     /// # Safety
-    ///
     /// As [`Stream::launch`].
     pub(crate) unsafe fn launch(
         &self,
@@ -166,11 +160,9 @@ impl Kernel {
     /// As [`Kernel::launch`], into a stream by its handle.
     ///
     /// # Errors
-    ///
     /// As there.
     ///
     /// # Safety
-    ///
     /// As there, and the stream must live and be of the kernel's context.
     pub(crate) unsafe fn launch_in(
         &self,

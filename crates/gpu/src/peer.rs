@@ -13,7 +13,6 @@ impl Context {
     /// No GPU is its own peer.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn can_access_peer(&self, peer: &Context) -> Result<bool, GpuError> {
         let call = "cuDeviceCanAccessPeer";
@@ -33,7 +32,6 @@ impl Context {
     /// Access that was enabled before stays enabled.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: GPUs that can't reach one another, or too many peers (8, where there
     /// is no NVSwitch).
     pub fn enable_peer_access(&self, peer: &Context) -> Result<(), GpuError> {
@@ -56,11 +54,9 @@ impl Stream {
     /// may be either's.
     ///
     /// # Errors
-    ///
     /// As [`Stream::h2d`].
     ///
     /// # Safety
-    ///
     /// Until the stream has passed this copy `src` must be `len` bytes of live memory of
     /// `src_context`'s GPU that no one writes, and `dst` `len` bytes of live memory of
     /// `dst_context`'s that no one else reads or writes.

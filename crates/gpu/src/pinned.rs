@@ -37,7 +37,6 @@ impl Pinned {
     /// multiples of 512 bytes. So one page more is allocated, and the start is moved up.
     ///
     /// # Errors
-    ///
     /// The driver's refusal (no memory, the limit of locked memory, or a length of 0).
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
         // The driver returns success and a null pointer.
@@ -70,7 +69,6 @@ impl Pinned {
     /// the kernel then puts them unless the driver decided it.
     ///
     /// # Errors
-    ///
     /// As [`Pinned::alloc`].
     pub fn zeroed(context: &Context, len: usize) -> Result<Self, GpuError> {
         let memory = Self::alloc(context, len)?;
@@ -127,12 +125,10 @@ impl Registered {
     /// Page-locks `len` bytes at `start`, for every context of the process.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: memory registered already, the limit of locked memory, or a file
     /// mapping, which some drivers do not lock.
     ///
     /// # Safety
-    ///
     /// The range must be mapped memory that stays mapped until the value is dropped.
     pub unsafe fn new(context: &Context, start: NonNull<u8>, len: usize) -> Result<Self, GpuError> {
         let _entered = context.enter()?;

@@ -83,7 +83,6 @@ impl Driver {
     /// no current context, makes none and touches no memory. Any number is allowed.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: it is being taken down at the process's end, or this is a child of the
     /// process that initialised it.
     pub fn pointer(&self, address: u64) -> Result<Pointer, GpuError> {

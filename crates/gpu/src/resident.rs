@@ -98,7 +98,6 @@ impl Resident {
     /// Loads the kernel and makes the mailbox. The kernel is launched with the first command.
     ///
     /// # Errors
-    ///
     /// Sides that are not aligned or have too many slots; the driver's refusal (the kernel needs
     /// compute capability 7.0).
     pub fn new(context: &Context, sides: Sides) -> Result<Self, GpuError> {
@@ -151,16 +150,13 @@ impl Resident {
     /// Submits a copy of the first `len` bytes of a slot.
     ///
     /// # Errors
-    ///
     /// The driver refused to launch the kernel: the command is withdrawn.
     ///
     /// # Panics
-    ///
     /// More commands in flight than slots, a slot that is not there, or a block that is empty or
     /// longer than the slot.
     ///
     /// # Safety
-    ///
     /// Both sides must be as [`Sides`] says, and live until this value is dropped. Until the
     /// completion was taken, nothing else writes the slot's bytes on the source side or uses those
     /// on the destination side.
@@ -188,7 +184,6 @@ impl Resident {
     /// How many commands completed since the last call, in their order. Never blocks.
     ///
     /// # Errors
-    ///
     /// The kernel failed, or could not be launched again: no command in flight will be completed,
     /// and none is in flight any more.
     #[inline]

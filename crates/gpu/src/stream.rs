@@ -27,7 +27,6 @@ impl Stream {
     /// Makes an empty stream.
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn new(context: &Context) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
@@ -58,7 +57,6 @@ impl Stream {
     /// Waits until everything in the stream is done.
     ///
     /// # Errors
-    ///
     /// A failure of work in the stream, or the driver's refusal.
     pub fn sync(&self) -> Result<(), GpuError> {
         // SAFETY: the handle lives as long as `self`.
@@ -69,7 +67,6 @@ impl Stream {
     /// True if everything in the stream is done.
     ///
     /// # Errors
-    ///
     /// A failure of work in the stream, or the driver's refusal.
     pub fn query(&self) -> Result<bool, GpuError> {
         // SAFETY: the handle lives as long as `self`.
@@ -86,11 +83,9 @@ impl Stream {
     /// and return later.
     ///
     /// # Errors
-    ///
     /// The driver's refusal. A failure of the copy itself comes with the next sync or query.
     ///
     /// # Safety
-    ///
     /// Until the stream has passed this copy (seen by [`Stream::sync`], [`Stream::query`] or an
     /// [`Event`](crate::Event) recorded after it), or the process ends: `src` must be readable for
     /// `len` bytes and no one may write them, and `dst` must be `len` bytes of live memory of the
@@ -106,11 +101,9 @@ impl Stream {
     /// Puts a copy of `len` bytes from device memory to host memory into the stream.
     ///
     /// # Errors
-    ///
     /// As [`Stream::h2d`].
     ///
     /// # Safety
-    ///
     /// As [`Stream::h2d`], with the parts changed: until the stream has passed this copy `dst` must
     /// be writable for `len` bytes and no one else may read or write them, and `src` must be `len`
     /// bytes of live memory of the device that no one writes.
@@ -127,11 +120,9 @@ impl Stream {
     /// [`DeviceBuf`](crate::DeviceBuf)s that are host memory.
     ///
     /// # Errors
-    ///
     /// As [`Stream::h2d`].
     ///
     /// # Safety
-    ///
     /// Until the stream has passed this copy `src` must be `len` live bytes that no one writes, and
     /// `dst` `len` live bytes that no one else reads or writes.
     #[inline]
@@ -145,11 +136,9 @@ impl Stream {
     /// Puts a launch of `kernel` into the stream: `grid` blocks of `block` threads.
     ///
     /// # Errors
-    ///
     /// The driver's refusal. A failure of the kernel itself comes with the next sync or query.
     ///
     /// # Safety
-    ///
     /// `args` must have the number and the types that the kernel declares, and all memory that the
     /// kernel reaches through them must be live, and used by no one else, until the stream has
     /// passed the launch.

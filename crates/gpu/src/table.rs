@@ -31,7 +31,6 @@ pub(crate) type HostFn = unsafe extern "C" fn(*mut c_void);
 /// Physical memory of the virtual memory management calls.
 pub(crate) type CUmemGenericAllocationHandle = u64;
 
-/// Success.
 pub(crate) const SUCCESS: CUresult = 0;
 /// An argument is out of its range.
 pub(crate) const INVALID_VALUE: CUresult = 1;
@@ -205,7 +204,6 @@ macro_rules! table {
     ) => {
         /// The functions of one loaded library.
         #[expect(non_snake_case, reason = "the fields bear the driver's own names")]
-        #[derive(Debug)]
         pub(crate) struct Table {
             $(pub(crate) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             $(pub(crate) $maybe: Option<unsafe extern "C" fn($($maybe_arg),*) -> CUresult>,)*
@@ -346,7 +344,6 @@ impl Table {
     /// Opens the first of `candidates` that the loader accepts and resolves the list in it.
     ///
     /// # Errors
-    ///
     /// [`Absent::NoLibrary`] if none opens, [`Absent::SymbolMissing`] if one opens that is no CUDA
     /// driver of release 11 or later.
     pub(crate) fn open(candidates: &[PathBuf]) -> Result<(Self, PathBuf), Absent> {

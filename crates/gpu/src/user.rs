@@ -51,11 +51,9 @@ impl UserStream {
     /// thread's current one, so this and all that follows must happen on the program's own thread.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: a default stream where no context is current.
     ///
     /// # Safety
-    ///
     /// The stream must be a default one, or live until the last use of the value and its clones,
     /// and so must its context: the driver follows the handles of both, and of what was destroyed
     /// it need not say so (CUDA driver API manual, `cuCtxDestroy`).
@@ -81,7 +79,6 @@ impl UserStream {
     /// The index of the device that its context is of (`cuCtxGetDevice`).
     ///
     /// # Errors
-    ///
     /// The driver's refusal.
     pub fn device(&self) -> Result<u32, GpuError> {
         let mut device: c_int = 0;
@@ -98,7 +95,6 @@ impl UserStream {
     /// stack of contexts as it was.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: `work` did not run.
     pub fn entered<T>(&self, work: impl FnOnce() -> T) -> Result<T, GpuError> {
         let context: CUcontext = std::ptr::without_provenance_mut(self.context.0);
@@ -114,7 +110,6 @@ impl UserStream {
     /// True if what is put into the stream is captured into a graph instead of being done.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: the legacy default stream, while another stream is being captured in a
     /// mode that forbids it. Nothing may be put into it then.
     pub fn is_capturing(&self) -> Result<bool, GpuError> {
@@ -130,11 +125,9 @@ impl UserStream {
     /// As [`Stream::copy`](crate::Stream::copy).
     ///
     /// # Errors
-    ///
     /// As there.
     ///
     /// # Safety
-    ///
     /// As there.
     pub unsafe fn copy(&self, dst: DevPtr, src: DevPtr, len: usize) -> Result<(), GpuError> {
         let call = self.driver.table().cuMemcpyAsync;
@@ -148,11 +141,9 @@ impl UserStream {
     /// is not called if the context is lost before.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: it will not be called.
     ///
     /// # Safety
-    ///
     /// The function may be called once from any thread with `data`, and keeps to what [`HostFn`]
     /// tells.
     pub unsafe fn call(&self, function: HostFn, data: *mut c_void) -> Result<(), GpuError> {
@@ -168,11 +159,9 @@ impl UserStream {
     /// work that follows.
     ///
     /// # Errors
-    ///
     /// The driver's refusal; see [`Driver::waits_for_words`].
     ///
     /// # Safety
-    ///
     /// The word must be 4 bytes at a multiple of 4, in memory of the device or page-locked memory
     /// as the device sees it, no managed memory, and live until the stream has passed. A word that
     /// never comes holds the stream, and whoever waits for it, for ever.
@@ -194,11 +183,9 @@ impl UserStream {
     /// visible to the host after it.
     ///
     /// # Errors
-    ///
     /// The driver's refusal; see [`Driver::waits_for_words`].
     ///
     /// # Safety
-    ///
     /// The word must be as for [`UserStream::wait_for`], and used atomically by the host.
     pub unsafe fn store(&self, word: DevPtr, value: u32) -> Result<(), GpuError> {
         let table = self.driver.table();
@@ -219,13 +206,11 @@ impl UserStream {
     /// stream has passed it, until somebody else touches them.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: no managed memory, or a device without concurrent managed access,
     /// whose driver moves all managed memory at each launch by itself. Nothing was put into the
     /// stream.
     ///
     /// # Safety
-    ///
     /// The memory must live until the stream has passed the hint.
     pub unsafe fn bring(&self, start: DevPtr, len: usize) -> Result<(), GpuError> {
         let table = self.driver.table();

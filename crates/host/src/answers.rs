@@ -49,7 +49,6 @@ impl fmt::Display for Silent {
 /// server each time).
 ///
 /// # Errors
-///
 /// [`Silent`] if that takes longer than [`LIMIT`]. The thread then waits on, until the file system
 /// answers or the process ends.
 pub fn answers(path: &Path) -> Result<(), Silent> {

@@ -45,6 +45,7 @@ pub fn read(root: &Root) -> Machine {
             nics: is_listed(root, "sys/class/net"),
             mounts: root.exists("proc/self/mountinfo"),
             nodes: is_listed(root, "sys/devices/system/node"),
+            modules: is_listed(root, "sys/module"),
         },
         problems,
     }

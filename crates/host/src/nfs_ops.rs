@@ -27,7 +27,6 @@ pub struct MountSample {
     pub written_bytes: u64,
     pub read: Operation,
     pub write: Operation,
-    /// All other operations together.
     pub other: Operation,
 }
 

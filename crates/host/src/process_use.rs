@@ -19,7 +19,6 @@ const DEVICES: [&str; 2] = ["/dev/nvidia", "/dev/infiniband/"];
 /// How variables begin that choose the way of the bytes.
 const VARIABLES: [&str; 5] =
     ["CUFILE_", "GPUIO_CUFILE", "KVIKIO_COMPAT_MODE", "CUDA_VISIBLE_DEVICES", "LD_PRELOAD"];
-/// Files that are no storage.
 const NO_STORAGE: [&str; 4] = ["/memfd:", "/dev/shm/", "/proc/", "/sys/"];
 
 const NOT_ALLOWED: &str =

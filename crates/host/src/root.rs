@@ -245,14 +245,12 @@ impl Root {
 }
 
 /// A file that is read in parts.
-#[derive(Debug)]
 pub(crate) struct Window<'r> {
     root: &'r Root,
     rest: PathBuf,
     inside: Inside<'r>,
 }
 
-#[derive(Debug)]
 enum Inside<'r> {
     File(File),
     Bytes(&'r [u8]),

@@ -15,7 +15,6 @@ pub enum Entry {
     File(Vec<u8>),
     /// A symbolic link and where it leads, as it is written.
     Link(PathBuf),
-    /// A directory with the names in it.
     Directory(BTreeSet<OsString>),
 }
 
@@ -88,7 +87,6 @@ impl Tree {
         self.follow(path, true)
     }
 
-    /// The entry that a path leads to.
     pub(crate) fn find(&self, path: &Path) -> Option<&Entry> {
         match self.at(path) {
             Some(Entry::Link(_)) | None => {}

@@ -213,8 +213,7 @@ pub struct JobPlan {
     pub shared_fd: bool,
     /// Whether files that this run makes are kept afterwards.
     pub keep: bool,
-    /// How long each of the job's ceilings is measured, nanoseconds; absent where none was
-    /// requested for.
+    /// How long each of the job's ceilings is measured, nanoseconds; absent where none is.
     #[serde(default)]
     pub ceilings_ns: Option<u64>,
     /// The computation that keeps the job's GPUs busy while it runs; absent where none does.
@@ -236,14 +235,16 @@ pub struct JobPlan {
     /// Which of several times the job runs; absent where it runs once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RepeatPlan>,
-    /// Percentiles of latencies that were asked for, ascending; empty where the usual ones are
-    /// reported.
+    /// Percentiles of latencies that were asked for, ascending; empty for the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percentiles: Vec<Percentile>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.
     pub directory: Option<String>,
+    /// Directories besides that one: threads take all of them in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_directories: Vec<String>,
     /// First part of the names of files in that directory: `PREFIX.N`.
     pub file_prefix: String,
     /// How names of files in that directory are made, where that was requested.
@@ -251,8 +252,7 @@ pub struct JobPlan {
     pub filename_format: Option<String>,
     /// Bytes that each thread works on.
     pub size_bytes: u64,
-    /// The share of each file that this is, in per cent, where files have parts of different
-    /// length.
+    /// The share of each file that this is, in per cent, where their parts have several lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_percent: Option<u8>,
     /// Where in its file (or in the shared file) the first region starts.
@@ -271,6 +271,9 @@ pub struct JobPlan {
     /// Length of each file in bytes, where that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
+    /// The longest, where each of a thread's files has a length from there on by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes_most: Option<u64>,
     /// How the data of all threads, and of all ranks, lie in files, where that was requested or
     /// another rank's are read; absent where each thread has its own file or region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -342,6 +345,18 @@ impl JobPlan {
     /// Block sizes of reads and of writes.
     pub fn sizes(&self) -> impl Iterator<Item = &BlockShare> {
         self.blocks.iter().chain(&self.write_blocks)
+    }
+
+    /// The directories of files that are not named, in the order in which threads take them.
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
+        self.directory.iter().chain(&self.more_directories).map(String::as_str)
+    }
+
+    /// The one of them in which a file is.
+    #[must_use]
+    pub fn directory_of(&self, path: &str) -> Option<&str> {
+        let above = |directory: &&str| std::path::Path::new(path).starts_with(directory);
+        self.directories().filter(above).max_by_key(|it| it.len()).or(self.directory.as_deref())
     }
 
     /// Block sizes of one direction.

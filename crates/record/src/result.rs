@@ -1,6 +1,6 @@
 //! The results of a run.
 
-use gpuio_base::stat::{Histogram, Percentile};
+use gpuio_base::stat::{Histogram, Percentile, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -256,12 +256,27 @@ pub struct InitiatedResult {
 
 /// Calls of fsync(2) or fdatasync(2) in the measured time: inside the wall clock, outside the
 /// latencies of writes that were done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlushResult {
     /// How many.
     pub calls: u64,
     /// Their time, summed over workers, nanoseconds.
     pub ns: u64,
+    /// How long each took; absent in older records and without a call.
+    #[serde(default)]
+    pub latency: Option<Summary>,
+}
+
+impl FlushResult {
+    /// Adds those of another worker or rank.
+    pub fn add(&mut self, more: &FlushResult) {
+        self.calls += more.calls;
+        self.ns += more.ns;
+        let all = [&self.latency, &more.latency].into_iter().flatten();
+        let mut sum = Histogram::default();
+        all.for_each(|one| sum.merge(&Histogram::from_summary(one)));
+        self.latency = sum.summary();
+    }
 }
 
 /// I/Os of a load with a rate that were due and never started. They are in no latency and would be

@@ -1,7 +1,7 @@
 //! Figures as the tables for people show them: three digits, a blank, the unit.
 
 /// A count with every digit, alone and with what is counted.
-pub(crate) use gpuio_base::units::{digits as count, many};
+pub(crate) use gpuio_base::units::{digits as count, float, many};
 use gpuio_base::units::{human_bytes, human_ns};
 /// A number of operations, or operations per second, as `98.3 k`; bytes per second as `2.31 GiB/s`.
 pub(crate) use gpuio_base::units::{human_count as iops, human_rate as throughput};
@@ -27,11 +27,6 @@ pub(crate) fn bytes(bytes: u64) -> String {
 /// A number of times, with every digit.
 pub(crate) fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
-}
-
-/// For rounded forms only: a count above 2^53 loses its last bits.
-pub(crate) fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
 /// The registered descriptor, and one without O_DIRECT for I/O that its alignment does not allow.
-#[derive(Debug)]
 pub(crate) struct Registered {
     /// The caller's number of it: one number is registered once.
     pub(crate) number: i32,

@@ -72,7 +72,6 @@ impl Machine {
         self.next(call).map_or(Ok(()), |mode| Err(mode.refusal()))
     }
 
-    /// The injected fault.
     pub(crate) fn next(&self, call: &str) -> Option<FaultMode> {
         self.faults.next(call)
     }

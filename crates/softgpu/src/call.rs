@@ -60,7 +60,6 @@ pub(crate) fn guarded(body: impl FnOnce() -> Answer<()>) -> c_int {
 /// Stores a result.
 ///
 /// # Safety
-///
 /// `to` must be null or valid for the write of a `T`.
 pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Answer<()> {
     if to.is_null() {

@@ -18,7 +18,6 @@ fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// The pages that hold a range.
 fn pages(skip: usize, len: usize) -> Range<usize> {
     skip / page_size()..(skip + len).div_ceil(page_size())
 }

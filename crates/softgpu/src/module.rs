@@ -49,7 +49,6 @@ impl Module {
     /// Reads the entries of what `cuModuleLoadData` was given.
     ///
     /// # Safety
-    ///
     /// `image` must be NUL-terminated text, or a whole ELF image.
     pub(crate) unsafe fn load(image: *const u8) -> Answer<Self> {
         // SAFETY: text ends with a NUL, so a byte may be read while those before it are of ELF's
@@ -94,7 +93,6 @@ impl Module {
 /// The bytes of an ELF image: its header, its sections and their table.
 ///
 /// # Safety
-///
 /// A whole image lies at `image`, for as long as the result is used.
 unsafe fn whole<'a>(image: *const u8) -> &'a [u8] {
     // SAFETY: a whole image has at least its header and its section table, and what that names.
@@ -158,7 +156,6 @@ impl Launch {
     /// Takes the arguments from `cuLaunchKernel`'s array of pointers to them.
     ///
     /// # Safety
-    ///
     /// `params` must be null or point to as many pointers as the kernel has arguments, each to a
     /// readable `u64`.
     pub(crate) unsafe fn new(kernel: &'static Kernel, params: *const *mut c_void) -> Answer<Self> {

@@ -35,7 +35,6 @@ impl Pace {
 }
 
 /// How far a stream has come by its device's clock. Its thread owns it.
-#[derive(Debug)]
 pub(crate) struct Progress {
     at: Instant,
     /// The time that had been stolen from kernels by then.

@@ -23,7 +23,6 @@ use crate::pace::Progress;
 /// How often a word that a stream waits for is looked at.
 const POLL: Duration = Duration::from_micros(10);
 
-/// The work of a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
@@ -48,7 +47,6 @@ pub(crate) enum Work {
         len: usize,
         value: u8,
     },
-    /// Write a word.
     Write {
         to: MemoryRange,
         value: u32,
@@ -178,7 +176,6 @@ impl Stream {
         self.0.captured.store(state as u8, Ordering::Release);
     }
 
-    /// The mode in which the capture began.
     pub(crate) fn capture_mode(&self) -> i32 {
         self.0.capture_mode.load(Ordering::Acquire)
     }
@@ -195,7 +192,6 @@ impl Stream {
         self.0.captured.load(Ordering::Acquire)
     }
 
-    /// Puts work at the end.
     pub(crate) fn put(&self, work: Work) -> Answer<()> {
         if self.captured() != Capture::None as u8 {
             return Err(STREAM_CAPTURE_UNSUPPORTED);

@@ -29,7 +29,6 @@ pub enum Cache {
 /// Mounts a file of this content at `name`; where, or why that is not possible.
 ///
 /// # Errors
-///
 /// `/dev/fuse` can't be used.
 pub fn mount(
     room: &mut Room,

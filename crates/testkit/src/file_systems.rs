@@ -14,7 +14,6 @@ use crate::skip;
 /// Runs a program; what it said if that failed.
 ///
 /// # Errors
-///
 /// It is not here, or ended with another code than 0.
 pub fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     run_with(program, arguments, Stdio::null())
@@ -68,7 +67,6 @@ impl Room {
     /// Images and mounts are made in `dir`.
     ///
     /// # Errors
-    ///
     /// This user may not mount.
     #[expect(unsafe_code, reason = "a mount table of its own is a system call")]
     pub fn new(dir: TempDir) -> Result<Self, String> {
@@ -94,7 +92,6 @@ impl Room {
     /// Mounts something at a new directory.
     ///
     /// # Errors
-    ///
     /// As mount(8) has it, here and below; or the file system can't be made.
     pub fn mount(&mut self, name: &str, arguments: &[&str]) -> Result<PathBuf, String> {
         let place = self.create_dir(name);

@@ -32,7 +32,6 @@ pub fn skip(why: &str) {
     println!("SKIPPED: {why}");
 }
 
-/// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }

@@ -73,7 +73,6 @@ impl Transfer {
         Self(Arc::new(Shared { settings, process }))
     }
 
-    /// The state of this process.
     pub(crate) fn state(&self) -> &'static State {
         &self.process().state
     }
@@ -98,7 +97,6 @@ impl Transfer {
     /// it.
     ///
     /// # Errors
-    ///
     /// The descriptor is not open, or is neither a regular file nor a block device.
     pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
         let file = File::open(fd, self.0.settings.uncached, self.0.settings.bypass_cache);
@@ -113,7 +111,6 @@ impl Transfer {
     /// a microsecond. The calling thread needs no context.
     ///
     /// # Errors
-    ///
     /// The driver's error.
     pub fn locate(&self, address: u64) -> Result<MemoryLocation, GpuError> {
         let state = self.state();
@@ -179,12 +176,10 @@ impl Transfer {
     /// at the same address.
     ///
     /// # Errors
-    ///
     /// The first failure by offset. The content of the memory is then undefined, of a write how
     /// much of the rest was written.
     ///
     /// # Safety
-    ///
     /// Until the call returns, `len` bytes at `address` are live memory of that location. Nothing
     /// else uses them during a read, or writes them during a write.
     pub unsafe fn call(
@@ -243,7 +238,6 @@ impl Transfer {
     /// Like a call, this is repeated once if the device turns out to have been reset.
     ///
     /// # Errors
-    ///
     /// [`MappingError`] says which condition fails.
     pub fn map(
         &self,

@@ -7,7 +7,6 @@ use std::ptr::NonNull;
 const MOST: usize = 256 << 10;
 
 /// Aligned memory of the program's allocator, for the length of a call.
-#[derive(Debug)]
 pub(crate) struct BounceBuffer {
     start: NonNull<u8>,
     layout: Layout,

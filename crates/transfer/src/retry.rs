@@ -32,7 +32,6 @@ impl<T> RetryingCell<T> {
     /// one at first.
     ///
     /// # Errors
-    ///
     /// The last refusal.
     pub(crate) fn get(&self, make: impl FnOnce() -> Result<T, GpuError>) -> Result<&T, GpuError> {
         if let Some(had) = self.had.get() {

@@ -30,7 +30,6 @@ use anyhow::{Context as _, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
 /// The files that one run makes, and where.
-#[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) root: PathBuf,
     /// Where cargo builds.

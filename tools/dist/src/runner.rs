@@ -7,7 +7,6 @@ use std::process::Command;
 use crate::Job;
 
 /// A way to start programs of the target.
-#[derive(Debug)]
 pub(crate) enum Runner {
     /// As any program of this machine.
     Native,

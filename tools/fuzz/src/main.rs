@@ -28,6 +28,7 @@ const HOST: &str = "crates/host/tests/fixtures";
 const SYSTEMS: &str = "crates/machine/tests/machine/flow/fixtures/seeds";
 const POSTED: &str = "crates/capture/tests/posted";
 const KINDS: &str = "crates/capture/tests/kinds";
+const PACKED: &str = "crates/capture/tests/packed";
 const SPECS: &str = "crates/job/tests/fixtures";
 const FOREIGN: &str = "crates/report/tests/report/fixtures/foreign";
 const POSTS: &str = "crates/report/tests/report/posts";
@@ -44,7 +45,7 @@ const TARGETS: &[Target] = &[
     Target { name: "pasted", seeds: &[POSTED, "tools/fuzz/seeds/pasted"], run: machine::pasted },
     Target { name: "captures", seeds: &[CAPTURES], run: machine::captures },
     Target { name: "machines", seeds: &[POSTED, KINDS], run: machine::machines },
-    Target { name: "bundle", seeds: &["MADE/tar", KINDS], run: machine::bundle },
+    Target { name: "bundle", seeds: &["MADE/tar", KINDS, PACKED], run: machine::bundle },
     Target { name: "tar", seeds: &["MADE/tar"], run: machine::tar },
     Target { name: "tree", seeds: &[HOST, "crates/testkit/machines"], run: machine::tree },
     Target { name: "cufile-json", seeds: &["tools/fuzz/seeds/cufile"], run: texts::cufile_json },

@@ -108,7 +108,6 @@ pub(crate) fn page(data: &[u8]) {
     let _ = page_json::value(&shown, 3).to_string();
 }
 
-/// A page with something in it.
 pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
     let other = |error: gpuio_watch::page::LivePageError| std::io::Error::other(error.to_string());
     let place = folder.join("place");

@@ -121,7 +121,6 @@ impl Slot {
 
 /// Two launches: the second is made after the first has entered. A block that finds the slot not
 /// yet left sleeps until the first has exited: loom does not end where two threads poll.
-#[derive(Debug)]
 struct TakeOver {
     entered: Notify,
     exited: Notify,

@@ -108,7 +108,6 @@ struct Completion {
 }
 
 /// `gpuio_queue`, `gpuio_ring` and their memory.
-#[derive(Debug)]
 struct Ring {
     sq_head: AtomicU32,
     sq_tail: AtomicU32,

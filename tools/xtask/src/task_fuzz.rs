@@ -158,7 +158,6 @@ fn seeds(root: &Path, made: &Path, into: &Path, sources: &[String]) -> anyhow::R
     Ok(count)
 }
 
-/// The outcome of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     executions: u64,

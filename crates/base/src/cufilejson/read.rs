@@ -120,7 +120,6 @@ const MOST_PATHS: usize = 4 << 20;
 const TOO_MANY: &str = "it has more keys, or longer ones, than a configuration of cuFile's";
 
 /// The rest of these limits.
-#[derive(Debug)]
 struct Budget {
     keys: usize,
     bytes: usize,

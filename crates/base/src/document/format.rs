@@ -25,7 +25,6 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format of files with this extension.
 pub fn by_extension(extension: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extension == extension)
 }

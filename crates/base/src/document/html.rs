@@ -26,7 +26,6 @@ pub struct Page<'p> {
     /// The further rights of the page: `script-src 'unsafe-inline'`.
     pub allows: &'p str,
     pub styles: &'p [&'p str],
-    /// Its markup.
     pub body: &'p str,
 }
 

@@ -242,7 +242,6 @@ impl<'a, T> Columns<'a, T> {
         self.last(|column| column.if_any = true)
     }
 
-    /// The table of these rows.
     #[must_use]
     pub fn table<R: Borrow<T>>(
         self,

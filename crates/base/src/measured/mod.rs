@@ -124,7 +124,6 @@ pub trait Reader {
 }
 
 /// Tables of one tool by their columns.
-#[derive(Debug)]
 struct Tables {
     command: &'static str,
     all: Vec<Measured>,

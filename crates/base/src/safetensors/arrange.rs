@@ -9,7 +9,6 @@ const ALIGNED: u64 = 256;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The number of its group.
     pub group: u64,
     /// Its first byte in the group, a multiple of 256.
     pub at: u64,
@@ -19,13 +18,11 @@ pub struct Run {
     pub length: u64,
 }
 
-/// The place of a tensor.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The tensor's number in the header.
     pub tensor: u64,
-    /// The number of its group.
     pub group: u64,
     /// Its first byte in the group.
     pub at: u64,

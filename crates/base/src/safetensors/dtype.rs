@@ -21,7 +21,6 @@ macro_rules! dtypes {
                 }
             }
 
-            /// Bits of an element.
             pub fn bits(self) -> u64 {
                 match self {
                     $(Dtype::$name => $bits,)*

@@ -141,7 +141,6 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
-/// A field of an entry.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum Field {

@@ -1,5 +1,7 @@
 //! Buckets of log-linear histograms.
 
+use crate::units::whole;
+
 /// Values below 2^SUB_BITS have a bucket each; above, each power of two is cut into 2^SUB_BITS
 /// buckets, so that the middle of a bucket is within 1/2^(SUB_BITS + 1) of every value in it.
 /// Values from 2^MAX_BITS on share the last.
@@ -11,7 +13,6 @@ impl<const SUB_BITS: u32, const MAX_BITS: u32> Buckets<SUB_BITS, MAX_BITS> {
     /// How many there are.
     pub const COUNT: usize = (MAX_BITS - SUB_BITS + 1) as usize * (1 << SUB_BITS);
 
-    /// The bucket of a value.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "an index below COUNT, which is a usize")]
     pub const fn of(value: u64) -> usize {
@@ -42,12 +43,7 @@ impl<const SUB_BITS: u32, const MAX_BITS: u32> Buckets<SUB_BITS, MAX_BITS> {
     pub fn at(counts: &[u64], quantile: f64) -> Option<u64> {
         let all = counts.iter().fold(0_u64, |sum, &count| sum.saturating_add(count));
         let wanted = (quantile.clamp(0.0, 1.0) * all as f64).ceil().max(1.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at least 1; a float beyond u64 saturates"
-        )]
-        let wanted = (wanted as u64).min(all.max(1));
+        let wanted = whole(wanted).min(all.max(1));
         let mut seen = 0_u64;
         let index = counts.iter().position(|&count| {
             seen = seen.saturating_add(count);

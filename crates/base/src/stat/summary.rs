@@ -1,5 +1,6 @@
 //! The summary of a histogram, as records keep it.
 
+use crate::units::whole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -83,13 +84,8 @@ impl Summary {
 }
 
 /// The rank of a quantile among so many values, from 1.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts stay far below 2^53, and the product is at most the count"
-)]
 fn rank(quantile: f64, count: u64) -> u64 {
-    (quantile * count as f64).ceil().max(1.0) as u64
+    whole((quantile * count as f64).ceil().max(1.0))
 }
 
 impl<'de> Deserialize<'de> for Summary {

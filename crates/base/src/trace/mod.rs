@@ -4,7 +4,7 @@
 //! - [`mod@write`]: gpuio's format, as `libcufile.so.0` writes it while a program runs.
 //! - [`mod@read`]: gpuio's format and fio's block traces, by their first bytes.
 //!
-//! docs/trace.md has the format byte by byte. A trace has names, sizes and times, and no content of
+//! docs/replay.md has the format byte by byte. A trace has names, sizes, times and no content of
 //! any file. A writer appends whole frames, each with a checksum, so that what was written before
 //! the program was killed can be read; a damaged frame is an error with its offset.
 //!
@@ -118,7 +118,6 @@ impl Holes {
 pub struct Call {
     /// Read or write.
     pub op: Op,
-    /// Index of the file.
     pub file: u32,
     /// First byte of the file.
     pub offset: u64,

@@ -25,7 +25,6 @@ const UNITS: [(char, u32); 6] = [('E', 60), ('P', 50), ('T', 40), ('G', 30), ('M
 /// Decimals are accepted when they are a whole number of bytes: `1.5G`, not `1.3K`.
 ///
 /// # Errors
-///
 /// Empty or signed text, another suffix, blanks, a value of 2^64 bytes or more, or a fraction
 /// of a byte.
 ///

@@ -49,7 +49,6 @@ const WORDS: [(&str, u64); 16] = [
 /// case: `M` would be a size. Decimals are accepted when they are a whole number of nanoseconds.
 ///
 /// # Errors
-///
 /// Empty or signed text, another suffix, blanks, 2^64 ns or more, or a fraction of a
 /// nanosecond.
 ///

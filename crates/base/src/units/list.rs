@@ -18,7 +18,6 @@ const ENTRIES: &str = "at most 65536 entries in the whole list";
 /// a set (`cpuset(7)`, "List format", without the `:N/M` stride, which the kernel never prints).
 ///
 /// # Errors
-///
 /// Empty text (the kernel prints that for a node without CPUs: the caller says what it means),
 /// blanks, an index above [`MAX_INDEX`], a range that runs backwards.
 ///
@@ -36,7 +35,6 @@ pub fn parse_cpu_list(input: &str) -> Result<Vec<u32>, UnitError> {
 /// `[2, 0, 1, 2]`. For GPUs, where the order decides which worker gets which.
 ///
 /// # Errors
-///
 /// As [`parse_cpu_list`], and more than 65536 entries.
 pub fn parse_index_list(input: &str) -> Result<Vec<u32>, UnitError> {
     let mut list = Vec::new();

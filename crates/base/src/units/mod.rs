@@ -14,6 +14,7 @@ mod bytes;
 mod decimal;
 mod duration;
 mod error;
+mod float;
 mod hosts;
 mod human;
 mod list;
@@ -27,6 +28,7 @@ mod wildcard;
 pub use bytes::{format_bytes, parse_bytes};
 pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
+pub use float::{float, whole};
 pub use hosts::{host_list, hosts_of};
 pub use human::{
     Powers, digits, human_bytes, human_count, human_decimal_rate, human_ns, human_rate,

@@ -10,7 +10,6 @@ const WANTED: Wanted = Wanted { number: PERCENT, fits: PERCENT, whole: PERCENT }
 /// Reads a percentage, with or without `%`, and returns it in percent (`"70%"` is `70.0`).
 ///
 /// # Errors
-///
 /// Empty or signed text, anything after the number but one `%`, or a value above 100.
 ///
 /// ```

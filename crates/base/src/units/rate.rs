@@ -38,7 +38,6 @@ const UNITS: [(&str, u64); 13] = [
 /// would be a guess between megabytes and bytes.
 ///
 /// # Errors
-///
 /// Empty or signed text, a missing or other unit, blanks, a fraction of a byte, 2^64 or more.
 ///
 /// ```
@@ -59,7 +58,6 @@ pub fn parse_bytes_per_second(input: &str) -> Result<u64, UnitError> {
 /// both 1000 here, since nobody counts I/Os in powers of 1024.
 ///
 /// # Errors
-///
 /// Empty or signed text, another suffix, blanks, a fraction of one, 2^64 or more.
 ///
 /// ```

@@ -1,7 +1,10 @@
-//! Files as people send them: as they are, compressed (gzip), and archives (tar, zip) of texts or
-//! of a captured tree, also within one another. Nothing is written anywhere, so names can't lead
-//! out.
+//! Files as people send them: as they are, compressed (gzip, xz, zstd), and archives (tar, zip) of
+//! texts or of a captured tree, also within one another. Nothing is written anywhere, so names
+//! can't lead out.
 
+mod compressed;
+#[cfg(test)]
+mod tests;
 mod zip;
 
 use std::io::Read as _;
@@ -10,11 +13,13 @@ use std::path::{Path, PathBuf};
 use gpuio_host::{Entry, MOST_BYTES, Tree};
 
 use crate::machines::Text;
+use compressed::Format;
 
 /// More files than a bundle has.
 const MOST_FILES: usize = 20_000;
-/// More bytes than all of them have, unpacked.
+/// The most bytes of all files, at each stage of unpacking: held, and worked through.
 const MOST_TOTAL: u64 = 512 << 20;
+const TOO_LARGE: &str = "all files together are larger than a bundle may be";
 /// Archives within archives.
 const DEEPEST: usize = 3;
 
@@ -36,9 +41,16 @@ struct Member {
     entry: Entry,
 }
 
+impl Member {
+    fn size(&self) -> usize {
+        if let Entry::File(bytes) = &self.entry { bytes.len() } else { 0 }
+    }
+}
+
 impl Bundle {
     /// Adds a file of any kind.
     pub fn add(&mut self, name: &str, bytes: Vec<u8>) {
+        self.count(bytes.len());
         self.unpack(name, bytes, DEEPEST);
     }
 
@@ -49,30 +61,51 @@ impl Bundle {
         }
     }
 
+    fn count(&mut self, bytes: usize) {
+        self.total = self.total.saturating_add(bytes as u64);
+    }
+
+    /// Looks into bytes that are counted.
     fn unpack(&mut self, name: &str, bytes: Vec<u8>, deep: usize) {
-        self.total = self.total.saturating_add(bytes.len() as u64);
         if self.total > MOST_TOTAL || self.texts.len() >= MOST_FILES {
-            self.leave_out(name, "all files together are larger than a bundle may be");
-            return;
+            return self.leave_out(name, TOO_LARGE);
         }
         let packed = packing(&bytes);
         if packed.is_some() && deep == 0 {
             self.leave_out(name, "an archive within archives");
             return;
         }
-        let members = match packed {
+        let room = MOST_TOTAL - self.total;
+        let mut members = Vec::new();
+        let read = match packed {
             None => return self.file(name, bytes),
-            Some(Packing::Gzip) => match gunzip(&bytes) {
-                Ok(inner) => return self.unpack(&name_inside(name), inner, deep - 1),
-                Err(why) => Err(why),
-            },
-            Some(Packing::Tar) => tar_members(&bytes),
-            Some(Packing::Zip) => zip::members(&bytes),
+            Some(Packing::Compressed(format)) => {
+                // One byte too many shows that there are more than a bundle may have.
+                let room = usize::try_from(room).unwrap_or(usize::MAX - 1) + 1;
+                let mut inner = Vec::new();
+                match (format.unpack)(&bytes, room, &mut inner) {
+                    Err(why) if inner.is_empty() => Err(format!(
+                        "it can't be unpacked ({why}): where `{}` can, give what it makes",
+                        format.command
+                    )),
+                    read => {
+                        if let Err(why) = read {
+                            let why = format!("it is cut or damaged, its beginning is read: {why}");
+                            self.leave_out(name, why);
+                        }
+                        self.count(inner.len());
+                        return self.unpack(&format.name_inside(name), inner, deep - 1);
+                    }
+                }
+            }
+            Some(Packing::Tar) => tar_members(&bytes, room, &mut members),
+            Some(Packing::Zip) => zip::members(&bytes, room, &mut members),
         };
-        match members {
-            Ok(members) => self.members(name, members, deep),
-            Err(why) => self.leave_out(name, why),
+        if let Err(why) = read {
+            self.leave_out(name, why);
         }
+        self.count(members.iter().map(|one| one.size()).sum());
+        self.members(name, members, deep);
     }
 
     fn members(&mut self, archive: &str, mut members: Vec<Member>, deep: usize) {
@@ -115,41 +148,24 @@ pub fn belongs_to_tree(path: &Path) -> bool {
 }
 
 enum Packing {
-    Gzip,
+    Compressed(&'static Format),
     Tar,
     Zip,
 }
 
 fn packing(bytes: &[u8]) -> Option<Packing> {
+    if let Some(format) = Format::of(bytes) {
+        return Some(Packing::Compressed(format));
+    }
     match bytes {
-        [0x1f, 0x8b, ..] => Some(Packing::Gzip),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Packing::Zip),
         _ => (bytes.get(257..262) == Some(b"ustar")).then_some(Packing::Tar),
     }
 }
 
-/// `a.tar.gz` holds `a.tar`, `a.tgz` too.
-fn name_inside(name: &str) -> String {
-    match name.strip_suffix(".tgz") {
-        Some(start) => format!("{start}.tar"),
-        None => name.strip_suffix(".gz").unwrap_or(name).to_owned(),
-    }
-}
-
-fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    let read = flate2::read::MultiGzDecoder::new(bytes).take(MOST_TOTAL).read_to_end(&mut out);
-    match read {
-        // A file that is cut has its beginning.
-        Err(why) if out.is_empty() => Err(format!("it can't be unpacked: {why}")),
-        _ => Ok(out),
-    }
-}
-
-fn tar_members(bytes: &[u8]) -> Result<Vec<Member>, String> {
+/// The files of a tar, up to so many bytes. An error comes after what could be read.
+fn tar_members(bytes: &[u8], mut room: u64, members: &mut Vec<Member>) -> Result<(), String> {
     let broken = |why: std::io::Error| format!("it can't be read as a tar: {why}");
-    let mut members = Vec::new();
-    let mut total = 0_u64;
     for entry in tar::Archive::new(bytes).entries().map_err(broken)? {
         let Ok(mut entry) = entry else { break };
         let Ok(path) = entry.path().map(std::borrow::Cow::into_owned) else { continue };
@@ -163,10 +179,7 @@ fn tar_members(bytes: &[u8]) -> Result<Vec<Member>, String> {
             if entry.by_ref().take(MOST_BYTES.max(32 << 20)).read_to_end(&mut body).is_err() {
                 continue;
             }
-            total = total.saturating_add(body.len() as u64);
-            if total > MOST_TOTAL {
-                return Err("it holds more than 512 MiB".to_owned());
-            }
+            room = room.checked_sub(body.len() as u64).ok_or(TOO_LARGE)?;
             Entry::File(body)
         } else if kind.is_dir() {
             Entry::Directory(std::collections::BTreeSet::new())
@@ -177,7 +190,7 @@ fn tar_members(bytes: &[u8]) -> Result<Vec<Member>, String> {
         };
         members.push(Member { path, entry: new });
     }
-    Ok(members)
+    Ok(())
 }
 
 /// Takes away the directory that all members are in.
@@ -231,13 +244,11 @@ pub fn text_of(bytes: &[u8]) -> Result<String, String> {
 }
 
 /// Forms that are not read, by their first bytes.
-const FORMS: [(&[u8], &str); 9] = [
+const FORMS: [(&[u8], &str); 7] = [
     (b"%PDF", "a PDF: copy its text into a file, or `pdftotext -layout`"),
     (b"\x89PNG", "a picture: gpuio reads texts"),
     (b"\xff\xd8\xff", "a picture: gpuio reads texts"),
     (b"GIF8", "a picture: gpuio reads texts"),
-    (b"\xfd7zXZ\0", "compressed with xz: unpack it by `xz -d`, and give what it makes"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it by `zstd -d`, and give what it makes"),
     (b"BZh", "compressed with bzip2: unpack it by `bzip2 -d`, and give what it makes"),
     (b"7z\xbc\xaf", "compressed with 7z: unpack it by `7z x`, and give what it makes"),
     (b"\x7fELF", "a program"),

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 
 use gpuio_host::Entry;
 
-use super::{MOST_FILES, MOST_TOTAL, Member};
+use super::{MOST_FILES, Member, TOO_LARGE};
 
 /// The most bytes of one member.
 const MOST_MEMBER: u64 = 64 << 20;
 
-/// The files of an archive.
-pub(super) fn members(bytes: &[u8]) -> Result<Vec<Member>, String> {
+/// The files of an archive, up to so many bytes. An error comes after what could be read.
+pub(super) fn members(
+    bytes: &[u8],
+    mut room: u64,
+    members: &mut Vec<Member>,
+) -> Result<(), String> {
     let broken = || "it can't be read as a zip: its directory is not whole".to_owned();
     let end = find_end(bytes).ok_or_else(broken)?;
     let count = usize::from(u16_at(bytes, end + 10).ok_or_else(broken)?);
@@ -20,19 +24,14 @@ pub(super) fn members(bytes: &[u8]) -> Result<Vec<Member>, String> {
     if count > MOST_FILES {
         return Err(format!("it holds more than {MOST_FILES} files"));
     }
-    let mut members = Vec::new();
-    let mut total = 0_u64;
     for _ in 0..count {
         let (member, next) = entry(bytes, at).ok_or_else(broken)?;
         at = next;
         let Some((path, body)) = member else { continue };
-        total = total.saturating_add(body.len() as u64);
-        if total > MOST_TOTAL {
-            return Err("it holds more than 512 MiB".to_owned());
-        }
+        room = room.checked_sub(body.len() as u64).ok_or(TOO_LARGE)?;
         members.push(Member { path, entry: Entry::File(body) });
     }
-    Ok(members)
+    Ok(())
 }
 
 /// The end of the central directory: its mark stands in the last 64 KiB.

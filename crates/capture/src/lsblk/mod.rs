@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Nothing is known to be on a drive only where the column has nothing, and partitions are there.
+    /// A drive is known to be empty only where the column has nothing, and partitions are there.
     #[test]
     fn contents_are_known_where_the_column_is() {
         let contents = |text: &str| -> Vec<Option<String>> {

@@ -1,18 +1,6 @@
-//! The table of kinds: its page, and its samples.
-
-use std::fmt::Write as _;
+//! The table of kinds, and its samples.
 
 use gpuio_capture::KINDS;
-use gpuio_testkit::docs::documented;
-
-#[test]
-fn the_page_has_every_kind_of_text() {
-    let mut table = String::from("| Text | Gives |\n| --- | --- |\n");
-    for kind in &KINDS {
-        writeln!(table, "| `{}` | {} |", kind.command, kind.gives).unwrap();
-    }
-    documented("machines.md", "texts", &table);
-}
 
 #[test]
 fn rules_name_texts_that_are_read() {

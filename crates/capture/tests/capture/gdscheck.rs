@@ -1,5 +1,4 @@
 //! gdscheck's three layouts, as people sent them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::{CaptureError, Captured, KINDS, Kind, add, kind_of};
 use gpuio_record::facts::{Fact, GdsCheck, GdsLine};

@@ -1,5 +1,4 @@
 //! The listings of NVIDIA's guides: two servers from nothing but text.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::{Captured, add, kind_of};
 use gpuio_record::facts::{Fact, LinkLayer, Machine, MountKind, PciFacts};

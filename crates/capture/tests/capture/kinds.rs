@@ -1,6 +1,5 @@
 //! Kinds of texts beside the classic ones: as tools print them, worn by web pages, and joined to
 //! one line.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::{Captured, kind_of, read};
 use gpuio_record::facts::{BlockDevice, BlockKind, MountKind, MountedStorage};

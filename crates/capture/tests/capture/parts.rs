@@ -1,6 +1,5 @@
 //! Any part of a machine's texts gives the answers of all of them, or none: what a text leaves out
 //! is not taken for absent.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::{Captured, read};
 use gpuio_machine::check::{Answer, Gpu, Pair, gpu_of, verdict, why};

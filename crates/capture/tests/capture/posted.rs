@@ -1,7 +1,6 @@
 //! Texts of machines as people posted them, in `posted/`: each with its source in the first line,
 //! and a file of what the right answer is, written down before gpuio read the text.
 //! docs/lab-book/posted-texts.md has the score.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

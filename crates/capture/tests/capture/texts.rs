@@ -1,5 +1,4 @@
 //! Each kind of text at its edges: errors with their place, hostile input.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::time::Duration;
 

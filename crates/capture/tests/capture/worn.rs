@@ -1,6 +1,5 @@
 //! Texts as pages and people wear them down: blanks drawn together, lines joined, titles above,
 //! columns in another order, names without their underscore.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::{CaptureError, Captured, read};
 use gpuio_record::facts::{BlockKind, Fact, Machine};

@@ -21,8 +21,8 @@ pub(crate) struct Topo {
     #[arg(value_name = "DEVICE", num_args = 2)]
     pub(crate) pair: Vec<String>,
     /// Describe another machine, or several: a capture from --capture, copies of /sys and /proc, or
-    /// the output of tools (gpuio list names them), as files, directories, archives (tar, gz, zip)
-    /// or - for standard input [this machine]
+    /// the output of tools (gpuio list names them), as files, directories, archives (tar, gz, xz,
+    /// zst, zip) or - for standard input [this machine]
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
     /// One of several machines in the texts, by its host's name [all of them, one by one]

@@ -84,7 +84,6 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// How runs are started.
-#[derive(Debug)]
 pub(crate) struct Children<'a> {
     joined: Option<&'a Joined>,
     round: Cell<u32>,

@@ -64,7 +64,6 @@ struct Hello {
 }
 
 /// This process among the ranks.
-#[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) ranks: Ranks,
     launcher: String,
@@ -80,7 +79,6 @@ pub(crate) fn is_one() -> bool {
 }
 
 /// The part of this process among the ranks.
-#[derive(Debug)]
 pub(crate) enum Role {
     /// No launcher started it.
     Alone,

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
+use gpuio_base::units::whole;
 use gpuio_load::ranks::{ClockOffset, Ended, Ranks, Stage};
 use gpuio_load::run::{Interval, OpenError, Peers, Ran, Start, Tick};
 use gpuio_record::merge::{JobTimes, Moved, Windows, rates, skew, windows};
@@ -104,8 +105,7 @@ impl<'a> Synchronised<'a> {
 
     /// The rate of all ranks together, for rank 0's progress.
     pub(crate) fn tick(&self, tick: &Tick) -> Tick {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates")]
-        self.ranks.activity().moves(tick.bytes_per_s as u64, tick.iops as u64, tick.failed);
+        self.ranks.activity().moves(whole(tick.bytes_per_s), whole(tick.iops), tick.failed);
         let all = self.ranks.overall();
         if all.running < 2 {
             return *tick;

@@ -17,7 +17,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const LINGER: Duration = Duration::from_secs(1);
 const MOST_DROPPED: usize = 256 << 10;
 
-#[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     state: State,
@@ -25,7 +24,6 @@ pub(super) struct Connection {
     until: Instant,
 }
 
-#[derive(Debug)]
 enum State {
     /// The request's head as far as received.
     Asking(Vec<u8>),

@@ -17,8 +17,6 @@ const MOST_FILES: usize = 20_000;
 /// Directories within directories.
 const DEEPEST: usize = 12;
 
-/// The files that were found.
-#[derive(Debug)]
 pub(super) struct Files {
     pub(super) trees: Vec<(String, Root)>,
     pub(super) texts: Vec<Text>,

@@ -15,7 +15,6 @@ use gpuio_report::post;
 use crate::failure::Failure;
 
 /// One of the machines that `--from` holds.
-#[derive(Debug)]
 pub(crate) struct Source {
     /// The host's name; `None` where there is one machine alone.
     pub(crate) name: Option<String>,

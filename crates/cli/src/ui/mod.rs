@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate};
+use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate, whole};
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_report::format::plan::limited_ns;
@@ -17,7 +17,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const QUIET_LINES: Duration = Duration::from_secs(10);
 
 /// Shows progress on standard error.
-#[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
     terminal: bool,
@@ -81,12 +80,7 @@ impl Progress {
             return;
         }
         if self.terminal {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "between 0 and 1000"
-            )]
-            self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+            self.bar.set_position(whole(share.clamp(0.0, 1.0) * 1000.0));
             self.bar.set_message(crate::output::shown(&message).into_owned());
             return;
         }

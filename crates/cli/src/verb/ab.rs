@@ -164,7 +164,6 @@ fn ended(status: ExitStatus) -> u8 {
 enum Round {
     /// It has a record, and the next run may follow.
     Whole,
-    /// It was stopped early.
     Stopped,
     /// It has no record, has reported why, and ended with this code.
     Without(u8),

@@ -25,7 +25,7 @@ use crate::ranks::{self, Children, Joined, Place, Role};
 use crate::session::Session;
 use crate::terminal;
 use crate::ui::Progress;
-use crate::unused;
+use crate::unused::{self, NO_EFFECT};
 use crate::verb::ab;
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
@@ -247,7 +247,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
 pub(crate) fn report_unused(plan: &Plan) {
     let unused = |job: &&JobPlan, note: &str| job.notes.iter().any(|one| one == note);
     let notes = plan.jobs.iter().flat_map(|job| &job.notes);
-    for note in unique(notes.filter(|note| note.contains("has no effect here"))) {
+    for note in unique(notes.filter(|note| note.contains(NO_EFFECT))) {
         let of: Vec<&JobPlan> = plan.jobs.iter().filter(|job| unused(job, note)).collect();
         let names = unique(of.iter().map(|job| job.name.as_str())).join("', '");
         match of.len() == plan.jobs.len() {

@@ -38,7 +38,6 @@ type State = Result<(), String>;
 
 /// The facts about this machine that paths need.
 struct Needs {
-    /// Number of GPUs.
     gpus: Result<u32, String>,
     /// The same of the software GPU.
     software: Result<u32, String>,

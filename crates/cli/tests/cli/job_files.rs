@@ -53,6 +53,30 @@ fn fio_defaults() {
     );
 }
 
+/// A user's file in one of them is neither written nor removed.
+#[test]
+fn fio_spreads_threads_over_directories() {
+    let dir = scratch();
+    let lines = "ioengine=psync\nrw=write\nbs=4k\nsize=64k\nnumjobs=3\nnrfiles=2\ndirectory=a:b\n";
+    file(dir.path(), "f.fio", &format!("[j]\n{lines}"));
+    let record = bench(dir.path(), "f.fio --format json").exits(0).json();
+    check_clean(&record);
+    assert_eq!(n(&jobs(&record)[0].1["write"]["ios"]), 3 * 16);
+    let left = tree(dir.path());
+    for made in ["a/j.0.0", "a/j.0.1", "b/j.1.0", "b/j.1.1", "a/j.2.0", "a/j.2.1"] {
+        assert!(left.contains(&made.into()), "{made}: {left:?}");
+    }
+    std::fs::write(dir.path().join("b/j.1.1"), "mine").unwrap();
+    bench(dir.path(), "f.fio").exits(2).prints(&["b/j.1.1"]);
+    assert_eq!(std::fs::read_to_string(dir.path().join("b/j.1.1")).unwrap(), "mine");
+    // A section that is called as a file, as fio makes it; the name ends in its two numbers.
+    let name = dir.path().join("x");
+    let lines = "ioengine=psync\nrw=write\nbs=4k\nsize=64k\n";
+    file(dir.path(), "x.fio", &format!("[{}]\n{lines}", name.display()));
+    bench(dir.path(), "x.fio").exits(0);
+    assert_eq!(std::fs::metadata(dir.path().join("x.0.0")).unwrap().len(), 64 << 10);
+}
+
 /// Jobs of a group run at the same time; a stonewall parts them.
 #[test]
 fn together_and_apart() {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::tool::{bench, command, file, finish, gpuio, scratch, tree, words};
+use crate::tool::{GPUIO, bench, command, file, finish, gpuio, other, scratch, tree, words};
 
 /// Lines that are refused as usage, with what must be said, in a directory with a record.
 #[track_caller]
@@ -17,6 +17,21 @@ fn refused(cases: &[(&str, &[&str])]) {
         assert!(ran.err.lines().count() <= 3 || says[0].contains("cannot"), "{ran:?}");
         assert_eq!((ran.out.as_str(), tree(dir.path())), ("", vec!["r.json".to_owned()]), "{line}");
     }
+}
+
+/// A run prints before and after it: one text, where both outputs are one file.
+#[test]
+fn a_note_is_printed_once_in_one_text_and_in_each_of_two() {
+    let dir = scratch();
+    let job = "[c]\nioengine=psync\nsize=1m\nrw=read\nbs=64k\nfilename=d\ngroup_reporting\n";
+    std::fs::write(dir.path().join("c.fio"), job).unwrap();
+    let notes = |text: &str| text.matches("results are always given").count();
+    let mut shell = other(dir.path(), "bash");
+    shell.current_dir(dir.path()).args(["-c", "\"$0\" bench c.fio 2>&1", GPUIO]);
+    let one = finish(&mut shell).exits(0).out;
+    assert_eq!(notes(&one), 1, "{one}");
+    let two = gpuio(dir.path(), "bench c.fio").exits(0);
+    assert_eq!((notes(&two.err), notes(&two.out)), (1, 1), "{two:#?}");
 }
 
 #[test]
@@ -254,6 +269,6 @@ fn of_cufile() {
     nonsense
         .prints(&["no key 'properties.nonsense'; nearest: cufile.properties.", ", cufile.prop"]);
     set("properties.allow_compat").prints(&["nearest: cufile.properties.allow_compat_mode"]);
-    set("zebra.stripes").prints(&["see docs/cufile-json.md"]);
+    set("zebra.stripes").prints(&["see docs/check.md"]);
     assert!(tree(dir.path()).is_empty());
 }

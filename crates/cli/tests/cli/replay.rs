@@ -15,7 +15,6 @@ fn replay(dir: &Path, line: &str) -> Ran {
     finish(command(dir).arg("replay").args(words(line)))
 }
 
-/// A trace with these files and calls.
 fn write_trace(place: &Path, files: &[TraceFile], calls: &[Call], ends: bool) {
     let (mut bytes, mut frame) = (header().to_vec(), Frame::new());
     frame.program("wave", 1);

@@ -73,7 +73,6 @@ enum Rights {
 /// Which program reads a variable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Reader {
-    /// gpuio with these words.
     Gpuio(&'static str),
     /// The program that is linked to the drop-in.
     Client,

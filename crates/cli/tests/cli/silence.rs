@@ -45,7 +45,6 @@ fn says(ran: &Ran, what: &str, line: &str) {
     assert!(lines.iter().any(|line| line.contains(what)), "{line}: no {what:?} in {ran:#?}");
 }
 
-/// A job file of this load.
 fn job_file(dir: &Path, way: &Way) {
     let text = format!("[job]\nrw=read\nbs=64k\nsize=1m\nengine=psync\n{}", way.load);
     file(dir, "job.ini", &text);

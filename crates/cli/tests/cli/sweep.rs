@@ -331,6 +331,9 @@ fn a_search_ends_at_the_bound() {
     let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!(places, ["1", "2", "4"]);
     assert!(found.iter().all(|(_, records)| records.len() == 1), "as many as asked: {found:?}");
+    let plan = gpuio(dir.path(), &format!("{COUNTED} --latency-target p50=10s {over} --dry-run"));
+    let words = "a search, about 9 runs (1m 30s) if runs of a load agree, up to 9 of each load";
+    assert!(plan.out.contains(words) || plan.err.contains(words), "{plan:#?}");
     let line = format!("{COUNTED} --latency-target p50=1ns {over} --format csv -o b");
     let csv = gpuio(dir.path(), &line).exits(0).out;
     let cells: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();

@@ -330,7 +330,6 @@ impl Serving {
         self.request("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
     }
 
-    /// The answer to one request.
     pub(crate) fn request(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.at).unwrap();
         stream.write_all(request.as_bytes()).unwrap();

@@ -237,6 +237,16 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
     let file = record["plan"]["jobs"][0]["targets"][0]["path"].as_str().unwrap();
     assert!(file.starts_with("/dev/shm/gpuio-stage-") && !Path::new(file).exists(), "{file}");
     assert!(d.join("checkpoint.0").exists());
+
+    // The name can be guessed, and another user may have taken it.
+    let taken = Path::new(file).parent().unwrap();
+    let aim = dir.path().join("aim");
+    std::fs::create_dir(&aim).unwrap();
+    std::os::unix::fs::symlink(&aim, taken).unwrap();
+    let said = run(dir.path(), &line).exits(1).err;
+    std::fs::remove_file(taken).unwrap();
+    assert!(said.contains("must be a directory of this user, with mode 700"), "{said}");
+    assert_eq!(std::fs::read_dir(aim).unwrap().count(), 0);
 }
 
 /// A file of the format: F32 tensors of these lengths in this order, with bytes of their own.

@@ -36,7 +36,6 @@ pub enum ManifestError {
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
-        /// Its meaning and the remedy.
         meaning: String,
     },
     /// Another process keeps the lock.

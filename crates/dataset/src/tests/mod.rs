@@ -24,7 +24,6 @@ use super::{Identity, MakeError, Progress, Refusal};
 
 const MIB: u64 = 1 << 20;
 
-/// Counts what is reported.
 #[derive(Default)]
 struct Count(AtomicU64);
 

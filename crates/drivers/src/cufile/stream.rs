@@ -17,7 +17,6 @@ const NOT_YET: isize = isize::MIN;
 
 /// The parameters and the result of one I/O, in memory that stays in place: the library reads and
 /// writes it when the stream reaches the I/O.
-#[derive(Debug)]
 struct Parameters {
     len: usize,
     file_offset: i64,

@@ -16,7 +16,6 @@ const CANCEL_TIME: Duration = Duration::from_secs(1);
 /// MPI_MAX_LIBRARY_VERSION_STRING is 8192 in MPICH and the largest of the three.
 const VERSION_BYTES: usize = 8192;
 
-/// Errors of MPI.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     #[error(transparent)]

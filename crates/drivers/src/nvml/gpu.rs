@@ -37,7 +37,6 @@ pub struct Bar1 {
     pub used: u64,
 }
 
-/// A PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// PCIe generation, from 1.

@@ -23,7 +23,6 @@ pub(crate) struct Slabs {
     pub(crate) counts: Vec<usize>,
 }
 
-/// The pools of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pool {
     /// Host memory of transfers without a direct path.
@@ -65,9 +64,7 @@ pub(crate) struct Config {
     pub(crate) notes: Vec<String>,
 }
 
-/// The sources of settings.
 pub(crate) struct Sources<'a> {
-    /// The environment.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// Reads a file.
     pub(crate) file: &'a dyn Fn(&PathBuf) -> std::io::Result<String>,

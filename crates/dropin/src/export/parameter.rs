@@ -22,7 +22,6 @@ fn index(parameter: c_int, rows: usize) -> Result<usize, CallError> {
 }
 
 export! {
-    /// A size or number.
     fn cuFileGetParameterSizeT(parameter: c_int, value: *mut usize) -> CufileError {
         as_error(|| {
             let at = index(parameter, SIZES.len())?;
@@ -65,7 +64,6 @@ export! {
 }
 
 export! {
-    /// A switch.
     fn cuFileGetParameterBool(parameter: c_int, value: *mut bool) -> CufileError {
         as_error(|| {
             let at = index(parameter, SWITCHES.len())?;

@@ -17,7 +17,6 @@ export! {
 }
 
 export! {
-    /// The level.
     fn cuFileGetStatsLevel(level: *mut c_int) -> CufileError {
         as_error(|| {
             let now = c_int::from(library::get().stats.level());

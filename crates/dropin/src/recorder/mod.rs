@@ -1,4 +1,4 @@
-//! Recording of a program's calls as a trace (`GPUIO_CUFILE_RECORD`, docs/trace.md).
+//! Recording of a program's calls as a trace (`GPUIO_CUFILE_RECORD`, docs/replay.md).
 //!
 //! A call is put into a ring of its thread when it has ended; a thread of ours takes it out and
 //! appends it to the file. Where the ring is full the call is counted as lost, in the trace and on
@@ -52,7 +52,6 @@ impl Origin {
     }
 }
 
-#[derive(Debug)]
 struct Recorder {
     /// The fork generation of the process that records.
     generation: u32,

@@ -18,7 +18,6 @@ const SLOTS: usize = 4096;
 struct Counter(AtomicU64);
 
 /// The calls of one thread.
-#[derive(Debug)]
 pub(crate) struct Ring {
     slots: Box<[Guarded<Call>]>,
     head: Counter,

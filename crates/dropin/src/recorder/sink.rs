@@ -16,7 +16,6 @@ const FRAME: usize = 64 << 10;
 const WAITING: usize = 256 << 10;
 const AGE_NS: u64 = 100_000_000;
 
-#[derive(Debug)]
 pub(crate) struct Sink {
     path: PathBuf,
     /// Device and inode of the file that was made.

@@ -13,8 +13,7 @@ use crate::client::{
 };
 use crate::stream::{Kept, stream, sync};
 
-const LEN: usize = 256 << 10;
-/// The usual limit.
+const LEN: usize = 64 << 10;
 const LIMIT: u64 = 1024;
 
 fn limit() {

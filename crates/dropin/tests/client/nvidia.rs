@@ -46,7 +46,6 @@ fn every_call_is_forwarded_on_request() {
     });
 }
 
-/// The page of this process.
 fn page() -> Snapshot {
     let pages = LivePageRoot::live();
     let listing = read::find(&pages, &gpuio_host::Root::live(), std::process::id());

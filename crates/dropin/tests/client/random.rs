@@ -38,7 +38,6 @@ impl Dice {
         }
     }
 
-    /// A range of the memory.
     fn range(&mut self) -> (usize, usize) {
         let len = self.len();
         (self.roll(ROOM - len + 1), len)

@@ -215,7 +215,6 @@ pub struct Ring {
 /// Whether a ring can be made on this machine, by this process; why not, and the remedy.
 ///
 /// # Errors
-///
 /// The kernel's refusal.
 pub fn available() -> Result<(), RingError> {
     uring::tried().map_err(|error| RingError::setup(&error))
@@ -230,7 +229,6 @@ impl Ring {
     /// Makes the ring and loads the kernel, which is launched with the first command.
     ///
     /// # Errors
-    ///
     /// io_uring's refusal with its remedy, the driver's, or a request beyond the limits.
     pub fn new(context: &Context, request: &Request<'_>) -> Result<Self, RingError> {
         check(request)?;
@@ -299,17 +297,14 @@ impl Ring {
     /// Gives the device an I/O to start.
     ///
     /// # Errors
-    ///
     /// The driver refused to launch the kernel: the command is withdrawn. Or I/O of before a
     /// failure has not ended.
     ///
     /// # Panics
-    ///
     /// An entry that is not there, a block that is empty or does not fit its buffer, a file's
     /// number or byte beyond the limits.
     ///
     /// # Safety
-    ///
     /// The destination is as [`Request`] says and lives as long as the ring. Until the result was
     /// taken, nothing else writes the entry's bytes on the source side, or uses those of its
     /// destination; and no other command names the entry.
@@ -339,7 +334,6 @@ impl Ring {
     /// it sleeps. Never blocks.
     ///
     /// # Errors
-    ///
     /// The kernel failed, or could not be launched again, or the ring can't go on: nothing in
     /// flight will have a result, and none is in flight any more.
     pub fn take(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), RingError> {

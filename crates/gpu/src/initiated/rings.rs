@@ -105,7 +105,6 @@ impl Rings {
     /// Makes the rings, without a file.
     ///
     /// # Errors
-    ///
     /// io_uring's refusal with its remedy, the driver's, or a request beyond the limits.
     pub fn new(context: &Context, request: RingsRequest) -> Result<Self, RingError> {
         check(&request)?;
@@ -172,7 +171,6 @@ impl Rings {
     /// then on, also when the descriptor is closed.
     ///
     /// # Errors
-    ///
     /// No number is free, or io_uring does not take the file.
     pub fn add_file(&self, fd: RawFd) -> Result<u32, RingError> {
         let mut tables = self.tables();
@@ -200,7 +198,6 @@ impl Rings {
     /// still ends; later entries of that number have the result -EBADF.
     ///
     /// # Errors
-    ///
     /// No file has this number, or io_uring refuses.
     pub fn remove_file(&self, number: u32) -> Result<(), RingError> {
         let mut tables = self.tables();
@@ -216,7 +213,6 @@ impl Rings {
     /// Raises the number of buffers of each ring to `count`; nothing if there are so many.
     ///
     /// # Errors
-    ///
     /// More than were reserved, no memory to lock, or the refusal of io_uring or the driver.
     /// Buffers of before stay.
     pub fn grow(&self, count: u32) -> Result<(), RingError> {
@@ -256,7 +252,6 @@ impl Rings {
     /// Wakes the threads of the operating system that sleep.
     ///
     /// # Errors
-    ///
     /// The kernel refuses.
     pub fn wake(&self) -> Result<(), RingError> {
         self.watched().active = Instant::now();
@@ -288,7 +283,6 @@ impl Rings {
     /// may use them any more.
     ///
     /// # Errors
-    ///
     /// So many I/Os have not ended. The pages of their buffers are the operating system's until
     /// they have, also when the rings are dropped.
     pub fn drain(&self) -> Result<(), u64> {

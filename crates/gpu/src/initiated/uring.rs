@@ -142,11 +142,9 @@ impl Uring {
     /// own, or that of the ring `served_by`.
     ///
     /// # Errors
-    ///
     /// The kernel's refusal.
     ///
     /// # Safety
-    ///
     /// The pages are mapped and writable, hold zeros, begin at a multiple of `page`, which is the
     /// system's, and live as long as the ring. From here on the host accesses them by this value
     /// only.
@@ -204,7 +202,6 @@ impl Uring {
     /// apart.
     ///
     /// # Safety
-    ///
     /// They are mapped and writable, and nothing else uses them while I/O does.
     pub(super) unsafe fn register_buffers(
         &self,
@@ -247,7 +244,6 @@ impl Uring {
     /// places from `first` on.
     ///
     /// # Safety
-    ///
     /// They are mapped and writable, and nothing else uses them while I/O does.
     pub(super) unsafe fn set_buffers(
         &self,
@@ -266,7 +262,6 @@ impl Uring {
     }
 
     /// # Safety
-    ///
     /// `update` is what io_uring_register(2) wants for the operation.
     unsafe fn update(&self, operation: libc::c_uint, update: &Update) -> io::Result<()> {
         let (from, size) = (std::ptr::from_ref(update).cast(), size_of::<Update>());
@@ -275,7 +270,6 @@ impl Uring {
     }
 
     /// # Safety
-    ///
     /// `argument` is what io_uring_register(2) wants for the operation.
     unsafe fn register(
         &self,
@@ -363,7 +357,6 @@ fn buffers(start: NonNull<u8>, stride: usize, count: u32) -> Vec<libc::iovec> {
 /// Makes such a ring and lets it go.
 ///
 /// # Errors
-///
 /// The kernel's refusal.
 pub(super) fn tried() -> io::Result<()> {
     let page = rustix::param::page_size();

@@ -27,7 +27,6 @@ pub(super) trait Polled {
     /// Wakes the thread by a system call.
     ///
     /// # Errors
-    ///
     /// The kernel refuses.
     fn enter(&self) -> io::Result<()>;
 
@@ -43,7 +42,6 @@ pub(super) trait Polled {
     /// end.
     ///
     /// # Errors
-    ///
     /// The kernel refuses.
     fn wake(&self) -> io::Result<()> {
         match self.flags().load(Ordering::Acquire) & NEED_WAKEUP {

@@ -175,7 +175,6 @@ impl CommandQueue {
     /// Loads the kernel and makes the slots. The kernel is launched with the first command.
     ///
     /// # Errors
-    ///
     /// The driver's refusal: no memory, or a device of compute capability below 7.0.
     pub fn new(context: &Context, timing: Timing) -> Result<Self, GpuError> {
         let kernel =

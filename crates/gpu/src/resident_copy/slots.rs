@@ -15,8 +15,8 @@ pub(super) struct CommandSlots {
 }
 
 /// The host's state of a slot, on a cache line of its own.
-#[derive(Debug)]
 #[repr(align(128))]
+#[derive(Debug)]
 struct SlotState {
     /// A submitter uses it now.
     claimed: AtomicBool,
@@ -73,7 +73,6 @@ impl CommandSlots {
         Some(free)
     }
 
-    /// Releases a slot that was claimed.
     pub(super) fn release(&self, slot: u32) {
         self.slots[slot as usize].claimed.store(false, Ordering::Release);
     }

@@ -66,17 +66,14 @@ impl Submitter {
     /// Returns [`Outcome::Copied`] or [`Outcome::Busy`].
     ///
     /// # Errors
-    ///
     /// The kernel could not be launched, or failed: nothing is in flight any more. An address that
     /// the device cannot reach loses the context (`CUDA_ERROR_ILLEGAL_ADDRESS`), for all
     /// submitters.
     ///
     /// # Panics
-    ///
     /// A command is in flight.
     ///
     /// # Safety
-    ///
     /// Both ranges must be live memory that kernels of the queue's context reach: of that context,
     /// of a pool or a mapping of its device, page-locked, or managed. During the call nothing else
     /// may write the source or use the destination. The kernel also reads, and ignores, the rest of
@@ -98,7 +95,6 @@ impl Submitter {
     /// there is none, or [`Outcome::Busy`].
     ///
     /// # Errors
-    ///
     /// As [`Submitter::copy`].
     pub fn wait(&mut self) -> Result<Outcome, GpuError> {
         let is_software = self.queue.context.driver().is_software();
@@ -124,15 +120,12 @@ impl Submitter {
     /// or [`Outcome::Busy`], and [`Outcome::Copied`] for a length of 0.
     ///
     /// # Errors
-    ///
     /// As [`Submitter::copy`].
     ///
     /// # Panics
-    ///
     /// A command is in flight.
     ///
     /// # Safety
-    ///
     /// As [`Submitter::copy`], until [`Submitter::poll`] or [`Submitter::cancel`] reports that
     /// nothing is in flight, or an error.
     pub unsafe fn submit(
@@ -151,15 +144,12 @@ impl Submitter {
     /// `list`. They are copied in no defined order. Pieces of 4 KiB are the fastest.
     ///
     /// # Errors
-    ///
     /// As [`Submitter::copy`].
     ///
     /// # Panics
-    ///
     /// A command is in flight, or `list` is not a multiple of 16.
     ///
     /// # Safety
-    ///
     /// As [`Submitter::submit`], for the list and the ranges of all pieces. No destination may
     /// overlap the list, a source or another destination.
     pub unsafe fn submit_list(&mut self, list: DevPtr, count: u32) -> Result<Outcome, GpuError> {
@@ -230,7 +220,6 @@ impl Submitter {
     /// The state of the command; never blocks. [`Outcome::Copied`] if there is none.
     ///
     /// # Errors
-    ///
     /// As [`Submitter::copy`].
     #[inline]
     pub fn poll(&mut self) -> Result<Outcome, GpuError> {

@@ -25,7 +25,7 @@ mod private;
 
 pub use directory::{Directory, Found, Identity, Removed};
 pub use draft::{AbandonedDraft, Draft, Unnamed};
-pub use private::{Abandoned, Private};
+pub use private::{Abandoned, Private, own_directory};
 
 /// Sixteen unpredictable hexadecimal digits: a seed of the system's, hashed.
 fn random_name() -> String {

@@ -81,7 +81,6 @@ impl Private {
         Ok((inside, owner))
     }
 
-    /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.parent.path().join(&self.name)
     }
@@ -162,6 +161,22 @@ fn remove_owner_on_its_way(inside: &Directory) -> io::Result<()> {
     Ok(())
 }
 
+/// The directory of this path, made with mode 0700 where nothing has its name: for names that
+/// others can guess, and may have taken. Nothing in it was put there by another user.
+///
+/// # Errors
+/// mkdirat(2), openat(2): of a link too; `EPERM` where it is another user's, or open to others.
+pub fn own_directory(path: &Path) -> io::Result<Directory> {
+    let (above, name) = Directory::of(path)?;
+    match mkdirat(&above, &name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let inside = above.below(&name)?;
+    own(&inside)?;
+    Ok(inside)
+}
+
 /// That it belongs to this user and that no other user may enter it.
 fn own(inside: &Directory) -> io::Result<()> {
     let stat = fstat(inside)?;
@@ -176,7 +191,31 @@ fn is_named(name: &OsStr, prefix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
+
     use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_is_not_used_as_an_own_directory() {
+        let parent = tempfile::tempdir().unwrap();
+        let at = |name: &str| parent.path().join(name);
+        for _ in 0..2 {
+            own_directory(&at("own")).unwrap();
+            assert_eq!(std::fs::metadata(at("own")).unwrap().mode() & 0o7777, 0o700);
+        }
+        symlink(at("own"), at("link")).unwrap();
+        symlink(at("absent"), at("nowhere")).unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        for (name, mode) in [("group", 0o750), ("all", 0o1777), ("search", 0o701)] {
+            std::fs::DirBuilder::new().mode(mode).create(at(name)).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(at(name), mode).unwrap();
+        }
+        for name in ["link", "nowhere", "file", "group", "all", "search"] {
+            own_directory(&at(name)).unwrap_err();
+        }
+        assert!(!at("absent").exists());
+    }
 
     /// The rest of a directory, by what a killed process had done to its owner file.
     fn left(of: impl Fn(&Path)) -> Vec<OsString> {

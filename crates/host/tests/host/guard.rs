@@ -1,9 +1,4 @@
 //! The guard: marks on images, relations in small trees, and the judgement.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests: what fails there fails the test"
-)]
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};

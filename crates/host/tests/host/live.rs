@@ -1,9 +1,4 @@
 //! The readers on the machine that runs the tests, against other ways of asking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests: what fails there fails the test"
-)]
 
 use std::fs::File;
 use std::io::Write;

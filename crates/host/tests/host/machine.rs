@@ -1,5 +1,4 @@
 //! The readers over small trees made here.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_host::{Root, block, collect, memory, numa};
 use gpuio_record::facts::{BlockKind, HostFacts};

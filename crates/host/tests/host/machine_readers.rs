@@ -1,5 +1,4 @@
 //! Readers of a whole machine at their edges: what is hidden, odd, broken or hostile.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::io::Write as _;
 

@@ -1,5 +1,4 @@
 //! Whole machines, from tables: servers of NVIDIA's guides, a workstation, a virtual machine.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_host::machine;
 use gpuio_record::facts::{

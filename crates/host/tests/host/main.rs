@@ -1,4 +1,5 @@
 //! Readers of the kernel, of small copies and of this machine.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is a test's failure")]
 
 mod fuzz;
 mod guard;

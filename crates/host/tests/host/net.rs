@@ -1,5 +1,4 @@
 //! Interfaces, ports and routes, on trees and tables as Linux 6.x has them.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::net::IpAddr;
 

@@ -1,5 +1,4 @@
 //! PCIe links above a device.
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 use gpuio_host::pci::{Lanes, parse_speed, parse_width, way_up};
 

@@ -31,7 +31,6 @@ struct Fate {
 }
 
 /// An I/O that went to the engine changed, or is to come back late.
-#[derive(Debug)]
 struct Marked {
     io: Io,
     due: Nanos,

@@ -3,7 +3,6 @@
 use super::Io;
 
 /// A slab of I/Os of fixed size: no allocation after it is made.
-#[derive(Debug)]
 pub(super) struct IoSlab {
     ios: Vec<Option<Io>>,
     free: Vec<u32>,

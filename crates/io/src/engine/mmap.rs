@@ -37,7 +37,6 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     Ok(OpenedEngine { engine: Box::new(Mmap { maps }), actual, steps_down, helpers: Vec::new() })
 }
 
-#[derive(Debug)]
 struct Mmap {
     maps: Vec<Map>,
 }
@@ -70,7 +69,6 @@ impl Engine for Mmap {
 }
 
 /// One file, mapped from its start.
-#[derive(Debug)]
 struct Map {
     base: *mut u8,
     /// Bytes mapped; 0 means that there is no mapping.

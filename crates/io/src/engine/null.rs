@@ -13,7 +13,6 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     })
 }
 
-#[derive(Debug)]
 struct Null {
     out: Vec<Io>,
     depth: usize,

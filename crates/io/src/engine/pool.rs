@@ -98,7 +98,6 @@ fn work(shared: &Shared, files: &[RawFd]) {
     }
 }
 
-#[derive(Debug)]
 struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,

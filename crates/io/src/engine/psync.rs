@@ -16,7 +16,6 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     })
 }
 
-#[derive(Debug)]
 struct Psync {
     fds: Vec<RawFd>,
 }

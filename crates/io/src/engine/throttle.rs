@@ -12,7 +12,6 @@ use std::time::Duration;
 const SAVED_NS: Nanos = 1_000_000;
 const SECOND: u128 = 1_000_000_000;
 
-/// One limit.
 #[derive(Debug)]
 struct Bucket {
     per_second: u64,

@@ -24,7 +24,6 @@ struct Blocking<C> {
     progress: Progress,
 }
 
-/// The path of these calls.
 pub(super) fn assemble<C: BlockingCalls + 'static>(config: &PathConfig, calls: C) -> Box<dyn Path> {
     let progress = Progress::new(config.slots, &config.counters);
     Box::new(Blocking { calls, progress })

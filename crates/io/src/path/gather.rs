@@ -195,7 +195,6 @@ struct Part {
 }
 
 /// Parts in the order in which they came.
-#[derive(Debug)]
 struct Batch {
     parts: Vec<Part>,
     /// Lowest and highest slot.

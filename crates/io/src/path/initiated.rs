@@ -163,7 +163,6 @@ impl Initiated {
         ((slot % count) as usize, slot / count)
     }
 
-    /// The slot of a ring's entry.
     fn slot(&self, ring: usize, entry: u32) -> u32 {
         let [count, ring] = [self.rings.len(), ring].map(|n| u32::try_from(n).unwrap_or(0));
         entry * count + ring

@@ -112,7 +112,6 @@ pub struct MappedBytes {
 /// This process's page table, for [`MappedFile::lost_bytes`].
 ///
 /// # Errors
-///
 /// There is no `/proc` (proc(5)), or it can't be read.
 pub fn page_table() -> io::Result<File> {
     File::open("/proc/self/pagemap")

@@ -127,7 +127,6 @@ pub(super) trait GpuStage<S: Slots> {
     }
 }
 
-/// A request in flight.
 #[derive(Clone, Copy)]
 struct InFlightRequest {
     request: Request,

@@ -1,7 +1,6 @@
 //! The behaviour of engines when I/Os fail: every fault reaches the I/O that was hit, and no other;
 //! no I/O is lost or handed back twice.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 use crate::engine_support::{
     PAGE, Slots, byte_at, config, drain, make_file, on_any_file, one, open, open_direct, push,

@@ -1,6 +1,5 @@
 //! Every engine against plain pread(2) and pwrite(2) on a reference of its file.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 use crate::engine_support::{
     PAGE, Slots, config, drain, make_file, on_any_file, open, open_direct, push,

@@ -1,6 +1,5 @@
 //! Sleeping for a time in an engine: until something has come back, and no longer than requested.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;

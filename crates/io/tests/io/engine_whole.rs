@@ -1,6 +1,5 @@
 //! The continuation of short transfers, over an engine that answers by a script.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 use crate::engine_support::{PAGE, Slots, drain, one, push};
 use gpuio_io::engine::whole::Whole;

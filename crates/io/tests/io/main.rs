@@ -1,4 +1,5 @@
 //! Engines and paths from outside, on the software GPU or, by `GPUIO_TEST_GPU=system`, on hardware.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 mod engine_fault;
 mod engine_reference;

@@ -2,8 +2,6 @@
 //! got there, and GPUs that can't reach one another. Each case runs in a child: the software GPU
 //! reads its environment once.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::sync::atomic::Ordering;
 

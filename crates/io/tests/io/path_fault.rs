@@ -4,8 +4,6 @@
 //! Each case runs in a child, which is ended if it hangs, with the environment that makes the
 //! software GPU fail.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::time::Duration;
 

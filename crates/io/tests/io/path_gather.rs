@@ -3,8 +3,6 @@
 //!
 //! In pinned destinations the CPU fills and checks, so that every launch there is the path's own.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use crate::path_support::model::{From, Model, Step, Tally, steps};
 use crate::path_support::{LEN, Rig, Setup, child, context, kinds, skipped, to_slot};

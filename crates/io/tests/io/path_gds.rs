@@ -1,8 +1,6 @@
 //! cuFile's failures on path `gds`: each reaches its request, or is reported at open with what to
 //! do, and nothing hangs. On the stand-in only: nobody can make NVIDIA's library fail at will.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::sync::atomic::Ordering;
 

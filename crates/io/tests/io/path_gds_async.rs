@@ -1,8 +1,6 @@
 //! The paths that ask cuFile for many I/Os at once: what fails, stops short or never ends, here by
 //! the stand-in's own doing.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

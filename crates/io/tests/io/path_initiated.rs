@@ -1,7 +1,5 @@
 //! Path `initiated`: what the GPU starts by itself, its counts and times, and its faults.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

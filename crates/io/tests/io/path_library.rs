@@ -1,8 +1,6 @@
 //! The paths of gpuio's own library core: what they count, what they leave behind, and how failures
 //! come back. The bytes themselves are the reference tests' matter.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

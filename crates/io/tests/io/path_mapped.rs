@@ -1,8 +1,6 @@
 //! Path `mapped`: what the GPU reads and writes in the page cache by itself, against what the files
 //! hold. `path_reference.rs` has random reads and writes.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::fs::File;
 use std::ops::Range;

@@ -3,8 +3,6 @@
 //! The software GPU holds every copy back, so that a wait that is missing shows as wrong bytes.
 //! With `GPUIO_TEST_GPU=system` all of it runs on the system's GPU.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use crate::engine_support::on_any_file;
 use crate::path_support::model::{Model, Step, step};

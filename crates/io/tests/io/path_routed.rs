@@ -1,8 +1,6 @@
 //! The properties of `routed` and `managed` alone: a GPU between, counters for each of its legs,
 //! and pages that move. Each case runs in a child: the software GPU reads its environment once.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::sync::atomic::Ordering;
 

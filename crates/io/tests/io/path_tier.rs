@@ -1,7 +1,5 @@
 //! Reads whose bytes stay in memory that workers share, and reads that come from there.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! The findings of `Path::check`: the right offset, word, count and leg of bytes that are wrong.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
 
 use std::os::unix::fs::FileExt;
 

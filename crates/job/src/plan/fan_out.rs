@@ -41,7 +41,6 @@ pub(super) fn streams(path: &PathInfo) -> Option<u32> {
     path.fans_out.then_some(STREAMS)
 }
 
-/// Different GPUs.
 fn count(gpus: &[Gpu]) -> u32 {
     let mut indices: Vec<u32> = gpus.iter().map(|gpu| gpu.index).collect();
     indices.sort_unstable();

@@ -1,6 +1,7 @@
 //! Training feeds: the data set of samples, and who reads them for which accelerator.
 
 use gpuio_base::catalog::PathInfo;
+use gpuio_base::units::whole;
 use gpuio_record::{
     BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Gpu, JobPlan, Order, Region,
     SampleOrder, TierPlan,
@@ -124,7 +125,6 @@ fn tier(
     }
 }
 
-/// The key that asks for a tier.
 pub const TIER_KEY: &str = "cache_memory";
 
 /// Bytes of a feed's tier in host memory.
@@ -235,17 +235,8 @@ fn accelerators(job: &JobSpec, gpus: &mut Vec<Gpu>) -> Result<u32, PlanError> {
 }
 
 /// So many files, and one at least.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number of files, bounded afterwards"
-)]
 fn scaled(files: u64, scale: f64) -> u64 {
-    if scale.total_cmp(&1.0).is_eq() {
-        files
-    } else {
-        ((files as f64 * scale).round() as u64).max(1)
-    }
+    if scale.total_cmp(&1.0).is_eq() { files } else { whole((files as f64 * scale).round()).max(1) }
 }
 
 /// Numbers that go too far, or do not fit together.

@@ -99,6 +99,13 @@ fn of_fio(job: &mut JobSpec) {
 /// A format of names in which no thread's number stands says the files that all threads share.
 fn named_files(job: &mut JobSpec) {
     if job.filenames.is_some() {
+        if !std::mem::take(&mut job.more_directories).is_empty() {
+            let first = job.directory.as_deref().unwrap_or_default();
+            job.notes.push(format!(
+                "files with names are in the first directory, {first}, as in fio; the others have \
+                 no effect"
+            ));
+        }
         return;
     }
     if let Some(format) = &mut job.filename_format {
@@ -106,6 +113,7 @@ fn named_files(job: &mut JobSpec) {
         *format = named_format(format, &job.name);
     }
     let Some(format) = job.filename_format.take_if(|format| !format.contains("$jobnum")) else {
+        within(job);
         return;
     };
     let files = job.files_per_thread.take().unwrap_or(1);
@@ -116,6 +124,16 @@ fn named_files(job: &mut JobSpec) {
     job.requested.remove("files_per_thread");
     if let Some(set) = job.requested.remove("filename_format") {
         job.requested.insert("filenames", set);
+    }
+}
+
+/// Names of files that begin with '/' say the directory, as a section's in fio.
+fn within(job: &mut JobSpec) {
+    let Some(format) = &job.filename_format else { return };
+    let fixed = format.split('$').next().unwrap_or(format);
+    if let (true, None, Some(at)) = (fixed.starts_with('/'), &job.directory, fixed.rfind('/')) {
+        job.directory = Some(format[..at.max(1)].to_owned());
+        job.filename_format = Some(format[at + 1..].to_owned());
     }
 }
 

@@ -44,8 +44,9 @@ pub(super) fn resolve(
     let default = || work.threads(spec, (&gpus, fan_out), block_max, facts);
     let threads = spec.threads.unwrap_or_else(default);
     let layout = layout::resolve(spec, read_percent)?;
-    let mut ground = regions::ground(spec, work.files(threads), layout.as_ref(), facts)?;
     let sizes = [blocks.as_slice(), write_blocks.as_slice()].concat();
+    let mut ground = regions::ground(spec, work.files(threads), layout.as_ref(), facts)?;
+    ground.lengths = regions::requested_lengths(spec, ground.files_of_a_thread(), &sizes)?;
     let spec = &*regions::with_offset(spec, &ground, &sizes)?;
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let chosen = defaults::direct(spec, path, &ground.infos);
@@ -129,6 +130,7 @@ pub(super) fn resolve(
         percentiles: spec.percentiles.clone().unwrap_or_default(),
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
+        more_directories: spec.more_directories.clone(),
         file_prefix: ground.prefix.clone(),
         filename_format: ground.format.clone(),
         size_bytes: laid.size_bytes,
@@ -139,6 +141,7 @@ pub(super) fn resolve(
         files_in_turn: habits::files_in_turn(spec, &ground),
         offset_increment: spec.offset_increment,
         file_bytes: spec.file_bytes,
+        file_bytes_most: spec.file_bytes_most,
         layout,
         gpus,
         targets: laid.targets,

@@ -56,7 +56,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpuio_base::catalog::{Backend, Catalog, GPU_RINGS, PathInfo};
 use gpuio_record::{JobPlan, LeftOut, Plan};
 
-use crate::spec::{JobSpec, Spec, Vocabulary};
+use crate::spec::{JobSpec, Key, Spec, Status, Vocabulary};
 
 pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
@@ -65,6 +65,7 @@ pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
 pub use feed::TIER_KEY;
 pub use layout::on_own_files;
 pub use mapped::mapped_parts;
+pub use part::STAGE;
 pub use quick::{QuickSize, fit_quick, quick_spec};
 pub use regions::SCRATCH;
 pub use vet::latency_at;
@@ -88,6 +89,26 @@ pub enum PlanError {
         /// The missing part and the remedy.
         what: String,
     },
+    /// Several of these, in the order of the jobs.
+    #[error("{}", lines(.0))]
+    Several(Vec<PlanError>),
+}
+
+impl PlanError {
+    /// Whether the request is wrong, or a part of it: exit code 2.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            PlanError::Usage { .. } => true,
+            PlanError::Unavailable { .. } => false,
+            PlanError::Several(errors) => errors.iter().any(PlanError::is_usage),
+        }
+    }
+}
+
+fn lines(errors: &[PlanError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n       ")
 }
 
 fn prefix(at: Option<&str>) -> String {
@@ -128,50 +149,29 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// A path that was named is an error when it can't run.
 ///
 /// # Errors
-/// The first contradiction or impossibility, with the source that requested it.
+/// The contradictions and impossibilities of the jobs, each with the source that requested it; or
+/// the first of what several jobs have together.
 pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
     let spec = &*habits::of_directions(spec);
     let spec = &*part::repeated(spec)?;
     let spec = &*part::staged(spec)?;
     let spec = &*replay::shaped(spec)?;
-    let mut jobs = Vec::new();
-    let mut all_unused = Vec::new();
-    let mut left_out = Vec::new();
-    let mut group = 0;
-    let only_one = spec.jobs.len() == 1;
-    let mut began_at = 0;
+    let mut planned = Planned::default();
+    let mut errors = Errors::default();
     for (number, requested) in spec.jobs.iter().enumerate() {
-        let wall = requested.stonewall == Some(true) && number > 0;
-        let wall = wall || habits::waits(&spec.jobs, number, began_at)?;
-        if wall {
-            began_at = number;
-        }
-        let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
-        job::named_gpus(requested, facts)?;
-        let rows = paths_of(requested, facts, &mut left_out)?;
-        for (nth, row) in rows.iter().enumerate() {
-            let alone = is_spread(requested) || before.is_some_and(is_spread);
-            let next = !jobs.is_empty() && (nth > 0 || wall || alone);
-            let group_of_job = group + u32::from(next);
-            let many = rows.len() > 1;
-            let among = Among { at: number, alone: only_one, many, group: group_of_job };
-            let (job, unused) = match resolved(requested, row, among, facts) {
-                // Too much to pin is known only when its files are laid out.
-                Err(PlanError::Unavailable { what, .. })
-                    if row.requested == "all" && row.row.uses_mapping() =>
-                {
-                    leave_out(&mut left_out, row.row, what);
-                    continue;
-                }
-                resolved => resolved?,
-            };
-            group = group_of_job;
-            jobs.push(job);
-            all_unused.push((number, unused));
+        if let Err(error) = planned.take(spec, number, requested, facts) {
+            let began_at = planned.began_at;
+            errors.of_job(requested, error, |own| {
+                Planned { began_at, ..Planned::default() }.take(spec, number, own, facts)
+            });
+            // It may use all of its values.
+            planned.unused.push((number, Vec::new()));
         }
     }
-    unused::refuse(&spec.jobs, &all_unused)?;
+    errors.0.extend(unused::refused(&spec.jobs, &planned.unused));
+    errors.none()?;
+    let Planned { mut jobs, left_out, .. } = planned;
     if jobs.is_empty() {
         return Err(PlanError::Usage {
             at: None,
@@ -194,6 +194,116 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     let cufile = cufile::of_jobs(spec, &jobs, &left_out, &facts.catalog)?;
     let name = spec.name.clone();
     Ok(Plan { name, jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
+}
+
+/// The jobs of a plan so far.
+#[derive(Debug, Default)]
+struct Planned {
+    jobs: Vec<JobPlan>,
+    /// Values without effect, by the index of their job in the spec.
+    unused: Vec<(usize, Vec<unused::Unused>)>,
+    left_out: Vec<LeftOut>,
+    group: u32,
+    /// Index of the first job of the group.
+    began_at: usize,
+}
+
+impl Planned {
+    /// Adds a job of the spec, on each of its paths.
+    fn take(
+        &mut self,
+        spec: &Spec,
+        number: usize,
+        requested: &JobSpec,
+        facts: &Facts<'_>,
+    ) -> Result<(), PlanError> {
+        let wall = requested.stonewall == Some(true) && number > 0;
+        let wall = wall || habits::waits(&spec.jobs, number, self.began_at)?;
+        if wall {
+            self.began_at = number;
+        }
+        let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
+        job::named_gpus(requested, facts)?;
+        let rows = paths_of(requested, facts, &mut self.left_out)?;
+        for (nth, row) in rows.iter().enumerate() {
+            let alone = is_spread(requested) || before.is_some_and(is_spread);
+            let next = !self.jobs.is_empty() && (nth > 0 || wall || alone);
+            let group = self.group + u32::from(next);
+            let among =
+                Among { at: number, alone: spec.jobs.len() == 1, many: rows.len() > 1, group };
+            let (job, unused) = match resolved(requested, row, among, facts) {
+                // Too much to pin is known only when its files are laid out.
+                Err(PlanError::Unavailable { what, .. })
+                    if row.requested == "all" && row.row.uses_mapping() =>
+                {
+                    leave_out(&mut self.left_out, row.row, what);
+                    continue;
+                }
+                resolved => resolved?,
+            };
+            self.group = group;
+            self.jobs.push(job);
+            self.unused.push((number, unused));
+        }
+        Ok(())
+    }
+}
+
+/// Errors of jobs: a line of `[global]` is in error once.
+#[derive(Debug, Default)]
+struct Errors(Vec<PlanError>);
+
+/// The most errors of one job that are looked for: more than a screen is no help.
+const ERRORS_MOST: usize = 20;
+
+impl Errors {
+    /// Adds an error of a job and those that show when the job is planned without the value that
+    /// was in error. One that decides what others mean ends that: they may be right beside another.
+    fn of_job(
+        &mut self,
+        job: &JobSpec,
+        mut error: PlanError,
+        mut plan: impl FnMut(&JobSpec) -> Result<(), PlanError>,
+    ) {
+        let mut own = job.clone();
+        for _ in 0..ERRORS_MOST {
+            let key = blamed(&own, &error);
+            let words = |error: &PlanError| {
+                let words = error.to_string();
+                words.strip_prefix(&at(job, "")).map_or(words.clone(), str::to_owned)
+            };
+            let known = |one: &PlanError| words(one).ends_with(&words(&error));
+            if key.is_none() || !self.0.iter().any(known) {
+                self.0.push(error);
+            }
+            let Some(Key { status: Status::Supported(setter), decides: false, .. }) = key else {
+                return;
+            };
+            setter.clear(&mut own);
+            match plan(&own) {
+                Err(next) if blamed(&own, &next).is_some_and(|key| !key.decides) => error = next,
+                _ => return,
+            }
+        }
+    }
+
+    fn none(mut self) -> Result<(), PlanError> {
+        match self.0.len() {
+            0 => Ok(()),
+            1 => Err(self.0.remove(0)),
+            _ => Err(PlanError::Several(self.0)),
+        }
+    }
+}
+
+/// The key of a job's value that an error is about.
+fn blamed(job: &JobSpec, error: &PlanError) -> Option<&'static Key> {
+    use PlanError::{Unavailable, Usage};
+    let (Usage { at: Some(place), .. } | Unavailable { at: Some(place), .. }) = error else {
+        return None;
+    };
+    let (_, requested) = job.requested.iter().find(|(field, _)| at(job, field) == *place)?;
+    crate::spec::find(requested.key)
 }
 
 /// Time between two points of the series.
@@ -265,7 +375,6 @@ fn is_spread(job: &JobSpec) -> bool {
 }
 
 /// A path of a job.
-#[derive(Debug)]
 struct Picked {
     row: &'static PathInfo,
     /// Its name, `auto`, `all`, or `default` where nothing was said.

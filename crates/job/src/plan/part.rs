@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use gpuio_base::units::whole;
 use gpuio_record::{MemoryKind, PartPlan, RepeatPlan};
 
 use super::PlanError;
@@ -10,6 +11,8 @@ use crate::spec::{ComputationRequest, JobSpec, Rw, Spec};
 
 /// Sizes are rounded to multiples of this, which suits every logical block size.
 const ALIGNMENT: u64 = 4096;
+/// How the names of directories for staged pages begin: in a directory that all users share.
+pub const STAGE: &str = "/dev/shm/gpuio-stage-";
 /// Jobs of all times together.
 const JOBS_MOST: usize = 10_000;
 
@@ -36,13 +39,12 @@ pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanEr
 }
 
 /// The job with the bytes that it really works on.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, rounded")]
 pub(super) fn scaled(job: &JobSpec) -> Cow<'_, JobSpec> {
     let (Some(scale), Some(size)) = (job.scale, job.size) else { return Cow::Borrowed(job) };
     if is_feed(job) || scale.total_cmp(&1.0).is_eq() {
         return Cow::Borrowed(job);
     }
-    let bytes = (size as f64 * scale).round() as u64;
+    let bytes = whole((size as f64 * scale).round());
     let bytes = (bytes - bytes % ALIGNMENT).max(ALIGNMENT);
     Cow::Owned(JobSpec { size: Some(bytes), ..job.clone() })
 }
@@ -95,7 +97,7 @@ fn stage_of(job: &JobSpec) -> String {
     const LONGEST: usize = 60;
     let written = job.directory.as_deref().unwrap_or("scratch").trim_matches('/').replace('/', "-");
     let first = written.char_indices().rev().take(LONGEST).last().map_or(0, |(at, _)| at);
-    format!("/dev/shm/gpuio-stage-{}", &written[first..])
+    format!("{STAGE}{}", &written[first..])
 }
 
 /// The request with two jobs for each that writes by way of staged pages: GPU memory to pages that
@@ -132,6 +134,7 @@ pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
         };
         jobs.push(JobSpec {
             directory: Some(stage_of(job)),
+            more_directories: Vec::new(),
             keep: Some(false),
             // The same pages each time, as a program has them.
             file_prefix: None,

@@ -119,7 +119,7 @@ fn nowhere(node: u32) -> Placement {
 }
 
 /// A worker's own seed: splitmix64 of job seed and thread, so that neighbours share nothing.
-fn worker_seed(seed: u64, thread: u32) -> u64 {
+pub(super) fn worker_seed(seed: u64, thread: u32) -> u64 {
     let mut z = seed.wrapping_add((u64::from(thread) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::{JobPlan, Order, VerifyMode};
+use gpuio_record::{GuardNote, JobPlan, Order, VerifyMode};
 
 use super::PlanError;
 
@@ -54,11 +54,20 @@ pub(super) fn of_job(job: &JobPlan) -> Option<String> {
     None
 }
 
-/// Refuses jobs that run together and can't be verified.
+/// Refuses jobs that can't be verified for what others do, or don't.
 ///
 /// # Errors
-/// Two jobs of one group use a file so that what it must hold is not known.
+/// Two jobs of one group use a file so that what it must hold is not known, or no job writes the
+/// headers that one checks.
 pub fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
+    if let Some((job, path)) = jobs.iter().find_map(|job| Some((job, without_headers(job, jobs)?)))
+    {
+        let what = format!(
+            "{path} is not there, and new files have no headers, in fio neither: each block would \
+             be bad. Write them first, by a job with rw=write, the same verify, and do_verify=0"
+        );
+        return Err(PlanError::Usage { at: Some(format!("job '{}'", job.name)), what });
+    }
     let mut files: BTreeMap<(u32, &str), Vec<&JobPlan>> = BTreeMap::new();
     let is_alone = |job: &JobPlan| jobs.iter().filter(|one| one.group == job.group).count() == 1;
     for job in jobs.iter().filter(|job| !is_alone(job)) {
@@ -81,6 +90,18 @@ pub fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
         }
     }
     Ok(())
+}
+
+/// A file that would be made for a job which checks fio's headers in it, and no job before writes.
+fn without_headers<'a>(job: &'a JobPlan, jobs: &[JobPlan]) -> Option<&'a str> {
+    let checks = job.fio_headers && job.verify != VerifyMode::Off && job.read_percent == 100;
+    let writes =
+        |one: &&JobPlan| one.fio_headers && one.group < job.group && one.read_percent < 100;
+    let written = |path: &str| {
+        jobs.iter().filter(writes).flat_map(|one| &one.targets).any(|target| target.path == path)
+    };
+    let made = job.targets.iter().filter(|target| checks && target.guard == GuardNote::Make);
+    made.map(|target| target.path.as_str()).find(|path| !written(path))
 }
 
 /// Whether `one` verifies a file, and what `other` writes there at the same time is not what it

@@ -1,6 +1,7 @@
 //! Which bytes of which files each thread works on.
 
 use std::borrow::Cow;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use gpuio_record::{
 use super::PlanError;
 use super::defaults::{SIZE, mix_and_order};
 use super::facts::{Facts, TargetInfo};
-use crate::spec::{JobSpec, formatted_name};
+use super::placement::worker_seed;
+use crate::spec::{FeedRequest, JobSpec, formatted_name};
 
 /// Where data sets go when no directory is named.
 pub const SCRATCH: &str = "gpuio-scratch";
@@ -38,6 +40,8 @@ pub(super) struct Ground {
     pub(super) scratch: bool,
     /// Files of each thread in the directory.
     each: u32,
+    /// The length of each of a thread's files, where that was requested.
+    pub(super) lengths: Option<Vec<u64>>,
 }
 
 impl Ground {
@@ -89,7 +93,7 @@ pub(super) fn with_offset<'a>(
         return Ok(Cow::Borrowed(requested));
     };
     let wrong = |what: &str| Err(PlanError::usage(requested, "offset", what));
-    let Some(lengths) = lengths(requested, ground) else {
+    let Some(lengths) = lengths(ground) else {
         return wrong(
             "a share of a file that is not there yet is no offset; add filesize=, or give bytes",
         );
@@ -121,6 +125,7 @@ pub(super) fn ground(
     let sharers = |shared: bool| if shared { all.unwrap_or(u64::from(threads)) } else { 1 };
     let prefix = if requested.is_gdsio() { "gdsio" } else { "gpuio" };
     let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    one_directory(requested, layout)?;
     if let Some(names) = &requested.filenames {
         let (paths, infos) = named(requested, names, facts)?;
         let shared = requested.shared_files.unwrap_or(!requested.is_fio() && threads > 1);
@@ -128,9 +133,8 @@ pub(super) fn ground(
         let sharers = sharers(shared);
         // Without a layout each rank has regions of its own threads only.
         let first = if common.is_some() { first } else { 0 };
-        let (directory, scratch) = (None, false);
         return Ok(Ground {
-            directory,
+            directory: None,
             prefix,
             format: None,
             paths,
@@ -139,8 +143,9 @@ pub(super) fn ground(
             sharers,
             first,
             strided,
-            scratch,
+            scratch: false,
             each: 1,
+            lengths: None,
         });
     }
     let each = requested.files_per_thread.unwrap_or(1);
@@ -156,11 +161,13 @@ pub(super) fn ground(
         (None, None) if each > 1 => format!("{prefix}.{thread}.{file}"),
         (None, None) => format!("{prefix}.{thread}"),
     };
-    fits(requested, &directory, &longest, format.is_some())?;
-    let paths: Vec<String> = match (common, format) {
-        (Some(_), _) => vec![file_of(&directory, &prefix, SHARED)],
-        (None, Some(format)) => formatted(&directory, format, numbers, each),
-        (None, None) => numbered(&directory, &prefix, numbers, each),
+    let all: Vec<&String> = iter::once(&directory).chain(&requested.more_directories).collect();
+    for directory in &all {
+        fits(requested, directory, &longest, format.is_some())?;
+    }
+    let paths = match common {
+        Some(_) => vec![file_of(&directory, &prefix, SHARED)],
+        None => own_files(&all, (&prefix, format), numbers, each),
     };
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
     let (directory, shared) = (Some(directory), common.is_some());
@@ -179,7 +186,27 @@ pub(super) fn ground(
         strided,
         scratch,
         each,
+        lengths: None,
     })
+}
+
+/// Refuses several directories where threads have no files of their own in them.
+fn one_directory(requested: &JobSpec, layout: Option<&LayoutPlan>) -> Result<(), PlanError> {
+    let what = if requested.more_directories.is_empty() {
+        return Ok(());
+    } else if requested.filenames.is_some() {
+        "threads take directories in turn, and by this filename_format they share the files; add \
+         $jobnum to it, or give one directory"
+    } else if layout.is_some()
+        || requested.is_gdsio()
+        || requested.feed != FeedRequest::default()
+        || requested.replay.is_some()
+    {
+        "the files of this job are in one directory; write one job for each directory"
+    } else {
+        return Ok(());
+    };
+    Err(PlanError::usage(requested, "directory", what))
 }
 
 /// The named files, and what they are.
@@ -204,6 +231,50 @@ fn named(
         return Err(PlanError::usage(requested, "filenames", what));
     }
     Ok((paths, infos))
+}
+
+/// The length that was requested of each of a thread's files. Those of a range are drawn in whole
+/// blocks, as fio does, but for all threads alike: each of them moves the same number of bytes.
+pub(super) fn requested_lengths(
+    requested: &JobSpec,
+    files: usize,
+    blocks: &[BlockShare],
+) -> Result<Option<Vec<u64>>, PlanError> {
+    let Some(least) = requested.file_bytes else { return Ok(None) };
+    let Some(most) = requested.file_bytes_most else { return Ok(Some(vec![least; files])) };
+    let unit = blocks.iter().map(|share| share.min_bytes).min().unwrap_or(1).max(1);
+    let largest = blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1);
+    let (first, last) = (least.max(largest).div_ceil(unit), most / unit);
+    let Some(more) = last.checked_sub(first) else {
+        let what = format!(
+            "no length from {least} to {most} bytes is a number of blocks, the largest of \
+             {largest} bytes; give longer files, or lower bs"
+        );
+        return Err(PlanError::usage(requested, "file_bytes", what));
+    };
+    // Other numbers than the threads' own seeds.
+    let seed = !requested.seed.unwrap_or(1);
+    let drawn = |nth| (first + worker_seed(seed, nth) % more.saturating_add(1)) * unit;
+    Ok(Some((0u32..).take(files).map(drawn).collect()))
+}
+
+/// The files of these threads, which take the directories in turn: fio spreads the clones of a job
+/// like this, and not the files of one of them.
+fn own_files(
+    directories: &[&String],
+    (prefix, format): (&str, Option<&String>),
+    numbers: Range<u32>,
+    each: u32,
+) -> Vec<String> {
+    let files = |directory: &str, numbers| match format {
+        Some(format) => formatted(directory, format, numbers, each),
+        None => numbered(directory, prefix, numbers, each),
+    };
+    if let [one] = directories {
+        return files(one, numbers);
+    }
+    let in_turn = |thread: u32| directories[thread as usize % directories.len()];
+    numbers.flat_map(|thread| files(in_turn(thread), thread..thread + 1)).collect()
 }
 
 /// The files of these threads, `each` of a thread.
@@ -321,7 +392,7 @@ pub(super) fn lay(
     };
     let mut targets = ground.targets(0);
     for (nth, target) in targets.iter_mut().enumerate() {
-        target.length_bytes = longer(requested, ground, used(parts.of(nth))?)?;
+        target.length_bytes = longer(requested, ground, nth, used(parts.of(nth))?)?;
     }
     let stripe = ground.strided.then(|| Stripe {
         block_bytes: block_max,
@@ -346,7 +417,8 @@ pub(super) fn lay(
         })
         .collect();
     let size_percent = parts.percent.filter(|_| !parts.are_alike());
-    Ok(Laid { size_bytes: parts.all, pass_bytes: parts.sum(), size_percent, targets, regions })
+    let pass_bytes = parts.sum().min(parts.all);
+    Ok(Laid { size_bytes: parts.all, pass_bytes, size_percent, targets, regions })
 }
 
 /// How far behind the first thread's region the last one's may start in addition: threads of named
@@ -357,8 +429,9 @@ fn last_start(requested: &JobSpec, threads: u32, per_file: bool) -> Option<u64> 
 }
 
 /// The length of the files: what is used of them, or longer where that was requested.
-fn longer(requested: &JobSpec, ground: &Ground, used: u64) -> Result<u64, PlanError> {
-    let Some(wanted) = requested.file_bytes else { return Ok(used) };
+fn longer(requested: &JobSpec, ground: &Ground, nth: usize, used: u64) -> Result<u64, PlanError> {
+    let Some(lengths) = &ground.lengths else { return Ok(used) };
+    let wanted = lengths[nth % lengths.len()];
     let what = if wanted < used {
         format!("files of {wanted} bytes do not hold the {used} that the threads use of them")
     } else if wanted > i64::MAX as u64 {
@@ -450,15 +523,19 @@ fn parts(
         let each = if whole { each } else { each - each % unit };
         Parts { all, each: vec![each; files], percent: None }
     };
-    let parts = if let Some(size) = requested.size {
+    // Files of several lengths are used whole; a size bounds what is moved, as in fio.
+    let size = requested.size.filter(|_| requested.file_bytes_most.is_none());
+    let parts = if let Some(size) = size {
         // fio's files are as long as that says, and a job no longer than its files.
         let most = requested.file_bytes.filter(|_| requested.is_fio());
         divided(most.map_or(size, |each| size.min(each.saturating_mul(files as u64))))
-    } else if let Some(lengths) = lengths(requested, ground) {
+    } else if let Some(lengths) = lengths(ground) {
         let percent = requested.size_percent.unwrap_or(100);
         let each = |length: &u64| portion(*length, percent, requested, ground.sharers, unit);
         let each: Vec<u64> = lengths.iter().take(files).map(each).collect();
-        Parts { all: each.iter().sum(), each, percent: Some(percent) }
+        let all = each.iter().sum();
+        let percent = requested.size.is_none().then_some(percent);
+        Parts { all: requested.size.map_or(all, |size| size.min(all)), each, percent }
     } else {
         divided(new_size(requested, threads, ground, block_max, facts)?)
     };
@@ -495,10 +572,10 @@ fn is_whole(requested: &JobSpec) -> bool {
 }
 
 /// The length of each of a thread's files: as requested, or as they are, where all are there.
-fn lengths(requested: &JobSpec, ground: &Ground) -> Option<Vec<u64>> {
+fn lengths(ground: &Ground) -> Option<Vec<u64>> {
     let there = || ground.infos.iter().map(|place| place.length_bytes).collect();
-    match requested.file_bytes {
-        Some(length) => Some(vec![length; ground.paths.len()]),
+    match &ground.lengths {
+        Some(requested) => Some(requested.clone()),
         // Files of a directory are made as long as each other.
         None if ground.directory.is_some() => {
             let there: Option<Vec<u64>> = there();

@@ -149,7 +149,6 @@ pub(super) fn lay(script: &Script, threads: u32, ground: &mut Ground) -> Laid {
     Laid::of_files(all / u64::from(threads), targets, regions)
 }
 
-/// Its entry in the plan.
 pub(super) fn plan(replay: &ReplayRequest) -> ReplayPlan {
     let script = &replay.script;
     ReplayPlan {

@@ -145,7 +145,6 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Its entries in the plan.
     pub(super) fn plans(self) -> (Option<FeedPlan>, Option<RangesPlan>, Option<ReplayPlan>) {
         match self {
             Self::Blocks => (None, None, None),

@@ -78,6 +78,8 @@ pub struct JobSpec {
     pub size_percent: Option<u8>,
     /// Length of each file, which may be longer than the regions in it; at least 1.
     pub file_bytes: Option<u64>,
+    /// The longest, where each file gets a length from there on by chance; above `file_bytes`.
+    pub file_bytes_most: Option<u64>,
     /// Files of each thread in a directory, among which `size` is divided; at least 1.
     pub files_per_thread: Option<u32>,
     /// A thread with several files takes a block of each in turn.
@@ -164,6 +166,8 @@ pub struct JobSpec {
     pub steady_check_ns: Option<u64>,
     /// Where the data files are.
     pub directory: Option<String>,
+    /// Directories besides that one, which threads take in turn with it.
+    pub more_directories: Vec<String>,
     /// First part of the names of files in the directory.
     pub file_prefix: Option<String>,
     /// Data files by name. Never empty.

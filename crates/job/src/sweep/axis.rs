@@ -8,7 +8,6 @@ const MOST: usize = 10_000;
 /// A job-file key with its values, in the requested order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
-    /// The key.
     pub key: String,
     /// Its values, each as the job file spells it.
     pub values: Vec<String>,
@@ -46,7 +45,6 @@ impl Axis {
     /// `gpu=0,{0,1}`. Hyphens of the key count as underscores.
     ///
     /// # Errors
-    ///
     /// See [`AxisError`]. The key table checks whether key and values are valid.
     ///
     /// ```

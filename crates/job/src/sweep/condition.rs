@@ -6,19 +6,16 @@
 
 use gpuio_base::units::parse_bytes;
 
-/// A parsed condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     root: Node,
 }
 
-/// The error in a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// At a position, counted from 1.
     #[error("column {0}: {1}; a condition looks like bs*depth<=64M && path!=gds")]
     Form(usize, String),
-    /// Numbers were needed.
     #[error("'{0}' is not a number, but {1} needs one")]
     NoNumber(String, &'static str),
     /// A comparison of two constants, most often a typing error.
@@ -53,7 +50,6 @@ impl Condition {
     /// Parses a condition.
     ///
     /// # Errors
-    ///
     /// [`ConditionError::Form`] with the column.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let tokens = tokens(text)?;
@@ -68,7 +64,6 @@ impl Condition {
     /// Whether it is true for these values of keys.
     ///
     /// # Errors
-    ///
     /// If it compares what can't be compared.
     pub fn holds(&self, known: &[(String, String)]) -> Result<bool, ConditionError> {
         truth(&self.root, known)

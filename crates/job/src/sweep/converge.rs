@@ -17,7 +17,6 @@ pub struct Rule {
 /// The 95 % interval of a mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The mean.
     pub mean: f64,
     /// Half its width, in the same unit.
     pub half: f64,
@@ -41,7 +40,6 @@ fn at_level(values: &[f64], level: f64) -> Option<Interval> {
     if mean == 0.0 || !half.is_finite() { None } else { Some(Interval { mean, half }) }
 }
 
-/// The level of an interval.
 const LEVEL: f64 = 0.95;
 /// The level for repeated checks. A rule that checks after every run and stops at the first narrow
 /// interval also stops at intervals that are narrow by chance: of intervals at 95 % only 91 of 100

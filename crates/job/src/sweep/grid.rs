@@ -15,7 +15,6 @@ pub enum Mode {
 /// first axis slowest. `shared` are keys and values that all points share.
 ///
 /// # Errors
-///
 /// If the condition can't be evaluated for a point.
 pub fn grid(
     axes: &[Axis],

@@ -25,4 +25,4 @@ pub use converge::{Interval, LOOKS_FROM, Rule};
 pub use grid::{Mode, grid};
 pub use order::{Progress, next};
 pub use preset::{PRESETS, Preset, is_route, preset, routes};
-pub use search::{Bound, BoundError, Step, Tried, step};
+pub use search::{Bound, BoundError, LEAD, RUNS_MOST, Step, Tried, step};

@@ -6,7 +6,6 @@ use rand_xoshiro::SplitMix64;
 /// The state of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Finished runs.
     pub runs: u32,
     /// Whether it needs no more runs.
     pub ended: bool,

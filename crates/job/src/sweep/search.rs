@@ -6,7 +6,6 @@ use gpuio_base::units::parse_duration_ns;
 /// A latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Which percentile.
     pub at: Percentile,
     /// At most this, nanoseconds.
     pub ns: u64,
@@ -29,7 +28,6 @@ impl Bound {
     /// Reads one like the example.
     ///
     /// # Errors
-    ///
     /// No percentile, or no time above 0.
     pub fn parse(text: &str) -> Result<Bound, BoundError> {
         let wrong = || BoundError(text.to_owned());
@@ -45,17 +43,16 @@ impl Bound {
 pub struct Tried {
     /// The load: threads, depth or I/Os per second.
     pub load: u64,
-    /// Runs within the limit.
     pub within_limit: u32,
     /// Runs above it.
     pub failed: u32,
 }
 
 /// A load is decided once one of the two exceeds the other by this, ...
-const LEAD: u32 = 3;
+pub const LEAD: u32 = 3;
 /// ... or after this many runs, by the majority: a load whose latency equals the limit would never
 /// be.
-const RUNS_MOST: u32 = 9;
+pub const RUNS_MOST: u32 = 9;
 
 impl Tried {
     /// Whether it is within the limit, by its runs so far.
@@ -72,12 +69,10 @@ impl Tried {
     }
 }
 
-/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Run this load, which may have been run before.
     Try(u64),
-    /// Done.
     Done {
         /// The highest load below the first that failed, if any was within the limit.
         best: Option<u64>,

@@ -1,7 +1,7 @@
 //! A workload that ends soon: less data, fewer passes and a shorter time, by what a machine has.
 
 use gpuio_base::document::unique;
-use gpuio_base::units::{format_duration_ns, human_bytes};
+use gpuio_base::units::{format_duration_ns, human_bytes, whole};
 
 use crate::spec::{FeedRequest, JobSpec, Origin, Spec, apply};
 
@@ -91,12 +91,7 @@ impl Short<'_> {
         let FeedRequest { files, sample_size, samples_per_file, sample_group, ratio, .. } =
             self.job.feed.clone();
         let (Some(files), Some(sample)) = (files, sample_size) else { return };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "bytes of a sample, roughly"
-        )]
-        let sample_bytes = ((sample.mean_bytes as f64 / ratio.unwrap_or(1.0)) as u64).max(1);
+        let sample_bytes = whole(sample.mean_bytes as f64 / ratio.unwrap_or(1.0)).max(1);
         let accelerators = u64::from(self.job.feed.accelerators.unwrap_or(means.gpus)).max(1);
         let (mut per_file, group) = (samples_per_file.unwrap_or(1), sample_group.unwrap_or(1));
         let file_most = means.bytes / FEW;
@@ -166,22 +161,21 @@ mod tests {
     }
 
     /// Bytes of the data set that a job makes.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of presets")]
     fn made(job: &JobSpec) -> u64 {
         let share = job.scale.unwrap_or(1.0);
         let FeedRequest { files, sample_size, samples_per_file, ratio, .. } = job.feed.clone();
-        let whole = match (files, sample_size) {
+        let all = match (files, sample_size) {
             (Some(files), Some(sample)) => {
                 let file = sample.mean_bytes as f64 / ratio.unwrap_or(1.0);
                 let files = (files as f64 * share).round().max(1.0);
-                return (files * file * samples_per_file.unwrap_or(1) as f64) as u64;
+                return whole(files * file * samples_per_file.unwrap_or(1) as f64);
             }
             _ => {
                 let each = job.size.unwrap_or(0) * u64::from(job.threads.unwrap_or(1));
                 each * u64::from(job.repeat.unwrap_or(1))
             }
         };
-        (whole as f64 * share) as u64
+        whole(all as f64 * share)
     }
 
     #[test]

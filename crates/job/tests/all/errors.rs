@@ -44,7 +44,7 @@ fn sizes_and_times() {
         p or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     a.fio:5:9: value '1M:4M' of 'bs', at its end: expected one size (4k), a range (4k-64k)
         or min:max:step (1M:4M:1M)
-    a.fio:6:8: value '64k-4k' of 'bs', at '4k': the largest block is smaller than the
+    a.fio:6:8: value '64k-4k' of 'bs', at '4k': the largest size is smaller than the
         smallest; swap them
     a.fio:7:11: value '4k' of 'bsrange', at its end: expected a range of sizes, such as
         4k-64k

@@ -267,11 +267,11 @@ fn steady_state_is_requested_in_fios_words() {
     assert!(set("ss_dur", "0").is_err() && set("ss_interval", "0").is_err());
 }
 
-/// fio spreads the clones of a job over several directories; a colon of a name is marked.
+/// Threads take several directories in turn; a colon of a name is marked.
 #[test]
-fn a_directory_is_one_name() {
-    let said = set("directory", "/a:/b").unwrap_err().to_string();
-    assert!(said.contains("at ':/b'") && said.contains("one job for each directory"), "{said}");
+fn colons_part_directories() {
+    let two = set("directory", "/a:/b\\:c").unwrap();
+    assert_eq!((two.directory.as_deref(), two.more_directories), (Some("/a"), vec!["/b:c".into()]));
     assert_eq!(set("directory", "/a\\:b").unwrap().directory.as_deref(), Some("/a:b"));
     let literal = gpuio_job::spec::one_name("/a:b");
     assert_eq!(set("directory", &literal).unwrap().directory.as_deref(), Some("/a:b"));

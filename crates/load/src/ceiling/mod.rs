@@ -50,7 +50,6 @@ pub(crate) trait Bench {
     fn load(&mut self, job: &JobPlan, files: bool) -> Result<JobResult, String>;
     /// The findings of the pass that put the pattern back after the loads since the last call.
     fn restored(&mut self) -> Option<VerifyOutcome>;
-    /// Facts of the machine.
     fn host(&self) -> &HostFacts;
     /// Where kernel files are read.
     fn root(&self) -> &Root;

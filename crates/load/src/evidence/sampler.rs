@@ -83,7 +83,6 @@ pub fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
 }
 
 /// The thread of one group, ready to sample. Dropped, it ends by itself.
-#[derive(Debug)]
 pub(crate) struct Sampling {
     /// Sends the start; hanging up ends the thread.
     start: Sender<Start>,
@@ -100,7 +99,6 @@ struct Start {
 }
 
 /// The result of a thread.
-#[derive(Debug)]
 pub(crate) struct Sampled {
     pub(crate) watcher: Watcher,
     /// Without the last sample.
@@ -108,7 +106,6 @@ pub(crate) struct Sampled {
     every: Nanos,
 }
 
-#[derive(Debug)]
 pub(crate) struct Series {
     /// The moment at which workers started.
     pub(crate) start: Nanos,

@@ -16,6 +16,7 @@ use rustix::fs::inotify;
 
 use super::*;
 use crate::evidence::reconcile::GroupContext;
+use gpuio_base::units::float;
 use gpuio_testkit::jobs::{job, result};
 use gpuio_testkit::tree;
 
@@ -197,10 +198,6 @@ fn conclusions(readings: &Readings, job: &JobPlan, cache: CacheReading, bytes: u
     let found = reconcile::find(&GroupContext { jobs, results, counted: &readings.counted });
     let others = found.iter().any(|(_, kind)| matches!(kind, WarningKind::OtherTraffic { .. }));
     [entry.assessment == Assessment::Supports, others]
-}
-
-fn float(bytes: u64) -> f64 {
-    bytes as f64
 }
 
 #[test]

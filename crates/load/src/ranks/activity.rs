@@ -30,7 +30,6 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Enters a stage.
     pub fn enter(&self, stage: Stage) {
         let number = match stage {
             Stage::Working => 0,
@@ -41,7 +40,6 @@ impl Activity {
         self.step();
     }
 
-    /// The stage.
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Relaxed) {
             1 => Stage::Running,
@@ -91,7 +89,6 @@ struct Reading {
 
 /// Looks how long this process has done nothing. Used by the thread of the ranks, whose own CPU
 /// time does not count.
-#[derive(Debug)]
 pub(crate) struct Idle {
     last: Option<Reading>,
     active_at: Instant,

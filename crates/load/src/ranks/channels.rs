@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::ranks::Link;
 
-/// A link by channels.
 #[derive(Debug)]
 pub struct Channels {
     pub rank: u32,

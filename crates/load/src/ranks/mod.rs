@@ -100,7 +100,6 @@ pub struct ClockOffset {
 pub struct Setup {
     /// Nanoseconds of a clock that never steps back, the same for all of this process.
     pub clock: fn() -> u64,
-    /// Limits.
     pub limits: Limits,
     /// Set when the job is ended: the program should come to its end.
     pub stop: Arc<AtomicBool>,

@@ -16,7 +16,6 @@ pub struct Overall {
 /// The result of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collected {
-    /// The result that it delivered.
     Result(Vec<u8>),
     /// It has none, for this reason.
     None(String),

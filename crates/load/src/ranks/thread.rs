@@ -65,7 +65,6 @@ pub(crate) enum Command {
 }
 
 /// Messages that arrived for the program.
-#[derive(Debug)]
 pub(crate) enum Event {
     Data { from: u32, what: String, bytes: Vec<u8> },
     Give,

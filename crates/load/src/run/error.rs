@@ -8,7 +8,6 @@ pub enum RunError {
     /// A thread could not be placed.
     #[error("a thread could not be put on CPUs {cpus:?}: {what}; see --numa and cpus_allowed")]
     Pin {
-        /// The CPUs.
         cpus: Vec<u32>,
         /// The kernel's answer.
         what: String,

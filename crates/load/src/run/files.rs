@@ -155,20 +155,26 @@ impl Files {
         Ok(())
     }
 
-    /// Sends what was written to the medium; how many calls that took.
-    pub(super) fn flush(&self, job: &JobPlan, data_only: bool) -> Result<u64, RunError> {
+    /// Sends what was written to the medium; `called` after each call.
+    pub(super) fn flush(
+        &self,
+        job: &JobPlan,
+        data_only: bool,
+        mut called: impl FnMut(),
+    ) -> Result<(), RunError> {
         for (fd, target) in self.fds.iter().zip(&self.targets) {
-            let called = match data_only {
+            let result = match data_only {
                 true => rustix::fs::fdatasync(fd),
                 false => rustix::fs::fsync(fd),
             };
-            called.map_err(|errno| RunError::Open {
+            result.map_err(|errno| RunError::Open {
                 path: job.targets[*target as usize].path.clone(),
                 how: " and send what was written to the medium".to_owned(),
                 what: errno.to_string(),
             })?;
+            called();
         }
-        Ok(self.fds.len() as u64)
+        Ok(())
     }
 
     pub(super) fn mode(&self) -> DirectMode {

@@ -25,7 +25,6 @@ pub(crate) enum Stage {
 
 /// The shared state of the threads of a group. While the clock runs, workers load `stop` and store
 /// their counts in `live`; the last worker of a job also reads what all have counted.
-#[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) clock: Clock,
     /// Set by an interrupt, also while data is verified: workers start nothing more.
@@ -131,7 +130,6 @@ impl Gate {
 }
 
 /// Abandons the group when it goes, unless all workers have stopped the clock.
-#[derive(Debug)]
 pub(crate) struct UntilJoined<'a>(&'a Gate);
 
 impl Drop for UntilJoined<'_> {
@@ -148,7 +146,6 @@ impl Drop for UntilJoined<'_> {
 }
 
 /// A worker that runs.
-#[derive(Debug)]
 pub(super) struct Running<'a>(&'a Gate);
 
 impl Drop for Running<'_> {
@@ -161,7 +158,6 @@ impl Drop for Running<'_> {
 /// The ends of a job: when its first worker was done and what all of them had moved by then, how
 /// many are still at work, what the process used from the first that counted to the last that did,
 /// and whether the run's thread has seen enough of it.
-#[derive(Debug)]
 pub(super) struct FirstDone {
     at: AtomicU64,
     bytes: AtomicU64,

@@ -25,7 +25,6 @@ pub(super) enum Reached {
 
 /// The map of one file. Bits are only ever set. They are set with relaxed stores while the clock
 /// runs and read by workers behind the gate, whose lock orders the two.
-#[derive(Debug)]
 pub(super) struct ReachedMap {
     /// Bytes for each bit, a power of two.
     alignment: u64,

@@ -1,6 +1,6 @@
 //! From what workers returned to a job's result.
 
-use gpuio_base::stat::Tally;
+use gpuio_base::stat::{Histogram, Tally};
 use gpuio_base::units::per_second;
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
@@ -72,7 +72,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         failures: sums.failures.into_record(job),
         verify: sums.findings.map(|findings| findings.into_record(job)),
         between_ios_ns: sums.between_ios_ns,
-        flushes: job.flush.map(|_| sums.flushes),
+        flushes: job.flush.map(|_| flushes(&sums.flushed)),
         steady,
         stonewall: measured.and_then(|span| first.wall.result(span.begin_ns)),
         series,
@@ -105,7 +105,7 @@ struct Sums {
     findings: Option<Findings>,
     file_leg: FileLegCounters,
     between_ios_ns: u64,
-    flushes: FlushResult,
+    flushed: Histogram,
     workers: Vec<WorkerResult>,
     via: Option<ViaResult>,
     fan_out: Option<FanOutResult>,
@@ -143,8 +143,7 @@ impl Sums {
         self.usage.add(&outcome.timed.usage);
         self.failures.merge(outcome.timed.failures);
         self.between_ios_ns += outcome.timed.between_ns;
-        self.flushes.calls += outcome.timed.flushed.calls;
-        self.flushes.ns += outcome.timed.flushed.ns;
+        self.flushed.merge(&outcome.timed.flushed);
         match (&mut self.findings, outcome.findings) {
             (Some(all), Some(more)) => all.merge(more),
             (none, more) => *none = none.take().or(more),
@@ -261,6 +260,10 @@ pub(super) fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
         }),
         of_ceiling: None,
     }
+}
+
+fn flushes(flushed: &Histogram) -> FlushResult {
+    FlushResult { calls: flushed.count(), ns: flushed.sum(), latency: flushed.summary() }
 }
 
 pub(super) fn engines(ready: &[Ready]) -> Vec<ActualEngine> {

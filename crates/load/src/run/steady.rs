@@ -89,7 +89,6 @@ impl SteadyWindow {
 }
 
 /// The intervals of one job in this process, and what comes of them.
-#[derive(Debug)]
 pub(super) struct Convergence {
     of: SteadyFigure,
     check_ns: u64,

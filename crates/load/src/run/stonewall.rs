@@ -15,7 +15,6 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// The stonewall of one job. Workers come to it one after another, each at its own look at the
 /// clock; the run's own thread decides. Only `left` orders the other values.
-#[derive(Debug)]
 pub(super) struct Wall {
     /// Workers that have not come to it.
     left: AtomicU32,

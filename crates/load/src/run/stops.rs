@@ -7,7 +7,6 @@ use std::thread::{Builder, JoinHandle};
 use gpuio_io::clock::stops::{TICK, Ticker};
 
 /// Ticks until it is dropped.
-#[derive(Debug)]
 pub(super) struct StopWatch {
     over: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,

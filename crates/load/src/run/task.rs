@@ -37,7 +37,6 @@ pub(super) struct Task<'a> {
     pub(super) all_done: &'a [FirstDone],
     /// The group's targets, as they were checked.
     pub(super) held: &'a Targets,
-    /// Those of all workers of the job.
     pub(super) job_live: std::ops::Range<usize>,
     /// The GPU's context, for workers of GPU paths.
     pub(super) context: Option<Context>,

@@ -28,7 +28,6 @@ use super::verify::{self, Findings};
 use super::worker_slot;
 
 /// The results of a worker.
-#[derive(Debug)]
 pub(super) struct Outcome {
     /// The results of its measured loop.
     pub(super) timed: Timed,
@@ -40,7 +39,6 @@ pub(super) struct Outcome {
 }
 
 /// The counters of a worker when the clock stopped.
-#[derive(Debug)]
 pub(super) struct WorkerLegs {
     pub(super) file: FileLegCounters,
     /// The legs through another GPU.

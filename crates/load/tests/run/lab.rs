@@ -138,7 +138,6 @@ impl Lab {
         }
     }
 
-    /// With the software GPU.
     pub(crate) fn with_gpu() -> Lab {
         Lab::with_gpu_stopping(Stop::Never)
     }

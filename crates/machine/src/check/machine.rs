@@ -39,11 +39,14 @@ pub(crate) fn disks_below<'m>(machine: &'m Machine, name: &str) -> Vec<&'m Block
     disks
 }
 
+/// Whether the system itself lies there.
+pub(crate) fn is_of_system(mount: &MountedStorage) -> bool {
+    ["/", "/boot", "/boot/efi", "/usr", "/var"].contains(&mount.mount.mount_point.as_str())
+}
+
 /// Names of disks that the system itself lies on: beneath `/`, `/boot`, `/usr` and `/var`.
 pub(crate) fn system_disks(machine: &Machine) -> Vec<&str> {
-    let system = ["/", "/boot", "/boot/efi", "/usr", "/var"];
-    let mounts = machine.mounts.iter();
-    let mounts = mounts.filter(|mount| system.contains(&mount.mount.mount_point.as_str()));
+    let mounts = machine.mounts.iter().filter(|mount| is_of_system(mount));
     let devices = mounts.flat_map(|mount| &mount.devices);
     let disks = devices.flat_map(|device| disks_below(machine, device));
     disks.map(|disk| disk.facts.name.as_str()).collect()
@@ -86,21 +89,22 @@ pub(crate) fn one_node(machine: &Machine) -> bool {
 }
 
 /// Whether the kernel's own files were read: of a machine made from tools' texts, they were not,
-/// and then the absence of a module or of `/run/udev` means nothing.
+/// and then the absence of a module means nothing.
 pub(crate) fn kernel_was_read(machine: &Machine) -> bool {
     machine.listed.pci && machine.host.kernel.release.is_some() && !machine.modules.is_empty()
 }
 
-/// Whether modules were looked at: a captured tree without `sys/module` has none of them loaded,
-/// and a machine with a GPU in use has at least NVIDIA's.
+/// Whether modules were looked at: all of them, or some that are loaded. Facts without either are
+/// of a captured tree without `sys/module`.
 pub(crate) fn modules_were_read(machine: &Machine) -> bool {
-    kernel_was_read(machine) && machine.modules.iter().any(|module| module.loaded)
+    let any_loaded = || machine.modules.iter().any(|module| module.loaded);
+    kernel_was_read(machine) && (machine.listed.modules || any_loaded())
 }
 
 /// Why facts are not there where [`modules_were_read`] is false.
 pub(crate) fn modules_not_read(machine: &Machine) -> &'static str {
     if kernel_was_read(machine) {
-        "no module for I/O to GPUs is loaded, not even NVIDIA's driver, or a capture left them out"
+        "/sys/module is not among what was read"
     } else if machine.modules.is_empty() {
         "kernel modules are not among what was read"
     } else {

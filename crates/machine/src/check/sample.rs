@@ -84,7 +84,14 @@ pub(crate) fn gpu_and_drive_below_a_switch() -> Machine {
         gpus: vec![gpu(GPU, 0)],
         block: vec![disk("nvme0n1", DRIVE)],
         modules: vec![module("nvidia", true)],
-        listed: Listed { pci: true, block: true, nics: true, mounts: true, nodes: true },
+        listed: Listed {
+            pci: true,
+            block: true,
+            nics: true,
+            mounts: true,
+            nodes: true,
+            modules: false,
+        },
         ..Machine::default()
     };
     machine.host.kernel.release = Some("6.8.0".to_owned());

@@ -20,7 +20,7 @@ pub struct Pairing {
     pub shared_links: Vec<SharedLink>,
     /// Arrays that would better be several.
     pub regroup: Vec<Regroup>,
-    /// Arrays that would suit drives on which nothing was found; `null` where there is none to make.
+    /// Arrays that would suit drives on which nothing was found; `null` where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_arrays: Option<NewArrays>,
     /// Commands that mount the network storage of the pairs, for a person to run.

@@ -1,5 +1,5 @@
-//! Arrays that would suit drives on which nothing was found: one for each group of GPUs, over the drives
-//! that are nearest to it.
+//! Arrays that would suit drives on which nothing was found: one for each group of GPUs, over the
+//! drives that are nearest to it.
 
 use gpuio_record::facts::{BlockDevice, Machine};
 

@@ -21,6 +21,6 @@ pub struct CufileFacts {
     /// Variables of this process that begin with `CUFILE_`, which go before the file; unknown of
     /// another machine.
     pub environment: Fact<BTreeMap<String, String>>,
-    /// The library: its file, or why none was found; unknown of another machine.
-    pub library: Fact<String>,
+    /// The library's file; `null` where there is none. Unknown of another machine.
+    pub library: Fact<Option<String>>,
 }

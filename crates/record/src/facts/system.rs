@@ -66,6 +66,9 @@ pub struct Listed {
     /// `lstopo`). A matrix of `nvidia-smi` names those alone that GPUs are near to.
     #[serde(default)]
     pub nodes: bool,
+    /// Kernel modules (`/sys/module`): those that are not there are not loaded.
+    #[serde(default)]
+    pub modules: bool,
 }
 
 /// A kernel module.

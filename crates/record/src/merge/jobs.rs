@@ -164,10 +164,8 @@ impl JobSum {
         sum.ended = worse(sum.ended, job.ended);
         sum.failed += job.failed;
         sum.between_ios_ns += job.between_ios_ns;
-        if let Some(one) = job.flushes {
-            let all = sum.flushes.get_or_insert_default();
-            all.calls += one.calls;
-            all.ns += one.ns;
+        if let Some(one) = &job.flushes {
+            sum.flushes.get_or_insert_default().add(one);
         }
         if job.direct_actual == DirectMode::Buffered {
             sum.direct_actual = DirectMode::Buffered;

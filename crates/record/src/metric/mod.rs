@@ -9,6 +9,7 @@ mod side;
 mod unit;
 
 use gpuio_base::stat::Percentile;
+use gpuio_base::units::float;
 use serde::{Serialize, Serializer};
 
 use crate::{Point, RankJob, Record, Towards};
@@ -282,8 +283,4 @@ impl Record {
     pub fn percentiles(&self) -> Vec<Percentile> {
         Percentile::joined(self.plan.jobs.iter().flat_map(|job| &job.percentiles))
     }
-}
-
-fn float(value: u64) -> f64 {
-    value as f64
 }

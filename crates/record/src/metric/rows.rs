@@ -1,8 +1,9 @@
 //! The table of metrics.
 
 use gpuio_base::stat::{Percentile, Summary};
+use gpuio_base::units::float;
 
-use super::{List, Side, Unit, float};
+use super::{List, Side, Unit};
 use crate::{FeedResult, Point, RankJob, Towards};
 
 /// A metric that is no percentile.
@@ -239,6 +240,18 @@ pub const LEGS: &[Leg] = &[
         on_page: &[],
         page: 0,
         csv: (70, "beside_alone", "the row's {} without it"),
+    },
+    Leg {
+        prefix: "flush_",
+        title: "flush",
+        of: |side| match side.direction {
+            Towards::Write => side.result.flushes.as_ref()?.latency.as_ref(),
+            Towards::Read => None,
+        },
+        percentiles: &Percentile::SHORT,
+        on_page: &Percentile::SHORT,
+        page: 10,
+        csv: (91, "flush", "calls of fsync or fdatasync, {}; empty without them"),
     },
 ];
 

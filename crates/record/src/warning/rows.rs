@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use gpuio_base::stat::{Percentile, enough_for};
-use gpuio_base::units::{format_bytes, human_bytes, human_count, human_ns};
+use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns};
 
 use super::Severity;
 
@@ -732,8 +732,4 @@ fn time(ns: u64) -> String {
 
 fn count(number: u64) -> String {
     human_count(float(number))
-}
-
-fn float(value: u64) -> f64 {
-    value as f64
 }

@@ -24,7 +24,6 @@ pub struct Aspect {
     pub flag: &'static str,
     /// The meaning of a difference.
     pub kind: Kind,
-    /// Its description.
     pub what: &'static str,
     /// The value that both sides must have, if only one is valid.
     pub must_be: Option<&'static str>,

@@ -16,7 +16,6 @@ use crate::compare::run::Side;
 use crate::compare::threshold::Threshold;
 use crate::compare::{LEVEL, figure};
 
-/// Options of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Values of `--despite`: flags and keys of aspects, or `all`.
@@ -29,7 +28,6 @@ pub struct Options {
     pub in_turns: bool,
 }
 
-/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// `gpuio-compare-v1`.
@@ -44,19 +42,15 @@ pub struct Comparison {
     pub alone: Vec<Alone>,
     /// The threshold, if one was given.
     pub threshold: Option<Threshold>,
-    /// The metrics that are compared.
     #[serde(skip)]
     pub metrics: Vec<Metric>,
 }
 
-/// A side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SideLine {
-    /// Its name.
     pub name: String,
     /// Files, each once.
     pub files: Vec<String>,
-    /// Notes on it.
     pub notes: Vec<String>,
 }
 
@@ -69,9 +63,7 @@ pub struct Pair {
     pub baseline: String,
     /// Job and load of the other.
     pub other: String,
-    /// Runs of each.
     pub runs: [usize; 2],
-    /// Their differences.
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
@@ -85,7 +77,6 @@ pub struct Pair {
 /// A job and load without a partner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alone {
-    /// Index of the side that has it.
     pub side: usize,
     /// Index of the side that lacks it.
     pub not_in: usize,

@@ -9,12 +9,10 @@ use crate::compare::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind};
 use crate::compare::cell::Cell;
 use crate::compare::job::SETTINGS_BREAK;
 
-/// A difference of a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Key of the aspect; of another fact its place in the record.
     pub aspect: Cow<'static, str>,
-    /// Its description.
     pub what: Cow<'static, str>,
     /// The baseline's value; several if its runs differ.
     pub baseline: String,

@@ -3,7 +3,6 @@
 use gpuio_record::Metric;
 use serde::Serialize;
 
-/// The basis of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum Basis {
@@ -46,7 +45,6 @@ impl Basis {
     }
 }
 
-/// The conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -86,17 +84,13 @@ impl Row {
 /// A metric of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Row {
-    /// The metric.
     pub metric: Metric,
-    /// Unit of the values.
     pub unit: &'static str,
     /// The baseline's value; of repeats the geometric mean.
     pub baseline: f64,
     /// The other side's.
     pub other: f64,
-    /// Runs of the baseline that have it.
     pub baseline_runs: usize,
-    /// Runs of the other side.
     pub other_runs: usize,
     /// Other divided by baseline.
     pub ratio: f64,
@@ -104,9 +98,7 @@ pub struct Row {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// The basis of the interval.
     pub basis: Basis,
-    /// The conclusion.
     pub verdict: Verdict,
     /// Runs of each side that would do, about, where there are not enough: with as much variation
     /// between runs, and this ratio. Absent where the variation is unknown, where some runs lack

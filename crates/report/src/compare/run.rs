@@ -11,7 +11,6 @@ use gpuio_record::{Metric, Pacing};
 
 use crate::compare::aspect::{DUE, SINCE};
 
-/// A measured figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
     /// The value, in the metric's unit.
@@ -25,11 +24,9 @@ pub struct Figure {
 /// One job and direction of one run of one tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its file.
     pub from: String,
     /// A hash of what its file holds: of a record its values, of another tool's result the text.
     pub content: u64,
-    /// The tool with its version.
     pub tool: String,
     /// The job's name; `None` if the tool has none.
     pub job: Option<String>,
@@ -50,9 +47,7 @@ pub struct Run {
     /// The same from submission on, as other tools count, where `latency` counts from when an I/O
     /// was due and the record has it.
     pub since_submission: Option<Summary>,
-    /// The percentiles that it was asked for.
     pub percentiles: Vec<Percentile>,
-    /// Notes on it.
     pub notes: Vec<String>,
 }
 

@@ -10,7 +10,6 @@ use gpuio_record::metric::{self, List};
 pub struct Threshold {
     /// Per cent of the baseline.
     pub percent: f64,
-    /// The metrics that it applies to.
     pub metrics: Vec<Metric>,
 }
 

@@ -43,7 +43,6 @@ fn read(text: &str) -> Result<Output, ForeignError> {
     Ok(output)
 }
 
-/// A phase that begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Phase {
     Moves(Direction),

@@ -17,7 +17,6 @@ pub enum ForeignError {
          last"
     )]
     Empty {
-        /// The tool.
         tool: &'static str,
         /// The text that was found instead, with a colon before it; may be empty.
         why: String,

@@ -220,11 +220,5 @@ fn whole(text: &str, name: &str) -> Result<u64, String> {
 
 /// A whole number of bytes; `IOSize: 0` is a block below 1 KiB of unknown size.
 fn bytes(value: f64) -> Option<u64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "printed digits only, so not negative; a float beyond u64 saturates"
-    )]
-    let bytes = value as u64;
-    if bytes == 0 { None } else { Some(bytes) }
+    Some(gpuio_base::units::whole(value)).filter(|&bytes| bytes > 0)
 }

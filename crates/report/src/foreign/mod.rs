@@ -21,7 +21,6 @@ pub use reading::{Direction, Number, Output, Reading, Skipped};
 /// A tool whose results can be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
-    /// Its name.
     pub name: &'static str,
     /// How it measures, where that is not how gpuio does: what to know before its figures are held
     /// against another tool's.

@@ -97,7 +97,6 @@ pub struct Reading {
     pub software_gpu: bool,
     /// Why it did not end as planned; `None` if nothing reports that.
     pub failed: Option<String>,
-    /// Notes on this result.
     pub notes: Vec<String>,
 }
 
@@ -128,7 +127,6 @@ pub struct Output {
 pub struct Skipped {
     /// Location: `line 7`, `job twins`.
     pub place: String,
-    /// Reason.
     pub why: String,
 }
 

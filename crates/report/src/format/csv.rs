@@ -65,7 +65,6 @@ pub fn columns(asked: &[Percentile]) -> Vec<Column> {
     all
 }
 
-/// The group on all ranks.
 fn group<'a>(side: &Side<'a>) -> Option<&'a RankGroup> {
     let groups = &side.record.ranks.as_ref()?.groups;
     groups.iter().find(|group| group.group == side.plan.group)

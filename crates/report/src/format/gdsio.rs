@@ -9,7 +9,6 @@ use crate::workload::{fixed_block, is_random, jobs};
 const KIB: u64 = 1024;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// A job's plan and its result.
 pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 
 /// One line for all jobs of the record together, as gdsio prints one for all jobs of a

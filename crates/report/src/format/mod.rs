@@ -14,7 +14,6 @@ use text::Show;
 /// Columns that text fits into where no terminal says how many it has.
 pub const TEXT_WIDTH: u16 = 120;
 
-/// One format.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The name after `--format`.
@@ -82,7 +81,6 @@ pub const FORMATS: &[Row] = &[
     },
 ];
 
-/// The format of this name.
 pub fn find(name: &str) -> Option<&'static Row> {
     FORMATS.iter().find(|row| row.name == name)
 }

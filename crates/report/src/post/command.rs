@@ -181,6 +181,7 @@ fn of_jobs(tool: &'static str, jobs: &[JobSpec]) -> Asked {
     let largest = all(&|job| job.blocks.as_ref()?.iter().map(|block| block.max_bytes).max());
     asked.block = smallest.zip(largest);
     asked.size = all(&|job| job.size);
+    asked.own_files = jobs.iter().all(|job| job.directory.is_some() && job.filenames.is_none());
     asked.seconds = all(&|job| job.runtime_ns).map(seconds);
     let Some(first) = jobs.first() else { return asked };
     let same = |of: &dyn Fn(&JobSpec) -> bool| jobs.iter().all(of);
@@ -199,7 +200,7 @@ fn of_jobs(tool: &'static str, jobs: &[JobSpec]) -> Asked {
         if let Some(GpuWhich::List(list)) = job.gpu.as_ref().map(|gpu| &gpu.which) {
             asked.gpus.extend(list);
         }
-        asked.places.extend(job.directory.clone());
+        asked.places.extend(job.directory.iter().chain(&job.more_directories).cloned());
         asked.places.extend(job.filenames.iter().flatten().cloned());
     }
     asked

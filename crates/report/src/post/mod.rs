@@ -58,7 +58,6 @@ impl Post {
 pub struct Run {
     /// The line of the result, else of the command, else of the first tool that looked on; from 1.
     pub line: usize,
-    /// The host of the prompt.
     pub host: Option<String>,
     pub(crate) asked: Option<Asked>,
     pub(crate) got: Option<Got>,
@@ -82,6 +81,8 @@ pub(crate) struct Asked {
     pub(crate) block: Option<(u64, u64)>,
     /// Bytes of each thread.
     pub(crate) size: Option<u64>,
+    /// Whether each thread has a file of its own.
+    pub(crate) own_files: bool,
     pub(crate) path: Option<String>,
     pub(crate) direction: Option<Direction>,
     pub(crate) random: Option<bool>,
@@ -142,7 +143,6 @@ pub(crate) struct Seen {
 pub enum About {
     /// The way of the bytes.
     Path,
-    /// The part that limits.
     Limit,
     /// Two figures that can't both be right.
     Contradiction,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section};
+use gpuio_base::units::whole;
 
 use crate::post::{About, Post, Run, Statement, hold};
 
@@ -112,10 +113,7 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
         .if_any()
         .figures("latency", |row: &Row<'a>| {
             let latency = got(row).and_then(|got| got.latency);
-            latency.map_or_else(Cell::default, |ns| {
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ns")]
-                Cell::time(ns as u64)
-            })
+            latency.map_or_else(Cell::default, |ns| Cell::time(whole(ns)))
         })
         .if_any()
         .figures("in flight", move |row: &Row<'a>| {

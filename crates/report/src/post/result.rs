@@ -4,8 +4,9 @@
 //! (`Jobs: 1 (f=1): …`), and `read: IOPS=…, BW=…` or `read : io=…, bw=…`; fio's HOWTO,
 //! "Interpreting the output". elbencho's are those of 3.0.
 
+use gpuio_base::units::float;
+
 use crate::foreign::{Reading, elbencho_text, fio_text, gdsio};
-use crate::post::hold::float;
 use crate::post::line::Line;
 use crate::post::single::Live;
 use crate::post::{Asked, Got};

@@ -2,8 +2,9 @@
 //! `-t`, elbencho's live CSV (`--livecsv`, 3.0), KvikIO's `single_node_io.py`, and the rates of
 //! perftest (`ib_write_bw`). The settings are those of the command above.
 
+use gpuio_base::units::float;
+
 use crate::foreign::Direction;
-use crate::post::hold::float;
 use crate::post::{Asked, Got};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -22,7 +23,6 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// The result of a line.
     pub(crate) fn line(&mut self, text: &str, asked: Option<&Asked>) -> Option<Got> {
         let asked_of = |tool: &str| asked.filter(|asked| asked.tool == tool);
         dd(text, asked_of("dd"))
@@ -153,9 +153,8 @@ fn block_of(asked: &Asked) -> Option<u64> {
     asked.block.filter(|(least, most)| least == most).map(|(block, _)| block)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a printed count")]
 fn whole(value: f64) -> Option<u64> {
-    (value >= 1.0).then_some(value as u64)
+    (value >= 1.0).then_some(gpuio_base::units::whole(value))
 }
 
 /// `10737418240 bytes (11 GB, 10 GiB) copied, 5.5149 s, 1.9 GB/s`. With `status=progress` lines

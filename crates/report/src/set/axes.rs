@@ -50,7 +50,6 @@ enum Source {
 }
 
 impl Axis {
-    /// The value of a row on it.
     pub(super) fn place(&self, row: &Row<'_>) -> Place {
         match &self.place {
             Source::Row(place) => place(row),
@@ -64,13 +63,9 @@ impl Axis {
 
 /// An axis with the value of every row.
 pub(super) struct Column {
-    /// As of the axis.
     pub(super) key: String,
-    /// As of the axis.
     pub(super) label: String,
-    /// As of the axis.
     pub(super) filter: bool,
-    /// As of the axis.
     pub(super) role: Role,
     /// The texts of the values: sorted by number if all have one, else in the order of rows, values
     /// with a number first.
@@ -81,7 +76,6 @@ pub(super) struct Column {
     pub(super) of: Vec<usize>,
 }
 
-/// The columns of all axes.
 pub(super) fn columns(set: &Set, rows: &[Row<'_>]) -> Vec<Column> {
     axes(set).into_iter().map(|axis| column(axis, rows)).collect()
 }

@@ -5,7 +5,6 @@
 
 use super::rows::Row;
 
-/// Colours in the palette.
 pub(super) const PALETTE: usize = 8;
 
 /// Paths in the order in which they choose, with the colour that each takes if it is free.

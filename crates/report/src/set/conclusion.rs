@@ -53,7 +53,6 @@ impl Point<'_> {
     }
 }
 
-/// The sentences.
 pub(super) fn conclusion(set: &Set) -> Vec<String> {
     let rows = rows(set);
     if rows.is_empty() {

@@ -294,7 +294,6 @@ pub(super) fn absent(set: &Set) -> Option<String> {
     }
 }
 
-/// The title of a kind.
 fn title(kind: &str) -> String {
     match kind {
         "block" => "Block devices".to_owned(),

@@ -11,7 +11,6 @@ use super::axes::{Column, Role};
 /// An axis that is fixed at one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FixedAxis {
-    /// Index of its column.
     pub(super) column: usize,
     /// Values that could be chosen, ascending.
     pub(super) offered: Vec<usize>,

@@ -34,7 +34,6 @@ use gpuio_record::{Metric, Record, Sweep};
 pub struct Member {
     /// Name to show: that of the file, relative to the caller's argument.
     pub name: String,
-    /// The record.
     pub record: Record,
     /// Its point in a sweep: key and value for each axis, in the sweep's order. Empty without one.
     pub at: Vec<(String, String)>,
@@ -43,11 +42,9 @@ pub struct Member {
 /// Records to be shown together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Set {
-    /// Title of the report.
     pub title: String,
     /// The records, in the order in which they are shown.
     pub members: Vec<Member>,
-    /// The sweeps of these records.
     pub sweeps: Vec<Sweep>,
     /// A picture of the machine's topology, or why there is none.
     pub topology: Picture,
@@ -79,7 +76,6 @@ pub enum Picture {
     Absent(String),
     /// An SVG, shown as an image, so that nothing in it can run.
     Svg {
-        /// The picture.
         svg: String,
         /// Which machine it shows, and how that is known.
         about: String,
@@ -123,7 +119,6 @@ pub fn ticks_of_rates(low: f64, high: f64, log: bool, about: f64) -> Vec<String>
     plot::rates(low, high, log, about).into_iter().map(|(_, text)| text).collect()
 }
 
-/// One format of sets.
 #[derive(Debug, Clone, Copy)]
 pub struct SetFormat {
     /// The name after `--format`.
@@ -162,7 +157,6 @@ pub const SET_FORMATS: &[SetFormat] = &[
     },
 ];
 
-/// The format of this name.
 pub fn find_set_format(name: &str) -> Option<&'static SetFormat> {
     SET_FORMATS.iter().find(|format| format.name == name)
 }

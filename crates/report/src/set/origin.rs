@@ -10,7 +10,6 @@ use gpuio_record::{Gpu, Record};
 /// A machine to compare a record with.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Its facts.
     pub machine: &'a Machine,
     /// Its boot ID; `None` if the kernel does not report it, and for captures.
     pub boot: Option<&'a str>,

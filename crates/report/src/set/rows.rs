@@ -78,7 +78,6 @@ impl Row<'_> {
         all.fold((0.0, 0.0), |(bytes, ios), side| (bytes + side.bytes_per_s, ios + side.iops))
     }
 
-    /// The rate as it is printed.
     pub(super) fn rate(&self) -> String {
         number::throughput(self.figures().bytes_per_s)
     }

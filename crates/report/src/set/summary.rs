@@ -18,13 +18,11 @@ use crate::{ceilings, expected};
 
 /// Above this many points the summary has a line per path.
 const REPORT_EACH: usize = 40;
-/// Level of an interval.
 const LEVEL: f64 = 0.95;
 
 /// The actual path of the bytes, briefly, and whether it is the requested one.
 pub(super) type Taken = (String, bool);
 
-/// One line of the summary.
 pub(super) struct Line {
     /// Its subject: a load, or a path.
     pub(super) about: String,
@@ -88,7 +86,6 @@ pub(super) fn summary(set: &Set) -> Summary {
     Summary { lines, heads, of_points, below }
 }
 
-/// The median of a metric over rows.
 pub(super) fn median_of(rows: &[Row<'_>], metric: &Metric) -> Option<f64> {
     let values: Vec<f64> = rows.iter().filter_map(|row| metric.of(row)).collect();
     median(&values)

@@ -1,6 +1,5 @@
 //! Real output of the tools. gdsio's is from NVIDIA's pages and public logs, as the first line of
 //! each file says; fio's and elbencho's was made with the releases in the files' names.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests: a panic is their message")]
 
 use gpuio_report::foreign::{Direction, Output, Reading, read};
 

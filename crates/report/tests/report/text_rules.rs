@@ -2,9 +2,10 @@
 
 use crate::records;
 
+use gpuio_base::stat::Histogram;
 use gpuio_record::{
-    EndedHow, Expected, FanOutResult, GpuResult, JobExpected, Record, SegmentBytes, Towards,
-    VerifyOutcome, ViaResult, Warning, WarningKind,
+    EndedHow, Expected, FanOutResult, FlushPlan, GpuResult, JobExpected, Record, SegmentBytes,
+    Towards, VerifyOutcome, ViaResult, Warning, WarningKind,
 };
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
@@ -158,6 +159,31 @@ fn an_engine_that_stepped_down_is_marked_and_no_other() {
     let fine = render_text(&records::host_quick(), 120);
     assert!(!fine.contains('*'), "{fine}");
     assert!(fine.contains("\nengines: io_uring (fixed buffers, fixed files)\n"), "{fine}");
+}
+
+#[test]
+fn flushes_have_percentiles_of_all_workers_beside_writes_alone() {
+    let mut flushed = gpuio_record::FlushResult::default();
+    for worker in 1..=2_u64 {
+        let mut times = Histogram::default();
+        (0..1000).for_each(|nth| times.record(worker * 1_000_000 + nth));
+        let (calls, ns) = (times.count(), times.sum());
+        flushed.add(&gpuio_record::FlushResult { calls, ns, latency: times.summary() });
+    }
+    let mut record = records::staged_in_trouble();
+    record.plan.jobs[1].flush =
+        Some(FlushPlan { every_ios: Some(1), data_only: true, at_end: false, at_close: false });
+    record.jobs[1].flushes = Some(flushed);
+    let text = render_text(&record, 400).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = "2,000 calls of fdatasync, 1.50 ms each on average, p50 / p99 1.00 ms / 2.00 ms, \
+                at most 2.00 ms; in the measured time, outside latencies";
+    assert!(text.contains(line), "{text}");
+    let csv = gpuio_report::format::csv::render(&record);
+    let cells: Vec<Vec<&str>> =
+        csv.lines().map(|line| line.rsplit(',').take(2).collect()).collect();
+    assert_eq!(cells[0], ["flush_p99_ns", "flush_p50_ns"]);
+    assert_eq!(cells[1], ["", ""], "a job that flushes nothing");
+    assert!(cells[2].iter().all(|cell| cell.parse::<u64>().is_ok()), "{cells:?}");
 }
 
 #[test]

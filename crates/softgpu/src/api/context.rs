@@ -143,7 +143,6 @@ pub(crate) unsafe extern "C" fn cuCtxCreate_v4(
 /// Makes a context and stores its handle.
 ///
 /// # Safety
-///
 /// `context` must be null or valid for the write of a pointer.
 unsafe fn create(machine: &Machine, context: *mut *mut c_void, device: c_int) -> Answer<()> {
     let device = machine.device(device)?;

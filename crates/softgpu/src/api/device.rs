@@ -118,7 +118,6 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
 /// Writes a text and its NUL, cut to `len` bytes.
 ///
 /// # Safety
-///
 /// `to` must be null or valid for writes of `len` bytes.
 unsafe fn write(to: *mut c_char, len: c_int, text: &str) -> Answer<()> {
     let len = usize::try_from(len).unwrap_or(0);

@@ -60,7 +60,6 @@ pub(crate) unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const 
 /// Stores a text, or null for a code that is not known.
 ///
 /// # Safety
-///
 /// `to` must be null or valid for the write of a pointer.
 unsafe fn write_text(
     to: *mut *const c_char,

@@ -13,7 +13,6 @@ const NO_DEVICE: c_int = -2;
 /// Stores one attribute of an address, or its null value where nothing is known.
 ///
 /// # Safety
-///
 /// `to` must be null or valid for the write of the attribute's type.
 unsafe fn write_attribute(
     machine: &Machine,

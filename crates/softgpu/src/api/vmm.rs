@@ -38,7 +38,6 @@ pub(crate) struct Access {
 }
 
 impl Location {
-    /// The number of the device it names.
     pub(crate) fn device_number(self) -> Answer<c_int> {
         if self.kind == 1 { Ok(self.id) } else { Err(INVALID_DEVICE) }
     }
@@ -52,7 +51,6 @@ impl Location {
 /// Reads the requested memory: pinned (1), on a device, of a shape that is supported.
 ///
 /// # Safety
-///
 /// `prop` must be null or readable.
 unsafe fn wanted(machine: &Machine, prop: *const Prop) -> Answer<&Device> {
     // SAFETY: the caller's promise.

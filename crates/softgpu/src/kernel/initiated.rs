@@ -24,7 +24,6 @@ use super::resident::{copy, word};
 use crate::code::{Answer, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
 use crate::reach::Reach;
 
-/// Words of the description.
 const WORDS: usize = 20;
 /// Commands, and results, in their memory.
 const COMMANDS: u64 = 128;
@@ -48,7 +47,6 @@ struct Ring<'a> {
     head: u32,
 }
 
-/// A command that is there.
 struct Command {
     len: u64,
     entry: u64,

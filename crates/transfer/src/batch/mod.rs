@@ -146,11 +146,9 @@ impl Batch {
     /// another entry.
     ///
     /// # Errors
-    ///
     /// More entries than the batch has space for; it then accepts none.
     ///
     /// # Safety
-    ///
     /// Until its event was fetched, or the batch was dropped, the memory of each entry is live.
     /// Nothing else uses the memory of a read, and nothing else writes the memory of a write.
     pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), BatchFull> {

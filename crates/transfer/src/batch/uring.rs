@@ -66,7 +66,6 @@ impl Drop for KeptRing {
 /// tried. After an error some reads may stay in flight forever.
 ///
 /// # Safety
-///
 /// The memory of each is valid for writes until this returns, or forever after an error.
 pub(super) unsafe fn read(wanted: &[UncachedRead<'_>]) -> Result<Option<Vec<bool>>, io::Error> {
     if wanted.len() < FEWEST || wanted.len() > DEPTH as usize {
@@ -95,7 +94,6 @@ pub(super) unsafe fn read(wanted: &[UncachedRead<'_>]) -> Result<Option<Vec<bool
 }
 
 /// # Safety
-///
 /// As [`read`].
 unsafe fn all(ring: &mut IoUring, wanted: &[UncachedRead<'_>]) -> Result<Vec<bool>, io::Error> {
     for (number, read) in wanted.iter().enumerate() {

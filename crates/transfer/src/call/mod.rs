@@ -33,7 +33,6 @@ pub(crate) enum Executors {
     WorkersOnly,
 }
 
-/// The parameters of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct CallRequest {
     pub(crate) op: Op,

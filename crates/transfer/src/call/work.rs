@@ -214,7 +214,6 @@ impl Call {
     /// Reads a piece; `None` if that failed, which is recorded.
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::read`].
     unsafe fn read(&self, buffer: ReadBuffer, piece: Piece) -> Option<FileBytes> {
         let offset = self.request.offset + piece.start;
@@ -236,7 +235,6 @@ impl Call {
     /// Writes a piece; `None` if that failed, which is recorded.
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::write`].
     unsafe fn write(&self, at: *const u8, piece: Piece) -> Option<FileBytes> {
         // SAFETY: the caller's promise.

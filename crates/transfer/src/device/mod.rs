@@ -400,7 +400,6 @@ impl Device {
     /// The kernel that copies many pieces.
     ///
     /// # Errors
-    ///
     /// Why the device does not have it: permanently, or for now because its memory is full.
     pub(crate) fn gather(&self) -> Result<&GatherKernel, GpuError> {
         self.gather.get(|| GatherKernel::load(&self.context))

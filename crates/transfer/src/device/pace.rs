@@ -30,7 +30,6 @@ pub(crate) struct CopyPace {
     nanos_per_mib: AtomicU64,
 }
 
-/// A copy in flight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacedCopy {
     began: Clock,

@@ -37,7 +37,6 @@ pub(crate) struct InlineRequest<'a> {
 }
 
 /// The state that a thread keeps for small calls on one device.
-#[derive(Debug)]
 struct SmallState {
     device: &'static Device,
     /// `None` after a failed copy, which may stay in flight forever.

@@ -47,7 +47,6 @@ const DEMOTED: usize = 64 << 10;
 /// and does nothing on processors without it (Intel SDM, `CLDEMOTE`).
 ///
 /// # Safety
-///
 /// `len` bytes at `from` are readable.
 unsafe fn demote(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -72,7 +71,6 @@ unsafe fn demote(from: *const u8, len: usize) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PinnedMemory {
     pub(crate) at: *mut u8,
-    /// Its address on the device.
     pub(crate) device_ptr: DevPtr,
 }
 
@@ -205,7 +203,6 @@ impl StagingRing {
     /// do it, or not now. A ring has one command in flight, so this waits for the previous one.
     ///
     /// # Safety
-    ///
     /// As [`StagingRing::copy`]; the ranges are those of the slot and of the caller.
     unsafe fn submit(
         &mut self,
@@ -352,7 +349,6 @@ impl StagingRing {
     /// wait: the bytes have arrived once the slot is free.
     ///
     /// # Safety
-    ///
     /// The bytes are in their source, and `len` bytes at `address` of this location stay valid
     /// until the slot is free, used by nothing else.
     pub(crate) unsafe fn copy(
@@ -387,7 +383,6 @@ impl StagingRing {
     /// that counts, and saves the processor time of polling: of 1 MiB about 50 microseconds.
     ///
     /// # Safety
-    ///
     /// As [`StagingRing::copy`].
     pub(crate) unsafe fn copy_dma_to_gpu(
         &mut self,
@@ -413,7 +408,6 @@ impl StagingRing {
     /// has ended. Only a copy below [`COPIED_BY_DEVICE`] uses it, from `slot_offset` on.
     ///
     /// # Safety
-    ///
     /// As [`StagingRing::copy`], of `len` bytes from `from` on, which stay registered.
     pub(crate) unsafe fn copy_mapped(
         &mut self,
@@ -437,7 +431,6 @@ impl StagingRing {
     }
 
     /// # Safety
-    ///
     /// As [`StagingRing::copy`].
     unsafe fn copy_by_driver(
         &mut self,
@@ -468,7 +461,6 @@ impl StagingRing {
     /// free.
     ///
     /// # Safety
-    ///
     /// As [`GatherKernel::launch`], until the slot is free.
     pub(crate) unsafe fn gather(&mut self, slot: StagingSlot, list: List) -> Result<(), GpuError> {
         self.finish_command()?;
@@ -489,7 +481,6 @@ impl StagingRing {
     }
 
     /// # Safety
-    ///
     /// As [`StagingRing::gather`].
     unsafe fn launch(&mut self, slot: usize, list: List) -> Result<(), GpuError> {
         let List { kernel, at, count, longest } = list;

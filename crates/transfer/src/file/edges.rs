@@ -44,7 +44,6 @@ pub(super) fn shared(identity: u64) -> RwLockReadGuard<'static, ()> {
     lock(identity).read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock for writes of edges.
 pub(super) fn exclusive(identity: u64) -> RwLockWriteGuard<'static, ()> {
     lock(identity).write().unwrap_or_else(PoisonError::into_inner)
 }

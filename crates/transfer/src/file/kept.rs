@@ -43,7 +43,6 @@ impl KeptFd {
     /// A duplicate of a descriptor of the program's.
     ///
     /// # Errors
-    ///
     /// The descriptor is not open, or the process has as many as it may have.
     pub fn duplicate(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         let own = above(fd)?;
@@ -87,7 +86,6 @@ impl KeptFd {
         Self { fd: fd.into_raw_fd(), file, looked, _count: count }
     }
 
-    /// Its file.
     pub(crate) fn file(&self) -> FileId {
         self.file
     }
@@ -278,7 +276,6 @@ pub(crate) fn are_fixed_too_many() -> bool {
 }
 
 /// A use of a spare, which is not closed meanwhile.
-#[derive(Debug)]
 pub(crate) struct SpareUse<'file>(pub(super) &'file AtomicU32);
 
 impl Drop for SpareUse<'_> {
@@ -287,8 +284,6 @@ impl Drop for SpareUse<'_> {
     }
 }
 
-/// A descriptor for one use.
-#[derive(Debug)]
 pub(crate) enum Descriptor<'file> {
     /// The file's duplicate.
     Own(&'file KeptFd),
@@ -310,7 +305,6 @@ impl Descriptor<'_> {
 /// Takes ownership of a descriptor that a system call just returned.
 ///
 /// # Safety
-///
 /// `fd` is open and not owned elsewhere.
 pub(super) unsafe fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: the caller's promise.

@@ -30,7 +30,6 @@ pub(crate) struct FileBytes {
 }
 
 /// A read that the page cache could not serve, to be done together with others.
-#[derive(Debug)]
 pub(crate) struct UncachedRead<'file> {
     pub(crate) fd: Descriptor<'file>,
     pub(crate) at: *mut u8,
@@ -62,7 +61,6 @@ impl OpenFile {
     /// reads ahead.
     ///
     /// # Safety
-    ///
     /// The buffer is valid for writes of `len` bytes, and of its slack.
     pub(crate) unsafe fn read(
         &self,
@@ -119,7 +117,6 @@ impl OpenFile {
     /// would is added to `absent`, and the result is [`CacheLookup::Uncached`].
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::read`], with slack.
     pub(crate) unsafe fn read_cached_or_defer<'file>(
         &'file self,
@@ -181,7 +178,6 @@ impl OpenFile {
     /// Reads the cached part of the range, from its start. Returns its length.
     ///
     /// # Safety
-    ///
     /// `at` is valid for writes of `len` bytes.
     unsafe fn read_cached(
         &self,
@@ -217,7 +213,6 @@ impl OpenFile {
     /// early, even before the end of the file; the caller continues.
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::read`].
     unsafe fn read_direct(
         &self,
@@ -262,7 +257,6 @@ impl OpenFile {
     /// file without a descriptor without `O_DIRECT`, into memory that direct I/O can't use.
     ///
     /// # Safety
-    ///
     /// `at` is valid for writes of `len` bytes.
     unsafe fn read_bounced(
         &self,

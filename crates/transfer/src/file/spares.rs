@@ -12,7 +12,6 @@ static FILES: Mutex<VecDeque<Weak<OpenFile>>> = Mutex::new(VecDeque::new());
 /// Most that are looked at in one call.
 const STEPS: usize = 64;
 
-/// Adds a file.
 pub(super) fn add(file: &Weak<OpenFile>) {
     if let Ok(mut files) = FILES.try_lock() {
         files.push_back(Weak::clone(file));

@@ -41,7 +41,6 @@ fn repeated(
 /// One `pread(2)`.
 ///
 /// # Safety
-///
 /// `at` is valid for writes of `len` bytes.
 pub(super) unsafe fn pread(
     fd: RawFd,
@@ -67,7 +66,6 @@ pub(super) enum Cached {
 /// Copies the cached part of the range without waiting for the device.
 ///
 /// # Safety
-///
 /// As [`pread`].
 pub(super) unsafe fn pread_cached(
     fd: RawFd,
@@ -95,7 +93,6 @@ pub(super) unsafe fn pread_cached(
 /// One `pwrite(2)`.
 ///
 /// # Safety
-///
 /// `at` is valid for reads of `len` bytes.
 pub(super) unsafe fn pwrite(
     fd: RawFd,

@@ -18,7 +18,6 @@ impl OpenFile {
     /// left that could overwrite a later direct write.
     ///
     /// # Safety
-    ///
     /// `at` is valid for reads of `len` bytes.
     pub(crate) unsafe fn write(
         &self,
@@ -69,7 +68,6 @@ impl OpenFile {
     /// Writes whole blocks directly.
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::write`].
     unsafe fn blocks(
         &self,
@@ -97,7 +95,6 @@ impl OpenFile {
     /// Writes bytes that do not fill blocks, or whose memory direct I/O can't use.
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::write`].
     unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<FileBytes, FileFault> {
         if len == 0 {
@@ -137,7 +134,6 @@ impl OpenFile {
     /// a file without a descriptor without `O_DIRECT`. Returns how many bytes one pass took.
     ///
     /// # Safety
-    ///
     /// As [`OpenFile::write`]; nothing else writes edges of the file during the call.
     unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, FileFault> {
         let own = self.own.raw();
@@ -177,7 +173,6 @@ impl FileBytes {
 /// Writes all bytes, continuing after short writes.
 ///
 /// # Safety
-///
 /// As [`OpenFile::write`].
 unsafe fn all(fd: RawFd, at: *const u8, len: usize, offset: u64) -> Result<(), FileFault> {
     let mut done = 0;

@@ -13,7 +13,6 @@ use super::users::Users;
 /// other users of the driver for longer while it is registered (50 µs for each MiB, H100).
 pub(crate) const EXTENT: u64 = 16 << 20;
 
-/// The registered mapping.
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) file: MappedFile,
@@ -121,7 +120,6 @@ impl ExtentCell {
     /// something, or may have users.
     ///
     /// # Safety
-    ///
     /// Only the mapper calls it.
     pub(super) unsafe fn put(&self, registered: Registered, tick: u32) -> Result<(), Registered> {
         let users = self.users.get_or_init(unused_users);
@@ -148,7 +146,6 @@ impl ExtentCell {
     /// Takes out what a closed extent holds; `None` if it is open, has users or holds nothing.
     ///
     /// # Safety
-    ///
     /// Only the mapper calls it.
     pub(super) unsafe fn take(&self) -> Option<Registered> {
         let users = self.users.get()?;
@@ -162,7 +159,6 @@ impl ExtentCell {
     /// Whether it holds something, open or not, by the count of its users.
     ///
     /// # Safety
-    ///
     /// Only the mapper calls it.
     pub(super) unsafe fn holds(&self) -> bool {
         // SAFETY: only the mapper writes, and it is the caller.

@@ -152,7 +152,6 @@ impl MappedInode {
     /// Opens an extent, if the rule under which it was registered still holds; else returns it.
     ///
     /// # Safety
-    ///
     /// Only the mapper calls it.
     pub(super) unsafe fn publish(
         &self,

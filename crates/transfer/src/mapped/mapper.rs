@@ -78,7 +78,6 @@ enum ReturnTask {
     Retire(Vec<Ended>),
 }
 
-#[derive(Debug)]
 enum NextTask {
     Map(MapTask),
     Return(ReturnTask),

@@ -123,7 +123,6 @@ impl FileMapping {
     /// Gives it back, as dropping it does.
     ///
     /// # Errors
-    ///
     /// The driver's refusal to unregister the pages: they then stay in memory until the process
     /// ends. The lease is given back all the same.
     pub fn close(mut self) -> Result<(), GpuError> {

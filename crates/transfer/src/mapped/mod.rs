@@ -67,7 +67,6 @@ const LOOK: i64 = 1;
 /// The same without any file: the first lease wakes the watcher.
 const NOTHING: i64 = 3600;
 
-/// All mapped files of a process.
 #[derive(Debug)]
 pub(crate) struct MappedFiles {
     mark: ProcessMark,

@@ -7,7 +7,6 @@ use std::ffi::c_void;
 /// process), since it answers with an errno; false where a filter of system calls refuses that.
 ///
 /// # Safety
-///
 /// `to` is valid for the write of `len` bytes.
 pub(crate) unsafe fn copy_pages(to: *mut u8, from: *const u8, len: usize) -> bool {
     let local = libc::iovec { iov_base: to.cast(), iov_len: len };

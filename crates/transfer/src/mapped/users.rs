@@ -7,8 +7,8 @@ use crate::sync::{size, thread_number};
 const SHARDS: usize = size(32, 2);
 
 /// A count with cache lines of its own: two, since processors fetch them in pairs.
-#[derive(Debug)]
 #[repr(align(128))]
+#[derive(Debug)]
 struct Shard(AtomicU32);
 
 /// The users of one extent.

@@ -101,7 +101,6 @@ pub(crate) enum CopyMethod {
 }
 
 /// The right to move bytes. Dropping it releases it.
-#[derive(Debug)]
 pub(crate) struct Permit<'a> {
     pool: Option<&'a WorkerPool>,
     /// Whether releasing it wakes a worker for queued work. False for workers, which look at the
@@ -110,7 +109,6 @@ pub(crate) struct Permit<'a> {
 }
 
 impl Permit<'_> {
-    /// Releases it now.
     pub(crate) fn release(&mut self) {
         if let Some(pool) = self.pool.take() {
             pool.release(self.notifies);

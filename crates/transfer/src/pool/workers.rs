@@ -24,7 +24,6 @@ pub(super) struct Workers {
 }
 
 /// A thread's record of its last idle time.
-#[derive(Debug)]
 pub(super) struct IdleState {
     since: Clock,
     frequent: bool,

@@ -25,7 +25,6 @@ use crate::transferred::{RouteBytes, Transferred};
 /// The upper half of a ticket holds the number of pieces; the lower half counts those taken.
 const PIECES_SHIFT: u32 = 32;
 
-/// The progress of an operation.
 pub(super) struct Progress {
     /// Chunks that the stream has reached.
     reached: AtomicU64,
@@ -53,7 +52,6 @@ struct Totals {
     failed: Option<(u64, Fault)>,
 }
 
-/// The state of the current chunk.
 struct ChunkState {
     /// The chunk is open: some thread will end it.
     open: bool,
@@ -73,7 +71,6 @@ pub(super) struct PieceRange {
     /// From the start of the operation.
     pub(super) start: u64,
     pub(super) len: usize,
-    /// Offset in the file.
     pub(super) offset: u64,
     /// The address of the operation's first byte.
     pub(super) address: u64,

@@ -68,7 +68,6 @@ impl StreamOp {
     }
 
     /// # Safety
-    ///
     /// As [`crate::file::OpenFile::read`] and `write`.
     unsafe fn move_file_bytes(
         &self,

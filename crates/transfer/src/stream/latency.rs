@@ -8,7 +8,6 @@ use crate::clock::{Clock, Nanos};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, thread_number};
 
-/// Identifies a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamKey {
     context: RawContext,
@@ -62,7 +61,6 @@ impl StreamLatency {
         self.prompt.store(self.now().saturating_sub(free) < PROMPT, Ordering::Relaxed);
     }
 
-    /// Records that a transfer completed.
     pub(super) fn record_completed(&self) {
         self.last_completed.store(self.now(), Ordering::Relaxed);
     }

@@ -128,7 +128,6 @@ pub(crate) struct Streams {
     call_workers: StreamWorkers,
 }
 
-/// The state for streams of one device.
 #[derive(Debug)]
 struct StreamDevice {
     device: &'static Device,
@@ -190,7 +189,6 @@ impl Streams {
 }
 
 impl Streams {
-    /// The workers for a method.
     fn workers(&'static self, method: &Method) -> &'static StreamWorkers {
         match method {
             Method::BlockingCall(_) => &self.call_workers,

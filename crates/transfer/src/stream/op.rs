@@ -40,7 +40,6 @@ pub(super) enum Method {
     BlockingCall(MemoryLocation),
 }
 
-/// A transfer in a stream.
 pub(super) struct StreamOp {
     pub(super) state: &'static State,
     pub(super) stream_device: &'static StreamDevice,
@@ -76,8 +75,6 @@ impl std::fmt::Debug for StreamOp {
     }
 }
 
-/// The resolved parameters.
-#[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) read: ResolvedParams,
     /// The parameters are invalid; nothing is transferred.
@@ -272,7 +269,6 @@ impl StreamOp {
 /// A parameter's current value.
 ///
 /// # Safety
-///
 /// The address of a deferred one is valid for a read.
 unsafe fn value<T: Copy>(param: Param<T>) -> T {
     match param {

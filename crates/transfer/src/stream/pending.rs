@@ -40,7 +40,6 @@ impl PendingOps {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The latency of a stream.
     pub(super) fn latency(&self, key: StreamKey) -> Arc<StreamLatency> {
         let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, latency)) = latencies.iter().find(|(known, _)| *known == key) {

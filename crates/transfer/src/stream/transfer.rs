@@ -24,12 +24,10 @@ impl Transfer {
     /// A default stream is that of the calling thread's current context.
     ///
     /// # Errors
-    ///
     /// Nothing was enqueued, or what was enqueued does nothing, and `on_completion` is not called:
     /// the stream is being captured, or the driver refused.
     ///
     /// # Safety
-    ///
     /// The stream is live. Until it has passed the transfer, the addresses of parameters are valid
     /// for reads, and the memory from `base` on, as far as the resolved parameters reach, is live
     /// and used only by earlier and later work of the stream.

@@ -17,7 +17,6 @@ use tempfile::TempDir;
 
 use super::{Memory, dir, memory_dir, random_bytes, settings};
 
-/// An extent of the library.
 pub(crate) const EXTENT: usize = 16 << 20;
 /// An extent and a shorter one, which ends inside a page.
 pub(crate) const FILE: usize = EXTENT + 1_234_567;

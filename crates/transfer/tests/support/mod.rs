@@ -37,7 +37,6 @@ pub(crate) fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// A directory in memory.
 pub(crate) fn memory_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }

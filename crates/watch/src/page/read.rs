@@ -2,9 +2,10 @@
 //! somebody to harm the reader.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use gpuio_host::Root;
@@ -166,11 +167,43 @@ fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u
     }
     let most = page_bytes(MAX_WORKER_SLOTS) as u64;
     let mut bytes = Vec::new();
-    File::from(file)
+    let file = File::from(file);
+    (&file)
         .take(most + 1)
         .read_to_end(&mut bytes)
+        .and_then(|_| copy_saves(&mut bytes, |into, at| file.read_exact_at(into, at)))
         .map_err(|error| format!("can't be read: {error}"))?;
     Ok(bytes)
+}
+
+/// The most copies of a slot that changes each time.
+const COPIES: usize = 100;
+
+/// Copies each slot of saves again by `read` (bytes, and where they are), until it is of one
+/// moment: a writer raises `threads` before a change, so that is read after the slot, and `spare`
+/// after it, so that is read before. Where no copy is whole, both differ in the last.
+fn copy_saves(
+    page: &mut [u8],
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let slots = page.get_mut(HEADER_BYTES..).unwrap_or_default();
+    for (nth, slot) in slots.chunks_exact_mut(SLOT_BYTES).enumerate() {
+        let at = |offset: usize| (HEADER_BYTES + nth * SLOT_BYTES + offset) as u64;
+        let is_saves = text(slot, offset_of!(Cells, path), PATH_BYTES) == SAVES;
+        for _ in 0..if is_saves { COPIES } else { 0 } {
+            let (mut before, mut after) = ([0; 8], [0; 8]);
+            read(&mut after, at(offset_of!(Cells, spare)))?;
+            read(slot, at(0))?;
+            read(&mut before, at(offset_of!(Cells, threads)))?;
+            slot[offset_of!(Cells, spare)..][..8].copy_from_slice(&after);
+            slot[offset_of!(Cells, threads)..][..8].copy_from_slice(&before);
+            if before == after {
+                break;
+            }
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
 }
 
 /// Reads a page's bytes.
@@ -249,6 +282,9 @@ fn saves(slot: &[u8], found: &PathCounters) -> Option<Saves> {
     is_whole.then(|| Saves::of(found, text_of(0), text_of(1)))
 }
 
+/// Bytes of a slot's path.
+const PATH_BYTES: usize = 24;
+
 /// A slot's key and counts; `None` when it was not used.
 fn counters(slot: &[u8]) -> Result<Option<PathCounters>, String> {
     let field = |index: usize| long(slot, index * 8);
@@ -271,7 +307,7 @@ fn counters(slot: &[u8]) -> Result<Option<PathCounters>, String> {
     };
     Ok(Some(PathCounters {
         gpu,
-        path: text(slot, 8, 24),
+        path: text(slot, offset_of!(Cells, path), PATH_BYTES),
         engine: text(slot, 32, 16),
         pci: text(slot, 48, 16),
         files: field(8),
@@ -303,4 +339,92 @@ fn text(bytes: &[u8], at: usize, most: usize) -> String {
     let field = field.split(|byte| *byte == 0).next().unwrap_or_default();
     let plain = |&byte: &u8| if (b' '..=b'~').contains(&byte) { char::from(byte) } else { '?' };
     field.iter().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page with a slot of saves, whose every figure is the same number.
+    struct Writer {
+        page: Vec<u8>,
+        step: usize,
+        /// Steps that it still takes.
+        left: usize,
+    }
+
+    impl Writer {
+        fn new(left: usize) -> Writer {
+            let mut page = vec![0; page_bytes(SHARED)];
+            page[..8].copy_from_slice(&MAGIC);
+            let sizes = [HEADER_BYTES, SLOT_BYTES].map(|bytes| u32::try_from(bytes).unwrap());
+            let words = [VERSION, sizes[0], sizes[1], SHARED];
+            for (at, word) in (8..).step_by(4).zip(words) {
+                page[at..at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            page[HEADER_BYTES] = 1;
+            page[HEADER_BYTES + offset_of!(Cells, path)..][..SAVES.len()]
+                .copy_from_slice(SAVES.as_bytes());
+            Writer { page, step: 0, left }
+        }
+
+        /// The next store of a save, in the order of `Page.show` in `_checkpoint_drain.py`.
+        fn store(&mut self) {
+            let side = |nth: usize| offset_of!(Cells, sides) + nth * size_of::<Side>();
+            let text = side(0) + offset_of!(Side, latencies);
+            let fields = [
+                offset_of!(Cells, threads),
+                side(0),
+                text,
+                side(1),
+                side(0) + offset_of!(Side, sizes),
+                offset_of!(Cells, spare),
+            ];
+            let number = (self.step / fields.len()) as u64 % 10 + u64::from(b'0');
+            let field = HEADER_BYTES + fields[self.step % fields.len()];
+            self.page[field..field + 8].copy_from_slice(&number.to_le_bytes());
+            self.step += 1;
+        }
+
+        fn read(&mut self, into: &mut [u8], at: u64) -> io::Result<()> {
+            let from = usize::try_from(at).unwrap();
+            let middle = into.len() / 2;
+            for part in [0..middle, middle..into.len()] {
+                into[part.clone()].copy_from_slice(&self.page[from..][part]);
+                for _ in 0..4.min(self.left) {
+                    self.left -= 1;
+                    self.store();
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// The writer goes on in the middle of each copy, and rests after some saves.
+    #[test]
+    fn saves_are_of_one_moment() {
+        for saves in 0..20 {
+            let mut writer = Writer::new(saves * 6);
+            (0..6).for_each(|_| writer.store());
+            let mut page = writer.page.clone();
+            copy_saves(&mut page, |into, at| writer.read(into, at)).unwrap();
+            let saves = parse(&page).unwrap().saves.expect("whole, once the writer rests");
+            let number = saves.all_staged;
+            let text = saves.directory.bytes().map(u64::from).collect::<Vec<_>>();
+            assert_eq!((saves.all_written, saves.bytes, text), (number, number, vec![number]));
+        }
+    }
+
+    #[test]
+    fn saves_that_never_rest_are_none() {
+        let mut writer = Writer::new(usize::MAX);
+        let mut page = writer.page.clone();
+        let mut reads = 0;
+        copy_saves(&mut page, |into, at| {
+            reads += 1;
+            writer.read(into, at)
+        })
+        .unwrap();
+        assert_eq!((parse(&page).unwrap().saves, reads), (None, 3 * COPIES));
+    }
 }

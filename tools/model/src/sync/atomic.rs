@@ -137,7 +137,6 @@ impl AtomicU32 {
     /// the memory has to touch its words before others do.
     ///
     /// # Safety
-    ///
     /// None is needed here.
     pub unsafe fn from_ptr(word: *mut u32) -> &'static AtomicU32 {
         let mut words = WORDS.lock().unwrap();

@@ -23,7 +23,6 @@ mod swap;
 mod swap_names;
 mod sweep;
 
-/// The outcome of an attack.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Runs of gpuio.

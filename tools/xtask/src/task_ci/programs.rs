@@ -16,7 +16,6 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 /// A test program that cargo has built.
-#[derive(Debug)]
 struct Program {
     /// As cargo names it: the crate, then the program.
     name: String,
@@ -29,7 +28,6 @@ struct Program {
 
 /// How programs are started.
 pub(super) struct How<'a> {
-    /// Programs at a time.
     pub(super) at_a_time: usize,
     /// Tests at a time in each.
     pub(super) threads: usize,
@@ -48,7 +46,6 @@ pub(super) struct Programs {
 
 impl Programs {
     /// # Errors
-    ///
     /// Something does not build.
     pub(super) fn build(root: &Path) -> anyhow::Result<Programs> {
         let debug = super::target(root).join("debug");
@@ -67,7 +64,6 @@ impl Programs {
     /// Runs them. Each line that they print goes to `line`. Answers which failed.
     ///
     /// # Errors
-    ///
     /// A program can't be started.
     pub(super) fn run(
         &self,
@@ -108,7 +104,6 @@ impl Programs {
 /// The examples in documentation, which cargo builds and runs itself.
 ///
 /// # Errors
-///
 /// Cargo can't be started, or an example failed.
 pub(super) fn examples(
     root: &Path,

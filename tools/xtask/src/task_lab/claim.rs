@@ -73,7 +73,6 @@ impl Claim {
     /// Checks it; gives what was found.
     ///
     /// # Errors
-    ///
     /// The claim that does not hold, with the value that was found.
     pub(super) fn check(&self, files: Files) -> anyhow::Result<String> {
         let (found, of) = match &self.test {

@@ -20,7 +20,6 @@ use super::machine::Machine;
 use super::scene::Scene;
 use crate::task_ci::packages::{self, debian, no_apt, quietly, update};
 
-/// The modules of every machine.
 const MODULES: &[&str] = &[
     "9p",
     "9pnet_virtio",
@@ -47,7 +46,6 @@ const PROGRAMS: &[(&str, &str)] = &[
 const TOOLS: &[(&str, &str)] = &[("mkfs.ext4", "e2fsprogs"), ("ip", "iproute2")];
 
 /// The images of a scene's machines, by kernel.
-#[derive(Debug)]
 pub(super) struct Images {
     default: Release,
     images: BTreeMap<Release, Image>,
@@ -81,7 +79,6 @@ impl Images {
 }
 
 /// The files that QEMU starts.
-#[derive(Debug)]
 pub(super) struct Image {
     pub(super) kernel: PathBuf,
     pub(super) release: Release,
@@ -99,7 +96,6 @@ pub(super) struct Wanted {
 }
 
 /// The common part of all images, as an archive: busybox, the binary under test, a few tools.
-#[derive(Debug)]
 pub(super) struct Base {
     /// `target/lab`.
     dir: PathBuf,

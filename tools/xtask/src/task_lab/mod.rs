@@ -89,7 +89,6 @@ fn prepare(dir: &Path, scenes: &[Scene], options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-#[derive(Debug)]
 struct Options {
     /// All where none is named.
     scenes: Vec<String>,

@@ -77,7 +77,6 @@ impl<'a> Run<'a> {
     /// Boots the machines and serves them until all have ended.
     ///
     /// # Errors
-    ///
     /// A machine ended before its script did, a request failed, or the time is over.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         let result = self.serve();

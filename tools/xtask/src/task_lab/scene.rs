@@ -194,7 +194,6 @@ impl Scene {
         Ok(releases.contains(&Release::Aarch64))
     }
 
-    /// The scene with a planted fault.
     pub(super) fn with(&self, plant: &Plant) -> anyhow::Result<Scene> {
         let mut scene = self.clone();
         for change in &plant.lines {

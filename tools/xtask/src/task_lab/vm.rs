@@ -15,7 +15,6 @@ use super::image::Image;
 use super::kernel::Release;
 use super::machine::Parts;
 
-#[derive(Debug)]
 pub(super) struct Running {
     child: Child,
     /// None in a shell, which has the standard streams.
@@ -23,7 +22,6 @@ pub(super) struct Running {
 }
 
 /// The differences between boots.
-#[derive(Debug)]
 pub(super) struct Boot<'a> {
     pub(super) machine: &'a str,
     /// From 1.

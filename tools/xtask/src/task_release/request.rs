@@ -14,7 +14,6 @@ const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 const USAGE: &str = "release takes VERSION, --dry-run and --key KEY";
 
-/// The arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReleaseOptions {
     pub(super) version: Version,
@@ -107,7 +106,6 @@ impl Key {
 }
 
 /// A release, with what was found when it was asked for.
-#[derive(Debug)]
 pub(super) struct Request {
     pub(super) root: PathBuf,
     /// Where cargo builds.
@@ -118,7 +116,6 @@ pub(super) struct Request {
     pub(super) head: String,
     /// The day that the changelog gets.
     day: String,
-    /// The version that the manifest has.
     current: Version,
     /// Lines of `git status`.
     changes: Vec<String>,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, ensure};
 
-/// The file names of a list.
 pub(super) fn names(list: &str) -> anyhow::Result<Vec<&str>> {
     list.lines().map(|line| Ok(parts(line)?.1)).collect()
 }

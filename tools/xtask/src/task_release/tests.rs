@@ -112,7 +112,6 @@ fn sums_of_two_machines_are_one_list() {
     }
 }
 
-/// A repository with one commit.
 fn repository() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();

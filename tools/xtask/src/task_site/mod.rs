@@ -161,6 +161,7 @@ fn contents_with(contents: &str, pages: &Pages) -> anyhow::Result<String> {
         ("comparisons", None),
         ("cufile-keys", None),
         ("figures", None),
+        ("texts", None),
         ("metrics", None),
         ("variables", None),
         ("exit-codes", None),

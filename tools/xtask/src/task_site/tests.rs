@@ -37,6 +37,7 @@ fn generated_pages_get_their_place_in_the_contents() {
         ("reference/comparisons.md", "# Comparisons\n"),
         ("reference/cufile-keys.md", "# Keys of cuFile's configuration\n"),
         ("reference/figures.md", "# Figures\n"),
+        ("reference/texts.md", "# Texts\n"),
         ("reference/metrics.md", "# Metrics\n"),
         ("reference/variables.md", "# Environment variables\n"),
         ("reference/exit-codes.md", "# Exit codes\n"),

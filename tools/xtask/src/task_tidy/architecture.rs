@@ -3,11 +3,9 @@
 
 use anyhow::ensure;
 
-/// The head of the table of crates.
 const HEAD: &str = "| Layer | Crates |";
 
 /// The permissions of ARCHITECTURE.md.
-#[derive(Debug)]
 pub(super) struct Rules {
     /// The crates, without the `gpuio-` of the package name. Each may use those before it.
     pub(super) crates: Vec<String>,

@@ -10,7 +10,6 @@ const PREFIX: &str = "gpuio-";
 
 /// One of our crates and those of ours that it is built with, without the `gpuio-` of the package
 /// name. Dev-dependencies are not among them: tests may use any crate.
-#[derive(Debug)]
 pub(super) struct Package {
     pub(super) manifest: String,
     pub(super) name: String,

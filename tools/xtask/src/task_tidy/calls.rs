@@ -3,7 +3,6 @@
 use super::rust::is_name;
 
 /// Needles that may appear only under some paths.
-#[derive(Debug)]
 pub(super) struct Ban {
     pub(super) rule: &'static str,
     needles: &'static [&'static str],
@@ -102,7 +101,6 @@ pub(super) const BANS: [Ban; 5] = [
 ];
 
 /// The calls that tests of one folder leave to one file.
-#[derive(Debug)]
 pub(super) struct OfTests {
     pub(super) rule: &'static str,
     needles: &'static [&'static str],

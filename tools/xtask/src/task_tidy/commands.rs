@@ -67,7 +67,6 @@ fn flag(word: &str) -> Option<&str> {
     name.starts_with(|c: char| c.is_ascii_lowercase()).then_some(name)
 }
 
-/// Quoted words of a text.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').skip(1).step_by(2)
 }

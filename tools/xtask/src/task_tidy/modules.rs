@@ -19,7 +19,6 @@ const MOST_STEPS: usize = 12;
 const DEFINING: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
 
 /// The code of one file of a crate, without its tests.
-#[derive(Debug)]
 pub(super) struct Source {
     /// From the repository root.
     pub(super) file: String,

@@ -53,11 +53,7 @@ pub enum InjectError {
     Name(String),
     /// A value that can't be read.
     #[error("fault {name}: {source}")]
-    Value {
-        name: String,
-        /// The error in its value.
-        source: UnitError,
-    },
+    Value { name: String, source: UnitError },
     /// A number that can't be read.
     #[error("fault {name}: {value:?} is not a whole number above 0 (for seed: 0 or above)")]
     Number { name: String, value: String },

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::units::whole;
+
 use crate::stat::{Buckets, Summary};
 
 /// Values from 2^44 ns (about 4.9 hours) on share the last bucket; `max` stays exact.
@@ -36,14 +38,9 @@ pub fn enough_for(quantile: f64, count: u64) -> bool {
     quantile < 1.0 && count >= least_values(quantile)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive and rounded; a quantile beyond any count of values has enough of none"
-)]
 pub(crate) fn least_values(quantile: f64) -> u64 {
     // 1 - 0.9 is a little less than a tenth: rounded, 100 values are enough for p90.
-    if quantile <= 0.5 { 1 } else { (BEYOND / (1.0 - quantile)).round() as u64 }
+    if quantile <= 0.5 { 1 } else { whole((BEYOND / (1.0 - quantile)).round()) }
 }
 
 impl std::fmt::Debug for Histogram {
@@ -96,13 +93,7 @@ impl Histogram {
         let n = summary.count as f64;
         let squares = summary.stddev_ns.powi(2) + summary.mean_ns.powi(2);
         histogram.count = summary.count;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a sum of nanoseconds; a float beyond u64 saturates"
-        )]
-        let sum = (summary.mean_ns * n).round() as u64;
-        histogram.sum = sum;
+        histogram.sum = whole((summary.mean_ns * n).round());
         histogram.sum_squares = squares * n;
         histogram.min = summary.min_ns;
         histogram.max = summary.max_ns;

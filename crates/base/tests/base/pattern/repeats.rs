@@ -1,5 +1,4 @@
 //! Data of which a part repeats: what each byte is, what a check sees, what a compressor saves.
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 use std::io::Write;
 

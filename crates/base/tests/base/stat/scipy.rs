@@ -1,5 +1,4 @@
 //! Intervals and tests against SciPy's answers on the same samples (`scipy/make.py`).
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests: a panic is their message")]
 
 use gpuio_base::stat::infer::{Ratio, mean};
 use gpuio_base::stat::infer::{

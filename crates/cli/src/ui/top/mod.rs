@@ -22,7 +22,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// terminal, even after a panic.
 pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
-        Failure::Unavailable(format!("the terminal: {error}; --plain prints tables instead"))
+        Failure::Unavailable(format!("the terminal: {error}; --format text prints tables instead"))
     };
     // Before the terminal is another: a signal from here on finds it restored.
     let stop = interrupt::flag();

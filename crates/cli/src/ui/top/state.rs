@@ -22,16 +22,13 @@ const STEPS: [Duration; 8] = [
 /// The action after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Draw again.
     Draw,
     /// Draw, and start a new interval.
     Again,
-    /// Quit.
     End,
 }
 
 /// The screen's state.
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) every: Duration,
     pub(super) color: bool,
@@ -77,7 +74,6 @@ impl State {
         }
     }
 
-    /// Tables that have devices.
     pub(super) fn tables(&self) -> Vec<&Table> {
         let all = self.interval.iter().flat_map(|interval| &interval.tables);
         all.filter(|table| !table.rows.is_empty()).collect()

@@ -15,7 +15,6 @@ use crate::hosts;
 use crate::output::Delivery;
 use crate::ranks::Joined;
 
-/// How to print.
 pub(super) struct Printed<'a> {
     pub(super) save: &'a Save,
     pub(super) format: &'static Format,

@@ -177,7 +177,6 @@ fn rules(check: &Check) -> Result<Vec<&'static Rule>, Failure> {
     Ok(rules)
 }
 
-/// The rules that a flag names.
 fn names(flag: &str, given: &[String]) -> Result<Vec<&'static str>, Failure> {
     given.iter().map(|name| find(flag, name).map(|rule| rule.name)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpuio_drivers::cufile::Library;
+use gpuio_drivers::cufile::{Absent, Library};
 use gpuio_host::answers::answers;
 use gpuio_host::{Root, mount};
 use gpuio_machine::check::{Gpu, Pair, gpu_of, mount_of};
@@ -46,10 +46,11 @@ pub(super) fn directory(path: &str) -> PathBuf {
 }
 
 /// NVIDIA's library, loaded but not opened, so that it starts nothing.
-pub(in crate::verb) fn library() -> Fact<String> {
+pub(in crate::verb) fn library() -> Fact<Option<String>> {
     let search = crate::cufile::search(&CufileFlags::default(), false);
     match Library::load(&search) {
-        Ok(library) => Fact::Known(library.path().display().to_string()),
+        Ok(library) => Fact::Known(Some(library.path().display().to_string())),
+        Err(Absent::NoLibrary { .. }) => Fact::Known(None),
         Err(absent) => Fact::unknown(absent.to_string()),
     }
 }

@@ -86,7 +86,6 @@ fn directory(side: &mut Side, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The runs of one file.
 fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Failure> {
     let name = path.display().to_string();
     let text = text(path)?;

@@ -14,7 +14,6 @@ use rustix::fs::Access;
 const SCRIPTS: usize = 4;
 
 /// An executable file.
-#[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// The file that the kernel finally starts: the program, or the interpreter of a script.
@@ -36,7 +35,6 @@ enum Kind {
 }
 
 /// Why a program can't be started.
-#[derive(Debug)]
 pub(crate) enum ExecError {
     /// It does not exist: 127.
     Absent(String),

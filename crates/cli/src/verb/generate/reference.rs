@@ -26,6 +26,7 @@ pub(super) fn pages() -> Vec<Page> {
         ("cufile-keys.md".to_owned(), tables::cufile_keys().into_bytes()),
         ("figures.md".to_owned(), tables::figures().into_bytes()),
         ("checks.md".to_owned(), checks().into_bytes()),
+        ("texts.md".to_owned(), tables::texts().into_bytes()),
     ];
     let rules = RULES.iter().map(|rule| {
         let page = format!(
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn each_rule_and_each_verb_has_its_place() {
         let pages = pages();
-        assert_eq!(pages.len(), RULES.len() + warning_kinds().len() + 11);
+        assert_eq!(pages.len(), RULES.len() + warning_kinds().len() + 12);
         let (_, holes) = pages.iter().find(|(name, _)| name == "warning-holes.md").unwrap();
         let holes = String::from_utf8_lossy(holes);
         assert!(holes.contains("| `hole_bytes` |") && holes.contains("--directory"), "{holes}");

@@ -1,5 +1,5 @@
 //! Pages of the reference that are a table each: figures of drives and network cards, keys of
-//! cuFile's configuration, columns of CSV, what comparisons refuse.
+//! cuFile's configuration, columns of CSV, what comparisons refuse, texts that are read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -102,7 +102,8 @@ fn drives_and_cards() -> String {
 pub(super) fn cufile_keys() -> String {
     format!(
         "# Keys of cuFile's configuration\n\n`gpuio check` (rule `cufile-json`) checks cuFile's \
-         configuration against this table; [what the columns mean](../cufile-json.md).\n\n{}",
+         configuration against this table; [what the columns \
+         mean](../check.md#cufiles-configuration).\n\n{}",
         gpuio_base::cufilejson::markdown_table()
     )
 }
@@ -131,6 +132,17 @@ pub(super) fn comparisons() -> String {
             _ => format!("`--despite {}`", aspect.flag),
         };
         let _ = writeln!(page, "| `{}` | {} | {flag} |", aspect.key, aspect.what);
+    }
+    page
+}
+
+pub(super) fn texts() -> String {
+    let mut page = "# Texts that are read\n\nOutput of these commands, and these files, as \
+                    [`--from`](../machines.md) takes them.\n\n\
+                    | Text | Gives |\n| --- | --- |\n"
+        .to_owned();
+    for kind in &gpuio_capture::KINDS {
+        let _ = writeln!(page, "| `{}` | {} |", kind.command, kind.gives);
     }
     page
 }

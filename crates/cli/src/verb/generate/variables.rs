@@ -1,7 +1,6 @@
 //! The environment variables that gpuio reads, for the reference. Those that give flags their
 //! defaults are in `settings`.
 
-#[derive(Debug)]
 pub(super) struct Variable {
     /// Its name, or several of one effect, or how such names begin.
     pub(super) names: &'static [&'static str],

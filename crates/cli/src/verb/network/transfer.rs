@@ -58,7 +58,6 @@ impl Counted {
 }
 
 /// The bounds of a direction besides the good will of the other end.
-#[derive(Debug)]
 pub(super) struct Limit<'a> {
     /// A signal: the other end has a moment more.
     pub(super) stop: &'a AtomicBool,

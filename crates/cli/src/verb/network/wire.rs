@@ -97,7 +97,6 @@ impl Port {
 }
 
 /// A connection that is read line by line.
-#[derive(Debug)]
 pub(super) struct Lines {
     pub(super) stream: TcpStream,
     kept: Vec<u8>,

@@ -16,7 +16,6 @@ use crate::failure::Failure;
 use crate::ranks::{Children, Wanted};
 
 /// How a run ended.
-#[derive(Debug)]
 pub(super) enum Ended {
     /// Completed, with a record; and the errors of the run, if any.
     Finished(Box<Record>, Option<String>),
@@ -26,7 +25,6 @@ pub(super) enum Ended {
     Stopped,
 }
 
-/// The point to run.
 pub(super) struct Point<'a> {
     /// The arguments of gpuio.
     pub(super) words: Vec<String>,

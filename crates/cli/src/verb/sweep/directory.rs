@@ -41,7 +41,6 @@ const RUNNING: &str = "running";
 const MOST_BYTES: u64 = 256 << 20;
 
 /// A sweep on disk, held by a lock.
-#[derive(Debug)]
 pub(super) struct SweepDirectory {
     pub(super) path: PathBuf,
     pub(super) sweep: Sweep,

@@ -9,8 +9,6 @@ use gpuio_job::sweep::{Axis, Bound, Rule, Tried};
 use super::effects::{self, RANKS, keyed};
 use super::runs::Run;
 
-/// A sweep with all settings resolved.
-#[derive(Debug)]
 pub(super) struct ResolvedSweep {
     pub(super) name: String,
     pub(super) directory: PathBuf,
@@ -42,7 +40,6 @@ pub(super) struct ResolvedSweep {
 }
 
 /// A search for the highest load.
-#[derive(Debug)]
 pub(super) struct Search {
     pub(super) bound: Bound,
     pub(super) words: String,
@@ -59,6 +56,8 @@ pub(super) struct Search {
 pub(super) enum Verdict {
     Within,
     Over,
+    /// As many runs are within as over it; the search takes it for over.
+    Undecided,
     /// Too few I/Os completed for the percentile.
     Unknown,
 }
@@ -68,6 +67,7 @@ impl Verdict {
         match self {
             Verdict::Within => "yes",
             Verdict::Over => "no",
+            Verdict::Undecided => "undecided",
             Verdict::Unknown => "unknown",
         }
     }
@@ -77,6 +77,12 @@ impl Search {
     /// The lowest and the highest load.
     pub(super) fn ends(&self) -> [Vec<String>; 2] {
         [self.from, self.to].map(|load| vec![load.to_string()])
+    }
+
+    /// About how many loads it tries: doubled, then halved.
+    pub(super) fn loads(&self) -> u64 {
+        let doubled = u64::from((self.to / self.from.max(1)).max(1).ilog2());
+        1 + 2 * doubled
     }
 
     /// How many runs of a load let the search go on to higher loads, and how many did not. A load
@@ -89,7 +95,7 @@ impl Search {
         }
         let is_within = |run: &&Run| match self.verdict_of(run) {
             Verdict::Within => true,
-            Verdict::Over => false,
+            Verdict::Over | Verdict::Undecided => false,
             Verdict::Unknown => run.max_ns <= self.bound_ns(),
         };
         let within_limit = runs.iter().filter(is_within).count();
@@ -97,13 +103,16 @@ impl Search {
         Tried { load, within_limit: count(within_limit), failed: count(runs.len() - within_limit) }
     }
 
-    /// Whether a load is within the limit: what most of its runs say, and unknown without a
-    /// majority.
+    /// Whether a load is within the limit: what most of its runs say.
     pub(super) fn verdict(&self, runs: &[Run]) -> Verdict {
         let share = |one| runs.iter().filter(|run| self.verdict_of(run) == one).count() * 2;
         match runs.len() {
             all if share(Verdict::Within) > all => Verdict::Within,
-            all if share(Verdict::Over) >= all && all > 0 => Verdict::Over,
+            all if share(Verdict::Over) > all => Verdict::Over,
+            all if share(Verdict::Within) == all && share(Verdict::Over) == all && all > 0 => {
+                Verdict::Undecided
+            }
+            all if share(Verdict::Over) == all && all > 0 => Verdict::Over,
             _ => Verdict::Unknown,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Section, Table};
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
-use gpuio_job::sweep::{Progress, next};
+use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, next};
 use gpuio_record::SweepAxis;
 
 use super::Why;
@@ -35,8 +35,24 @@ pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
     let each = each + resolved.cool_down;
     let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
     if let Some(search) = &resolved.search {
-        let more = if search.runs.is_none() { ", and more of the last two" } else { "" };
-        return format!("a search, {runs} of about {} for each load{more}", words(1));
+        let loads = search.loads();
+        return match search.runs {
+            Some(_) => format!(
+                "a search over about {}, {runs} each: about {}",
+                many(loads, "load"),
+                words(loads.saturating_mul(resolved.rule.max.into()))
+            ),
+            None => {
+                let quiet = loads + 2 * u64::from(LEAD - 1);
+                format!(
+                    "a search, about {} ({}) if runs of a load agree, up to {} of each load if \
+                     they do not",
+                    many(quiet, "run"),
+                    words(quiet),
+                    RUNS_MOST
+                )
+            }
+        };
     }
     let count = resolved.points.len() as u64;
     let (least, most) =

@@ -149,7 +149,7 @@ fn machine_of(root: &Root, process: &ProcessUse) -> Machine {
         one.made_by == Fact::Known(LibraryMaker::Other) && one.path.contains("/libcufile.so")
     });
     machine.cufile.library = match others.next() {
-        Some(library) => Fact::Known(library.path.clone()),
+        Some(library) => Fact::Known(Some(library.path.clone())),
         None => Fact::unknown("the process has not mapped NVIDIA's libcufile"),
     };
     machine

@@ -128,7 +128,6 @@ fn more_than_one(workload: &Workload) -> Failure {
     Failure::Usage(format!("'{more}': one workload runs at a time; leave it out"))
 }
 
-/// The presets with what each is.
 fn list() -> String {
     let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
     let line = |preset: &Preset| format!("{:width$}  {}\n", preset.name, preset.summary());

@@ -1,5 +1,4 @@
 //! Libraries that are missing, are not cuFile, or must not be opened: reported without hanging.
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 
 use std::path::PathBuf;
 

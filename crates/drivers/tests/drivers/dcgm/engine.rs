@@ -1,5 +1,4 @@
 //! The crate over a stand-in for the library, and over none.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! Messages between ranks, with each MPI of this machine. The test runs itself under `mpirun`; what
 //! is not installed is reported as SKIPPED.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
-
 use std::process::Command;
 use std::time::{Duration, Instant};
 

@@ -29,7 +29,6 @@ const MODE: Mode = Mode::from_bits_truncate(0o644);
 pub struct Draft {
     file: File,
     at: DraftName,
-    /// The name that it is to have.
     wanted: OsString,
 }
 

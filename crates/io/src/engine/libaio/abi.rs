@@ -64,7 +64,6 @@ const _: () = assert!(size_of::<Ring>() == 32);
 const MAGIC: u32 = 0xa10a_10a1;
 
 /// An AIO context: io_setup(2), io_destroy(2).
-#[derive(Debug)]
 pub(super) struct Context {
     id: usize,
     ring: Option<NonNull<Ring>>,

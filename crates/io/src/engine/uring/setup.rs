@@ -36,7 +36,6 @@ impl Setup {
     }
 }
 
-/// Who polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Polling {
     /// Nobody: completions raise interrupts.

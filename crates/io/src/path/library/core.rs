@@ -118,7 +118,6 @@ pub(in crate::path) fn fault(fault: &gpuio_transfer::Fault) -> Fault {
     }
 }
 
-/// The core for this driver.
 fn transfer(driver: &Driver) -> Transfer {
     static CORES: Mutex<Vec<(PathBuf, Transfer)>> = Mutex::new(Vec::new());
     let file: &FilePath = driver.library_path_hint();

@@ -1,7 +1,6 @@
 //! The common parts of the engine tests: files with known bytes, memory in slots, and a loop that
 //! counts.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 use gpuio_io::buf::Aligned;
 use gpuio_io::engine::{

@@ -1,8 +1,6 @@
 //! The common parts of the path tests: which GPU, children with an environment of their own, and a
 //! model of files and slots that says what every byte is after each request.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stderr, reason = "whoever runs the tests on a GPU is to see what was not")]
 
 pub(crate) mod model;
 
@@ -166,7 +164,6 @@ pub(crate) struct Setup {
     pub(crate) memory: MemoryKind,
     pub(crate) depth: u32,
     pub(crate) streams: u32,
-    /// For the paths with batches.
     pub(crate) batch: u32,
     pub(crate) scatter: bool,
     /// For the paths of cuFile.

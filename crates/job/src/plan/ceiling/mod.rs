@@ -24,7 +24,6 @@ use crate::plan::Facts;
 pub use loads::unbound;
 pub use pcie::drive_paths;
 
-/// One kind of ceiling.
 struct CeilingEntry {
     kind: CeilingKind,
     /// The ceilings of this kind that bound the job in hand.
@@ -33,7 +32,6 @@ struct CeilingEntry {
     load: Option<Load>,
 }
 
-/// The load of a ceiling.
 #[derive(Clone, Copy)]
 struct Load {
     /// Whether it uses the job's own files.

@@ -80,6 +80,9 @@ fn every_key_is_distinguished_or_named_here() {
             let [one, two] = &records;
             // Several jobs of one record are apart in any case.
             *apart |= fixed(&[one]).is_empty() && !fixed(&[one, two]).is_empty();
+            if *refused && *apart {
+                break;
+            }
         }
     }
     let named = |which: fn([bool; 3]) -> bool| {

@@ -36,6 +36,37 @@ fn paths_that_do_not_exist() {
     );
 }
 
+/// A line of `[global]` once; without a value that is in error the others are looked at.
+#[test]
+fn all_errors_of_a_file_are_reported() {
+    let text = "[global]\npre_read=1\ninvalidate=1\nbuffered=1\n[a]\nthreads=100000\nrw=write\n\
+                verify=inline\n[b]\nbs=1000\ndirect=1\n";
+    let all = Bench::default().refusal(&parsed(text));
+    assert!(all.is_usage());
+    let said = all.to_string();
+    let lines: Vec<&str> = said.lines().collect();
+    let at = ["threads=100000 (f:6:1)", "(f:3:1)", "verify=inline (f:8:1)", "bs=1000 (f:10:1)"];
+    assert_eq!(lines.len(), at.len(), "{said}");
+    assert!(lines.iter().zip(at).all(|(line, at)| line.contains(at)), "{said}");
+}
+
+/// They are good for jobs that read what is there, or what a job before wrote with headers.
+#[test]
+fn headers_are_not_checked_in_files_that_are_made_without() {
+    let checks = "ioengine=psync\nrw=randread\nbs=4k\nsize=1m\nverify=crc32c\ndirectory=/d\n";
+    let said = usage(refused(checks));
+    assert!(said.contains("/d/a.0.0 is not there") && said.contains("rw=write"), "{said}");
+    let fine = |text: &str| Bench::default().jobs(text).len();
+    let there = checks.replace("directory=/d", "filename=/have1g");
+    assert_eq!(fine(&format!("[a]\n{there}")), 1);
+    let named = checks.replace("directory=/d", "filename=/new");
+    let writes = named.replace("randread", "write");
+    let both = |last: &str| format!("[w]\n{writes}[r]\n{named}{last}");
+    assert_eq!(fine(&both("stonewall\n")), 2);
+    let together = Bench::default().refusal(&parsed(&both("")));
+    assert!(usage(together).contains("/new is not there"));
+}
+
 #[test]
 fn a_spec_without_jobs() {
     let error = Bench::default().refusal(&Spec { name: None, jobs: vec![] });

@@ -37,7 +37,7 @@ const KEYS: &[(&str, &str)] = &[
         "/have8g /have64g /have100k /coarse/have1g /refuses/have2g /device /absent relative /isdir \
          /unknown/have4g /have8g:/device /have64g:/absent:relative /have100k:/coarse/have1g",
     ),
-    ("directory", "/d /small /coarse /"),
+    ("directory", "/d /small /coarse / /d:/small"),
     ("size", ""),
     ("offset", ""),
     ("direct", "0 1"),
@@ -66,7 +66,6 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A key and one of its values.
 fn setting() -> impl Strategy<Value = (&'static str, String)> {
     (select(KEYS), any::<Index>(), number()).prop_map(|((key, words), at, number)| {
         let words: Vec<&str> = words.split_whitespace().collect();

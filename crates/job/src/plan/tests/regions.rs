@@ -120,6 +120,70 @@ fn a_directory_stands_before_names_that_are_not_absolute() {
     assert_eq!(job.directory, None);
 }
 
+/// As fio places them: thread after thread, with all files of a thread in one directory.
+#[test]
+fn threads_take_directories_in_turn() {
+    let of =
+        |text: &str| job(&format!("ioengine=psync\nrw=write\nsize=1m\ndirectory=/d:/e\n{text}"));
+    let three = of("numjobs=3\nnrfiles=2");
+    let each = ["/d/a.0.0", "/d/a.0.1", "/e/a.1.0", "/e/a.1.1", "/d/a.2.0", "/d/a.2.1"];
+    assert_eq!(paths(&three), each);
+    assert_eq!(regions(&three)[1], [(2, 0, MIB / 2), (3, 0, MIB / 2)]);
+    assert_eq!(paths(&of("numjobs=2\nfile_prefix=x")), ["/d/x.0", "/e/x.1"]);
+    let within = |path: &str| three.directory_of(path).map(str::to_owned);
+    assert_eq!(within("/e/a.1.0").as_deref(), Some("/e"));
+    // One colon is a part of a name.
+    assert_eq!(paths(&job("directory=/d\\:e\nsize=1g")), ["/d:e/gpuio.0"]);
+    let named = of("filename=x\nnumjobs=2");
+    assert_eq!(paths(&named), ["/d/x"]);
+    assert!(named.notes.iter().any(|note| note.contains("first directory, /d,")), "{named:?}");
+    for lines in ["filename_format=x.$filenum", "numjobs=2\nlayout=segmented"] {
+        let text = format!("[a]\nrw=write\nsize=1g\ndirectory=/d:/e\n{lines}\n");
+        let said = Bench::default().refusal(&parsed(&text)).to_string();
+        assert!(said.contains("one directory"), "{said}");
+    }
+}
+
+/// fio's section that is called as a file, and has no directory.
+#[test]
+fn a_name_that_begins_with_a_slash_says_the_directory() {
+    let of = |name: &str, text: &str| -> JobPlan {
+        let text = format!("[{name}]\nioengine=psync\nrw=write\nsize=1m\n{text}");
+        Bench::default().jobs(&text).remove(0)
+    };
+    let one = of("/have/x", "");
+    assert_eq!((paths(&one), one.directory.as_deref()), (vec!["/have/x.0.0"], Some("/have")));
+    assert!(one.keep, "a file where the user wants it is no scratch");
+    assert_eq!(of("/x", "").targets[0].path, "/x.0.0");
+    assert_eq!(of("/have/x", "filename_format=/q/$jobnum/f").targets[0].path, "/q/0/f");
+    assert!(!of("x/y", "").keep, "others are in gpuio's own directory");
+}
+
+/// Lengths are whole blocks in the range, drawn by the seed for all threads alike.
+#[test]
+fn each_file_has_a_length_from_a_range() {
+    let of = |lines: &str| {
+        job(&format!("ioengine=psync\nrw=write\ndirectory=/d\nfilesize=10k-64k\n{lines}"))
+    };
+    let lengths = |job: &JobPlan| job.targets.iter().map(|t| t.length_bytes).collect::<Vec<u64>>();
+    let eight = of("nrfiles=8\nnumjobs=2");
+    let all = lengths(&eight);
+    assert_eq!(all[..8], all[8..], "threads move the same number of bytes");
+    let fits =
+        |length: &u64| (12 * KIB..=64 * KIB).contains(length) && length.is_multiple_of(4 * KIB);
+    assert!(all.iter().all(fits) && all.iter().any(|length| *length != all[0]), "{all:?}");
+    let whole: u64 = all[..8].iter().sum();
+    assert_eq!((eight.size_bytes, eight.stop.bytes_per_thread), (whole, Some(whole)));
+    assert_eq!(lengths(&of("nrfiles=8\nnumjobs=2")), all, "by the seed");
+    assert_ne!(lengths(&of("nrfiles=8\nnumjobs=2\nrandseed=7")), all);
+    // A size bounds what is moved, and leaves the files as they are.
+    let part = of("nrfiles=8\nnumjobs=2\nsize=32k");
+    assert_eq!((lengths(&part), part.stop.bytes_per_thread), (all, Some(32 * KIB)));
+    let short = "[a]\nioengine=psync\nrw=write\ndirectory=/d\nfilesize=1k-5k\nbs=8k\n";
+    let said = Bench::default().refusal(&parsed(short)).to_string();
+    assert!(said.contains("from 1024 to 5120 bytes"), "{said}");
+}
+
 #[test]
 fn a_file_that_is_there_is_shared_out_whole() {
     assert_eq!(job("filename=/have9g\nthreads=2").size_bytes, 9 * GIB / 2);

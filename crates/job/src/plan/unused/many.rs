@@ -8,8 +8,8 @@ use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
 
 use super::super::{
-    AUTO, Among, DirectAnswer, Facts, Gpus, PlanError, TargetInfo, TargetLookup, habits, paths_of,
-    resolved,
+    AUTO, Among, DirectAnswer, Errors, Facts, Gpus, PlanError, TargetInfo, TargetLookup, habits,
+    paths_of, resolved,
 };
 use super::Unused;
 use crate::spec::{JobSpec, Requested};
@@ -39,7 +39,7 @@ impl TargetLookup for Room {
 /// or whose path is left to gpuio, counts as one that uses all.
 ///
 /// # Errors
-/// The first value without effect, with the source that requested it.
+/// The values without effect, each with the source that requested it.
 pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
     let mut planned = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
             None => planned.push((at, Vec::new())),
         }
     }
-    super::refuse(jobs, &planned)
+    Errors(super::refused(jobs, &planned)).none()
 }
 
 /// The values that one run of many would not use on any of its paths.

@@ -17,6 +17,8 @@
 
 mod many;
 
+use std::collections::BTreeMap;
+
 use super::PlanError;
 use crate::spec::{Dialect, JobSpec, Key, KeyContext, Origin, Requested, Status, keys};
 
@@ -86,22 +88,23 @@ fn changed_by_flag(job: &JobSpec) -> bool {
     keys().filter(|key| key.decides).filter_map(Key::field).any(by_flag)
 }
 
-/// Refuses each value that no job with the same source uses, with the reason.
-pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Result<(), PlanError> {
+/// An error for each value that no job with the same source uses, with the reason.
+pub(super) fn refused(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Vec<PlanError> {
+    let mut errors: BTreeMap<String, PlanError> = BTreeMap::new();
     for one in planned.iter().flat_map(|(_, unused)| unused) {
         let job = &jobs[one.job];
-        let Some(field) = one.key.field() else { continue };
-        if is_noted(job, &one.requested) {
+        let Some(field) = one.key.field().filter(|_| !is_noted(job, &one.requested)) else {
             continue;
-        }
+        };
         let says = |job: &JobSpec| requested_by(job, field) == Some(&one.requested);
         let uses = |(at, unused): &(usize, Vec<Unused>)| {
             says(&jobs[*at]) && !unused.iter().any(|other| other.key.field() == Some(field))
         };
         if !planned.iter().any(uses) {
             let what = format!("it has no effect here: {}", one.why);
-            return Err(PlanError::usage(job, field, what));
+            let error = || PlanError::usage(job, field, what);
+            errors.entry(one.requested.to_string()).or_insert_with(error);
         }
     }
-    Ok(())
+    errors.into_values().collect()
 }

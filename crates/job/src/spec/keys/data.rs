@@ -15,8 +15,9 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "directory",
         All,
-        field!(directory, value::directory),
-        "location of the data files; `\\:` is a colon of its name",
+        set::DIRECTORY,
+        "location of the data files; threads take several, separated by `:`, in turn; `\\:` is a \
+         colon of a name",
     )
     .flags(&[
         data(
@@ -37,7 +38,10 @@ pub(super) const KEYS: &[Key] = &[
             "every filename begins with '/'; leave it out, or name files below it",
         )
     })
-    .prints(FILES + 1, |p| p.directory.as_deref().map(one_name))
+    .prints(FILES + 1, |p| {
+        let names: Vec<String> = p.directories().map(one_name).collect();
+        (!names.is_empty()).then(|| names.join(":"))
+    })
     .tried(["/d", "/e"])
     .quick(),
     key("filename", All, set::FILENAME, "data files, separated by `:`; `\\:` is a colon of a name")

@@ -93,11 +93,9 @@ fn advice(nearest: &Option<&'static str>) -> String {
 fn cufile_advice(nearest: &[&'static str]) -> String {
     match nearest {
         [_, ..] => format!("nearest: cufile.{}", nearest.join(", cufile.")),
-        [] => {
-            "see docs/cufile-json.md; a key of another cuFile release can be set in the file that \
+        [] => "see docs/check.md; a key of another cuFile release can be set in the file that \
             CUFILE_ENV_PATH_JSON names"
-                .to_owned()
-        }
+            .to_owned(),
     }
 }
 

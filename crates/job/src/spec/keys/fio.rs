@@ -67,10 +67,19 @@ pub(super) const KEYS: &[Key] = &[
         p.files_per_thread.filter(|_| p.has_size()).map(|files| files.to_string())
     })
     .tried(["2", "3"]),
-    key("filesize", Fio, field!(file_bytes, value::file_size), "length of each file")
-        .not_of(FEED | RANGES | REPLAY)
-        .prints(REST + 23, |p| p.file_bytes.filter(|_| p.has_size()).map(format_bytes))
-        .tried(["2g", "3g"]),
+    key(
+        "filesize",
+        Fio,
+        set::FILE_SIZE,
+        "length of each file; `16k-64k` draws those of a thread's files, alike for all threads",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .prints(REST + 23, |p| {
+        let most = p.file_bytes_most.map(|most| format!("-{}", format_bytes(most)));
+        let least = format_bytes(p.file_bytes.filter(|_| p.has_size())?);
+        Some(least + &most.unwrap_or_default())
+    })
+    .tried(["2g", "2g-3g"]),
     key(
         "file_service_type",
         Fio,
@@ -420,6 +429,13 @@ pub(super) const KEYS: &[Key] = &[
             ))
         })
         .tried(["0", "1"]),
+    key(
+        "cpumask",
+        Fio,
+        field!(cpus, value::cpu_mask),
+        "CPUs the threads may use, as bits of a number: 5 is `0,2`",
+    )
+    .tried(["1", "0x6"]),
     key("numa_cpu_nodes", Fio, set::NUMA, "one NUMA node").tried(["0", "1"]),
     key("startdelay", Fio, set::START_DELAY, "wait before the first I/O")
         .prints(REST + 41, |p| of_blocks(p).then(|| format_duration_ns(p.start_delay_ns)))

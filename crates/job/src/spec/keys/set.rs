@@ -96,6 +96,26 @@ pub(super) const PATH: Setter =
     Setter { adds: Some(|job| &mut job.paths), ..field!(paths, value::words) };
 pub(super) const FILENAME: Setter =
     Setter { adds: Some(|job| &mut job.filenames), ..field!(filenames, value::file_names) };
+/// The directories: the first, and those that other threads have.
+pub(super) const DIRECTORY: Setter = setter(
+    &["directory"],
+    |job| (job.directory, job.more_directories) = (None, Vec::new()),
+    |job, text| {
+        let mut names = value::file_names(text)?.into_iter();
+        (job.directory, job.more_directories) = (names.next(), names.collect());
+        Ok(())
+    },
+);
+/// The length of files, or the shortest and the longest.
+pub(super) const FILE_SIZE: Setter = setter(
+    &["file_bytes"],
+    |job| (job.file_bytes, job.file_bytes_most) = (None, None),
+    |job, text| {
+        let (least, most) = value::file_size(text)?;
+        (job.file_bytes, job.file_bytes_most) = (Some(least), most);
+        Ok(())
+    },
+);
 /// The direction, with fio's number behind a colon.
 pub(super) const RW: Setter = setter(
     &["rw"],

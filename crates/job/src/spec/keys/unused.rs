@@ -82,6 +82,7 @@ impl KeyContext<'_> {
         let several = |sizes: &[BlockShare]| sizes.len() > 1;
         let sizes = several(&plan.blocks)
             || several(&plan.write_blocks)
+            || plan.file_bytes_most.is_some()
             || plan.sizes().any(|b| b.min_bytes < b.max_bytes);
         let pacing = plan.pacing.or(plan.write_pacing);
         let poisson = pacing.is_some_and(|p| p.arrivals == Arrivals::Poisson);
@@ -133,24 +134,20 @@ pub(super) fn wear_out(s: &KeyContext<'_>) -> Option<String> {
     })
 }
 
-/// The grid of random blocks. Where all are touched once, it is not finer than the largest of them.
+/// The grid of random blocks. Where all are touched once, it is not finer than the smallest.
 pub(super) fn align(s: &KeyContext<'_>) -> Option<String> {
     let align = s.requested.align?;
-    let sizes = || s.plan.sizes();
-    let (least, most) = (sizes().map(|b| b.min_bytes).min()?, sizes().map(|b| b.max_bytes).max()?);
+    let least = s.plan.sizes().map(|b| b.min_bytes).min()?;
     let alignment = s.plan.direct_alignment_bytes.max(1);
     match &s.plan.order {
         Order::Sequential => when(align != alignment, IN_ORDER),
-        Order::Random { coverage: true, .. } => {
-            let fine = align < most && align != least.max(alignment);
-            fine.then(|| {
-                format!(
-                    "with full coverage, offsets are multiples of the largest block ({}); add \
+        Order::Random { coverage: true, .. } => (align < least).then(|| {
+            format!(
+                "with full coverage, offsets are multiples of the smallest block ({}); add \
                      norandommap, or leave it out",
-                    format_bytes(most)
-                )
-            })
-        }
+                format_bytes(least)
+            )
+        }),
         Order::Random { .. } => None,
     }
 }

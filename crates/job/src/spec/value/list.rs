@@ -4,7 +4,7 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::units::parse_cpu_list;
 use gpuio_record::{BlockShare, Zone};
 
-use super::number::{by_direction, percent, size};
+use super::number::{at_least_one, by_direction, percent, size};
 use super::{Read, ValueError, pieces, wrong};
 
 /// Most percentiles of one job: more columns would fit no table.
@@ -60,6 +60,13 @@ pub(crate) fn block_range(value: &str) -> Read<Vec<BlockShare>> {
     Ok(vec![block(low, high, low)])
 }
 
+/// The length of each file; with the longest where a range says from which lengths it is drawn.
+pub(crate) fn file_size(value: &str) -> Read<(u64, Option<u64>)> {
+    let Some(at) = value.find(['-', ':']) else { return Ok((size(value)?, None)) };
+    let (least, most) = ordered((0, &value[..at]), (at + 1, &value[at + 1..]))?;
+    Ok((least, (least < most).then_some(most)))
+}
+
 fn block(min: u64, max: u64, step: u64) -> BlockShare {
     let step_bytes = if min == max { 0 } else { step };
     BlockShare { min_bytes: min, max_bytes: max, step_bytes, percent: 100 }
@@ -72,7 +79,7 @@ fn sized((at, text): (usize, &str)) -> Read<u64> {
 fn ordered(min: (usize, &str), max: (usize, &str)) -> Read<(u64, u64)> {
     let (low, high) = (sized(min)?, sized(max)?);
     if high < low {
-        return wrong(max.0, "the largest block is smaller than the smallest; swap them");
+        return wrong(max.0, "the largest size is smaller than the smallest; swap them");
     }
     Ok((low, high))
 }
@@ -130,24 +137,6 @@ pub fn one_name(name: &str) -> String {
     name.replace(':', "\\:")
 }
 
-/// One directory; `\:` is a colon of its name. fio spreads the clones of a job over several.
-pub(crate) fn directory(value: &str) -> Read<String> {
-    let mut names = file_names(value)?;
-    match (names.len(), names.pop()) {
-        (1, Some(name)) => Ok(name),
-        _ => {
-            let colon =
-                value.char_indices().find(|(at, c)| *c == ':' && !value[..*at].ends_with('\\'));
-            wrong(
-                colon.map_or(0, |(at, _)| at),
-                "one directory holds the files of a job, where fio spreads them over several; \
-                 write one job for each directory, or filename=/a/f:/b/f. A colon of a name is \
-                 written '\\:'",
-            )
-        }
-    }
-}
-
 /// fio's list of files, separated by `:`; `\:` is a colon of a name.
 pub(crate) fn file_names(value: &str) -> Read<Vec<String>> {
     let mut names = Vec::new();
@@ -178,6 +167,12 @@ fn empty_name(at: usize) -> ValueError {
 /// CPUs as the kernel lists them.
 pub(crate) fn cpus(value: &str) -> Read<Vec<u32>> {
     Ok(parse_cpu_list(value)?)
+}
+
+/// CPUs as the bits of a number.
+pub(crate) fn cpu_mask(value: &str) -> Read<Vec<u32>> {
+    let mask = at_least_one(value)?;
+    Ok((0..u64::BITS).filter(|cpu| mask >> cpu & 1 == 1).collect())
 }
 
 /// Words separated by commas: path names.

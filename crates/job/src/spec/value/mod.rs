@@ -19,13 +19,13 @@ pub(crate) use feed::{
 };
 pub use list::one_name;
 pub(crate) use list::{
-    FIO_NAMES, block_range, block_split, blocks, cpus, directory, file_names, filename_format,
-    formatted_name, named_format, percentiles, random_percent, words, zones,
+    FIO_NAMES, block_range, block_split, blocks, cpu_mask, cpus, file_names, file_size,
+    filename_format, formatted_name, named_format, percentiles, random_percent, words, zones,
 };
 pub(crate) use number::{
-    at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, file_size,
-    fio_count, fio_microseconds, fio_milliseconds, integer, node, percent, rate, size,
-    size_percent, some_microseconds, some_time, xfer_type,
+    at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, fio_count,
+    fio_microseconds, fio_milliseconds, integer, node, percent, rate, size, size_percent,
+    some_microseconds, some_time, xfer_type,
 };
 pub(crate) use steady::{STEADY, steady};
 

@@ -24,18 +24,6 @@ pub(crate) fn size(value: &str) -> Read<u64> {
     }
 }
 
-/// The length of all files. fio draws those of a range.
-pub(crate) fn file_size(value: &str) -> Read<u64> {
-    match value.find(['-', ':']) {
-        Some(at) => wrong(
-            at,
-            "all files of a job have one length, such as filesize=16k; for files of several \
-             lengths write a job for each",
-        ),
-        None => size(value),
-    }
-}
-
 /// A chunk of data of which a part repeats: its bytes.
 pub(crate) fn chunk(value: &str) -> Read<u32> {
     match u32::try_from(bytes(value)?) {

@@ -7,7 +7,6 @@ pub use routing::{is_route, routes};
 /// A predefined sweep. Axes and keys on the command line replace its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// The name.
     pub name: &'static str,
     /// One line: the question that it answers.
     pub summary: &'static str,
@@ -41,7 +40,6 @@ const PLAIN: Preset = Preset {
     routes: false,
 };
 
-/// All presets.
 pub const PRESETS: [Preset; 7] = [
     Preset {
         name: "quick",
@@ -116,7 +114,6 @@ pub const PRESETS: [Preset; 7] = [
     routing::PRESET,
 ];
 
-/// The preset of this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

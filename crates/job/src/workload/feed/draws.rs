@@ -8,7 +8,6 @@ use crate::workload::sequence::permutation::Permutation;
 use crate::workload::sequence::spread::Spread;
 use crate::workload::sequence::stream::{Stream, Use, derive};
 
-/// The draws of a feed.
 #[derive(Debug, Clone)]
 pub struct Draws {
     spread: Spread,

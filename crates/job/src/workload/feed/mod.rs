@@ -79,7 +79,6 @@ impl Shape {
         self.length_of(file).saturating_mul(self.units_per_file)
     }
 
-    /// Length of a unit in this file.
     fn length_of(&self, file: u64) -> u64 {
         let size = self.plan.sample;
         if size.deviation_bytes == 0 || !self.plan.columns.is_empty() {
@@ -127,17 +126,14 @@ impl Shape {
         1 << all.map(u64::trailing_zeros).min().unwrap_or(0)
     }
 
-    /// Batches of an epoch.
     pub fn batches(&self) -> u64 {
         self.samples().div_ceil(self.plan.batch_samples)
     }
 
-    /// Steps of an epoch.
     pub fn steps(&self) -> u64 {
         self.batches().div_ceil(u64::from(self.plan.accelerators))
     }
 
-    /// Steps of all epochs.
     pub fn all_steps(&self) -> u64 {
         self.steps().saturating_mul(self.plan.epochs)
     }

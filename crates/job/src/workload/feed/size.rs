@@ -1,5 +1,6 @@
 //! Sizes of samples that are drawn from a distribution.
 
+use gpuio_base::units::{float, whole};
 use gpuio_record::SampleSize;
 
 use crate::workload::sequence::stream::{Stream, Use};
@@ -19,13 +20,4 @@ pub(super) fn drawn(size: SampleSize, file: u64) -> u64 {
 /// Bytes that are stored of a sample which is compressed by this ratio: one at least.
 pub(super) fn stored(bytes: u64, ratio: f64) -> u64 {
     if ratio.total_cmp(&1.0).is_eq() { bytes } else { whole(float(bytes) / ratio).max(1) }
-}
-
-fn float(bytes: u64) -> f64 {
-    bytes as f64
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0, below 2^53")]
-fn whole(bytes: f64) -> u64 {
-    bytes as u64
 }

@@ -1,5 +1,6 @@
 //! When the next I/O is due.
 
+use gpuio_base::units::whole;
 use gpuio_record::{Arrivals, Pacing};
 use thiserror::Error;
 
@@ -173,14 +174,9 @@ fn steady_gap(bytes: &mut Option<Meter>, ios: &mut Option<Meter>, len: u32) -> u
 impl Poisson {
     fn gap(&mut self, mean: f64) -> u64 {
         let exact = self.rest - mean * libm::log(self.stream.share());
-        let whole = libm::floor(exact);
-        self.rest = exact - whole;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "never negative: shares are at most 1; beyond the range it is held at its end"
-        )]
-        let gap = whole as u64;
-        gap
+        let gap = libm::floor(exact);
+        self.rest = exact - gap;
+        // Never negative: shares are at most 1.
+        whole(gap)
     }
 }

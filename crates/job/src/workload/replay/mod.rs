@@ -63,12 +63,10 @@ pub struct Lane {
     pub order: usize,
 }
 
-/// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Read or write.
     pub op: Op,
-    /// Index of the file.
     pub file: u32,
     /// First byte of the file.
     pub offset: u64,
@@ -92,7 +90,6 @@ pub struct Pause {
 /// The event before a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// The start of the replay.
     Start,
     /// The start of the lane's step before.
     Begin,

@@ -20,7 +20,6 @@ pub enum SequenceError {
     EmptyRegion {
         /// Its position in the list.
         region: usize,
-        /// Index of its file.
         file: u32,
         /// Its first byte.
         offset: u64,
@@ -36,7 +35,6 @@ pub enum SequenceError {
         block: u64,
         /// Its position in the list.
         region: usize,
-        /// Index of its file.
         file: u32,
         /// Its first byte.
         offset: u64,
@@ -57,13 +55,18 @@ pub enum SequenceError {
     TooFar {
         /// Its position in the list.
         region: usize,
-        /// Index of its file.
         file: u32,
         /// Its first byte.
         offset: u64,
         /// Its length in bytes.
         length: u64,
     },
+    /// Blocks of several sizes, each byte once, over too many positions.
+    #[error(
+        "blocks of several sizes that cover the file need a map of {positions} positions, {bytes} \
+         bytes of memory for each thread; use norandommap, larger blocks, or less --size"
+    )]
+    MapTooLarge { positions: u64, bytes: u64 },
     /// Shares of block sizes do not make a whole.
     #[error("the shares of the block sizes sum to {percent} per cent; they must sum to 100")]
     Shares { percent: u32 },

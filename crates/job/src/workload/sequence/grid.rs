@@ -2,7 +2,7 @@
 
 use super::{Block, Op, RegionSpan};
 
-/// GridRegion in all regions, numbered one after another.
+/// Positions in all regions, numbered one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
     /// Distance of two positions of one region, in bytes.
@@ -11,7 +11,6 @@ pub(crate) struct Grid {
     count: u64,
 }
 
-/// The positions of one region.
 #[derive(Debug, Clone, Copy)]
 struct GridRegion {
     /// Number of the first one.
@@ -51,15 +50,33 @@ impl Grid {
         self.count
     }
 
+    /// Distance of two positions of one region, in bytes.
+    pub(crate) fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// The position behind a block of `len` bytes at `number`, cut to whole steps and the region.
+    #[inline]
+    pub(crate) fn behind(&self, number: u64, len: u32) -> u64 {
+        let region = self.region(number);
+        let last = region.first + (region.end - region.start).div_ceil(self.step);
+        last.min(number + (u64::from(len) / self.step).max(1))
+    }
+
     /// The block of at most `len` bytes at position `number`, which is below the count.
     #[inline]
     pub(crate) fn block(&self, number: u64, len: u32, op: Op) -> Block {
-        let regions = match self.regions.as_slice() {
+        let region = self.region(number);
+        let offset = region.start + (number - region.first) * self.step;
+        let room = u32::try_from(region.end - offset).unwrap_or(u32::MAX);
+        Block { op, file: region.file, offset, len: len.min(room) }
+    }
+
+    #[inline]
+    fn region(&self, number: u64) -> &GridRegion {
+        match self.regions.as_slice() {
             [only] => only,
-            many => &many[many.partition_point(|regions| regions.first <= number) - 1],
-        };
-        let offset = regions.start + (number - regions.first) * self.step;
-        let room = u32::try_from(regions.end - offset).unwrap_or(u32::MAX);
-        Block { op, file: regions.file, offset, len: len.min(room) }
+            many => &many[many.partition_point(|region| region.first <= number) - 1],
+        }
     }
 }

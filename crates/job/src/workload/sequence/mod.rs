@@ -40,7 +40,7 @@ pub struct SequenceConfig {
     /// The same of writes; empty where they have those of reads.
     pub write_blocks: Vec<BlockShare>,
     /// Random offsets are `region offset + k * align_bytes + skew_bytes`. With coverage a value
-    /// below the largest block has no effect. Sequential offsets follow one another and ignore it.
+    /// below the smallest block has no effect. Sequential offsets follow one another and ignore it.
     pub align_bytes: u64,
     /// Added to every offset. It shortens each region from its start, so that blocks stay inside.
     pub skew_bytes: u64,
@@ -145,8 +145,14 @@ impl BlockSequence {
                     let distribution = Spread::name(distribution);
                     return Err(SequenceError::CoverageIsUniform { distribution });
                 }
-                let grid = Grid::covering(&regions, largest.max(config.align_bytes));
-                Offsets::Cover(Cover::new(grid, config.seed, config.passes))
+                let smallest = write_sizes.as_ref().map_or(u32::MAX, Sizes::smallest);
+                let step = u64::from(sizes.smallest().min(smallest)).max(config.align_bytes);
+                let grid = Grid::covering(&regions, step);
+                Offsets::Cover(if largest > step {
+                    Cover::of_sizes(grid, config.seed, config.passes)?
+                } else {
+                    Cover::new(grid, config.seed, config.passes)
+                })
             }
             Order::Random { distribution, coverage: false } => {
                 let total: u128 = regions.iter().map(|region| u128::from(region.length)).sum();

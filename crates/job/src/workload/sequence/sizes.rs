@@ -63,6 +63,19 @@ impl Sizes {
         }
     }
 
+    /// The smallest size that can come, in bytes.
+    pub(crate) fn smallest(&self) -> u32 {
+        match self {
+            Sizes::One(len) => *len,
+            Sizes::Mix(mix) => mix
+                .ranges
+                .iter()
+                .map(|range| range.min)
+                .min()
+                .expect("shares that sum to 100 leave at least one range"),
+        }
+    }
+
     /// The next size in bytes.
     #[inline]
     pub(crate) fn draw(&mut self) -> u32 {

@@ -3,6 +3,7 @@
 //! Powers and logarithms come from the `libm` crate and not from the C library: C libraries
 //! differ in the last bit, which would give one seed different offsets on different machines.
 
+use gpuio_base::units::whole;
 use gpuio_record::{Distribution, Zone};
 
 use super::error::SequenceError;
@@ -140,13 +141,7 @@ fn check(
 /// The whole part of `value`, held within `0..count`.
 #[inline]
 fn floor_below(value: f64, count: u64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "casts from f64 are held at the ends of the range; the fraction is meant to go"
-    )]
-    let whole = value as u64;
-    whole.min(count - 1)
+    whole(value).min(count - 1)
 }
 
 /// Draws outside the regions are drawn again, so that the ends do not become hot.

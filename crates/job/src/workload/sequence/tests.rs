@@ -461,8 +461,12 @@ proptest! {
             });
             let usable = (span.length - config.skew_bytes) / config.unit_bytes * config.unit_bytes;
             let at_end = position + len == span.offset + usable;
-            prop_assert!(whole || at_end, "{block:?}");
-            if random && !matches!(config.order, Order::Random { coverage: true, .. }) {
+            let covers = matches!(config.order, Order::Random { coverage: true, .. });
+            // A block before one that was there already is cut at a position.
+            let least = config.blocks.iter().map(|share| share.min_bytes).min().unwrap();
+            let cut = covers && len % least.max(config.align_bytes) == 0;
+            prop_assert!(whole || at_end || cut, "{block:?}");
+            if random && !covers {
                 prop_assert_eq!((position - span.offset) % config.align_bytes, 0);
                 prop_assert!(whole);
             }
@@ -509,6 +513,51 @@ proptest! {
             let bytes: u64 = pass.iter().map(|block| u64::from(block.len)).sum();
             prop_assert_eq!(bytes, lengths.iter().sum::<u64>());
         }
+    }
+
+    #[test]
+    fn blocks_of_several_sizes_cover_each_byte_once_per_pass(
+        seed: u64,
+        lengths in prop::collection::vec(16u64..200, 1..5),
+        sizes in prop::collection::vec(1u64..8, 3..4),
+        step in prop::sample::select(vec![512u64, 4096, 5000]),
+        odd in 0u64..9,
+        writes: bool,
+        passes in 1u64..4,
+    ) {
+        let mut config = config(random(Distribution::Uniform, true), step, step);
+        let share = |least: u64, most: u64, percent| {
+            let (min_bytes, max_bytes) = (least * step, most * step);
+            BlockShare { min_bytes, max_bytes, step_bytes: step, percent }
+        };
+        config.blocks = vec![share(1, sizes[0], 70), share(sizes[1], sizes[1], 30)];
+        // No multiple of the smallest.
+        config.blocks[1].max_bytes += odd * 100;
+        if writes {
+            config.write_blocks = vec![share(sizes[2], sizes[2] + 1, 100)];
+            config.read_percent = 50;
+        }
+        (config.seed, config.passes) = (seed, Some(passes));
+        let of = |(units, file)| RegionSpan { file, offset: 8192, length: units * step + 17 };
+        config.regions = lengths.iter().copied().zip(0u32..).map(of).collect();
+        let total: u64 = config.regions.iter().map(|region| region.length).sum();
+        let mut blocks = all(&config).into_iter();
+        for _ in 0..passes {
+            let mut seen: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+            let mut left = total;
+            while left > 0 {
+                let block = blocks.next().unwrap();
+                prop_assert_eq!((block.offset - 8192) % step, 0);
+                prop_assert!(seen.insert((block.file, block.offset), block.len.into()).is_none());
+                left -= u64::from(block.len);
+            }
+            let mut end = BTreeMap::new();
+            for ((file, offset), length) in seen {
+                prop_assert_eq!(*end.get(&file).unwrap_or(&8192), offset);
+                end.insert(file, offset + length);
+            }
+        }
+        prop_assert!(blocks.next().is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Pure: a rule gets plan, results and counts, and reports where they disagree by more than its
 //! tolerance. Where a count is absent, a rule reports nothing: unknown is no disagreement. A new
-//! rule is one function and one row in [`RULES`]; docs/reconcile.md lists them with tolerances.
+//! rule is one function and one row in [`RULES`]; docs/proof.md lists them with tolerances.
 //!
 //! Counters cover devices and the process, never a job: what a rule finds is a job's only where the
 //! job was alone in its group.
@@ -12,6 +12,7 @@ mod counted;
 mod links;
 mod storage;
 
+use gpuio_base::units::float;
 use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
 
 pub(crate) use counted::Counted;
@@ -44,7 +45,6 @@ const NOISE_BYTES: u64 = 4 << 20;
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
 /// The input of the rules: one group.
-#[derive(Debug)]
 pub(crate) struct GroupContext<'a> {
     pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
@@ -90,17 +90,8 @@ impl GroupContext<'_> {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts of bytes, not negative and far below 2^63"
-)]
 fn whole(figure: f64) -> u64 {
-    figure.round().max(0.0) as u64
-}
-
-fn float(bytes: u64) -> f64 {
-    bytes as f64
+    gpuio_base::units::whole(figure.round())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! How much of the job's files lay in the page cache before and after.
 
+use gpuio_base::units::whole;
+
 use super::{JobFlow, Observation, Source, size};
 use crate::evidence::group::cached;
 use crate::evidence::verdict::{Growth, Observed};
@@ -46,13 +48,8 @@ fn observe(one: &JobFlow<'_>) -> Observation {
 }
 
 /// Compares shares of `all` bytes before and after `bytes` were moved; and by how much it grew.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of 0 to 1 of `all`, floored at 0: no more than `all`"
-)]
 pub(super) fn growth(before: f64, after: f64, all: u64, bytes: u64) -> (Growth, u64) {
-    let grown = ((after - before).max(0.0) * all as f64) as u64;
+    let grown = whole((after - before).max(0.0) * all as f64);
     // A job that goes over its files many times can bring each page in once only.
     let could = all.min(bytes) as f64;
     let growth = if grown as f64 > NOISE * could {

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
+use gpuio_base::units;
 use gpuio_gpu::{Busy, BusyWith, Context, Event, GpuError, Wait};
-use gpuio_io::clock::{Clock, Nanos};
+use gpuio_io::clock::Clock;
 use gpuio_record::{ComputationKind, ComputationPlan};
 
 use super::launch_spans::{LaunchSpan, LaunchSpans};
@@ -43,7 +44,6 @@ pub(super) struct Computed {
 }
 
 /// A computation in flight. Dropping it ends it.
-#[derive(Debug)]
 pub(super) struct Computing {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Computed>>,
@@ -155,11 +155,6 @@ fn work(
 }
 
 /// Pieces of a launch that takes about [`LAUNCH_NS`], a multiple of the blocks.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number of pieces, bounded below"
-)]
 fn calibrate(busy: &mut Busy, batches: &Batches) -> Result<u64, GpuError> {
     const MOST: f64 = 1e6;
     let blocks = u64::from(busy.blocks());
@@ -178,7 +173,7 @@ fn calibrate(busy: &mut Busy, batches: &Batches) -> Result<u64, GpuError> {
         if (0.8..1.25).contains(&(took / LAUNCH_NS)) || took <= 0.0 {
             break;
         }
-        each = (each as f64 * LAUNCH_NS / took).round().clamp(1.0, MOST) as u64;
+        each = units::whole((each as f64 * LAUNCH_NS / took).round().clamp(1.0, MOST));
     }
     Ok(each * blocks)
 }
@@ -235,14 +230,9 @@ impl Batches {
         self.taken += 1;
         let begin = self.end;
         self.end += whole;
-        let (begin, end) = (at(begin), at(self.end));
+        let (begin, end) = (units::whole(begin), units::whole(self.end));
         Ok(LaunchSpan { begin, end, busy: busy.min(whole), launches: BATCH })
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of the run")]
-fn at(time: f64) -> Nanos {
-    time.max(0.0) as Nanos
 }
 
 #[cfg(test)]

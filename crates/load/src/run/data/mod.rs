@@ -28,7 +28,7 @@ use gpuio_dataset::scratch::{self, Coming, Owner};
 use gpuio_dataset::{
     Identity, Looks, MakeError, Progress, Refusal, clean as remove, identity_of, space,
 };
-use gpuio_job::plan::{SCRATCH, on_own_files};
+use gpuio_job::plan::{SCRATCH, STAGE, on_own_files};
 use gpuio_job::workload::blocks;
 
 use checked::CheckedTarget;
@@ -114,6 +114,11 @@ impl<'a> DataSet<'a> {
     ) -> Result<u64, DataSetError> {
         self.written.clear();
         self.targets = Arc::default();
+        let directories = jobs.iter().filter_map(|job| job.directory.as_deref());
+        for staged in directories.filter(|directory| directory.starts_with(STAGE)) {
+            make::make_own_directory(Path::new(staged))?;
+            self.directories.push(staged.into());
+        }
         let budget = Budget::beside(jobs.iter().map(descriptors).sum());
         // All are checked before any directory is made: then jobs that share a file that is not
         // there yet get the same path for it.
@@ -492,7 +497,7 @@ fn wanted(
         // A verified write of a part leaves a file that can be verified only if the rest of it
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
-        directory: job.directory.as_ref().map(PathBuf::from),
+        directory: job.directory_of(&target.path).map(PathBuf::from),
         salt: salt(job),
         file_number: target.file_number,
         holes: target.holes.clone(),

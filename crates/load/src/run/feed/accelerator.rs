@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use gpuio_base::stat::Histogram;
+use gpuio_base::units::{float, whole};
 use gpuio_gpu::{Busy, Context, Event, GpuError, Wait};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_record::{FeedCompute, JobPlan};
@@ -82,7 +83,6 @@ pub(super) struct EpochSeen {
     pub(super) moved: Option<MovedSoFar>,
 }
 
-#[derive(Debug)]
 pub(in crate::run) struct Accelerators<'scope> {
     threads: Vec<ScopedJoinHandle<'scope, Accelerated>>,
 }
@@ -411,11 +411,7 @@ impl Kernel {
     }
 
     /// Finds the number and size of launches that take the time of a step.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "numbers of pieces and launches, bounded"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
     fn calibrate(&mut self, clock: Clock, compute_ns: u64) -> Result<(), GpuError> {
         const MOST: f64 = 1e6;
         let step_ns = float(compute_ns);
@@ -440,17 +436,12 @@ impl Kernel {
     }
 
     /// The mean time of a step with nothing else going on, in nanoseconds.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     fn alone(&mut self, clock: Clock, compute_ns: u64) -> Result<u64, GpuError> {
         let times = (ALONE_NS / compute_ns.max(1)).clamp(1, ALONE_MOST);
         let mut all = 0.0;
         for _ in 0..times {
             all += self.time(clock, self.launches)?;
         }
-        Ok((all / float(times)).round() as u64)
+        Ok(whole((all / float(times)).round()))
     }
-}
-
-fn float(count: u64) -> f64 {
-    count as f64
 }

@@ -42,7 +42,6 @@ use tier::Tier;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The shared state of the threads of a feed.
-#[derive(Debug)]
 pub(super) struct Feed {
     plan: FeedPlan,
     shape: Shape,
@@ -67,7 +66,6 @@ pub(super) struct Feed {
 }
 
 /// The batches of an accelerator.
-#[derive(Debug)]
 struct Queue {
     /// Steps that it has taken, or made: what readers may go by.
     taken: AtomicU64,
@@ -75,7 +73,6 @@ struct Queue {
     changed: Condvar,
 }
 
-#[derive(Debug)]
 struct QueueState {
     readers: Vec<ReaderState>,
     /// From the first I/O of a batch to its last byte, without work of gpuio's own between them.
@@ -90,7 +87,6 @@ struct ReaderState {
 }
 
 /// Where accelerators wait for one another after each step.
-#[derive(Debug)]
 struct Meeting {
     step: u64,
     arrived: u32,

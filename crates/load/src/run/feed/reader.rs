@@ -24,10 +24,8 @@ pub(in crate::run) enum Step {
 }
 
 /// A batch that is not there yet.
-#[derive(Debug)]
 struct OpenBatch {
     step: u64,
-    /// Blocks of it that are in flight.
     in_flight: u64,
     /// Whether its last block was started.
     is_whole: bool,
@@ -37,7 +35,6 @@ struct OpenBatch {
 }
 
 /// A unit that is not there yet.
-#[derive(Debug)]
 struct OpenUnit {
     /// Its number among all that this reader has begun: a batch may have the same unit twice.
     reading: u64,
@@ -60,7 +57,6 @@ struct Of {
 }
 
 /// The sequence of one reader. Dropping it says that it reads no more.
-#[derive(Debug)]
 pub(in crate::run) struct FeedReader<'a> {
     feed: &'a Feed,
     reader: Reader,

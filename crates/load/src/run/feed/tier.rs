@@ -17,7 +17,6 @@ use gpuio_record::{JobPlan, TierPlan, TierResult};
 use super::hold;
 use crate::run::RunError;
 
-#[derive(Debug)]
 pub(super) struct Tier {
     memory: Arc<Pinned>,
     place_bytes: u64,
@@ -26,7 +25,6 @@ pub(super) struct Tier {
     storage_bytes: AtomicU64,
 }
 
-#[derive(Debug)]
 struct State {
     lru: Lru,
     hits: u64,

@@ -16,6 +16,7 @@ use gpuio_io::path::{self, PathError};
 use gpuio_job::plan::mapped_parts;
 use gpuio_record::{BreakEven, CpuScope, DirectMode, EndedHow, JobPlan, JobResult, MappedResult};
 
+use gpuio_base::units::float;
 use rustix::fs::OFlags;
 
 use super::RunError;
@@ -30,7 +31,6 @@ const WARM: f64 = 0.99;
 const ALLOCATORS: usize = 4;
 
 /// The mapped files of one job.
-#[derive(Debug)]
 pub(super) struct Mappings {
     /// With the index of the target that each is of.
     files: Vec<(u32, Arc<MappedFile>)>,
@@ -186,10 +186,6 @@ fn refused(path: &str, error: &MapError, writes: bool) -> String {
 fn held_bytes(file: &File, part: &Range<u64>) -> Option<f64> {
     let length = part.end - part.start;
     residency::residency(file, part.start, length).cached_bytes.map(float)
-}
-
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 /// Says of each job that mapped its files after how many reads or writes of each byte that has

@@ -11,7 +11,6 @@ const SLEEP: Duration = Duration::from_millis(10);
 
 /// An order of ends. Accesses are sequentially consistent: of two calls that end at once, the one
 /// that marks its place last sees the other's mark and counts both.
-#[derive(Debug)]
 pub(super) struct Ends {
     done: Box<[AtomicBool]>,
     over: AtomicU64,

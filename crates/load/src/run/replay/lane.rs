@@ -33,7 +33,6 @@ struct Open {
 }
 
 /// The calls of one lane. Dropped before its last call it ends the replay for all.
-#[derive(Debug)]
 pub(in crate::run) struct LaneReader<'a> {
     replay: &'a Replay,
     lane: &'a Lane,

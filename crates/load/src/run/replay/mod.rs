@@ -21,7 +21,6 @@ use ends::Ends;
 pub(super) use lane::{LaneReader, Look};
 
 /// The shared state of the threads of a replay.
-#[derive(Debug)]
 pub(super) struct Replay {
     script: Arc<Script>,
     orders: Vec<Ends>,

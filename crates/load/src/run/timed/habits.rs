@@ -7,7 +7,6 @@ use super::super::RunError;
 use super::Loop;
 
 /// When a thread pauses.
-#[derive(Debug)]
 pub(super) struct Thinker {
     plan: ThinkPlan,
     since: u64,
@@ -69,7 +68,6 @@ fn spin(ns: u64) {
 }
 
 /// When a thread flushes.
-#[derive(Debug)]
 pub(super) struct Flushes {
     plan: FlushPlan,
     since: u64,
@@ -121,13 +119,15 @@ impl Loop<'_> {
 
     fn call_flush(&mut self, data_only: bool, counts: bool) -> Result<(), RunError> {
         let clock = &self.task.gate.clock;
-        let began = clock.now();
-        let calls = self.tools.files.flush(self.task.job, data_only)?;
-        if counts {
-            self.out.flushed.calls += calls;
-            self.out.flushed.ns += clock.now() - began;
-        }
-        Ok(())
+        let flushed = &mut self.out.flushed;
+        let mut began = clock.now();
+        self.tools.files.flush(self.task.job, data_only, || {
+            let ended = clock.now();
+            if counts {
+                flushed.record(ended - began);
+            }
+            began = ended;
+        })
     }
 }
 

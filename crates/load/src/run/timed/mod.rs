@@ -15,7 +15,7 @@ mod rates;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gpuio_base::stat::{Counted, Legs, Live, LiveTotals, Tally};
+use gpuio_base::stat::{Counted, Histogram, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{self, Completion, Fault, PathInfo, PatternBlock, Place, Request, Start};
@@ -69,18 +69,11 @@ pub(super) struct Timed {
     pub(super) inline: Findings,
     pub(super) between_ns: u64,
     /// Calls that sent written data to the medium, and their time.
-    pub(super) flushed: Flushed,
+    pub(super) flushed: Histogram,
     pub(super) gave_up: bool,
     pub(super) interrupted: bool,
     /// I/Os during which the process was stopped, or the machine slept: they count nowhere.
     pub(super) left_out: u64,
-}
-
-/// Calls of fsync(2) or fdatasync(2).
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Flushed {
-    pub(super) calls: u64,
-    pub(super) ns: u64,
 }
 
 /// The bounds of the loop on the run's clock.

@@ -21,7 +21,6 @@ use gpuio_job::workload::sequence::{Block, BlockSequence, RegionSpan, SequenceCo
 /// Mismatches kept.
 const KEPT: usize = 16;
 
-/// The findings of one worker.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     timed: (u64, u64),

@@ -1,6 +1,6 @@
 //! The meaning of printed lines for rules.
 
-use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
+use gpuio_record::facts::{Fact, GdsCheck, GdsLine, GpuFacts, Machine};
 
 use super::drivers::STORAGE;
 use super::settings::printed_name;
@@ -27,6 +27,48 @@ pub(crate) fn or_printed(
         found.extend(answer(check, printed, open));
     }
     found
+}
+
+/// Whether NVIDIA's driver is the open one: by its own file, else by gdscheck's line.
+pub(crate) fn open_driver(machine: &Machine) -> Fact<bool> {
+    let own = &machine.settings.open_driver;
+    let status = printed(machine).and_then(|(check, _)| check.driver_status.known());
+    match (own, status) {
+        (Fact::Unknown(_), Some(status)) if status.contains("Open Driver") => Fact::Known(true),
+        _ => own.clone(),
+    }
+}
+
+/// A GPU's model: the driver's word, else the one that gdscheck printed of all GPUs. CUDA's numbers
+/// need not be those of `nvidia-smi`, so that different models are of no GPU in particular.
+pub(crate) fn model(machine: &Machine, gpu: &GpuFacts) -> Fact<String> {
+    let all = printed(machine).map(|(check, _)| check.gpus.as_slice()).unwrap_or_default();
+    match (&gpu.name, all) {
+        (Fact::Unknown(_), [first, rest @ ..])
+            if first.name.known().is_some() && rest.iter().all(|one| one.name == first.name) =>
+        {
+            first.name.clone()
+        }
+        (name, _) => name.clone(),
+    }
+}
+
+/// Whether gdscheck printed the kind of storage of a kernel module as one of nvidia-fs, with its
+/// line; `None` where the line does not show it.
+pub(crate) fn by_nvidia_fs(machine: &Machine, module: &str) -> Option<(bool, String)> {
+    let (check, printed) = printed(machine)?;
+    let (name, ..) = STORAGE.iter().find(|row| row.1 == Some(module))?;
+    // The oldest releases have this name.
+    let old = if *name == "DDN EXAScaler" { "LUSTRE" } else { name };
+    let mut lines = storage(check);
+    let line = lines.find(|line| [*name, old].iter().any(|n| line.name.eq_ignore_ascii_case(n)))?;
+    let direct = match data_path(line) {
+        DataPath::NvidiaFs => true,
+        DataPath::Other | DataPath::Unknown => return None,
+        DataPath::Host | DataPath::Nothing => false,
+    };
+    let value = line.value.known()?;
+    Some((direct, format!("{printed} `{} : {value}`", line.name)))
 }
 
 /// The data path of a kind of storage, as a line reports it.

@@ -4,7 +4,9 @@ use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::machine::{disks_below, gpu_is_absent, none_of, root_port, system_disks};
+use crate::check::machine::{
+    disks_below, gpu_is_absent, is_of_system, none_of, root_port, system_disks,
+};
 
 pub(super) const RULE: Rule = Rule {
     name: "array-span",
@@ -29,9 +31,14 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for array in arrays {
         let disks = disks_below(machine, &array.facts.name);
-        if disks.iter().any(|disk| system.contains(&disk.facts.name.as_str())) {
-            let name = &array.facts.name;
-            let observed = format!("the system lies on {name}, which is not for data");
+        let name = &array.facts.name;
+        let mut on_it =
+            machine.mounts.iter().filter(|mount| mount.devices.contains(name)).peekable();
+        // Data may lie beside the system, on other partitions of the same disks.
+        let is_for_data = on_it.peek().is_some() && !on_it.any(is_of_system);
+        let shared = disks.iter().any(|disk| system.contains(&disk.facts.name.as_str()));
+        if shared && !is_for_data {
+            let observed = format!("the system lies on the disks of {name}, which is not for data");
             found.push(Found::not_applicable(observed).at([name]));
             continue;
         }
@@ -137,5 +144,8 @@ mod tests {
         let mut machine = array("0000:81:00.0");
         machine.mounts.push(sample::mount("/", "md0"));
         assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
+        machine.mounts[0] = sample::mount("/raid", "md0");
+        machine.mounts.push(sample::mount("/boot/efi", "nvme1n1"));
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Warn, "data beside the system");
     }
 }

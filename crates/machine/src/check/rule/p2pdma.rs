@@ -4,6 +4,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::check::finding::Found;
+use crate::check::gdscheck::interpret::open_driver;
 use crate::check::machine::{known_module, linux, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
@@ -29,7 +30,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     let mut found = vec![configuration(machine)];
     found.extend(release(machine));
-    match &machine.settings.open_driver {
+    match open_driver(machine) {
         Fact::Known(true) => {}
         Fact::Known(false) => {
             let observed =

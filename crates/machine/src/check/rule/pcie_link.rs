@@ -6,7 +6,9 @@ use gpuio_record::facts::{Lanes, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::machine::{count, gpus_not_placed, none_of, placed_drives, placed_nics};
+use crate::check::machine::{
+    count, gpu_name, gpus_not_placed, none_of, placed_drives, placed_nics,
+};
 
 pub(super) const RULE: Rule = Rule {
     name: "pcie-link",
@@ -29,13 +31,13 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![none_of(whole, "GPU, drive or network card on PCI")];
     }
     let mut found = Vec::new();
-    let unplaced = gpus_not_placed(machine).into_iter().map(str::to_owned);
-    let (mut silent, mut inside, mut full): (Vec<String>, _, _) =
-        (unplaced.collect(), Vec::new(), 0);
-    for end in ends {
-        match link(machine, end) {
-            Link::None => inside.push(end.address.clone()),
-            Link::Silent => silent.push(end.address.clone()),
+    let unplaced = gpus_not_placed(machine).into_iter().map(|gpu| (gpu, by_driver(machine, gpu)));
+    let ends = ends.into_iter().map(|end| (end.address.as_str(), link(machine, end)));
+    let (mut silent, mut inside, mut full) = (Vec::new(), Vec::new(), 0);
+    for (address, link) in unplaced.chain(ends) {
+        match link {
+            Link::None => inside.push(address),
+            Link::Silent => silent.push(address),
             Link::Full => full += 1,
             Link::Bad(bad) => found.push(bad),
         }
@@ -95,17 +97,24 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     }
     let above = end.parent.as_deref().and_then(|parent| machine.function(parent));
     let most = both(end.link_most, above.map(|above| above.link_most).unwrap_or_default());
+    let reported = above.is_some_and(|above| above.link_most != Lanes::default());
     let (Some(speed), Some(width)) = (end.link_now.mega_transfers, end.link_now.width) else {
-        return Link::Silent;
+        return by_driver(machine, &end.address);
     };
     let (Some(most_speed), Some(most_width)) = (most.mega_transfers, most.width) else {
-        return Link::Silent;
+        return by_driver(machine, &end.address);
     };
     let now = words(speed, width);
-    let observed =
-        format!("the link runs at {now}, and both ends could do {}", words(most_speed, most_width));
+    let whose = if reported { "both ends" } else { "the device" };
+    let could = words(most_speed, most_width);
+    let observed = format!("the link runs at {now}, and {whose} could do {could}");
+    if above.is_none() && (width < most_width || speed < most_speed) {
+        let observed = format!("{observed}; what the port above it can do was not read");
+        let fix = "read `lspci -vv` of all functions";
+        return Link::Bad(Found::unknown(observed).fix(fix).at([&end.address]));
+    }
     if width < most_width {
-        return Link::Bad(Found::fail(observed, fix(end)).at([&end.address]));
+        return Link::Bad(Found::fail(observed, fix(&end.address)).at([&end.address]));
     }
     if speed >= most_speed {
         return Link::Full;
@@ -118,8 +127,26 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
                     pcie.link.gen.current,pcie.link.gen.max --format=csv`";
         Found::unknown(observed).fix(fix).at([&end.address])
     } else {
-        Found::fail(observed, fix(end)).at([&end.address])
+        Found::fail(observed, fix(&end.address)).at([&end.address])
     })
+}
+
+/// The link of a GPU as nvidia-smi reports it; its maximum is that of GPU and slot together
+/// (`nvidia-smi --help-query-gpu`, pcie.link.width.max).
+fn by_driver(machine: &Machine, gpu: &str) -> Link {
+    let own = machine.gpus.iter().find(|one| gpu_name(one) == gpu);
+    let both = own.and_then(|own| own.pcie_now.known().zip(own.pcie_most.known()));
+    match both {
+        Some((now, most)) if now.lanes < most.lanes => {
+            let observed = format!(
+                "nvidia-smi reports a link of {} lanes, and GPU and slot could do {}",
+                now.lanes, most.lanes
+            );
+            Link::Bad(Found::fail(observed, fix(gpu)).at([gpu]))
+        }
+        Some((now, most)) if now.generation >= most.generation => Link::Full,
+        _ => Link::Silent,
+    }
 }
 
 /// Intel's X722 is a part of the chipset: it has no slot, and reports 2.5 GT/s x1 of a link that is
@@ -146,16 +173,17 @@ fn words(mega_transfers: u64, width: u64) -> String {
     format!("{} x{width}", human_transfers(mega_transfers))
 }
 
-fn fix(end: &PciFacts) -> String {
+fn fix(address: &str) -> String {
     format!(
         "seat it anew, look at slot, riser and cable, and set the slot to full width and \
-         generation in the firmware; then read `lspci -s {} -vv`, LnkSta",
-        end.address
+         generation in the firmware; then read `lspci -s {address} -vv`, LnkSta"
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use gpuio_record::facts::{Fact, PcieGeneration};
+
     use super::*;
     use crate::check::{Severity, sample};
 
@@ -255,6 +283,33 @@ mod tests {
         machine.pci.iter_mut().find(|f| f.address == "0000:02:01.0").unwrap().link_most.width =
             Some(4);
         assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
+    }
+
+    /// `lspci -vv -s GPU`: a slot of 8 lanes is no fault of a card that could do 16.
+    #[test]
+    fn a_port_that_was_not_read_may_allow_no_more() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.pci.retain(|f| f.address == sample::GPU);
+        machine.pci[0].link_now.width = Some(8);
+        let found = evaluate(&machine).remove(0);
+        assert_eq!(found.severity, Severity::Unknown);
+        assert!(found.observed.contains("was not read") && !found.observed.contains("both ends"));
+    }
+
+    #[test]
+    fn lanes_that_nvidia_smi_reports_count_where_pci_has_none() {
+        let of = |lanes: u32, pci: bool| {
+            let mut machine = sample::gpu_and_drive_below_a_switch();
+            machine.pci.retain(|f| pci && f.address == sample::GPU);
+            machine.pci.iter_mut().for_each(|f| f.link_now = Lanes::default());
+            let link = |lanes| Fact::Known(PcieGeneration { generation: 4, lanes });
+            (machine.gpus[0].pcie_now, machine.gpus[0].pcie_most) = (link(lanes), link(16));
+            machine.block.clear();
+            evaluate(&machine).remove(0).severity
+        };
+        for pci in [false, true] {
+            assert_eq!((of(8, pci), of(16, pci)), (Severity::Fail, Severity::Pass));
+        }
     }
 
     #[test]

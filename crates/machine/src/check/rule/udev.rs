@@ -4,10 +4,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::check::finding::Found;
-use crate::check::machine::{
-    KERNEL_NOT_READ, gpu_is_absent, kernel_was_read, modules_not_read, modules_were_read,
-    without_gpu,
-};
+use crate::check::machine::{gpu_is_absent, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "udev",
@@ -35,15 +32,9 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         }
         Fact::Known(false) => {}
     }
-    if !kernel_was_read(machine) {
-        return vec![Found::unknown(KERNEL_NOT_READ)];
-    }
     let observed = "/run/udev is missing";
     if let Some(found) = without_gpu(machine) {
         return vec![found];
-    }
-    if !modules_were_read(machine) {
-        return vec![Found::unknown(format!("{observed}; {}", modules_not_read(machine)))];
     }
     let fix = match &machine.host.kernel.containment.container {
         Some(container) => {

@@ -1,16 +1,19 @@
 //! The needs of every mode with a GPU.
 
-use gpuio_record::facts::Fact;
+use gpuio_record::facts::{Fact, Machine};
 
+use super::ruled::of_rule;
 use super::{About, Gpu, Need, Pair};
-use crate::check::machine::{gpu_name, known_module, module, modules_not_read};
+use crate::check::gdscheck::interpret::{self, model, printed};
+use crate::check::machine::{count, gpu_name, known_module, module, modules_not_read};
 
 /// The GPU in words.
 pub(super) fn title(pair: &Pair<'_>) -> String {
     match pair.gpu {
         Gpu::Real(gpu) => {
             let number = gpu.index.known().map(|index| format!("GPU{index} "));
-            let name = gpu.name.known().map(|name| format!(", {name}"));
+            let model = model(pair.machine, gpu);
+            let name = model.known().map(|name| format!(", {name}"));
             let number = number.unwrap_or_default();
             format!("{number}{}{}", gpu_name(gpu), name.unwrap_or_default())
         }
@@ -50,12 +53,27 @@ pub(super) fn loaded(pair: &Pair<'_>, name: &str, fix: &str) -> Need {
         _ => About::Network,
     };
     match known_module(pair.machine, name) {
-        None => Need::unknown(about, modules_not_read(pair.machine)),
+        None => by_gdscheck(pair.machine, name)
+            .unwrap_or_else(|| Need::unknown(about, modules_not_read(pair.machine))),
         Some(module) if module.loaded => {
             let version = module.version.as_ref().map(|version| format!(" {version}"));
             Need::yes(about, format!("{name}{} is loaded", version.unwrap_or_default()))
         }
         Some(_) => Need::no(about, format!("{name} is not loaded")).fix(fix),
+    }
+}
+
+/// A module by gdscheck's lines, where its own facts were not read.
+fn by_gdscheck(machine: &Machine, name: &str) -> Option<Need> {
+    let (check, printed) = printed(machine)?;
+    match name {
+        // Without the driver cuFile names no GPU; gpuio takes them from PCI.
+        "nvidia" if !check.by_gpuio && !check.gpus.is_empty() => Some(Need::yes(
+            About::Driver,
+            format!("{printed} {}, which the driver named", count(check.gpus.len(), "GPU")),
+        )),
+        "nvidia_fs" => of_rule(About::NvidiaFs, machine, "nvidia-fs"),
+        _ => None,
     }
 }
 
@@ -68,7 +86,7 @@ pub(super) fn driver(pair: &Pair<'_>) -> Need {
 pub(super) fn open_driver(pair: &Pair<'_>) -> Vec<Need> {
     let kind = Need::of(
         About::Driver,
-        &pair.machine.settings.open_driver,
+        &interpret::open_driver(pair.machine),
         "NVIDIA's driver is the open one",
         "NVIDIA's driver is the closed one",
         "whether NVIDIA's driver is the open one is not known",
@@ -93,7 +111,7 @@ const LISTED: [&str; 9] = ["A100", "A40", "L4", "L40S", "H100", "H200", "B100", 
 
 pub(super) fn listed(pair: &Pair<'_>) -> Need {
     let Gpu::Real(gpu) = pair.gpu else { return real(pair) };
-    match &gpu.name {
+    match model(pair.machine, gpu) {
         Fact::Unknown(why) => {
             Need::unknown(About::Gpu, format!("the GPU's model is not known: {why}"))
         }

@@ -5,6 +5,7 @@ mod layer;
 mod mode;
 mod narrow;
 mod need;
+mod ruled;
 mod stack;
 mod text;
 

@@ -88,10 +88,8 @@ pub struct Change {
 pub fn of(verdict: &Verdict) -> Why {
     let direct = direct_modes(verdict);
     let library = needs(verdict).find(|(_, need)| need.about == About::Library);
-    let library_is_there = library.is_some_and(|(_, need)| need.met == Answer::Yes);
     let gds = match direct.iter().find(|mode| mode.works == Answer::Yes) {
-        Some(_) if library_is_there => Answer::Yes,
-        Some(_) => Answer::Unknown,
+        Some(_) => library.map_or(Answer::Unknown, |(_, need)| need.met),
         None if direct.iter().any(|mode| mode.works == Answer::Unknown) => Answer::Unknown,
         None => Answer::No,
     };
@@ -156,6 +154,11 @@ fn conclusion(verdict: &Verdict, gds: Answer, absent: Option<&Need>) -> String {
         (Answer::Yes, Some(mode), _) => format!(
             "GDS can be on for {pair}: by the facts, NVIDIA's libcufile moves bytes without a copy \
              in host memory (mode {})",
+            mode.mode
+        ),
+        (Answer::No, Some(mode), _) => format!(
+            "GDS is off for {pair}: {}. The rest of what mode {} needs is there",
+            absent.map_or("NVIDIA's libcufile is absent", |need| need.found.as_str()),
             mode.mode
         ),
         (_, Some(mode), _) => format!(
@@ -257,6 +260,9 @@ fn nvidia(verdict: &Verdict, absent: Option<&Need>) -> Way {
         return Way { with, mode: Some(mode.mode), words };
     }
     let open = direct.iter().find(|mode| mode.works == Answer::Unknown);
+    if let Some(library) = absent.filter(|need| need.met == Answer::No && !never(verdict)) {
+        return Way { with, mode: None, words: format!("not at all: {}", library.found) };
+    }
     match (open, compat_works) {
         _ if never(verdict) => {
             let why = compat.map(reason).unwrap_or_default();
@@ -320,8 +326,12 @@ fn evidence(verdict: &Verdict) -> Vec<Evidence> {
 /// The needs that each direct mode for this kind of file system lacks; none where one works.
 fn changes(verdict: &Verdict) -> Vec<Change> {
     let modes = modes_of_this_kind(verdict);
-    if modes.iter().any(|mode| mode.works == Answer::Yes) {
-        return Vec::new();
+    if let Some(works) = modes.iter().find(|mode| mode.works == Answer::Yes) {
+        let mut needs = needs(verdict).map(|(_, need)| need);
+        let library = needs.find(|need| need.about == About::Library && need.met == Answer::No);
+        let step = library.and_then(|need| need.fix.clone());
+        let change = |step| Change { mode: works.mode, steps: vec![step], impossible: None };
+        return step.map(change).into_iter().collect();
     }
     let off = modes.into_iter();
     let change = |mode: &ModeVerdict| {

@@ -269,3 +269,74 @@ fn a_live_page_decides_before_what_is_predicted() {
     answers(idle, Answer::Unknown, "counts no bytes yet");
     answers(ours, Answer::Unknown, "no page");
 }
+
+/// A machine of texts: its facts of modules, IOMMU and model are those that gdscheck printed, as
+/// the rules of `check` take them.
+#[test]
+fn facts_of_gdscheck_stand_in_for_those_that_were_not_read() {
+    use crate::check::{Gpu, Pair, sample};
+    use gpuio_record::facts::{GdsCheck, GdsGpu, GdsLine, Listed, Machine};
+    let known = |text: &str| Fact::Known(text.to_owned());
+    let mut machine = sample::gpu_and_drive_below_a_switch();
+    machine.modules.clear();
+    machine.listed = Listed::default();
+    machine.host.kernel.release = None;
+    let gpu = GdsGpu {
+        index: Fact::Known(3),
+        name: known("NVIDIA H100 80GB HBM3"),
+        bar1_bytes: Fact::default(),
+        support: known("supports GDS"),
+        iommu: known("Disabled"),
+    };
+    let row = |name: &str, value| GdsLine { name: name.to_owned(), value: known(value) };
+    let mut check = GdsCheck {
+        drivers: vec![row("NVMe", "Supported"), row("NFS", "Unsupported")],
+        nvidia_fs: known("2.17"),
+        libcufile: known("2.12"),
+        driver_status: known("Supported(Nvidia Open Driver Installed)"),
+        iommu: known("disabled"),
+        gpus: vec![gpu],
+        ..GdsCheck::default()
+    };
+    let mut mount = sample::mount("/data", "nvme0n1");
+    mount.mount.fs_type = "xfs".to_owned();
+    let evidence = |check: Option<GdsCheck>| {
+        let machine = Machine { gdscheck: check, ..machine.clone() };
+        let pair = Pair { machine: &machine, mount: &mount, gpu: Gpu::Real(&machine.gpus[0]) };
+        let why = of(&crate::check::verdict(&pair, "/data"));
+        let word =
+            |one: &Evidence| format!("{} {}: {}", one.about.word(), one.met.word(), one.found);
+        why.evidence.iter().map(word).collect::<Vec<String>>().join("\n")
+    };
+    let facts = [
+        "driver yes: gdscheck printed 1 GPU, which the driver named",
+        "nvidia-fs yes: gdscheck printed NVMe as supported by nvidia-fs, version 2.17",
+        "nvidia-fs yes: gdscheck printed `NVMe : Supported`",
+        "PCIe yes: gdscheck printed `IOMMU: disabled`",
+        "GPU yes: NVIDIA H100 80GB HBM3 is on NVIDIA's list",
+        "driver yes: NVIDIA's driver is the open one",
+        "libcufile yes: gdscheck printed `libcufile version: 2.12`",
+    ];
+    let (with, without) = (evidence(Some(check.clone())), evidence(None));
+    for fact in facts {
+        assert!(with.contains(fact), "no {fact} in {with}");
+        assert!(!without.contains(fact), "{without}");
+    }
+    check.drivers[0].value = known("Unsupported");
+    let with = evidence(Some(check));
+    assert!(with.contains("nvidia-fs no: gdscheck printed `NVMe : Unsupported`"), "{with}");
+}
+
+/// A library that was looked for and not found keeps GDS off, and is the step that is left.
+#[test]
+fn an_absent_library_is_a_no() {
+    let mut verdict = with_nvidia_fs(vec![yes(About::Gpu, "GPU0")], Answer::No);
+    for need in verdict.modes.iter_mut().flat_map(|mode| &mut mode.needs) {
+        need.fix = (need.about == About::Library).then(|| "install it".to_owned());
+    }
+    let why = of(&verdict);
+    assert_eq!(why.gds, Answer::No, "{why:?}");
+    assert!(why.conclusion.starts_with("GDS is off for "), "{why:?}");
+    assert!(why.ways[0].words.starts_with("not at all: "), "{why:?}");
+    assert_eq!(why.changes[0].steps, ["install it"]);
+}

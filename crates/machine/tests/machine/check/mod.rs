@@ -1,5 +1,4 @@
 //! Rules, verdicts and gdscheck's sections on whole machines.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::collections::BTreeMap;
 

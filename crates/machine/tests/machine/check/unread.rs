@@ -104,7 +104,7 @@ fn good(mut machine: Machine) -> Machine {
         Fact::Known(["nvme", "lnet", "rpcrdma"].map(str::to_owned).to_vec());
     machine.settings.udev_runtime = Fact::Known(true);
     machine.cufile.text = Fact::Known(None);
-    machine.cufile.library = Fact::Known("/usr/lib/libcufile.so.0".to_owned());
+    machine.cufile.library = Fact::Known(Some("/usr/lib/libcufile.so.0".to_owned()));
     machine.modules.iter_mut().for_each(|module| module.loaded = true);
     machine.pci.iter_mut().for_each(|function| function.iommu_group = None);
     let ports = machine.nics.iter_mut().flat_map(|nic| &mut nic.rdma);

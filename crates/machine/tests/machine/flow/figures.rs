@@ -1,5 +1,4 @@
 //! Figures from the built-in table, files and flags; arrays; links; systems on paper as text.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::flow::link::{Transport, ethernet, infiniband, pcie, sas, sata};
 use gpuio_machine::flow::paper::{System, document};

@@ -1,5 +1,4 @@
 //! Max–min fair filling, by its properties.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::flow::{Flow, Limit, Network, Use, fill};
 use proptest::collection::vec;

@@ -1,5 +1,4 @@
 //! Several hosts together: Dell's cluster from captures of its clients, 3, 7 and 252 of them.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::flow::{
     By, End, Figures, HostPortions, HostsExpected, Pattern, Portion, ServerFigures, Storage,

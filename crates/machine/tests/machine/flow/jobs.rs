@@ -1,5 +1,4 @@
 //! The expected rates of a plan's jobs on a guide's server.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::flow::{Figures, of_jobs, of_ranks, portions_of_jobs};
 use gpuio_record::facts::{MountFacts, TargetStorage};

@@ -2,7 +2,6 @@
 //!
 //! Systems are in `fixtures/seeds`, each with its document; the guides' servers are the tables of
 //! crate `testkit`. `UPDATE_DOCS=1` writes the table of docs/lab-book/expectation.md anew.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::sync::OnceLock;
 

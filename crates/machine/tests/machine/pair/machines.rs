@@ -1,5 +1,4 @@
 //! Pairings of the guides' servers, from their tables.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_machine::pair::{
     HostsPlan, JobFileRefusal, Load, Pairing, StoreKind, Wanted, When, ends, format,

@@ -1,5 +1,4 @@
 //! Any machine: everybody has something, nobody could be nearer, and the lists' order says nothing.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::collections::BTreeMap;
 

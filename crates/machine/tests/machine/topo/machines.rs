@@ -1,5 +1,4 @@
 //! Topologies of the guides' servers, from their tables and from texts as printed.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::time::Duration;
 

@@ -1,9 +1,4 @@
 //! The page with the picture, in a real Chromium: the way between two devices is highlighted.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests: what fails there fails the test"
-)]
 
 use gpuio_machine::topo::{Topology, format};
 use gpuio_testkit::chromium;

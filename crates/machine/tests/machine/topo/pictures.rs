@@ -1,5 +1,4 @@
 //! The picture and hwloc's XML of each server.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::fmt::Write as _;
 

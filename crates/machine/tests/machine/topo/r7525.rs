@@ -1,5 +1,4 @@
 //! A PowerEdge R7525 as its vendor's report shows it (H18931.1): two GPUs, one card, NFS over RDMA.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_capture::{Captured, add, kind_of};
 use gpuio_machine::topo::{Affinity, Class, Evidence, Printed, Topology, format};

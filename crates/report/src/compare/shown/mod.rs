@@ -11,7 +11,6 @@ use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
 use words::{alone, interval, legend, ratio, remarks, runs, threshold, verdict};
 
-/// A row with its pair.
 type Entry<'a> = (&'a Pair, &'a Row);
 
 /// Heads of metric, both values, ratio, interval and verdict.

@@ -42,7 +42,6 @@ pub(super) fn pages(text: &str) -> Result<(Vec<Value>, bool), ForeignError> {
     }
 }
 
-/// Documents of one run.
 pub(super) struct Run<'a> {
     /// The last one, which is of the whole run, or of the longest part that was written.
     pub(super) whole: &'a Value,

@@ -7,7 +7,6 @@ use gpuio_record::{DirectMode, JobPlan};
 
 use super::comment;
 
-/// One setting.
 pub(super) fn set(out: &mut String, key: &str, value: &str) {
     out.push_str(&format!("{key} = {value}\n"));
 }

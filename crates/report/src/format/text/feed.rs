@@ -241,7 +241,7 @@ fn hidden(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
 }
 
 /// Percentiles; `-` where there are too few values.
-fn percentiles(summary: Option<&Summary>, all: &[Percentile]) -> String {
+pub(super) fn percentiles(summary: Option<&Summary>, all: &[Percentile]) -> String {
     let Some(summary) = summary else { return NONE.to_owned() };
     let each = all.iter().map(|at| maybe_time(summary.percentile(*at)));
     each.collect::<Vec<_>>().join(" / ")

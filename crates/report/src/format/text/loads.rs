@@ -2,11 +2,13 @@
 //! read whole, recorded calls, parts of larger loads, and jobs that ran several times.
 
 use gpuio_base::document::{Item, Layout, List, Section, unique};
+use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_count, human_ns, human_rate};
 use gpuio_record::{
     EndedHow, JobPlan, JobResult, RangeKind, Record, ReplayPace, Steady, SteadyFigure, SteadyPlan,
 };
 
+use super::feed::percentiles;
 use super::{mark, name_width, of_jobs};
 use crate::number::{bytes, count, float, many, throughput, time};
 use crate::workload::{self, jobs};
@@ -64,17 +66,21 @@ pub(super) fn stonewall(record: &Record) -> Section {
     of_jobs(record, "stonewall and wear-out:", lines)
 }
 
-/// A line per job that was to flush: how many calls, and how long one took on average.
+/// A line per job that was to flush: how many calls, and how long they took.
 pub(super) fn flushes(record: &Record) -> Section {
     let item = |(plan, job): (&JobPlan, &JobResult)| {
-        let (flush, done) = (plan.flush?, job.flushes?);
+        let (flush, done) = (plan.flush?, job.flushes.as_ref()?);
         let call = if flush.data_only { "fdatasync" } else { "fsync" };
         let mean = done
             .ns
             .checked_div(done.calls)
             .map_or_else(String::new, |mean| format!(", {} each on average", time(mean)));
+        let tail = done.latency.as_ref().map_or_else(String::new, |all| {
+            let at = percentiles(Some(all), &[Percentile::MEDIAN, Percentile::TAIL]);
+            format!(", p50 / p99 {at}, at most {}", time(all.max_ns))
+        });
         let text = format!(
-            "{}: {} calls of {call}{mean}; in the measured time, outside latencies",
+            "{}: {} calls of {call}{mean}{tail}; in the measured time, outside latencies",
             plan.name,
             count(done.calls)
         );

@@ -1,6 +1,7 @@
 //! Device activity during the run, and the cost of sampling it.
 
 use gpuio_base::document::{Item, Layout, List, Section};
+use gpuio_base::units::whole;
 use gpuio_record::{DeviceSeries, Record, Watched};
 
 use crate::number::{bytes, float, throughput, time};
@@ -70,8 +71,8 @@ fn words(device: &DeviceSeries) -> String {
     let mut words = Vec::new();
     for (key, verb, request) in RATES {
         let Some(rate) = figure(device, key).filter(|rate| *rate > 0.0) else { continue };
-        let size =
-            figure(device, request).map(|size| format!(" ({} per request)", bytes(rounded(size))));
+        let size = figure(device, request)
+            .map(|size| format!(" ({} per request)", bytes(whole(size.round()))));
         words.push(format!("{verb} {}{}", throughput(rate), size.unwrap_or_default()));
     }
     if let Some(queue) = figure(device, "queue") {
@@ -95,15 +96,6 @@ fn cost(watched: &Watched) -> String {
         _ => "its cost is unknown".to_owned(),
     };
     format!("every {every}, {} samples; {cost}", watched.samples)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a mean size of requests, shown with three digits"
-)]
-fn rounded(size: f64) -> u64 {
-    size.round().max(0.0) as u64
 }
 
 #[cfg(test)]

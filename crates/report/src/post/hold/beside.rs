@@ -1,6 +1,8 @@
 //! A result against what other tools saw in the same minute.
 
-use super::own::{float, one_at_a_time};
+use gpuio_base::units::float;
+
+use super::own::one_at_a_time;
 use super::{Known, say, words};
 use crate::foreign::Direction;
 use crate::post::seen::{CuFile, Disk, Sight};
@@ -209,12 +211,13 @@ fn cufile(post: &Post, run: &Run, seen: &Seen, stats: &CuFile) -> Vec<Statement>
         && total > 0.0
     {
         let in_flight = latency / 1e9 * own / block;
-        let (wanted, fits) = (float(threads), (0.7..=1.1).contains(&(in_flight / float(threads))));
+        let share = in_flight / float(threads);
+        let fits = (0.7..=1.1).contains(&share);
         let about = if fits { About::Agreement } else { About::Contradiction };
-        let verb = if fits { "as many as" } else { "and not" };
         let text = format!(
-            "gds_stats' latency x rate are {in_flight:.1} I/Os in flight, {verb} the {wanted} \
-             threads of the command."
+            "gds_stats' latency x rate are {in_flight:.1} I/Os in flight, {:.0} % of the {threads} \
+             threads of the command.",
+            share * 100.0
         );
         let line = run.asked.as_ref().map_or(0, |asked| asked.line);
         all.push(say(post, about, &[line, seen.line], text));

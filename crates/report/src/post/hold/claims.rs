@@ -1,6 +1,8 @@
 //! Sentences about results against the results: percentages, values from one run to another, what a
 //! tool is said to show. A sentence whose figures belong to no result is left alone.
 
+use gpuio_base::units;
+
 use super::{Known, own, pairs, say, words};
 use crate::post::figure::{Figure, Unit, figures, sentences};
 use crate::post::line::Line;
@@ -292,8 +294,8 @@ fn factor_before(text: &str) -> Option<f64> {
 fn block_behind(text: &str) -> Option<f64> {
     let (before, _) = text.split_once(" per I")?;
     let word = before.rsplit(' ').next()?;
-    let bytes = gpuio_base::units::parse_bytes(word).ok()?;
-    Some(own::float(bytes))
+    let bytes = units::parse_bytes(word).ok()?;
+    Some(units::float(bytes))
 }
 
 /// "27k writes-per-second" where the drives have reads.

@@ -15,7 +15,6 @@ use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
 use crate::post::{About, Post, Run, Statement};
-pub(crate) use own::float;
 pub(crate) use words::rate_of;
 
 /// A machine of the text, with what is known of its parts.
@@ -67,7 +66,6 @@ pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
-/// A statement of a post.
 fn say(post: &Post, about: About, lines: &[usize], words: String) -> Statement {
     let mut lines: Vec<usize> = lines.iter().copied().filter(|line| *line > 0).collect();
     lines.sort_unstable();

@@ -1,5 +1,7 @@
 //! A result against the command above it, and against itself.
 
+use gpuio_base::units::float;
+
 use super::{Known, say, words};
 use crate::foreign::gdsio;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
@@ -99,7 +101,8 @@ fn differences(asked: &Asked, got: &Got) -> Vec<Difference> {
     add("direction", one.map(side), Some(side(got.direction)));
     // gdsio's -s is of each thread, or of the one file that all share.
     let sets = asked.size.zip(got.set_bytes).map(|(size, set)| {
-        let threads = [Some(1), asked.threads, got.threads].into_iter().flatten();
+        let shared = (!asked.own_files).then_some(1);
+        let threads = [shared, asked.threads, got.threads].into_iter().flatten();
         let fits = |threads: u64| near(set, float(threads) * float(size), 0.001);
         (size, set, threads.into_iter().any(fits))
     });
@@ -354,10 +357,6 @@ pub(super) fn near(value: f64, other: f64, share: f64) -> bool {
     (value - other).abs() <= share * other.abs()
 }
 
-pub(crate) fn float(value: u64) -> f64 {
-    value as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,9 +364,9 @@ mod tests {
 
     #[test]
     fn the_size_of_a_thread_is_held_against_the_data_set() {
-        let said = |size: &str, set: u64| {
+        let said = |files: &str, size: &str, set: u64| {
             let text = format!(
-                "$ gdsio -D /d -w 8 -d 0 -x 0 -I 0 -i 1M -s {size}\nIoType: READ XferType: GPUD \
+                "$ gdsio {files} -w 8 -d 0 -x 0 -I 0 -i 1M -s {size}\nIoType: READ XferType: GPUD \
                  Threads: 8 DataSetSize: {set}/{set}(KiB) IOSize: 1024(KiB) Throughput: 1.000000 \
                  GiB/sec, Avg_Latency: 7812.500000 usecs ops: {} total_time {}.000000 secs\n",
                 set >> 10,
@@ -376,8 +375,11 @@ mod tests {
             let said = hold(&[crate::post::read("post", &text)], &[]);
             said.into_iter().find(|one| one.words.contains("data set of")).map(|one| one.words)
         };
-        assert_eq!((said("1G", 8 << 20), said("8G", 8 << 20)), (None, None));
-        assert!(said("2G", 8 << 20).unwrap().contains("a data set of 8 x 2G, the result has"));
+        assert_eq!((said("-D /d", "1G", 8 << 20), said("-f /d/x", "8G", 8 << 20)), (None, None));
+        for (files, size) in [("-D /d", "2G"), ("-f /d/x", "2G"), ("-D /d", "8G")] {
+            let text = said(files, size, 8 << 20).unwrap();
+            assert!(text.contains(&format!("a data set of 8 x {size}, the result has")), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use super::{Known, say, words};
 use crate::post::{About, Got, Post, Run, Statement};
 
-/// A result with what it is of.
 struct Result<'r> {
     run: &'r Run,
     got: &'r Got,
@@ -145,7 +144,7 @@ fn scaling(post: &Post, results: &[Result<'_>]) -> Statement {
     let steps: Vec<String> = results.iter().map(step).collect();
     let last = &results[results.len() - 2..];
     let ratio = |of: &dyn Fn(&Got) -> Option<f64>| Some(of(last[1].got)? / of(last[0].got)?);
-    let threads = ratio(&|got| got.threads.map(super::own::float)).unwrap_or(1.0);
+    let threads = ratio(&|got| got.threads.map(gpuio_base::units::float)).unwrap_or(1.0);
     let gain = ratio(&|got| got.iops.or(got.rate)).unwrap_or(1.0);
     let share = (gain - 1.0) / (threads - 1.0);
     let end = match share {

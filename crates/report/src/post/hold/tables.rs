@@ -1,6 +1,7 @@
 //! Tables in texts: of GPUs with the drives near to them against the machine, of thread counts with
 //! IOPS against the result lines.
 
+use gpuio_base::units::whole;
 use gpuio_record::facts::Machine;
 
 use super::{Known, say, words};
@@ -260,9 +261,8 @@ fn table_of_counts(lines: &[Line]) -> Vec<(usize, u64, f64)> {
     }
     let row = |pair: &[(usize, f64)]| {
         let threads = pair[0].1;
-        let whole = (1.0..1e6).contains(&threads) && threads.fract() == 0.0;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 10^6")]
-        whole.then(|| (pair[0].0, threads as u64, pair[1].1))
+        let fits = (1.0..1e6).contains(&threads) && threads.fract() == 0.0;
+        fits.then(|| (pair[0].0, whole(threads), pair[1].1))
     };
     cells.chunks_exact(2).filter_map(row).collect()
 }

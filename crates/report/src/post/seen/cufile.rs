@@ -1,6 +1,7 @@
 //! `gds_stats -p PID -l 1`, `2` or `3`, NVIDIA's and gpuio's.
 
 use gpuio_base::measured::Measured;
+use gpuio_base::units::whole;
 
 use crate::post::seen::Sight;
 
@@ -33,7 +34,6 @@ pub(crate) struct OfGpu {
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts")]
 pub(super) fn of(tables: &[Measured]) -> Option<Sight> {
     let mut stats = CuFile::default();
     for (table, row) in tables.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row))) {
@@ -43,7 +43,7 @@ pub(super) fn of(tables: &[Measured]) -> Option<Sight> {
             side("Read") + side("Write")
         };
         let gpu = row.of.strip_prefix("GPU").and_then(|gpu| gpu.parse().ok());
-        let count = |name| value(name).map(|count| count as u64);
+        let count = |name| value(name).map(whole);
         let pool = || Some((gpu?, count("buffers used")?, count("buffers")?));
         if row.of == "process" {
             let value = |name: &str, scale: f64| value(name).map(|value| value * scale);

@@ -33,7 +33,6 @@ pub(super) const LEAST: usize = 3;
 /// Runs at most whose rates over time are drawn.
 const MOST_RUNS: usize = 5;
 
-/// A plot.
 pub(super) struct Plot {
     /// The figure and the load that it draws.
     pub(super) title: String,
@@ -52,7 +51,6 @@ enum Shape {
     Bars(Vec<Bar>),
 }
 
-/// A horizontal axis.
 struct Axis {
     label: String,
     log: bool,

@@ -38,7 +38,6 @@ pub(super) struct RunKind {
 }
 
 /// Entries that are moved together.
-#[derive(Debug)]
 pub(super) struct Run {
     pub(super) kind: RunKind,
     pub(super) entries: Vec<Entry>,
@@ -47,7 +46,6 @@ pub(super) struct Run {
 }
 
 /// The next work.
-#[derive(Debug)]
 pub(super) enum Taken {
     Run(Run),
     One(Box<Entry>),

@@ -131,7 +131,6 @@ impl StagingBuffer {
         (host, self.device_ptr.byte_add(by))
     }
 
-    /// The list of a half.
     pub(super) fn list(&self, half: usize, chunk_len: u64) -> (*mut Piece, DevPtr) {
         let entries = most_pieces(chunk_len, MIN_PIECE);
         let by = PAGE as u64 + half as u64 * entries * size_of::<Piece>() as u64;
@@ -140,7 +139,6 @@ impl StagingBuffer {
     }
 }
 
-/// The staging buffers of a device.
 #[derive(Debug)]
 pub(super) struct StagingBuffers {
     max_bytes: u64,
@@ -185,7 +183,6 @@ impl FreeBuffers {
         }
     }
 
-    /// Takes a buffer of this class.
     fn pop(&mut self, class: usize) -> Option<StagingBuffer> {
         self.free.get_mut(class).and_then(Vec::pop)
     }

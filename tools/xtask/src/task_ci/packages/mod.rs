@@ -194,7 +194,6 @@ fn rows(debian: bool) -> impl Iterator<Item = (&'static Package, &'static str)> 
 /// without. Gives the Python that tests are to use, where it is not the one in the path.
 ///
 /// # Errors
-///
 /// None: a machine without a package runs all other tests.
 pub(super) fn prepare(target: &Path, install: bool) -> (&'static str, Option<PathBuf>) {
     let mut missing = Vec::new();

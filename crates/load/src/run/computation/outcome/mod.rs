@@ -20,7 +20,6 @@ const TIME_LEAST_NS: u64 = 1_000_000_000;
 const BUSY_LEAST_PERCENT: f64 = 95.0;
 
 /// The measurements of the threads of a group, by GPU.
-#[derive(Debug)]
 pub(in crate::run) struct Learned {
     pub(super) gpus: Vec<(u32, Computed)>,
     /// The times in which nothing else ran.

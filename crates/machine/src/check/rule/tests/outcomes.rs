@@ -260,6 +260,10 @@ const CASES: &[Case] = &[
     ("peermem", NotApplicable, nothing),
     ("udev", Pass, |m| m.settings.udev_runtime = Fact::Known(true)),
     ("udev", Fail, |m| m.settings.udev_runtime = Fact::Known(false)),
+    ("udev", Fail, |m| {
+        m.settings.udev_runtime = Fact::Known(false);
+        m.listed.pci = false;
+    }),
     ("udev", Unknown, nothing),
     ("udev", NotApplicable, no_gpu),
     ("cufile-json", Pass, |m| configured(m, QUIET)),

@@ -1,9 +1,10 @@
 //! cuFile through host memory.
 
-use gpuio_record::facts::Fact;
+use gpuio_record::facts::{Fact, GdsCheck};
 
 use super::{Mode, shared};
 use crate::check::configuration::{compat_allowed, compat_forced};
+use crate::check::gdscheck::interpret::printed;
 use crate::check::verdict::{About, Gpu, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
@@ -18,13 +19,24 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         Gpu::Software => Need::no(About::Gpu, "NVIDIA's library does not know the software GPU"),
         _ => gpu::real(pair),
     };
-    let library = match &pair.machine.cufile.library {
-        Fact::Known(file) => Need::yes(About::Library, format!("the library is there: {file}")),
-        Fact::Unknown(why) => {
-            Need::unknown(About::Library, format!("whether the library is there: {why}"))
+    vec![gpu, gpu::driver(pair), library(pair), allowed(pair), shared::udev(pair)]
+}
+
+fn library(pair: &Pair<'_>) -> Need {
+    let yes = |found: String| Need::yes(About::Library, found);
+    match &pair.machine.cufile.library {
+        Fact::Known(Some(file)) => yes(format!("the library is there: {file}")),
+        Fact::Known(None) => {
+            Need::no(About::Library, "the library (libcufile.so.0) was not found: `gpuio list`")
+                .fix("install NVIDIA's cuFile (package libcufile of the CUDA toolkit)")
         }
-    };
-    vec![gpu, gpu::driver(pair), library, allowed(pair), shared::udev(pair)]
+        Fact::Unknown(why) => match printed(pair.machine) {
+            Some((GdsCheck { libcufile: Fact::Known(version), .. }, printed)) => {
+                yes(format!("{printed} `libcufile version: {version}`"))
+            }
+            _ => Need::unknown(About::Library, format!("whether the library is there: {why}")),
+        },
+    }
 }
 
 fn allowed(pair: &Pair<'_>) -> Need {

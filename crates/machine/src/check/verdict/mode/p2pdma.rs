@@ -3,7 +3,7 @@
 use gpuio_record::facts::{Fact, PciPort};
 
 use super::{Mode, shared};
-use crate::check::configuration::{config, p2pdma};
+use crate::check::configuration::{Setting, p2pdma, switch};
 use crate::check::machine::{linux, module, root_port};
 use crate::check::verdict::layer::{self, Disk};
 use crate::check::verdict::{About, Answer, Gpu, Need, Pair, gpu};
@@ -30,7 +30,7 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
     needs.push(kernel(pair));
     needs.push(file_system);
     needs.push(shared::not_forced(pair));
-    needs.push(switched_on(pair, "properties.use_pci_p2pdma"));
+    needs.push(switched_on(("properties.use_pci_p2pdma", p2pdma(pair.machine))));
     if local {
         let release = linux(pair.machine);
         needs.extend(shared::layers(pair, |name, level| array(name, level, release)));
@@ -93,8 +93,7 @@ fn static_bar1(pair: &Pair<'_>) -> Need {
     }
 }
 
-fn switched_on(pair: &Pair<'_>, path: &str) -> Need {
-    let setting = p2pdma(pair.machine);
+fn switched_on((path, setting): (&str, Setting<bool>)) -> Need {
     match setting.value {
         Fact::Known(true) => {
             Need::yes(About::Configuration, format!("{path} is on ({})", setting.from))
@@ -118,22 +117,10 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
         (disks.contains(&Disk::NvmeRdma), "block.nvmeof.use_pci_p2pdma"),
         (has_array, "block.raid.use_pci_p2pdma"),
     ];
-    // Where it is not known, the need for the global switch has the reason.
-    if crate::check::configuration::not_read(pair.machine).is_some() {
-        return Vec::new();
-    }
-    let config = config(pair.machine);
     let wanted = wanted.into_iter().filter(|(there, _)| *there);
-    wanted
-        .map(|(_, path)| {
-            if config.switch(path) == Some(true) {
-                Need::yes(About::Configuration, format!("{path} is on"))
-            } else {
-                Need::no(About::Configuration, format!("{path} is off"))
-                    .fix(format!("set {path} to true in cufile.json"))
-            }
-        })
-        .collect()
+    // No variable stands above these.
+    let switch = |path| (path, switch(pair.machine, path, "", false));
+    wanted.map(|(_, path)| switched_on(switch(path))).collect()
 }
 
 fn multipath(pair: &Pair<'_>) -> Need {

@@ -3,8 +3,10 @@
 use gpuio_record::facts::{BlockKind, Fact, Machine, MountKind};
 
 use crate::check::configuration::{compat_forced, config};
+use crate::check::gdscheck::interpret::{by_nvidia_fs, printed};
 use crate::check::machine::{has_option, kernel_was_read};
 use crate::check::verdict::layer::{self, Disk};
+use crate::check::verdict::ruled::of_rule;
 use crate::check::verdict::{About, Gpu, Need, Pair};
 
 /// That no setting sends every I/O through host memory.
@@ -160,10 +162,9 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
     let some = functions.is_empty() || functions.len() < addresses.len();
     let lost = layer::cut_off(pair.machine, pair.mount).is_some();
     if silent || !read || some || lost {
-        return Need::unknown(
-            About::Pcie,
-            "whether an IOMMU translates the DMA of GPU and drives is not known",
-        );
+        let why = "whether an IOMMU translates the DMA of GPU and drives is not known";
+        let by_gdscheck = || of_rule(About::Pcie, pair.machine, "iommu");
+        return by_gdscheck().unwrap_or_else(|| Need::unknown(About::Pcie, why));
     }
     Need::yes(About::Pcie, "no IOMMU translates the DMA of GPU and drives")
 }
@@ -183,7 +184,11 @@ pub(super) fn udev(pair: &Pair<'_>) -> Need {
 /// That cuFile's configuration does not keep it from this storage.
 pub(super) fn not_denied(pair: &Pair<'_>) -> Need {
     if let Some(why) = crate::check::configuration::not_read(pair.machine) {
-        return Need::unknown(About::Configuration, why);
+        let lists = match printed(pair.machine) {
+            Some(_) => "gdscheck does not print the lists of what cufile.json denies; ",
+            None => "",
+        };
+        return Need::unknown(About::Configuration, format!("{lists}{why}"));
     }
     match denied(pair.machine, pair) {
         Some(what) => {
@@ -233,10 +238,14 @@ pub(super) fn registered(pair: &Pair<'_>, driver: &str, fix: &str) -> Need {
             let words = format!("{driver} has not registered with nvidia-fs ({others})");
             Need::no(About::NvidiaFs, words).fix(fix)
         }
-        Fact::Unknown(why) => Need::unknown(
-            About::NvidiaFs,
-            format!("whether {driver} has registered with nvidia-fs is not known: {why}"),
-        )
-        .fix("read /proc/driver/nvidia-fs/modules there"),
+        Fact::Unknown(why) => match by_nvidia_fs(pair.machine, driver) {
+            Some((true, line)) => Need::yes(About::NvidiaFs, line),
+            Some((false, line)) => Need::no(About::NvidiaFs, line).fix(fix),
+            None => Need::unknown(
+                About::NvidiaFs,
+                format!("whether {driver} has registered with nvidia-fs is not known: {why}"),
+            )
+            .fix("read /proc/driver/nvidia-fs/modules there"),
+        },
     }
 }
