@@ -12,7 +12,6 @@
 //! - [`measured`]: figures that other tools print while a load runs.
 //! - [`mod@nearest`]: the word that was probably meant.
 //! - [`safetensors`]: headers of model files.
-//! - [`sha256()`]: the digest of a file.
 //!
 //! It must not hold the types of a machine, a request or a result (`gpuio_record`), or anything
 //! that does something.
@@ -24,9 +23,6 @@ pub mod measured;
 pub mod nearest;
 pub mod pattern;
 pub mod safetensors;
-mod sha256;
 pub mod stat;
 pub mod trace;
 pub mod units;
-
-pub use sha256::sha256;

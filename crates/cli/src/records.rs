@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use gpuio_base::sha256;
 use gpuio_host::input;
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
 use gpuio_report::foreign;
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set};
+use sha2::Digest as _;
 
 use crate::failure::Failure;
 
@@ -60,7 +60,8 @@ fn member(path: &Path) -> Result<Member, Failure> {
             None => format!("{name}: {error}"),
         })
     })?;
-    let digest = Some(sha256(text.as_bytes()));
+    let digest = sha2::Sha256::digest(text.as_bytes());
+    let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
     Ok(Member { digest, ..Member::new(name.to_string(), record) })
 }
 
