@@ -180,8 +180,10 @@ fn a_changed_record_is_found() {
     ] {
         let mut changed = record.clone();
         let figure = changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}"));
+        // An interval's median is only known to be below its maximum.
+        let times = if place == "/jobs/0/series/0/p50_ns" { 1000 } else { 2 };
         *figure = match figure.as_u64() {
-            Some(count) => serde_json::Value::from(count * 2 + 1),
+            Some(count) => serde_json::Value::from(count * times + 1),
             None => serde_json::Value::from(figure.as_f64().unwrap() * 2.0),
         };
         std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();

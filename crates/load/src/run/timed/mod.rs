@@ -581,7 +581,7 @@ impl Loop<'_> {
         };
         if result.is_err() {
             self.live().fail(counted);
-        } else if !from_tier {
+        } else if !from_tier && whole {
             self.live().complete(counted, bytes, latency_ns);
         }
         // Counted first: an accelerator that takes the last batch of an epoch takes down what was
