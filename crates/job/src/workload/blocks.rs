@@ -54,16 +54,17 @@ pub fn config(
     }
 }
 
-/// Blocks with a distance between them, or moved off their places, may come to the end of their
-/// region before all bytes were moved: that ends a pass, of which there are as many as the bytes
-/// are worth. Without a bound of bytes there is no end.
+/// Blocks with a distance between them may come to the end of their region before all bytes were
+/// moved: that ends a pass, of which there are as many as the bytes are worth. Blocks that are
+/// moved off their places do not fill the region: one pass is not made up from its start again.
+/// Without a bound of bytes there is no end.
 fn passes(job: &JobPlan, worker: &WorkerPlan) -> Option<u64> {
-    let in_order = job.order == Order::Sequential;
-    let gaps = matches!(job.follow, Some(Follow::Gap { .. }));
-    if !(gaps || in_order && job.skew_bytes > 0) {
-        return None;
-    }
     let lengths = worker.regions.iter().map(|region| region.length);
     let length = lengths.fold(0, u64::saturating_add).max(1);
-    job.stop.bytes_per_thread.map(|bytes| bytes.div_ceil(length).max(1))
+    let passes = job.stop.bytes_per_thread.map(|bytes| bytes.div_ceil(length).max(1));
+    match job.follow {
+        Some(Follow::Gap { .. }) => passes,
+        _ if job.order == Order::Sequential && job.skew_bytes > 0 => passes.filter(|all| *all == 1),
+        _ => None,
+    }
 }
