@@ -145,7 +145,9 @@ fn layout_verification_and_room_are_in_it() {
     }
     assert!(!small.err.contains("Does not fit"), "{small:#?}");
     // A load that writes all of its new file needs nothing written before it.
-    for (by, before) in [("--loops 1", "; none is written"), ("--runtime 1s", "; 1.00 MiB are written")] {
+    for (by, before) in
+        [("--loops 1", "; none is written"), ("--runtime 1s", "; 1.00 MiB are written")]
+    {
         let line = format!("--rw write --size 1m --threads 1 {by} --dry-run");
         let writes = bench(dir.path(), &line).exits(0).out;
         assert!(writes.contains(&format!("{before} before the clock starts")), "{writes}");
