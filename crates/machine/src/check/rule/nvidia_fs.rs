@@ -3,7 +3,7 @@
 use gpuio_record::facts::{GdsCheck, Machine, ModuleFacts};
 
 use super::Rule;
-use crate::check::finding::Found;
+use crate::check::finding::{Found, Severity};
 use crate::check::gdscheck::NOT_LOADED;
 use crate::check::gdscheck::interpret::{DataPath, data_path, or_printed, storage, torn};
 use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
@@ -24,8 +24,13 @@ pub(super) const RULE: Rule = Rule {
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let known = known_module(machine, "nvidia_fs");
-    or_printed(machine, by_facts(machine, known), |check, printed, open| match known {
-        Some(_) => open,
+    or_printed(machine, by_facts(machine, known), |check, printed, mut open| match known {
+        Some(module) => {
+            // A module that is loaded does nothing for storage whose driver has not registered.
+            let found = from_gdscheck(check, printed).filter(|_| module.loaded);
+            open.extend(found.filter(|found| found.severity == Severity::Warn));
+            open
+        }
         None => from_gdscheck(check, printed).map_or(open, |found| vec![found]),
     })
 }
@@ -182,6 +187,14 @@ mod tests {
         for absent in [check(Some(NOT_LOADED), None), check(None, Some("2.12"))] {
             assert!(fix(absent).starts_with("`modprobe nvidia-fs`"));
         }
+        // The module's own line does not hide it.
+        let modules = vec![sample::module("nvidia_fs", true)];
+        let gdscheck = Some(check(Some("2.25"), None));
+        let machine = Machine { modules, gdscheck, ..sample::gpu_and_drive_below_a_switch() };
+        let found = evaluate(&machine);
+        let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
+        assert_eq!(severities, [Severity::Pass, Severity::Unknown, Severity::Warn]);
+        assert!(found[2].observed.contains("no storage that goes past host memory"));
     }
 
     #[test]
