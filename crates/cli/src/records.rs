@@ -38,10 +38,18 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Set, Failure> {
 
 /// Reads a record or a journal.
 pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
-    Ok(member(path)?.record)
+    Ok(parsed(path)?.1)
 }
 
 fn member(path: &Path) -> Result<Member, Failure> {
+    let (text, record) = parsed(path)?;
+    let digest = sha2::Sha256::digest(text.as_bytes());
+    let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
+    Ok(Member { digest, ..Member::new(path.display().to_string(), record) })
+}
+
+/// A record's text, and the record.
+fn parsed(path: &Path) -> Result<(String, Record), Failure> {
     let name = path.display();
     let text = input::read_text(path, input::MOST_RESULT)
         .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
@@ -60,9 +68,7 @@ fn member(path: &Path) -> Result<Member, Failure> {
             None => format!("{name}: {error}"),
         })
     })?;
-    let digest = sha2::Sha256::digest(text.as_bytes());
-    let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
-    Ok(Member { digest, ..Member::new(name.to_string(), record) })
+    Ok((text, record))
 }
 
 fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {

@@ -48,19 +48,18 @@ impl Aspect {
 type OfJob = fn(&Job<'_>) -> Option<String>;
 type OfReading = fn(&Reading) -> Option<String>;
 
+const fn aspect(
+    (key, flag): (&'static str, &'static str),
+    kind: Kind,
+    what: &'static str,
+    of_job: OfJob,
+    of_reading: OfReading,
+) -> Aspect {
+    Aspect { key, flag, kind, what, must_be: None, open: None, near: 0.0, of_job, of_reading }
+}
+
 const fn load(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
-    let (flag, kind) = ("load", Kind::Load);
-    Aspect {
-        key,
-        flag,
-        kind,
-        what,
-        must_be: None,
-        open: None,
-        near: 0.0,
-        of_job: job,
-        of_reading: reading,
-    }
+    aspect((key, "load"), Kind::Load, what, job, reading)
 }
 
 const fn matters(
@@ -70,33 +69,11 @@ const fn matters(
     job: OfJob,
     reading: OfReading,
 ) -> Aspect {
-    let kind = Kind::Matters;
-    Aspect {
-        key,
-        flag,
-        kind,
-        what,
-        must_be: None,
-        open: None,
-        near: 0.0,
-        of_job: job,
-        of_reading: reading,
-    }
+    aspect((key, flag), Kind::Matters, what, job, reading)
 }
 
 const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
-    let (flag, kind) = ("", Kind::Note);
-    Aspect {
-        key,
-        flag,
-        kind,
-        what,
-        must_be: None,
-        open: None,
-        near: 0.0,
-        of_job: job,
-        of_reading: reading,
-    }
+    aspect((key, ""), Kind::Note, what, job, reading)
 }
 
 /// The value of `software-gpu` for results without a hardware GPU.
