@@ -263,6 +263,17 @@ impl Moved {
         self.direct += direct;
         self.gpu += gpu;
     }
+
+    /// What was moved of a read of which only so many bytes are wanted.
+    pub(crate) fn of_some(done: Transferred, wanted: u64) -> Self {
+        let Moved { bytes, cached, direct, .. } = Moved::from(done);
+        let share = |part: u64| u128::from(part) * u128::from(wanted) / u128::from(bytes.max(1));
+        // A part is at most all of it.
+        let share = |part| u64::try_from(share(part)).unwrap_or(wanted);
+        let from_cache = share(cached);
+        let direct = share(cached + direct) - from_cache;
+        Self { bytes: wanted, cached: from_cache, direct, gpu: wanted }
+    }
 }
 
 impl From<Transferred> for Moved {

@@ -167,6 +167,39 @@ pub(crate) struct CUmemLocation {
     pub(crate) id: c_int,
 }
 
+/// `CUDA_MEMCPY2D`: memory of the host or a device, as unified addressing finds.
+pub(crate) const MEMORYTYPE_UNIFIED: c_uint = 4;
+
+/// One side of [`CUmemcpy2D`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemcpy2DSide {
+    pub(crate) x_in_bytes: usize,
+    pub(crate) y: usize,
+    pub(crate) memory_type: c_uint,
+    pub(crate) host: *mut c_void,
+    pub(crate) device: CUdeviceptr,
+    pub(crate) array: *mut c_void,
+    pub(crate) pitch: usize,
+}
+
+impl CUmemcpy2DSide {
+    pub(crate) fn unified(device: CUdeviceptr, pitch: usize) -> Self {
+        let (host, array) = (std::ptr::null_mut(), std::ptr::null_mut());
+        Self { x_in_bytes: 0, y: 0, memory_type: MEMORYTYPE_UNIFIED, host, device, array, pitch }
+    }
+}
+
+/// `CUDA_MEMCPY2D` (CUDA 3.2): rows, each `pitch` bytes after the one before it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemcpy2D {
+    pub(crate) src: CUmemcpy2DSide,
+    pub(crate) dst: CUmemcpy2DSide,
+    pub(crate) width_in_bytes: usize,
+    pub(crate) height: usize,
+}
+
 /// Flags at the end of [`CUmemAllocationProp`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -327,6 +360,8 @@ table! {
         // CUDA 12.2: hints in their second form.
         cuMemPrefetchAsync_v2(CUdeviceptr, usize, CUmemLocation, c_uint, CUstream);
         cuMemAdvise_v2(CUdeviceptr, usize, c_int, CUmemLocation);
+        // CUDA 3.2: rows of a matrix.
+        cuMemcpy2DAsync_v2(*const CUmemcpy2D, CUstream);
         // CUDA 4: other GPUs' memory.
         cuDeviceCanAccessPeer(*mut c_int, CUdevice, CUdevice);
         cuCtxEnablePeerAccess(CUcontext, c_uint);
