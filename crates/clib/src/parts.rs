@@ -175,19 +175,19 @@ impl Job {
     /// Reads all ranges, with threads that help.
     fn run(self) -> Result<Moved, CallError> {
         let job = Arc::new(self);
-        for _ in 1..job.lanes() {
+        for nth in 1..job.lanes() {
             job.lock().lanes += 1;
             let lane = Arc::clone(&job);
             let work = move || {
                 // Another lane takes its ranges where it panics, and its share of work is missing.
                 let _ended = Ended(&lane);
-                lane.take_all();
+                lane.take_all(nth);
             };
             if !spawn_thread("gpuio-load", work) {
                 job.lock().lanes -= 1;
             }
         }
-        job.take_all();
+        job.take_all(0);
         let mut state = job.lock();
         // The memory is the caller's, and not to be written after this call.
         while state.lanes > 0 {
@@ -199,9 +199,9 @@ impl Job {
         }
     }
 
-    /// The work of a lane.
-    fn take_all(&self) {
-        let mut copier = Copier::new(self);
+    /// The work of the lane with this number.
+    fn take_all(&self, lane: usize) {
+        let mut copier = Copier::new(self, lane);
         let mut moved = Moved::default();
         let mut failed = None;
         while failed.is_none() && self.lock().failed.is_none() {
@@ -331,18 +331,20 @@ struct Copier<'a> {
     /// Memory for strips, of `longest` bytes.
     rows: HashMap<u32, Rows>,
     longest: usize,
+    lane: usize,
 }
 
 impl<'a> Copier<'a> {
-    fn new(job: &'a Job) -> Self {
+    fn new(job: &'a Job, lane: usize) -> Self {
         let longest = job.strips.iter().map(|strip| strip.rows.len).max().unwrap_or(0);
         let (streams, rows) = (HashMap::new(), HashMap::new());
-        Copier { contexts: &job.contexts, streams, rows, longest }
+        Copier { contexts: &job.contexts, streams, rows, longest, lane }
     }
 
     /// The lane's memory on the strip's GPU.
     fn rows(&mut self, strip: &Strip) -> Result<&Rows, CallError> {
-        let device = strip.device().and_then(|device| self.contexts.get_key_value(&device));
+        let device = strip.device(self.lane);
+        let device = device.and_then(|device| self.contexts.get_key_value(&device));
         let Some((device, context)) = device else {
             unreachable!("`Job::new` made a context for each GPU of a strip")
         };

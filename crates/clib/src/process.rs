@@ -49,6 +49,7 @@ pub(crate) fn transfer() -> &'static Transfer {
         let spare = u32::try_from(spare).unwrap_or(u32::MAX).min(PER_GPU);
         settings.max_workers = settings.max_workers.max(spare);
         settings.workers_per_gpu = PER_GPU;
+        settings.files_outlast_calls = false;
         settings.driver = which().clone();
         Transfer::new(settings)
     })

@@ -116,9 +116,9 @@ fn add(columns: &[Range], strips: &mut Vec<Strip>) {
 }
 
 impl Strip {
-    /// The GPU that gets the whole rows.
-    pub(crate) fn device(&self) -> Option<u32> {
-        self.rows.to.location.device()
+    /// The GPU to which a lane reads the whole rows.
+    pub(crate) fn device(&self, lane: usize) -> Option<u32> {
+        self.columns[lane % self.columns.len()].to.location.device()
     }
 
     /// Its columns, to be read row by row.

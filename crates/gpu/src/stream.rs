@@ -149,9 +149,7 @@ impl Stream {
         len: usize,
         rows: usize,
     ) -> Result<(), GpuError> {
-        let name = "cuMemcpy2DAsync_v2";
-        let table = self.context.table();
-        let call = table.cuMemcpy2DAsync_v2.ok_or_else(|| table.lacking(name))?;
+        let call = self.context.table().cuMemcpy2DAsync_v2;
         let copy = CUmemcpy2D {
             src: CUmemcpy2DSide::unified(src.0, src_pitch),
             dst: CUmemcpy2DSide::unified(dst.0, dst_pitch),
@@ -162,7 +160,7 @@ impl Stream {
         // has passed the copies.
         let code = unsafe { call(&raw const copy, self.handle) };
         self.context
-            .check(name, code)
+            .check("cuMemcpy2DAsync_v2", code)
             .map_err(|e| e.with(format!("{rows} rows of {len} bytes from {src} to {dst}")))
     }
 

@@ -297,6 +297,7 @@ table! {
         cuMemcpyHtoDAsync_v2(CUdeviceptr, *const c_void, usize, CUstream);
         cuMemcpyDtoHAsync_v2(*mut c_void, CUdeviceptr, usize, CUstream);
         cuMemcpyAsync(CUdeviceptr, CUdeviceptr, usize, CUstream);
+        cuMemcpy2DAsync_v2(*const CUmemcpy2D, CUstream);
         cuStreamCreate(*mut CUstream, c_uint);
         cuStreamDestroy_v2(CUstream);
         cuStreamSynchronize(CUstream);
@@ -360,8 +361,6 @@ table! {
         // CUDA 12.2: hints in their second form.
         cuMemPrefetchAsync_v2(CUdeviceptr, usize, CUmemLocation, c_uint, CUstream);
         cuMemAdvise_v2(CUdeviceptr, usize, c_int, CUmemLocation);
-        // CUDA 3.2: rows of a matrix.
-        cuMemcpy2DAsync_v2(*const CUmemcpy2D, CUstream);
         // CUDA 4: other GPUs' memory.
         cuDeviceCanAccessPeer(*mut c_int, CUdevice, CUdevice);
         cuCtxEnablePeerAccess(CUcontext, c_uint);
