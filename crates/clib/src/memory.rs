@@ -264,7 +264,7 @@ impl Moved {
         self.gpu += gpu;
     }
 
-    /// What was moved of a read of which only so many bytes are wanted.
+    /// The bytes of a read of which only so many are wanted.
     pub(crate) fn of_some(done: Transferred, wanted: u64) -> Self {
         let Moved { bytes, cached, direct, .. } = Moved::from(done);
         let share = |part: u64| u128::from(part) * u128::from(wanted) / u128::from(bytes.max(1));

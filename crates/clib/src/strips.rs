@@ -11,8 +11,8 @@ use crate::memory::Moved;
 use crate::parts::{Range, Target};
 use crate::process::transfer;
 
-/// A read costs as much as so many bytes: batches of rows of 4 KiB arrive at a fourth of the rate of
-/// long reads (two H200).
+/// A read costs as much as so many bytes: batches of rows of 4 KiB arrive at a fourth of the rate
+/// of long reads (two H200).
 const READ: u64 = 16 << 10;
 /// Bytes of whole rows that are read at once.
 const STRIP: u64 = 16 << 20;
@@ -40,8 +40,8 @@ pub(crate) struct Rows {
     pub(crate) stream: Stream,
 }
 
-/// Takes ranges that are columns of the same rows, where strips cost less. `reach`: each GPU reaches
-/// the others' memory.
+/// Takes ranges that are columns of the same rows, where strips cost less. `reach`: each GPU
+/// reaches the others' memory.
 pub(crate) fn take(ranges: &mut Vec<Range>, reach: bool) -> Vec<Strip> {
     let mut found: Vec<Range> = ranges.extract_if(.., |one| is_column(one)).collect();
     let key = |one: &Range| {

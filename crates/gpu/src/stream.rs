@@ -133,9 +133,9 @@ impl Stream {
         self.copied("cuMemcpyAsync", code, dst.0, src.0, len)
     }
 
-    /// Puts copies of `rows` rows of `len` bytes into the stream, of which each begins so many bytes
-    /// (the pitch) after the one before it. The memory is that of any device which the stream's
-    /// reaches.
+    /// Puts copies of `rows` rows of `len` bytes into the stream, of which each begins so many
+    /// bytes (the pitch) after the one before it. The memory is that of any device which the
+    /// stream's reaches.
     ///
     /// # Errors
     /// As [`Stream::h2d`].
