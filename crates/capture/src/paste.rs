@@ -175,8 +175,15 @@ fn part(
     found: &mut Found,
     deep: usize,
 ) -> Result<(), CaptureError> {
-    let text = lines[start..end].join("\n");
-    let Some(kind) = kind_of(&text) else {
+    let mut text = lines[start..end].join("\n");
+    let mut kind = kind_of(&text);
+    if kind.is_none()
+        && let Some((json, behind)) = json_of_cufile(lines, start, end)
+    {
+        (text, kind) = (json, Some(&cufile_json::KIND));
+        found.skip(lines, behind, end);
+    }
+    let Some(kind) = kind else {
         found.skip(lines, start, end);
         return Ok(());
     };
@@ -209,6 +216,15 @@ fn part(
         }
     }
     Ok(())
+}
+
+/// cuFile's file below its prompt, with blank lines above so that mistakes keep their place, and
+/// the line behind it.
+fn json_of_cufile(lines: &[&str], start: usize, end: usize) -> Option<(String, usize)> {
+    let first = (start..end).find(|at| !lines[*at].trim().is_empty() && !is_prompt(lines[*at]))?;
+    let last = (first..end).rev().find(|at| lines[*at].starts_with('}'))?;
+    let json = lines[first..=last].join("\n");
+    (cufile_json::KIND.looks_like)(&json).then(|| ("\n".repeat(first) + &json, last + 1))
 }
 
 /// Skipped lines that stand together, blank ones between them, as ranges of all lines. They may

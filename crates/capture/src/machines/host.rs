@@ -226,14 +226,24 @@ pub(super) fn other_names(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// The text parted where a tool's output begins, other lines blank, so that each stays where it is.
+/// The text parted where a tool's output or a line of words between outputs begins.
 pub(super) fn chunks(text: &str) -> Vec<String> {
+    parted(text, |lines, at| {
+        prompt::begins(lines, at) || is_title(lines[at]) || is_sentence(lines[at])
+    })
+}
+
+/// The text parted at its titles.
+pub(super) fn chapters(text: &str) -> Vec<String> {
+    parted(text, |lines, at| is_title(lines[at]))
+}
+
+/// Other lines are blank in each part, so that each stays where it is.
+fn parted(text: &str, begins: fn(&[&str], usize) -> bool) -> Vec<String> {
     const MOST: usize = 64;
     let plain = paste::plain(text);
     let lines: Vec<&str> = plain.lines().collect();
-    // A line of words between outputs begins one too.
-    let begins = |at: &usize| prompt::begins(&lines, *at) || is_prose(lines[*at]);
-    let starts: Vec<usize> = (1..lines.len()).filter(begins).collect();
+    let starts: Vec<usize> = (1..lines.len()).filter(|at| begins(&lines, *at)).collect();
     let mut parts: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;
     for to in starts.into_iter().chain([lines.len()]) {
@@ -258,21 +268,22 @@ pub(super) fn chunks(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words of people: a heading in Markdown, or a sentence.
-fn is_prose(line: &str) -> bool {
+/// A heading in Markdown.
+fn is_title(line: &str) -> bool {
+    let line = line.trim();
+    let several = line.split_whitespace().nth(1).is_some();
+    line.starts_with('#') && several && !line.starts_with("# gpu") && !line.starts_with("# Idx")
+}
+
+fn is_sentence(line: &str) -> bool {
     let line = line.trim();
     let words = line.split_whitespace().count();
-    let title = line.starts_with('#')
-        && words > 1
-        && !line.starts_with("# gpu")
-        && !line.starts_with("# Idx");
-    let sentence = words > 1
+    words > 1
         && words < 40
         && line.starts_with(|c: char| c.is_ascii_uppercase())
         && line.ends_with([':', '.'])
         && line.chars().filter(|c| c.is_ascii_alphabetic() || *c == ' ').count() * 10
-            > line.chars().count() * 8;
-    title || sentence
+            > line.chars().count() * 8
 }
 
 #[cfg(test)]

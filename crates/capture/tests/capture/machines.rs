@@ -152,6 +152,38 @@ fn reports_of_gdscheck_are_parted_by_their_gpus_joined_or_named() {
     assert!(one.contradictions.is_empty());
 }
 
+/// All outputs below a title are of one machine, also those that show none of its devices.
+#[test]
+fn titles_part_machines_before_their_outputs_do() {
+    let chapter = |title: &str, path: &str, model: &str, uuid: &str| {
+        format!(
+            "## {title}\n\n$ gdscheck -p | grep NVMe\n NVMe : {path}\n$ nvidia-smi -L\n\
+             GPU 0: NVIDIA {model} (UUID: GPU-{uuid}-2222-3333-4444-555555555555)\n\n"
+        )
+    };
+    let post = chapter("Node A", "Supported", "A100-SXM4-80GB", "11111111")
+        + &chapter("Node B", "Unsupported", "H100 PCIe", "22222222");
+    let all = texts(&[("post", &post)]);
+    let paths = all.machines.iter().map(|one| {
+        let check = one.captured.machine.gdscheck.as_ref().unwrap();
+        check.drivers[0].value.known().unwrap().as_str()
+    });
+    assert_eq!(paths.collect::<Vec<_>>(), ["Supported", "Unsupported"]);
+}
+
+/// cuFile's file stands among other outputs too, and its mistakes keep their lines.
+#[test]
+fn a_configuration_below_its_prompt_is_read() {
+    let json = "{\n  \"properties\": { \"allow_compat_mode\": false }\n}";
+    let post = format!("c$ lsblk\n{LSBLK_A}c$ cat /etc/cufile.json\n{json}\nc$ lsblk\n{LSBLK_A}");
+    let all = texts(&[("post", &post)]);
+    let machine = &all.machines[0].captured.machine;
+    let text = machine.cufile.text.known().cloned().flatten().unwrap();
+    assert_eq!((text.trim(), text.lines().position(|line| line == "{")), (json, Some(4)));
+    assert_eq!(machine.mounts.len(), 1);
+    assert!(all.machines[0].captured.texts.iter().all(|text| text.skipped.is_empty()));
+}
+
 /// A fact that a machine has once comes from the later of two texts, which is said; another
 /// processor is another machine's.
 #[test]
