@@ -255,11 +255,14 @@ fn folder_of(name: &str) -> Option<&str> {
 /// A text that contradicts itself, parted at its titles, then where its tools' outputs begin; any
 /// other one whole.
 fn pieces(text: Text) -> Vec<Text> {
-    let parts = contradicting(&text, host::chapters(&text.body));
-    let parts = parts.unwrap_or_else(|| vec![text]);
-    let outputs =
-        |text: Text| contradicting(&text, host::chunks(&text.body)).unwrap_or_else(|| vec![text]);
-    parts.into_iter().flat_map(outputs).collect()
+    let outputs = |text: &Text| contradicting(text, host::chunks(&text.body));
+    let ways = host::chapters(&text.body).into_iter();
+    let ways: Vec<Vec<Text>> = ways.filter_map(|way| contradicting(&text, way)).collect();
+    // The best way has the fewest parts that each agree with themselves.
+    let agree = |parts: &Vec<Text>| parts.iter().all(|part| outputs(part).is_none());
+    let best = ways.into_iter().min_by_key(|parts| (!agree(parts), parts.len()));
+    let parts = best.unwrap_or_else(|| vec![text]);
+    parts.into_iter().flat_map(|part| outputs(&part).unwrap_or_else(|| vec![part])).collect()
 }
 
 /// The parts of a text that are understood, where they contradict each other.
