@@ -187,7 +187,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 59] = [
+pub const KINDS: [Kind; 60] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -233,6 +233,7 @@ pub const KINDS: [Kind; 59] = [
     results::HDPARM,
     results::KVIKIO,
     results::PERFTEST,
+    results::VDBENCH,
     gdscheck::KIND,
     mounts::KIND,
     nfsstat::KIND,

@@ -2,7 +2,7 @@
 
 use crate::topo::slot;
 use gpuio_base::units::human_transfers;
-use gpuio_record::facts::{Lanes, Machine, PciFacts, PciPort};
+use gpuio_record::facts::{GpuFacts, Lanes, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::check::finding::Found;
@@ -31,8 +31,8 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![none_of(whole, "GPU, drive or network card on PCI")];
     }
     let mut found = Vec::new();
-    let unplaced = gpus_not_placed(machine).into_iter().map(|gpu| (gpu, by_driver(machine, gpu)));
-    let ends = ends.into_iter().map(|end| (end.address.as_str(), link(machine, end)));
+    let unplaced = gpus_not_placed(machine).map(|gpu| (gpu_name(gpu), by_driver(gpu)));
+    let ends = ends.into_iter().map(|end| (end.address.as_str().into(), link(machine, end)));
     let (mut silent, mut inside, mut full) = (Vec::new(), Vec::new(), 0);
     for (address, link) in unplaced.chain(ends) {
         match link {
@@ -98,11 +98,13 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     let above = end.parent.as_deref().and_then(|parent| machine.function(parent));
     let most = both(end.link_most, above.map(|above| above.link_most).unwrap_or_default());
     let reported = above.is_some_and(|above| above.link_most != Lanes::default());
+    let own = machine.gpus.iter().find(|gpu| gpu.pci.as_ref() == Some(&end.address));
+    let of_driver = || own.map_or(Link::Silent, by_driver);
     let (Some(speed), Some(width)) = (end.link_now.mega_transfers, end.link_now.width) else {
-        return by_driver(machine, &end.address);
+        return of_driver();
     };
     let (Some(most_speed), Some(most_width)) = (most.mega_transfers, most.width) else {
-        return by_driver(machine, &end.address);
+        return of_driver();
     };
     let now = words(speed, width);
     let whose = if reported { "both ends" } else { "the device" };
@@ -119,8 +121,7 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     if speed >= most_speed {
         return Link::Full;
     }
-    let is_gpu = machine.gpus.iter().any(|gpu| gpu.pci.as_ref() == Some(&end.address));
-    Link::Bad(if is_gpu {
+    Link::Bad(if own.is_some() {
         let observed =
             format!("{observed}; an idle GPU saves power so, and whether it climbs is not known");
         let fix = "while a load runs, read `nvidia-smi --query-gpu=pci.bus_id,\
@@ -133,16 +134,15 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
 
 /// The link of a GPU as nvidia-smi reports it; its maximum is that of GPU and slot together
 /// (`nvidia-smi --help-query-gpu`, pcie.link.width.max).
-fn by_driver(machine: &Machine, gpu: &str) -> Link {
-    let own = machine.gpus.iter().find(|one| gpu_name(one) == gpu);
-    let both = own.and_then(|own| own.pcie_now.known().zip(own.pcie_most.known()));
-    match both {
+fn by_driver(gpu: &GpuFacts) -> Link {
+    match gpu.pcie_now.known().zip(gpu.pcie_most.known()) {
         Some((now, most)) if now.lanes < most.lanes => {
             let observed = format!(
                 "nvidia-smi reports a link of {} lanes, and GPU and slot could do {}",
                 now.lanes, most.lanes
             );
-            Link::Bad(Found::fail(observed, fix(gpu)).at([gpu]))
+            let name = gpu_name(gpu);
+            Link::Bad(Found::fail(observed, fix(&name)).at([name]))
         }
         Some((now, most)) if now.generation >= most.generation => Link::Full,
         _ => Link::Silent,
@@ -193,6 +193,25 @@ mod tests {
         let mut found = evaluate(&machine);
         found.sort_by_key(|found| found.severity);
         found.remove(0)
+    }
+
+    /// GPUs that a text shows by number alone are not taken for each other.
+    #[test]
+    fn each_gpu_without_an_address_has_its_own_link() {
+        let lanes = |lanes| Fact::Known(PcieGeneration { generation: 5, lanes });
+        let gpu = |index, now| GpuFacts {
+            index: Fact::Known(index),
+            pcie_now: lanes(now),
+            pcie_most: lanes(16),
+            ..GpuFacts::default()
+        };
+        let machine = Machine { gpus: vec![gpu(0, 16), gpu(1, 4)], ..Machine::default() };
+        let found = evaluate(&machine);
+        assert_eq!(
+            (found[0].severity, found[0].locations.as_slice()),
+            (Severity::Fail, &["GPU1".to_owned()][..])
+        );
+        assert!(found[1].observed.starts_with("1 link at full"), "{found:?}");
     }
 
     #[test]
