@@ -5,11 +5,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gpuio_gpu::{Context, DeviceBuf, MemoryKind, Stream};
-use gpuio_transfer::{Op, Transferred, uncancelled};
+use gpuio_transfer::{Transferred, uncancelled};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::error::{CallError, run};
-use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
+use crate::process::{context, driver, file, gpu, may_use_gpus, path, read, transfer};
 
 /// `GPUIO_HOST`: the device of host memory.
 pub(crate) const HOST: c_int = -1;
@@ -315,7 +315,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_read(
         let location =
             transfer().locate(address).map_err(|error| named(CallError::of_gpu(&error)))?;
         // SAFETY: the caller's promise.
-        let done = unsafe { transfer().call(Op::Read, &file, location, address, len, offset) };
+        let done = unsafe { read(&file, location, address, len, offset) };
         let done = done.map_err(|fault| named(CallError::of_fault(&fault)))?;
         if !moved.is_null() {
             // SAFETY: not null, and the caller's promise.

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gpuio_gpu::{Context, DevPtr, Stream};
+use gpuio_transfer::live_page::monotonic_ns;
 use gpuio_transfer::{Batch, Entry, File, MemoryLocation, Op, spawn_thread};
 
 use crate::error::{CallError, run};
 use crate::memory::Moved;
-use crate::process::{context, file, gpu, path, transfer};
+use crate::process::{context, count, file, gpu, path, read, transfer};
 use crate::strips::{self, Rows, Strip};
 
 /// Rows of so many bytes or more are read each by a call of their own, shorter ones in batches.
@@ -294,6 +295,8 @@ impl Range {
         let submitted = unsafe { batch.submit(rows) };
         submitted.map_err(|full| CallError::new(libc::EIO, full.to_string()))?;
         for event in batch.events(BATCH / 2, BATCH, None) {
+            let range = (self.offset, self.len as u64);
+            count(event.cookie, self.to.location, range, &event.outcome);
             let done = event.outcome.map_err(|fault| CallError::of_fault(&fault))?;
             moved.add(&done.into());
         }
@@ -312,14 +315,14 @@ impl Range {
             address: self.address(nth),
             len: self.len,
             offset: self.offset.saturating_add(nth.saturating_mul(self.stride)),
-            cookie: nth,
+            cookie: monotonic_ns(),
         }
     }
 
     fn row(&self, nth: u64) -> Result<Moved, CallError> {
-        let Entry { op, file, location, address, len, offset, .. } = self.entry(nth);
+        let Entry { file, location, address, len, offset, .. } = self.entry(nth);
         // SAFETY: the caller's promise for the whole call.
-        let done = unsafe { transfer().call(op, &file, location, address, len, offset) };
+        let done = unsafe { read(&file, location, address, len, offset) };
         done.map(Moved::from).map_err(|fault| CallError::of_fault(&fault))
     }
 }

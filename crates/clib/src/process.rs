@@ -1,11 +1,12 @@
 //! The objects that one process has once: the driver that the environment names, and the transfer.
 
 use std::os::fd::BorrowedFd;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use gpuio_gpu::{Context, Driver, Which};
 use gpuio_guard::objects::environment;
-use gpuio_transfer::{Fault, File, Settings, Transfer};
+use gpuio_transfer::live_page::{self, CompletedCall};
+use gpuio_transfer::{Fault, File, MemoryLocation, Op, Settings, Transfer, Transferred};
 
 use crate::error::CallError;
 
@@ -67,6 +68,43 @@ pub(crate) fn file(fd: i32) -> Result<File, CallError> {
     // refused by the kernel.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     Ok(transfer().file(fd)?)
+}
+
+/// Reads by the transfer, and counts it for `gpuio stats`.
+///
+/// # Safety
+/// As [`Transfer::call`].
+pub(crate) unsafe fn read(
+    file: &File,
+    location: MemoryLocation,
+    address: u64,
+    len: usize,
+    offset: u64,
+) -> Result<Transferred, Fault> {
+    let began_ns = live_page::monotonic_ns();
+    // SAFETY: the caller's promise.
+    let done = unsafe { transfer().call(Op::Read, file, location, address, len, offset) };
+    count(began_ns, location, (offset, len as u64), &done);
+    done
+}
+
+/// Counts a read that has ended.
+pub(crate) fn count(
+    began_ns: u64,
+    location: MemoryLocation,
+    range: (u64, u64),
+    done: &Result<Transferred, Fault>,
+) {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| {
+        let driver = driver().ok();
+        let gpus = driver.and_then(|driver| driver.devices().ok()).unwrap_or_default();
+        live_page::begin("gpuio", &gpus, driver.is_some_and(Driver::is_software));
+    });
+    let done = done.as_ref().ok();
+    let bytes = done.map(|done| done.bytes as u64);
+    let call = CompletedCall::now(Op::Read, location.device(), range, began_ns, bytes);
+    live_page::count(&call, done.map(|done| &done.route));
 }
 
 pub(crate) fn gpu(device: i32) -> Result<u32, CallError> {

@@ -4,12 +4,12 @@
 use std::ops::Range as Span;
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, MemoryKind, Stream};
-use gpuio_transfer::{MemoryLocation, Op};
+use gpuio_transfer::MemoryLocation;
 
 use crate::error::CallError;
 use crate::memory::Moved;
 use crate::parts::{Range, Target};
-use crate::process::transfer;
+use crate::process::{read, transfer};
 
 /// A read costs as much as so many bytes: batches of rows of 4 KiB arrive at a fourth of the rate
 /// of long reads (two H200).
@@ -144,7 +144,7 @@ impl Strip {
         rows.stream.context().entered(|| rows.stream.sync()).flatten().map_err(wrong)?;
         let (at, to) = (rows.buffer.ptr(), rows.location);
         // SAFETY: the lane's own memory, of a strip's length at least.
-        let done = unsafe { transfer().call(Op::Read, file, to, at.0, *len, *offset) };
+        let done = unsafe { read(file, to, at.0, *len, *offset) };
         let done = done.map_err(|fault| CallError::of_fault(&fault))?;
         let stride = usize::try_from(self.rows.stride).unwrap_or(usize::MAX);
         let count = usize::try_from(self.rows.rows).unwrap_or(usize::MAX);
