@@ -22,18 +22,21 @@ const TITLE_LINES: usize = 5;
 pub(crate) fn below_a_title(text: &str) -> Option<(String, Vec<CaptureError>)> {
     let is_json = |line: &str| line.starts_with(['{', '/']);
     let first = text.lines().position(|line| is_json(line.trim_start()))?;
-    let mut titles = Vec::new();
+    let (mut titles, mut above) = (Vec::new(), 0);
     let mut below = String::with_capacity(text.len());
     for (index, line) in text.lines().enumerate() {
         if index < first && !line.trim().is_empty() {
-            titles.push(CaptureError::new(index, line, 0, NO_TITLE));
+            above += 1;
+            if !crate::prompt::is_prompt(line) {
+                titles.push(CaptureError::new(index, line, 0, NO_TITLE));
+            }
         } else {
             below.push_str(line);
         }
         below.push('\n');
     }
+    let few = (1..=TITLE_LINES).contains(&above);
     let above: String = text.lines().take(first).map(|line| format!("{line}\n")).collect();
-    let few = (1..=TITLE_LINES).contains(&titles.len());
     // The text above may be another tool's output.
     let title = few && crate::kind_of(&above).is_none();
     (title && (KIND.looks_like)(&below)).then_some((below, titles))

@@ -72,6 +72,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         sata(message, &mut ports);
         scsi(message, &mut disks);
         pci(message, &mut functions);
+        captured.remarks.extend(limited(message).filter(|note| !captured.remarks.contains(note)));
         drives(message, captured);
         cufile_log::note_of_kernel(message, captured);
         let command = ["Command line: ", "Kernel command line: "];
@@ -225,6 +226,21 @@ fn pci(message: &str, functions: &mut Vec<PciFacts>) {
         return;
     }
     functions.push(function);
+}
+
+/// A device's way that carries less than the device, as a sentence: `… 31.504 Gb/s available PCIe
+/// bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:01.1 (capable of 63.012 Gb/s with …)`.
+fn limited(message: &str) -> Option<String> {
+    let (before, rest) = message.split_once(" available PCIe bandwidth, limited by ")?;
+    let (device, rate) = before.split_once(": ")?;
+    let device = device.split(' ').next_back()?;
+    let (link, rest) = rest.split_once(" link at ")?;
+    let (at, most) = rest.split_once(" (capable of ")?;
+    let (most, _) = most.split_once(" with ")?;
+    Some(format!(
+        "The kernel's log: between {device} and its root {rate} pass at most, for the {link} link \
+         at {at}; the device can do {most}."
+    ))
 }
 
 /// `… 8.0 GT/s PCIe x8 link …`.

@@ -1,7 +1,9 @@
 //! The last step when all texts of a machine are read: what only follows from all of them together,
 //! and what they say beside the facts.
 
-use gpuio_record::facts::{BlockDevice, BlockKind, GpuFacts, Machine, MountedStorage};
+use gpuio_record::facts::{
+    BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, MountedStorage,
+};
 
 use crate::{Captured, gdscheck, merge, mig, netplan};
 
@@ -30,7 +32,19 @@ impl Captured {
             }
         }
         if self.sets_at_boot {
-            self.remark("Netplan's MTUs and addresses are those that it sets at boot.".to_owned());
+            let network = &self.network;
+            let of = |one: &InterfaceFacts| {
+                let routes = network.connected.iter().filter(|route| route.interface == one.name);
+                let addresses = routes.map(|route| format!("{}/{}", route.to, route.prefix));
+                let mtu = one.mtu_bytes.map(|bytes| format!("MTU {bytes}"));
+                let facts: Vec<String> = addresses.chain(mtu).collect();
+                (!facts.is_empty()).then(|| format!("{} {}", one.name, facts.join(", ")))
+            };
+            let all: Vec<String> = network.interfaces.iter().filter_map(of).collect();
+            let all = all.join("; ");
+            self.remark(format!(
+                "Netplan's MTUs and addresses are those that it sets at boot: {all}."
+            ));
         }
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);

@@ -8,7 +8,7 @@
 
 use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine, GdsNote, Machine, PciFacts};
 
-use crate::{CaptureError, Captured, Kind, MOST_DEVICES, MOST_GPUS, pci_names};
+use crate::{CaptureError, Captured, Kind, MOST_DEVICES, MOST_GPUS, kind_of, pci_names};
 
 pub(crate) const KIND: Kind = Kind {
     command: "gdscheck -p",
@@ -20,6 +20,7 @@ pub(crate) const KIND: Kind = Kind {
 
 /// A report; where one was read before it counts instead, or it is a further part of that one.
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let text = &without_others(text, captured)?;
     let new = parse(text, GdsCheck::default())?;
     let own = &mut captured.machine.gdscheck;
     let Some(known) = own.take() else {
@@ -38,6 +39,29 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         captured.differ("gdscheck's reports".to_owned());
     }
     Ok(())
+}
+
+/// The text without lines that are another tool's, which are passed over for it.
+fn without_others(text: &str, captured: &mut Captured) -> Result<String, CaptureError> {
+    let notes = parse(text, GdsCheck::default())?.notes;
+    let is_note = |at: usize| notes.iter().any(|note| note.line == at as u64 + 1);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut from = 0;
+    while from < lines.len() {
+        let others = lines[from..].iter().enumerate();
+        let run = others.take_while(|(at, line)| is_note(from + at) || line.trim().is_empty());
+        let to = from + run.count();
+        if kind_of(&lines[from..to].join("\n")).is_some() {
+            for (at, line) in lines.iter_mut().enumerate().take(to).skip(from) {
+                if !line.trim().is_empty() {
+                    let wanted = "a line of gdscheck's";
+                    captured.skip(CaptureError::new(at, std::mem::take(line), 0, wanted));
+                }
+            }
+        }
+        from = to + 1;
+    }
+    Ok(lines.join("\n"))
 }
 
 fn has_a_line_twice(check: &GdsCheck) -> bool {

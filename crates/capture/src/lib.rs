@@ -234,6 +234,7 @@ pub const KINDS: [Kind; 60] = [
     results::HDPARM,
     results::KVIKIO,
     results::PERFTEST,
+    results::VDBENCH,
     gdscheck::KIND,
     mounts::KIND,
     nfsstat::KIND,

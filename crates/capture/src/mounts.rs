@@ -58,7 +58,7 @@ pub(crate) fn storage(
     let mount = MountFacts {
         mount_point: mount_point.to_owned(),
         fs_type: fs_type.to_owned(),
-        source: source.to_owned(),
+        source: source.trim_start().to_owned(),
         fs_root: "/".to_owned(),
         options: options.clone().map(str::to_owned).collect(),
         ..MountFacts::default()

@@ -149,7 +149,10 @@ fn add_isi(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             node: first.or(number.take()),
             // `q` for `g` is a mistake of reading printed pages.
             name: name.replace("giqe", "gige"),
-            state: (*state).to_owned(),
+            state: match (*state, rest.get(2)) {
+                ("No", Some(word)) => format!("No {word}"),
+                (state, _) => state.to_owned(),
+            },
             address: addresses.map(|word| (*word).to_owned()).next(),
         });
         number = None;

@@ -10,6 +10,7 @@ use gpuio_record::facts::{
     Fact, GpuFacts, Machine, NicFacts, NumaNode, NvLinkEnd, NvLinkPeer, RdmaFacts,
 };
 
+use crate::prompt::is_dots;
 use crate::{CaptureError, Captured, Kind, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
@@ -174,6 +175,9 @@ fn head(line: &str) -> Option<Vec<String>> {
         if word == "GPU" {
             // `GPU NUMA ID`
             break;
+        }
+        if is_dots(word) {
+            continue;
         }
         names.extend(split_names(word)?);
     }

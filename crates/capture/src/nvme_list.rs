@@ -26,6 +26,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     for (index, line) in lines(text) {
         if is_head_of_controllers(line) {
             names = line.split_whitespace().collect();
+        } else if is_head_of_namespaces(line) {
+            names = vec!["Device"];
         } else if is_head(line) {
             names = line.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect();
         } else if line.starts_with("---") {
@@ -58,6 +60,11 @@ fn is_head_of_controllers(line: &str) -> bool {
     line.starts_with("Device") && line.contains(" MN ") && line.contains(" Address ")
 }
 
+/// `Device Generic NSID Usage …`.
+fn is_head_of_namespaces(line: &str) -> bool {
+    line.starts_with("Device") && line.contains(" NSID ")
+}
+
 /// `/dev/nvme0n1 …`; some versions leave the directory out.
 fn is_row(line: &str) -> bool {
     line.strip_prefix("/dev/").unwrap_or(line).starts_with("nvme")
@@ -86,7 +93,15 @@ fn by_usage(line: &str) -> Option<(&str, String)> {
     (name.starts_with("nvme") && ends).then(|| (name, model.join(" ")))
 }
 
-/// Takes in a row; `false` where its model has no letter and no digit.
+/// `nvme0n1`.
+fn is_namespace(name: &str) -> bool {
+    let numbers = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    numbers.is_some_and(|(controller, namespace)| is_number(controller) && is_number(namespace))
+}
+
+/// Takes in a row; `false` where its name is none of a namespace's, or its model has no letter and
+/// no digit.
 fn put(
     captured: &mut Captured,
     (names, columns): (&[&str], &[(usize, usize)]),
@@ -98,9 +113,11 @@ fn put(
         let value: String = line.chars().skip(start).take(end - start).collect();
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     };
-    if let Some(namespaces) = value("Namespaces") {
+    if names.contains(&"Namespaces") {
         let address = value("Address").and_then(|address| normalize_pci(&address));
-        for name in namespaces.split([',', ' ']).filter(|name| name.starts_with("nvme")) {
+        // A long address moves them to the right.
+        let words = line.split([',', ' ']).skip(1);
+        for name in words.filter(|name| is_namespace(name)) {
             let block = merge::block(&mut captured.machine, name, BlockKind::Disk);
             block.facts.model = value("MN").or(block.facts.model.take());
             if let Some(address) = &address {
@@ -115,6 +132,9 @@ fn put(
     }
     let first = line.split_whitespace().next().unwrap_or_default();
     let name = first.trim_start_matches("/dev/").to_owned();
+    if !is_namespace(&name) {
+        return false;
+    }
     let model = value("Model");
     if model.as_ref().is_some_and(|model| !model.contains(char::is_alphanumeric)) {
         return false;

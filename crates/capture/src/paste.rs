@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::prompt::{begins, heading, is_dots, is_prompt};
+use crate::prompt::{begins, heading, is_dots, is_prompt, is_ruler};
 use crate::unfold::unfolded;
 use crate::{CaptureError, Captured, TextRead, cufile_json, kind_of};
 
@@ -33,6 +33,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
+    let line = behind_time(line);
     let marks = ['\u{1b}', '\u{a0}', '\u{feff}', '*', '`', '&', '>', '\r', '<'];
     // Marks of a terminal whose first character was lost on the way.
     let worn = ["[4m", "[0m", "[1m"];
@@ -61,6 +62,22 @@ fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
     }
     line.truncate(line.trim_end().len());
     Cow::Owned(line)
+}
+
+/// A line of a log without its time: `[2024-03-11T02:11:09] …`, also with a blank for the `T`.
+fn behind_time(line: &str) -> &str {
+    let digits = |text: &str, signs: &str| {
+        text.len() == signs.len()
+            && text.bytes().zip(signs.bytes()).all(|(byte, sign)| match sign {
+                b'0' => byte.is_ascii_digit(),
+                b'T' => matches!(byte, b'T' | b' '),
+                _ => byte == sign,
+            })
+    };
+    let parts = line.strip_prefix('[').and_then(|line| line.split_once("] "));
+    let timed = parts
+        .filter(|(time, _)| time.get(..19).is_some_and(|time| digits(time, "0000-00-00T00:00:00")));
+    timed.map_or(line, |(_, rest)| rest)
 }
 
 /// A line without the marks of a terminal (`ESC [ 4 m`, which underlines).
@@ -175,8 +192,15 @@ fn part(
     found: &mut Found,
     deep: usize,
 ) -> Result<(), CaptureError> {
-    let text = lines[start..end].join("\n");
-    let Some(kind) = kind_of(&text) else {
+    let mut text = lines[start..end].join("\n");
+    let mut kind = kind_of(&text);
+    if kind.is_none()
+        && let Some((json, behind)) = json_of_cufile(lines, start, end)
+    {
+        (text, kind) = (json, Some(&cufile_json::KIND));
+        found.skip(lines, behind, end);
+    }
+    let Some(kind) = kind else {
         found.skip(lines, start, end);
         return Ok(());
     };
@@ -211,6 +235,15 @@ fn part(
     Ok(())
 }
 
+/// cuFile's file below its prompt, with blank lines above so that mistakes keep their place, and
+/// the line behind it.
+fn json_of_cufile(lines: &[&str], start: usize, end: usize) -> Option<(String, usize)> {
+    let first = (start..end).find(|at| !lines[*at].trim().is_empty() && !is_prompt(lines[*at]))?;
+    let last = (first..end).rev().find(|at| lines[*at].starts_with('}'))?;
+    let json = lines[first..=last].join("\n");
+    (cufile_json::KIND.looks_like)(&json).then(|| ("\n".repeat(first) + &json, last + 1))
+}
+
 /// Skipped lines that stand together, blank ones between them, as ranges of all lines. They may
 /// have been skipped in any order, and more than once.
 fn runs(skipped: &[CaptureError], lines: &[&str], start: usize) -> Vec<(usize, usize)> {
@@ -234,7 +267,8 @@ fn runs(skipped: &[CaptureError], lines: &[&str], start: usize) -> Vec<(usize, u
 impl Found {
     /// Lines of no kind.
     fn skip(&mut self, lines: &[&str], start: usize, end: usize) {
-        let known = |line: &str| is_dots(line) || is_prompt(line) || heading(line);
+        let known =
+            |line: &str| is_dots(line) || is_ruler(line) || is_prompt(line) || heading(line);
         let left = (start..end).filter(|index| !known(lines[*index]));
         self.skipped.extend(left.map(|index| {
             CaptureError::new(index, lines[index], 0, "a line of a tool that gpuio reads")
@@ -243,6 +277,7 @@ impl Found {
 
     fn keep(&mut self, skipped: &[CaptureError], start: usize, (from, to): (usize, usize)) {
         let inside = skipped.iter().filter(|one| (from..to).contains(&(start + one.index())));
+        let inside = inside.filter(|one| !is_ruler(&one.text));
         self.skipped.extend(inside.cloned().map(|mut one| {
             one.line += start;
             one
@@ -259,6 +294,8 @@ mod tests {
         let text = "  **> x**\r\n  \u{1b}[4mGPU0\u{1b}[0m\u{a0}&lt;\n```bash\n\n";
         assert_eq!(plain(text), "> x\nGPU0 <\n\n\n");
         assert_eq!(plain("\t[4mGPU0\tCPU Affinity[0m\n"), "\tGPU0\tCPU Affinity\n");
+        let log = "[2024-03-11T02:11:09] a\n[2024-03-11 02:11:09.125] b\n[  1.5] c\n[0-1] d\n";
+        assert_eq!(plain(log), "a\nb\n[  1.5] c\n[0-1] d\n");
         assert_eq!(plain("> $ lspci\n> 00:01.0 A\n"), "$ lspci\n00:01.0 A\n");
         assert_eq!(plain("<a b=\"&lt;\">\n"), "<a b=\"&lt;\">\n", "XML has its own signs");
     }

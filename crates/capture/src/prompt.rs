@@ -92,6 +92,12 @@ pub(crate) fn is_dots(line: &str) -> bool {
     line.chars().all(|c| matches!(c, '.' | ' ' | '\t' | '…'))
 }
 
+/// A line of one sign again and again, that parts what stands above and below it.
+pub(crate) fn is_ruler(line: &str) -> bool {
+    let line = line.trim().as_bytes();
+    line.len() > 2 && b"-=*#_~".contains(&line[0]) && line.iter().all(|byte| *byte == line[0])
+}
+
 /// Lines of a part with their index, without prompts, blank lines and lines of dots.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let all = text.lines().enumerate();

@@ -82,8 +82,11 @@ pub fn of_options<'o>(source: &str, options: impl Iterator<Item = &'o str>) -> N
         connections: 1,
         ..NfsFacts::default()
     };
-    for (key, value) in options.filter_map(|option| option.split_once('=')) {
+    for option in options {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
         match key {
+            // nfs(5): these words alone stand for `proto=`.
+            "rdma" | "tcp" | "udp" => facts.transport = Some(key.to_owned()),
             "vers" | "nfsvers" => facts.version = Some(value.to_owned()),
             "proto" => facts.transport = Some(value.to_owned()),
             "addr" => facts.address = Some(value.to_owned()),

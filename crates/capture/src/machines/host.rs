@@ -1,6 +1,9 @@
 //! Host names in a text, and the lines that belong to each.
+//!
+//! Titles name machines too, as `## Node B` or `=== host2 ===`: where no prompt names a host, and
+//! two titles or more differ only in what stands beside the same word for a machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{kind_of, paste, prompt};
 use gpuio_base::measured::iostat;
@@ -12,9 +15,13 @@ pub(super) fn sections(text: &str) -> Vec<(Option<String>, String)> {
         return parted;
     }
     let lines: Vec<&str> = text.lines().collect();
-    let mut hosts = of_lines(&lines, host_of_line);
+    let (mut hosts, mut heads) = of_lines(&lines, host_of_line);
+    if hosts.iter().all(Option::is_none) && has_several_titles(&lines) {
+        (hosts, heads) = of_lines(&lines, of_title);
+    }
     if hosts.iter().all(Option::is_none) {
-        hosts = of_lines(&lines, said_by_a_tool);
+        (hosts, heads) = of_lines(&lines, said_by_a_tool);
+        heads.retain(|at| plain(lines[*at].trim()).is_some());
     }
     let mut order: Vec<Option<String>> = Vec::new();
     for host in &hosts {
@@ -28,8 +35,8 @@ pub(super) fn sections(text: &str) -> Vec<(Option<String>, String)> {
         return vec![(named.first().copied().cloned().flatten(), text.to_owned())];
     }
     let body = |wanted: &Option<String>| {
-        let own =
-            lines.iter().zip(&hosts).map(|(line, host)| if host == wanted { line } else { "" });
+        let is_own = |at: usize| hosts[at] == *wanted && !heads.contains(&at);
+        let own = (0..lines.len()).map(|at| if is_own(at) { lines[at] } else { "" });
         own.collect::<Vec<_>>().join("\n")
     };
     order
@@ -41,17 +48,67 @@ pub(super) fn sections(text: &str) -> Vec<(Option<String>, String)> {
         .collect()
 }
 
-/// The host of each line: the last one that a line named.
-fn of_lines(lines: &[&str], name: fn(&[&str], usize) -> Option<String>) -> Vec<Option<String>> {
+/// The host of each line, the last one that a line named; and the lines that only name a host, with
+/// rulers beside them.
+fn of_lines(
+    lines: &[&str],
+    name: fn(&[&str], usize) -> Option<String>,
+) -> (Vec<Option<String>>, BTreeSet<usize>) {
     let mut current: Option<String> = None;
-    (0..lines.len())
-        .map(|at| {
-            if let Some(host) = name(lines, at) {
-                current = Some(host);
+    let mut heads = BTreeSet::new();
+    let hosts = (0..lines.len()).map(|at| {
+        if let Some(host) = name(lines, at) {
+            current = Some(host);
+            if of_prompt(lines[at].trim()).is_none() {
+                let beside = at.saturating_sub(1)..(at + 2).min(lines.len());
+                heads.extend(beside.filter(|one| *one == at || prompt::is_ruler(lines[*one])));
             }
-            current.clone()
-        })
-        .collect()
+        }
+        current.clone()
+    });
+    (hosts.collect(), heads)
+}
+
+/// Whether titles name several machines by one word: `Node A` and `Node B`.
+fn has_several_titles(lines: &[&str]) -> bool {
+    let titles: BTreeSet<String> = (0..lines.len()).filter_map(|at| of_title(lines, at)).collect();
+    let stem = |title: &str| {
+        MACHINES.iter().find(|word| title.to_ascii_lowercase().contains(*word)).copied()
+    };
+    let stems: BTreeSet<Option<&str>> = titles.iter().map(|title| stem(title)).collect();
+    titles.len() > 1 && stems.len() == 1
+}
+
+/// Words for a machine in titles.
+const MACHINES: [&str; 9] =
+    ["node", "host", "server", "machine", "client", "worker", "workstation", "dgx", "hgx"];
+
+/// A title that names a machine: decorated, or with a colon behind it.
+fn of_title(lines: &[&str], at: usize) -> Option<String> {
+    let whole = lines[at].trim();
+    let is_sign = |c: char| "#=*<>-[]_~".contains(c);
+    let bare = whole.trim_matches(|c: char| is_sign(c) || c.is_whitespace() || c == ':');
+    let decorated = whole.starts_with("# ")
+        || ["##", "**", "==", "--", "__"].iter().any(|sign| whole.starts_with(sign))
+        || whole.starts_with('[') && whole.ends_with(']')
+        || lines.get(at + 1).is_some_and(|below| prompt::is_ruler(below));
+    let unindented = !lines[at].starts_with(char::is_whitespace);
+    let mut words = bare.split_whitespace();
+    // `node 0 cpus:` and `node distances:` are numactl's.
+    let count = words.clone().count();
+    let first = count < 6 && decorated || count < 4 && whole.ends_with(':') && unindented;
+    let lower = bare.to_ascii_lowercase();
+    let named = words.any(|word| {
+        let word = word.to_ascii_lowercase();
+        MACHINES.iter().any(|one| word.contains(one))
+    });
+    let numactls = ["numa", "cpus", "size", "free", "distances"];
+    let is = first
+        && named
+        && bare.len() < 48
+        && !numactls.iter().any(|word| lower.contains(word))
+        && bare.chars().all(|c| c.is_ascii_alphanumeric() || " -_.()".contains(c));
+    is.then(|| bare.to_owned())
 }
 
 /// `dgx2.example.org` and `dgx2` are one; the name of a container is a number of its own.
@@ -130,6 +187,11 @@ fn of_block(lines: &[&str], at: usize) -> Option<String> {
         line.len() >= 8 && line.bytes().all(|byte| matches!(byte, b'-' | b'=' | b'*' | b'#'))
     };
     let one_word = !line.is_empty() && !line.contains(char::is_whitespace) && line.len() < 64;
+    // `[1] 14:04:31 [SUCCESS] node1`, pssh's.
+    let pssh = ["[SUCCESS] ", "[FAILURE] "].iter().find_map(|mark| line.split_once(mark));
+    if let Some((_, host)) = pssh {
+        return plain(host.split_whitespace().next().unwrap_or_default());
+    }
     if one_word && ruler(at.checked_sub(1)) && ruler(at.checked_add(1)) {
         return plain(line);
     }
@@ -146,9 +208,13 @@ fn of_block(lines: &[&str], at: usize) -> Option<String> {
     }
 }
 
-/// Names in `uname -a` and in `iostat`'s first line.
+/// Names in the output of `hostname` and `uname -a`, and in `iostat`'s first line.
 fn said_by_a_tool(lines: &[&str], at: usize) -> Option<String> {
     let line = lines[at].trim();
+    let above = at.checked_sub(1).and_then(|above| prompt::command_of(lines[above]));
+    if above.is_some_and(|command| ["hostname", "hostname -s", "uname -n"].contains(&command)) {
+        return plain(line);
+    }
     if let Some(host) = iostat::host_of(line) {
         return plain(host);
     }
@@ -163,34 +229,56 @@ fn said_by_a_tool(lines: &[&str], at: usize) -> Option<String> {
     }
 }
 
-/// A text whose lines all begin with a host's name, as `pdsh` prints them.
+/// A text whose lines begin with a host's name, as `pdsh` prints them, or with a task's number
+/// (`srun -l`). Prompts, and words above and below, have none.
 fn by_prefix(text: &str) -> Option<Vec<(Option<String>, String)>> {
     let lines: Vec<&str> = text.lines().collect();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut full = 0;
-    for line in &lines {
-        if line.trim().is_empty() {
-            continue;
-        }
-        full += 1;
-        let (name, _) = line.split_once(':').filter(|(name, _)| plain(name).is_some())?;
-        *counts.entry(name).or_default() += 1;
+    let task = |name: &str| {
+        let number = !name.is_empty() && name.len() < 5 && name.bytes().all(|c| c.is_ascii_digit());
+        number.then(|| format!("task {name}"))
+    };
+    let named = |line: &str| -> Option<(String, usize)> {
+        let (name, _) = line.split_once(':')?;
+        Some((plain(name).or_else(|| task(name))?, name.len() + 1))
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let all = lines.iter().filter_map(|line| named(line));
+    all.for_each(|(name, _)| *counts.entry(name).or_default() += 1);
+    // A line of each host alone is enough where none has more.
+    let most = counts.values().max().copied().unwrap_or(0);
+    counts.retain(|_, count| *count > 1 || most == 1);
+    if most == 1 && counts.len() < 2 {
+        return None;
     }
-    if full < 2 || counts.len() > super::MOST || counts.values().any(|count| *count < 2) {
+    let own = |line: &str| named(line).filter(|(name, _)| counts.contains_key(name));
+    let first = lines.iter().position(|line| own(line).is_some())?;
+    let last = lines.iter().rposition(|line| own(line).is_some())?;
+    let others = lines[first..=last].iter();
+    let mut others = others.filter(|line| !line.trim().is_empty() && own(line).is_none());
+    if counts.len() > super::MOST || !others.all(|line| prompt::is_prompt(line)) {
         return None;
     }
     let body = |wanted: &str| {
-        let own = lines.iter().map(|line| match line.split_once(':') {
-            Some((name, rest)) if name == wanted => rest.strip_prefix(' ').unwrap_or(rest),
+        let rows = lines.iter().map(|line| match own(line) {
+            Some((name, at)) if name == wanted => {
+                line[at..].strip_prefix(' ').unwrap_or(&line[at..])
+            }
             _ => "",
         });
-        own.collect::<Vec<_>>().join("\n")
+        rows.collect::<Vec<_>>().join("\n")
     };
-    let parted: Vec<(Option<String>, String)> =
-        counts.keys().map(|name| (plain(name), body(name))).collect();
+    let mut parted: Vec<(Option<String>, String)> =
+        counts.keys().map(|name| (Some(name.clone()), body(name))).collect();
     // Many tools print a word and a colon: without them each part must be some tool's output.
     let understood = parted.iter().all(|(_, body)| kind_of(&paste::plain(body)).is_some());
-    (understood && kind_of(text).is_none_or(|_| parted.len() > 1)).then_some(parted)
+    let is = understood && kind_of(text).is_none_or(|_| parted.len() > 1);
+    let rest = lines.iter().enumerate();
+    let rest = rest.map(|(at, line)| if (first..=last).contains(&at) { "" } else { line });
+    let rest = rest.collect::<Vec<_>>().join("\n");
+    if kind_of(&paste::plain(&rest)).is_some() {
+        parted.push((None, rest));
+    }
+    is.then_some(parted)
 }
 
 /// Names that a tool prints as its host's below the prompt of a host of another name, with that
@@ -226,14 +314,62 @@ pub(super) fn other_names(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// The text parted where a tool's output begins, other lines blank, so that each stays where it is.
+/// The text parted where a tool's output or a line of words between outputs begins.
 pub(super) fn chunks(text: &str) -> Vec<String> {
-    const MOST: usize = 64;
+    bodies(text, outputs(&paste::plain(text)))
+}
+
+fn outputs(plain: &str) -> Vec<(usize, usize)> {
+    parted(plain, |lines, at| {
+        prompt::begins(lines, at) || is_title(lines[at]) || is_sentence(lines[at])
+    })
+}
+
+/// The text parted in each way in which people part machines, in the order in which they are to be
+/// tried: at headings, the highest ones first, at decorated lines, sentences and rulers, and where
+/// the same tools begin again.
+pub(super) fn chapters(text: &str) -> Vec<Vec<String>> {
     let plain = paste::plain(text);
+    let level = |line: &str| line.len() - line.trim_start_matches('#').len();
+    let headings = (1..5).map(|most| {
+        parted(&plain, move |lines, at| is_title(lines[at]) && level(lines[at]) <= most)
+    });
+    let kinds: [fn(&[&str], usize) -> bool; 3] = [
+        |lines, at| is_decorated(lines[at]),
+        |lines, at| is_sentence(lines[at]),
+        |lines, at| prompt::is_ruler(lines[at]) && lines[at - 1].trim().is_empty(),
+    ];
+    let mut ways: Vec<Vec<(usize, usize)>> = headings.collect();
+    ways.extend(kinds.iter().map(|begins| parted(&plain, begins)));
+    ways.extend(turns(&plain));
+    ways.retain(|parts| parts.len() > 1);
+    ways.dedup();
+    ways.into_iter().map(|parts| bodies(text, parts)).collect()
+}
+
+/// The outputs in turns: each begins with the same tool, and has each tool once.
+fn turns(plain: &str) -> Option<Vec<(usize, usize)>> {
     let lines: Vec<&str> = plain.lines().collect();
-    // A line of words between outputs begins one too.
-    let begins = |at: &usize| prompt::begins(&lines, *at) || is_prose(lines[*at]);
-    let starts: Vec<usize> = (1..lines.len()).filter(begins).collect();
+    let mut turns: Vec<((usize, usize), Vec<&str>)> = Vec::new();
+    for (from, to) in outputs(plain) {
+        let tool = kind_of(&lines[from..to].join("\n"))?.command;
+        match turns.last_mut() {
+            Some(((_, end), tools)) if !tools.contains(&tool) => {
+                *end = to;
+                tools.push(tool);
+            }
+            _ => turns.push(((from, to), vec![tool])),
+        }
+    }
+    let same = turns.iter().all(|(_, tools)| tools[0] == turns[0].1[0]);
+    same.then(|| turns.into_iter().map(|(lines, _)| lines).collect())
+}
+
+/// The lines from and to which each part goes.
+fn parted(plain: &str, begins: impl Fn(&[&str], usize) -> bool) -> Vec<(usize, usize)> {
+    const MOST: usize = 64;
+    let lines: Vec<&str> = plain.lines().collect();
+    let starts: Vec<usize> = (1..lines.len()).filter(|at| begins(&lines, *at)).collect();
     let mut parts: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;
     for to in starts.into_iter().chain([lines.len()]) {
@@ -246,33 +382,45 @@ pub(super) fn chunks(text: &str) -> Vec<String> {
         from = to;
     }
     parts.truncate(MOST);
-    let whole: Vec<&str> = text.lines().collect();
     parts
-        .into_iter()
-        .map(|(from, to)| {
-            let own = whole.iter().enumerate();
-            own.map(|(at, line)| if (from..to).contains(&at) { *line } else { "" })
-                .collect::<Vec<_>>()
-                .join("\n")
-        })
-        .collect()
 }
 
-/// Words of people: a heading in Markdown, or a sentence.
-fn is_prose(line: &str) -> bool {
+/// Other lines are blank in each part, so that each stays where it is.
+fn bodies(text: &str, parts: Vec<(usize, usize)>) -> Vec<String> {
+    let whole: Vec<&str> = text.lines().collect();
+    let body = |(from, to): (usize, usize)| {
+        let own = whole.iter().enumerate();
+        let own = own.map(|(at, line)| if (from..to).contains(&at) { *line } else { "" });
+        own.collect::<Vec<_>>().join("\n")
+    };
+    parts.into_iter().map(body).collect()
+}
+
+/// A heading in Markdown.
+fn is_title(line: &str) -> bool {
+    let line = line.trim();
+    let several = line.split_whitespace().nth(1).is_some();
+    line.starts_with('#') && several && !line.starts_with("# gpu") && !line.starts_with("# Idx")
+}
+
+/// `=== second ===`, `**Second**`, `[second]`.
+fn is_decorated(line: &str) -> bool {
+    let line = line.trim();
+    let marks = [("==", "=="), ("--", "--"), ("**", "**"), ("__", "__"), ("[", "]"), ("<", ">")];
+    marks.iter().any(|(left, right)| line.starts_with(left) && line.ends_with(right))
+        && line.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+fn is_sentence(line: &str) -> bool {
     let line = line.trim();
     let words = line.split_whitespace().count();
-    let title = line.starts_with('#')
-        && words > 1
-        && !line.starts_with("# gpu")
-        && !line.starts_with("# Idx");
-    let sentence = words > 1
+    words > 1
         && words < 40
         && line.starts_with(|c: char| c.is_ascii_uppercase())
+        && line.contains(|c: char| c.is_ascii_lowercase())
         && line.ends_with([':', '.'])
         && line.chars().filter(|c| c.is_ascii_alphabetic() || *c == ' ').count() * 10
-            > line.chars().count() * 8;
-    title || sentence
+            > line.chars().count() * 8
 }
 
 #[cfg(test)]

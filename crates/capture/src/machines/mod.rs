@@ -252,24 +252,32 @@ fn folder_of(name: &str) -> Option<&str> {
     name.rsplit_once('/').map(|(folder, _)| folder)
 }
 
-/// A text that contradicts itself, parted where its tools' outputs begin; any other one whole.
+/// A text that contradicts itself, parted at its titles, then where its tools' outputs begin; any
+/// other one whole.
 fn pieces(text: Text) -> Vec<Text> {
-    let chunks = host::chunks(&text.body);
-    if chunks.len() < 2 {
-        return vec![text];
+    let outputs = |text: &Text| contradicting(text, host::chunks(&text.body));
+    let ways = host::chapters(&text.body).into_iter();
+    let ways: Vec<Vec<Text>> = ways.filter_map(|way| contradicting(&text, way)).collect();
+    // The best way has the fewest parts that each agree with themselves.
+    let agree = |parts: &Vec<Text>| parts.iter().all(|part| outputs(part).is_none());
+    let best = ways.into_iter().min_by_key(|parts| (!agree(parts), parts.len()));
+    let parts = best.unwrap_or_else(|| vec![text]);
+    parts.into_iter().flat_map(|part| outputs(&part).unwrap_or_else(|| vec![part])).collect()
+}
+
+/// The parts of a text that are understood, where they contradict each other.
+fn contradicting(text: &Text, parts: Vec<String>) -> Option<Vec<Text>> {
+    if parts.len() < 2 {
+        return None;
     }
     let read = |body: &str| {
         let mut captured = Captured::default();
         crate::read(&text.name, body, &mut captured).ok().map(|()| captured)
     };
-    let read: Vec<(String, Captured)> = chunks
-        .into_iter()
-        .filter_map(|chunk| read(&chunk).map(|captured| (chunk, captured)))
-        .collect();
+    let read: Vec<(String, Captured)> =
+        parts.into_iter().filter_map(|part| read(&part).map(|captured| (part, captured))).collect();
     let contradicts = (1..read.len())
         .any(|at| read[..at].iter().any(|(_, one)| compare(one, &read[at].1).is_another()));
-    if !contradicts {
-        return vec![text];
-    }
-    read.into_iter().map(|(body, _)| Text { name: text.name.clone(), body }).collect()
+    let text = |(body, _)| Text { name: text.name.clone(), body };
+    contradicts.then(|| read.into_iter().map(text).collect())
 }

@@ -72,6 +72,17 @@ pub(crate) const PERFTEST: Kind = Kind {
     add: |text, captured| add_lines(text, captured, PERFTEST.command, is_perftest),
 };
 
+pub(crate) const VDBENCH: Kind = Kind {
+    command: "vdbench",
+    gives: "its mean rates, shown by `gpuio check`; its run files are named and not read",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        let is = |line: &str| line.starts_with("Vdbench distribution:") || is_vdbench_mean(line);
+        text.lines().any(|line| is(line.trim())) || is_vdbench_file(text)
+    },
+    add: add_vdbench,
+};
+
 /// Tools whose results `gpuio compare` reads.
 pub(crate) const COMPARED: [&str; 3] = [GDSIO.command, FIO.command, ELBENCHO.command];
 
@@ -108,7 +119,7 @@ fn add_lines(
     text: &str,
     captured: &mut Captured,
     tool: &'static str,
-    is_own: fn(&str) -> bool,
+    is_own: impl Fn(&str) -> bool,
 ) -> Result<(), CaptureError> {
     let mut own = String::new();
     for (index, line) in lines(text) {
@@ -294,4 +305,49 @@ fn add_elbencho(text: &str, captured: &mut Captured) -> Result<(), CaptureError>
     }
     keep(captured, ELBENCHO.command, own);
     Ok(())
+}
+
+/// `14:13:02.050  avg_2-60  6533.12  6533.12 1048576 100.00 …`.
+fn is_vdbench_mean(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let timed = is_vdbench_time(words.next().unwrap_or_default());
+    timed && words.next().is_some_and(|word| word.starts_with("avg_"))
+}
+
+/// `14:13:02.050`.
+fn is_vdbench_time(word: &str) -> bool {
+    word.len() == 12
+        && word.bytes().enumerate().all(|(at, byte)| match at {
+            2 | 5 => byte == b':',
+            8 => byte == b'.',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// `sd=sd1,lun=…`, `wd=…` and `rd=…`, a line each.
+fn is_vdbench_file(text: &str) -> bool {
+    let has = |start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
+    has("rd=") && (has("wd=") || has("fwd=")) && (has("sd=") || has("fsd="))
+}
+
+fn add_vdbench(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    // Its run file is nothing but lines with an equals sign, and comments.
+    let is_file = is_vdbench_file(text);
+    let keys = ["sd=", "wd=", "rd=", "fsd=", "fwd=", "hd=", "data_errors="];
+    let known = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        let head = ["interval", "rate", "Vdbench", "Copyright", "For documentation"];
+        is_vdbench_time(first)
+            || is_file && (keys.iter().any(|key| first.starts_with(key)) || first.starts_with('*'))
+            || head.iter().any(|word| line.trim_start().starts_with(word))
+            || line.contains(" interval ") && line.contains("i/o")
+    };
+    if is_file {
+        captured.remarks.push(
+            "A run file of Vdbench's is not read: give the load by flags, or as a job file of \
+             gdsio or fio."
+                .to_owned(),
+        );
+    }
+    add_lines(text, captured, VDBENCH.command, known)
 }

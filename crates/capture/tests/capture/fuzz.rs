@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 66] = [
+const TEXTS: [(&str, &[u8]); 67] = [
     ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
     ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
@@ -87,6 +87,10 @@ const TEXTS: [(&str, &[u8]); 66] = [
     ("hdparm", b"/dev/sda:\n Timing buffered disk reads: 1200 MB in 3.00 seconds = 400 MB/sec\n"),
     ("single_node_io.py", b"GPU | A100 (dev #0)\nnthreads | 1\ncufile read | 9.00 MiB/s\n"),
     ("ib_write_bw", b" RDMA_Write BW Test\n #bytes BW average[MB/sec]\n 8 1 0.0 1.0 0.1\n"),
+    (
+        "vdbench",
+        b"rd=r,wd=w\nwd=w,sd=s\nsd=s,lun=/dev/sda\n14:13:02.050 avg_2-9 1 1 1048576 100 5\n",
+    ),
     (
         "gpuio collect",
         b"/proc/sys/kernel/osrelease:6.8.0\n/sys/class/block/sda/queue/scheduler:[none]\n\

@@ -323,6 +323,33 @@ fn the_kernels_log_shows_functions_and_slow_links() {
     assert_eq!((above.link_now.mega_transfers, above.link_now.width), (Some(8000), Some(8)));
     assert_eq!(log.machine.function("0000:07:00.0").unwrap().link_most.width, Some(16));
     assert_eq!(log.machine.settings.command_line.as_ref().unwrap()[1], "iommu=off");
+    let way = "between 0000:07:00.0 and its root 63.008 Gb/s pass at most, for the 8.0 GT/s PCIe \
+               x8 link at 0000:03:00.0; the device can do 252.048 Gb/s.";
+    assert!(log.remarks().iter().any(|one| one.ends_with(way)), "{:?}", log.remarks());
+}
+
+/// Namespaces over a network stand in all tables, though their addresses move the columns.
+#[test]
+fn nvme_list_v_has_drives_of_a_network() {
+    let list = "# nvme list -v\n\
+        Device   SN       MN             FR    TxPort Address      Slot Subsystem    Namespaces\n\
+        -------- -------- -------------- ----- ------ ------------ ---- ------------ ----------\n\
+        nvme0    S4YP     SAMSUNG MZWLJ3 EPK9  pcie   0000:41:00.0 3    nvme-subsys0 nvme0n1\n\
+        nvme1    5A8B     FlashArray     6.3.4 rdma   traddr=10.2.0.11,trsvcid=4420,src_addr=\
+        10.2.0.1        nvme-subsys1 nvme1n1, nvme1n2\n\n\
+        Device       Generic    NSID Usage                  Format         Controllers\n\
+        ------------ ---------- ---- ---------------------- -------------- -----------\n\
+        /dev/nvme0n1 /dev/ng0n1 0x1    3.84  TB /   3.84  TB  512   B +  0 B nvme0\n\
+        /dev/nvme1n3 /dev/ng1n3 0x3    2.20  TB /  10.99  TB  512   B +  0 B nvme1\n";
+    let captured = captured(list);
+    let drive = |name: &str| drive(&captured, name);
+    assert_eq!(drive("nvme0n1").pci, ["0000:41:00.0"]);
+    for name in ["nvme1n1", "nvme1n2"] {
+        assert_eq!(drive(name).facts.model.as_deref(), Some("FlashArray"));
+        assert!(drive(name).pci.is_empty());
+    }
+    assert_eq!(drive("nvme1n3").facts.model, None);
+    assert_eq!(captured.machine.block.len(), 4);
 }
 
 #[test]
@@ -394,7 +421,7 @@ fn measured_figures_are_kept_as_printed() {
 
 #[test]
 fn networks_of_client_and_server() {
-    let netplan = captured(
+    let mut netplan = captured(
         "network:\n  version: 2\n  ethernets:\n    ens6f0:\n      addresses:\n        - \
             10.100.10.11/24\n      mtu: 9000\n    ens6f1:\n      addresses: [10.100.20.11/24, \
                 \"fd00::1/64\"]\n      nameservers:\n        addresses: [192.0.2.53]\n",
@@ -402,6 +429,12 @@ fn networks_of_client_and_server() {
     assert_eq!(netplan.network.interfaces.len(), 2);
     assert_eq!(netplan.network.interfaces[0].mtu_bytes, Some(9000));
     assert_eq!(netplan.network.connected.len(), 3);
+    netplan.finish();
+    let notes = netplan.remarks().join(" ");
+    assert!(
+        notes.contains(": ens6f0 10.100.10.11/24, MTU 9000; ens6f1 10.100.20.11/24"),
+        "{notes}"
+    );
     let torn = captured(include_str!("../kinds/netplan-torn.txt"));
     assert_eq!(torn.network.interfaces.iter().filter(|one| one.mtu_bytes == Some(9000)).count(), 2);
 
@@ -411,14 +444,19 @@ fn networks_of_client_and_server() {
                 --------------------------------------------------------\n\
          1    100gige-1  Up      -        groupnet0.subnet10.pool10   Static      \
              10.100.10.101\n1    100gige-2  Down    -        groupnet0.subnet20.pool20   \
-                 Static      10.100.20.101\n----------------------------------------------------\
+                 Static      10.100.20.101\n\
+         1    mgmt-1     No Carrier -  -  -  -\n\
+             ----------------------------------------------------\
                      ----------------------------------\nTotal: 2\n\
          $ mount\n10.100.10.101:/ifs/data on /mnt/a type nfs (rw,vers=3,proto=rdma,addr=10.100.1\
              0.101)\n",
     );
     let notes = isi.remarks().join(" ");
     assert!(
-        notes.contains("2 interfaces of 1 node, 1 of them up; not up: node 1's 100gige-2 (Down)"),
+        notes.contains(
+            "3 interfaces of 1 node, 1 of them up; not up: node 1's 100gige-2 (Down), node \
+             1's mgmt-1 (No Carrier)"
+        ),
         "{notes}"
     );
     assert!(notes.contains("/mnt/a is served by node 1's 100gige-1."), "{notes}");

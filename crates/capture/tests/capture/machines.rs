@@ -152,6 +152,115 @@ fn reports_of_gdscheck_are_parted_by_their_gpus_joined_or_named() {
     assert!(one.contradictions.is_empty());
 }
 
+/// All outputs below a title are of one machine, also those that show none of its devices.
+#[test]
+fn titles_part_machines_before_their_outputs_do() {
+    let chapter = |title: &str, path: &str, model: &str, uuid: &str| {
+        format!(
+            "## {title}\n\n$ gdscheck -p | grep NVMe\n NVMe : {path}\n$ nvidia-smi -L\n\
+             GPU 0: NVIDIA {model} (UUID: GPU-{uuid}-2222-3333-4444-555555555555)\n\n"
+        )
+    };
+    let post = chapter("Node A", "Supported", "A100-SXM4-80GB", "11111111")
+        + &chapter("Node B", "Unsupported", "H100 PCIe", "22222222");
+    let all = texts(&[("post", &post)]);
+    let paths = all.machines.iter().map(|one| {
+        let check = one.captured.machine.gdscheck.as_ref().unwrap();
+        check.drivers[0].value.known().unwrap().as_str()
+    });
+    assert_eq!(paths.collect::<Vec<_>>(), ["Supported", "Unsupported"]);
+}
+
+/// Two machines with the same tools: each has its own report, whatever parts them, also where
+/// their devices are equal but a title names them.
+#[test]
+fn machines_are_parted_in_the_ways_in_which_people_part_them() {
+    let outputs = |path: &str, gpus: &[&str]| -> [String; 3] {
+        [
+            format!("GDS release version: 1.7\n NVMe : {path}\n NFS : Unsupported\n"),
+            format!("/dev/nvme0n1 on /{path} type xfs (rw)\n/dev/sda1 on / type ext4 (rw)\n"),
+            query(gpus),
+        ]
+    };
+    let (same, other) = (&["34", "36"][..], &["07", "0f"][..]);
+    let sides = |second: &[&str]| [outputs("Supported", same), outputs("Unsupported", second)];
+    let blocks = |heads: [&str; 2], second: &[&str]| -> String {
+        let block = |(head, side): (&str, [String; 3])| format!("{head}\n{}\n", side.join("\n"));
+        heads.into_iter().zip(sides(second)).map(block).collect()
+    };
+    let lines = |heads: [&str; 2]| -> String {
+        let turn = |at: usize| -> String {
+            let sides = heads.into_iter().zip(sides(other));
+            let row = |(head, side): (&str, [String; 3])| -> String {
+                side[at].lines().map(|line| format!("{head}: {line}\n")).collect()
+            };
+            sides.map(row).collect()
+        };
+        (0..3).map(turn).collect()
+    };
+    let pssh = |heads: [&str; 2]| blocks(heads, other);
+    let machines = ["machine 1", "machine 2"];
+    for (text, named) in [
+        (blocks(["## Node A", "## Node B"], other), ["Node A", "Node B"]),
+        (blocks(["Node 1:", "Node 2:"], same), ["Node 1", "Node 2"]),
+        (blocks(["=== host1 ===", "=== host2 ==="], other), ["host1", "host2"]),
+        (blocks(["=====> host1 <=====", "=====> host2 <====="], same), ["host1", "host2"]),
+        (blocks(["[node01]", "[node02]"], other), ["node01", "node02"]),
+        (blocks(["**Server 1 (works)**", "**Server 2**"], same), ["Server 1 (works)", "Server 2"]),
+        (blocks(["node01\n------", "node02\n------"], other), ["node01", "node02"]),
+        (blocks(["$ hostname\na1", "$ hostname\na2"], other), ["a1", "a2"]),
+        (pssh(["[1] 10:00:00 [SUCCESS] a1", "[2] 10:00:01 [SUCCESS] a2"]), ["a1", "a2"]),
+        (lines(["a1", "a2"]), ["a1", "a2"]),
+        (format!("$ pdsh -w a[1-2] sh all\n{}", lines(["a1", "a2"])), ["a1", "a2"]),
+        (lines(["0", "1"]), ["task 0", "task 1"]),
+        (blocks(["# The good one", "# The bad one"], other), machines),
+        (blocks(["Where it works:", "Where it fails:"], other), machines),
+        (blocks(["", "\n---\n"], other), machines),
+        (blocks(["$ gdscheck -p", "$ gdscheck -p"], other), machines),
+    ] {
+        let all = texts(&[("post", &text)]);
+        assert_eq!(names(&all), named, "{text}");
+        for (one, path) in all.machines.iter().zip(["Supported", "Unsupported"]) {
+            let check = one.captured.machine.gdscheck.as_ref().unwrap();
+            assert_eq!(check.drivers[0].value.known().unwrap(), path, "{text}");
+            let mount = &one.captured.machine.mounts[0].mount;
+            assert_eq!(
+                (&*mount.mount_point, &*mount.source),
+                (&*format!("/{path}"), "/dev/nvme0n1")
+            );
+            assert_eq!(one.captured.contradictions, [""; 0], "{text}");
+            let skipped = one.captured.texts.iter().map(|text| text.skipped.len());
+            assert_eq!(skipped.sum::<usize>(), 0, "{text}");
+        }
+        assert!(all.undecided.is_empty());
+    }
+    let each = "# pdsh -a mount -t xfs\na1: /dev/sda on /a type xfs (rw)\na2: /dev/sdb on /b type \
+                xfs (rw)\n";
+    let all = texts(&[("post", each)]);
+    assert_eq!(names(&all), ["a1", "a2"]);
+    assert_eq!(all.machines[1].captured.machine.mounts[0].mount.source, "/dev/sdb");
+    // Equal devices and words that name no machine: one machine, whose later report counts.
+    let all = texts(&[("post", &blocks(["Before:", "After:"], same))]);
+    assert_eq!(all.machines.len(), 1);
+    // Tools whose lines look like titles part nothing.
+    let numactl = "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 1 cpus: 2 3\nnode \
+        distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n";
+    assert_eq!(texts(&[("n", numactl)]).machines.len(), 1);
+}
+
+/// cuFile's file stands among other outputs too, and its mistakes keep their lines.
+#[test]
+fn a_configuration_below_its_prompt_is_read() {
+    let json = "{\n  \"properties\": { \"allow_compat_mode\": false }\n}";
+    let post = format!("c$ lsblk\n{LSBLK_A}c$ cat /etc/cufile.json\n{json}\nc$ lsblk\n{LSBLK_A}");
+    let all = texts(&[("post", &post)]);
+    let machine = &all.machines[0].captured.machine;
+    let text = machine.cufile.text.known().cloned().flatten().unwrap();
+    assert_eq!((text.trim(), text.lines().position(|line| line == "{")), (json, Some(4)));
+    assert_eq!(machine.mounts.len(), 1);
+    assert!(all.machines[0].captured.texts.iter().all(|text| text.skipped.is_empty()));
+}
+
 /// A fact that a machine has once comes from the later of two texts, which is said; another
 /// processor is another machine's.
 #[test]

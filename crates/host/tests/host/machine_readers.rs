@@ -257,6 +257,9 @@ fn sources_of_nfs_are_server_and_export() {
     assert_eq!(of("filer:x"), is("filer", "x"));
     assert_eq!(of("odd"), is("odd", ""));
     assert_eq!(of(""), is("", ""));
+    let transport = |option| nfs::of_options("a:/b", std::iter::once(option)).transport;
+    assert_eq!(transport("rdma"), transport("proto=rdma"));
+    assert_eq!(transport("hard"), None);
 }
 
 proptest! {

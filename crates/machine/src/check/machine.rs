@@ -4,6 +4,7 @@ use gpuio_record::facts::{
     BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, ModuleFacts, MountFacts,
     MountedStorage, NfsFacts, NicFacts,
 };
+use std::borrow::Cow;
 
 use crate::check::finding::Found;
 
@@ -77,9 +78,13 @@ pub(crate) fn nic_name(nic: &NicFacts) -> &str {
     rdma.or_else(interface).or(nic.pci.as_deref()).unwrap_or("a card without a name")
 }
 
-/// The name of a GPU: its PCI address, which means the same to every tool.
-pub(crate) fn gpu_name(gpu: &GpuFacts) -> &str {
-    gpu.pci.as_deref().or(gpu.uuid.known().map(String::as_str)).unwrap_or("a GPU without address")
+/// The name of a GPU: its PCI address, which means the same to every tool, else what is known.
+pub(crate) fn gpu_name(gpu: &GpuFacts) -> Cow<'_, str> {
+    match (gpu.pci.as_deref().or(gpu.uuid.known().map(String::as_str)), gpu.index.known()) {
+        (Some(name), _) => name.into(),
+        (None, Some(index)) => format!("GPU{index}").into(),
+        (None, None) => "a GPU without address".into(),
+    }
 }
 
 /// Whether a list of all NUMA nodes was read, and has one. Nodes that a matrix names are those near
@@ -218,10 +223,10 @@ fn by_class(
 }
 
 /// GPUs of which no PCI function is known.
-pub(crate) fn gpus_not_placed(machine: &Machine) -> Vec<&str> {
+pub(crate) fn gpus_not_placed(machine: &Machine) -> impl Iterator<Item = &GpuFacts> {
     let placed =
         |gpu: &&GpuFacts| gpu.pci.as_deref().and_then(|pci| machine.function(pci)).is_some();
-    machine.gpus.iter().filter(|gpu| !placed(gpu)).map(gpu_name).collect()
+    machine.gpus.iter().filter(move |gpu| !placed(gpu))
 }
 
 /// Those of `addresses` whose route to the root complex is not fully known.

@@ -312,7 +312,7 @@ fn left_over(
             store,
             match store.tier {
                 Tier::System => "it is on the system's own disk; --mount takes it all the same",
-                Tier::Raw => "it has no file system, and others have; --drive takes it",
+                Tier::Raw => "no file system is known on it, and others have one; --drive takes it",
                 Tier::Network => "local storage comes first; --mount takes it",
                 Tier::Files => "others were named",
             },

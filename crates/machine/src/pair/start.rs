@@ -149,31 +149,34 @@ fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: b
 
 fn words(pair: &Pair, load: Load) -> String {
     let block = format_bytes(load.block_bytes);
-    let all = pair.stores.iter().map(|given| {
+    // Equal stores that stand together are counted.
+    let mut all: Vec<(usize, String)> = Vec::new();
+    for given in &pair.stores {
         let shared = match given.shared_with.len() {
             0 => String::new(),
             others => format!(", shared by {} GPUs", others + 1),
         };
-        let network = given.kind == StoreKind::NetworkMount;
-        let part = match (network, given.nic_megabits) {
-            (true, Some(megabits)) => format!("card ({} Gb/s)", megabits / 1000),
-            (true, None) => "card (rate not known)".to_owned(),
-            (false, _) => "drive".to_owned(),
+        let part = match (given.kind == StoreKind::NetworkMount, given.nic_megabits) {
+            (true, Some(megabits)) => format!("card@ ({} Gb/s)", megabits / 1000),
+            (true, None) => "card@ (rate not known)".to_owned(),
+            (false, _) => "drive@".to_owned(),
         };
-        let count = given.of.max(1);
         let each = each(given, load);
         let ios = plural(usize::try_from(each).unwrap_or(usize::MAX), "I/O");
-        format!("{} with {each} {ios} of {block} each{shared}", count_of(count, &part, network))
-    });
-    let mut all: Vec<String> = all.collect();
-    all.dedup();
-    if all.is_empty() { "nothing to open".to_owned() } else { all.join(" and ") }
-}
-
-/// `4 drives`, `1 card (100 Gb/s)`: cards are listed one by one.
-fn count_of(count: usize, part: &str, network: bool) -> String {
-    let part = if network { part.to_owned() } else { plural(count, part) };
-    format!("{count} {part}")
+        let words = format!("{part} with {each} {ios} of {block} each{shared}");
+        let count = given.of.max(1);
+        match all.last_mut().filter(|(_, last)| *last == words) {
+            Some((known, _)) => *known += count,
+            None => all.push((count, words)),
+        }
+    }
+    if all.is_empty() {
+        return "nothing to open".to_owned();
+    }
+    let part = |(count, words): (usize, String)| {
+        format!("{count} {}", words.replacen('@', if count == 1 { "" } else { "s" }, 1))
+    };
+    all.into_iter().map(part).collect::<Vec<_>>().join(" and ")
 }
 
 fn plural(count: usize, word: &str) -> String {

@@ -84,8 +84,10 @@ fn through(one: &MountedStorage) -> String {
 
 /// Options on which a rate depends.
 fn options(one: &MountedStorage) -> String {
-    const SHOWN: [&str; 10] =
-        ["vers", "proto", "rsize", "wsize", "nconnect", "port", "addr", "ro", "sync", "data"];
+    const SHOWN: [&str; 13] = [
+        "vers", "nfsvers", "proto", "rdma", "tcp", "rsize", "wsize", "nconnect", "port", "addr",
+        "ro", "sync", "data",
+    ];
     let all = one.mount.options.iter().chain(&one.mount.super_options);
     let shown = all.filter(|option| SHOWN.contains(&option.split('=').next().unwrap_or_default()));
     let mut kept: Vec<&str> = shown.map(String::as_str).collect();

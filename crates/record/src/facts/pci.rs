@@ -23,7 +23,7 @@ impl Lanes {
         }
     }
 
-    /// What is known here, and where it is not, what `other` knows.
+    /// Its own facts, and those of `other` where it has none.
     #[must_use]
     pub fn or(self, other: Lanes) -> Lanes {
         Lanes {

@@ -71,10 +71,7 @@ fn unwrapped(text: &str) -> Vec<(usize, String)> {
     for (index, line) in text.lines().enumerate() {
         let other = line.trim().is_empty() || line.starts_with(['#', '$']);
         match lines.last_mut().filter(|(_, last)| !other && continues(last, line)) {
-            Some((_, last)) => {
-                last.push(' ');
-                last.push_str(line.trim());
-            }
+            Some((_, last)) => join(last, line),
             None => lines.push((index + 1, line.to_owned())),
         }
     }
@@ -95,6 +92,41 @@ pub(crate) fn continues(last: &str, below: &str) -> bool {
     let begins = typed(below)
         || below.contains("XferType:") && (last.contains("XferType:") || !first.starts_with('X'));
     begun && !begins
+}
+
+/// Adds the line below to one that was wrapped. Terminals wrap within words and figures too: then
+/// both are one, where a blank between them would be none of gdsio's lines.
+pub(crate) fn join(last: &mut String, below: &str) {
+    const WORDS: [&str; 13] = [
+        "IoType:",
+        "XferType:",
+        "Threads:",
+        "IoDepth:",
+        "DataSetSize:",
+        "IOSize:",
+        "Throughput:",
+        "GiB/sec,",
+        "Avg_Latency:",
+        "usecs",
+        "ops:",
+        "total_time",
+        "secs",
+    ];
+    let (left, right) = (last.trim_end(), below.trim_start());
+    let cut = left.rsplit(' ').next().unwrap_or_default();
+    let rest = right.split(' ').next().unwrap_or_default();
+    let figure = |c: char| c.is_ascii_digit() || c == '.';
+    let figures = cut.ends_with(figure) && rest.starts_with(figure);
+    let both = format!("{cut}{rest}");
+    let word = WORDS.contains(&&*both) || path_of(&both).is_some() || direction(&both).is_ok();
+    let sign = cut.ends_with(['/', '_', '(']) || rest.starts_with(['/', '_', '(', ':', ')', ',']);
+    let open = cut.contains('(') && !cut.contains(')');
+    let is_one = last.len() == left.len() && (figures || word || sign || open);
+    last.truncate(left.len());
+    if !is_one {
+        last.push(' ');
+    }
+    last.push_str(right.trim_end());
 }
 
 /// gpuio's comments below its line.

@@ -7,10 +7,10 @@
 //!
 //! To add a tool: a file here and a row in `TOOLS`.
 
-mod elbencho;
+pub(crate) mod elbencho;
 pub(crate) mod elbencho_text;
 mod error;
-mod fio;
+pub(crate) mod fio;
 pub(crate) mod fio_text;
 pub(crate) mod gdsio;
 mod reading;

@@ -84,8 +84,7 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
                 continue;
             }
             if !begins && !clean.trim().is_empty() && taken < MOST_WRAPPED {
-                last.text.push(' ');
-                last.text.push_str(clean.trim());
+                gdsio::join(&mut last.text, &clean);
                 open = goes_on(&last.text).then_some(taken + 1);
                 continue;
             }
@@ -228,6 +227,25 @@ mod tests {
         assert_eq!(lines[0].prompt.as_ref().unwrap().command, "gdsio -D /d -w 8");
         assert!(at[1].0 == 3 && at[1].1.ends_with("secs"), "{at:?}");
         assert_eq!(at[2], (5, "next"));
+    }
+
+    /// A terminal of any width cuts words and figures too, and a page may take the blanks at ends.
+    #[test]
+    fn a_result_is_whole_again_wherever_it_was_cut() {
+        let whole = "IoType: RANDREAD XferType: CPU_GPU Threads: 32 IoDepth: 4 DataSetSize: \
+                     200652800/16384000(KiB) IOSize: 1024(KiB) Throughput: 6.501278 GiB/sec, \
+                     Avg_Latency: 4806.520781 usecs ops: 195950 total_time 29.433815 secs";
+        let chars: Vec<char> = whole.chars().collect();
+        for width in 40..chars.len() {
+            let rows: Vec<String> = chars.chunks(width).map(|row| row.iter().collect()).collect();
+            let trimmed: Vec<&str> = rows.iter().map(|row| row.trim_end()).collect();
+            for text in [rows.join("\n"), trimmed.join("\n")] {
+                let lines = lines(&text);
+                assert_eq!((lines.len(), lines[0].text.as_str()), (1, whole), "{text}");
+                let read = (gdsio::TOOL.read)(&text).unwrap();
+                assert_eq!(read.readings, (gdsio::TOOL.read)(whole).unwrap().readings, "{text}");
+            }
+        }
     }
 
     #[test]

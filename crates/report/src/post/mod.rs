@@ -248,6 +248,11 @@ impl Reader {
             self.files.push(file);
             return;
         }
+        if let Some((all, until)) = result::document(lines, index) {
+            self.read_until = until;
+            all.into_iter().for_each(|got| self.got(got));
+            return;
+        }
         if let Some((seen, until)) = seen::read(lines, index) {
             self.read_until = until;
             self.seen(seen);

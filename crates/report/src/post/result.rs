@@ -6,7 +6,7 @@
 
 use gpuio_base::units::float;
 
-use crate::foreign::{Reading, elbencho_text, fio_text, gdsio};
+use crate::foreign::{Reading, elbencho, elbencho_text, fio, fio_text, gdsio};
 use crate::post::line::Line;
 use crate::post::single::Live;
 use crate::post::{Asked, Got};
@@ -38,6 +38,35 @@ struct FioJob {
 pub(crate) fn is_short(text: &str) -> bool {
     let has = |field| text.contains(field);
     has("Throughput:") && has("Avg_Latency:") && !has("XferType:")
+}
+
+/// The results of fio's JSON or elbencho's CSV that begins at a line, and the index of the line
+/// behind it.
+pub(crate) fn document(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)> {
+    let first = &lines[index];
+    let rest = lines[index..].iter().map(|line| line.text.as_str());
+    let (tool, name, count) = if first.text.starts_with("ISO date,") {
+        let commas = first.text.matches(',').count();
+        let rows = rest.clone().take_while(|row| row.matches(',').count() >= commas);
+        (elbencho::TOOL, "elbencho", rows.count())
+    } else if first.text.trim() == "{" {
+        let mut depth = 0_usize;
+        let whole = |row: &str| {
+            depth = (depth + row.matches('{').count()).saturating_sub(row.matches('}').count());
+            depth == 0
+        };
+        (fio::TOOL, "fio", rest.clone().position(whole)? + 1)
+    } else {
+        return None;
+    };
+    let text = rest.take(count).collect::<Vec<_>>().join("\n");
+    let read = (tool.looks)(&text).then(|| (tool.read)(&text).ok()).flatten()?;
+    let got = |reading: &Reading| Got {
+        line: first.number,
+        path: reading.path.clone().filter(|_| name == "elbencho"),
+        ..of_reading(name, reading)
+    };
+    Some((read.readings.iter().map(got).collect(), index + count))
 }
 
 impl Results {
@@ -200,6 +229,33 @@ mod tests {
     }
 
     const MIB: f64 = KIB * KIB;
+
+    /// Documents stand among the lines of a post, below their commands.
+    #[test]
+    fn json_of_fio_and_csv_of_elbencho_are_results() {
+        let job = |name: &str| {
+            format!(
+                "{{\"jobname\":\"{name}\",\"job options\":{{\"rw\":\"read\",\"bs\":\"1m\"}},\
+                 \"read\":{{\"total_ios\":100,\"io_bytes\":104857600,\"bw_bytes\":1048576,\
+                 \"iops\":1.0,\"runtime\":100000}},\"write\":{{\"total_ios\":0}}}}"
+            )
+        };
+        let json = format!(
+            "fio-3.33\n{{\n\"fio version\" : \"fio-3.33\",\n\"jobs\" : [{},\n{}]\n}}",
+            job("a"),
+            job("b")
+        );
+        let csv = "ISO date,operation,block size,threads,MiB/s [last],IOPS [last],version,command\n\
+                   x,READ,1048576,16,10915,10915,3.0-5,\"elbencho\" \"--gds\" \"--gpuids\" \"0\"";
+        let post = crate::post::read("post", &format!("I ran\n{json}\nand\n{csv}\nthat is all\n"));
+        let all: Vec<Got> = post.runs.into_iter().filter_map(|run| run.got).collect();
+        let of = |got: &Got| (got.tool, got.line, got.rate);
+        assert_eq!(
+            all.iter().map(of).collect::<Vec<_>>(),
+            [("fio", 3, Some(MIB)), ("fio", 3, Some(MIB)), ("elbencho", 9, Some(10915.0 * MIB)),]
+        );
+        assert_eq!((all[2].path.as_deref(), all[2].threads), (Some("gds"), Some(16)));
+    }
 
     #[test]
     fn a_line_of_gdsio_has_all_its_figures() {

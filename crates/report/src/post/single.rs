@@ -1,6 +1,7 @@
 //! Results of programs that print a line per result, and few settings: dd (coreutils), hdparm's
-//! `-t`, elbencho's live CSV (`--livecsv`, 3.0), KvikIO's `single_node_io.py`, and the rates of
-//! perftest (`ib_write_bw`). The settings are those of the command above.
+//! `-t`, elbencho's live CSV (`--livecsv`, 3.0), KvikIO's `single_node_io.py`, the rates of
+//! perftest (`ib_write_bw`), and the means of Vdbench (5.03 and 5.04). The settings are those of
+//! the command above.
 
 use gpuio_base::units::float;
 
@@ -27,6 +28,7 @@ impl Live {
         let asked_of = |tool: &str| asked.filter(|asked| asked.tool == tool);
         dd(text, asked_of("dd"))
             .or_else(|| hdparm(text))
+            .or_else(|| vdbench(text))
             .or_else(|| self.elbencho(text, asked_of("elbencho")))
             .or_else(|| self.kvikio(text))
             .or_else(|| self.perftest(text))
@@ -211,6 +213,31 @@ fn hdparm(text: &str) -> Option<Got> {
     })
 }
 
+/// `14:13:02.050  avg_2-60  6533.12  6533.12 1048576 100.00  4.898 …`: I/Os and MiB a second, bytes
+/// of an I/O, reads in percent, latency in ms. A mix is no result of either direction.
+fn vdbench(text: &str) -> Option<Got> {
+    let mut words = text.split_whitespace().skip(1);
+    let (from, to) = words.next()?.strip_prefix("avg_")?.split_once('-')?;
+    let span = from.parse::<f64>().ok().zip(to.parse::<f64>().ok())?;
+    let figures: Vec<f64> = words.take(5).map(str::parse).collect::<Result<_, _>>().ok()?;
+    let &[iops, rate, block, reads, milliseconds] = figures.as_slice() else { return None };
+    let direction = match reads {
+        100.0 => Direction::Read,
+        0.0 => Direction::Write,
+        _ => return None,
+    };
+    Some(Got {
+        tool: "vdbench",
+        direction,
+        block: whole(block),
+        seconds: Some(span.1 - span.0 + 1.0),
+        rate: Some(rate * MIB),
+        iops: Some(iops),
+        latency: Some(milliseconds * 1e6),
+        ..Got::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,6 +308,20 @@ mod tests {
         let post = crate::post::read("post", text);
         let said = crate::post::hold(&[post], &[]);
         assert!(said.iter().all(|one| one.about != crate::post::About::Contradiction), "{said:?}");
+    }
+
+    #[test]
+    fn vdbench_prints_a_mean_of_intervals() {
+        let row =
+            "14:13:02.050  avg_2-60  2000.00  500.00  262144 READS  5.000  5.000  0.000  12.1";
+        let one = |reads: &str| all(&row.replace("READS", reads)).pop();
+        let (read, write) = (one("100.00").unwrap(), one("0.00").unwrap());
+        assert_eq!((read.direction, write.direction), (Direction::Read, Direction::Write));
+        assert_eq!((read.rate, read.iops), (Some(500.0 * MIB), Some(2000.0)));
+        assert_eq!((read.block, read.latency), (Some(256 << 10), Some(5e6)));
+        assert_eq!(read.seconds, Some(59.0));
+        assert!(one("70.00").is_none(), "a mix");
+        assert!(all("14:13:03.050  1  2000.00  500.00  262144 100.00  5.000").is_empty());
     }
 
     #[test]

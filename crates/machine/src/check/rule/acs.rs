@@ -1,12 +1,15 @@
 //! PCIe Access Control Services of the bridges above GPUs, drives and network cards.
 
+use std::borrow::Cow;
+
 use gpuio_record::facts::{Acs, AcsControl, GdsCheck, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::check::finding::Found;
 use crate::check::gdscheck::interpret::or_printed;
 use crate::check::machine::{
-    count, gpus_not_placed, placed_drives, placed_nics, with_unknown_root_port, without_gpu,
+    count, gpu_name, gpus_not_placed, placed_drives, placed_nics, with_unknown_root_port,
+    without_gpu,
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -64,8 +67,8 @@ fn by_facts(machine: &Machine) -> Vec<Found> {
     }
     let ends = ends(machine);
     let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
-    let mut open = with_unknown_root_port(machine, &ends);
-    open.extend(gpus_not_placed(machine));
+    let open = with_unknown_root_port(machine, &ends).into_iter().map(Cow::Borrowed);
+    let open: Vec<Cow<'_, str>> = open.chain(gpus_not_placed(machine).map(gpu_name)).collect();
     if ends.is_empty() || !open.is_empty() {
         let why = "bridges above these devices are not all known";
         found.push(Found::unknown(why).at(open));

@@ -72,7 +72,7 @@ fn by_facts(machine: &Machine) -> Vec<Found> {
         let read = "read `dmesg | grep -i 'default domain type'`";
         found.push(Found::unknown(why).fix(read).at(silent));
     }
-    if !gpus_not_placed(machine).is_empty() || devices.len() < addresses(machine).len() {
+    if gpus_not_placed(machine).next().is_some() || devices.len() < addresses(machine).len() {
         found.push(Found::unknown("an IOMMU is on, and not all GPUs and drives are known by PCI"));
     }
     if found.is_empty() {

@@ -30,11 +30,14 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![none_of(whole, "GPU, drive or network card on PCI")];
     }
     let mut found = Vec::new();
-    let unplaced = gpus_not_placed(machine).into_iter().map(|gpu| {
-        let only_named = PciFacts { address: gpu.to_owned(), ..PciFacts::default() };
-        (gpu, link(machine, &only_named))
+    let unplaced = gpus_not_placed(machine).map(|gpu| {
+        let only_named = PciFacts { address: gpu_name(gpu).into(), ..PciFacts::default() };
+        (gpu_name(gpu), link(machine, &only_named, Some(gpu)))
     });
-    let ends = ends.into_iter().map(|end| (end.address.as_str(), link(machine, end)));
+    let of =
+        |end: &PciFacts| machine.gpus.iter().find(|gpu| gpu.pci.as_ref() == Some(&end.address));
+    let ends =
+        ends.into_iter().map(|end| (end.address.as_str().into(), link(machine, end, of(end))));
     let (mut silent, mut inside, mut full) = (Vec::new(), Vec::new(), 0);
     for (address, link) in unplaced.chain(ends) {
         match link {
@@ -92,7 +95,7 @@ enum Link {
     Bad(Found),
 }
 
-fn link(machine: &Machine, end: &PciFacts) -> Link {
+fn link(machine: &Machine, end: &PciFacts, gpu: Option<&GpuFacts>) -> Link {
     let without = [PciPort::Integrated, PciPort::Conventional, PciPort::EventCollector];
     if end.port.known().is_some_and(|port| without.contains(port)) || is_in_chipset(end) {
         return Link::None;
@@ -100,7 +103,6 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     let above = end.parent.as_deref().and_then(|parent| machine.function(parent));
     // NVIDIA's driver reports the most of GPU and slot together (`nvidia-smi --help-query-gpu`,
     // pcie.link.width.max).
-    let gpu = machine.gpus.iter().find(|gpu| gpu_name(gpu) == end.address);
     let driver = |pick: fn(&GpuFacts) -> &Fact<Lanes>| {
         gpu.and_then(|gpu| pick(gpu).known().copied()).unwrap_or_default()
     };
@@ -116,7 +118,12 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     }
     let both_are_read = port != Lanes::default() || together != Lanes::default();
     let whose = if both_are_read { "both ends" } else { "the device" };
-    let observed = format!("the link runs at {now}, and {whose} could do {most}");
+    // Without what there is nothing to compare with.
+    let could = Lanes {
+        mega_transfers: now.mega_transfers.and(most.mega_transfers),
+        width: now.width.and(most.width),
+    };
+    let observed = format!("the link runs at {now}, and {whose} could do {could}");
     if above.is_none() && together == Lanes::default() {
         let observed = format!("{observed}; what the port above it can do was not read");
         let fix = "read `lspci -vv` of all functions";
@@ -172,6 +179,25 @@ mod tests {
         let mut found = evaluate(&machine);
         found.sort_by_key(|found| found.severity);
         found.remove(0)
+    }
+
+    /// GPUs that a text shows by number alone are not taken for each other.
+    #[test]
+    fn each_gpu_without_an_address_has_its_own_link() {
+        let lanes = |lanes| Fact::Known(Lanes::of_generation(Some(5), Some(lanes)));
+        let gpu = |index, now| GpuFacts {
+            index: Fact::Known(index),
+            pcie_now: lanes(now),
+            pcie_most: lanes(16),
+            ..GpuFacts::default()
+        };
+        let machine = Machine { gpus: vec![gpu(0, 16), gpu(1, 4)], ..Machine::default() };
+        let found = evaluate(&machine);
+        assert_eq!(
+            (found[0].severity, found[0].locations.as_slice()),
+            (Severity::Fail, &["GPU1".to_owned()][..])
+        );
+        assert!(found[1].observed.starts_with("1 link at full"), "{found:?}");
     }
 
     #[test]

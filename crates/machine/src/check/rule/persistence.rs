@@ -1,5 +1,6 @@
 //! Persistence mode of GPUs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gpuio_record::facts::{Fact, Machine};
@@ -25,7 +26,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![found];
     }
     let mut off = Vec::new();
-    let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut unknown: BTreeMap<&str, Vec<Cow<'_, str>>> = BTreeMap::new();
     for gpu in &machine.gpus {
         match &gpu.persistence {
             Fact::Known(true) => {}

@@ -37,14 +37,14 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     for address in all {
         let Some(function) = machine.function(address) else {
-            hidden.push((address, "nothing is known of the function"));
+            hidden.push((address.into(), "nothing is known of the function"));
             continue;
         };
         match &function.relaxed_ordering {
             _ if function.port.known() == Some(&PciPort::Conventional) => {}
             Fact::Known(true) => on += 1,
             Fact::Known(false) => off.push(address),
-            Fact::Unknown(why) => hidden.push((address, why.as_str())),
+            Fact::Unknown(why) => hidden.push((address.into(), why.as_str())),
         }
     }
     let mut found: Vec<Found> = off.iter().map(|address| switched_off(address, &nics)).collect();

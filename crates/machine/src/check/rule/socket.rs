@@ -64,9 +64,9 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
     let placed: Vec<u32> = others.iter().filter_map(|other| other.node).collect();
     let (mut alone, mut unplaced) = (Vec::new(), Vec::new());
     for gpu in &machine.gpus {
-        let name = gpu_name(gpu);
+        let name = gpu_name(gpu).into_owned();
         let Some(node) = gpu.node else {
-            unplaced.push(name.to_owned());
+            unplaced.push(name);
             continue;
         };
         let fars: Vec<Option<bool>> =
@@ -75,9 +75,9 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
             continue;
         }
         if fars.contains(&None) || placed.len() < others.len() {
-            unplaced.push(name.to_owned());
+            unplaced.push(name);
         } else {
-            alone.push(name.to_owned());
+            alone.push(name);
         }
     }
     // A device that is missing from an incomplete list may be near.

@@ -11,11 +11,13 @@ use crate::check::machine::{count, gpu_name, known_module, module, modules_not_r
 pub(super) fn title(pair: &Pair<'_>) -> String {
     match pair.gpu {
         Gpu::Real(gpu) => {
-            let number = gpu.index.known().map(|index| format!("GPU{index} "));
+            let own = gpu_name(gpu);
+            let number = gpu.index.known().map(|index| format!("GPU{index}"));
+            let number = number.filter(|number| *number != own).map(|number| number + " ");
             let model = model(pair.machine, gpu);
             let name = model.known().map(|name| format!(", {name}"));
             let number = number.unwrap_or_default();
-            format!("{number}{}{}", gpu_name(gpu), name.unwrap_or_default())
+            format!("{number}{own}{}", name.unwrap_or_default())
         }
         Gpu::Software => "the software GPU".to_owned(),
         Gpu::None if pair.machine.gpus.is_empty() && !pair.machine.listed.pci => {

@@ -1,6 +1,6 @@
 //! All mounts and GPUs of a machine: one row each, equal GPUs together.
 
-use gpuio_base::document::{Columns, Look, Section};
+use gpuio_base::document::{Columns, Look, Section, unique};
 use serde::Serialize;
 
 use super::Why;
@@ -67,7 +67,7 @@ impl Overview {
                 "" => "unknown".to_owned(),
                 known => known.to_owned(),
             })
-            .words("GPUs", |row| row.gpus.join(","))
+            .words("GPUs", |row| unique(row.gpus.iter().map(String::as_str)).join(","))
             .words("GDS", |row| match row.gds {
                 Answer::Yes => "can be on",
                 Answer::No => "off",

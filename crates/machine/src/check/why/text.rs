@@ -1,6 +1,6 @@
 //! An answer as a document, made to fit one screen.
 
-use gpuio_base::document::{Document, Item, Layout, List, first};
+use gpuio_base::document::{Document, Item, Layout, List, first, unique};
 
 use super::{Change, Why};
 use crate::check::verdict::Answer;
@@ -77,7 +77,9 @@ fn evidence(page: &mut Document, why: &Why) {
             Answer::Unknown => "unknown",
         };
         let found: Vec<String> = group.iter().map(|one| shortened(&one.found)).collect();
-        Item::new(format!("{:<12} {mark}", group[0].about.word()), found.join("; "))
+        // Several findings may have a reason in common.
+        let found = unique(found.join("; ").split("; ")).join("; ");
+        Item::new(format!("{:<12} {mark}", group[0].about.word()), found)
     });
     section.list(list(options.into_iter().chain(link).chain(found)));
 }
