@@ -47,8 +47,6 @@ _ALIGNED = 256
 # Bytes of a group at most, unless one tensor has more: so much stays in memory with a tensor that
 # is kept alone. Matrices of 64 MiB and the vectors beside them share one.
 _MOST = 72 << 20
-# Bytes that begin to come before all memory is allocated.
-_FIRST = 512 << 20
 # Bytes that go over one link before the next one's turn, where several GPUs get a file.
 _SHARE = 32 << 20
 
@@ -191,7 +189,8 @@ def safetensors(
     tensors: each byte is read once, over the link of one GPU, and copied to the others. GPUs that
     can't reach one another each read for themselves, and a `FallbackWarning` says so. With
     ``shards`` as well, a mapping for each GPU from names to ``...`` (all of it), a slice of rows or
-    a pair of slices (rows, columns), each gets these alone, and no other bytes are read.
+    a pair of slices (rows, columns), each gets these alone. Columns of short rows are read by whole
+    rows, each once for all GPUs, through up to 32 MiB of memory of each.
     """
     check((str,), optional=True, fallback=fallback)
     if fallback not in (None, "cpu"):
@@ -265,13 +264,25 @@ class _Reads(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        for parts in iter(self._given.get, None):
+        while (parts := self._all()) is not None:
             try:
                 if self._error is None:
                     pairs = zip(self._sums, library().read_parts(parts))
                     self._sums = [before + more for before, more in pairs]
             except BaseException as error:
                 self._error = error
+
+    def _all(self) -> Optional[List[Part]]:
+        """Waits for parts, and takes all that are there: fewer calls, in which threads wait for the
+        last one. None at the end."""
+        parts = self._given.get()
+        while parts is not None and not self._given.empty():
+            more = self._given.get()
+            if more is None:
+                self._given.put(None)
+                break
+            parts.extend(more)
+        return parts
 
     def add(self, parts: List[Part]) -> None:
         self._wanted += sum(part.length * part.rows for part in parts)
@@ -328,8 +339,7 @@ def _whole(files: List[_File], numbers: List[int]) -> List[Loaded]:
     arranged = []
     reads = _Reads(files)
     try:
-        parts: List[Part] = []
-        first, count, begun = 0, 0, False
+        count = 0
         for file in files:
             groups, runs, *places = file.header.arranged(_MOST)
             memories: List[List[Memory]] = [[] for _ in numbers]
@@ -341,14 +351,9 @@ def _whole(files: List[_File], numbers: List[int]) -> List[Loaded]:
                         own.append(Memory(device, groups[run.group]))
                         at.append(own[-1].address)
                 to = [own[run.group] + run.at for own in addresses]
-                parts.extend(_parts(file.fd, run, to, copies, count))
+                # These are read while further memory is allocated.
+                reads.add(list(_parts(file.fd, run, to, copies, count)))
                 count += 1
-                first += run.length
-                if first >= _FIRST and not begun:
-                    # These begin while further memory is allocated; the rest follows as one.
-                    reads.add(parts)
-                    parts, begun = [], True
-        reads.add(parts)
         for file, memories, (order, numbered, offsets) in arranged:
             header = file.header
             texts, shapes, lengths = header.names(), header.shapes(), header.lengths

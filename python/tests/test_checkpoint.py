@@ -504,12 +504,14 @@ class Failures(Case):
 
     @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
     def test_top_and_prometheus_show_what_is_saved(self):
+        def read(*words):
+            return json.loads(subprocess.run(
+                [os.environ["GPUIO_PROGRAM"], *words, "--format", "json"], timeout=HANG_S,
+                check=True, capture_output=True,
+                env={**os.environ, "GPUIO_PAGES": str(self.dir)}).stdout)
+
         def shown():
-            words = ["top", "--format", "json", "--interval", "100ms", "--count", "1"]
-            line = subprocess.run(
-                [os.environ["GPUIO_PROGRAM"], *words], timeout=HANG_S, check=True,
-                capture_output=True, env={**os.environ, "GPUIO_PAGES": str(self.dir)}).stdout
-            devices = json.loads(line)["devices"]
+            devices = read("top", "--interval", "100ms", "--count", "1")["devices"]
             return [one for one in devices if one["kind"] == "checkpoint"]
 
         ours, theirs = socket.socketpair()
@@ -534,6 +536,14 @@ class Failures(Case):
         found = {name: one["figures"][name] for name in
                  ("save_bytes", "save_staged_bytes", "save_written_bytes", "ranks", "under_way")}
         self.assertEqual(list(found.values()), [9000, 4500, 4500, 1, 1])
+        stats = read("stats", str(os.getpid()))
+        self.assertEqual((stats["saves"]["state"], stats["saves"]["all_written_bytes"]),
+                         ("writing", 4500))
+        self.assertIsNone(stats["write"])
+        words = [os.environ["GPUIO_PROGRAM"], "gds_stats", "-p", str(os.getpid())]
+        refused = subprocess.run(words, capture_output=True, timeout=HANG_S,
+                                 env={**os.environ, "GPUIO_PAGES": str(self.dir)})
+        self.assertEqual(refused.returncode, 3, refused)
         drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
         drain.step(drain.work.get())
         self.assertEqual(shown()[0]["about"], "step-1: complete")

@@ -81,7 +81,7 @@ class OneProcess(unittest.TestCase):
         memories = {id(tensor.memory): tensor.memory.nbytes for tensor in loaded.values()}
         self.assertEqual(sorted(memories.values()), [300 * KIB, 700 * KIB, 800 * KIB])
 
-    def test_a_shard_has_what_it_asks_for_and_no_other_byte_is_read(self):
+    def test_a_shard_has_what_it_asks_for(self):
         shard = {
             "1.half": (slice(10, 900), slice(3, 20)),
             "1.matrix": (slice(None), slice(60, 64)),
@@ -144,13 +144,32 @@ class TwoGpus(OneProcess):
                               "1.long": self.right["1.long"]})
         self.same(loaded[1], {"1.matrix": self.right["1.matrix"][150:]})
 
+    def test_columns_go_to_two_gpus_by_whole_rows(self):
+        random = numpy.random.default_rng(4)
+        right = {"rows": random.integers(0, 255, (2600, 8 * KIB)).astype(numpy.uint8),
+                 "half": self.right["1.half"]}
+        path = written(self.dir / "columns.safetensors", right)
+        cuts = {"rows": 3 * KIB, "half": 20}
+        shards = [{name: (slice(None), slice(0, cut)) for name, cut in cuts.items()},
+                  {name: (slice(None), slice(cut, None)) for name, cut in reversed(cuts.items())}]
+        loaded = gpuio.safetensors(path, devices=[0, 1], shards=shards)
+        self.same(loaded[0], {name: right[name][:, :cut] for name, cut in cuts.items()})
+        self.same(loaded[1], {name: right[name][:, cut:] for name, cut in cuts.items()})
+        moved = loaded[0].moved
+        total = sum(array.nbytes for array in right.values())
+        self.assertEqual((moved.bytes, moved.cached + moved.direct, moved.gpu), (total,) * 3)
+
 
 @unittest.skipUnless(gpuio.gpus() == (1, True), "once, on the software GPU")
 class Again(unittest.TestCase):
     def test_on_two_software_gpus_with_and_without_peer_access(self):
-        for peer in ("1", "0"):
-            environment = {**os.environ, "GPUIO_SOFT_GPUS": "2", "GPUIO_SOFT_PEER": peer}
-            command = [sys.executable, "-m", "unittest", "-q", f"{Path(__file__).stem}.TwoGpus"]
+        # The third: rows have no memory beside the tensors, so each is read by itself.
+        columns = "TwoGpus.test_columns_go_to_two_gpus_by_whole_rows"
+        for which, variables in [("TwoGpus", {"GPUIO_SOFT_PEER": "1"}),
+                                 ("TwoGpus", {"GPUIO_SOFT_PEER": "0"}),
+                                 (columns, {"GPUIO_SOFT_MEM": str(24 * MIB)})]:
+            environment = {**os.environ, "GPUIO_SOFT_GPUS": "2", **variables}
+            command = [sys.executable, "-m", "unittest", "-q", f"{Path(__file__).stem}.{which}"]
             done = subprocess.run(command, cwd=Path(__file__).parent, env=environment, text=True,
                                   stderr=subprocess.PIPE, timeout=300)
             self.assertEqual(done.returncode, 0, done.stderr)

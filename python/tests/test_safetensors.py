@@ -1,10 +1,12 @@
 """Files of safetensors: what is taken and what is refused, and why."""
 
+import ctypes
 import importlib.util
 import json
 import os
 import re
 import struct
+import subprocess
 import tempfile
 import threading
 import time
@@ -35,6 +37,32 @@ def cases():
         if line and not line.startswith("#"):
             taken, data, header = line.split("\t", 2)
             yield taken == "yes", bytes(i * 7 % 251 for i in range(int(data))), header
+
+
+class Counted(unittest.TestCase):
+    @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
+    def test_stats_show_what_the_loader_read(self):
+        def read():
+            words = [os.environ["GPUIO_PROGRAM"], "stats", str(os.getpid()), "--format", "json"]
+            return json.loads(subprocess.check_output([*words, "-l", "3"]))
+
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch, "data")
+            path.write_bytes(bytes(300_000))
+            with gpuio.Memory("cuda", 300_000) as memory:
+                memory.read(path)
+                before = read()
+                memory.read(path)
+            after = read()
+        self.assertEqual(after["read"]["bytes"] - before["read"]["bytes"], 300_000)
+        self.assertIn("software", [way["pci"] for way in after["ways"]])
+        self.assertIsNone(after["files_opened"])
+        # A child that ends by exit(3) has its parent's page, and leaves it alone.
+        child = os.fork()
+        if child == 0:
+            ctypes.CDLL(None).exit(0)
+        os.waitpid(child, 0)
+        self.assertEqual(read()["threads"], after["threads"])
 
 
 class Table(unittest.TestCase):

@@ -2,11 +2,17 @@
 """Runs the code of docs/frameworks.md on this machine's GPU, and checks what it made.
 
   python3 frameworks.py DIRECTORY [REGEX]
+  SOFTWARE=…/libgpuio_softgpu.so python3 frameworks.py DIRECTORY [REGEX]
 
 Each block of Python that names its file becomes that file in DIRECTORY, with a check behind it; what
 runs it is the section's block of shell, or Python. REGEX chooses sections. Each has a line: ok,
 FAILED with the last words, or not run, with the module that is missing. Needs PyTorch with CUDA,
 gpuio's module, and the program `gpuio` for sections that start by `gpuio exec`.
+
+On the software GPU, which CUDA's runtime can't use, Transformers gets its tensors in host memory,
+KvikIO those of a stand-in for CuPy (clients/soft_cupy), and sections that need a GPU are not run.
+LMCache has no code on the page: here its own class for cuFile writes and reads a file, and its
+configuration has to know the page's variables.
 """
 
 import importlib.util
@@ -17,7 +23,9 @@ import subprocess
 import sys
 import time
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/frameworks.md")
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = os.path.join(HERE, "../../docs/frameworks.md")
+SOFTWARE = os.environ.get("SOFTWARE") and os.path.abspath(os.environ["SOFTWARE"])
 # By file: modules that it needs, and what has to be true behind it.
 CHECKS = {
     "feed.py": (["torch"], """
@@ -52,6 +60,35 @@ for nth in range(4):
     assert (arrays.as_cpu().at(nth) == numpy.load(f"{nth}.npy")).all(), nth
 """),
 }
+# Sections without code of their own: what is run for them.
+ALONE = {
+    "LMCache": ("lmcache_gds.py", ["lmcache", "cufile"], """
+import ctypes
+import sys
+import numpy
+from lmcache.v1.config import LMCacheEngineConfig
+from lmcache.v1.gpu_connector._gds_backends import create_backend
+for name in NAMES:
+    assert hasattr(LMCacheEngineConfig.from_defaults(), name.lower()), name
+sys.path.append(HERE)
+from gpu_memory import Driver, Memory
+driver, backend, piece = Driver(), create_backend("cufile"), 1 << 20
+slab, stream = backend.open_slab(".", 4 * piece, True), ctypes.c_void_p()
+driver.call("cuStreamCreate", ctypes.byref(stream), 1)
+backend.register_stream(stream.value)
+source, sink = Memory(driver, 4 * piece), Memory(driver, 4 * piece)
+source.put(numpy.random.default_rng(3).integers(0, 256, 4 * piece, numpy.uint8))
+for move, memory in ((slab.write_async, source), (slab.read_async, sink)):
+    all = [move(memory.address, piece, at, at, stream.value) for at in range(0, 4 * piece, piece)]
+    driver.call("cuStreamSynchronize", stream)
+    assert [one.result.value for one in all] == [piece] * 4
+assert (sink.bytes() == source.bytes()).all()
+backend.deregister_stream(stream.value), slab.close()
+print(type(backend).__module__)
+"""),
+}
+# The software GPU can run these.
+ON_SOFTWARE = ("serve.py", "kvik.py", "lmcache_gds.py")
 
 
 def sections():
@@ -61,6 +98,11 @@ def sections():
     for title, text in zip(parts[::2], parts[1::2]):
         files = re.findall(r"^```python\n# (\S+\.py)\n(.*?)^```", text, re.M | re.S)
         shell = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+        if title in ALONE:
+            name, _, code = ALONE[title]
+            names = repr(re.findall(r"\bLMCACHE_(\w+)=", text))
+            files = [(name, code.replace("HERE", repr(HERE)).replace("NAMES", names))]
+            shell = [f"gpuio exec -- python {name}"]
         yield title, files, shell
 
 
@@ -83,6 +125,18 @@ def prepare():
             "model", max_shard_size="8MB")
 
 
+def as_software():
+    """Lets programs find the software GPU as the CUDA driver, and the stand-in as CuPy."""
+    os.makedirs("cuda", exist_ok=True)
+    if not os.path.lexists("cuda/libcuda.so.1"):
+        os.symlink(SOFTWARE, "cuda/libcuda.so.1")
+    stand_in = os.path.join(HERE, "clients/soft_cupy")
+    sys.path.append(stand_in)
+    for name, first in (("LD_LIBRARY_PATH", os.path.abspath("cuda")), ("PYTHONPATH", stand_in)):
+        os.environ[name] = ":".join(filter(None, (first, os.environ.get(name))))
+    os.environ["GPUIO_CUFILE_DRIVER"] = SOFTWARE
+
+
 def lacks(modules):
     for name in modules:
         try:
@@ -97,16 +151,21 @@ def main():
     directory, wanted = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "."
     os.makedirs(directory, exist_ok=True)
     os.chdir(directory)
+    if SOFTWARE:
+        as_software()
     prepare()
     failed = 0
     for title, files, shell in sections():
         if not files or not re.search(wanted, title):
             continue
         (name, code), = files
-        modules, check = CHECKS[name]
+        modules, check = CHECKS.get(name) or (ALONE[title][1], "")
         command = shell[0].strip() if shell else f"python {name}"
         missing = lacks(modules) or (
             "gpuio exec" if "gpuio exec" in command and not shutil.which("gpuio") else None)
+        if SOFTWARE:
+            missing = missing or (None if name in ON_SOFTWARE else "GPU")
+            code, check = (text.replace('"cuda"', '"cpu"') for text in (code, check))
         if missing:
             print(f"not run  {title}: no {missing} here")
             continue

@@ -250,6 +250,7 @@ pub(crate) fn card<'m>(
 pub(crate) fn complete(machine: &mut Machine) {
     gpuio_host::drive::inherit_pci_functions(&mut machine.block);
     gpus_on_pci(machine);
+    links_of_gpus(machine);
     drives_on_pci(machine);
     cards_on_pci(machine);
     let mut nodes: BTreeMap<&str, u32> = BTreeMap::new();
@@ -342,6 +343,24 @@ fn cards_on_pci(machine: &mut Machine) {
         .map(|one| NicFacts { pci: Some(one.address.clone()), ..NicFacts::default() })
         .collect();
     machine.nics.extend(cards);
+}
+
+/// Gives the functions of GPUs the links that NVIDIA's driver reports, where PCI's texts have none.
+fn links_of_gpus(machine: &mut Machine) {
+    for gpu in &machine.gpus {
+        let link = |fact: &Fact<Lanes>| fact.known().copied().unwrap_or_default();
+        let (now, most) = (link(&gpu.pcie_now), link(&gpu.pcie_most));
+        let Some(address) = gpu.pci.as_ref().filter(|_| now.or(most) != Lanes::default()) else {
+            continue;
+        };
+        let at = machine.pci.iter().position(|one| one.address == *address).unwrap_or_else(|| {
+            machine.pci.push(function(address.clone(), "only NVIDIA's driver shows the function"));
+            machine.pci.len() - 1
+        });
+        let one = &mut machine.pci[at];
+        (one.link_now, one.link_most) = (one.link_now.or(now), one.link_most.or(most));
+    }
+    machine.pci.sort_by(|a, b| a.address.cmp(&b.address));
 }
 
 /// Lists the GPUs among the PCI functions.

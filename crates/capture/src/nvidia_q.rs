@@ -1,7 +1,7 @@
 //! `nvidia-smi -q`: a block for each GPU, keys and values by indentation.
 
 use gpuio_host::{numa::normalize_pci, nvidia_gpu};
-use gpuio_record::facts::{Bar1Facts, Fact, GpuFacts, PcieGeneration};
+use gpuio_record::facts::{Bar1Facts, Fact, GpuFacts, Lanes};
 
 use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines};
 
@@ -137,9 +137,8 @@ impl Block {
     fn finish(self) -> GpuFacts {
         let Block { mut facts, generation, lanes, bar1, c2c } = self;
         let link = |at: usize| {
-            let both = generation[at].zip(lanes[at]);
-            let link = both.map(|(generation, lanes)| PcieGeneration { generation, lanes });
-            Fact::or_unknown(link, WHY)
+            let link = Lanes::of_generation(generation[at], lanes[at]);
+            Fact::or_unknown((link != Lanes::default()).then_some(link), WHY)
         };
         (facts.pcie_most, facts.pcie_now) = (link(0), link(1));
         let used_bytes = bar1[1];

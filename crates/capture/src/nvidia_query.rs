@@ -1,7 +1,7 @@
 //! `nvidia-smi --query-gpu=… --format=csv`: a heading of property names, a line per GPU.
 
 use gpuio_host::{numa::normalize_pci, nvidia_gpu};
-use gpuio_record::facts::{Fact, GpuFacts, PcieGeneration};
+use gpuio_record::facts::{Fact, GpuFacts, Lanes};
 
 use crate::{CaptureError, Kind, MOST_GPUS, lines};
 
@@ -147,12 +147,15 @@ impl<'t> Row<'t> {
         address.map(Some).ok_or_else(wrong)
     }
 
-    fn link(&self, generation: &str, lanes: &str) -> Result<Fact<PcieGeneration>, CaptureError> {
-        Ok(match (self.number(generation)?, self.number(lanes)?) {
-            (Fact::Known(generation), Fact::Known(lanes)) => {
-                Fact::Known(PcieGeneration { generation, lanes })
-            }
-            (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::Unknown(why),
+    /// A link of which speed, width or both were queried.
+    fn link(&self, generation: &str, lanes: &str) -> Result<Fact<Lanes>, CaptureError> {
+        let (generation, lanes) = (self.number(generation)?, self.number(lanes)?);
+        Ok(match (generation, lanes) {
+            (Fact::Unknown(why), Fact::Unknown(_)) => Fact::Unknown(why),
+            (generation, lanes) => Fact::Known(Lanes::of_generation(
+                generation.known().copied(),
+                lanes.known().copied(),
+            )),
         })
     }
 

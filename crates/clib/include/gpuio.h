@@ -79,6 +79,9 @@ typedef struct gpuio_part {
  * read. So a file that several GPUs need whole arrives in the least time where each is the `address`
  * of its share. Where GPUs can't reach one another (gpuio_reaches) the driver copies through host
  * memory. `moved`, which may be NULL, becomes the sum of what was read; copies do not count.
+ * Where rows are short, whole rows are read, once for parts with other columns of them, into memory
+ * that is freed before the call returns (32 MiB of each GPU at most), and copies take them apart;
+ * only the parts' bytes count then.
  *
  * 0 or a negative errno as gpuio_read; the parts hold any bytes then. -EINVAL also for copies
  * between other memory than that of GPUs.

@@ -40,4 +40,5 @@ mod parts;
 mod process;
 mod rings;
 mod safetensors;
+mod strips;
 mod tensor;

@@ -5,11 +5,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gpuio_gpu::{Context, DeviceBuf, MemoryKind, Stream};
-use gpuio_transfer::{Op, Transferred, uncancelled};
+use gpuio_transfer::{Transferred, uncancelled};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::error::{CallError, run};
-use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
+use crate::process::{context, driver, file, gpu, may_use_gpus, path, read, transfer};
 
 /// `GPUIO_HOST`: the device of host memory.
 pub(crate) const HOST: c_int = -1;
@@ -263,6 +263,17 @@ impl Moved {
         self.direct += direct;
         self.gpu += gpu;
     }
+
+    /// The bytes of a read of which only so many are wanted.
+    pub(crate) fn of_some(done: Transferred, wanted: u64) -> Self {
+        let Moved { bytes, cached, direct, .. } = Moved::from(done);
+        let share = |part: u64| u128::from(part) * u128::from(wanted) / u128::from(bytes.max(1));
+        // A part is at most all of it.
+        let share = |part| u64::try_from(share(part)).unwrap_or(wanted);
+        let from_cache = share(cached);
+        let direct = share(cached + direct) - from_cache;
+        Self { bytes: wanted, cached: from_cache, direct, gpu: wanted }
+    }
 }
 
 impl From<Transferred> for Moved {
@@ -304,7 +315,7 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_read(
         let location =
             transfer().locate(address).map_err(|error| named(CallError::of_gpu(&error)))?;
         // SAFETY: the caller's promise.
-        let done = unsafe { transfer().call(Op::Read, &file, location, address, len, offset) };
+        let done = unsafe { read(&file, location, address, len, offset) };
         let done = done.map_err(|fault| named(CallError::of_fault(&fault)))?;
         if !moved.is_null() {
             // SAFETY: not null, and the caller's promise.

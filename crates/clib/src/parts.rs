@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gpuio_gpu::{Context, DevPtr, Stream};
+use gpuio_transfer::live_page::monotonic_ns;
 use gpuio_transfer::{Batch, Entry, File, MemoryLocation, Op, spawn_thread};
 
 use crate::error::{CallError, run};
 use crate::memory::Moved;
-use crate::process::{context, file, gpu, path, transfer};
+use crate::process::{context, count, file, gpu, path, read, transfer};
+use crate::strips::{self, Rows, Strip};
 
 /// Rows of so many bytes or more are read each by a call of their own, shorter ones in batches.
 const LONG: usize = 256 << 10;
@@ -36,27 +38,28 @@ pub(crate) struct Part {
 
 /// Memory of a part.
 #[derive(Debug, Clone, Copy)]
-struct Target {
-    location: MemoryLocation,
-    address: u64,
+pub(crate) struct Target {
+    pub(crate) location: MemoryLocation,
+    pub(crate) address: u64,
 }
 
 /// A range of a file that one call reads, or rows that a batch reads.
-struct Range {
-    fd: c_int,
-    file: File,
-    to: Target,
-    copies: Vec<Target>,
-    offset: u64,
+pub(crate) struct Range {
+    pub(crate) fd: c_int,
+    pub(crate) file: File,
+    pub(crate) to: Target,
+    pub(crate) copies: Vec<Target>,
+    pub(crate) offset: u64,
     /// Bytes of a row.
-    len: usize,
-    rows: u64,
-    stride: u64,
+    pub(crate) len: usize,
+    pub(crate) rows: u64,
+    pub(crate) stride: u64,
 }
 
-/// The ranges of a call, which its lanes take one after another.
+/// The ranges and strips of a call, which its lanes take one after another.
 struct Job {
     ranges: Vec<Range>,
+    strips: Vec<Strip>,
     contexts: HashMap<u32, Context>,
     next: AtomicUsize,
     state: Mutex<State>,
@@ -132,9 +135,10 @@ impl Job {
                 let Some(device) = target.location.device() else {
                     return Err(wrong("bytes are copied between GPUs, and this is host memory"));
                 };
-                if let Known::Vacant(place) = contexts.entry(device) {
-                    place.insert(context(device).map_err(named)?);
-                }
+                know(&mut contexts, device).map_err(named)?;
+            }
+            if let Some(device) = to.location.device().filter(|_| rows > 1) {
+                know(&mut contexts, device).map_err(named)?;
             }
             let one = Range {
                 fd: part.fd,
@@ -148,9 +152,10 @@ impl Job {
             };
             ranges.push(one);
         }
-        reach_each_other(&contexts)?;
-        let state = Mutex::default();
-        Ok(Job { ranges, contexts, next: AtomicUsize::new(0), state, ended: Condvar::new() })
+        let reach = reach_each_other(&contexts)?;
+        let strips = strips::take(&mut ranges, reach);
+        let (next, state, ended) = (AtomicUsize::new(0), Mutex::default(), Condvar::new());
+        Ok(Job { ranges, strips, contexts, next, state, ended })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -159,28 +164,31 @@ impl Job {
 
     /// How many lanes are of use.
     fn lanes(&self) -> usize {
-        let mut devices: Vec<_> = self.ranges.iter().map(|one| one.to.location.device()).collect();
+        let strips = self.strips.iter().map(|strip| &strip.rows);
+        let ranges = self.ranges.iter().chain(strips);
+        let mut devices: Vec<_> = ranges.map(|one| one.to.location.device()).collect();
+        let all = devices.len();
         devices.sort_unstable();
         devices.dedup();
-        (devices.len() * LANES).min(self.ranges.len())
+        (devices.len() * LANES).min(all)
     }
 
     /// Reads all ranges, with threads that help.
     fn run(self) -> Result<Moved, CallError> {
         let job = Arc::new(self);
-        for _ in 1..job.lanes() {
+        for nth in 1..job.lanes() {
             job.lock().lanes += 1;
             let lane = Arc::clone(&job);
             let work = move || {
                 // Another lane takes its ranges where it panics, and its share of work is missing.
                 let _ended = Ended(&lane);
-                lane.take_all();
+                lane.take_all(nth);
             };
             if !spawn_thread("gpuio-load", work) {
                 job.lock().lanes -= 1;
             }
         }
-        job.take_all();
+        job.take_all(0);
         let mut state = job.lock();
         // The memory is the caller's, and not to be written after this call.
         while state.lanes > 0 {
@@ -192,25 +200,45 @@ impl Job {
         }
     }
 
-    /// The work of a lane.
-    fn take_all(&self) {
-        let mut copier = Copier { contexts: &self.contexts, streams: HashMap::new() };
+    /// The work of the lane with this number.
+    fn take_all(&self, lane: usize) {
+        let mut copier = Copier::new(self, lane);
         let mut moved = Moved::default();
         let mut failed = None;
         while failed.is_none() && self.lock().failed.is_none() {
-            let Some(range) = self.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
+            let nth = self.next.fetch_add(1, Ordering::Relaxed);
+            let strip = nth.checked_sub(self.ranges.len()).and_then(|nth| self.strips.get(nth));
+            let (done, range) = match (self.ranges.get(nth), strip) {
+                (Some(range), _) => {
+                    let read = range.read();
+                    (read.and_then(|done| copier.copy(range).map(|()| done)), range)
+                }
+                (None, Some(strip)) => {
+                    let read = match copier.rows(strip) {
+                        Ok(rows) => strip.read(rows),
+                        // No memory is left beside the caller's.
+                        Err(_) => strip.columns().try_fold(Moved::default(), |mut all, one| {
+                            all.add(&one.read()?);
+                            Ok(all)
+                        }),
+                    };
+                    (read, &strip.rows)
+                }
+                (None, None) => break,
             };
-            let done = range.read().and_then(|done| {
-                moved.add(&done);
-                copier.copy(range)
-            });
-            failed = done.err().map(|error| {
+            let named = |error: CallError| {
                 let Range { offset, len, rows, .. } = range;
-                let rows = if *rows > 1 { format!("{rows} rows of ") } else { String::new() };
+                let rows = match strip {
+                    None if *rows > 1 => format!("{rows} rows of "),
+                    _ => String::new(),
+                };
                 let file = path(range.fd);
                 error.of(&format!("gpuio_read_parts: {rows}{len} bytes at {offset} of {file}"))
-            });
+            };
+            match done {
+                Ok(done) => moved.add(&done),
+                Err(error) => failed = Some(named(error)),
+            }
         }
         let failed = failed.or(copier.wait().err());
         let mut state = self.lock();
@@ -267,6 +295,8 @@ impl Range {
         let submitted = unsafe { batch.submit(rows) };
         submitted.map_err(|full| CallError::new(libc::EIO, full.to_string()))?;
         for event in batch.events(BATCH / 2, BATCH, None) {
+            let range = (self.offset, self.len as u64);
+            count(event.cookie, self.to.location, range, &event.outcome);
             let done = event.outcome.map_err(|fault| CallError::of_fault(&fault))?;
             moved.add(&done.into());
         }
@@ -285,14 +315,14 @@ impl Range {
             address: self.address(nth),
             len: self.len,
             offset: self.offset.saturating_add(nth.saturating_mul(self.stride)),
-            cookie: nth,
+            cookie: monotonic_ns(),
         }
     }
 
     fn row(&self, nth: u64) -> Result<Moved, CallError> {
-        let Entry { op, file, location, address, len, offset, .. } = self.entry(nth);
+        let Entry { file, location, address, len, offset, .. } = self.entry(nth);
         // SAFETY: the caller's promise for the whole call.
-        let done = unsafe { transfer().call(op, &file, location, address, len, offset) };
+        let done = unsafe { read(&file, location, address, len, offset) };
         done.map(Moved::from).map_err(|fault| CallError::of_fault(&fault))
     }
 }
@@ -301,9 +331,32 @@ impl Range {
 struct Copier<'a> {
     contexts: &'a HashMap<u32, Context>,
     streams: HashMap<u32, Stream>,
+    /// Memory for strips, of `longest` bytes.
+    rows: HashMap<u32, Rows>,
+    longest: usize,
+    lane: usize,
 }
 
-impl Copier<'_> {
+impl<'a> Copier<'a> {
+    fn new(job: &'a Job, lane: usize) -> Self {
+        let longest = job.strips.iter().map(|strip| strip.rows.len).max().unwrap_or(0);
+        let (streams, rows) = (HashMap::new(), HashMap::new());
+        Copier { contexts: &job.contexts, streams, rows, longest, lane }
+    }
+
+    /// The lane's memory on the strip's GPU.
+    fn rows(&mut self, strip: &Strip) -> Result<&Rows, CallError> {
+        let device = strip.device(self.lane);
+        let device = device.and_then(|device| self.contexts.get_key_value(&device));
+        let Some((device, context)) = device else {
+            unreachable!("`Job::new` made a context for each GPU of a strip")
+        };
+        match self.rows.entry(*device) {
+            Known::Occupied(known) => Ok(known.into_mut()),
+            Known::Vacant(place) => Ok(place.insert(Rows::new(context, self.longest)?)),
+        }
+    }
+
     fn copy(&mut self, range: &Range) -> Result<(), CallError> {
         let contexts = self.contexts;
         let place = |target: &Target| {
@@ -330,25 +383,35 @@ impl Copier<'_> {
 
     fn wait(&self) -> Result<(), CallError> {
         let mut result = Ok(());
-        for (device, stream) in &self.streams {
-            let waited = self.contexts[device].entered(|| stream.sync());
+        let of_rows = self.rows.values().map(|rows| &rows.stream);
+        for stream in self.streams.values().chain(of_rows) {
+            let waited = stream.context().entered(|| stream.sync());
             result = result.and(waited.flatten().map_err(|error| CallError::of_gpu(&error)));
         }
         result
     }
 }
 
-/// Lets each of these GPUs reach the others' memory, where it can.
-fn reach_each_other(contexts: &HashMap<u32, Context>) -> Result<(), CallError> {
+/// Makes the context of a device, unless it is there.
+fn know(contexts: &mut HashMap<u32, Context>, device: u32) -> Result<(), CallError> {
+    if let Known::Vacant(place) = contexts.entry(device) {
+        place.insert(context(device)?);
+    }
+    Ok(())
+}
+
+/// Lets each of these GPUs reach the others' memory, where it can. False if one can't.
+fn reach_each_other(contexts: &HashMap<u32, Context>) -> Result<bool, CallError> {
+    let mut all = true;
     let pairs = contexts.values().flat_map(|one| contexts.values().map(move |other| (one, other)));
     for (one, other) in pairs.filter(|(one, other)| one.device() != other.device()) {
         let reach = || match one.can_access_peer(other)? {
-            true => one.enable_peer_access(other),
-            false => Ok(()),
+            true => one.enable_peer_access(other).map(|()| true),
+            false => Ok(false),
         };
-        reach().map_err(|error| CallError::of_gpu(&error))?;
+        all &= reach().map_err(|error| CallError::of_gpu(&error))?;
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Reads many ranges of files into memory.

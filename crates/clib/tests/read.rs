@@ -142,6 +142,51 @@ fn many_parts_and_rows_are_read_at_once() {
     assert_eq!((reaches(0, 0), reaches(0, 99)), (1, -libc::ENODEV));
 }
 
+/// Columns of matrices, in any order, some of which end behind the file's end.
+#[test]
+fn columns_of_the_same_rows_are_each_theirs() {
+    let dir = dir();
+    let data = random_bytes(3, 900_000);
+    let file = file(&dir.path().join("data"), &data);
+    let memory = memory(0, 4 << 20).unwrap();
+    // SAFETY: a memory.
+    let start = unsafe { (gpuio().gpuio_memory_address)(memory) };
+    // Offset of a matrix, its rows and their bytes, and where its columns begin and end.
+    type Columns<'a> = &'a [(u64, u64)];
+    let matrices: [(u64, u64, u64, Columns<'_>); 4] = [
+        (1, 100, 1111, &[(500, 1111), (0, 500)]),
+        (200_000, 7, 40_000, &[(0, 10_000), (10_000, 10_001), (20_000, 40_000), (3, 9)]),
+        (500_000, 3, 90_000, &[(0, 90), (45_000, 90_000)]),
+        (770_000, 60, 3000, &[(10, 2000), (2000, 2990)]),
+    ];
+    let (mut parts, mut right) = (Vec::new(), Vec::<Option<u8>>::new());
+    for (first, rows, stride, columns) in matrices {
+        for &(begin, end) in columns {
+            parts.push(Part {
+                offset: first + begin,
+                length: end - begin,
+                rows,
+                stride,
+                address: start.wrapping_byte_add(right.len()),
+                copies: std::ptr::null(),
+                copy_count: 0,
+                fd: file.as_raw_fd(),
+            });
+            let bytes = (0..rows).flat_map(|row| begin + row * stride..end + row * stride);
+            let bytes = bytes.map(|at| data.get(usize::try_from(first + at).unwrap()).copied());
+            right.extend(bytes);
+        }
+    }
+    parts.reverse();
+    let there = right.iter().flatten().count() as u64;
+    assert!(there < right.len() as u64);
+    let moved = read_parts(&parts).unwrap();
+    assert_eq!((moved[0], moved[1] + moved[2], moved[3]), (there, there, there));
+    let got = copy(memory, 0, right.len()).unwrap();
+    assert!(got.iter().zip(&right).all(|(got, right)| right.is_none_or(|right| right == *got)));
+    release(memory);
+}
+
 #[test]
 fn what_cannot_be_read_has_an_errno_and_words() {
     let mut software = -1;

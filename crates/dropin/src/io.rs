@@ -19,15 +19,12 @@ use crate::code::{
 };
 use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::{CUDA_NOT_INITIALIZED, Library};
-use crate::live_page;
+use crate::live_page::{self, CompletedCall};
 use crate::log::{self, Level};
 use crate::nvidia_stats;
 use crate::recorder::{self, Origin};
 use crate::request::UncheckedRequest;
-use crate::stats::{CompletedCall, CountedOp};
-
-/// Offsets and lengths that are no multiple of this count as unaligned.
-const ALIGNMENT: u64 = 4096;
+use crate::stats::CountedOp;
 
 pub(crate) struct Registered {
     pub(crate) file: File,
@@ -220,21 +217,13 @@ impl Library {
         result: &Result<(usize, Option<RouteBytes>), CallError>,
         forwarded: bool,
     ) {
-        // Both are aligned where no low bit of either is set.
-        let offset_or_len = request.file_offset.unsigned_abs() | request.len as u64;
-        let ended_ns = gpuio_watch::page::monotonic_ns();
-        let done = CompletedCall {
-            op: request.op,
-            gpu,
-            bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
-            latency_ns: ended_ns.saturating_sub(began_ns),
-            ended_ns,
-            unaligned: !offset_or_len.is_multiple_of(ALIGNMENT),
-            forwarded,
-        };
+        let range = (request.file_offset.unsigned_abs(), request.len as u64);
+        let bytes = result.as_ref().ok().map(|(bytes, _)| *bytes as u64);
+        let done = CompletedCall::now(request.op, gpu, range, began_ns, bytes);
+        let done = CompletedCall { forwarded, ..done };
         self.stats.count(&done);
         if forwarded {
-            nvidia_stats::look(ended_ns);
+            nvidia_stats::look(done.ended_ns);
         }
         let route = result.as_ref().ok().and_then(|(_, route)| route.as_ref());
         live_page::count(&done, route);

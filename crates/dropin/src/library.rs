@@ -241,7 +241,7 @@ impl Library {
             });
         }
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
-        crate::live_page::begin(self.gpus(), self.is_software());
+        crate::live_page::begin("cuFile", self.gpus(), self.is_software());
         crate::recorder::begin();
         state.config = Some(config);
         self.open.store(true, Ordering::Release);
@@ -259,7 +259,7 @@ impl Library {
     /// driver no GPU is named.
     pub(crate) fn look_on(&self) {
         let _ = self.load_driver();
-        crate::live_page::begin(self.gpus(), self.is_software());
+        crate::live_page::begin("cuFile", self.gpus(), self.is_software());
         crate::recorder::begin();
     }
 

@@ -12,11 +12,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use gpuio_gpu::DeviceFacts;
-use gpuio_transfer::Op;
 
 use crate::abi::{OpCounter, STATS_CLASSES, STATS_GPUS, STATS_MORE_1_20, StatsGpu, StatsLevel1};
 use crate::code::{CallError, INVALID_VALUE};
 use crate::environment::VERSION_LARGE;
+use crate::live_page::CompletedCall;
 
 /// Groups of threads with counters of their own.
 const GROUPS: usize = 8;
@@ -37,21 +37,6 @@ pub(crate) enum CountedOp {
 }
 
 const OPS: usize = CountedOp::BatchProcessed as usize + 1;
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CompletedCall {
-    pub(crate) op: Op,
-    /// The GPU of the memory; none for host memory.
-    pub(crate) gpu: Option<u32>,
-    /// Bytes moved; none if it failed.
-    pub(crate) bytes: Option<u64>,
-    pub(crate) latency_ns: u64,
-    /// Completion time, `CLOCK_MONOTONIC` nanoseconds.
-    pub(crate) ended_ns: u64,
-    pub(crate) unaligned: bool,
-    /// Whether NVIDIA's library moved it.
-    pub(crate) forwarded: bool,
-}
 
 #[derive(Debug, Default)]
 struct Side {
@@ -337,6 +322,8 @@ pub(crate) fn uuid(text: &str) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_transfer::Op;
+
     use super::*;
 
     fn done(op: Op, bytes: Option<u64>) -> CompletedCall {

@@ -6,7 +6,7 @@ use crate::DevPtr;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::module::{Arg, Kernel};
-use crate::table::{self, CUstream};
+use crate::table::{self, CUmemcpy2D, CUmemcpy2DSide, CUstream};
 
 /// A queue of copies and kernels. Work in one stream runs in order; streams run beside one another.
 /// A stream has no implicit order with the default stream.
@@ -131,6 +131,37 @@ impl Stream {
         // SAFETY: the caller keeps both ranges live until the stream has passed the copy.
         let code = unsafe { call(dst.0, src.0, len, self.handle) };
         self.copied("cuMemcpyAsync", code, dst.0, src.0, len)
+    }
+
+    /// Puts copies of `rows` rows of `len` bytes into the stream, of which each begins so many
+    /// bytes (the pitch) after the one before it. The memory is that of any device which the
+    /// stream's reaches.
+    ///
+    /// # Errors
+    /// As [`Stream::h2d`].
+    ///
+    /// # Safety
+    /// As [`Stream::copy`], for each row.
+    pub unsafe fn copy_rows(
+        &self,
+        (dst, dst_pitch): (DevPtr, usize),
+        (src, src_pitch): (DevPtr, usize),
+        len: usize,
+        rows: usize,
+    ) -> Result<(), GpuError> {
+        let call = self.context.table().cuMemcpy2DAsync_v2;
+        let copy = CUmemcpy2D {
+            src: CUmemcpy2DSide::unified(src.0, src_pitch),
+            dst: CUmemcpy2DSide::unified(dst.0, dst_pitch),
+            width_in_bytes: len,
+            height: rows,
+        };
+        // SAFETY: `copy` is read during the call; the caller keeps all rows live until the stream
+        // has passed the copies.
+        let code = unsafe { call(&raw const copy, self.handle) };
+        self.context
+            .check("cuMemcpy2DAsync_v2", code)
+            .map_err(|e| e.with(format!("{rows} rows of {len} bytes from {src} to {dst}")))
     }
 
     /// Puts a launch of `kernel` into the stream: `grid` blocks of `block` threads.

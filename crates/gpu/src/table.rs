@@ -167,6 +167,39 @@ pub(crate) struct CUmemLocation {
     pub(crate) id: c_int,
 }
 
+/// `CUDA_MEMCPY2D`: memory of the host or a device, as unified addressing finds.
+pub(crate) const MEMORYTYPE_UNIFIED: c_uint = 4;
+
+/// One side of [`CUmemcpy2D`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemcpy2DSide {
+    pub(crate) x_in_bytes: usize,
+    pub(crate) y: usize,
+    pub(crate) memory_type: c_uint,
+    pub(crate) host: *mut c_void,
+    pub(crate) device: CUdeviceptr,
+    pub(crate) array: *mut c_void,
+    pub(crate) pitch: usize,
+}
+
+impl CUmemcpy2DSide {
+    pub(crate) fn unified(device: CUdeviceptr, pitch: usize) -> Self {
+        let (host, array) = (std::ptr::null_mut(), std::ptr::null_mut());
+        Self { x_in_bytes: 0, y: 0, memory_type: MEMORYTYPE_UNIFIED, host, device, array, pitch }
+    }
+}
+
+/// `CUDA_MEMCPY2D` (CUDA 3.2): rows, each `pitch` bytes after the one before it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemcpy2D {
+    pub(crate) src: CUmemcpy2DSide,
+    pub(crate) dst: CUmemcpy2DSide,
+    pub(crate) width_in_bytes: usize,
+    pub(crate) height: usize,
+}
+
 /// Flags at the end of [`CUmemAllocationProp`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -264,6 +297,7 @@ table! {
         cuMemcpyHtoDAsync_v2(CUdeviceptr, *const c_void, usize, CUstream);
         cuMemcpyDtoHAsync_v2(*mut c_void, CUdeviceptr, usize, CUstream);
         cuMemcpyAsync(CUdeviceptr, CUdeviceptr, usize, CUstream);
+        cuMemcpy2DAsync_v2(*const CUmemcpy2D, CUstream);
         cuStreamCreate(*mut CUstream, c_uint);
         cuStreamDestroy_v2(CUstream);
         cuStreamSynchronize(CUstream);

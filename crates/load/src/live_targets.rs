@@ -120,7 +120,7 @@ fn tensors(path: &Path) -> Result<Vec<(u64, u64)>, String> {
     let length = file.metadata().map_err(words)?.len();
     let header = gpuio_base::safetensors::read(length, |bytes, at| file.read_at(bytes, at));
     let all = header.map_err(|error| error.to_string())?.tensors;
-    Ok(all.iter().filter(|one| one.length > 0).map(|one| (one.offset, one.length)).collect())
+    Ok(all.iter().map(|one| (one.offset, one.length)).collect())
 }
 
 /// The path itself or the nearest directory above it that exists.

@@ -4,7 +4,7 @@
 use gpuio_drivers::nvml::{Library, Link, NvLink, NvLinks, ReadingAbsent, Readings};
 use gpuio_host::{Entry, Root, Tree, nvidia_gpu};
 use gpuio_record::facts::{
-    Bar1Facts, Fact, GpuFacts, Machine, NvLinkEnd, NvLinkPeer, PcieGeneration, ReadProblem,
+    Bar1Facts, Fact, GpuFacts, Lanes, Machine, NvLinkEnd, NvLinkPeer, ReadProblem,
 };
 use serde::de::DeserializeOwned;
 
@@ -93,7 +93,7 @@ fn facts(
     nvlinks: Result<NvLinks, ReadingAbsent>,
     c2c_links: Result<u64, ReadingAbsent>,
 ) -> GpuFacts {
-    let generation = |link: Link| PcieGeneration { generation: link.generation, lanes: link.lanes };
+    let lanes = |link: Link| Lanes::of_generation(Some(link.generation), Some(link.lanes));
     let bar1 = readings
         .bar1
         .map(|bar1| Bar1Facts { total_bytes: bar1.total, used_bytes: Some(bar1.used) });
@@ -111,8 +111,8 @@ fn facts(
         near_nodes: Vec::new(),
         near_cpus: None,
         persistence: fact(readings.persistence),
-        pcie_now: fact(readings.link_now.map(generation)),
-        pcie_most: fact(readings.link_most.map(generation)),
+        pcie_now: fact(readings.link_now.map(lanes)),
+        pcie_most: fact(readings.link_most.map(lanes)),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         };
         let facts = facts(readings, Err(unread()), Err(unread()));
         assert_eq!(facts.pcie_now.why(), Some("NVML, PCIe link: no"));
-        assert_eq!(facts.pcie_most, Fact::Known(PcieGeneration { generation: 4, lanes: 16 }));
+        assert_eq!(facts.pcie_most, Fact::Known(Lanes::of_generation(Some(4), Some(16))));
         assert_eq!((facts.index, facts.minor), (Fact::Known(3), Some(2)));
     }
 

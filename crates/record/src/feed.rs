@@ -363,8 +363,8 @@ pub struct EpochResult {
     pub number: u64,
     /// Steps of the accelerator that made the most.
     pub steps: u64,
-    /// From the end of the epoch before, or the first read, to the end of its last step,
-    /// nanoseconds.
+    /// From the end of the epoch before, or the first read, to the end of its last step, or of its
+    /// last write, nanoseconds.
     pub span_ns: u64,
     /// Utilisation in it, the mean over accelerators, per cent; absent as for the whole feed.
     pub utilisation_percent: Option<f64>,

@@ -331,6 +331,12 @@ impl JobPlan {
         self.verify == VerifyMode::Pass && self.read_percent < 100 && self.replay.is_none()
     }
 
+    /// Whether the bytes to read are given: files, tensors or recorded calls, which may begin and
+    /// end at any byte.
+    pub fn of_files(&self) -> bool {
+        self.ranges.is_some() || self.replay.is_some()
+    }
+
     /// Threads that have a part of each file: those of all ranks.
     pub fn sharers(&self) -> u64 {
         let ranks = self.layout.as_ref().map_or(1, |layout| u64::from(layout.ranks));
@@ -398,8 +404,11 @@ pub struct ThinkPlan {
 pub struct RangesPlan {
     /// The kind of the ranges.
     pub kind: RangeKind,
-    /// Files, or tensors that are not empty.
+    /// Files or tensors that are not empty.
     pub count: u64,
+    /// Those without bytes, which nothing reads.
+    #[serde(default, skip_serializing_if = "crate::result::is_zero")]
+    pub empty: u64,
     /// Bytes of all.
     pub bytes: u64,
     /// How often each is read.

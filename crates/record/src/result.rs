@@ -143,7 +143,7 @@ pub struct SetupTimes {
     pub close_ns: u64,
 }
 
-fn is_zero(time: &u64) -> bool {
+pub(crate) fn is_zero(time: &u64) -> bool {
     *time == 0
 }
 

@@ -11,7 +11,7 @@ use crate::batch::Batch;
 use crate::call::CallRequest;
 use crate::device::small::{self, InlineRequest};
 use crate::fault::{Fault, FileError};
-use crate::file::File;
+use crate::file::{File, kept};
 use crate::fork::PerProcess;
 use crate::mapped::{FileMapping, MappingError};
 use crate::memory::MemoryLocation;
@@ -69,6 +69,9 @@ impl Transfer {
     /// Threads, page-locked memory and the driver stay allocated until the process ends, so a
     /// process creates one.
     pub fn new(settings: Settings) -> Self {
+        if !settings.files_outlast_calls {
+            kept::keep_table();
+        }
         let process = PerProcess::with(Process::new(&settings, false));
         Self(Arc::new(Shared { settings, process }))
     }

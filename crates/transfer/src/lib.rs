@@ -63,7 +63,8 @@
 //! Other locks, of the queue of calls and batches and of rings, are held for some instructions.
 //! Where no stream worker can be started, the poller does its file I/O.
 //!
-//! [`spawn_thread`] starts a thread of another crate as those here are started.
+//! [`live_page`] counts calls for `gpuio stats`. [`spawn_thread`] starts a thread of another crate
+//! as those here are started.
 //!
 //! Every function may be called from any thread. A caller needs no current CUDA context, and its
 //! context is left as it was. At exit nothing is returned to the driver: threads, page-locked
@@ -86,6 +87,7 @@ mod fault;
 mod file;
 mod fork;
 mod idle;
+pub mod live_page;
 mod mapped;
 mod memory;
 mod pool;

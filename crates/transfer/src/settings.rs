@@ -72,6 +72,9 @@ pub struct Settings {
     /// have reached a transfer, when transfers follow each other quickly. Otherwise each stream
     /// calls a host function per transfer, which takes longer.
     pub stream_poller: bool,
+    /// Whether files live longer than a call. Their descriptors then get numbers where programs'
+    /// own are rare, for which the kernel may have to enlarge its table of them.
+    pub files_outlast_calls: bool,
     /// Which CUDA driver.
     pub driver: Which,
 }
@@ -109,6 +112,7 @@ impl Default for Settings {
             resident: true,
             stream_semaphores: true,
             stream_poller: true,
+            files_outlast_calls: true,
             driver: Which::System,
         }
     }

@@ -128,7 +128,8 @@ impl Answers {
             ["name", name] => gpu(name).and_then(|gpu| gpu.name.known().cloned()),
             ["gen", name] => gpu(name).and_then(|gpu| {
                 let link = gpu.pcie_most.known()?;
-                Some(format!("{} {}", link.generation, link.lanes))
+                let generation = gpuio_base::units::pcie_generation(link.mega_transfers?)?;
+                Some(format!("{generation} {}", link.width?))
             }),
             ["model", name] => {
                 let drive = machine.block.iter().find(|one| one.facts.name == *name);

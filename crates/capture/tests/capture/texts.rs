@@ -154,7 +154,7 @@ fn nvidia_smi_with_nvlinks_cards_and_affinity() {
     let gpu = &captured.machine.gpus[0];
     assert_eq!((gpu.persistence.known(), gpu.node), (Some(&true), Some(3)));
     let link = gpu.pcie_now.known().unwrap();
-    assert_eq!((link.generation, link.lanes), (1, 16));
+    assert_eq!((link.mega_transfers, link.width), (Some(2500), Some(16)));
     assert_eq!(captured.machine.gpus[1].pcie_most.why(), Some("nvidia-smi does not report it"));
     let peer = &gpu.nvlinks.known().unwrap()[0];
     assert_eq!(

@@ -36,6 +36,12 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
             print_notes(&listing);
             let found = found(&listing, pid)?;
             let page = found.page.as_ref().map_err(|_| unreadable(found))?;
+            if page.saves.is_some() {
+                return Err(Failure::Unavailable(format!(
+                    "process {pid} writes saves of gpuio.checkpoint and makes no calls of cuFile; \
+                     `gpuio stats {pid}` shows them"
+                )));
+            }
             let machine = if level >= 3 { gpus()? } else { Vec::new() };
             output::put(&gds_stats::text(page, level, &machine))?;
         }

@@ -95,8 +95,8 @@ fn listed(args: &Stats, format: &Format, shown: &[Shown<'_>]) -> Result<String, 
         page.sections.clear();
         page.begin("", "").paragraph(
             "no gpuio process that publishes statistics is running; `gpuio bench` publishes them \
-             while it runs, and a program on gpuio's libcufile (docs/stats.md). Calls of gpuio's \
-             own library (libgpuio.so.0, Python's gpuio) are not counted",
+             while it runs, and a program on gpuio's libcufile or libgpuio (Python's gpuio) from \
+             its first read on (docs/stats.md)",
         );
     }
     Ok((format.render)(&page, "stats", u16::MAX))
@@ -171,8 +171,8 @@ pub(crate) fn found(listing: &Listing, pid: u32) -> Result<&Found, Failure> {
             "process {pid} publishes no statistics that you may read{}. Either it is not a gpuio \
              process, has ended, was started with --no-stats-page, or belongs to another user. \
              `gpuio stats` lists the processes that do; a program on NVIDIA's libcufile does if \
-             `gpuio exec --cufile nvidia` starts it. Calls of gpuio's own library (libgpuio.so.0, \
-             Python's gpuio) are not counted",
+             `gpuio exec --cufile nvidia` starts it, one on libgpuio (Python's gpuio) from its \
+             first read on",
             notes.concat()
         ))
     })

@@ -152,6 +152,10 @@ fn layout_verification_and_room_are_in_it() {
         let writes = bench(dir.path(), &line).exits(0).out;
         assert!(writes.contains(&format!("{before} before the clock starts")), "{writes}");
     }
+    // Neither does what reads in a later group what such a load has written.
+    let saves = "workload checkpoint-llama3-8b --gpu software --scale 0.0001 --dry-run";
+    let saves = finish(command(dir.path()).args(words(saves))).exits(0).out;
+    assert!(saves.contains("; none is written before the clock starts"), "{saves}");
     let large = dry("--size 4E --threads 1 --runtime 1s");
     assert!(large.err.contains("Does not fit: Not enough space on "), "{large:#?}");
 }

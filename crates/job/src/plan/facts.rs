@@ -53,8 +53,8 @@ pub trait TargetLookup {
     /// value may be that of many paths.
     fn look(&self, path: &str) -> Arc<TargetInfo>;
 
-    /// Offset and length of the tensors in a file of the safetensors format that are not empty, in
-    /// the order of its header; what is wrong with it, with the offset.
+    /// Offset and length of the tensors in a file of the safetensors format, in the order of its
+    /// header; what is wrong with it, with the offset.
     fn tensors(&self, path: &str) -> Result<Vec<(u64, u64)>, String>;
 
     /// The NUMA node of the drive beneath `path`, where it is known.

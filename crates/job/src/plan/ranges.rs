@@ -42,7 +42,7 @@ pub(super) fn threads(
         }
         RangeKind::Tensors => {
             let tensors = names.iter().filter_map(|name| facts.targets.tensors(name).ok());
-            (each_gpu, tensors.map(|tensors| tensors.len() as u64).sum::<u64>())
+            (each_gpu, tensors.flatten().filter(|(_, length)| *length > 0).count() as u64)
         }
     };
     wanted.min(u32::try_from(parts.max(1)).unwrap_or(u32::MAX))
@@ -65,7 +65,7 @@ pub(super) fn of(job: &JobSpec, kind: RangeKind) -> Result<Ranged, PlanError> {
     if job.rank.as_ref().is_some_and(|place| place.ranks > 1) {
         return usage("ranges", "ranges runs in one process; start it without mpirun or srun");
     }
-    let plan = RangesPlan { kind, count: 0, bytes: 0, passes: job.loops.unwrap_or(1) };
+    let plan = RangesPlan { kind, count: 0, empty: 0, bytes: 0, passes: job.loops.unwrap_or(1) };
     Ok(Ranged { plan, regions: Vec::new(), alignment: 1, note: None })
 }
 
@@ -80,13 +80,16 @@ impl Ranged {
         facts: &Facts<'_>,
     ) -> Result<(), PlanError> {
         let kind = self.plan.kind;
-        let all = all(job, kind, ground, facts)?;
+        let mut all = all(job, kind, ground, facts)?;
+        let given = all.len();
+        all.retain(|region| region.length > 0);
         let bytes: u64 = all.iter().map(|region| region.length).sum();
         if bytes == 0 {
             let what = format!("there is nothing to read: all of its {} are empty", kind.word());
             return Err(PlanError::usage(job, "filenames", what));
         }
         (self.plan.count, self.plan.bytes) = (all.len() as u64, bytes);
+        self.plan.empty = (given - all.len()) as u64;
         self.regions = match kind {
             RangeKind::Files => divided(&all, threads, block_max),
             RangeKind::Tensors => dealt(&all, threads),
@@ -145,7 +148,6 @@ fn all(
             return Err(wrong(format!("{path}: there is no such file; name one")));
         };
         match kind {
-            RangeKind::Files if length == 0 => {}
             RangeKind::Files => all.push(Region::range(file, 0, length)),
             RangeKind::Tensors => {
                 let tensors = facts.targets.tensors(path);

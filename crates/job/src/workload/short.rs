@@ -1,5 +1,7 @@
 //! A workload that ends soon: less data, fewer passes and a shorter time, by what a machine has.
 
+use std::collections::BTreeMap;
+
 use gpuio_base::document::unique;
 use gpuio_base::units::{format_duration_ns, human_bytes, whole};
 
@@ -36,9 +38,9 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
     let means = Means { bytes: means.bytes / sets.max(1), ..means };
     let groups = 1 + spec.jobs.iter().skip(1).filter(|job| job.stonewall == Some(true)).count();
     let runtime_ns = (2 * RUNTIME_NS / groups as u64).clamp(RUNTIME_NS / 10, RUNTIME_NS);
-    let mut words = Vec::new();
+    let (mut words, mut data) = (Vec::new(), BTreeMap::new());
     for job in &mut spec.jobs {
-        let mut short = Short { job, words: Vec::new() };
+        let mut short = Short { job, data: None, words: Vec::new() };
         if short.job.feed.files.is_some() {
             short.feed(means);
         } else if short.job.ranges.is_none() {
@@ -46,6 +48,13 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
         }
         short.times(runtime_ns);
         words.extend(short.words);
+        // Jobs of the same files use the same bytes.
+        data.extend(short.data.map(|bytes| (short.job.file_prefix.clone(), bytes)));
+    }
+    if !data.is_empty() {
+        let sum = |at: usize| data.values().map(|bytes| bytes[at] as f64).sum::<f64>();
+        let [whole, part] = [0, 1].map(|at| human_bytes(sum(at)));
+        words.insert(0, format!("data {whole} -> {part}"));
     }
     unique(words)
 }
@@ -53,26 +62,27 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
 /// A job on its way, and what was changed in it.
 struct Short<'a> {
     job: &'a mut JobSpec,
+    /// Bytes of its files before and after.
+    data: Option<[u64; 2]>,
     words: Vec<String>,
 }
 
 impl Short<'_> {
     /// Gives a key another value, unless a flag has given it one.
-    fn set(&mut self, key: &'static str, value: &str, words: String) -> bool {
+    fn set(&mut self, key: &'static str, value: &str) -> bool {
         let field = crate::spec::find(key).and_then(crate::spec::Key::field).unwrap_or_default();
         let given = matches!(self.job.origin(field), Some(Origin::Flag(_)));
-        let done = !given && apply(self.job, key, value, Origin::Flag(FLAG)).is_ok();
-        if done {
-            self.words.push(words);
-        }
-        done
+        !given && apply(self.job, key, value, Origin::Flag(FLAG)).is_ok()
     }
 
     /// Gives a number that is too large a smaller value; the number that it then is.
     fn lower(&mut self, key: &'static str, from: u64, to: u64) -> u64 {
         let to = to.max(1);
-        let lowers = to < from && self.set(key, &to.to_string(), format!("{key} {from} -> {to}"));
-        if lowers { to } else { from }
+        if to >= from || !self.set(key, &to.to_string()) {
+            return from;
+        }
+        self.words.push(format!("{key} {from} -> {to}"));
+        to
     }
 
     /// The share of the data that is used: cut after three digits, since every output has it.
@@ -83,8 +93,7 @@ impl Short<'_> {
         let digits = (whole / part).ilog10() as usize + 3;
         let mut share = format!("{:.*}", digits + 3, part as f64 / whole as f64);
         share.truncate(digits + 2);
-        let [whole, part] = bytes.map(|bytes| human_bytes(bytes as f64));
-        self.set("scale", share.trim_end_matches('0'), format!("data {whole} -> {part}"));
+        self.data = self.set("scale", share.trim_end_matches('0')).then_some(bytes);
     }
 
     fn feed(&mut self, means: Means) {
@@ -144,8 +153,9 @@ impl Short<'_> {
         ] {
             if let Some(time) = time.filter(|time| *time > most) {
                 let [from, to] = [time, most].map(format_duration_ns);
-                let words = format!("{key} {from} -> {to}");
-                self.set(key, &to, words);
+                if self.set(key, &to) {
+                    self.words.push(format!("{key} {from} -> {to}"));
+                }
             }
         }
     }
@@ -220,6 +230,17 @@ mod tests {
         let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
         assert_eq!(words, ["batch_samples 7 -> 1", "readers 4 -> 2"]);
+    }
+
+    /// Two jobs with files of their own make twice the bytes.
+    #[test]
+    fn the_data_of_all_jobs_is_said_once() {
+        let row = crate::workload::preset::find("kv-cache-llama3-8b").unwrap();
+        let mut spec = preset(row.name, row.text);
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1 });
+        let parts = words.iter().filter(|word| word.starts_with("data ")).collect::<Vec<_>>();
+        assert!(parts.len() == 1 && parts[0].ends_with(" -> 1.00 GiB"), "{words:?}");
+        assert_eq!(spec.jobs.iter().map(made).sum::<u64>(), 1 << 30);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! One PCIe link, with both ends' maxima.
 
-use gpuio_base::units::human_transfers;
 use gpuio_record::facts::{Lanes, PciFacts};
 use serde::Serialize;
 
@@ -57,21 +56,21 @@ impl Link {
 
     /// Speed and width now: `8 GT/s x16`; the rate where only that is known.
     pub fn text(&self) -> String {
-        match (lanes_text(self.now), self.bytes_per_second) {
-            (Some(text), _) => text,
-            (None, Some(rate)) => rate_text(rate),
-            (None, None) => "link unknown".to_owned(),
+        match self.bytes_per_second {
+            _ if self.now != Lanes::default() => self.now.to_string(),
+            Some(rate) => rate_text(rate),
+            None => "link unknown".to_owned(),
         }
     }
 
     /// The most that both ends can do, as [`Link::text`] spells it; empty when not known.
     pub fn most_text(&self) -> String {
-        lanes_text(self.most).unwrap_or_default()
+        self.most.to_string()
     }
 
     /// The most that the lower end could do; empty when not known.
     pub fn device_most_text(&self) -> String {
-        lanes_text(self.device_most).unwrap_or_default()
+        self.device_most.to_string()
     }
 
     /// Notes other than its speed, empty when all is well.
@@ -90,16 +89,6 @@ impl Link {
 fn less(now: Lanes, most: Lanes) -> bool {
     let below = |now: Option<u64>, most: Option<u64>| now.zip(most).is_some_and(|(n, m)| n < m);
     below(now.mega_transfers, most.mega_transfers) || below(now.width, most.width)
-}
-
-fn lanes_text(lanes: Lanes) -> Option<String> {
-    let speed = lanes.mega_transfers.map(human_transfers);
-    match (speed, lanes.width) {
-        (Some(speed), Some(width)) => Some(format!("{speed} x{width}")),
-        (Some(speed), None) => Some(speed),
-        (None, Some(width)) => Some(format!("x{width}")),
-        (None, None) => None,
-    }
 }
 
 /// `15.8 GB/s`, in powers of ten as links are counted.

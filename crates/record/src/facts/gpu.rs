@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Fact;
+use super::{Fact, Lanes};
 
 /// A GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,9 +43,9 @@ pub struct GpuFacts {
     /// Whether the driver stays awake without a user (persistence mode).
     pub persistence: Fact<bool>,
     /// PCIe link as it is now, in the driver's words: idle GPUs save power at a lower generation.
-    pub pcie_now: Fact<PcieGeneration>,
+    pub pcie_now: Fact<Lanes>,
     /// The most that GPU and slot can do together.
-    pub pcie_most: Fact<PcieGeneration>,
+    pub pcie_most: Fact<Lanes>,
 }
 
 /// BAR1 of a GPU.
@@ -55,15 +55,6 @@ pub struct Bar1Facts {
     pub total_bytes: u64,
     /// In use, in bytes; `null` without NVML.
     pub used_bytes: Option<u64>,
-}
-
-/// A PCIe link by generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PcieGeneration {
-    /// Generation, from 1.
-    pub generation: u32,
-    /// Lanes.
-    pub lanes: u32,
 }
 
 /// NVLinks from one GPU to one neighbour.

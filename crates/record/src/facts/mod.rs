@@ -25,7 +25,7 @@ mod upstream;
 pub use cufile::CufileFacts;
 pub use drive::{ArrayFacts, BlockDevice, DriveLink, NvmeController, NvmeFacts};
 pub use gdscheck::{GdsCheck, GdsGpu, GdsLine, GdsNote};
-pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer, PcieGeneration};
+pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer};
 pub use known::Fact;
 pub use machine::{
     CgroupLimit, Containment, CpuFacts, HostFacts, HugePages, KernelFacts, MemoryFacts, NumaFacts,

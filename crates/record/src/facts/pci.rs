@@ -14,6 +14,34 @@ pub struct Lanes {
     pub width: Option<u64>,
 }
 
+impl Lanes {
+    /// A link as NVIDIA's driver reports it: by generation, and lanes.
+    pub fn of_generation(generation: Option<u32>, lanes: Option<u32>) -> Lanes {
+        Lanes {
+            mega_transfers: generation.and_then(gpuio_base::units::pcie_mega_transfers),
+            width: lanes.map(u64::from),
+        }
+    }
+
+    /// Its own facts, and those of `other` where it has none.
+    #[must_use]
+    pub fn or(self, other: Lanes) -> Lanes {
+        Lanes {
+            mega_transfers: self.mega_transfers.or(other.mega_transfers),
+            width: self.width.or(other.width),
+        }
+    }
+}
+
+/// Speed and width as far as they are known: `16 GT/s x8`, `x8`.
+impl std::fmt::Display for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let speed = self.mega_transfers.map(gpuio_base::units::human_transfers);
+        let width = self.width.map(|width| format!("x{width}"));
+        f.write_str(&[speed, width].into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
 /// One function of a PCI device, a bridge included.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PciFacts {

@@ -29,13 +29,20 @@ warnings! {
         bytes: u64 = 10 << 30,
         /// Bytes that storage delivered to the process during the run.
         from_storage: u64 = 1 << 20,
+        /// The bytes to read are given: files, tensors or recorded calls, which O_DIRECT may not
+        /// be able to read.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_files: bool = false,
     } => format!(
         "Only {} of the {} read came from storage; the rest came from the page cache. The \
-         rate is mostly that of memory. To measure storage, add --direct, use a data set well \
-         above memory (--size, or more files), or, where each byte is read once, begin with a \
-         cold cache (--invalidate).",
+         rate is mostly that of memory. To measure storage, {}.",
         size(*from_storage),
         size(*bytes),
+        match of_files {
+            false => "add --direct, use a data set well above memory (--size, or more files), or, \
+                      where each byte is read once, begin with a cold cache (--invalidate)",
+            true => "begin each job and path with a cold cache (--invalidate)",
+        },
     ),
     /// The GPU read or wrote pages of the page cache that were pinned before: no rate of storage.
     MappedMemory: Explained, ignore:
@@ -237,12 +244,19 @@ warnings! {
         data_bytes: u64 = 8 << 30,
         /// Usable memory.
         memory_bytes: u64 = 64 << 30,
+        /// The bytes to read are given: files, tensors or recorded calls.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_files: bool = false,
     } => format!(
         "The data set ({}) fits into memory ({}). After the first pass, buffered reads come \
-         from the page cache, and the rate is not that of storage. Add --direct, or make \
-         the data set twice as large as memory (--size, or more files).",
+         from the page cache, and the rate is not that of storage. {}.",
         size(*data_bytes),
         size(*memory_bytes),
+        match of_files {
+            false => "Add --direct, or make the data set twice as large as memory (--size, or \
+                      more files)",
+            true => "--invalidate makes the first pass a cold one",
+        },
     ),
     /// The requested engine was replaced by another.
     EngineSteppedDown: NotAsRequested, ignore:

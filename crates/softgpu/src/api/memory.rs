@@ -190,3 +190,58 @@ pub(crate) unsafe extern "C" fn cuMemcpyAsync(
         copy(machine, (call, fault), stream, (dst, either), (src, either), len)
     })
 }
+
+/// One side of `CUDA_MEMCPY2D`, in the manual's layout.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Side {
+    x_in_bytes: usize,
+    y: usize,
+    memory_type: c_uint,
+    host: *mut c_void,
+    device: u64,
+    array: *mut c_void,
+    pitch: usize,
+}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copy2D {
+    src: Side,
+    dst: Side,
+    width: usize,
+    height: usize,
+}
+
+/// `CU_MEMORYTYPE_UNIFIED`: the only type that this device takes.
+const UNIFIED: c_uint = 4;
+
+impl Side {
+    /// The address of a row; `None` for what this device does not have.
+    fn row(&self, row: usize, width: usize) -> Option<u64> {
+        let known = self.memory_type == UNIFIED && self.array.is_null() && self.pitch >= width;
+        let skip = (self.y + row).checked_mul(self.pitch)?.checked_add(self.x_in_bytes)?;
+        known.then(|| self.device.checked_add(skip as u64)).flatten()
+    }
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemcpy2DAsync_v2(
+    copies: *const Copy2D,
+    stream: *mut c_void,
+) -> c_int {
+    let call = "cuMemcpy2DAsync_v2";
+    later(call, |machine, fault| {
+        // SAFETY: null, or the caller's structure, by the manual.
+        let Copy2D { src, dst, width, height } =
+            *unsafe { copies.as_ref() }.ok_or(INVALID_VALUE)?;
+        let either: Lookup = |m, a, n| m.anywhere(a, n);
+        for row in 0..height {
+            let to = dst.row(row, width).ok_or(INVALID_VALUE)?;
+            let from = src.row(row, width).ok_or(INVALID_VALUE)?;
+            copy(machine, (call, fault), stream, (to, either), (from, either), width)?;
+        }
+        Ok(())
+    })
+}

@@ -13,7 +13,7 @@ use gpuio_gpu::resident_copy::{self, CommandQueue, Timing};
 use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Pointer, Which};
 
 use crate::device::pace::CopyPace;
-use crate::device::staging::{PinnedMemory, SLOTS, StagingRing};
+use crate::device::staging::{COMMANDS, PinnedMemory, SLOTS, StagingRing};
 use crate::device::waited::WaitedAllocations;
 use crate::retry::RetryingCell;
 use crate::settings::Settings;
@@ -284,7 +284,8 @@ impl Device {
     fn make_ring(&self) -> Result<&'static mut StagingRing, GpuError> {
         let memory = PinnedMemory::new(&self.context, self.slot_len * SLOTS)?;
         let ring = StagingRing::new(&self.context, memory, self.slot_len, SLOTS, &self.copy_pace)?;
-        Ok(Box::leak(Box::new(ring.with_submitter(self.shared_submitter()))))
+        let submitters = (0..COMMANDS).map_while(|_| self.shared_submitter());
+        Ok(Box::leak(Box::new(ring.with_submitters(submitters))))
     }
 
     /// Makes one more ring, if the memory limit allows it and the driver does.

@@ -1,6 +1,6 @@
 //! The staging ring: page-locked slots and a CUDA stream, used by one thread at a time.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
@@ -17,6 +17,9 @@ use crate::memory::MemoryLocation;
 
 /// Slots of a ring for large calls: one is filled while others are copied.
 pub(crate) const SLOTS: usize = 4;
+/// Commands that such a ring has in flight with the resident copy kernel: with one, a thread waits
+/// for a copy that another thread's read held up.
+pub(crate) const COMMANDS: usize = 2;
 /// How long a thread polls for the end of a copy before it sleeps between polls, nanoseconds:
 /// longer than the copies of many threads take one after another.
 const SPIN: Nanos = 1_000_000;
@@ -42,9 +45,11 @@ const DEMOTED: usize = 64 << 10;
 /// Asks the processor to move what it just wrote from its own cache to the shared one.
 ///
 /// A copy engine has few reads in flight, and reads of lines that are modified in a processor's own
-/// cache are slow: sixteen threads that read 1 MiB each and copy it move 25 GiB/s over a link that
-/// carries 44, and 39 with this (H100, Xeon of the fourth generation). The instruction is a hint,
-/// and does nothing on processors without it (Intel SDM, `CLDEMOTE`).
+/// cache are slow on Xeons of the fourth generation: sixteen threads that read 1 MiB each and copy
+/// it move 25 GiB/s over a link that carries 44, and 39 with this (H100). On those of the fifth the
+/// instruction takes 90 µs/MiB and helps nothing: 38 GiB/s instead of 40 (H200). The resident copy
+/// kernel, which has many reads in flight, never gains. The instruction is a hint (Intel SDM,
+/// `CLDEMOTE`).
 ///
 /// # Safety
 /// `len` bytes at `from` are readable.
@@ -53,8 +58,13 @@ unsafe fn demote(from: *const u8, len: usize) {
     {
         /// Bytes of a cache line.
         const LINE: usize = 64;
+        static GAINS: LazyLock<bool> = LazyLock::new(|| {
+            // Family 6, model 143: both with their extended bits, without the stepping.
+            std::arch::x86_64::__cpuid(1).eax & 0x0fff_0ff0 == 0x0008_06f0
+        });
         let first = from.addr() % LINE;
-        for at in (0..first + len).step_by(LINE) {
+        let len = if *GAINS { first + len } else { 0 };
+        for at in (0..len).step_by(LINE) {
             let line = from.wrapping_sub(first).wrapping_add(at);
             // SAFETY: a hint that changes no memory and no register, and never faults.
             unsafe {
@@ -107,9 +117,10 @@ pub(crate) struct StagingRing {
     next_number: usize,
     /// Bytes that the resident copy kernel moved since the last query.
     by_resident_kernel: u64,
-    /// Access to the resident copy kernel, if there is one.
-    submitter: Option<Submitter>,
-    pending: Option<Pending>,
+    /// Access to the resident copy kernel, if there is one: each has a command in flight.
+    submitters: Vec<(Submitter, Option<Pending>)>,
+    /// Which of them has the next command.
+    turn: usize,
 }
 
 /// Copies by the driver that are in flight.
@@ -181,15 +192,15 @@ impl StagingRing {
             pace: Arc::clone(pace),
             next_number: 0,
             by_resident_kernel: 0,
-            submitter: None,
-            pending: None,
+            submitters: Vec::new(),
+            turn: 0,
         })
     }
 
-    /// With a submitter the resident copy kernel does the copies where it reaches the memory. That
+    /// With submitters the resident copy kernel does the copies where it reaches the memory. That
     /// saves a driver call, which takes some microseconds and a lock.
-    pub(crate) fn with_submitter(mut self, submitter: Option<Submitter>) -> Self {
-        self.submitter = submitter;
+    pub(crate) fn with_submitters(mut self, submitters: impl Iterator<Item = Submitter>) -> Self {
+        self.submitters = submitters.map(|submitter| (submitter, None)).collect();
         self
     }
 
@@ -200,7 +211,7 @@ impl StagingRing {
     }
 
     /// Submits a copy between a slot and `address` to the resident copy kernel; false if it can't
-    /// do it, or not now. A ring has one command in flight, so this waits for the previous one.
+    /// do it, or not now.
     ///
     /// # Safety
     /// As [`StagingRing::copy`]; the ranges are those of the slot and of the caller.
@@ -212,46 +223,63 @@ impl StagingRing {
         address: u64,
         len: usize,
     ) -> Result<bool, GpuError> {
-        if self.submitter.is_none() || !location.is_reached_by_kernels(address, len) {
+        if !location.is_reached_by_kernels(address, len) {
             return Ok(false);
         }
-        self.finish_command()?;
-        let Some(submitter) = &mut self.submitter else {
+        let kind = CopyKind::Bytes { src, dst, len };
+        // SAFETY: the caller's promise; `finish` waits for the end before the slot is used again.
+        self.command(slot, kind, |submitter| unsafe { submitter.submit(src, dst, len) })
+    }
+
+    /// Has the next submitter submit a command for the slot, after its previous one; false if none
+    /// can, or not now.
+    fn command(
+        &mut self,
+        slot: StagingSlot,
+        kind: CopyKind,
+        submit: impl FnOnce(&mut Submitter) -> Result<Outcome, GpuError>,
+    ) -> Result<bool, GpuError> {
+        let turn = self.turn;
+        self.finish(turn)?;
+        let Some((submitter, pending)) = self.submitters.get_mut(turn) else {
             return Ok(false);
         };
-        // SAFETY: the caller's promise; `finish_command` waits for the end before the slot is used
-        // again.
-        match unsafe { submitter.submit(src, dst, len) }? {
+        match submit(submitter)? {
             Outcome::Busy => return Ok(false),
-            Outcome::Copied => self.by_resident_kernel += len as u64,
-            Outcome::Pending => {
-                let kind = CopyKind::Bytes { src, dst, len };
-                self.pending = Some(Pending { slot: slot.index, kind });
-            }
+            Outcome::Copied => self.has_moved(kind),
+            Outcome::Pending => *pending = Some(Pending { slot: slot.index, kind }),
         }
+        self.turn = (turn + 1) % self.submitters.len();
         Ok(true)
     }
 
-    /// Waits for the command in flight. If it was cancelled, the driver copies.
-    fn finish_command(&mut self) -> Result<(), GpuError> {
-        let (Some(pending), Some(submitter)) = (self.pending, &mut self.submitter) else {
+    /// Counts what the resident copy kernel moved.
+    fn has_moved(&mut self, kind: CopyKind) {
+        if let CopyKind::Bytes { len, .. } = kind {
+            self.by_resident_kernel += len as u64;
+        }
+    }
+
+    /// Waits for a submitter's command in flight. If it was cancelled, the driver copies.
+    fn finish(&mut self, which: usize) -> Result<(), GpuError> {
+        let Some((submitter, in_flight)) = self.submitters.get_mut(which) else {
             return Ok(());
         };
-        let outcome = submitter.wait();
-        self.pending = None;
-        match (outcome?, pending.kind) {
+        let Some(Pending { slot, kind }) = in_flight.take() else {
+            return Ok(());
+        };
+        match (submitter.wait()?, kind) {
             (Outcome::Busy, CopyKind::Bytes { src, dst, len }) => {
                 // SAFETY: the copy of the command: the promise of `submit` holds until the slot
                 // is free.
-                self.enqueue(pending.slot, len, |stream| unsafe { stream.copy(dst, src, len) })
+                self.enqueue(slot, len, |stream| unsafe { stream.copy(dst, src, len) })
             }
             // SAFETY: as above, of `gather`.
-            (Outcome::Busy, CopyKind::List(list)) => unsafe { self.launch(pending.slot, list) },
-            (_, CopyKind::Bytes { len, .. }) => {
-                self.by_resident_kernel += len as u64;
+            (Outcome::Busy, CopyKind::List(list)) => unsafe { self.launch(slot, list) },
+            (_, kind) => {
+                self.has_moved(kind);
                 Ok(())
             }
-            (_, CopyKind::List(_)) => Ok(()),
         }
     }
 
@@ -296,8 +324,10 @@ impl StagingRing {
 
     /// Waits until the slot's last copy has ended. The context must be current.
     pub(crate) fn wait_for_slot(&mut self, slot: StagingSlot) -> Result<(), GpuError> {
-        if self.pending.is_some_and(|pending| pending.slot == slot.index) {
-            self.finish_command()?;
+        for which in 0..self.submitters.len() {
+            if self.submitters[which].1.is_some_and(|pending| pending.slot == slot.index) {
+                self.finish(which)?;
+            }
         }
         let Some(SlotCopy { by, paced }) = self.in_flight[slot.index] else {
             return Ok(());
@@ -337,7 +367,9 @@ impl StagingRing {
     /// Waits for all work in the stream after a failed call: its copy may be in flight without an
     /// event. The context must be current.
     pub(crate) fn synchronize(&mut self) -> Result<(), GpuError> {
-        let finished = self.finish_command();
+        // All of them, also after a failure.
+        let finished = (0..self.submitters.len()).map(|which| self.finish(which));
+        let finished = finished.fold(Ok(()), Result::and);
         let synchronized = self.stream.sync();
         // Also after a failure: no thread will wait for them.
         (0..self.in_flight.len()).for_each(|slot| self.free(slot));
@@ -463,18 +495,11 @@ impl StagingRing {
     /// # Safety
     /// As [`GatherKernel::launch`], until the slot is free.
     pub(crate) unsafe fn gather(&mut self, slot: StagingSlot, list: List) -> Result<(), GpuError> {
-        self.finish_command()?;
-        if let Some(submitter) = &mut self.submitter {
-            // SAFETY: the caller's promise; `finish_command` waits for the end before the slot is
-            // used again.
-            match unsafe { submitter.submit_list(list.at, list.count) }? {
-                Outcome::Busy => {}
-                Outcome::Copied => return Ok(()),
-                Outcome::Pending => {
-                    self.pending = Some(Pending { slot: slot.index, kind: CopyKind::List(list) });
-                    return Ok(());
-                }
-            }
+        let kind = CopyKind::List(list);
+        // SAFETY: the caller's promise; `finish` waits for the end before the slot is used again.
+        let submit = |to: &mut Submitter| unsafe { to.submit_list(list.at, list.count) };
+        if self.command(slot, kind, submit)? {
+            return Ok(());
         }
         // SAFETY: the caller's promise.
         unsafe { self.launch(slot.index, list) }

@@ -14,7 +14,7 @@
 //! Where the limit is 1024 and nothing else is open, all of 270 files may have one, none of 450.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::Errno;
@@ -25,6 +25,10 @@ pub(crate) type FileId = (u64, u64);
 /// Where numbers begin, if the limit has room there. Higher ones would make the kernel's table
 /// large, which each fork copies.
 const FIRST: RawFd = 512;
+/// Whether numbers stay in the kernel's table as it is. To make it larger, the kernel waits for all
+/// processors where a process has several threads (`expand_fdtable`, Linux 6.18): 8 to 14 ms, a
+/// twentieth of the first read of 8 GiB.
+static KEEPS_TABLE: AtomicBool = AtomicBool::new(false);
 /// Above the standard streams: a program that closed one of those may open it again.
 const LEAST: RawFd = 3;
 
@@ -156,10 +160,24 @@ fn file_of(fd: RawFd) -> Result<FileId, Errno> {
     }
 }
 
+/// From now on numbers are only as high as the kernel's table has room: for a process whose
+/// descriptors here live as long as a call.
+pub(crate) fn keep_table() {
+    KEEPS_TABLE.store(true, Ordering::Relaxed);
+}
+
+/// The middle of the kernel's table of descriptors as it is (proc(5), `FDSize`).
+fn middle() -> Option<RawFd> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"))?;
+    size.trim().parse().ok().map(|size: RawFd| size / 2)
+}
+
 /// A duplicate with a high number, or with any above the standard streams.
 fn above(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let half = RawFd::try_from(limit() / 2).unwrap_or(RawFd::MAX);
-    let first = FIRST.min(half).max(LEAST);
+    let kept = if KEEPS_TABLE.load(Ordering::Relaxed) { middle() } else { None };
+    let first = kept.unwrap_or(FIRST).min(FIRST).min(half).max(LEAST);
     rustix::io::fcntl_dupfd_cloexec(fd, first)
         .or_else(|_| rustix::io::fcntl_dupfd_cloexec(fd, LEAST))
 }

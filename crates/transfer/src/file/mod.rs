@@ -2,7 +2,7 @@
 
 mod count;
 mod edges;
-mod kept;
+pub(crate) mod kept;
 mod read;
 mod reopen;
 mod residency;

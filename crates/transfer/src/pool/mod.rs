@@ -242,11 +242,9 @@ impl WorkerPool {
         /// Pieces per permit, so that the last ones end at about the same time.
         const EACH: u64 = 4;
         const PARTS: u64 = 4;
-        /// Longest piece for the resident copy kernel, of which a ring has one in flight: shortest
-        /// one with which the GPU keeps up with the processor, which takes longer. Half of it moves
-        /// 6 % less, twice as much 4 % less; of calls of 4 GiB, one at a time, twice as much moves
-        /// 30 instead of 40 GiB/s (H100).
-        const PER_KERNEL: u64 = 512 << 10;
+        /// Longest piece for the resident copy kernel, of which a ring has two in flight. Thirteen
+        /// threads read 8 GiB at 46 GiB/s, and at 41 with 512 KiB and one in flight (H200).
+        const PER_KERNEL: u64 = 256 << 10;
         /// With this length a copy engine nearly reaches its full rate; with 128 KiB it reaches
         /// half. Each copy costs some microseconds in the driver, whose lock all threads share.
         const MIN_PER_ENGINE: u64 = 512 << 10;

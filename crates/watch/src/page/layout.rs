@@ -107,6 +107,7 @@ pub(crate) struct Cells {
     pub(crate) first_ns: AtomicU64,
     pub(crate) last_ns: AtomicU64,
     pub(crate) threads: AtomicU64,
+    /// Those of them that another slot counts too.
     pub(crate) spare: AtomicU64,
     pub(crate) sides: [Side; 2],
 }

@@ -278,7 +278,7 @@ fn saves(slot: &[u8], found: &PathCounters) -> Option<Saves> {
         let at = offset_of!(Cells, sides) + side * size_of::<Side>();
         text(slot, at + offset_of!(Side, latencies), TEXT_BYTES)
     };
-    let is_whole = found.threads == long(slot, offset_of!(Cells, spare));
+    let is_whole = found.threads == found.again;
     is_whole.then(|| Saves::of(found, text_of(0), text_of(1)))
 }
 
@@ -317,6 +317,7 @@ fn counters(slot: &[u8]) -> Result<Option<PathCounters>, String> {
         first_ns: field(12),
         last_ns: field(13),
         threads: field(14),
+        again: field(15),
         read: side(16),
         write: side(16 + 4 + SIZES + Latencies::COUNT),
     }))

@@ -1,7 +1,7 @@
 //! The content of a page at one moment, as plain values.
 
 use crate::page::bucket::{Latencies, SIZES};
-use crate::page::layout::{LIBRARY_NUMBERS, SOFTWARE};
+use crate::page::layout::{LIBRARY_NUMBERS, REGISTERED, SOFTWARE};
 
 /// Counts of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct PathCounters {
     pub engine: String,
     /// Threads that run now.
     pub threads: u64,
+    /// Those of them that another path counts too.
+    pub again: u64,
     /// Files opened; of path [`crate::page::REGISTERED`], files registered now.
     pub files: u64,
     /// Buffers registered with cuFile; none where they are not counted.
@@ -244,6 +246,18 @@ impl Saves {
         }
     }
 
+    /// Its stage, and what else is to be said of the save that has this name.
+    pub fn words(&self, name: &str) -> String {
+        let mut words = format!("{name}: {}", self.state());
+        if self.ranks > 1 {
+            words.push_str(&format!(", rank {} of {}", self.rank, self.ranks));
+        }
+        if !self.error.is_empty() {
+            words.push_str(&format!("; last error: {}", self.error));
+        }
+        words
+    }
+
     /// Its stage, in a word.
     pub fn state(&self) -> &'static str {
         let states = ["staged", "writing", "waits for other ranks", "complete", "failed"];
@@ -337,6 +351,7 @@ impl PathCounters {
 
     pub(crate) fn merge(&mut self, other: &PathCounters) {
         self.threads = self.threads.saturating_add(other.threads);
+        self.again = self.again.saturating_add(other.again);
         self.files = self.files.saturating_add(other.files);
         self.registered = match (self.registered, other.registered) {
             (Some(one), Some(two)) => Some(one.saturating_add(two)),
@@ -361,13 +376,19 @@ impl PathCounters {
 }
 
 impl Snapshot {
-    /// The sum of all paths.
+    /// The sum of all paths; each thread once.
     pub fn total(&self) -> PathCounters {
-        let zero = PathCounters { registered: Some(0), ..PathCounters::default() };
-        self.paths.iter().fold(zero, |mut sum, counters| {
-            sum.merge(counters);
-            sum
-        })
+        let mut sum = PathCounters { registered: Some(0), ..PathCounters::default() };
+        self.paths.iter().for_each(|counters| sum.merge(counters));
+        sum.threads = sum.threads.saturating_sub(std::mem::take(&mut sum.again));
+        sum
+    }
+
+    /// Files opened, or registered now; none where they are not counted, as by `libgpuio`.
+    pub(crate) fn files_opened(&self) -> Option<u64> {
+        let is_counted = |path: &PathCounters| path.files > 0 || path.path == REGISTERED;
+        let sum = self.total().files;
+        (self.paths.is_empty() || self.paths.iter().any(is_counted)).then_some(sum)
     }
 
     /// Buffers registered now on a GPU, or of host memory; none where they are not counted.

@@ -61,6 +61,8 @@ struct Inner {
     directory: OwnedFd,
     name: CString,
     path: PathBuf,
+    /// The process that made it: in a child of fork(2) the page is still its parent's.
+    maker: u32,
     /// Number of slots of one thread each; those after them are shared.
     alone: u32,
     /// The holders of each slot.
@@ -134,7 +136,8 @@ impl LivePage {
             }
         };
         let given = Mutex::new(vec![Given::default(); worker_slots as usize]);
-        let inner = Inner { mapping, file, directory, name, path, alone, given };
+        let maker = std::process::id();
+        let inner = Inner { mapping, file, directory, name, path, maker, alone, given };
         Ok(LivePage { inner: Arc::new(inner) })
     }
 
@@ -147,33 +150,39 @@ impl LivePage {
     /// this key. A slot that was returned keeps counting for the next thread with the same key.
     #[must_use]
     pub fn worker_slot(&self, key: &Key) -> Option<WorkerSlot> {
-        self.take(key, 1)
+        self.take(key, 1, 0)
+    }
+
+    /// One more for a thread that has a slot: the process's threads are counted once.
+    #[must_use]
+    pub fn further_slot(&self, key: &Key) -> Option<WorkerSlot> {
+        self.take(key, 1, 1)
     }
 
     /// A slot for a program's registrations, of no thread: [`WorkerSlot::holds`].
     #[must_use]
     pub fn registrations(&self, gpu: Option<u32>, pci: &str) -> Option<WorkerSlot> {
-        self.take(&without_ios(gpu, pci, REGISTERED), 0)
+        self.take(&without_ios(gpu, pci, REGISTERED), 0, 0)
     }
 
     /// A slot for NVIDIA's library's statistics of a GPU, or without one for their state:
     /// [`WorkerSlot::of_library`].
     #[must_use]
     pub fn library(&self, gpu: Option<u32>, pci: &str) -> Option<WorkerSlot> {
-        self.take(&without_ios(gpu, pci, OF_LIBRARY), 0)
+        self.take(&without_ios(gpu, pci, OF_LIBRARY), 0, 0)
     }
 
-    fn take(&self, key: &Key, threads: u64) -> Option<WorkerSlot> {
+    fn take(&self, key: &Key, threads: u64, again: u64) -> Option<WorkerSlot> {
         let inner = &self.inner;
         let mut given = inner.given.lock().unwrap_or_else(PoisonError::into_inner);
         let (alone, shared) = given.split_at(inner.alone as usize);
         let same = |one: &Given| one.key.as_ref() == Some(key);
-        let again = |one: &Given| one.holders == 0 && same(one);
+        let freed = |one: &Given| one.holders == 0 && same(one);
         let fresh = |one: &Given| one.key.is_none();
         let behind = alone.len();
         let at = alone
             .iter()
-            .position(again)
+            .position(freed)
             .or_else(|| alone.iter().position(fresh))
             .or_else(|| shared.iter().position(same).map(|at| at + behind))
             .or_else(|| shared.iter().position(fresh).map(|at| at + behind))?;
@@ -187,8 +196,9 @@ impl LivePage {
         }
         drop(given);
         cells.threads.fetch_add(threads, Ordering::Relaxed);
+        cells.spare.fetch_add(again, Ordering::Relaxed);
         let shared = number >= inner.alone;
-        Some(WorkerSlot { inner: Arc::clone(inner), number, shared, slots: 0, threads })
+        Some(WorkerSlot { inner: Arc::clone(inner), number, shared, slots: 0, threads, again })
     }
 }
 
@@ -294,6 +304,8 @@ pub struct WorkerSlot {
     slots: u64,
     /// Threads that it counts as: 1, or 0 for a slot of registrations.
     threads: u64,
+    /// Those of them that another slot has counted.
+    again: u64,
 }
 
 impl WorkerSlot {
@@ -389,10 +401,14 @@ impl WorkerSlot {
 
 impl Drop for WorkerSlot {
     fn drop(&mut self) {
+        if self.inner.maker != std::process::id() {
+            return;
+        }
         if let Some(cells) = self.cells() {
             cells.in_flight.store(0, Ordering::Relaxed);
             cells.slots.fetch_sub(self.slots, Ordering::Relaxed);
             cells.threads.fetch_sub(self.threads, Ordering::Relaxed);
+            cells.spare.fetch_sub(self.again, Ordering::Relaxed);
         }
         let mut given = self.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = given.get_mut(self.number as usize) {

@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 
 use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure};
-use crate::page::Saves;
 use crate::page::read::Found;
 use crate::probe::{Eye, Probe, Reading, both, process};
 
@@ -29,7 +28,7 @@ const FIGURES: [Figure; 6] = [
     figure("save_staged_bytes", "staged", Form::Gibibytes, true, |c| c.of("save_staged_bytes")),
     figure("save_written_bytes", "written", Form::Gibibytes, true, |c| c.of("save_written_bytes")),
     figure("ranks", "ranks", Form::Number, false, |c| c.of("ranks")),
-    figure("under_way", "saves", Form::Number, true, |c| c.of("under_way")),
+    figure("under_way", "under way", Form::Number, true, |c| c.of("under_way")),
 ];
 
 fn rate(change: &crate::metric::Change) -> Option<f64> {
@@ -76,18 +75,7 @@ fn reading(found: Found, seen: &mut HashSet<String>) -> Option<Reading> {
         saves.ranks,
         saves.under_way,
     ];
-    let about = about(own, &saves);
+    let about = saves.words(own);
     let identity = page.start_ticks;
     Some(Reading { identity, about, ..Reading::new(name, values.map(Some).to_vec()) })
-}
-
-fn about(own: &str, saves: &Saves) -> String {
-    let mut about = format!("{own}: {}", saves.state());
-    if saves.ranks > 1 {
-        about.push_str(&format!(", rank {} of {}", saves.rank, saves.ranks));
-    }
-    if !saves.error.is_empty() {
-        about.push_str(&format!("; last error: {}", saves.error));
-    }
-    about
 }

@@ -243,7 +243,7 @@ fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
             }
             false => {
                 "it has no live page that this user may read; gpuio bench has one, and a program \
-                 on gpuio's libcufile from its first call of cuFile on"
+                 on gpuio's libcufile or libgpuio (Python's gpuio) from its first read on"
             }
         };
         return Fact::unknown(why.unwrap_or_else(|| absent.to_owned()));

@@ -34,7 +34,10 @@ pub(super) fn page_cache(group: &GroupContext<'_>) -> Vec<(Option<usize>, Warnin
         {
             let kind = match job.direct {
                 DirectMode::Direct => WarningKind::DirectButCached { bytes, from_storage },
-                DirectMode::Buffered => WarningKind::PageCacheServedReads { bytes, from_storage },
+                DirectMode::Buffered => {
+                    let of_files = job.of_files();
+                    WarningKind::PageCacheServedReads { bytes, from_storage, of_files }
+                }
             };
             found.push((Some(at), kind));
         }

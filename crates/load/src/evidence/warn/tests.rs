@@ -1,7 +1,7 @@
 //! The meaning of counters for a job's numbers, on cases that deserve a warning and on some that
 //! don't.
 
-use gpuio_record::{HolesReading, StorageReading};
+use gpuio_record::{HolesReading, RangeKind, RangesPlan, StorageReading};
 
 use super::*;
 use crate::evidence::reconcile::Counted;
@@ -36,9 +36,19 @@ fn reads_that_storage_did_not_deliver() {
     let bytes = 100_000 * 4096;
     let cached = WarningKind::DirectButCached { bytes, from_storage: 0 };
     assert_eq!(found("rw=randread", Some(0)), [cached]);
-    let served = WarningKind::PageCacheServedReads { bytes, from_storage: bytes / 2 - 1 };
+    let from_storage = bytes / 2 - 1;
+    let served = |of_files| WarningKind::PageCacheServedReads { bytes, from_storage, of_files };
     let buffered = "rw=randread\ndirect=0\nsize=32g\nengine=psync";
-    assert_eq!(found(buffered, Some(bytes / 2 - 1)), [served]);
+    assert_eq!(found(buffered, Some(from_storage)), [served(false)]);
+    // Recorded calls begin at any byte: O_DIRECT is no way out, a cold cache is.
+    let words = served(true).to_string();
+    assert!(!words.contains("--direct") && words.contains("--invalidate"), "{words}");
+    let mut replay = job(buffered);
+    replay.ranges =
+        Some(RangesPlan { kind: RangeKind::Files, count: 1, empty: 0, bytes, passes: 1 });
+    let mut result = result(&replay, 100_000);
+    result.cache.process_read_bytes = Some(from_storage);
+    assert_eq!(warned(&replay, &result)[0], served(true));
     assert_eq!(found(buffered, Some(bytes / 2)), [], "half came from storage");
     assert_eq!(found("rw=randread", None), [], "it is unknown");
     assert_eq!(found("rw=randread\nengine=null", Some(0)), [], "it moves no byte");

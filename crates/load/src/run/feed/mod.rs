@@ -28,6 +28,7 @@ use std::time::Duration;
 use gpuio_base::stat::Histogram;
 use gpuio_gpu::{Context, Pinned};
 use gpuio_host::Root;
+use gpuio_io::clock::Nanos;
 use gpuio_job::workload::feed::Shape;
 use gpuio_record::{DirectMode, FeedPlan, JobPlan};
 
@@ -50,6 +51,8 @@ pub(super) struct Feed {
     counts: Vec<Box<[AtomicU8]>>,
     /// Bytes of units that were read in each epoch.
     bytes: Vec<AtomicU64>,
+    /// When the last unit of each epoch was read or written, on the run's clock.
+    ends: Vec<AtomicU64>,
     /// Nothing more is computed.
     ended: AtomicBool,
     meeting: Mutex<Meeting>,
@@ -146,6 +149,7 @@ impl Feed {
             queues: (0..plan.accelerators).map(queue).collect(),
             counts: (0..plan.epochs).map(counts).collect(),
             bytes: (0..plan.epochs).map(|_| AtomicU64::new(0)).collect(),
+            ends: (0..plan.epochs).map(|_| AtomicU64::new(0)).collect(),
             ended: AtomicBool::new(false),
             meeting: Mutex::new(Meeting { step: 0, arrived: 0, at_work: plan.accelerators }),
             met: Condvar::new(),
@@ -188,8 +192,8 @@ impl Feed {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// A unit of this epoch is in memory, all of it.
-    fn count(&self, epoch: u64, unit: u64) {
+    /// A unit of this epoch is in memory, all of it, or written, since that moment.
+    fn count(&self, epoch: u64, unit: u64, since: Nanos) {
         let at = |index: u64| usize::try_from(index).unwrap_or(usize::MAX);
         let Some(counts) = self.counts.get(at(epoch)) else { return };
         if let Some(count) = counts.get(at(unit)) {
@@ -199,6 +203,9 @@ impl Feed {
         }
         if let Some(bytes) = self.bytes.get(at(epoch)) {
             bytes.fetch_add(self.shape.read_bytes(unit), Ordering::Relaxed);
+        }
+        if let Some(end) = self.ends.get(at(epoch)) {
+            end.fetch_max(since, Ordering::Relaxed);
         }
     }
 

@@ -99,7 +99,11 @@ fn epochs(
     for nth in 0..count {
         let parts: Vec<(&Accelerated, &EpochSeen)> =
             seen.iter().filter_map(|one| Some((one, one.epochs.get(nth)?))).collect();
-        let end = parts.iter().map(|(_, epoch)| epoch.last_end).max().unwrap_or(from);
+        // A step that hands its batch over is not the end of its write.
+        let written = feed.ends.get(nth).filter(|_| feed.plan.writes);
+        let written = written.map_or(from, |end| end.load(atomic::Ordering::Relaxed));
+        let stepped = parts.iter().map(|(_, epoch)| epoch.last_end).max().unwrap_or(from);
+        let end = stepped.max(written);
         // All of its accelerators have taken it down; an epoch without any is none.
         let now = parts.iter().find_map(|(_, epoch)| epoch.moved).unwrap_or(before);
         let storage = now.storage.zip(before.storage);

@@ -179,6 +179,7 @@ impl<'a> FeedReader<'a> {
     /// much sooner it would have been seen is not known.
     pub(in crate::run) fn completed(&mut self, request: &Request, ended: Nanos, is_fine: bool) {
         let Of { step, reading, place, worked_ns } = self.slots[request.slot as usize];
+        let done = ended;
         let ended = ended.saturating_sub(worked_ns);
         if is_fine {
             let bytes = u64::from(request.len);
@@ -197,7 +198,7 @@ impl<'a> FeedReader<'a> {
                     tier.end(open.tier, !open.failed);
                 }
                 if !open.failed {
-                    self.feed.count(self.feed.shape.epoch_of(step), open.unit);
+                    self.feed.count(self.feed.shape.epoch_of(step), open.unit, done);
                 }
             }
         }

@@ -93,7 +93,8 @@ fn cache((job, result): (&JobPlan, &JobResult), host: &HostFacts, kinds: &mut Ve
         && data_bytes < memory_bytes
         && !reads_once(job, result)
     {
-        kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });
+        let of_files = job.of_files();
+        kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes, of_files });
     }
 }
 

@@ -62,7 +62,7 @@ fn a_buffered_data_set_that_fits_into_memory() {
         warned(&job, &result(&job, 2_100_000))
     };
     let (data_bytes, memory_bytes) = (8 << 30, 16 << 30);
-    let warning = WarningKind::DataSetFitsMemory { data_bytes, memory_bytes };
+    let warning = WarningKind::DataSetFitsMemory { data_bytes, memory_bytes, of_files: false };
     assert_eq!(fits("rw=randread\nsize=4g\nthreads=2\ndirect=0"), [warning]);
     assert_eq!(fits("size=8g\nthreads=2\ndirect=0"), []);
     assert_eq!(fits("size=4g\nthreads=2\ndirect=1"), []);

@@ -1,8 +1,7 @@
 //! PCIe links of GPUs, drives and network cards, and of the switches above them.
 
 use crate::topo::slot;
-use gpuio_base::units::human_transfers;
-use gpuio_record::facts::{GpuFacts, Lanes, Machine, PciFacts, PciPort};
+use gpuio_record::facts::{Fact, GpuFacts, Lanes, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::check::finding::Found;
@@ -31,8 +30,14 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![none_of(whole, "GPU, drive or network card on PCI")];
     }
     let mut found = Vec::new();
-    let unplaced = gpus_not_placed(machine).map(|gpu| (gpu_name(gpu), by_driver(gpu)));
-    let ends = ends.into_iter().map(|end| (end.address.as_str().into(), link(machine, end)));
+    let unplaced = gpus_not_placed(machine).map(|gpu| {
+        let only_named = PciFacts { address: gpu_name(gpu).into(), ..PciFacts::default() };
+        (gpu_name(gpu), link(machine, &only_named, Some(gpu)))
+    });
+    let of =
+        |end: &PciFacts| machine.gpus.iter().find(|gpu| gpu.pci.as_ref() == Some(&end.address));
+    let ends =
+        ends.into_iter().map(|end| (end.address.as_str().into(), link(machine, end, of(end))));
     let (mut silent, mut inside, mut full) = (Vec::new(), Vec::new(), 0);
     for (address, link) in unplaced.chain(ends) {
         match link {
@@ -43,7 +48,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         }
     }
     if !silent.is_empty() {
-        let why = "speed and width of the link, or their maximum, are not reported";
+        let why = "speed or width of the link, or their maximum, are not reported";
         found.push(Found::unknown(why).at(silent));
     }
     if full == 0 && found.is_empty() {
@@ -90,63 +95,49 @@ enum Link {
     Bad(Found),
 }
 
-fn link(machine: &Machine, end: &PciFacts) -> Link {
+fn link(machine: &Machine, end: &PciFacts, gpu: Option<&GpuFacts>) -> Link {
     let without = [PciPort::Integrated, PciPort::Conventional, PciPort::EventCollector];
     if end.port.known().is_some_and(|port| without.contains(port)) || is_in_chipset(end) {
         return Link::None;
     }
     let above = end.parent.as_deref().and_then(|parent| machine.function(parent));
-    let most = both(end.link_most, above.map(|above| above.link_most).unwrap_or_default());
-    let reported = above.is_some_and(|above| above.link_most != Lanes::default());
-    let own = machine.gpus.iter().find(|gpu| gpu.pci.as_ref() == Some(&end.address));
-    let of_driver = || own.map_or(Link::Silent, by_driver);
-    let (Some(speed), Some(width)) = (end.link_now.mega_transfers, end.link_now.width) else {
-        return of_driver();
+    // NVIDIA's driver reports the most of GPU and slot together (`nvidia-smi --help-query-gpu`,
+    // pcie.link.width.max).
+    let driver = |pick: fn(&GpuFacts) -> &Fact<Lanes>| {
+        gpu.and_then(|gpu| pick(gpu).known().copied()).unwrap_or_default()
     };
-    let (Some(most_speed), Some(most_width)) = (most.mega_transfers, most.width) else {
-        return of_driver();
+    let together = driver(|gpu| &gpu.pcie_most);
+    let port = above.map(|above| above.link_most).unwrap_or_default();
+    let now = end.link_now.or(driver(|gpu| &gpu.pcie_now));
+    let most = both(both(end.link_most, port), together);
+    let below = |now: Option<u64>, most: Option<u64>| now.zip(most).map(|(now, most)| now < most);
+    let narrow = below(now.width, most.width);
+    let slow = below(now.mega_transfers, most.mega_transfers);
+    if narrow != Some(true) && slow != Some(true) {
+        return if narrow.and(slow).is_some() { Link::Full } else { Link::Silent };
+    }
+    let both_are_read = port != Lanes::default() || together != Lanes::default();
+    let whose = if both_are_read { "both ends" } else { "the device" };
+    // Without what there is nothing to compare with.
+    let could = Lanes {
+        mega_transfers: now.mega_transfers.and(most.mega_transfers),
+        width: now.width.and(most.width),
     };
-    let now = words(speed, width);
-    let whose = if reported { "both ends" } else { "the device" };
-    let could = words(most_speed, most_width);
     let observed = format!("the link runs at {now}, and {whose} could do {could}");
-    if above.is_none() && (width < most_width || speed < most_speed) {
+    if above.is_none() && together == Lanes::default() {
         let observed = format!("{observed}; what the port above it can do was not read");
         let fix = "read `lspci -vv` of all functions";
         return Link::Bad(Found::unknown(observed).fix(fix).at([&end.address]));
     }
-    if width < most_width {
-        return Link::Bad(Found::fail(observed, fix(&end.address)).at([&end.address]));
-    }
-    if speed >= most_speed {
-        return Link::Full;
-    }
-    Link::Bad(if own.is_some() {
+    Link::Bad(if narrow == Some(true) || gpu.is_none() {
+        Found::fail(observed, fix(&end.address)).at([&end.address])
+    } else {
         let observed =
             format!("{observed}; an idle GPU saves power so, and whether it climbs is not known");
         let fix = "while a load runs, read `nvidia-smi --query-gpu=pci.bus_id,\
                     pcie.link.gen.current,pcie.link.gen.max --format=csv`";
         Found::unknown(observed).fix(fix).at([&end.address])
-    } else {
-        Found::fail(observed, fix(&end.address)).at([&end.address])
     })
-}
-
-/// The link of a GPU as nvidia-smi reports it; its maximum is that of GPU and slot together
-/// (`nvidia-smi --help-query-gpu`, pcie.link.width.max).
-fn by_driver(gpu: &GpuFacts) -> Link {
-    match gpu.pcie_now.known().zip(gpu.pcie_most.known()) {
-        Some((now, most)) if now.lanes < most.lanes => {
-            let observed = format!(
-                "nvidia-smi reports a link of {} lanes, and GPU and slot could do {}",
-                now.lanes, most.lanes
-            );
-            let name = gpu_name(gpu);
-            Link::Bad(Found::fail(observed, fix(&name)).at([name]))
-        }
-        Some((now, most)) if now.generation >= most.generation => Link::Full,
-        _ => Link::Silent,
-    }
 }
 
 /// Intel's X722 is a part of the chipset: it has no slot, and reports 2.5 GT/s x1 of a link that is
@@ -169,10 +160,6 @@ fn both(one: Lanes, other: Lanes) -> Lanes {
     }
 }
 
-fn words(mega_transfers: u64, width: u64) -> String {
-    format!("{} x{width}", human_transfers(mega_transfers))
-}
-
 fn fix(address: &str) -> String {
     format!(
         "seat it anew, look at slot, riser and cable, and set the slot to full width and \
@@ -182,10 +169,9 @@ fn fix(address: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{Fact, PcieGeneration};
-
     use super::*;
-    use crate::check::{Severity, sample};
+    use crate::check::Severity::{self, Fail as FAIL, Pass as PASS, Unknown as UNKNOWN};
+    use crate::check::sample;
 
     fn worst(change: impl Fn(&mut PciFacts), address: &str) -> Found {
         let mut machine = sample::gpu_and_drive_below_a_switch();
@@ -198,7 +184,7 @@ mod tests {
     /// GPUs that a text shows by number alone are not taken for each other.
     #[test]
     fn each_gpu_without_an_address_has_its_own_link() {
-        let lanes = |lanes| Fact::Known(PcieGeneration { generation: 5, lanes });
+        let lanes = |lanes| Fact::Known(Lanes::of_generation(Some(5), Some(lanes)));
         let gpu = |index, now| GpuFacts {
             index: Fact::Known(index),
             pcie_now: lanes(now),
@@ -317,17 +303,22 @@ mod tests {
 
     #[test]
     fn lanes_that_nvidia_smi_reports_count_where_pci_has_none() {
-        let of = |lanes: u32, pci: bool| {
+        let of = |generation, lanes: u32, pci: bool| {
             let mut machine = sample::gpu_and_drive_below_a_switch();
             machine.pci.retain(|f| pci && f.address == sample::GPU);
             machine.pci.iter_mut().for_each(|f| f.link_now = Lanes::default());
-            let link = |lanes| Fact::Known(PcieGeneration { generation: 4, lanes });
-            (machine.gpus[0].pcie_now, machine.gpus[0].pcie_most) = (link(lanes), link(16));
+            let link = |lanes| Fact::Known(Lanes::of_generation(generation, lanes));
+            machine.gpus[0].pcie_now = link(Some(lanes));
+            machine.gpus[0].pcie_most = link(Some(16));
             machine.block.clear();
-            evaluate(&machine).remove(0).severity
+            evaluate(&machine).remove(0)
         };
         for pci in [false, true] {
-            assert_eq!((of(8, pci), of(16, pci)), (Severity::Fail, Severity::Pass));
+            let severity = |generation, lanes| of(generation, lanes, pci).severity;
+            assert_eq!((severity(Some(4), 8), severity(Some(4), 16)), (FAIL, PASS));
+            assert_eq!((severity(None, 8), severity(None, 16)), (FAIL, UNKNOWN), "width alone");
+            let words = of(None, 8, pci).observed;
+            assert_eq!(words, "the link runs at x8, and both ends could do x16");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The path over PCIe.
 
 use crate::topo::{Climb, Crossed, climb};
-use gpuio_record::facts::AcsControl;
+use gpuio_record::facts::{AcsControl, Lanes};
 
 use super::{Layer, Source, share_of};
 use crate::flow::expectation::Laid;
@@ -49,7 +49,15 @@ impl Layer<'_> {
     fn cross(&mut self, crossed: &Crossed, up: f64, down: f64, laid: &mut Laid) {
         let name = format!("link above {}", crossed.address);
         let Some((rate, figure)) = self.rate(crossed) else {
-            laid.note(&format!("The {name} is not counted: its speed is not known."));
+            let known = crossed.link.as_ref().filter(|link| link.now != Lanes::default());
+            let what = known.map_or_else(
+                || "its speed is not known".to_owned(),
+                |link| match link.mark() {
+                    mark if mark.is_empty() => format!("all that is known is {}", link.text()),
+                    mark => format!("all that is known is {} ({})", link.text(), &mark[2..]),
+                },
+            );
+            laid.note(&format!("The {name} is not counted: {what}."));
             return;
         };
         for (bytes, direction) in [(up, "up"), (down, "down")] {

@@ -11,25 +11,35 @@ use crate::number::{bytes, many, time};
 /// A rate that makes a time of bytes easy to work out for another.
 const EXAMPLE: u64 = 1 << 30;
 
+/// A file of a plan.
+struct FileUse {
+    length: u64,
+    /// The first group that uses it.
+    group: u32,
+    /// Whether it is written before the clock of a group.
+    made: bool,
+}
+
 /// Comments: the files and what is written before the clock starts; how long it runs; and what
 /// takes time before and after it.
 pub(super) fn write(out: &mut String, plan: &Plan) {
     let jobs = || plan.jobs.iter();
-    // Jobs that follow each other use the same files; one that makes them does so once.
-    let mut files: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
+    // Jobs that follow each other use the same files: a later group finds what an earlier one left.
+    let mut files: BTreeMap<&str, FileUse> = BTreeMap::new();
     let targets = jobs().flat_map(|job| {
         let laid_out = job.engine.actual != "null" && !lays_itself(job);
-        job.targets.iter().map(move |target| (target, laid_out))
+        job.targets.iter().map(move |target| (target, job.group, laid_out))
     });
-    for (target, laid_out) in targets {
+    for (target, group, laid_out) in targets {
         let made = laid_out && matches!(target.guard, GuardNote::Make | GuardNote::Remake);
-        let (length, is_made) = files.entry(&target.path).or_default();
-        *length = target.length_bytes.max(*length);
-        *is_made |= made;
+        let length = target.length_bytes;
+        let file = files.entry(&target.path).or_insert(FileUse { length, group, made });
+        file.made |= made && (group == file.group || length > file.length);
+        file.length = length.max(file.length);
     }
     let sum = |only_made: bool| {
-        let of = files.values().filter(|(_, is_made)| *is_made || !only_made);
-        of.map(|(length, _)| *length).fold(0, u64::saturating_add)
+        let of = files.values().filter(|file| file.made || !only_made);
+        of.map(|file| file.length).fold(0, u64::saturating_add)
     };
     if !files.is_empty() {
         out.push('\n');

@@ -99,7 +99,13 @@ pub(super) fn ranges(record: &Record) -> Section {
         let files = many(plan.targets.len() as u64, "file");
         let what = match ranges.kind {
             RangeKind::Files => format!("{files} whole"),
-            RangeKind::Tensors => format!("{} of {files}", many(ranges.count, "tensor")),
+            RangeKind::Tensors => {
+                let empty = match ranges.empty {
+                    0 => String::new(),
+                    empty => format!(" and {} without bytes", count(empty)),
+                };
+                format!("{} of {files}{empty}", many(ranges.count, "tensor"))
+            }
         };
         let passes = match ranges.passes {
             1 => String::new(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::VERSION;
-use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters};
+use crate::page::snapshot::{Counts, Library, LibraryCounts, LibraryGpu, PathCounters, Saves};
 
 /// One page at this level: 1 totals, 2 also sizes, 3 also paths.
 pub fn value(shown: &Shown<'_>, level: u8) -> Value {
@@ -22,7 +22,7 @@ pub fn value(shown: &Shown<'_>, level: u8) -> Value {
         "command": shown.command,
         "since": shown.since,
         "state": shown.state(),
-        "files_opened": total.files,
+        "files_opened": snapshot.files_opened(),
         "threads": total.threads,
         "slots": total.slots,
         "in_flight": total.in_flight,
@@ -30,7 +30,10 @@ pub fn value(shown: &Shown<'_>, level: u8) -> Value {
         "read": side(&total.read, total.seconds(), level),
         "write": side(&total.write, total.seconds(), level),
     });
-    if let Some(earlier) = shown.earlier {
+    if let Some(saves) = &snapshot.saves {
+        (page["read"], page["write"]) = (Value::Null, Value::Null);
+        page["saves"] = of_saves(saves, shown.rate_now());
+    } else if let Some(earlier) = shown.earlier {
         let then = earlier.snapshot.total();
         let seconds = Some(earlier.seconds);
         page["last"] = json!({
@@ -44,6 +47,23 @@ pub fn value(shown: &Shown<'_>, level: u8) -> Value {
         page["library"] = snapshot.library.as_ref().map(of_library).into();
     }
     page
+}
+
+fn of_saves(saves: &Saves, rate: Option<f64>) -> Value {
+    json!({
+        "directory": saves.directory,
+        "state": saves.state(),
+        "error": Some(&saves.error).filter(|error| !error.is_empty()),
+        "rank": saves.rank,
+        "ranks": saves.ranks,
+        "under_way": saves.under_way,
+        "bytes": saves.bytes,
+        "staged_bytes": saves.staged,
+        "written_bytes": saves.written,
+        "all_staged_bytes": saves.all_staged,
+        "all_written_bytes": saves.all_written,
+        "written_bytes_per_s": rate,
+    })
 }
 
 fn of_library(library: &Library) -> Value {

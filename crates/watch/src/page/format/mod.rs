@@ -49,9 +49,13 @@ impl Shown<'_> {
         }
     }
 
-    /// Bytes per second between the two looks, both directions.
+    /// Bytes per second between the two looks, both directions; of saves those that were written.
     pub(crate) fn rate_now(&self) -> Option<f64> {
         let earlier = self.earlier.filter(|earlier| earlier.seconds > 0.0)?;
+        if let Some(saves) = &self.snapshot.saves {
+            let then = earlier.snapshot.saves.as_ref()?.all_written;
+            return per_second(saves.all_written.saturating_sub(then), Some(earlier.seconds));
+        }
         let (now, then) = (self.snapshot.total(), earlier.snapshot.total());
         let moved = |now: &Counts, then: &Counts| now.bytes.saturating_sub(then.bytes);
         let bytes = moved(&now.read, &then.read).saturating_add(moved(&now.write, &then.write));

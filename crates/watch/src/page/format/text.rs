@@ -8,7 +8,7 @@ use super::{PERCENTILES, SOFTWARE_GPU, Shown, class_name, per_second};
 use crate::page::bucket::SIZES;
 use crate::page::layout::REGISTERED;
 use crate::page::snapshot::{
-    Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Snapshot,
+    Counts, Library, LibraryCounts, LibraryGpu, LibraryState, PathCounters, Saves, Snapshot,
 };
 
 /// Shown where there is no value.
@@ -31,10 +31,22 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
     if let Some(command) = shown.command {
         first.paragraph(format!("command: {command}"));
     }
+    if let Some(saves) = &snapshot.saves {
+        first.paragraph(format!(
+            "{}; saves under way: {}",
+            saves.words(&saves.directory),
+            saves.under_way
+        ));
+        first.push(Block::Table(of_saves(saves, shown.rate_now()).look(Look::Indented(0))));
+        return page;
+    }
     let total = snapshot.total();
     first.paragraph(format!(
         "threads {}, I/Os in flight {} of {}, files opened {}",
-        total.threads, total.in_flight, total.slots, total.files
+        total.threads,
+        total.in_flight,
+        total.slots,
+        snapshot.files_opened().map_or("n/a".to_owned(), |files| files.to_string())
     ));
     if snapshot.paths.iter().any(PathCounters::is_software) {
         first.paragraph(SOFTWARE_GPU);
@@ -57,6 +69,24 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
         section.paragraph(format!("Not given by cuFileGetStats: {}.", Library::NOT_GIVEN));
     }
     page
+}
+
+/// Bytes of the save that is written, or was last, and of all saves of the process.
+fn of_saves(saves: &Saves, rate: Option<f64>) -> Table {
+    let rows = [
+        ("this save", Some(saves.bytes), saves.staged, saves.written),
+        ("all saves", None, saves.all_staged, saves.all_written),
+    ];
+    Columns::<(&str, Option<u64>, u64, u64)>::new()
+        .words("", |(name, ..)| *name)
+        .key("of")
+        .figures("bytes", |(_, bytes, ..)| bytes.map(Cell::bytes))
+        .figures("staged", |(.., staged, _)| Cell::bytes(*staged))
+        .figures("written", |(.., written)| Cell::bytes(*written))
+        .figures("written now", move |(_, bytes, ..)| {
+            rate.filter(|_| bytes.is_none()).map(Cell::rate)
+        })
+        .table("saves", rows)
 }
 
 /// The counts that NVIDIA's library has of itself.

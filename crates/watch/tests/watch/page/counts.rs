@@ -47,6 +47,25 @@ fn every_count_arrives_and_the_page_goes_with_its_writer() {
     assert_eq!(std::fs::read_dir(directory(&pages)).unwrap().count(), 0);
 }
 
+/// A thread whose bytes take several paths is one thread of the process, and one of each path.
+#[test]
+fn a_thread_with_several_slots_is_counted_once() {
+    let (_dir, pages) = pages();
+    let page = page(&pages, 4);
+    let threads = || {
+        let snapshot = own(&pages).page.unwrap();
+        let each = snapshot.paths.iter().map(|path| path.threads).collect::<Vec<_>>();
+        (snapshot.total().threads, each)
+    };
+    let one = [page.worker_slot(&key(None, "a")), page.further_slot(&key(None, "b"))];
+    let other = page.worker_slot(&key(None, "b"));
+    assert_eq!(threads(), (2, vec![1, 2]));
+    drop(one);
+    assert_eq!(threads(), (1, vec![0, 1]));
+    drop(other);
+    assert_eq!(threads(), (0, vec![0, 0]));
+}
+
 /// Programs on gpuio's libcufile have values that are paths and verdicts elsewhere.
 #[test]
 fn text_names_what_moved_the_bytes_and_json_keeps_its_values() {

@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use gpuio_host::Root;
-use gpuio_watch::page::format::{Shown, gds_stats, json, text};
+use gpuio_watch::page::format::{Earlier, Shown, gds_stats, json, text};
 use gpuio_watch::page::read::{self, Owner, parse};
 use gpuio_watch::page::{Direction, Snapshot};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::{directory, key, own, page, pages};
 
@@ -74,6 +75,19 @@ fn saves_are_read_and_half_written_ones_are_not() {
     assert_eq!((saves.state(), saves.error.len()), ("?", 4224));
     assert_eq!(snapshot.paths, []);
     assert!(show(&snapshot) > 0);
+    // A drain makes no I/Os that are counted: its rate is that of what it has written.
+    let mut later = snapshot.clone();
+    later.saves.as_mut().unwrap().all_written += 3 << 20;
+    let (since, owner) = ("2026-01-01", &Owner::Runs);
+    let earlier = Some(Earlier { snapshot: &snapshot, seconds: 1.5 });
+    let shown = Shown { snapshot: &later, owner, user: "me", command: None, since, earlier };
+    for printed in [text::page(&shown, 3), text::list(&[shown])] {
+        assert!(printed.unbroken().contains("2.00 MiB/s"), "{}", printed.unbroken());
+    }
+    assert!(!text::page(&shown, 3).unbroken().contains("I/Os"));
+    let found = json::value(&shown, 1);
+    assert_eq!((&found["write"], &found["saves"]["bytes"]), (&Value::Null, &9000.into()));
+    assert_eq!(found["saves"]["written_bytes_per_s"], f64::from(2 << 20));
 }
 
 #[test]

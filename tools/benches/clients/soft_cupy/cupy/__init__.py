@@ -8,7 +8,7 @@ import os
 import sys
 
 import numpy
-from numpy import dtype, float64
+from numpy import dtype, float64, uint8
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../../.."))
 
