@@ -198,6 +198,7 @@ pub(super) const KEYS: &[Key] = &[
          microseconds, or with a unit",
     )
     .not_of(FEED | REPLAY)
+    .decides()
     .tried(["5ms", "6ms"]),
     key(
         "latency_percentile",

@@ -102,7 +102,9 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
         if ios == 0 || requests == 0 || flushed || !comparable(job, result, flow) {
             return None;
         }
-        let same_bytes = moved.abs_diff(bytes) <= bytes / 10;
+        // Others' requests say nothing about those of reads that the page cache served.
+        let ours = if cached(job, result) { group.caused(flow)? } else { bytes };
+        let same_bytes = moved.abs_diff(ours) <= ours / 10 && ours >= bytes / 2;
         let (mean_io_bytes, mean_request_bytes) = (bytes / ios, moved / requests);
         let alike = mean_io_bytes.abs_diff(mean_request_bytes) <= mean_io_bytes / 4;
         let device = device.device.clone();
@@ -156,13 +158,15 @@ pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKin
 
 /// The bytes that this process caused; `None` where they are not known.
 fn ours(group: &GroupContext<'_>, flow: Flow) -> Option<u64> {
-    let bytes = group.bytes(flow);
+    // What the page cache served reached no device.
+    let direct = group.moving().filter(|(job, result)| !cached(job, result));
+    let direct: u64 = direct.map(|(_, result)| flow.of(result).0).sum();
     let caused = group.caused(flow);
     match flow {
         // Without the counter, read-ahead of ours could not be distinguished from others' reads.
         Flow::Read if caused.is_none() && !group.all_direct() => None,
         Flow::Write if !group.all_direct() || group.moving().any(|(job, _)| job.sync) => None,
-        _ => Some(bytes.max(caused.unwrap_or(0))),
+        _ => Some(direct.max(caused.unwrap_or(0))),
     }
 }
 

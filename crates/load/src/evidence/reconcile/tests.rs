@@ -115,6 +115,16 @@ fn others_on_the_same_device() {
     // Without the process's counter the file legs stand for it.
     result.cache.process_read_bytes = None;
     assert_eq!(found_of(&mut result, 3 * GIB), [other(3 * GIB)]);
+    // Reads that the page cache served are at no device: all of it is others', of any size.
+    let (job, mut result) = read("rw=read\nbs=1m\ndirect=0", MIB, 1024);
+    result.cache.process_read_bytes = Some(0);
+    result.cache.storage = vec![disk("nvme0n1", 8192, GIB)];
+    let kinds = found(&job, &result, &NO_DEVICES);
+    let others =
+        |kind: &WarningKind| matches!(kind, WarningKind::OtherTraffic { ours_bytes: 0, .. });
+    assert!(kinds.iter().any(others), "{kinds:?}");
+    let split = |kind: &WarningKind| matches!(kind, WarningKind::SplitByBlockLayer { .. });
+    assert!(!kinds.iter().any(split), "{kinds:?}");
 }
 
 #[test]

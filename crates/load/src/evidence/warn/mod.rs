@@ -66,6 +66,7 @@ fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     let device = if let [device] = result.cache.storage.as_slice() { Some(device) } else { None };
     match (job.sync, job.direct, device) {
         (true, ..) => Some(WarningKind::SyncWrites),
+        (_, DirectMode::Buffered, _) if is_flushed(job, result) => None,
         (_, DirectMode::Buffered, device) => {
             let to_storage = device.map(|device| device.write_bytes);
             Some(WarningKind::BufferedWrites { bytes, to_storage })
@@ -76,6 +77,15 @@ fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
         }
         _ => None,
     }
+}
+
+/// Whether all but a twentieth of a job's writes is flushed inside the measured time.
+fn is_flushed(job: &JobPlan, result: &JobResult) -> bool {
+    let Some(flush) = &job.flush else { return false };
+    let write = &result.write;
+    // Each thread may end before its next flush.
+    let left = flush.every_ios.map(|every| every.saturating_sub(1) * u64::from(job.threads));
+    flush.at_end || left.is_some_and(|left| left < write.ios / 20)
 }
 
 #[cfg(test)]

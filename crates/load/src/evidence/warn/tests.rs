@@ -137,7 +137,12 @@ fn writes_that_may_not_have_arrived() {
     assert_eq!(found(buffered, 1), [known]);
     let unknown = WarningKind::BufferedWrites { bytes, to_storage: None };
     assert_eq!(found(buffered, 0), std::slice::from_ref(&unknown));
-    assert_eq!(found(buffered, 2), [unknown], "which of them it was is not known");
+    assert_eq!(found(buffered, 2), std::slice::from_ref(&unknown), "of which is not known");
+    for flushed in ["end_fsync=1", "fsync=1", "fdatasync=8"] {
+        assert_eq!(found(&format!("{buffered}\n{flushed}"), 1), [], "{flushed}");
+    }
+    assert_eq!(found(&format!("{buffered}\nfsync=50000"), 0), std::slice::from_ref(&unknown));
+    assert_eq!(found(&format!("{buffered}\nfsync_on_close=1"), 0).len(), 1, "after the time");
     assert_eq!(found("rw=randwrite\nsync=1", 1), [WarningKind::SyncWrites]);
     let (device, known) = ("nvme0n1".to_owned(), false);
     assert_eq!(

@@ -148,7 +148,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     // A feed is as long as its epochs are, and its steps stand in its rules. So is a replay.
     let of_files = job.ranges.is_some();
     let has_length = job.feed.is_none() && job.replay.is_none();
-    if has_length && ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
+    let has_failed = result.failed > 0;
+    if has_length && !has_failed && ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
         let of_bytes = !of_files && job.stop.bytes_per_thread.is_some();
         kinds.push(WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes });
     }
@@ -166,6 +167,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         });
     }
     let reached = job.share_of_due(result).filter(|share| elapsed_ns > 0 && *share < 0.95);
+    // I/Os that failed are no queue, and their errors say what to do.
+    let reached = reached.filter(|_| !has_failed);
     kinds.extend(reached.map(|reached| WarningKind::RateNotReached { reached }));
     if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
         let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);

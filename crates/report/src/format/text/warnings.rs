@@ -44,11 +44,19 @@ pub(in crate::format) fn first_sentences(record: &Record) -> Vec<String> {
     let all = record.plan.jobs.len();
     let words = |(_, warnings): (_, Vec<&Warning>)| {
         let first = warnings[0];
-        let text = sentences(&first.text).next().unwrap_or_default();
-        let jobs = warnings.len() - usize::from(first.job.is_none());
+        let text = |one: &Warning| sentences(&one.text).next().unwrap_or_default().to_owned();
+        let (jobs, name) = (
+            warnings.len() - usize::from(first.job.is_none()),
+            first.job.as_deref().unwrap_or_default(),
+        );
+        let same = warnings.iter().all(|one| text(one) == text(first));
+        let text = text(first);
         let jobs = match jobs {
-            jobs if jobs == 0 || jobs == all => String::new(),
-            1 => "one job: ".to_owned(),
+            0 => String::new(),
+            1 if all > 1 => "one job: ".to_owned(),
+            // Its figures are the first one's alone.
+            jobs if jobs > 1 && !same => format!("{jobs} jobs, first {name}: "),
+            jobs if jobs == all => String::new(),
             jobs => format!("{jobs} jobs: "),
         };
         format!("{jobs}{text}{}", marked(&first.kind))
