@@ -188,7 +188,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 60] = [
+pub const KINDS: [Kind; 61] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 67] = [
+const TEXTS: [(&str, &[u8]); 68] = [
     ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
     ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
