@@ -540,6 +540,8 @@ class Failures(Case):
         self.assertEqual((stats["saves"]["state"], stats["saves"]["all_written_bytes"]),
                          ("writing", 4500))
         self.assertIsNone(stats["write"])
+        why = json.dumps(read("why", str(os.getpid())))
+        self.assertIn("it writes saves of gpuio.checkpoint, 4.39 KiB until now", why)
         words = [os.environ["GPUIO_PROGRAM"], "gds_stats", "-p", str(os.getpid())]
         refused = subprocess.run(words, capture_output=True, timeout=HANG_S,
                                  env={**os.environ, "GPUIO_PAGES": str(self.dir)})

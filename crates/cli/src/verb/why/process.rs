@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gpuio_base::document::{Format, json_of};
-use gpuio_base::units::shell_word;
+use gpuio_base::units::{human_bytes, shell_word};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
 use gpuio_machine::check::why::{
@@ -252,6 +252,13 @@ fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
         Ok(snapshot) => snapshot,
         Err(why) => return Fact::unknown(format!("{}: the page {why}", found.path.display())),
     };
+    if let Some(saves) = &snapshot.saves {
+        return Fact::unknown(format!(
+            "it writes saves of gpuio.checkpoint, {} until now: gpuio stats {} shows them",
+            human_bytes(saves.all_written as f64),
+            process.pid
+        ));
+    }
     let moved = snapshot.paths.iter().map(moved_of);
     Fact::Known(LivePage {
         program: snapshot.program.clone(),
