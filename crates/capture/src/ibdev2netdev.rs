@@ -19,7 +19,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         if index > MOST_DEVICES {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
         }
-        match parse(index, line) {
+        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        match parse(index, &line) {
             Ok(link) => put(captured, &link),
             Err(why) => captured.skip(why),
         }
@@ -57,13 +58,14 @@ fn parse(index: usize, line: &str) -> Result<Link<'_>, CaptureError> {
     };
     let name = name.ok_or_else(|| wanted(device, device_words))?;
     let (interface, state) = right.trim().split_once(' ').unwrap_or((right.trim(), ""));
-    // A note behind it is the user's.
-    let state = state.split('#').next().unwrap_or_default();
-    let state = match state.trim() {
-        "(Up)" => Some("up"),
-        "(Down)" => Some("down"),
+    // A note behind it is the user's, or of another release.
+    let state = state.split('#').next().unwrap_or_default().trim();
+    let word = state.split(')').next().unwrap_or_default().trim_start_matches('(').trim();
+    let state = match word {
         "" => None,
-        other => return Err(wanted(other, "(Up) or (Down)")),
+        up if up.eq_ignore_ascii_case("up") => Some("up"),
+        down if down.eq_ignore_ascii_case("down") => Some("down"),
+        _ => return Err(wanted(state, "(Up) or (Down)")),
     };
     Ok(Link { pci, device: name, port: number, port_state, interface, state })
 }

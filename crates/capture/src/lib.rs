@@ -73,6 +73,7 @@ mod proc_mounts;
 mod prompt;
 mod rdma_link;
 mod summary;
+mod uname;
 mod unfold;
 mod xml;
 
@@ -187,7 +188,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 60] = [
+pub const KINDS: [Kind; 61] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -247,6 +248,7 @@ pub const KINDS: [Kind; 60] = [
     ip_route::KIND,
     netplan::NETPLAN,
     netplan::ISI,
+    uname::KIND,
     cufile_json::KIND,
 ];
 

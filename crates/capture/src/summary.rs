@@ -128,6 +128,44 @@ fn skipped(texts: &[TextRead]) -> String {
         1 => "1 line".to_owned(),
         count => format!("{least}{count} lines"),
     };
-    let more = if all.len() > SHOWN { ", …" } else { "" };
-    format!("; not understood: {lines} ({}{more})", all[..all.len().min(SHOWN)].join(", "))
+    let shown = all[..all.len().min(SHOWN)].join(", ");
+    format!("; not understood: {lines} ({shown}{})", others(texts))
+}
+
+/// The numbers of the lines that are not shown: `; also post.txt lines 17-20, 31`.
+fn others(texts: &[TextRead]) -> String {
+    let mut hidden = SHOWN;
+    let mut all = Vec::new();
+    for text in texts {
+        let lines: Vec<usize> = text.skipped.iter().skip(hidden).map(|one| one.line).collect();
+        hidden = hidden.saturating_sub(text.skipped.len());
+        let runs = lines.chunk_by(|a, b| *b <= a + 1).filter_map(|run| run.first().zip(run.last()));
+        let runs = runs.map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        let runs = runs.collect::<Vec<_>>().join(", ");
+        if !runs.is_empty() {
+            let word = if lines.len() == 1 { "line" } else { "lines" };
+            all.push(format!("{} {word} {runs}", text.name));
+        }
+    }
+    if all.is_empty() { String::new() } else { format!("; also {}", all.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Captured;
+
+    #[test]
+    fn all_lines_that_are_not_understood_are_numbered() {
+        let text = "$ lspci\n01:00.0 VGA compatible controller: X\na1\nb2\nc3\nd4\ne5\n\
+                    02:00.0 VGA compatible controller: X\nf6\n";
+        let mut captured = Captured::default();
+        crate::read("p.txt", text, &mut captured).unwrap();
+        let said = captured.summary().unwrap();
+        let end = "6 lines (p.txt line 3 \"a1\", p.txt line 4 \"b2\", p.txt line 5 \"c3\"; also \
+                   p.txt lines 6-7, 9).";
+        assert!(said.ends_with(end), "{said}");
+    }
 }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 67] = [
+const TEXTS: &[(&str, &[u8])] = &[
     ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
     ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
@@ -81,6 +81,7 @@ const TEXTS: [(&str, &[u8]); 67] = [
     ("cat /etc/fstab", b"UUID=1b2c / ext4 defaults 0 1\nnas:/x /nas nfs vers=3,proto=rdma\n"),
     ("cat /etc/netplan", include_bytes!("../kinds/netplan-torn.txt")),
     ("isi network", include_bytes!("../kinds/isi-torn.txt")),
+    ("uname", b"Linux n1 5.15.0-1042-nvidia #42-Ubuntu SMP x86_64 GNU/Linux\n"),
     ("lsmod", b"$ lsmod | grep nv\nnvidia 5659 4 nvidia_uvm\nnvidia_uvm 1523712 0\n"),
     ("dd", b"1+0 records in\n1+0 records out\n4194304 bytes (4.2 MB) copied, 0.5 s, 8 MB/s\n"),
     ("hdparm", b"/dev/sda:\n Timing buffered disk reads: 1200 MB in 3.00 seconds = 400 MB/sec\n"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpuio_capture::{CaptureError, Captured, KINDS, Kind, add, kind_of};
 use gpuio_record::facts::{
-    Acs, AcsControl, Fact, Machine, MountKind, NvLinkEnd, PciFacts, PciPort,
+    Acs, AcsControl, Fact, Lanes, Machine, MountKind, NvLinkEnd, PciFacts, PciPort,
 };
 use gpuio_testkit::on_cpu;
 use proptest::prelude::*;
@@ -137,6 +137,23 @@ fn arrays_have_the_functions_of_their_members_whichever_came_first() {
     }
 }
 
+/// Widths without speeds, of both tools, are links of the GPU's function.
+#[test]
+fn a_width_alone_is_a_link() {
+    let query = "pci.bus_id, pcie.link.width.current, pcie.link.width.max\n\
+                 00000000:07:00.0, 8, 16\n";
+    let page = "Attached GPUs : 1\nGPU 00000000:07:00.0\n    PCI\n        GPU Link Info\n            \
+                Link Width\n                Max : 16x\n                Current : 8x\n";
+    for text in [query, page] {
+        let mut captured = Captured::default();
+        add(kind_of(text).unwrap(), text, &mut captured).unwrap();
+        let function = &captured.machine.pci[0];
+        let links = (function.link_now, function.link_most);
+        let lanes = |width| Lanes { mega_transfers: None, width: Some(width) };
+        assert_eq!((links, function.address.as_str()), ((lanes(8), lanes(16)), "0000:07:00.0"));
+    }
+}
+
 #[test]
 fn nvidia_smi_with_nvlinks_cards_and_affinity() {
     let query = "index, uuid, pci.bus_id, persistence_mode, pcie.link.gen.current, \
@@ -155,7 +172,8 @@ fn nvidia_smi_with_nvlinks_cards_and_affinity() {
     assert_eq!((gpu.persistence.known(), gpu.node), (Some(&true), Some(3)));
     let link = gpu.pcie_now.known().unwrap();
     assert_eq!((link.mega_transfers, link.width), (Some(2500), Some(16)));
-    assert_eq!(captured.machine.gpus[1].pcie_most.why(), Some("nvidia-smi does not report it"));
+    let alone = Lanes { mega_transfers: Some(16_000), width: None };
+    assert_eq!(captured.machine.gpus[1].pcie_most, Fact::Known(alone), "a generation alone");
     let peer = &gpu.nvlinks.known().unwrap()[0];
     assert_eq!(
         (peer.pci.as_deref(), peer.links, peer.kind),
@@ -245,6 +263,12 @@ fn errors_name_line_and_column() {
     assert_eq!(position("nvidia-smi topo", "  GPU0 GPU1\nGPU0 X FOO\n"), (2, 8));
     assert_eq!(position("ibdev2netdev", "mlx5_0 port x ==> ib0 (Up)\n"), (1, 13));
     assert_eq!(position("ibdev2netdev", "mlx5_0 port 1 ==> ib0 (Sideways)\n"), (1, 23));
+    for line in ["mlx5_0\tport 1 ==> ib0\t(UP)", "mlx5_0 port 1 ==> ib0 ( Up ) (ETH)"] {
+        let mut captured = Captured::default();
+        add(kind("ibdev2netdev"), line, &mut captured).unwrap();
+        let interface = &captured.machine.nics[0].interfaces[0];
+        assert_eq!(interface.state.as_deref(), Some("up"), "{line}");
+    }
     assert_eq!(position("mount", "/dev/sda on / type ext4 (rw\n"), (1, 26));
     assert_eq!(position("mount", "/dev/sda at / type ext4 (rw)\n"), (1, 1));
     assert_eq!(position("cat", "Personalities :\nmd0 active\n"), (2, 1));

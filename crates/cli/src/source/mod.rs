@@ -161,10 +161,10 @@ fn parted(text: Text) -> Vec<Text> {
 }
 
 /// The requested machine where an answer is for one.
-pub(crate) fn read(from: &[PathBuf], wanted: Option<&str>) -> Result<Captured, Failure> {
+pub(crate) fn only_one(from: &[PathBuf], wanted: Option<&str>) -> Result<Source, Failure> {
     let mut all = all(from, wanted)?;
     match (all.pop(), all.as_slice()) {
-        (Some(one), []) => Ok(one.captured),
+        (Some(one), []) => Ok(one),
         (last, rest) => {
             let names: Vec<&str> =
                 rest.iter().chain(&last).filter_map(|one| one.name.as_deref()).collect();

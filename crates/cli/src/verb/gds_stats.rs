@@ -51,7 +51,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
 
 /// The machine's GPUs by the driver's numbers, or by PCI address if these are unknown.
 fn gpus() -> Result<Vec<Gpu>, Failure> {
-    let machine = source::read(&[], None)?.machine;
+    let machine = source::only_one(&[], None)?.captured.machine;
     let all_numbered = machine.gpus.iter().all(|gpu| gpu.index.known().is_some());
     let gpus = (0..).zip(&machine.gpus).filter_map(|(nth, gpu)| {
         let index = gpu.index.known().copied().filter(|_| all_numbered).unwrap_or(nth);

@@ -9,7 +9,9 @@ use gpuio_machine::pair::{
     DeviceAbsent, Load, Pair, Pairing, StoreKind, Wanted as Paired, format, pair,
 };
 use gpuio_machine::topo::Topology;
+use gpuio_report::post::Post;
 
+use super::check::results::{self, Held};
 use super::{plan_expect, plan_hosts};
 use crate::args::Plan;
 use crate::failure::Failure;
@@ -82,7 +84,8 @@ fn of_one(
         }
         None => None,
     };
-    output::put(&render(&pairing, form)?)?;
+    let held = results::hold(source, figures, Post::is_of_requests);
+    output::put(&render(&pairing, form, held)?)?;
     if let (Some(path), Wanted::Document(Format { name: "text", .. })) = (written, form) {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
     }
@@ -131,10 +134,15 @@ fn nothing_to_open(pairing: &Pairing) -> Failure {
     Failure::Unavailable(format!("no file or device was found that a job could open ({why})"))
 }
 
-fn render(pairing: &Pairing, form: Wanted) -> Result<String, Failure> {
+fn render(pairing: &Pairing, form: Wanted, held: Held) -> Result<String, Failure> {
     match form {
-        Wanted::Document(Format { name: "json", .. }) => Ok(json_of(pairing)),
-        Wanted::Document(form) => Ok(shown(form, &format::document(pairing))),
+        Wanted::Document(Format { name: "json", .. }) => Ok(held.json(json_of(pairing))),
+        Wanted::Document(form) => {
+            let mut page = format::document(pairing);
+            let notes = page.sections.pop();
+            page.sections.extend(held.section.into_iter().chain(notes));
+            Ok(shown(form, &page))
+        }
         Wanted::Own("job") => format::job_file(pairing).ok_or_else(|| nothing_to_open(pairing)),
         Wanted::Own(_) if pairing.pairs.iter().all(|pair| pair.gpu.is_none()) => {
             Err(Failure::Unavailable("--format gdsio: no NVIDIA GPU was found".to_owned()))

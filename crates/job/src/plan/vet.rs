@@ -215,8 +215,9 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         let what = "a line of a log covers 10 ms at least; give 10 or more";
         return wrong("log_ns", what.into());
     }
-    if let Some(what) = fio_headers(plan) {
-        return wrong("verify", what.to_owned());
+    if let Some((field, what)) = fio_headers(plan) {
+        let field = if requested.requested.contains_key(field) { field } else { "verify" };
+        return wrong(field, what.to_owned());
     }
     if plan.against_file && (plan.read_percent < 100 || plan.path.choice.actual == "fan-out") {
         let what = "verify=file compares what was read into one GPU with the file; use it for jobs \
@@ -305,8 +306,8 @@ fn not_a_chain(plan: &JobPlan) -> Option<&'static str> {
     why.into_iter().find(|(wrong, _)| plan.chain && *wrong).map(|(_, why)| why)
 }
 
-/// Why blocks can't have fio's headers.
-fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
+/// What stands against fio's headers in blocks: the field that requests it, and why.
+fn fio_headers(plan: &JobPlan) -> Option<(&'static str, &'static str)> {
     let one_size = one_size(plan);
     let large = plan.blocks.iter().all(|block| block.min_bytes > FIO_HEADER);
     let aligned = plan.blocks.iter().all(|block| plan.align_bytes.is_multiple_of(block.max_bytes));
@@ -314,22 +315,35 @@ fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
     let why = [
         (
             plan.path.choice.actual != "host",
-            "fio's headers are made and checked in host memory; use path=host, or verify=pass to \
-             verify gpuio's pattern in GPU memory",
+            "paths",
+            "verify=crc32c makes and checks fio's headers in host memory; use path=host, or \
+             verify=pass to verify gpuio's pattern in GPU memory",
         ),
-        (!one_size, "fio's headers need one block size here; use bs= with one, or verify=pass"),
-        (!large, "a block must be longer than fio's header of 44 bytes; raise bs"),
+        (
+            !one_size,
+            "blocks",
+            "verify=crc32c, with a header of fio's in each block, takes blocks of one size here; \
+             verify=pass checks every byte of blocks of any sizes, or give one size: bs=4k",
+        ),
+        (
+            !large,
+            "blocks",
+            "with verify=crc32c a block must be longer than fio's header of 44 bytes; raise bs",
+        ),
         (
             random && !aligned,
-            "blocks with headers must not overlap; leave out blockalign, or use verify=pass",
+            "align",
+            "with verify=crc32c blocks must not overlap; leave out blockalign, or use verify=pass",
         ),
-        (plan.fill != Fill::Pattern, NO_PATTERN),
+        (plan.fill != Fill::Pattern, "fill", NO_PATTERN),
         (
             plan.verify == VerifyMode::Rewrite,
+            "verify",
             "verify=rewrite is for gpuio's pattern; use verify=pass with it",
         ),
     ];
-    why.into_iter().find(|(wrong, _)| plan.fio_headers && *wrong).map(|(_, why)| why)
+    let first = why.into_iter().find(|(wrong, ..)| plan.fio_headers && *wrong);
+    first.map(|(_, field, why)| (field, why))
 }
 
 /// `4096`, or `4096 to 8192 step 512`.

@@ -38,9 +38,13 @@ pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Docum
         }
         page.push(section);
     }
-    page.begin("", "").paragraph(counts(|severity| {
-        findings.iter().filter(|found| found.severity == severity).count()
-    }));
+    let counts =
+        counts(|severity| findings.iter().filter(|found| found.severity == severity).count());
+    let rules = gpuio_base::document::unique(findings.iter().map(|found| found.rule)).len();
+    // A rule may have several, so that there are more than rules.
+    let of_rules =
+        if rules < findings.len() { format!("Findings of {rules} rules: ") } else { String::new() };
+    page.begin("", "").paragraph(of_rules + &counts);
     page
 }
 

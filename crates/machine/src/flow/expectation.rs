@@ -159,8 +159,14 @@ pub(crate) fn not_counted(depth: u64, why: &str) -> String {
     format!("{NOT_COUNTED} {depth} I/Os in flight is not counted: {why}")
 }
 
-/// How that begins.
-pub(crate) const NOT_COUNTED: &str = "The limit of";
+const NOT_COUNTED: &str = "The limit of";
+
+/// The sentence that the limit in flight is none of the figures, where it is none: the rate is a
+/// bound then.
+pub fn uncounted_depth(expected: &Expected) -> Option<&str> {
+    let mut lines = expected.because.iter().map(String::as_str);
+    lines.find(|line| line.starts_with(NOT_COUNTED))
+}
 
 /// The least that one I/O takes: access, and its bytes at the rate that it would have alone.
 fn floor(network: &Network, laid: &Laid) -> Option<f64> {

@@ -36,7 +36,7 @@ mod raid;
 mod server;
 mod stream;
 
-pub use expectation::{Expectation, StreamExpected};
+pub use expectation::{Expectation, StreamExpected, uncounted_depth};
 pub use figures::{DriveFigures, Figures, NicFigures, PortFigures};
 pub use fill::{Filled, Limit, fill};
 pub use hosts::{

@@ -21,7 +21,11 @@ pub fn add(whole: &mut Document, machine: &Machine) {
             .words("kind", |one| kind(one).into_owned())
             .words("size", |one| one.facts.size_bytes.map_or_else(Cell::default, Cell::bytes))
             .if_any()
-            .words("model", |one| one.facts.model.clone().unwrap_or_default())
+            .words("model", |one| {
+                // PCI's name of the controller, where no text has the drive's.
+                let of_pci = || machine.function(one.facts.pci_address.as_deref()?)?.name.clone();
+                one.facts.model.clone().or_else(of_pci).unwrap_or_default()
+            })
             .if_any()
             .words("PCIe", |one| {
                 let all: Vec<&str> = one.pci.iter().map(|pci| short(pci)).collect();

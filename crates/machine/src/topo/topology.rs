@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_record::facts::{Fact, Machine, MountedStorage};
+use gpuio_record::facts::{Fact, InterfaceFacts, Machine, MountedStorage};
 use serde::Serialize;
 
 use crate::topo::across::Across;
@@ -124,6 +124,22 @@ impl Topology {
         if !both.is_empty() {
             self.notes.push(format!("Interfaces of these cards: {}.", both.join(", ")));
         }
+        let down = machine.nics.iter().flat_map(|nic| {
+            let down = |one: &&InterfaceFacts| one.state.as_deref() == Some("down");
+            nic.interfaces.iter().filter(down).map(|one| match nic.rdma.first() {
+                Some(rdma) => format!("{} ({})", one.name, rdma.name),
+                None => one.name.clone(),
+            })
+        });
+        let is_switch = |name: &String| name.contains("NVSwitch");
+        let switches = machine.pci.iter().filter(|one| one.name.as_ref().is_some_and(is_switch));
+        let switches = switches.map(|one| crate::topo::format::short(&one.address).to_owned());
+        let lists = [
+            ("Interfaces that are down", down.collect::<Vec<String>>()),
+            ("NVSwitches, which no I/O passes", switches.collect()),
+        ];
+        let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
+        self.notes.extend(lists.map(|(what, names)| format!("{what}: {}.", names.join(", "))));
         let by_name = machine.mounts.iter().filter_map(|mount| {
             let route = machine.server_route(mount).filter(|path| path.by_name)?;
             Some(format!("{} ({})", mount.mount.mount_point, route.interface))
@@ -248,19 +264,21 @@ impl Topology {
                  the same host bridges."
             )
         });
-        let unplaced = (!self.unplaced.is_empty()).then(|| {
-            let names = self.unplaced.join(", ");
-            format!(
-                "Distances unknown where nothing else is shown, no PCI function is known: {names}."
-            )
+        let has_address =
+            |name: &&String| self.find(name).is_some_and(|at| !self.devices[at].pci.is_empty());
+        let (addressed, bare): (Vec<&String>, Vec<&String>) =
+            self.unplaced.iter().partition(has_address);
+        let unplaced = [
+            ("no PCI function is known", bare),
+            ("the PCIe tree does not show their addresses", addressed),
+        ];
+        let unplaced = unplaced.into_iter().filter(|(_, names)| !names.is_empty());
+        let unplaced = unplaced.map(|(why, names)| {
+            let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
+            format!("Distances unknown where nothing else is shown, {why}: {}.", names.join(", "))
         });
-        let words: Vec<String> = unplaced
-            .into_iter()
-            .chain(classes)
-            .chain(links)
-            .chain(printed)
-            .chain(elsewhere)
-            .collect();
+        let words: Vec<String> =
+            unplaced.chain(classes).chain(links).chain(printed).chain(elsewhere).collect();
         self.notes.extend(words);
         if self.of_kind(DeviceKind::Gpu).next().is_none() {
             self.notes.push("No NVIDIA GPU is known, so there is no affinity table.".to_owned());

@@ -29,7 +29,7 @@ impl JobFile {
         tool.into_iter().flat_map(move |tool| {
             self.spec.jobs.iter().map(move |job| {
                 let asked = of_jobs(tool, std::slice::from_ref(job));
-                let asked = Some(Asked { line, of_file: true, ..asked });
+                let asked = Some(Asked { line, is_request: true, ..asked });
                 Run { line, asked, ..Run::default() }
             })
         })
@@ -226,6 +226,41 @@ fn of_jobs(tool: &'static str, jobs: &[JobSpec]) -> Asked {
     asked
 }
 
+impl Asked {
+    /// Whether it is a load of one of the tools whose requests are answered.
+    pub(crate) fn is_load(&self) -> bool {
+        ["gdsio", "fio", "elbencho"].contains(&self.tool) && !self.places.is_empty()
+    }
+
+    /// Whether its I/O goes through the page cache.
+    pub(crate) fn is_buffered(&self) -> bool {
+        let direct = self.direct.unwrap_or(self.tool == "gdsio");
+        !direct || self.path.as_deref() == Some("cached")
+    }
+
+    /// Bytes of an I/O: those that it says, else what the tool takes; `None` for several sizes.
+    pub(crate) fn block_or_usual(&self) -> Option<u64> {
+        let usual = match (self.tool, self.random) {
+            ("fio", _) | ("gdsio", Some(true)) => 4 << 10,
+            _ => 1 << 20,
+        };
+        let (least, most) = self.block.unwrap_or((usual, usual));
+        (least == most).then_some(least)
+    }
+
+    /// I/Os that a thread has in flight.
+    pub(crate) fn depth_of_thread(&self) -> u64 {
+        // fio's engine, where none is named, waits for each I/O.
+        let waits = self.tool == "fio" && self.engine.as_deref().is_none_or(one_at_a_time);
+        if waits { 1 } else { self.depth.unwrap_or(1) }
+    }
+}
+
+/// fio's engines that wait for each I/O.
+pub(crate) fn one_at_a_time(engine: &str) -> bool {
+    ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
+}
+
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -261,6 +296,11 @@ fn elbencho(words: &[String]) -> Asked {
     asked.direct = (has(["-", "--direct"]) || has(["-", "--gds"])).then_some(true);
     let gpus = value(["-", "--gpuids"]).unwrap_or_default();
     asked.gpus = gpus.split(',').filter_map(|gpu| gpu.parse().ok()).collect();
+    asked.direction = match (has(["-r", "--read"]), has(["-w", "--write"])) {
+        (true, false) => Some(Direction::Read),
+        (false, true) => Some(Direction::Write),
+        _ => None,
+    };
     asked.path = match (has(["-", "--gds"]) || has(["-", "--cufile"]), gpus.is_empty()) {
         (true, _) => Some("gds".to_owned()),
         (false, false) => Some("staged".to_owned()),
@@ -369,7 +409,7 @@ mod tests {
         let asked: Vec<&Asked> = post.runs.iter().filter_map(|run| run.asked.as_ref()).collect();
         let gpus: Vec<u32> = asked.iter().flat_map(|asked| asked.gpus.clone()).collect();
         assert_eq!((gpus, asked[1].places.as_slice()), (vec![0, 2], &["/b".to_owned()][..]));
-        assert!(asked.iter().all(|asked| asked.of_file && asked.tool == "gdsio"));
+        assert!(asked.iter().all(|asked| asked.is_request && asked.tool == "gdsio"));
         let mut page = gpuio_base::document::Document::new("");
         page.push(crate::post::section(&[post], &[]).unwrap());
         let page = page.terminal(100);

@@ -47,9 +47,20 @@ pub struct Post {
 }
 
 impl Post {
-    /// Whether it has no result, and no tool that looks on.
+    /// Whether it has no result, no tool that looks on, and no request.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// The place and the GPU of its first request.
+    pub fn requested(&self) -> Option<(&str, Option<u32>)> {
+        let asked = self.runs.iter().find_map(Run::request)?;
+        Some((asked.places.first()?, asked.gpus.first().copied()))
+    }
+
+    /// Whether all that it has are requests.
+    pub fn is_of_requests(&self) -> bool {
+        !self.is_empty() && self.runs.iter().all(|run| run.request().is_some())
     }
 }
 
@@ -91,8 +102,8 @@ pub(crate) struct Asked {
     pub(crate) places: Vec<String>,
     pub(crate) engine: Option<String>,
     pub(crate) direct: Option<bool>,
-    /// Whether a job file requests it of which the text has no run.
-    pub(crate) of_file: bool,
+    /// Whether its text has no result, of it or of another.
+    pub(crate) is_request: bool,
     /// A size that stands behind gdsio's `-I`, the type of I/O, and is read as that of `-i`.
     pub(crate) misplaced: Option<String>,
 }
@@ -124,6 +135,13 @@ pub(crate) struct Got {
     pub(crate) moment: bool,
 }
 
+impl Run {
+    /// What it requests, where its text has no result.
+    pub(crate) fn request(&self) -> Option<&Asked> {
+        self.asked.as_ref().filter(|asked| asked.is_request)
+    }
+}
+
 impl Got {
     /// I/Os in flight on average: latency times rate (Little's law).
     pub(crate) fn in_flight(&self) -> Option<f64> {
@@ -145,6 +163,8 @@ pub(crate) struct Seen {
 pub enum About {
     /// The way of the bytes.
     Path,
+    /// The rate to expect of a command or a job file without a result.
+    Expected,
     Limit,
     /// Two figures that can't both be right.
     Contradiction,
@@ -158,8 +178,9 @@ pub enum About {
 
 impl About {
     /// In the order of the page.
-    pub const ALL: [About; 6] = [
+    pub const ALL: [About; 7] = [
         About::Path,
+        About::Expected,
         About::Limit,
         About::Contradiction,
         About::Agreement,
@@ -332,11 +353,21 @@ impl Reader {
             let line = first.line;
             self.runs.push(Run { line, beside: self.early, ..Run::default() });
         }
-        // A command whose result is not there, and beside which nothing was seen, says nothing.
+        // Beside results, a command whose own is not there says nothing. Without any, commands and
+        // job files are requests.
         let has = |run: &Run| run.got.is_some() || !run.beside.is_empty();
-        self.runs.retain(has);
-        if self.runs.is_empty() {
-            self.runs.extend(self.files.iter().flat_map(command::JobFile::requests));
+        if self.runs.iter().any(has) {
+            self.runs.retain(has);
+        } else {
+            let of_files = self.files.iter().flat_map(command::JobFile::requests);
+            let of_files: Vec<Run> = of_files.collect();
+            if of_files.is_empty() {
+                self.runs.retain(|run| run.asked.as_ref().is_some_and(Asked::is_load));
+            } else {
+                self.runs = of_files;
+            }
+            let asked = self.runs.iter_mut().filter_map(|run| run.asked.as_mut());
+            asked.for_each(|asked| asked.is_request = true);
         }
         self.runs.truncate(MOST_RUNS);
         self.runs

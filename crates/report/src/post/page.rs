@@ -16,6 +16,7 @@ impl About {
     pub fn title(self) -> &'static str {
         match self {
             About::Path => "WAY OF THE BYTES",
+            About::Expected => "EXPECTED",
             About::Limit => "LIMITS",
             About::Contradiction => "CONTRADICTIONS",
             About::Agreement => "AGREEMENTS",
@@ -32,7 +33,10 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
     if runs.is_empty() && statements.is_empty() {
         return None;
     }
-    let mut section = Section::new("results", format!("RESULTS IN THESE TEXTS ({})", runs.len()));
+    let are_requests = runs.iter().all(|(_, run)| run.request().is_some());
+    let title = if are_requests { "REQUESTS" } else { "RESULTS" };
+    let title = format!("{title} IN THESE TEXTS ({})", runs.len());
+    let mut section = Section::new("results", title);
     let several = posts.iter().filter(|post| !post.is_empty()).count() > 1;
     if !runs.is_empty() {
         let shown = runs.iter().take(MOST_ROWS).copied();
@@ -102,8 +106,7 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
         .if_any()
         .part(Part::Second)
         .words("block", |row: &Row<'a>| {
-            let one = |asked: &Asked| asked.block.filter(|(a, b)| asked.of_file && a == b);
-            let block = row.1.asked.as_ref().and_then(one).map(|(block, _)| block);
+            let block = row.1.request().and_then(Asked::block_or_usual);
             let block = got(row).map_or(block, |got| got.block);
             block.map_or_else(Cell::default, Cell::bytes)
         })
@@ -112,6 +115,7 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
         .figures("rate", |row: &Row<'a>| {
             hold::rate_of(row.1).map_or_else(Cell::default, Cell::rate)
         })
+        .if_any()
         .part(Part::First)
         .figures("IOPS", |row: &Row<'a>| {
             got(row).and_then(|got| got.iops).map_or_else(Cell::default, Cell::count)
@@ -142,7 +146,7 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
 fn what(run: &Run) -> String {
     let Some(got) = &run.got else {
         return match &run.asked {
-            Some(Asked { of_file: true, tool, direction, random, path, .. }) => {
+            Some(Asked { is_request: true, tool, direction, random, path, .. }) => {
                 let load = load(*direction, *random, path.as_deref());
                 format!("{tool}{load}, requested")
             }

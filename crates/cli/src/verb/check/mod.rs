@@ -3,7 +3,7 @@
 mod hosts;
 pub(super) mod pair;
 mod prove;
-mod results;
+pub(super) mod results;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ use gpuio_guard::objects::environment;
 use gpuio_host::Root;
 use gpuio_machine::check::prove::Proof;
 use gpuio_machine::check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
+use gpuio_machine::flow::Figures;
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
@@ -75,7 +76,9 @@ fn of_one(
     (mut machine, source): (Machine, Option<&Source>),
 ) -> Result<(String, bool), Failure> {
     let live = source.is_none();
-    let held = source.map(results::hold).unwrap_or_default();
+    let held = source
+        .map(|source| results::hold(source, &Figures::built_in(), |_| true))
+        .unwrap_or_default();
     let page = match &check.mount {
         None => Output {
             findings: gpuio_machine::check::check(&machine, rules),

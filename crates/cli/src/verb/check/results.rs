@@ -11,9 +11,9 @@ use crate::source::{Source, cells};
 
 /// Conclusions from the results of texts.
 #[derive(Default)]
-pub(super) struct Held {
+pub(in crate::verb) struct Held {
     statements: Vec<Statement>,
-    pub(super) section: Option<Section>,
+    pub(in crate::verb) section: Option<Section>,
     /// The texts have results and nothing of a machine.
     alone: bool,
 }
@@ -25,7 +25,7 @@ impl Held {
     }
 
     /// The output as JSON, with the statements where there are results.
-    pub(super) fn json(&self, page: String) -> String {
+    pub(in crate::verb) fn json(&self, page: String) -> String {
         if self.section.is_none() {
             return page;
         }
@@ -39,19 +39,26 @@ impl Held {
     }
 }
 
-/// The statements on the results in the texts of one machine.
-pub(super) fn hold(source: &Source) -> Held {
-    let read = |text: &Text| post::read(&text.name, &text.body);
-    let posts: Vec<Post> = source.texts.iter().map(read).collect();
+/// The parts of a machine's texts.
+pub(in crate::verb) fn posts(source: &Source) -> impl Iterator<Item = Post> + use<'_> {
+    source.texts.iter().map(|text: &Text| post::read(&text.name, &text.body))
+}
+
+/// The statements on the results in the texts of one machine, as far as they are wanted.
+pub(in crate::verb) fn hold(
+    source: &Source,
+    figures: &Figures,
+    wanted: impl Fn(&Post) -> bool,
+) -> Held {
+    let posts: Vec<Post> = posts(source).filter(wanted).collect();
     // A text without results may still have figures in words and tables of its machine.
     if posts.iter().all(Post::is_empty) {
         return Held::default();
     }
-    let (figures, captured) = (Figures::built_in(), &source.captured);
+    let captured = &source.captured;
     let alone = captured.machine == Machine::default();
     let topology = Topology::of(&captured.machine, &cells(&captured.matrices));
-    let known =
-        Known { host: None, machine: &captured.machine, topology: &topology, figures: &figures };
+    let known = Known { host: None, machine: &captured.machine, topology: &topology, figures };
     let known = if alone { Vec::new() } else { vec![known] };
     let statements = post::hold(&posts, &known);
     let section = post::section(&posts, &statements);

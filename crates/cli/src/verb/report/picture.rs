@@ -10,7 +10,7 @@ use gpuio_report::set::{Candidate, Origin, Picture, Set, origin};
 use crate::args::Report;
 use crate::failure::Failure;
 use crate::head::boot;
-use crate::source::{cells, problems, read};
+use crate::source::{cells, only_one, problems};
 
 /// The picture that was given, of the machine that was given, or of this machine if it made every
 /// record.
@@ -19,7 +19,7 @@ pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
         return given(file);
     }
     let captured = !report.from.is_empty();
-    let facts = read(&report.from, None)?;
+    let facts = only_one(&report.from, None)?.captured;
     let boot = if captured { None } else { boot() };
     let there = Candidate { machine: &facts.machine, boot: boot.as_deref(), captured };
     let mut proofs: Vec<String> = Vec::new();

@@ -101,7 +101,7 @@ fn location(axes: &[Axis], work: &Work, job: &JobSpec, directory: &Path) -> Path
 
 /// The GPUs of this machine; `None` if no mount is known for the path.
 fn seen(location: &Path) -> Option<Ends> {
-    let machine = source::read(&[], None).ok()?.machine;
+    let machine = source::only_one(&[], None).ok()?.captured.machine;
     let topology = Topology::of(&machine, &[]);
     ends(&machine, &topology, location.to_str()?).ok()
 }

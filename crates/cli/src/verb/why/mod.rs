@@ -11,8 +11,9 @@ use gpuio_base::document::{Format, json_of};
 use gpuio_base::units::shell_word;
 use gpuio_host::answers::answers;
 use gpuio_machine::check::why::{Overview, Why as Answer, document};
-use gpuio_machine::check::{Gpu, Pair};
+use gpuio_machine::check::{Gpu, Pair, mount_of};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
+use gpuio_report::post::Post;
 use serde_json::json;
 
 use crate::args::Why;
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 use crate::formats;
 use crate::output::Delivery;
 use crate::source;
-use crate::verb::check::{own_machine, pair};
+use crate::verb::check::{own_machine, pair, results};
 
 /// Name of the JSON's layout.
 const SCHEMA: &str = "gpuio-why-v1";
@@ -40,18 +41,31 @@ pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
 fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     let live = args.from.is_empty();
     let delivery = Delivery::open(&args.save)?;
+    let mut source = None;
     let mut machine = if live {
         own_machine()
     } else {
-        source::read(&args.from, args.machine.as_deref())?.machine
+        let read = source::only_one(&args.from, args.machine.as_deref())?;
+        let machine = read.captured.machine.clone();
+        source = Some(read);
+        machine
     };
     if live {
         machine.cufile.library = pair::library();
     }
+    // A command of the texts names its place and GPU.
+    let posts: Vec<Post> = source.iter().flat_map(results::posts).collect();
+    let asked = posts.iter().find_map(Post::requested).filter(|_| args.mount.is_none());
+    let asked = asked.filter(|(place, _)| mount_of(&machine, place).is_some());
+    let gpu = asked.and_then(|(_, gpu)| gpu).map(|gpu| gpu.to_string());
+    let gpu = args.gpu.clone().or(gpu);
     let whole = args.mount.is_none() && args.gpu.is_none();
     let mounts = if live && !whole { Vec::new() } else { data_mounts(&machine, live) };
     let path = match (&args.mount, mounts.first()) {
         (Some(path), _) => pair::resolve(path, live)?,
+        (None, _) if asked.is_some() => {
+            asked.map(|(place, _)| place.to_owned()).unwrap_or_default()
+        }
         (None, _) if live => pair::resolve(Path::new("."), true)?,
         (None, Some(first)) => first.mount.mount_point.clone(),
         (None, None) => {
@@ -60,7 +74,7 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
             ));
         }
     };
-    let pair = pair::find(&machine, &path, args.gpu.as_deref())?;
+    let pair = pair::find(&machine, &path, gpu.as_deref())?;
     let answer = of_pair(&pair, &path);
     let overview = whole.then(|| overview(&machine, &mounts));
     delivery.put(&if format.name == "json" {

@@ -67,6 +67,23 @@ fn headers_are_not_checked_in_files_that_are_made_without() {
     assert!(usage(together).contains("/new is not there"));
 }
 
+/// The line that stands against the headers is named, whichever key turns verification on.
+#[test]
+fn headers_that_a_key_rules_out_name_its_line() {
+    let job = "rw=write\nsize=1m\nverify=crc32c\nfilename=/have1g\ndo_verify=1\n";
+    for (line, fine) in [
+        ("bssplit=4k/50:16k/50", "verify=pass"),
+        ("bsrange=4k-16k", "verify=pass"),
+        ("bs=32", "raise bs"),
+    ] {
+        let text = format!("[a]\n{line}\n{job}");
+        let error = Bench::default().refusal(&parsed(&text)).to_string();
+        let (at, words) = error.split_once(": ").unwrap();
+        assert!(at.contains(line) && words.contains(fine), "{error}");
+        assert!(words.contains("verify=crc32c") && !error.contains("do_verify"), "{error}");
+    }
+}
+
 #[test]
 fn a_spec_without_jobs() {
     let error = Bench::default().refusal(&Spec { name: None, jobs: vec![] });

@@ -15,7 +15,7 @@ pub enum Answer {
 
 impl Answer {
     /// The answer for needs that must all be met: one `No` decides, then one `Unknown`.
-    pub(crate) fn of_all(answers: impl Iterator<Item = Answer> + Clone) -> Answer {
+    pub fn of_all(answers: impl Iterator<Item = Answer> + Clone) -> Answer {
         let has = |wanted| answers.clone().any(|answer| answer == wanted);
         if has(Answer::No) {
             Answer::No

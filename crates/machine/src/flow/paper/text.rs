@@ -4,7 +4,7 @@ use gpuio_base::document::{Cell, Columns, Document, List, Look, Section};
 use gpuio_base::units::{human_decimal_rate, human_ns};
 use gpuio_record::Expected;
 
-use crate::flow::expectation::NOT_COUNTED;
+use crate::flow::uncounted_depth;
 
 use super::{Answer, JobAnswer, Scaled, TierAnswer};
 
@@ -52,8 +52,8 @@ fn of_job(job: &JobAnswer) -> Section {
     let unknown = expected.unknown.iter().map(|why| format!("unknown: {why}"));
     let floor = expected.latency_floor_ns;
     let floor = floor.map(|floor| format!("latency: {} at least", human_ns(floor)));
-    let because = expected.because.iter().filter(|line| line.starts_with(NOT_COUNTED));
-    let not_counted = because.filter(|_| expected.unknown.is_none()).cloned();
+    let not_counted = uncounted_depth(expected).filter(|_| expected.unknown.is_none());
+    let not_counted = not_counted.map(str::to_owned);
     let lines = [rate_text(expected)].into_iter().chain(bottleneck).chain(unknown);
     let lines = lines.chain(not_counted).chain(floor);
     section.list(List::of(2, lines));

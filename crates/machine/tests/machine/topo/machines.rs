@@ -361,6 +361,28 @@ fn every_machine_prints() {
     insta::assert_snapshot!("empty", format::document(&empty).unbroken());
 }
 
+/// GB200 has 34 NUMA nodes, most of them for instances of MIG. Cards that are down, NVSwitches and
+/// models that PCI alone names are said.
+#[test]
+fn what_is_alike_has_one_line_and_nothing_is_lost() {
+    let text = "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n\
+                GPU0\t X \tNV18\t0-71\t0,2-17\t2\nGPU1\tNV18\t X \t72-143\t1,18-33\t18\n\
+                $ lspci -tv\n-[0000:00]-+-01.0-[01]----00.0  Samsung NVMe SSD Controller \
+                PM9A3\n           \\-03.0-[03]----00.0  NVIDIA Corporation NVSwitch\n\
+                $ ibdev2netdev\nmlx5_1 port 1 ==> ibp75s0 (Down)\n";
+    let mut captured = Captured::default();
+    gpuio_capture::read("text", text, &mut captured).unwrap();
+    let mut page = format::document(&Topology::of(&captured.machine, &[]));
+    gpuio_machine::topo::storage::add(&mut page, &captured.machine);
+    let page = page.unbroken();
+    assert!(page.contains("  NUMA nodes 1-33\n"), "{page}");
+    let drives = page.split("DRIVES").nth(1).unwrap();
+    assert!(drives.contains("PM9A3"), "{page}");
+    for note in ["down: ibp75s0 (mlx5_1).", "NVSwitches, which no I/O passes: 03:00.0."] {
+        assert!(page.contains(note), "{note}: {page}");
+    }
+}
+
 #[test]
 fn captures_print() {
     let texts = [

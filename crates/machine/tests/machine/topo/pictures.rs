@@ -124,9 +124,28 @@ fn slow_links_and_nvlinks_show() {
     let svg = picture(&machine);
     assert_eq!(svg.matches(">NV4</text>").count(), 4, "two cells, and over both GPUs' lines");
     assert_eq!(svg.matches("gt-line gt-nvline").count(), 1);
-    assert!(
-        svg.contains(">NVLink: 1 pairs of GPUs joined directly") || svg.contains("joined directly")
-    );
+    assert!(svg.contains(">NVLink: 1 pair of GPUs joined by NVLinks"));
+}
+
+/// Each cell of a matrix has a GPU's links to the switches: they are not added up.
+#[test]
+fn links_of_a_matrix_that_no_gpu_has_go_to_switches() {
+    let mut machine = read(DGX_2);
+    let all: Vec<_> = machine.gpus.iter().filter_map(|gpu| gpu.pci.clone()).collect();
+    for gpu in &mut machine.gpus {
+        let others = all.iter().filter(|other| Some(*other) != gpu.pci.as_ref());
+        let peer = |other: &String| NvLinkPeer {
+            pci: Some(other.clone()),
+            kind: NvLinkEnd::Gpu,
+            links: 6,
+            version: None,
+            bytes_per_second: None,
+        };
+        gpu.nvlinks = Fact::Known(others.map(peer).collect());
+    }
+    let svg = picture(&machine);
+    assert!(svg.contains(">NVLink: 16 GPUs on NVSwitches, 6 links each."));
+    assert!(!svg.contains("NV90") && svg.matches(">6 links</text>").count() == 16);
 }
 
 /// Switches are a bar that all their GPUs reach; what is not known is said.

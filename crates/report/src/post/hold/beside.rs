@@ -2,9 +2,9 @@
 
 use gpuio_base::units::float;
 
-use super::own::one_at_a_time;
 use super::{Known, say, words};
 use crate::foreign::Direction;
+use crate::post::command::one_at_a_time;
 use crate::post::seen::{CuFile, Disk, Sight};
 use crate::post::{About, Got, Post, Run, Seen, Statement};
 

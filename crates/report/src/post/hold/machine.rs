@@ -33,7 +33,7 @@ fn of_run(post: &Post, run: &Run, known: &Known<'_>) -> Vec<Statement> {
 
 /// The drives that moved the bytes, by iostat with its line, else by the command's places; only
 /// those that the machine has.
-fn drives(run: &Run, machine: &Machine) -> (Vec<String>, usize) {
+pub(super) fn drives(run: &Run, machine: &Machine) -> (Vec<String>, usize) {
     for seen in &run.beside {
         let Sight::Disks(disks) = &seen.sight else { continue };
         let direction = run.got.as_ref().map_or(Direction::Both, |got| got.direction);
@@ -96,39 +96,41 @@ fn distance(
     Some(say(post, About::Path, &[run.line, line], text))
 }
 
+/// The direction of one that is not mixed.
+pub(super) fn towards(direction: Direction) -> Option<Towards> {
+    match direction {
+        Direction::Read => Some(Towards::Read),
+        Direction::Write => Some(Towards::Write),
+        Direction::Both => None,
+    }
+}
+
+/// What a run's bytes lie on, and its name: its drives, else its mount.
+pub(super) fn storage_of(
+    run: &Run,
+    machine: &Machine,
+    drives: &[String],
+) -> Option<(Vec<Storage>, String)> {
+    if drives.is_empty() {
+        let point = mount(run, machine)?;
+        return Some((vec![Storage::Mount(point.to_owned())], point.to_owned()));
+    }
+    let devices = drives.iter().map(|name| Storage::Device(name.clone())).collect();
+    Some((devices, words::and(drives)))
+}
+
 /// The rate that `plan` computes for the same load.
 fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Option<Statement> {
-    let load = match (&run.got, &run.asked) {
-        (Some(got), _) => Some((Some(got.rate?), got.block?, got.direction, got.random)),
-        (None, Some(asked)) if asked.of_file => {
-            let block = asked.block.filter(|(least, most)| least == most);
-            Some((None, block?.0, asked.direction?, asked.random))
-        }
-        _ => None,
-    };
-    let (rate, block_bytes, direction, random) = load?;
-    let towards = match direction {
-        Direction::Read => Towards::Read,
-        Direction::Write => Towards::Write,
-        Direction::Both => return None,
-    };
-    let (storage, what): (Vec<Storage>, String) = match drives {
-        [] => {
-            let point = mount(run, known.machine)?;
-            (vec![Storage::Mount(point.to_owned())], point.to_owned())
-        }
-        drives => {
-            let devices = drives.iter().map(|name| Storage::Device(name.clone())).collect();
-            (devices, words::and(drives))
-        }
-    };
+    let got = run.got.as_ref()?;
+    let (rate, block_bytes, towards) = (got.rate?, got.block?, towards(got.direction)?);
+    let (storage, what) = storage_of(run, known.machine, drives)?;
     // The target's link only where one GPU is known: several are several streams.
     let gpu = run.asked.as_ref().filter(|asked| asked.gpus.len() == 1).map(|asked| asked.gpus[0]);
     let pci = gpu.and_then(|gpu| {
         let known = known.machine.gpus.iter().find(|one| one.index.known() == Some(&gpu));
         known.and_then(|gpu| gpu.pci.clone())
     });
-    let random = random == Some(true);
+    let random = got.random == Some(true);
     let stream = Stream {
         name: what.clone(),
         storage,
@@ -144,10 +146,6 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
     let most = expected.bytes_per_s.filter(|most| *most > 0.0)?;
     let limit = expected.bottleneck.unwrap_or_default();
     let of = words::rate(most);
-    let Some(rate) = rate else {
-        let text = format!("{what} should deliver {of} at most: {limit} limits.");
-        return Some(say(post, About::Limit, &[run.line], text));
-    };
     let share = rate / most;
     let is = words::rate(rate);
     let percent = share * 100.0;

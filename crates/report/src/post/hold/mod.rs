@@ -6,6 +6,7 @@ mod machine;
 mod own;
 mod pairs;
 mod path;
+mod requested;
 mod settings;
 mod tables;
 mod words;
@@ -30,8 +31,9 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     path::path,
+    requested::hold,
     machine::hold,
     own::misplaced,
     own::unread,

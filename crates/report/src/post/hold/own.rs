@@ -4,6 +4,7 @@ use gpuio_base::units::float;
 
 use super::{Known, say, words};
 use crate::foreign::gdsio;
+use crate::post::command::one_at_a_time;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
 
 /// By how much products of printed figures may be off: of data, rate and time, which have six
@@ -109,7 +110,7 @@ fn differences(asked: &Asked, got: &Got) -> Vec<Difference> {
     if let Some((size, set, false)) = sets {
         let threads = asked.threads.unwrap_or(1);
         let wanted = format!("{threads} x {}", words::bytes(size));
-        add("a data set of", Some(wanted), Some(format!("{}B", words::count(set))));
+        add("a data set of", Some(wanted), Some(words::bytes(gpuio_base::units::whole(set))));
     }
     let order = |random: bool| if random { "random" } else { "sequential" }.to_owned();
     add("offsets", asked.random.map(order), got.random.map(order));
@@ -346,11 +347,6 @@ fn most_in_flight(post: &Post, got: &Got) -> Option<f64> {
     }
     let depth = if got.engine.as_deref().is_some_and(one_at_a_time) { 1 } else { got.depth? };
     Some(float(got.threads?.saturating_mul(depth)))
-}
-
-/// fio's engines that wait for each I/O.
-pub(super) fn one_at_a_time(engine: &str) -> bool {
-    ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
 }
 
 pub(super) fn near(value: f64, other: f64, share: f64) -> bool {

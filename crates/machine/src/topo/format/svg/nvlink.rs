@@ -15,6 +15,8 @@ const REACH: u32 = 78;
 const BAR: u32 = 26;
 /// From one bracket to the next.
 const STEP: u32 = 7;
+/// NVLinks of a GPU at most: those of Hopper and Blackwell (their data sheets).
+const LINKS_MOST: u32 = 18;
 /// Brackets side by side at most; further ones are drawn over the last.
 const MOST: u32 = 12;
 
@@ -22,7 +24,7 @@ const MOST: u32 = 12;
 pub(super) struct NvLinks {
     /// For each GPU on NVSwitches: its index among the devices, links, bytes per second of all.
     switched: Vec<(usize, u32, Option<u64>)>,
-    /// Pairs that are joined directly, with their links.
+    /// Pairs that are joined without switches, with their links.
     direct: Vec<(usize, usize, u32)>,
     /// The NVLinks there are, or why they are not known.
     pub(super) sentence: String,
@@ -54,15 +56,29 @@ impl NvLinks {
             }
         }
         let on_switch = |gpu: usize| found.switched.iter().any(|(one, _, _)| *one == gpu);
+        let mut pairs = Vec::new();
         for (nth, a) in gpus.iter().enumerate() {
             for b in &gpus[nth + 1..] {
                 let route = topology.route(*a, *b);
                 let links = route.and_then(|route| route.nvlinks.known().copied()).unwrap_or(0);
                 if links > 0 && !(on_switch(*a) && on_switch(*b)) {
-                    found.direct.push((*a, *b, links));
+                    pairs.push((*a, *b, links));
                 }
             }
         }
+        // A GPU that reaches more than it has links for shares them: all go to switches.
+        let sum = |gpu: usize| -> u32 {
+            pairs.iter().filter(|(a, b, _)| gpu == *a || gpu == *b).map(|(.., links)| links).sum()
+        };
+        let most = |gpu: usize| {
+            pairs.iter().filter(|(a, b, _)| gpu == *a || gpu == *b).map(|(.., links)| *links).max()
+        };
+        let shared = gpus.iter().filter(|gpu| sum(**gpu) > LINKS_MOST);
+        let shared = shared.map(|gpu| (*gpu, most(*gpu).unwrap_or(0), None));
+        found.switched.extend(shared.collect::<Vec<_>>());
+        let on_switch = |gpu: usize| found.switched.iter().any(|(one, _, _)| *one == gpu);
+        pairs.retain(|(a, b, _)| !(on_switch(*a) && on_switch(*b)));
+        found.direct = pairs;
         found.sentence = found.words(gpus.len(), processors, why);
         found
     }
@@ -78,7 +94,7 @@ impl NvLinks {
         if !self.direct.is_empty() {
             let number = self.direct.len();
             let pairs = if number == 1 { "pair" } else { "pairs" };
-            parts.push(format!("{number} {pairs} of GPUs joined directly"));
+            parts.push(format!("{number} {pairs} of GPUs joined by NVLinks"));
         }
         if processors > 0 {
             parts.push(format!("{processors} GPUs joined with their processor"));
