@@ -167,7 +167,8 @@ fn read_parts(
     if found.commands.is_empty() {
         return Err(found.first.unwrap_or_else(|| {
             let wanted = "the output of a tool that gpuio reads (docs/machines.md lists them)";
-            CaptureError::new(0, lines.first().copied().unwrap_or_default(), 0, wanted)
+            let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+            CaptureError::new(first, lines.get(first).copied().unwrap_or_default(), 0, wanted)
         }));
     }
     (own.commands, own.skipped) = (found.commands, found.skipped);

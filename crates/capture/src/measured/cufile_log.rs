@@ -42,7 +42,7 @@ pub(crate) const KERNEL: &str = "kernel";
 
 /// Parts of the kernel's messages on I/O that fails or waits, and what they mean: nvme/host/pci.c,
 /// block/blk-core.c, pci/pcie/aer.c, net/sunrpc/clnt.c in Linux; NVIDIA's list of Xid errors.
-const OF_THE_KERNEL: [(&str, &str); 12] = [
+const OF_THE_KERNEL: [(&str, &str); 15] = [
     (
         "timeout, aborting",
         "the drive gave no answer in time (nvme_core.io_timeout): link, power saving or firmware",
@@ -59,13 +59,22 @@ const OF_THE_KERNEL: [(&str, &str); 12] = [
     ("Device not ready; aborting", "the drive did not come back after a reset"),
     ("I/O error, dev ", "an I/O failed: the program got EIO"),
     ("PCIe Bus Error: severity=", "errors on a PCIe link: riser, slot or cable"),
+    (
+        "AER: Corrected error",
+        "errors on a PCIe link that were put right: riser, slot or cable, if there are many",
+    ),
+    (
+        "disagrees about version of symbol",
+        "the module was built for other modules than those that run: build it anew",
+    ),
+    ("Unknown symbol ", "what the module needs is not loaded or is of another build: it stays out"),
     ("not responding, still trying", "the NFS server gave no answer: I/O on its mounts waits"),
     ("NVRM: Xid", "the GPU's driver reports an error"),
 ];
 
 /// Parts of messages and what they mean: NVIDIA's Troubleshooting Guide, and issues of
 /// gds-nvidia-fs (62, 70, 78) and cudf (13651).
-const MEANINGS: [(&str, &str); 15] = [
+const MEANINGS: [(&str, &str); 17] = [
     (
         "GPUDirect Storage not supported on current file",
         "cuFile has no direct way to this file, and compatibility mode is forbidden",
@@ -102,6 +111,11 @@ const MEANINGS: [(&str, &str); 15] = [
         "the kernel's peer-to-peer DMA is off in cuFile's configuration",
     ),
     ("for bounce buffer", "bytes go through a buffer of another GPU or PCIe group"),
+    ("nvidia-fs.ko driver not loaded", "cuFile can't use GDS: `modprobe nvidia-fs`"),
+    (
+        "not found in mount table",
+        "cuFile takes ext4 in ordered mode alone, and the mount's options do not show that",
+    ),
     ("nvidia-fs driver is not loaded", "cuFile can't use GDS: `modprobe nvidia-fs`"),
     ("failed to open /proc/driver/nvidia-fs", "cuFile can't use GDS: `modprobe nvidia-fs`"),
     ("gds path taken", "these I/Os took GDS"),

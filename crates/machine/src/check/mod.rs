@@ -39,7 +39,7 @@ pub mod prove;
 mod rings;
 mod rule;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub mod text;
 mod verdict;
 pub mod why;

@@ -1,5 +1,7 @@
 //! Drives, arrays and mounts with what is known of each, also where they have no place in the tree.
 
+use std::borrow::Cow;
+
 use gpuio_base::document::{Cell, Columns, Document, Look};
 use gpuio_record::facts::{BlockDevice, BlockKind, Machine, MountedStorage};
 
@@ -16,7 +18,7 @@ pub fn add(whole: &mut Document, machine: &Machine) {
     if !drives.is_empty() {
         let table = Columns::<BlockDevice>::new()
             .words("drive", |one| one.facts.name.clone())
-            .words("kind", |one| kind(one).to_owned())
+            .words("kind", |one| kind(one).into_owned())
             .words("size", |one| one.facts.size_bytes.map_or_else(Cell::default, Cell::bytes))
             .if_any()
             .words("model", |one| {
@@ -57,12 +59,14 @@ pub fn add(whole: &mut Document, machine: &Machine) {
     whole.sections.splice(at..at, page.sections);
 }
 
-fn kind(one: &BlockDevice) -> &str {
-    let level = one.array.as_ref().and_then(|array| array.level.as_deref());
-    match one.facts.kind {
-        BlockKind::Md => level.unwrap_or("array"),
-        BlockKind::DeviceMapper => one.mapper.as_deref().unwrap_or("volume"),
-        _ => "disk",
+fn kind(one: &BlockDevice) -> Cow<'_, str> {
+    let array = one.array.as_ref();
+    let level = array.and_then(|array| array.level.as_deref()).unwrap_or("array");
+    match (one.facts.kind, array.and_then(|array| array.degraded)) {
+        (BlockKind::Md, Some(lacks @ 1..)) => format!("{level}, lacks {lacks}").into(),
+        (BlockKind::Md, _) => level.into(),
+        (BlockKind::DeviceMapper, _) => one.mapper.as_deref().unwrap_or("volume").into(),
+        _ => "disk".into(),
     }
 }
 
@@ -93,4 +97,25 @@ fn options(one: &MountedStorage) -> String {
     let mut kept: Vec<&str> = shown.map(String::as_str).collect();
     kept.dedup();
     kept.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::ArrayFacts;
+
+    use super::*;
+    use crate::check::sample::gpu_and_drive_below_a_switch;
+
+    #[test]
+    fn an_array_that_lacks_members_says_so() {
+        let level = Some("raid5".to_owned());
+        for (degraded, words) in [(None, "raid5"), (Some(0), "raid5"), (Some(1), "raid5, lacks 1")]
+        {
+            let mut one = gpu_and_drive_below_a_switch().block.remove(0);
+            one.facts.kind = BlockKind::Md;
+            let array = ArrayFacts { level: level.clone(), degraded, ..ArrayFacts::default() };
+            one.array = Some(array);
+            assert_eq!(kind(&one), words);
+        }
+    }
 }

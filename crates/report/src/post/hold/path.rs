@@ -38,6 +38,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
     let module = module(run, direction, &mut facts);
     let requested = requested(run);
     let ends = ends(run, through, direction, &mut facts);
+    let shown = shows_other_gpus(run);
     let opening = match (through, posix, requested.as_deref()) {
         (Some(gpu), _, _) => {
             format!("Most likely through the memory of GPU {gpu}, which is not the target")
@@ -51,8 +52,13 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
             };
             format!("As requested {by}")
         }
-        (None, false, _) if gds || module => {
+        (None, false, _) if (gds || module) && shown => {
             "Most likely directly between storage and GPU memory".to_owned()
+        }
+        (None, false, _) if gds || module => {
+            "Most likely not through host memory; whether directly or by way of another GPU is not \
+             shown"
+                .to_owned()
         }
         (None, false, Some(_)) if !ends.is_empty() => {
             "Between storage and GPU memory; whether directly or by way of host memory is not \
@@ -70,7 +76,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
     }
     let text = format!("{label}{opening}: {facts_in_words}.");
     all.push(say(post, About::Path, &facts.lines, text));
-    all.extend(advice(post, known, run, through, gds || module || posix));
+    all.extend(advice(post, known, run, through, (gds || module) && shown || posix));
     all
 }
 
@@ -155,6 +161,19 @@ fn through(run: &Run, facts: &mut Facts) -> Option<u32> {
         }
     }
     found
+}
+
+/// Whether a tool shows that the bytes went through no GPU beside the target: the traffic of
+/// another one, or the pools of bounce buffers.
+fn shows_other_gpus(run: &Run) -> bool {
+    let targets = targets(run);
+    let traffic =
+        traffic(run).any(|(_, _, gpu)| !targets.is_empty() && !targets.contains(&gpu.gpu));
+    let pools = run.beside.iter().any(|seen| match &seen.sight {
+        Sight::CuFile(stats) => !stats.pools.is_empty(),
+        _ => false,
+    });
+    traffic || pools
 }
 
 /// The GPUs that the command names.
@@ -274,4 +293,30 @@ fn near(topology: &Topology, gpu: u32) -> Option<String> {
     });
     let names: Vec<String> = near.map(|(_, device)| device.name.clone()).collect();
     (!names.is_empty()).then(|| words::and(&names))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::post::{About, hold, read};
+
+    /// Bytes that took no POSIX path may still have gone by way of another GPU.
+    #[test]
+    fn no_posix_path_is_no_direct_one_where_pools_and_traffic_are_not_shown() {
+        let stats = "$ gdsio -D /d -d 10 -w 64 -s 1G -i 4K -x 0 -I 2\n$ gds_stats -p 1 -l 3\n\
+                     cuFile STATS VERSION : 3\nGLOBAL STATS:\nTotal Files: 64\nPER_GPU STATS:\nGPU \
+                     10 Read: bw=0.124 util(%)=6387 n=1279109 posix=0 unalign=0 r_sparse=0 \
+                     r_inline=0 err=0 MiB=4996 Write: bw=0 util(%)=0 n=0 posix=0 unalign=0 err=0 \
+                     MiB=0 BufRegister: n=64 err=0 free=0 MiB=0\n";
+        let pool = "PER_GPU POOL BUFFER STATS:\nGPU : 0 pool_size_MiB : 64 usage : USED/64 \
+                    used_MiB : USED\n";
+        for (pool, way) in [
+            (pool.replace("USED", "63"), "through the memory of GPU 0"),
+            (pool.replace("USED", "0"), "directly between storage and GPU memory"),
+            (String::new(), "not through host memory; whether directly or by way of another GPU"),
+        ] {
+            let said = hold(&[read("post", &format!("{stats}{pool}"))], &[]);
+            let said = said.iter().find(|one| one.about == About::Path).unwrap();
+            assert!(said.words.contains(&format!("Most likely {way}")), "{}", said.words);
+        }
+    }
 }
