@@ -1,11 +1,15 @@
 //! NVIDIA's kernel module nvidia-fs.
 
-use gpuio_record::facts::{GdsCheck, Machine, ModuleFacts};
+use std::collections::BTreeSet;
+
+use gpuio_record::facts::{GdsCheck, Machine, ModuleFacts, MountKind};
 
 use super::Rule;
 use crate::check::finding::{Found, Severity};
 use crate::check::gdscheck::NOT_LOADED;
-use crate::check::gdscheck::interpret::{DataPath, data_path, or_printed, storage, torn};
+use crate::check::gdscheck::interpret::{
+    DataPath, by_nvidia_fs, data_path, or_printed, storage, torn,
+};
 use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
@@ -23,6 +27,38 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
+    let mut found = of_module(machine);
+    // Where none goes by it, that has been said.
+    if !found.iter().any(|found| found.severity == Severity::Warn) {
+        found.extend(of_mounts(machine));
+    }
+    found
+}
+
+/// Mounts of kinds that gdscheck printed as none of nvidia-fs, whatever other kinds are.
+fn of_mounts(machine: &Machine) -> Option<Found> {
+    let line = |kind| match kind {
+        MountKind::Nfs => by_nvidia_fs(machine, "rpcrdma"),
+        MountKind::Lustre => by_nvidia_fs(machine, "lnet"),
+        MountKind::Beegfs => by_nvidia_fs(machine, "beegfs"),
+        MountKind::Weka => by_nvidia_fs(machine, "wekafsio"),
+        MountKind::Gpfs => by_nvidia_fs(machine, "mmfslinux"),
+        MountKind::Block | MountKind::Memory | MountKind::Overlay | MountKind::Other => None,
+    };
+    let (mut lines, mut points) = (BTreeSet::new(), Vec::new());
+    for one in &machine.mounts {
+        if let Some((false, words)) = line(one.kind) {
+            lines.insert(words);
+            points.push(one.mount.mount_point.as_str());
+        }
+    }
+    let lines = lines.into_iter().collect::<Vec<_>>().join(", ");
+    let observed = format!("{lines}: cuFile reaches the mount through host memory, or not at all");
+    let fix = "`gpuio why --mount MOUNT` names what is missing";
+    (!points.is_empty()).then(|| Found::warn(observed, fix).at(points))
+}
+
+fn of_module(machine: &Machine) -> Vec<Found> {
     let known = known_module(machine, "nvidia_fs");
     or_printed(machine, by_facts(machine, known), |check, printed, mut open| match known {
         Some(module) => {
@@ -142,7 +178,7 @@ fn statistics(module: &ModuleFacts) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{Fact, GdsLine};
+    use gpuio_record::facts::{Fact, GdsLine, MountedStorage};
 
     use super::*;
     use crate::check::{Severity, sample};
@@ -195,6 +231,31 @@ mod tests {
         let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
         assert_eq!(severities, [Severity::Pass, Severity::Unknown, Severity::Warn]);
         assert!(found[2].observed.contains("no storage that goes past host memory"));
+    }
+
+    #[test]
+    fn a_mount_whose_kind_is_not_supported_is_named_beside_others_that_are() {
+        let row = |name: &str, value: &str| GdsLine {
+            name: name.to_owned(),
+            value: Fact::Known(value.to_owned()),
+        };
+        let of = |nfs: &str| {
+            let drivers =
+                vec![row("NVMe", "Supported"), row("NFS", nfs), row("WekaFS", "Supported")];
+            let mut mount = MountedStorage { kind: MountKind::Nfs, ..MountedStorage::default() };
+            mount.mount.mount_point = "/mnt/nfs".to_owned();
+            let gdscheck = Some(GdsCheck { drivers, ..GdsCheck::default() });
+            let mut found =
+                evaluate(&Machine { gdscheck, mounts: vec![mount], ..Machine::default() });
+            found.pop().unwrap()
+        };
+        let found = of("Unsupported");
+        assert_eq!(
+            (found.severity, &found.locations[..]),
+            (Severity::Warn, &["/mnt/nfs".to_owned()][..])
+        );
+        assert!(found.observed.contains("`NFS : Unsupported`"), "{}", found.observed);
+        assert_eq!(of("Supported").severity, Severity::Pass);
     }
 
     #[test]
