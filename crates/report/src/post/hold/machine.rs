@@ -28,7 +28,36 @@ fn of_run(post: &Post, run: &Run, known: &Known<'_>) -> Vec<Statement> {
     let (drives, line) = drives(run, known.machine);
     all.extend(distance(post, run, known, &drives, line));
     all.extend(expected(post, run, known, &drives));
+    all.extend(over_link(post, run, known.machine));
     all
+}
+
+/// A rate that the PCIe link of the only GPU can't carry. An idle GPU's generation is lower than a
+/// busy one's, so the highest one counts, with the lanes of now.
+fn over_link(post: &Post, run: &Run, machine: &Machine) -> Option<Statement> {
+    let (got, asked) = (run.got.as_ref()?, run.asked.as_ref()?);
+    let &[number] = &asked.gpus[..] else { return None };
+    let path = got.path.as_deref().or(asked.path.as_deref())?;
+    let rate = got.rate.filter(|_| path != "host")?;
+    let gpu = machine.gpus.iter().find(|one| one.index.known() == Some(&number))?;
+    let function = gpu.pci.as_deref().and_then(|pci| machine.function(pci));
+    let (now, most) =
+        function.map(|function| (function.link_now, function.link_most)).unwrap_or_default();
+    let now = now.or(gpu.pcie_now.known().copied().unwrap_or_default());
+    let most = most.or(gpu.pcie_most.known().copied().unwrap_or_default());
+    let (speed, lanes) = (now.mega_transfers.max(most.mega_transfers)?, now.width?);
+    let carries = gpuio_base::units::pcie_bytes_per_second(speed, lanes)? as f64;
+    // Both directions of a mix have their own.
+    let carries = if got.direction == Direction::Both { carries * 2.0 } else { carries };
+    (rate > carries * 1.02).then(|| {
+        let (is, of) = (words::rate(rate), words::rate(carries));
+        let link = gpuio_record::facts::Lanes { mega_transfers: Some(speed), width: Some(lanes) };
+        let text = format!(
+            "{is} is more than the {of} that GPU {number}'s link carries ({link}): the bytes did \
+             not reach this GPU over it, or the figure is another one's."
+        );
+        say(post, About::Contradiction, &[run.line, asked.line], text)
+    })
 }
 
 /// The drives that moved the bytes, by iostat with its line, else by the command's places; only
@@ -248,6 +277,31 @@ mod tests {
         let far = said(text).unwrap();
         assert!(far.starts_with("GPU 0 and nvme0n1 are not below one switch (SYS"), "{far}");
         assert_eq!(said(&text.replace("-D /data/x", "-D /home/x")), None);
+    }
+
+    #[test]
+    fn a_rate_above_the_gpus_link_is_a_contradiction() {
+        let text = "$ nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.gen.current,\
+                    pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max --format=csv\n\
+                    index, pci.bus_id, pcie.link.gen.current, pcie.link.gen.max, \
+                    pcie.link.width.current, pcie.link.width.max\n\
+                    5, 00000000:A4:00.0, 1, 4, 8, 16\n$ gdsio -D /mnt/nfs -w 8 -d 5 -x 0 -I 0 -i \
+                    1M\nIoType: READ XferType: GPUD Threads: 8 DataSetSize: \
+                    8388608/8388608(KiB) IOSize: 1024(KiB) Throughput: 20.000000 GiB/sec, \
+                    Avg_Latency: 390.6 usecs ops: 8192 total_time 0.400000 secs\n";
+        let said = |text: &str| {
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let said = hold(&crate::post::read("post", text), &[known]);
+            said.into_iter().find(|one| one.about == About::Contradiction).map(|one| one.words)
+        };
+        let found = said(text).unwrap();
+        assert!(found.contains("GPU 5's link carries (16 GT/s x8)"), "{found}");
+        assert_eq!(said(&text.replace("20.000000", "14.000000")), None);
+        assert_eq!(said(&text.replace("-x 0", "-x 1").replace("GPUD", "CPUONLY")), None);
     }
 
     #[test]
