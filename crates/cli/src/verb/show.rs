@@ -57,8 +57,9 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
     text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and\n\
              intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches kept.\n\
-             Not: the plan, the machine, evidence, warnings, the bytes that were verified,\n\
-             percentiles of intervals beyond their sums; nor that the run took place.\n\
+             Not: the plan, the machine, samples of devices, evidence, warnings, the bytes that\n\
+             were verified, percentiles of intervals beyond their sums; nor that the run took\n\
+             place.\n\
              Compare the digest with the published one: gpuio report writes it.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());

@@ -693,7 +693,8 @@ fn of_device_cache(device: &str, known: bool) -> String {
     };
     format!(
         "{lead} write completes before its data is on the medium, so short runs look too fast. \
-         Add --sync to wait for the medium, or use a --runtime long enough to fill the cache."
+         Where the load may be another one, --sync waits for the medium, and a --runtime long \
+         enough fills the cache."
     )
 }
 

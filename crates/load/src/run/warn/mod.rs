@@ -185,6 +185,13 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         if job.own_verification && !job.refill {
             let note = own_verification(share);
             kinds.extend(note.map(|note| WarningKind::Note { note }));
+        } else if job.replay.is_some() {
+            let note = format!(
+                "the replay generated or checked data between the I/Os for {:.1} % of its threads' \
+                 time: outside their latencies, inside the time of the rates; no flag leaves it out",
+                share * 100.0
+            );
+            kinds.push(WarningKind::Note { note });
         } else if job.works_between_ios() {
             let fio_headers = job.fio_headers;
             kinds.push(WarningKind::WorkBetweenIos { between_ns, share, fio_headers });
