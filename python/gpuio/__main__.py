@@ -5,7 +5,7 @@ import importlib.util
 import os
 import runpy
 import sys
-from typing import List
+from typing import List, Tuple
 
 from ._environment import variable
 from ._install import install, report
@@ -27,11 +27,12 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def _is_software() -> bool:
+def _driver() -> Tuple[bool, str]:
+    """Whether it is the software GPU, and why there is none."""
     try:
-        return gpus().software
-    except GpuioError:
-        return False  # No driver: what can't be read is said then.
+        return gpus().software, ""
+    except GpuioError as error:
+        return False, str(error)
 
 
 def main(words: List[str]) -> None:
@@ -48,9 +49,12 @@ def main(words: List[str]) -> None:
         print(f"error: {rest[0]}: there is no such module", file=sys.stderr)
         sys.exit(2)
     try:
-        install("software" if _is_software() else "cuda")
+        software, absent = _driver()
+        install("software" if software else "cuda")
         if variable("GPUIO_INSTALL") != "off":
             atexit.register(report)
+            if absent:
+                print(f"gpuio: there is no GPU, so it reads none: {absent}", file=sys.stderr)
     except (ImportError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ValueError) else 3)

@@ -74,10 +74,15 @@ impl fmt::Display for Absent {
                 if tried.is_empty() {
                     f.write_str("; there was no place to look for it")?;
                 }
+                let is_named = matches!(&tried[..], [one] if one.is_absolute());
                 f.write_str(match tried.iter().any(|path| path.ends_with(SOFTWARE_GPU)) {
                     true => {
                         ". The software GPU is a file of gpuio's packages; in a source tree make \
                          it with cargo build -p gpuio-softgpu"
+                    }
+                    false if is_named => {
+                        ". GPUIO_CUFILE_DRIVER or a flag named that file: name another one, or \
+                         none for the system's driver"
                     }
                     false => {
                         ". Install the NVIDIA driver's user-space libraries (in a container: start \
@@ -246,7 +251,8 @@ mod tests {
         };
         let word = tried("softwar");
         assert!(word.contains("use system, software or the path") && word.ends_with("software"));
-        assert!(tried("/nowhere/libcuda.so.1").contains("Install the NVIDIA driver"));
+        assert!(tried("libcuda.so.1").contains("Install the NVIDIA driver"));
+        assert!(tried("/nowhere/libcuda.so.1").ends_with("none for the system's driver"));
         assert!(tried(SOFTWARE_GPU).contains("-p gpuio-softgpu"));
     }
 }

@@ -84,7 +84,7 @@ fn numbers(len: usize) -> Vec<u8> {
 fn a_library_that_is_not_there_is_named_and_another_with_the_loaders_words() {
     let no_library = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     for (path, said) in [
-        ("/nonexistent/libcuda.so.1", "not there: /nonexistent/libcuda.so.1. Install"),
+        ("/nonexistent/libcuda.so.1", "not there: /nonexistent/libcuda.so.1. GPUIO_"),
         (no_library, "/Cargo.toml: invalid ELF header"),
     ] {
         let absent = Driver::load(&Which::Library(path.into())).unwrap_err();
@@ -93,7 +93,7 @@ fn a_library_that_is_not_there_is_named_and_another_with_the_loaders_words() {
         assert_eq!(why.len(), 1);
         let reported = absent.to_string();
         assert!(reported.contains(said), "{reported}");
-        assert!(reported.contains("Install the NVIDIA driver"), "{reported}");
+        assert!(reported.contains("GPUIO_CUFILE_DRIVER or a flag named that file"), "{reported}");
     }
 }
 
