@@ -70,7 +70,7 @@ fn headers_are_not_checked_in_files_that_are_made_without() {
 /// The line that stands against the headers is named, whichever key turns verification on.
 #[test]
 fn headers_that_a_key_rules_out_name_its_line() {
-    let job = "rw=write\nsize=1m\nverify=crc32c\nfilename=/have1g\ndo_verify=1\nbuffered=1\n";
+    let job = "rw=write\nsize=1m\nbuffered=1\nverify=crc32c\nfilename=/have1g\ndo_verify=1\n";
     for (line, fine) in [
         ("bssplit=4k/50:16k/50", "verify=pass"),
         ("bsrange=4k-16k", "verify=pass"),

@@ -375,7 +375,7 @@ fn what_is_alike_has_one_line_and_nothing_is_lost() {
     let mut page = format::document(&Topology::of(&captured.machine, &[]));
     gpuio_machine::topo::storage::add(&mut page, &captured.machine);
     let page = page.unbroken();
-    assert!(page.contains("  NUMA nodes 1-33\n"), "{page}");
+    assert!(page.contains("  NUMA nodes 0-33\n"), "{page}");
     let drives = page.split("DRIVES").nth(1).unwrap();
     assert!(drives.contains("PM9A3"), "{page}");
     for note in ["down: ibp75s0 (mlx5_1).", "NVSwitches, which no I/O passes: 03:00.0."] {
