@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
+use gpuio_base::units::human_bytes;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_host::answers::answers;
@@ -21,6 +22,8 @@ use crate::failure::Failure;
 use crate::ranks::Joined;
 
 const MIB: u64 = 1 << 20;
+/// The least bytes of a file on which rates mean something.
+const EACH_LEAST: u64 = 16 * MIB;
 /// Bytes that are written to see how fast the storage takes them.
 const PROBE_BYTES: u64 = 16 * MIB;
 /// The files of the data set are written once, and again before each of four jobs that write: all
@@ -37,12 +40,27 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let directory = bench.work.written("directory").unwrap_or(".");
     let seconds = (!bench.out.dry_run).then_some(FILL_SECONDS);
     let all = room(&host, directory, (here, all_ranks), seconds)?;
-    let each = all.max(u64::from(threads) * 16 * MIB) / u64::from(threads);
+    let each = each(all, u64::from(threads), free(directory) / all_ranks);
     // A power of two: the time of the probe differs from run to run, and files are to have one
     // size, so that runs on one machine can be compared.
     let own = (threads, 1_u64 << each.ilog2());
+    if own.1 < EACH_LEAST {
+        let size = human_bytes(own.1 as f64);
+        message!("note: {directory} has little space, so each file has {size}");
+    }
     let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
     Ok(quick_spec(QuickSize { threads, size_bytes }))
+}
+
+/// Bytes of each thread's file: of those that suit, at least [`EACH_LEAST`], where all files
+/// together take half of what is free.
+fn each(suit: u64, threads: u64, free: u64) -> u64 {
+    let fit = (free / 2 / threads).clamp(MIB, EACH_LEAST);
+    (suit / threads).max(fit)
+}
+
+fn free(directory: &str) -> u64 {
+    LiveTargets::default().look(directory).free_bytes.unwrap_or(4 << 30)
 }
 
 /// Bytes of a data set that suits disk and memory, among so many ranks of this host and of all;
@@ -54,9 +72,8 @@ pub(crate) fn room(
     seconds: Option<f64>,
 ) -> Result<u64, Failure> {
     answers(Path::new(directory))?;
-    let location = LiveTargets::default().look(directory);
     // Ranks of all hosts may have one file system.
-    let free = location.free_bytes.unwrap_or(4 << 30) / all_ranks;
+    let free = free(directory) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
     let most = (free / 8).min(memory / 8).min(1 << 30);
     let seconds = seconds.filter(|_| free > 4 * PROBE_BYTES);
@@ -113,4 +130,18 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
         };
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_shrink_where_the_usual_ones_do_not_fit() {
+        let room = |free: u64| each((free / 8).min(1 << 30), 2, free);
+        assert_eq!(room(4 << 30), 256 * MIB);
+        assert_eq!(room(100 * MIB), EACH_LEAST);
+        assert_eq!(room(28 * MIB), 7 * MIB, "29 MiB do not hold two files of 16 MiB");
+        assert_eq!(room(0), MIB, "the run itself says that there is no space");
+    }
 }

@@ -203,14 +203,19 @@ fn difference(contests: &[Vec<&Point<'_>>]) -> Option<String> {
     };
     let (first, last) = (most.first()?, most.last()?);
     let factor = ratio(&most)?;
-    let words = match factor {
-        _ if factor >= 9.95 => format!("{factor:.0} times"),
-        _ if factor >= 1.95 => format!("{factor:.1} times"),
-        _ => format!("{:.0} % more", (factor - 1.0) * 100.0),
-    };
+    let words = times(factor);
     let head = if contests.len() > 1 { "The largest difference is at " } else { "At " };
     let load = load(&first.rows[0]);
     Some(format!("{head}{load}: {}, {} ({words}).", first.rate_at_depth(), last.rate_at_depth()))
+}
+
+/// `3.7 times`, `12 % more`.
+fn times(factor: f64) -> String {
+    match factor {
+        _ if factor >= 9.95 => format!("{factor:.0} times"),
+        _ if factor >= 1.95 => format!("{factor:.1} times"),
+        _ => format!("{:.0} % more", (factor - 1.0) * 100.0),
+    }
 }
 
 /// The load without its depth, which differs between paths where it was automatic.
@@ -228,7 +233,14 @@ fn range(points: &[Point<'_>]) -> String {
     let of = |point: &Point<'_>| {
         format!("{} ({}, {})", point.rate(), point.path(), point.rows[0].whole_load_in_words())
     };
-    format!("{} loads, from {} to {}.", points.len(), of(low), of(high))
+    let apart = match high.beats(low) {
+        // Loads of all kinds lie apart for many reasons.
+        _ if points.len() > 2 || low.median <= 0.0 => String::new(),
+        Some(false) => ": their 95 % intervals overlap, so none is clearly faster".to_owned(),
+        Some(true) => format!(": {}", times(high.median / low.median)),
+        None => format!(": {} (an interval needs three runs)", times(high.median / low.median)),
+    };
+    format!("{} loads, from {} to {}{apart}.", points.len(), of(low), of(high))
 }
 
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.

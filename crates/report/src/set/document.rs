@@ -2,11 +2,12 @@
 //! one of them has.
 
 use gpuio_base::document::{
-    Block, Cell, Columns, Document, Item, Layout, List, Section, Text, Tone, fragment,
+    Block, Cell, Columns, Document, Item, Layout, List, Section, Text, Tone, fragment, grouped,
+    unique,
 };
 use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List as Metrics;
-use gpuio_record::{CpuCost, Evidence, Proof};
+use gpuio_record::{Assessment, CpuCost, Evidence, Proof};
 
 use super::findings_text::{self, Weight};
 use super::html::base64;
@@ -260,7 +261,19 @@ fn of_proof(proof: &Proof, title: Text) -> Section {
         .figures("of", |one| one.expected_bytes.map(Cell::bytes))
         .words("result", findings_text::assessment_text)
         .words("why", |one| one.why.clone());
-    section.table(table.table("evidence", &proof.evidence));
+    // A source that has nothing to do with the job says so in a word.
+    let apart = |one: &&Evidence| {
+        one.assessment == Assessment::Inconclusive && one.observed_bytes.is_none()
+    };
+    let (silent, of_job): (Vec<&Evidence>, Vec<&Evidence>) = proof.evidence.iter().partition(apart);
+    section.table(table.table("evidence", of_job));
+    let silent = grouped(silent.iter().map(|one| (one.why.as_str(), one.name.as_str())));
+    let silent =
+        silent.into_iter().map(|(why, names)| format!("{} ({why})", unique(names).join(", ")));
+    let silent = silent.collect::<Vec<_>>().join("; ");
+    if !silent.is_empty() {
+        section.emphasized("quiet", format!("No evidence from {silent}."));
+    }
     if proof.evidence.is_empty() {
         section.emphasized("quiet", "No evidence.");
     }

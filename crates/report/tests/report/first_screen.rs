@@ -59,6 +59,7 @@ fn one_load_is_its_rate_and_others_are_a_range() {
     let two =
         sentences(&set(vec![run("host", 4096, 1, false, 1.0), run("host", 65536, 1, false, 2.0)]));
     assert!(two.starts_with("2 loads, from ") && two.contains("randread 64K"), "{two}");
+    assert!(two.contains("): 32 times (an interval needs three runs)."), "{two}");
     let none = sentences(&set(Vec::new()));
     assert!(none.starts_with("No job of these records has a result."), "{none}");
 }

@@ -323,7 +323,11 @@ fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) 
             longest_wait_ns: all.longest_wait_ns.max(one.longest_wait_ns),
         });
         let mut line = Line::from([
-            (Of::Job, format!("total, group {}", totals.group).into()),
+            (
+                Of::Job,
+                Cell::from(format!("total, group {}", totals.group))
+                    .short(format!("total, {}", totals.group)),
+            ),
             (Of::Path, path_cell("", record.plan.software_gpu)),
             (Of::Rw, direction.name().into()),
             (Of::Threads, threads.into()),
