@@ -306,7 +306,7 @@ fn not_a_chain(plan: &JobPlan) -> Option<&'static str> {
     why.into_iter().find(|(wrong, _)| plan.chain && *wrong).map(|(_, why)| why)
 }
 
-/// What stands against fio's headers in blocks: the field that requests it, and why.
+/// The field that stands against fio's headers in blocks, and why.
 fn fio_headers(plan: &JobPlan) -> Option<(&'static str, &'static str)> {
     let one_size = one_size(plan);
     let large = plan.blocks.iter().all(|block| block.min_bytes > FIO_HEADER);

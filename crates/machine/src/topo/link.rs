@@ -101,3 +101,8 @@ fn rate(lanes: Lanes) -> Option<u64> {
     let (mega, width) = lanes.mega_transfers.zip(lanes.width)?;
     gpuio_base::units::pcie_bytes_per_second(mega, width)
 }
+
+/// An address without domain 0000, as people write it.
+pub(crate) fn short(address: &str) -> &str {
+    address.strip_prefix("0000:").unwrap_or(address)
+}

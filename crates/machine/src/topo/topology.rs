@@ -133,7 +133,7 @@ impl Topology {
         });
         let is_switch = |name: &String| name.contains("NVSwitch");
         let switches = machine.pci.iter().filter(|one| one.name.as_ref().is_some_and(is_switch));
-        let switches = switches.map(|one| crate::topo::format::short(&one.address).to_owned());
+        let switches = switches.map(|one| crate::topo::link::short(&one.address).to_owned());
         let lists = [
             ("Interfaces that are down", down.collect::<Vec<String>>()),
             ("NVSwitches, which no I/O passes", switches.collect()),

@@ -136,7 +136,7 @@ pub(crate) struct Got {
 }
 
 impl Run {
-    /// What it requests, where its text has no result.
+    /// Its request, where its text has no result.
     pub(crate) fn request(&self) -> Option<&Asked> {
         self.asked.as_ref().filter(|asked| asked.is_request)
     }

@@ -158,7 +158,7 @@ pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKin
 
 /// The bytes that this process caused; `None` where they are not known.
 fn ours(group: &GroupContext<'_>, flow: Flow) -> Option<u64> {
-    // What the page cache served reached no device.
+    // Bytes that the page cache served reached no device.
     let direct = group.moving().filter(|(job, result)| !cached(job, result));
     let direct: u64 = direct.map(|(_, result)| flow.of(result).0).sum();
     let caused = group.caused(flow);

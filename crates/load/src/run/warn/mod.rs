@@ -188,7 +188,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         } else if job.replay.is_some() {
             let note = format!(
                 "the replay generated or checked data between the I/Os for {:.1} % of its threads' \
-                 time: outside their latencies, inside the time of the rates; no flag leaves it out",
+                 time: outside their latencies, inside the rates' time; no flag leaves it out",
                 share * 100.0
             );
             kinds.push(WarningKind::Note { note });

@@ -199,7 +199,7 @@ fn a_rate_that_was_not_reached() {
     assert_eq!(seen("rate=4096000", 9_000), [reached(0.9)]);
     // The bytes' bound is the one that held it.
     assert_eq!(seen("rate=4096000\nrate_iops=100000", 10_000), []);
-    // What failed was no queue, and no short run.
+    // I/Os that failed are no queue, and no short run.
     let job = job("rw=randread\nrate_iops=1000");
     let failing = gpuio_record::JobResult { failed: 9_967, ..result(&job, 33) };
     assert_eq!(warned(&job, &failing), []);

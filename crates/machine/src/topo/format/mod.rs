@@ -17,6 +17,7 @@ pub use svg::svg;
 use gpuio_base::document::{Document, List};
 
 use crate::topo::Topology;
+pub(crate) use crate::topo::link::short;
 
 /// Everything: tree, matrix with its legend, affinity, notes.
 pub fn document(topology: &Topology) -> Document {
@@ -32,9 +33,4 @@ pub fn document(topology: &Topology) -> Document {
     }
     page.begin("notes", "NOTES").list(List::of(2, topology.notes.iter().map(String::as_str)));
     page
-}
-
-/// An address without domain 0000, as people write it.
-pub(crate) fn short(address: &str) -> &str {
-    address.strip_prefix("0000:").unwrap_or(address)
 }

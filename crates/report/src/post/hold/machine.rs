@@ -134,7 +134,7 @@ pub(super) fn towards(direction: Direction) -> Option<Towards> {
     }
 }
 
-/// What a run's bytes lie on, and its name: its drives, else its mount.
+/// The storage of a run's bytes, and its name: its drives, else its mount.
 pub(super) fn storage_of(
     run: &Run,
     machine: &Machine,
