@@ -142,8 +142,9 @@ fn arrays_have_the_functions_of_their_members_whichever_came_first() {
 fn a_width_alone_is_a_link() {
     let query = "pci.bus_id, pcie.link.width.current, pcie.link.width.max\n\
                  00000000:07:00.0, 8, 16\n";
-    let page = "Attached GPUs : 1\nGPU 00000000:07:00.0\n    PCI\n        GPU Link Info\n\
-                \x20           Link Width\n                Max : 16x\n                Current : 8x\n";
+    let page = "Attached GPUs : 1\nGPU 00000000:07:00.0\n    PCI\n\
+                \x20       GPU Link Info\n            Link Width\n\
+                \x20               Max : 16x\n                Current : 8x\n";
     for text in [query, page] {
         let mut captured = Captured::default();
         add(kind_of(text).unwrap(), text, &mut captured).unwrap();
