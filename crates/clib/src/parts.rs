@@ -152,7 +152,12 @@ impl Job {
             };
             ranges.push(one);
         }
-        let reach = reach_each_other(&contexts)?;
+        let copied = ranges.iter().any(|one| !one.copies.is_empty());
+        let reach = match reach_each_other(&contexts) {
+            Err(error) if copied => return Err(error),
+            // Each GPU can read its columns by itself.
+            reach => reach.unwrap_or(false),
+        };
         let strips = strips::take(&mut ranges, reach);
         let (next, state, ended) = (AtomicUsize::new(0), Mutex::default(), Condvar::new());
         Ok(Job { ranges, strips, contexts, next, state, ended })

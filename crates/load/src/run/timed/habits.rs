@@ -71,11 +71,13 @@ fn spin(ns: u64) {
 pub(super) struct Flushes {
     plan: FlushPlan,
     since: u64,
+    /// Whether the last write that is done is flushed.
+    flushed: bool,
 }
 
 impl Flushes {
     pub(super) fn new(plan: FlushPlan) -> Flushes {
-        Flushes { plan, since: 0 }
+        Flushes { plan, since: 0, flushed: false }
     }
 
     /// A write is done; whether a flush is due.
@@ -86,7 +88,14 @@ impl Flushes {
         if due {
             self.since = 0;
         }
+        self.flushed = due;
         due
+    }
+
+    /// Whether a flush follows the last write: one that would find nothing is left out, as fio does
+    /// (3.33, `fsync` and `end_fsync` together).
+    fn is_due_at_end(&self) -> bool {
+        self.plan.at_end && !(self.flushed && !self.plan.data_only)
     }
 }
 
@@ -101,7 +110,7 @@ impl Loop<'_> {
 
     /// The last flush, inside the measured time.
     pub(super) fn flush_at_end(&mut self) -> Result<(), RunError> {
-        if !self.flushes.as_ref().is_some_and(|flushes| flushes.plan.at_end) {
+        if !self.flushes.as_ref().is_some_and(Flushes::is_due_at_end) {
             return Ok(());
         }
         self.call_flush(false, true)?;
@@ -160,5 +169,11 @@ mod tests {
         assert_eq!(due, [false, false, true, false, false, true, false]);
         let end = FlushPlan { every_ios: None, data_only: false, at_end: true, at_close: false };
         assert!((0..9).all(|_| !Flushes::new(end).wrote()));
+        let both = |data_only| FlushPlan { every_ios: Some(2), data_only, ..end };
+        let mut flushes = Flushes::new(both(false));
+        let due = [0; 4].map(|_| (flushes.wrote(), flushes.is_due_at_end()).1);
+        assert_eq!(due, [true, false, true, false], "nothing is left after the second one");
+        let mut data = Flushes::new(both(true));
+        assert!(data.is_due_at_end() && !data.wrote() && data.wrote() && data.is_due_at_end());
     }
 }

@@ -45,7 +45,8 @@ fn over_link(post: &Post, run: &Run, machine: &Machine) -> Option<Statement> {
         function.map(|function| (function.link_now, function.link_most)).unwrap_or_default();
     let now = now.or(gpu.pcie_now.known().copied().unwrap_or_default());
     let most = most.or(gpu.pcie_most.known().copied().unwrap_or_default());
-    let (speed, lanes) = (now.mega_transfers.max(most.mega_transfers)?, now.width?);
+    let speed = most.mega_transfers?.max(now.mega_transfers.unwrap_or(0));
+    let lanes = now.width?;
     let carries = gpuio_base::units::pcie_bytes_per_second(speed, lanes)? as f64;
     // Both directions of a mix have their own.
     let carries = if got.direction == Direction::Both { carries * 2.0 } else { carries };
@@ -301,6 +302,8 @@ mod tests {
         let found = said(text).unwrap();
         assert!(found.contains("GPU 5's link carries (16 GT/s x8)"), "{found}");
         assert_eq!(said(&text.replace("20.000000", "14.000000")), None);
+        let idle = text.replace("pcie.link.gen.max, ", "").replace("1, 4, 8", "1, 8");
+        assert_eq!(said(&idle), None, "the speed under load is not known");
         assert_eq!(said(&text.replace("-x 0", "-x 1").replace("GPUD", "CPUONLY")), None);
     }
 
