@@ -282,11 +282,15 @@ fn elbencho(words: &[String]) -> Asked {
     let value = |names: [&str; 2]| {
         let at = words.iter().position(|word| names.contains(&word.as_str()));
         let long = words.iter().find_map(|word| word.strip_prefix(names[1])?.strip_prefix('='));
-        at.and_then(|at| words.get(at + 1)).map(String::as_str).or(long)
+        // `-b2m`; options without a short name have `-` there.
+        let short = names[0].len() > 1;
+        let joined = words.iter().filter_map(|word| word.strip_prefix(names[0]));
+        let joined = joined.filter(|_| short).find(|rest| !rest.is_empty());
+        at.and_then(|at| words.get(at + 1)).map(String::as_str).or(long).or(joined)
     };
     let has = |names: [&str; 2]| words.iter().any(|word| names.contains(&word.as_str()));
     let bytes = |names| value(names).and_then(|text| parse_bytes(text).ok());
-    asked.threads = value(["-t", "--threads"]).and_then(|text| text.parse().ok());
+    asked.threads = value(["-t", "--threads"]).and_then(product);
     asked.depth = value(["-", "--iodepth"]).and_then(|text| text.parse().ok());
     asked.block = bytes(["-b", "--block"]).map(|block| (block, block));
     asked.size = None;
@@ -308,6 +312,13 @@ fn elbencho(words: &[String]) -> Asked {
     };
     asked.places = words.iter().filter(|word| word.starts_with('/')).cloned().collect();
     asked
+}
+
+/// A number, or the product of the shell's `$((32*8))`.
+fn product(text: &str) -> Option<u64> {
+    let inner = text.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))")).unwrap_or(text);
+    let factors = inner.split('*').map(|one| one.trim().parse::<u64>().ok());
+    factors.reduce(|all, one| all?.checked_mul(one?))?
 }
 
 /// Operands of dd(1): `if=/dev/zero of=/data/x bs=4M oflag=direct`.
@@ -436,5 +447,7 @@ mod tests {
         let asked = one("$ elbencho -r -t 16 -b 1m --gds --gpuids 0,1 --timelimit 30 /mnt/a");
         assert_eq!((asked.threads, asked.gpus, asked.seconds), (Some(16), vec![0, 1], Some(30.0)));
         assert_eq!((asked.path.as_deref(), asked.places.len()), (Some("gds"), 1));
+        let asked = one("$ elbencho -r --direct -b2m --cufile --rand -t $((32*8)) /mnt/large");
+        assert_eq!((asked.threads, asked.block), (Some(256), Some((2 << 20, 2 << 20))));
     }
 }

@@ -95,7 +95,7 @@ impl Flushes {
     /// Whether a flush follows the last write: one that would find nothing is left out, as fio does
     /// (3.33, `fsync` and `end_fsync` together).
     fn is_due_at_end(&self) -> bool {
-        self.plan.at_end && !(self.flushed && !self.plan.data_only)
+        self.plan.at_end && (!self.flushed || self.plan.data_only)
     }
 }
 
