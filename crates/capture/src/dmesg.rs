@@ -60,11 +60,13 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut functions: Vec<PciFacts> = Vec::new();
     // The names of SCSI disks by their addresses, and models by these.
     let mut disks: BTreeMap<String, (Option<String>, Option<String>)> = BTreeMap::new();
+    let (before, mut messages) = (captured.clone(), 0);
     for (index, line) in lines(text) {
         let Some(message) = message(line) else {
             captured.skip(CaptureError::new(index, line, 0, "a line of the kernel's log"));
             continue;
         };
+        messages += 1;
         if ports.len() + disks.len() + functions.len() + captured.machine.pci.len() > MOST_FUNCTIONS
         {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
@@ -83,6 +85,15 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     }
     merge::functions(captured, functions);
     joined(ports, &disks, captured);
+    let skipped = std::mem::take(&mut captured.skipped);
+    // Lines that are understood are none of another tool's, whatever they say.
+    if messages > 0 && *captured == (Captured { skipped: Vec::new(), ..before }) {
+        let lines = if messages == 1 { "line says" } else { "lines say" };
+        captured
+            .remarks
+            .push(format!("The kernel's log: {messages} {lines} nothing that gpuio reads there."));
+    }
+    captured.skipped = skipped;
     Ok(())
 }
 

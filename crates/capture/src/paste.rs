@@ -301,6 +301,21 @@ mod tests {
         assert_eq!(plain("<a b=\"&lt;\">\n"), "<a b=\"&lt;\">\n", "XML has its own signs");
     }
 
+    /// Lines of the kernel's log without a fact do not keep another tool's output from being read.
+    #[test]
+    fn a_log_that_says_nothing_is_no_reason_to_refuse_the_rest() {
+        let text = "I built it on RHEL:\n```\n[192745.286125] nvidia_fs: Initializing nvfs driver \
+                    module\n```\nBut its utility reports\n```\n./gdscheck.py -p\n GDS release \
+                    version: 1.7.2.10\n nvidia_fs version:  2.17 libcufile version: 2.12\n \
+                    Platform: x86_64\n\nNFS                : Supported\n```\n";
+        let mut captured = Captured::default();
+        read("post", text, &mut captured).unwrap();
+        let drivers = &captured.machine.gdscheck.as_ref().unwrap().drivers;
+        assert_eq!((drivers.len(), drivers[0].name.as_str()), (1, "NFS"));
+        assert!(captured.remarks.iter().any(|one| one.contains("1 line says nothing")));
+        read("log", "[  1.123456] nvidia_fs: hello\n", &mut captured).unwrap();
+    }
+
     #[test]
     fn places_are_of_the_text_as_it_was_pasted() {
         let drawn = "-[0000:00]-+-00.0 +-01.0-[01]----00.0 +-02.0 odd +-x\n";

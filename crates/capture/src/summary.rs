@@ -16,7 +16,8 @@ impl Captured {
         }
         let commands = self.commands();
         let found = self.found();
-        let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+        let found = if found.is_empty() { self.beside() } else { found };
+        let found = if found.is_empty() { "no device".to_owned() } else { found.join(", ") };
         let missing = missing(&self.machine, self.matrices.is_empty());
         let missing = match missing.len() {
             0 => String::new(),
@@ -35,6 +36,20 @@ impl Captured {
             }
         }
         commands
+    }
+
+    /// Contents of texts without a device of their own.
+    fn beside(&self) -> Vec<String> {
+        let machine = &self.machine;
+        let arrays = machine.block.iter().filter(|one| one.facts.kind == BlockKind::Md).count();
+        let release = usize::from(machine.host.kernel.release.is_some());
+        let all = [
+            (arrays, "array", "arrays"),
+            (self.log.len(), "kind of message", "kinds of messages"),
+            (machine.modules.len(), "kernel module", "kernel modules"),
+            (release, "kernel's release", "kernels' releases"),
+        ];
+        counted(all)
     }
 
     /// The contents of the texts, with numbers.
@@ -59,10 +74,7 @@ impl Captured {
             (cells, "cell of a matrix", "cells of a matrix"),
             (self.network.interfaces.len(), "interface", "interfaces"),
         ];
-        let known = all.into_iter().filter(|(count, ..)| *count > 0);
-        let mut found: Vec<String> = known
-            .map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }))
-            .collect();
+        let mut found = counted(all);
         if machine.gdscheck.is_some() {
             found.push("gdscheck's report".to_owned());
         }
@@ -83,6 +95,14 @@ impl Captured {
         let apart = named > 0 && !self.machine.listed.nodes && self.matrices.iter().any(between);
         if apart { named.max(2) } else { named }
     }
+}
+
+/// Those that are there, with their number.
+fn counted<const N: usize>(all: [(usize, &str, &str); N]) -> Vec<String> {
+    let known = all.into_iter().filter(|(count, ..)| *count > 0);
+    known
+        .map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }))
+        .collect()
 }
 
 /// The facts that the answers need and no text has, with the command that prints them.

@@ -42,7 +42,7 @@ pub(crate) const KERNEL: &str = "kernel";
 
 /// Parts of the kernel's messages on I/O that fails or waits, and what they mean: nvme/host/pci.c,
 /// block/blk-core.c, pci/pcie/aer.c, net/sunrpc/clnt.c in Linux; NVIDIA's list of Xid errors.
-const OF_THE_KERNEL: [(&str, &str); 15] = [
+const OF_THE_KERNEL: [(&str, &str); 17] = [
     (
         "timeout, aborting",
         "the drive gave no answer in time (nvme_core.io_timeout): link, power saving or firmware",
@@ -70,11 +70,19 @@ const OF_THE_KERNEL: [(&str, &str); 15] = [
     ("Unknown symbol ", "what the module needs is not loaded or is of another build: it stays out"),
     ("not responding, still trying", "the NFS server gave no answer: I/O on its mounts waits"),
     ("NVRM: Xid", "the GPU's driver reports an error"),
+    (
+        "nvidia-fs:read IO failed",
+        "a read by nvidia-fs ended with this errno; -512: a signal interrupted it",
+    ),
+    (
+        "nvidia-fs:write IO failed",
+        "a write by nvidia-fs ended with this errno; -512: a signal interrupted it",
+    ),
 ];
 
 /// Parts of messages and what they mean: NVIDIA's Troubleshooting Guide, and issues of
 /// gds-nvidia-fs (62, 70, 78) and cudf (13651).
-const MEANINGS: [(&str, &str); 17] = [
+const MEANINGS: [(&str, &str); 19] = [
     (
         "GPUDirect Storage not supported on current file",
         "cuFile has no direct way to this file, and compatibility mode is forbidden",
@@ -96,6 +104,11 @@ const MEANINGS: [(&str, &str); 17] = [
         "Inc-bar-usage failed",
         "BAR1 is full: fewer or smaller registered buffers, or a GPU with a larger BAR1",
     ),
+    (
+        "MAP ioctl failed",
+        "nvidia-fs could not map the buffer's GPU memory: GDS is off for this buffer",
+    ),
+    ("error allocating nvfs handle", "the buffer could not be registered: see the line above it"),
     ("Unsupported block device", "cuFile does not take this kind of block device"),
     (
         "error creating udev_device",

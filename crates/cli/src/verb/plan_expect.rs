@@ -39,7 +39,7 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     let to_gpus = pairing.pairs.iter().any(|pair| pair.gpu.is_some() && !pair.stores.is_empty());
     if to_gpus && machine.modules.is_empty() {
         pairing.notes.push(
-            "Whether nvidia-fs is loaded is not among what was read: figures are for paths through \
+            "No list of modules (lsmod) is among what was read: figures are for paths through \
              host memory."
                 .to_owned(),
         );

@@ -213,7 +213,8 @@ fn open_with(path: &str, flags: OFlags, how: &str, held: &Targets) -> Result<Own
             }
             Some(Errno::MFILE) => "; raise the limit on open files (ulimit -n) or lower --threads",
             Some(Errno::NFILE) => "; the system's file table is full (fs.file-max)",
-            Some(Errno::ACCESS | Errno::PERM) => "; this user may not",
+            Some(Errno::ACCESS) => "; this user may not",
+            Some(Errno::PERM) => "; this user may not, or the file is immutable (lsattr)",
             Some(Errno::NOENT) => "; it existed a moment ago: another process removed it",
             Some(Errno::BUSY) => "; it is in use",
             _ => "",

@@ -45,8 +45,9 @@ struct JobSeries {
 
 impl JobSeries {
     /// The totals so far, and the latencies of the reads and of the writes that completed since the
-    /// last reading.
-    fn read(&mut self, live: &[Live]) -> (LiveTotals, [Histogram; 2]) {
+    /// last reading, with their sums. A worker counts an I/O before it adds its latency: a sum that
+    /// comes alone is the next reading's, or, at the `last` one, of the I/Os before it.
+    fn read(&mut self, live: &[Live], last: bool) -> (LiveTotals, [Histogram; 2], [u64; 2]) {
         let mut totals = LiveTotals::default();
         let mut seen = <[Histogram; 2]>::default();
         for counters in &live[self.live.clone()] {
@@ -58,8 +59,14 @@ impl JobSeries {
         }
         (totals.read_ios, totals.write_ios) = (seen[0].count(), seen[1].count());
         let windows = [seen[0].since(&self.seen[0]), seen[1].since(&self.seen[1])];
-        self.seen = seen;
-        (totals, windows)
+        let mut sums = [0; 2];
+        for (nth, now) in seen.into_iter().enumerate() {
+            if last || windows[nth].count() > 0 {
+                sums[nth] = now.sum().wrapping_sub(self.seen[nth].sum());
+                self.seen[nth] = now;
+            }
+        }
+        (totals, windows, sums)
     }
 }
 
@@ -145,8 +152,7 @@ impl SeriesSampler {
         let mut moved = LiveTotals::default();
         let mut latencies = Histogram::default();
         for (nth, (job, first)) in self.jobs.iter_mut().zip(firsts).enumerate() {
-            let (totals, [reads, writes]) = job.read(live);
-            let sums = [reads.sum(), writes.sum()];
+            let (totals, [reads, writes], sums) = job.read(live, last);
             let mut window = reads;
             window.merge(&writes);
             let point = point(job, &totals, (sums, &window), now, span_ns);
@@ -205,7 +211,16 @@ impl SeriesSampler {
 
 /// Adds a point. I/Os that completed while counters were being read may have been counted in one
 /// point and their bytes in the next: a last point of bytes alone belongs to the one before it.
-fn add(points: &mut Vec<Point>, point: Point, last: bool) {
+fn add(points: &mut Vec<Point>, mut point: Point, last: bool) {
+    if let Some(before) = points.last_mut().filter(|_| last) {
+        let give = |ios: u64, from: &mut Option<u64>, to: &mut Option<u64>| {
+            if let (0, Some(left), Some(sum)) = (ios, from.as_mut(), to.as_mut()) {
+                *sum += std::mem::take(left);
+            }
+        };
+        give(point.read_ios, &mut point.read_latency_ns, &mut before.read_latency_ns);
+        give(point.write_ios, &mut point.write_latency_ns, &mut before.write_latency_ns);
+    }
     match points.last_mut() {
         Some(before) if last && point.read_ios + point.write_ios == 0 => {
             before.read_bytes += point.read_bytes;
@@ -259,6 +274,10 @@ mod tests {
         add(&mut points, point(1, 10, 8 * 4096), false);
         add(&mut points, point(2, 0, 2 * 4096), true);
         assert_eq!((points.len(), points[0].read_bytes), (1, 10 * 4096));
+        let late = |ns| Point { read_latency_ns: Some(ns), ..Point::default() };
+        let mut sums = vec![late(70)];
+        add(&mut sums, late(30), true);
+        assert_eq!((sums.len(), sums[0].read_latency_ns), (1, Some(100)), "a latency that is late");
         add(&mut points, point(3, 1, 4096), true);
         assert_eq!(points.len(), 2, "a last point of its own");
         let mut none = Vec::new();

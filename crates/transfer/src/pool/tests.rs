@@ -39,11 +39,11 @@ fn with_many_calls_reads_to_a_gpu_are_left_to_workers() {
     pool.calls.store(10, Ordering::Relaxed);
     assert_eq!(
         pool.split(4 << 20, Bottleneck::Cpu, CopyMethod::Kernel, true, most),
-        (Executors::WorkersOnly, 512 << 10)
+        (Executors::WorkersOnly, 256 << 10)
     );
     // Nor is the only one so long that its copies take longer than its reads.
     pool.calls.store(0, Ordering::Relaxed);
-    for (method, piece) in [(CopyMethod::Kernel, 512 << 10), (CopyMethod::CopyEngines, most)] {
+    for (method, piece) in [(CopyMethod::Kernel, 256 << 10), (CopyMethod::CopyEngines, most)] {
         assert_eq!(
             pool.split(4 << 30, Bottleneck::Cpu, method, true, most),
             (Executors::CallerAndWorkers, piece)

@@ -53,7 +53,15 @@ fn cards(machine: &Machine) -> Vec<Placed> {
         pci: Vec::new(),
         node: nic.node,
     });
-    placed_nics(machine).into_iter().chain(unplaced).collect()
+    let mut cards: Vec<Placed> = unplaced.collect();
+    // A function that no text names may be one of those cards: it is not counted beside them.
+    let named = |card: &Placed| {
+        let own = machine.nics.iter().filter(|nic| nic.pci.as_ref() == card.pci.first());
+        own.into_iter().any(|nic| !nic.interfaces.is_empty() || !nic.rdma.is_empty())
+    };
+    let is_matrix = !cards.is_empty();
+    cards.extend(placed_nics(machine).into_iter().filter(|card| !is_matrix || named(card)));
+    cards
 }
 
 /// How near `others` of one kind are to the GPUs; nothing where there are none.
@@ -141,7 +149,7 @@ fn is_far(machine: &Machine, one: u32, other: u32) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{NicFacts, NumaNode, RdmaFacts};
+    use gpuio_record::facts::{NicFacts, NumaNode, PciFacts, RdmaFacts};
 
     use super::*;
     use crate::check::{Severity, sample};
@@ -201,6 +209,17 @@ mod tests {
         assert_eq!(found[0].severity, Severity::Info, "{found:?}");
         assert!(found[0].observed.contains("not known"), "{found:?}");
         assert!(found[0].observed.contains("2 of 4 pairs would cross NUMA nodes"), "{found:?}");
+        // The same cards by lspci alone are not counted again.
+        let card = |bus: &str| PciFacts {
+            address: format!("0000:{bus}:00.0"),
+            class: Some(0x02_0000),
+            node: Some(0),
+            ..PciFacts::default()
+        };
+        machine.pci = vec![card("10"), card("20")];
+        machine.listed.nics = false;
+        let found = evaluate(&machine);
+        assert!(found.iter().any(|one| one.observed.contains("2 of 4 pairs")), "{found:?}");
     }
 
     #[test]

@@ -71,18 +71,21 @@ pub(super) fn flushes(record: &Record) -> Section {
     let item = |(plan, job): (&JobPlan, &JobResult)| {
         let (flush, done) = (plan.flush?, job.flushes.as_ref()?);
         let call = if flush.data_only { "fdatasync" } else { "fsync" };
-        let mean = done
-            .ns
-            .checked_div(done.calls)
-            .map_or_else(String::new, |mean| format!(", {} each on average", time(mean)));
-        let tail = done.latency.as_ref().map_or_else(String::new, |all| {
+        let mean = match done.ns.checked_div(done.calls) {
+            None => String::new(),
+            Some(one) if done.calls == 1 => format!(", {}", time(one)),
+            Some(mean) => format!(", {} each on average", time(mean)),
+        };
+        let several = done.latency.as_ref().filter(|_| done.calls > 1);
+        let tail = several.map_or_else(String::new, |all| {
             let at = percentiles(Some(all), &[Percentile::MEDIAN, Percentile::TAIL]);
             format!(", p50 / p99 {at}, at most {}", time(all.max_ns))
         });
         let text = format!(
-            "{}: {} calls of {call}{mean}{tail}; in the measured time, outside latencies",
+            "{}: {} {} of {call}{mean}{tail}; in the measured time, outside latencies",
             plan.name,
-            count(done.calls)
+            count(done.calls),
+            if done.calls == 1 { "call" } else { "calls" }
         );
         Some(Item::new("flushes", text))
     };
