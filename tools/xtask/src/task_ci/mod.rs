@@ -179,13 +179,13 @@ fn test_envs(python: Option<&Path>) -> Vec<(&'static str, OsString)> {
 /// the longest program must not be the last one for long.
 const THREADS: usize = 4;
 
-/// Runs all tests, showing what each program printed when it has ended. One program more at a time
-/// than there are processors: with as many, a fifth of their time was not used.
+/// Runs all tests, showing what each program printed when it has ended. As many programs at a time
+/// as there are processors.
 fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Result<()> {
     let envs = test_envs(python);
     let given = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let (at_a_time, threads) = (processors + 1, given.unwrap_or(THREADS));
+    let (at_a_time, threads) = (processors, given.unwrap_or(THREADS));
     let mut line = |line: &str| {
         println!("{line}");
         counts.add(line);
