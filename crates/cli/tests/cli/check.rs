@@ -235,5 +235,5 @@ fn results_in_a_text_are_held_against_each_other() {
     let one = all.iter().find(|one| one["about"] == "contradiction").unwrap();
     assert_eq!(one["lines"], serde_json::json!([1, 2]));
     let topo = gpuio(dir.path(), "topo --from post.txt").exits(0);
-    assert!(topo.out.contains("Read from gdsio: nothing"), "{topo:#?}");
+    assert!(topo.out.contains("Read from gdsio: no device"), "{topo:#?}");
 }
