@@ -62,7 +62,8 @@ pub(crate) fn take(ranges: &mut Vec<Range>, reach: bool) -> Vec<Strip> {
             columns.push(next);
         }
         let by_rows: u64 = columns.iter().map(|one| (one.len as u64).max(READ)).sum();
-        if columns[0].stride < by_rows {
+        // A row of any length would take memory of its length.
+        if columns[0].stride <= STRIP && columns[0].stride < by_rows {
             add(&columns, &mut strips);
         } else {
             ranges.append(&mut columns);
