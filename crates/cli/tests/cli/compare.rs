@@ -42,7 +42,7 @@ fn two_runs_of_one_load_compare() {
         bench(dir.path(), &format!("{load} -q -o {name}")).exits(0);
     }
     let ran = compare(dir.path(), "a.json b.json").exits(0);
-    assert!(ran.out.starts_with("baseline: a.json\nagainst:  b.json\n"), "{}", ran.out);
+    assert!(ran.out.starts_with("baseline: a.json\nother:    b.json\n"), "{}", ran.out);
     assert!(ran.out.contains("throughput") && ran.out.contains("one run each"), "{}", ran.out);
     let page = compare(dir.path(), "a.json b.json --format json").exits(0).json();
     assert_eq!(page["schema"], "gpuio-compare-v1");
@@ -113,7 +113,7 @@ fn a_sweep_compares_by_its_axis() {
     });
     file(dir.path(), "sweep/sweep.json", &sweep.to_string());
     let ran = compare(dir.path(), "sweep --axis engine").exits(0);
-    assert!(ran.out.contains("against:  engine=io_uring"), "{}", ran.out);
+    assert!(ran.out.contains("other:    engine=io_uring"), "{}", ran.out);
     assert!(ran.out.contains("No record of engine=libaio: not here"), "{}", ran.out);
     let same = compare(dir.path(), "sweep/sweep.json --axis engine").exits(0);
     assert_eq!(same.out, ran.out);

@@ -38,7 +38,8 @@ pub(crate) fn row(
         clash.then_some((a, b))
     };
     let submitted = submitted();
-    let comparable = !clash || submitted.is_some();
+    let doubtful = |cell: &Cell<'_>| cell.runs.iter().any(|run| run.contradicts_itself);
+    let comparable = (!clash || submitted.is_some()) && !doubtful(baseline) && !doubtful(other);
     let (a, b) = submitted.unwrap_or(as_known);
     let (va, vb) = (values(&a), values(&b));
     let (ga, gb) = (geometric_mean(&va)?, geometric_mean(&vb)?);

@@ -57,7 +57,7 @@ pub enum Verdict {
     Noise,
     /// Both keep the same requested rate: their difference is none of the storage.
     RequestedRate,
-    /// Latencies that count from different moments.
+    /// Latencies that count from different moments, or a result that contradicts itself.
     NotComparable,
     /// Nothing can be concluded: the interval includes 1 and such a gain or loss, or there is one
     /// run each and a larger difference than the variation within them.

@@ -7,6 +7,7 @@ use crate::foreign::{Number, Reading};
 use crate::compare::ASPECTS;
 use crate::compare::run::{Figure, Run, rates};
 use crate::copies::Content;
+use crate::post::contradictions;
 
 /// The run of a reading. `from` is the file's name, `text` what it holds.
 #[must_use]
@@ -18,6 +19,10 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
     };
     let properties =
         |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
+    let contradictions = contradictions(reading);
+    let doubt = contradictions.iter().map(|why| {
+        format!("figures of {from} contradict each other, so nothing is concluded from them: {why}")
+    });
     Run {
         from: from.to_owned(),
         content: Content::of(text.as_bytes()),
@@ -40,6 +45,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         latency: None,
         since_submission: None,
         percentiles: Vec::new(),
-        notes: reading.notes.clone(),
+        contradicts_itself: !contradictions.is_empty(),
+        notes: doubt.chain(reading.notes.iter().cloned()).collect(),
     }
 }

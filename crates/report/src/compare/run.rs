@@ -48,6 +48,8 @@ pub struct Run {
     /// was due and the record has it.
     pub since_submission: Option<Summary>,
     pub percentiles: Vec<Percentile>,
+    /// Whether figures that another tool printed can't all be right.
+    pub contradicts_itself: bool,
     pub notes: Vec<String>,
 }
 

@@ -168,7 +168,8 @@ pub(crate) fn line(text: &str) -> Result<Reading, String> {
         reading.depth = Some(1);
     }
     let size = inside(text, "DataSetSize:", "(KiB)")?;
-    let (_, of) = size.split_once('/').unwrap_or(("", size));
+    let (data, of) = size.split_once('/').unwrap_or((size, size));
+    reading.data_bytes = Number::printed(data.trim(), KIB).map(|data| data.value);
     reading.size_bytes = whole(of, "DataSetSize")?.saturating_mul(1024).checked_div(threads);
     let block =
         Number::printed(inside(text, "IOSize:", "(KiB)")?, KIB).ok_or("IOSize is no number")?;
@@ -192,6 +193,7 @@ fn figures(reading: &mut Reading, text: &str, batch: bool) -> Result<(), String>
     }
     let ops = number("ops:", "total_time", 1.0)?;
     let time = number("total_time", "secs", 1.0)?;
+    reading.ops = Some(ops.value);
     reading.seconds = Some(time.value);
     if time.value > time.off {
         let value = ops.value / time.value;

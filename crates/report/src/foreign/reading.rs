@@ -89,6 +89,9 @@ pub struct Reading {
     pub sync: Option<bool>,
     /// Size of each thread's region.
     pub size_bytes: Option<u64>,
+    /// I/Os and bytes that were moved, where the result has them beside its rates.
+    pub ops: Option<f64>,
+    pub data_bytes: Option<f64>,
     /// Time measured, seconds.
     pub seconds: Option<f64>,
     /// File, directory or device.

@@ -27,6 +27,7 @@ use serde::Serialize;
 
 use crate::foreign::{Direction, gdsio};
 
+pub(crate) use hold::contradictions;
 pub use hold::{Known, hold};
 pub use page::section;
 

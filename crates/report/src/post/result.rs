@@ -153,7 +153,7 @@ impl FioJob {
 }
 
 /// A result as its tool's reader has it. The engine says by which way fio's bytes went.
-fn of_reading(tool: &'static str, reading: &Reading) -> Got {
+pub(super) fn of_reading(tool: &'static str, reading: &Reading) -> Got {
     let figure = |name: &str| reading.figures.get(name).map(|figure| figure.value);
     let share = |name: &str| {
         let figure = reading.figures.get(name).filter(|figure| figure.value > 0.0);
@@ -167,6 +167,8 @@ fn of_reading(tool: &'static str, reading: &Reading) -> Got {
         depth: reading.depth,
         block: reading.block_bytes,
         engine: reading.engine.clone(),
+        ops: reading.ops,
+        data_bytes: reading.data_bytes,
         seconds: reading.seconds,
         rate: figure("throughput"),
         iops: figure("iops"),
@@ -179,16 +181,12 @@ fn of_reading(tool: &'static str, reading: &Reading) -> Got {
 fn of_gdsio(line: &Line) -> Option<Got> {
     let text = &line.text;
     let reading = gdsio::line(text).ok()?;
-    let data = gdsio::inside(text, "DataSetSize:", "(KiB)").ok()?;
-    let (data, set) = data.split_once('/').map_or((data, None), |(data, set)| (data, Some(set)));
-    let kib = |text: &str| text.trim().parse::<f64>().ok().map(|count| count * KIB);
-    let ops = gdsio::inside(text, "ops:", "total_time").ok().and_then(|ops| ops.parse().ok());
+    let size = gdsio::inside(text, "DataSetSize:", "(KiB)").ok()?;
+    let set = size.split_once('/').and_then(|(_, set)| set.trim().parse::<f64>().ok());
     Some(Got {
         line: line.number,
         depth: reading.depth.filter(|_| text.contains("IoDepth:")),
-        data_bytes: kib(data),
-        set_bytes: set.and_then(kib),
-        ops,
+        set_bytes: set.map(|set| set * KIB),
         path: reading.path.clone(),
         ..of_reading("gdsio", &reading)
     })

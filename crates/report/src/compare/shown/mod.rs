@@ -63,7 +63,7 @@ fn load(comparison: &Comparison, pair: &Pair) -> Text {
         text = text.and(Tone::Break, "").and(Tone::Plain, pair.other.as_str());
     }
     if comparison.sides.len() > 2 {
-        let side = format!("against {}", comparison.sides[pair.side].name);
+        let side = format!("other: {}", comparison.sides[pair.side].name);
         text = text.and(Tone::Break, "").and(Tone::Quiet, side);
     }
     text
@@ -79,7 +79,7 @@ fn text(comparison: &Comparison) -> Document {
             [one] if *one == side.name => String::new(),
             files => format!(" ({})", files.join(", ")),
         };
-        let role = if nth == 0 { "baseline" } else { "against" };
+        let role = if nth == 0 { "baseline" } else { "other" };
         sides.push(Item::new(role, format!("{}{files}", side.name)));
         sides.extend(side.notes.iter().map(|note| Item::new("", note.as_str())));
     }
@@ -113,11 +113,11 @@ fn title(comparison: &Comparison, pair: &Pair) -> String {
     } else {
         format!("{} | {}", pair.baseline, pair.other)
     };
-    let against = match comparison.sides.len() {
+    let other = match comparison.sides.len() {
         0..=2 => String::new(),
-        _ => format!(", against {}", comparison.sides[pair.side].name),
+        _ => format!(", other: {}", comparison.sides[pair.side].name),
     };
-    format!("{labels}{against} ({})", runs(pair))
+    format!("{labels}{other} ({})", runs(pair))
 }
 
 /// One table for all pairs, for a comment on a change or another program; results beyond the

@@ -22,7 +22,7 @@ const HEADS: Heads = ["figure", "baseline", "other", "ratio", "95 % interval", "
 pub(super) fn page(comparison: &Comparison) -> Document {
     let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
     let (baseline, others) = names.split_first().map_or(("", &[][..]), |(a, b)| (*a, b));
-    let mut page = Document::new(format!("{} against {baseline}", others.join(", ")));
+    let mut page = Document::new(format!("{} against baseline {baseline}", others.join(", ")));
     let entries = entries(comparison);
     let mut first = Section::default();
     for line in conclusion(&entries) {
@@ -70,6 +70,7 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     say(count(Verdict::Noise), "without a difference (noise)");
     say(count(Verdict::RequestedRate), "at the requested rate");
     say(count(Verdict::NotEnoughRuns), "undetermined (not enough runs)");
+    say(count(Verdict::NotComparable), "not comparable");
     let mut lines = Vec::new();
     if !main.is_empty() {
         lines.push(format!("Throughput of {}: {}.", loads(main.len()), parts.join(", ")));

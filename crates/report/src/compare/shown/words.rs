@@ -127,6 +127,9 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
         Basis::Rounding,
     ];
     let used: Vec<Basis> = all.into_iter().filter(|basis| comparison.rests_on(*basis)).collect();
+    if !used.is_empty() {
+        lines.push("ratio: other / baseline".to_owned());
+    }
     for basis in &used {
         let mark = match basis.mark().trim() {
             "" => "95 % intervals".to_owned(),
@@ -165,9 +168,9 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
             Basis::Rounding => "; one run each, and the noise is unknown: repeat them",
             _ => "",
         };
-        let against = &comparison.sides[pair.side].name;
+        let other = &comparison.sides[pair.side].name;
         lines.push(format!(
-            "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: entirely worse by \
+            "regression: {}, {}: {} → {} ({other}), ratio {}, interval {}: entirely worse by \
              more than {} %{once}",
             pair.baseline,
             row.metric.name(),

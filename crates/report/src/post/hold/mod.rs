@@ -16,6 +16,7 @@ use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
 use crate::post::{About, Post, Run, Statement};
+pub(crate) use own::contradictions;
 pub(crate) use words::rate_of;
 
 /// A machine of the text, with what is known of its parts.

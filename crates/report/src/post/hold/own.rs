@@ -3,8 +3,9 @@
 use gpuio_base::units::float;
 
 use super::{Known, say, words};
-use crate::foreign::gdsio;
+use crate::foreign::{Reading, gdsio};
 use crate::post::command::one_at_a_time;
+use crate::post::result::of_reading;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
 
 /// By how much products of printed figures may be off: of data, rate and time, which have six
@@ -196,8 +197,9 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let (mut results, mut agree) = (0, vec![0; RELATIONS.len()]);
     for got in post.runs.iter().filter_map(|run| run.got.as_ref()) {
         results += 1;
+        let most = most_in_post(post, got);
         for (relation, count) in RELATIONS.iter().zip(&mut agree) {
-            match (relation.check)(post, got) {
+            match (relation.check)(got, most) {
                 Found::Holds => *count += 1,
                 Found::Says(about, words) => all.push(say(post, about, &[got.line], words)),
                 Found::Open => {}
@@ -213,10 +215,22 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
-/// A relation between the figures of one result.
+/// Why figures of one result can't all be right.
+pub(crate) fn contradictions(reading: &Reading) -> Vec<String> {
+    let is_gdsio = reading.tool == gdsio::TOOL.name;
+    let got = of_reading(if is_gdsio { gdsio::TOOL.name } else { "another" }, reading);
+    let most = most_in_flight(&got);
+    let found = RELATIONS.iter().filter_map(|relation| match (relation.check)(&got, most) {
+        Found::Says(About::Contradiction, words) => Some(words),
+        _ => None,
+    });
+    found.collect()
+}
+
+/// A relation between the figures of one result, which has so many I/Os in flight at most.
 struct Relation {
     name: &'static str,
-    check: fn(&Post, &Got) -> Found,
+    check: fn(&Got, Option<f64>) -> Found,
 }
 
 const RELATIONS: [Relation; 4] = [
@@ -251,7 +265,7 @@ fn is_long(got: &Got) -> bool {
     got.seconds.is_none_or(|seconds| seconds >= 1.0)
 }
 
-fn data(_: &Post, got: &Got) -> Found {
+fn data(got: &Got, _: Option<f64>) -> Found {
     let (Some(ops), Some(block), Some(data)) = (got.ops, got.block, got.data_bytes) else {
         return Found::Open;
     };
@@ -267,7 +281,7 @@ fn data(_: &Post, got: &Got) -> Found {
     })
 }
 
-fn rate(_: &Post, got: &Got) -> Found {
+fn rate(got: &Got, _: Option<f64>) -> Found {
     let (Some(data), Some(seconds), Some(rate)) = (got.data_bytes, got.seconds, got.rate) else {
         return Found::Open;
     };
@@ -279,7 +293,7 @@ fn rate(_: &Post, got: &Got) -> Found {
     })
 }
 
-fn iops(_: &Post, got: &Got) -> Found {
+fn iops(got: &Got, _: Option<f64>) -> Found {
     let (Some(iops), Some(block), Some(rate)) = (got.iops, got.block, got.rate) else {
         return Found::Open;
     };
@@ -293,8 +307,8 @@ fn iops(_: &Post, got: &Got) -> Found {
     })
 }
 
-fn in_flight(post: &Post, got: &Got) -> Found {
-    let (Some(in_flight), Some(most)) = (got.in_flight(), most_in_flight(post, got)) else {
+fn in_flight(got: &Got, most: Option<f64>) -> Found {
+    let (Some(in_flight), Some(most)) = (got.in_flight(), most) else {
         return Found::Open;
     };
     let (share, off) = (in_flight / most, IN_FLIGHT + got.rounding);
@@ -335,8 +349,8 @@ fn in_flight(post: &Post, got: &Got) -> Found {
     Found::Says(about, text)
 }
 
-/// I/Os that can be in flight at once.
-fn most_in_flight(post: &Post, got: &Got) -> Option<f64> {
+/// The same for a line of a post, whose depth stands there for batches alone.
+fn most_in_post(post: &Post, got: &Got) -> Option<f64> {
     if got.tool == "gdsio" {
         // gpuio's own lines have no depth, whatever it is.
         let below = post.lines.iter().skip_while(|line| line.number <= got.line);
@@ -345,6 +359,11 @@ fn most_in_flight(post: &Post, got: &Got) -> Option<f64> {
         let blocking = got.depth.is_none() && got.path.as_deref().is_some_and(gdsio::blocking);
         return got.threads.filter(|_| blocking && !own).map(float);
     }
+    most_in_flight(got)
+}
+
+/// I/Os that can be in flight at once.
+fn most_in_flight(got: &Got) -> Option<f64> {
     let depth = if got.engine.as_deref().is_some_and(one_at_a_time) { 1 } else { got.depth? };
     Some(float(got.threads?.saturating_mul(depth)))
 }

@@ -470,10 +470,17 @@ fn an_axis_that_is_not_there_names_those_that_are() {
 }
 
 fn gdsio(figure: &str) -> Side {
+    // A rate that figures of one digit round up and down.
+    let rate = figure.parse::<f64>().unwrap().max(1.5e-6) * 1024.0 * 1024.0 * 1024.0;
+    gdsio_line(figure, 65_536.0 / rate * 1e6, 18311.0 * 65_536.0 / rate)
+}
+
+/// 18,311 I/Os of 64 KiB.
+fn gdsio_line(figure: &str, latency_us: f64, seconds: f64) -> Side {
     let line = format!(
-        "IoType: RANDREAD XferType: CPUONLY Threads: 1 DataSetSize: 1171876/8192(KiB) IOSize: \
-         64(KiB) Throughput: {figure} GiB/sec, Avg_Latency: 262.144000 usecs ops: 18311 total_time \
-         1.200000 secs"
+        "IoType: RANDREAD XferType: CPUONLY Threads: 1 DataSetSize: 1171904/8192(KiB) IOSize: \
+         64(KiB) Throughput: {figure} GiB/sec, Avg_Latency: {latency_us:.6} usecs ops: 18311 \
+         total_time {seconds:.6} secs"
     );
     let (_, output) = gpuio_report::foreign::read(&line).unwrap();
     side(
@@ -491,6 +498,34 @@ fn gdsio_s_digits_are_taken_for_what_they_are() {
     assert!(coarse.high > 4.9, "2.5 over 0.5: {coarse:?}");
     let found = compare(&[gdsio("0.931323"), gdsio("0.931323")], &Options::default());
     assert_eq!(row(&found, "throughput").verdict, Verdict::NotEnoughRuns);
+}
+
+/// No side is called faster by figures that can't all be right: rate, time and data; latency, rate
+/// and threads.
+#[test]
+fn a_result_that_contradicts_itself_gets_no_verdict() {
+    let several = |figure, latency_us, seconds| {
+        let mut side = gdsio_line(figure, latency_us, seconds);
+        side.runs = vec![side.runs.remove(0); 3];
+        side
+    };
+    let sound = || several("0.931323", 65.536, 1.2);
+    let half = several("0.465661", 131.072, 2.4);
+    assert_eq!(
+        row(&compare(&[sound(), half], &Options::default()), "iops").verdict,
+        Verdict::Worse
+    );
+    for (wrong, why) in [
+        (several("9.313230", 65.536, 1.2), "Data / time is"),
+        (several("0.931323", 6553.6, 1.2), "100.0 I/Os in flight"),
+    ] {
+        let found = compare(&[sound(), wrong], &with_threshold(5.0, &["throughput"]));
+        assert!(found.pairs[0].rows.iter().all(|row| row.verdict == Verdict::NotComparable));
+        assert!(found.is_undetermined());
+        let page = shown_at("text", &found, 200);
+        assert!(page.contains("contradict each other") && page.contains(why), "{page}");
+        assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
+    }
 }
 
 #[test]
