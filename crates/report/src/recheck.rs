@@ -9,7 +9,7 @@ use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
     Assessment, BlockShare, CpuCost, DirectionResult, DirectionTotal, EndedHow, Evidence, JobPlan,
-    JobResult, Latency, Point, Record, RunTotals, Towards, VerifyMode, VerifyOutcome,
+    JobResult, Latency, Point, Record, RunTotals, Towards, VerifyMode, VerifyOutcome, WatchedGroup,
 };
 
 /// The comparison, and the differences that it found.
@@ -38,6 +38,9 @@ const ROUNDING: f64 = 1e-6;
 
 /// A value of a bucket by any other of it (`Histogram`).
 const BUCKET: f64 = 1.0 + 1.0 / 128.0;
+
+/// Probes whose rates are of counters that every sample reads.
+const COUNTED: [&str; 2] = ["block", "interface"];
 
 /// Recomputes the figures of a record. Looks at nothing but the record.
 pub fn recheck(record: &Record) -> Recheck {
@@ -68,6 +71,9 @@ pub fn recheck(record: &Record) -> Recheck {
         if record.ranks.is_none() {
             all.total_cost(total);
         }
+    }
+    for group in record.watched.iter().flat_map(|watched| &watched.groups) {
+        all.devices(group);
     }
     all
 }
@@ -210,6 +216,51 @@ impl Recheck {
         self.check(about, bad <= checked, || {
             format!("{bad} bad blocks among {checked} that were verified")
         });
+    }
+
+    /// A rate over the whole group is the mean of its intervals. The first of these began a little
+    /// before the clock by which they end: by how much, which is the same for all, follows from the
+    /// rate that it changes most.
+    fn devices(&mut self, group: &WatchedGroup) {
+        let about = format!("devices of group {}", group.group);
+        let figures = group.devices.iter().flat_map(|device| &device.figures);
+        for figure in figures {
+            let (values, intervals) = (figure.values.len(), group.ends_ns.len());
+            self.equal(
+                &about,
+                &format!("samples of {}", figure.key),
+                values as u64,
+                intervals as u64,
+            );
+        }
+        let ends = || group.ends_ns.iter().map(|end| crate::number::float(*end));
+        let (Some(first), Some(last)) =
+            (ends().next().filter(|end| *end > 0.0), ends().next_back())
+        else {
+            return;
+        };
+        let lengths =
+            || std::iter::once(first).chain(ends().zip(ends().skip(1)).map(|(a, b)| b - a));
+        let counted = group.devices.iter().filter(|one| COUNTED.contains(&one.probe.as_str()));
+        let rates = counted.flat_map(|device| {
+            let rates = device.figures.iter().filter(|one| one.key.ends_with("_per_second"));
+            rates.filter_map(|figure| {
+                let values: Vec<f64> = figure.values.iter().copied().collect::<Option<_>>()?;
+                let sum: f64 = values.iter().zip(lengths()).map(|(value, ns)| value * ns).sum();
+                let about = format!("{about}, {}", device.device);
+                Some((about, figure.key.as_str(), figure.whole?, *values.first()?, sum))
+            })
+        });
+        let rates: Vec<_> = rates.filter(|(_, _, whole, ..)| *whole > 0.0).collect();
+        let change =
+            |(_, _, whole, first, _): &&(_, _, f64, f64, f64)| (first - whole).abs() / whole;
+        let most = rates.iter().max_by(|a, b| change(a).total_cmp(&change(b)));
+        let before = most.filter(|one| change(one) > ROUNDING);
+        let before =
+            before.map_or(0.0, |(_, _, whole, first, sum)| (whole * last - sum) / (first - whole));
+        for (about, key, whole, first, sum) in &rates {
+            self.close(about, key, *whole, (sum + first * before) / (last + before));
+        }
     }
 
     /// The process was also busy while no job's time ran.
@@ -377,4 +428,40 @@ fn is_possible(point: &Point) -> bool {
         value <= max && least <= sum * BUCKET && sum <= most * BUCKET
     };
     fits(Percentile::MEDIAN) && fits(Percentile::TAIL) && point.p99_ns.is_none_or(|p99| p50 <= p99)
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::{DeviceSeries, FigureSeries};
+
+    use super::*;
+
+    /// A counter read at -2, 100, 200 and 300 ns, of another rate in each interval.
+    #[test]
+    fn a_changed_sample_of_a_device_is_found() {
+        let figure = |key: &str, values: [f64; 3], whole: f64| FigureSeries {
+            key: key.to_owned(),
+            whole: Some(whole),
+            values: values.map(Some).to_vec(),
+        };
+        let recheck = |changed: f64| {
+            let device = DeviceSeries {
+                probe: "block".to_owned(),
+                device: "nvme0n1".to_owned(),
+                figures: vec![
+                    figure("reads_per_second", [10.0, 40.0, changed], 8020.0 / 302.0),
+                    figure("read_bytes_per_second", [1e6, 2e6, 3e6], 602e6 / 302.0),
+                    figure("queue", [1.0, 2.0, 3.0], 9.0),
+                ],
+            };
+            let group =
+                WatchedGroup { group: 0, ends_ns: vec![100, 200, 300], devices: vec![device] };
+            let mut all = Recheck::default();
+            all.devices(&group);
+            all.wrong
+        };
+        assert_eq!(recheck(30.0), [""; 0]);
+        let wrong = recheck(31.0);
+        assert!(wrong[0].starts_with("devices of group 0, nvme0n1: "), "{wrong:?}");
+    }
 }

@@ -113,8 +113,28 @@ pub(super) fn legend(record: &Record) -> Section {
             have the details";
         section.item(Layout { colon: false, ..labels }, Item::new("*", text));
     }
+    let few = too_few(record);
+    if !few.is_empty() {
+        let text = format!("too few I/Os: {}", few.join(", "));
+        section.item(Layout { colon: false, ..labels }, Item::new("-", text));
+    }
     section.list(List::new(labels, totals(record).into_iter().chain(absent)));
     section
+}
+
+/// The percentiles that some job has too few I/Os for, and how many each takes.
+fn too_few(record: &Record) -> Vec<String> {
+    let lacks = |at: &Percentile| {
+        let of_job = |(plan, job): (&JobPlan, &JobResult)| {
+            let directions = plan.directions();
+            let mut latencies = directions.iter().filter_map(|one| one.of(job).latency.as_ref());
+            latencies.any(|latency| latency.total.percentile(*at).is_none())
+        };
+        jobs(record).any(of_job)
+    };
+    let shown = Percentile::shown(&record.percentiles(), &Percentile::TABLE);
+    let lacking = shown.into_iter().filter(lacks);
+    lacking.map(|at| format!("{} takes {}", at.label(), at.least_values())).collect()
 }
 
 /// The time span of the rates of totals, if it is not the time of all jobs.
