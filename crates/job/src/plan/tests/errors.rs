@@ -75,7 +75,10 @@ fn headers_that_a_key_rules_out_name_its_line() {
         ("bssplit=4k/50:16k/50", "verify=pass"),
         ("bsrange=4k-16k", "verify=pass"),
         ("bs=32", "raise bs"),
+        ("bs=4k,8k", "verify=pass"),
     ] {
+        let job =
+            if line.contains(',') { job.replace("rw=write", "rw=randrw") } else { job.into() };
         let text = format!("[a]\n{line}\n{job}");
         let error = Bench::default().refusal(&parsed(&text)).to_string();
         let (at, words) = error.split_once(": ").unwrap();

@@ -31,6 +31,26 @@ fn printed_again(bench: &Bench, printed: &str) -> Plan {
     stripped(bench.plan(&parsed(&text)).unwrap())
 }
 
+#[test]
+fn help_states_the_default_that_a_plan_prints() {
+    let plan = Bench::default().plan(&parsed("[a]\nrate_iops=10\nsize=1m\n")).unwrap();
+    let text = gpuio_report::format::plan::plan_text(&plan);
+    let printed =
+        |name| text.lines().find_map(|line: &str| line.strip_prefix(name)?.strip_prefix(" = "));
+    let mut compared = Vec::new();
+    for key in crate::spec::keys() {
+        let stated =
+            key.flags.iter().filter_map(|flag| flag.help.rsplit_once(" [")?.1.strip_suffix(']'));
+        let words = key.words();
+        // `auto` is printed as what it chose.
+        for word in stated.filter(|word| *word != "auto" && words.contains(word)) {
+            compared.extend(printed(key.name).map(|printed| (key.name, word, printed)));
+        }
+    }
+    assert!(compared.contains(&("rate_process", "linear", "linear")), "{compared:?}");
+    assert!(compared.iter().all(|(_, stated, printed)| stated == printed), "{compared:?}");
+}
+
 /// Job files that use every key with which a plan is printed; seeds of the fuzzer too.
 fn cases() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/jobs");

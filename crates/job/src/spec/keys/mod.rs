@@ -31,7 +31,7 @@ pub use printed::plan_lines;
 pub use table::markdown_table;
 pub use unused::KeyContext;
 
-use gpuio_record::JobPlan;
+use gpuio_record::{JobPlan, VerifyMode};
 
 use crate::spec::dialect::Dialect;
 use crate::spec::job::{JobSpec, WriteRefusal};
@@ -371,6 +371,11 @@ fn set(
         ("", Some(bare)) => bare,
         (value, _) => value,
     };
+    // fio's default beside `verify=`, which says more: that one stays the reason for a refusal.
+    let verifies = job.verify.is_some_and(|verify| verify != VerifyMode::Off);
+    if name == "do_verify" && verifies && crate::spec::value::on_or_off(read) == Ok(true) {
+        return Ok(());
+    }
     let requested = Requested { key: name, value: value.to_owned(), origin };
     let again = matches!(requested.origin, Origin::Flag(_))
         && setter.fields.iter().any(|field| job.origin(field) == Some(&requested.origin));

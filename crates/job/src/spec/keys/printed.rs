@@ -107,7 +107,7 @@ pub(super) fn distribution(plan: &JobPlan) -> Option<String> {
 
 pub(super) fn arrivals(plan: &JobPlan) -> Option<String> {
     let word = match plan.pacing.or(plan.write_pacing)?.arrivals {
-        Arrivals::Steady => "steady",
+        Arrivals::Steady => "linear",
         Arrivals::Poisson => "poisson",
     };
     Some(word.to_owned())

@@ -75,7 +75,10 @@ macro_rules! by_direction {
             }),
             ..crate::spec::keys::set::setter(
                 &[stringify!($field)],
-                |job| job.$field = None,
+                |job| {
+                    job.$field = None;
+                    job.of_writes.iter_mut().for_each(|writes| writes.$field = None);
+                },
                 |job, text| {
                     (job.$field, _) = crate::spec::value::by_direction(text, $parse)?;
                     Ok(())
