@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_dataset::Refusal;
 use gpuio_host::answers::Silent;
 use gpuio_job::plan::PlanError;
 use gpuio_load::run::{DataSetError, RunError};
@@ -12,8 +13,8 @@ pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
     (0, "fine"),
     (
         1,
-        "a finding: a rule of `check` failed, a result is worse than `--threshold`, or an I/O or \
-         verification error",
+        "a finding: a rule of `check` failed, a result is worse than `--threshold`, an I/O error \
+         (no permission and no space are such), or a verification error",
     ),
     (2, "wrong usage, or results that cannot be compared"),
     (3, "not available on this machine"),
@@ -79,7 +80,11 @@ impl From<Silent> for Failure {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match &error {
-            RunError::DataSet(DataSetError::Refused(_)) => Failure::Usage(error.to_string()),
+            RunError::DataSet(DataSetError::Refused(all))
+                if !all.iter().all(Refusal::is_denied) =>
+            {
+                Failure::Usage(error.to_string())
+            }
             RunError::NoComputation { .. } => Failure::Unavailable(error.to_string()),
             RunError::InvalidPlan { .. } => Failure::Usage(error.to_string()),
             _ => Failure::Ran(error.to_string()),

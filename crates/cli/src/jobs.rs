@@ -1,6 +1,7 @@
 //! Jobs out of job files, presets and flags.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Sources, Spec};
 use gpuio_job::workload::preset::Preset;
 
 use crate::args::Given;
+use crate::child;
 use crate::failure::Failure;
 use crate::ranks::Place;
 
@@ -111,7 +113,28 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
             }
         }
     }
-    places.iter().try_for_each(|place| answers(place).map_err(Failure::from))
+    places.iter().try_for_each(|place| answers(place).map_err(Failure::from))?;
+    let jobs = spec.jobs.iter();
+    let mut named = jobs.flat_map(|job| job.directory.iter().chain(&job.more_directories));
+    named.try_for_each(|name| is_there(Path::new(name)))
+}
+
+/// Refuses a directory that is not there, as fio does: a mistyped mount point would be measured as
+/// part of another file system. A relative name is of a place that the user sees, and a sweep's own
+/// data lie in its folder: these are made by the run.
+fn is_there(directory: &Path) -> Result<(), Failure> {
+    let parent = directory.parent().unwrap_or(directory);
+    let below = parent.as_os_str().is_empty() || parent.is_dir();
+    let is_of_a_sweep = || child::is_of_a_sweep() && directory.ends_with(child::DATA);
+    let is_made = below && (directory.is_relative() || is_of_a_sweep());
+    let absent = std::fs::metadata(directory).is_err_and(|e| e.kind() == ErrorKind::NotFound);
+    if is_made || !absent {
+        return Ok(());
+    }
+    let name = directory.display();
+    Err(Failure::Usage(format!(
+        "{name}: this directory does not exist. Correct the name, or create it: mkdir -p {name}"
+    )))
 }
 
 pub(crate) fn of_preset(preset: &Preset) -> Result<Spec, Failure> {

@@ -141,6 +141,6 @@ pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> Stri
 fn full(path: &Path, left: Option<u64>) -> String {
     let directory = path.parent().unwrap_or(path);
     let needs = left.map_or_else(String::new, |left| format!(": it needs {left} more bytes"));
-    let free = free(directory).map(|free| format!("; {free} are free")).unwrap_or_default();
+    let free = free(directory).map(|free| format!("; {free} bytes are free")).unwrap_or_default();
     format!("the file system is full{needs}{free}; free some space or use {LESS}")
 }

@@ -171,6 +171,12 @@ pub fn lines(all: &[Refusal]) -> String {
 }
 
 impl Refusal {
+    /// Whether the system denies it, and no rule of gpuio's.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Refusal::Denied { .. })
+    }
+
     fn path(&self) -> Option<&Path> {
         match self {
             Refusal::Foreign { path, .. }

@@ -313,6 +313,27 @@ fn a_copy_that_fails_in_mid_run() {
     }
 }
 
+/// A name that is mistyped becomes no directory on another file system: fio refuses it too.
+#[test]
+fn a_directory_that_is_not_there() {
+    let dir = scratch();
+    let typo = dir.path().join("typo");
+    for name in [typo.clone(), typo.join("d"), "typo/d".into()] {
+        let name = name.display();
+        crate::tool::file(
+            dir.path(),
+            "a.fio",
+            &format!("[a]\nrw=read\nsize=64k\ndirectory={name}\n"),
+        );
+        for line in [format!("--rw read --size 64k --directory {name}"), "a.fio".to_owned()] {
+            let ran = bench(dir.path(), &line).exits(2);
+            assert!(ran.err.contains(&format!("{name}: this directory does not exist")), "{ran:?}");
+            assert!(ran.err.contains(&format!("mkdir -p {name}")), "{ran:?}");
+        }
+        assert!(!typo.exists());
+    }
+}
+
 /// A directory that this user may not look into: one line that names it. Root without the
 /// capabilities that pass permissions is such a user.
 #[test]
@@ -334,7 +355,7 @@ fn a_place_without_permission() {
     if is_root() && plain("setpriv").arg("--version").output().is_err() {
         return skip("no setpriv here");
     }
-    let ran = finish(&mut gpuio).exits(2);
+    let ran = finish(&mut gpuio).exits(1);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
     assert!(ran.err.contains("closed/x: permission denied; name another"), "{}", ran.err);
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();

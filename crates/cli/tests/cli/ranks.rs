@@ -272,6 +272,9 @@ fn a_rank_that_can_not_open_sends_all_back_with_its_reason() {
         let dir = scratch();
         // The name of rank 2's parent directory is taken by a file.
         std::fs::write(dir.path().join("p2"), "").unwrap();
+        for rank in [0, 1, 3] {
+            std::fs::create_dir(dir.path().join(format!("p{rank}"))).unwrap();
+        }
         let words = small(&["--directory", "p{rank}/d", "-o", "r.json"]);
         let ran = run(mpi, dir.path(), &words);
         assert_ne!(ran.code, 0);

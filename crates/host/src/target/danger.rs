@@ -108,9 +108,7 @@ impl fmt::Display for Danger {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotStorage(kind) => write!(out, "it is {}, not storage", other_words(*kind)),
-            Self::NoParent => out.write_str(
-                "its directory does not exist: create it first (those of --directory are made)",
-            ),
+            Self::NoParent => out.write_str("its directory does not exist: create it first"),
             Self::DanglingLink { aim } => {
                 write!(out, "it is a link to {aim}, which does not exist and would be created")
             }
