@@ -123,12 +123,23 @@ fn regrouped(
     Some(PairExpected { by, expected })
 }
 
-/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, and
-/// nothing rules GDS out: no maker publishes peer-to-peer rates through the processor.
+/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, gdscheck
+/// printed no such drive as unsupported, and nothing rules GDS out: no maker publishes peer-to-peer rates through the processor.
 fn transfer_by(machine: &Machine, pair: &Pair) -> By {
     let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
     let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
-    let direct = straight && has_nvidia_fs(machine) && !is_ruled_out(machine, pair);
+    let served = || {
+        !pair.stores.iter().any(|given| match given.kind {
+            StoreKind::Mount | StoreKind::NetworkMount => {
+                check::is_without_nvidia_fs(machine, &given.name)
+            }
+            StoreKind::Array | StoreKind::Drive => {
+                let name = given.name.trim_start_matches("/dev/");
+                check::is_without_nvidia_fs(machine, &format!("/dev/{name}"))
+            }
+        })
+    };
+    let direct = straight && has_nvidia_fs(machine) && served() && !is_ruled_out(machine, pair);
     if direct { By::Direct } else { By::HostMemory }
 }
 
