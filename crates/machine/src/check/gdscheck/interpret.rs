@@ -72,8 +72,8 @@ pub(crate) fn by_nvidia_fs(machine: &Machine, module: &str) -> Option<(bool, Str
     Some((direct, format!("{printed} `{} : {value}`", line.name)))
 }
 
-/// The same for drives of one kind among these devices. An NVMe drive of which the transport was not
-/// read may be a local or a remote one.
+/// The same for drives of one kind among these devices. An NVMe drive of which the transport was
+/// not read may be a local or a remote one.
 pub(crate) fn drives_by_nvidia_fs(
     machine: &Machine,
     devices: Vec<&BlockDevice>,
