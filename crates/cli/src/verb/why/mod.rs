@@ -61,7 +61,9 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     let gpu = args.gpu.clone().or(gpu);
     let whole = args.mount.is_none() && args.gpu.is_none();
     let mounts = if live && !whole { Vec::new() } else { data_mounts(&machine, live) };
-    let path = match (&args.mount, mounts.first()) {
+    let is_root = |mount: &&&MountedStorage| mount.mount.mount_point == "/";
+    let first = mounts.iter().find(|mount| !is_root(mount)).or(mounts.first());
+    let path = match (&args.mount, first) {
         (Some(path), _) => pair::resolve(path, live)?,
         (None, _) if asked.is_some() => {
             asked.map(|(place, _)| place.to_owned()).unwrap_or_default()
