@@ -227,7 +227,9 @@ fn the_first_line_says_whether_gds_is_on_for_the_data() {
     let first = |line: &str| gpuio(dir.path(), line).out.lines().next().unwrap().to_owned();
     let said = first("check --from post.txt");
     assert!(said.starts_with("GDS is off for /data (xfs) and "), "{said}");
-    gpuio(dir.path(), "why --from post.txt").exits(0).prints(&["GDS is off for /data (xfs)"]);
+    let why = gpuio(dir.path(), "why --from post.txt").exits(0).out;
+    assert!(why.contains("GDS is off for /data (xfs)"), "{why}");
+    assert!(why.contains("nvme1n1: NVMe, over PCIe or a network\n"), "{why}");
     let said = first("check --from post.txt --only iommu");
     assert!(!said.contains("GDS is"), "{said}");
 }
