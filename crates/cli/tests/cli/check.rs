@@ -246,6 +246,7 @@ fn results_in_a_text_are_held_against_each_other() {
     for words in ["RESULTS IN THESE TEXTS (1)", "CONTRADICTIONS (1)", "another command ran"] {
         assert!(ran.out.contains(words), "{words}: {ran:#?}");
     }
+    assert!(ran.out.ends_with("contradict each other: 1 above.\n"), "{ran:#?}");
     // Rules have nothing to say of a machine that is not in the text.
     assert!(!ran.out.contains("UNKNOWN"), "{ran:#?}");
     let json = gpuio(dir.path(), "check --from post.txt --format json").exits(0).json();

@@ -111,6 +111,7 @@ fn of_one(
         }
         let rules = document.sections.len();
         source.into_iter().for_each(|one| observed::add(&mut document, &one.captured));
+        let warning = held.warning();
         document.sections.extend(held.section);
         // Results in the texts stand below the faults, above the rules that they say less of.
         let shown = document.sections.split_off(rules);
@@ -125,6 +126,9 @@ fn of_one(
             let mut section = Section::default();
             section.paragraph(gds);
             document.sections.insert(0, section);
+        }
+        if let Some(warning) = warning {
+            document.begin("", "").paragraph(warning);
         }
         formats::print(format, "check", &document)
     };
