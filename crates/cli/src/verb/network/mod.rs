@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
         Wanted::Own(_) => match measured.spec() {
             Ok(text) => text,
             Err(error) => {
-                // What was measured is not lost.
+                // The figures are not lost.
                 let text = gpuio_base::document::FORMATS.first();
                 let text = text.map(|text| formats::print(text, "network", &measured.document()));
                 crate::output::put(&text.unwrap_or_default())?;
