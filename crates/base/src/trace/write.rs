@@ -97,9 +97,11 @@ impl Encoded {
         let (words, _) = self.bytes.as_chunks::<8>();
         let length = self.length as u64;
         let count = (1 + self.length).div_ceil(8);
-        words.iter().take(count).enumerate().map(move |(nth, word)| {
-            u64::from_le_bytes(*word) | if nth == 0 { length } else { 0 }
-        })
+        words
+            .iter()
+            .take(count)
+            .enumerate()
+            .map(move |(nth, word)| u64::from_le_bytes(*word) | if nth == 0 { length } else { 0 })
     }
 
     #[inline]

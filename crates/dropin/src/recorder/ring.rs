@@ -162,7 +162,7 @@ mod tests {
         ring.take(ring.head(), &mut encoded);
         let lost = ring.take_lost();
         assert!(lost > 0 && ring.take_lost() == 0 && !ring.is_done());
-        // What follows lost calls is read as it was.
+        // A call behind lost ones has its place.
         put(&ring, &mut source, &call(7));
         ring.close();
         assert!(!ring.is_done());

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use gpuio_base::trace::write::{Frame, header};
 use gpuio_base::trace::TraceFile;
+use gpuio_base::trace::write::{Frame, header};
 use gpuio_host::Root;
 use rustix::time::{ClockId, clock_gettime};
 
