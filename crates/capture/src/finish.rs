@@ -76,7 +76,7 @@ impl Captured {
         !self.texts.is_empty()
     }
 
-    fn remark(&mut self, text: String) {
+    pub(crate) fn remark(&mut self, text: String) {
         if !self.remarks.contains(&text) {
             self.remarks.push(text);
         }
