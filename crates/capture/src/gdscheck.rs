@@ -160,6 +160,12 @@ pub(crate) fn is_of_another(a: &GdsCheck, b: &GdsCheck) -> bool {
     listed && gpus.0 != gpus.1 || products.is_some_and(|(a, b)| a != b)
 }
 
+/// The kernel's release: `Platform: R8868 G13, Arch: x86_64(Linux 5.15.0-105-generic)`.
+pub(crate) fn release(check: &GdsCheck) -> Option<String> {
+    let (_, behind) = check.machine.known()?.split_once("(Linux ")?;
+    Some(behind.split_once(')')?.0.trim().to_owned())
+}
+
 /// The first models of gdscheck's GPUs and of the machine's, where they have none in common: then
 /// the report is of another machine. GPUs of unknown models show nothing.
 pub(crate) fn other_models(check: &GdsCheck, machine: &Machine) -> Option<(String, String)> {

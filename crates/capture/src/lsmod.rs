@@ -12,7 +12,7 @@ pub(crate) const KIND: Kind = Kind {
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let asked = text.lines().any(|line| is_head(line) || words(line).is_some());
-        asked && text.lines().filter(|line| module(line).is_some()).count() >= 2
+        asked && text.lines().any(|line| module(line).is_some())
     },
     add,
 };

@@ -261,6 +261,21 @@ pub(crate) fn disk_or_partition<'m>(machine: &'m mut Machine, name: &str) -> &'m
     partition
 }
 
+/// Lists a device of which a text has the kernel's name alone; other names are none.
+pub(crate) fn device_of_kernel_name(machine: &mut Machine, name: &str) {
+    if name.starts_with("md") {
+        block(machine, name, BlockKind::Md);
+    } else if name.starts_with("dm-") {
+        block(machine, name, BlockKind::DeviceMapper);
+    } else if ["nvme", "sd", "vd", "xvd", "hd"].iter().any(|start| name.starts_with(start)) {
+        // Paths of a multipath drive (`nvme0c0n1`) are no drives of their own.
+        let path = name.strip_prefix("nvme").is_some_and(|rest| rest.contains('c'));
+        if !path {
+            disk_or_partition(machine, name);
+        }
+    }
+}
+
 /// An RDMA device's name. `mlx5 1`, copied out of a PDF that prints a blank for the underscore, is
 /// `mlx5_1`; other names with blanks are none, so that no card is made up.
 pub(crate) fn rdma_name(text: &str) -> Option<String> {
@@ -300,6 +315,10 @@ pub(crate) fn card<'m>(
 /// Gives parts what others know: arrays and mounts their functions, cards and GPUs their nodes, and
 /// functions the nodes of their GPUs and cards; GPUs that only PCI shows are listed.
 pub(crate) fn complete(machine: &mut Machine) {
+    let sources: Vec<String> = machine.mounts.iter().map(|one| one.mount.source.clone()).collect();
+    for name in sources.iter().filter_map(|source| source.strip_prefix("/dev/")) {
+        device_of_kernel_name(machine, name);
+    }
     gpuio_host::drive::inherit_pci_functions(&mut machine.block);
     gpus_on_pci(machine);
     links_of_gpus(machine);

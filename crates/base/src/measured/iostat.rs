@@ -29,11 +29,12 @@ pub fn is_head_of_cpu(line: &str) -> bool {
     line.trim_start().starts_with("avg-cpu:") && line.contains("%idle")
 }
 
-/// The host in the line above everything: `Linux 5.15.0-1 (dgx2)  11/11/24  _x86_64_ (96 CPU)`.
-pub fn host_of(line: &str) -> Option<&str> {
-    let (_, rest) = line.strip_prefix("Linux ")?.split_once(" (")?;
+/// Kernel release and host in the line above everything:
+/// `Linux 5.15.0-1 (dgx2)  11/11/24  _x86_64_ (96 CPU)`.
+pub fn release_and_host_of(line: &str) -> Option<(&str, &str)> {
+    let (release, rest) = line.strip_prefix("Linux ")?.split_once(" (")?;
     let (host, rest) = rest.split_once(')')?;
-    rest.contains(" CPU)").then_some(host)
+    rest.contains(" CPU)").then_some((release.trim(), host))
 }
 
 /// A text with what `iostat -o JSON` printed as `iostat` prints it without; `None` for other texts.
@@ -147,7 +148,7 @@ fn row<'l>(head: &[String], words: &[&'l str]) -> Option<(&'l str, Vec<Option<f6
 
 /// The kernel line, the times of `-t`, and shares of processors below a head that was cut.
 fn is_between(line: &str) -> bool {
-    host_of(line).is_some()
+    release_and_host_of(line).is_some()
         || line.split_whitespace().all(|word| number(word).is_some())
         || line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(':') && line.len() < 30
 }
@@ -221,7 +222,7 @@ mod tests {
 $ lsblk
 "#;
         let text = text_of_json(text).unwrap();
-        assert_eq!(text.lines().find_map(host_of), Some("n3"));
+        assert_eq!(text.lines().find_map(release_and_host_of).map(|(_, host)| host), Some("n3"));
         let mut reader = Iostat::default();
         let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('$'));
         assert!(lines.all(|line| reader.line(line)), "{text}");

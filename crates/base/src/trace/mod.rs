@@ -23,8 +23,8 @@ use std::ops::Range;
 pub use crate::catalog::Op;
 pub use read::{TraceError, read};
 
-/// Version of gpuio's format that is written, and the newest that is read.
-pub const VERSION: u16 = 1;
+/// Version of gpuio's format that is written and read.
+pub const VERSION: u16 = 2;
 /// The first bytes of gpuio's format.
 pub const MAGIC: [u8; 8] = *b"GPUIOTRC";
 /// Most holes that are recorded of a file.

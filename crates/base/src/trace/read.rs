@@ -1,7 +1,9 @@
 //! Reading traces.
 
+use std::collections::BTreeMap;
+
 use crate::trace::varint::{take, take_signed};
-use crate::trace::write::{self, Before};
+use crate::trace::write;
 use crate::trace::{
     Call, End, Format, HOLES_MOST, Holes, MAGIC, Op, OtherActions, Trace, TraceFile, VERSION,
     Within, fio,
@@ -64,10 +66,11 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         return Err(wrong(8, "the trace is cut before its version".to_owned()));
     };
     let version = u16::from_le_bytes(version);
-    if version == 0 || version > VERSION {
+    if version != VERSION {
+        let other = if version > VERSION { "use a newer one" } else { "record it anew" };
         let what = format!(
-            "the trace has version {version}, and this gpuio reads 1 to {VERSION}; use the gpuio \
-             that recorded it, or a newer one"
+            "the trace has version {version}, and this gpuio reads {VERSION}; {other}, or use the \
+             gpuio that recorded it"
         );
         return Err(wrong(8, what));
     }
@@ -85,6 +88,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         other: OtherActions::default(),
     };
     let mut rest = frames;
+    let mut sources = BTreeMap::new();
     while !rest.is_empty() {
         let at = (bytes.len() - rest.len()) as u64;
         let Some((payload, after)) = frame(rest, at)? else {
@@ -94,7 +98,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         if trace.end == End::Whole {
             return Err(wrong(at, "records follow the trace's end".to_owned()));
         }
-        records(payload, at + FRAME_HEAD as u64, &mut trace)?;
+        records(payload, at + FRAME_HEAD as u64, &mut trace, &mut sources)?;
         rest = after;
     }
     Ok(trace)
@@ -122,10 +126,17 @@ fn frame(bytes: &[u8], at: u64) -> Result<Option<Split<'_>>, TraceError> {
     Ok(Some((payload, after)))
 }
 
+/// The last call of each source.
+type Sources = BTreeMap<u32, Call>;
+
 /// Takes the records of a frame.
-fn records(payload: &[u8], from: u64, trace: &mut Trace) -> Result<(), TraceError> {
+fn records(
+    payload: &[u8],
+    from: u64,
+    trace: &mut Trace,
+    sources: &mut Sources,
+) -> Result<(), TraceError> {
     let mut rest = payload;
-    let mut before = Before::default();
     while let Some((&kind, after)) = rest.split_first() {
         let at = from + (payload.len() - rest.len()) as u64;
         let wrong = |what: &str| TraceError { at: Place::Byte(at), what: what.to_owned() };
@@ -143,17 +154,22 @@ fn records(payload: &[u8], from: u64, trace: &mut Trace) -> Result<(), TraceErro
                     _ => return Err(wrong("files are not numbered in order")),
                 }
             }
-            write::CALL => {
-                let call =
-                    call(&mut rest, before).ok_or_else(|| wrong("a bad record of a call"))?;
-                if call.file as usize >= trace.files.len() {
-                    return Err(wrong("a call of a file that the trace does not name"));
+            write::CALLS => {
+                let (source, mut bytes) =
+                    source(&mut rest).ok_or_else(|| wrong("a bad record of calls"))?;
+                let before = sources.entry(source).or_insert(Call::NONE);
+                while !bytes.is_empty() {
+                    let call =
+                        call(&mut bytes, before).ok_or_else(|| wrong("a bad record of a call"))?;
+                    if call.file as usize >= trace.files.len() {
+                        return Err(wrong("a call of a file that the trace does not name"));
+                    }
+                    if call.offset.checked_add(call.bytes).is_none_or(|end| end > i64::MAX as u64) {
+                        return Err(wrong("a call past the largest offset of a file"));
+                    }
+                    *before = call;
+                    trace.calls.push(call);
                 }
-                if call.offset.checked_add(call.bytes).is_none_or(|end| end > i64::MAX as u64) {
-                    return Err(wrong("a call past the largest offset of a file"));
-                }
-                before = Before::after(&call);
-                trace.calls.push(call);
             }
             write::LOST => {
                 let count = take(&mut rest).ok_or_else(|| wrong("a bad record of lost calls"))?;
@@ -198,27 +214,44 @@ fn file(from: &mut &[u8]) -> Option<(u64, TraceFile)> {
     (flags < 16).then_some((number, TraceFile { path, is_device, size, device, holes }))
 }
 
-fn call(from: &mut &[u8], before: Before) -> Option<Call> {
+/// A source and the bytes of its calls.
+fn source<'a>(from: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
+    let source = number_u32(from)?;
+    let length = usize::try_from(take(from)?).ok()?;
+    let (bytes, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    Some((source, bytes))
+}
+
+fn call(from: &mut &[u8], before: &Call) -> Option<Call> {
     let flags = byte(from)?;
-    let (file, thread) = (number_u32(from)?, number_u32(from)?);
-    let offset = before.end_offset.wrapping_add(take_signed(from)?.cast_unsigned());
-    let bytes = take(from)?;
-    let result = bytes.cast_signed().wrapping_add(take_signed(from)?);
-    let begin_ns = before.begin_ns.wrapping_add(take_signed(from)?.cast_unsigned());
-    let duration_ns = take(from)?;
-    let within = match flags & (write::IN_BATCH | write::IN_STREAM) {
-        0 => Within::Thread,
-        write::IN_BATCH => Within::Batch(number_u32(from)?),
-        write::IN_STREAM => Within::Stream(number_u32(from)?),
-        _ => return None,
-    };
-    let gpu = if flags & write::HAS_GPU != 0 { Some(number_u32(from)?) } else { None };
-    let op = if flags & write::WRITES != 0 { Op::Write } else { Op::Read };
+    let mut call = *before;
+    let kind = flags & !write::WHOLE;
+    if kind & write::SAME == 0 {
+        (call.file, call.thread) = (number_u32(from)?, number_u32(from)?);
+        call.within = match kind & (write::IN_BATCH | write::IN_STREAM) {
+            0 => Within::Thread,
+            write::IN_BATCH => Within::Batch(number_u32(from)?),
+            write::IN_STREAM => Within::Stream(number_u32(from)?),
+            _ => return None,
+        };
+        call.gpu = if kind & write::HAS_GPU != 0 { Some(number_u32(from)?) } else { None };
+        call.op = if kind & write::WRITES != 0 { Op::Write } else { Op::Read };
+    }
+    let end_offset = before.offset.wrapping_add(before.bytes);
+    call.offset = end_offset.wrapping_add(take_signed(from)?.cast_unsigned());
+    if flags & write::WHOLE == 0 {
+        call.bytes = take(from)?;
+        call.result = call.bytes.cast_signed().wrapping_add(take_signed(from)?);
+    } else {
+        call.result = call.bytes.cast_signed();
+    }
+    call.begin_ns = before.begin_ns.wrapping_add(take_signed(from)?.cast_unsigned());
+    call.duration_ns = take(from)?;
     // Times of 292 years and moved bytes that were not requested are damage, too.
-    let sound = flags < 16
-        && begin_ns.checked_add(duration_ns).is_some_and(|end| end <= i64::MAX as u64)
-        && (result < 0 || result.cast_unsigned() <= bytes);
-    let call = Call { op, file, offset, bytes, result, begin_ns, duration_ns, thread, within, gpu };
+    let sound = kind <= write::SAME
+        && call.begin_ns.checked_add(call.duration_ns).is_some_and(|end| end <= i64::MAX as u64)
+        && (call.result < 0 || call.result.cast_unsigned() <= call.bytes);
     sound.then_some(call)
 }
 

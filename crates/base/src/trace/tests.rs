@@ -1,11 +1,17 @@
 use proptest::prelude::*;
 
 use super::read::Place;
-use super::write::{Frame, header};
+use super::write::{Frame, Source, header};
 use super::*;
 
 fn call(begin_ns: u64, offset: u64) -> Call {
     Call { offset, bytes: 4096, result: 4096, begin_ns, duration_ns: 50, ..Call::NONE }
+}
+
+/// Puts calls into a frame, each by itself.
+fn put(frame: &mut Frame, source: (u32, &mut Source), calls: &[Call]) {
+    let (number, source) = source;
+    calls.iter().for_each(|call| frame.calls(number, source.encode(call).as_bytes()));
 }
 
 /// A trace as a writer leaves it, in two frames.
@@ -18,7 +24,9 @@ fn written() -> (Vec<u8>, Vec<Call>) {
     frame.file(0, &TraceFile { path, size: 1 << 30, device: (259, 3), holes, ..<_>::default() });
     frame.file(1, &TraceFile { is_device: true, ..TraceFile::default() });
     let first = [call(100, 0), call(160, 4096)];
-    first.iter().for_each(|call| frame.call(call));
+    let (mut one, mut two) = (Source::default(), Source::default());
+    put(&mut frame, (0, &mut one), &first[..1]);
+    put(&mut frame, (70_000, &mut two), &first[1..]);
     frame.take(&mut bytes);
     let second = [
         Call { within: Within::Batch(7), gpu: Some(3), ..call(90, 1 << 40) },
@@ -26,7 +34,7 @@ fn written() -> (Vec<u8>, Vec<Call>) {
         Call { result: -5, thread: 9, ..call(500, 8192) },
         Call { result: 10, ..call(600, 8192) },
     ];
-    second.iter().for_each(|call| frame.call(call));
+    put(&mut frame, (0, &mut one), &second);
     frame.lost(3);
     frame.take(&mut bytes);
     (bytes, first.into_iter().chain(second).collect())
@@ -54,9 +62,9 @@ fn what_was_written_is_read() {
 
 #[test]
 fn a_sequential_call_takes_few_bytes() {
-    let mut frame = Frame::new();
-    (0..1000).for_each(|n| frame.call(&call(n * 60_000, n * 4096)));
-    assert!(frame.len() <= 14 * 1000, "{}", frame.len());
+    let mut source = Source::default();
+    let bytes = (0..1000).map(|n| source.encode(&call(n * 60_000, n * 4096)).as_bytes().len());
+    assert!(bytes.sum::<usize>() <= 7 * 1000);
 }
 
 #[test]
@@ -92,9 +100,9 @@ fn damage_is_an_error_with_its_place() {
         }
     }
     let mut newer = bytes;
-    newer[8] = 2;
+    newer[8] = 3;
     let error = read(&newer).unwrap_err().to_string();
-    assert!(error.contains("byte 8") && error.contains("version 2"), "{error}");
+    assert!(error.contains("byte 8") && error.contains("version 3"), "{error}");
     assert!(read(b"").is_err() && read(b"PNG").unwrap_err().to_string().contains("no trace"));
 }
 
@@ -109,11 +117,12 @@ fn records_that_make_no_sense_are_refused() {
     };
     assert!(refused(&|frame| frame.file(2, &TraceFile::default())).contains("in order"));
     let other = Call { file: 1, ..call(0, 0) };
-    assert!(refused(&|frame| frame.call(&other)).contains("does not name"));
+    let refused_call = |call| refused(&|frame| put(frame, (0, &mut Source::default()), &[call]));
+    assert!(refused_call(other).contains("does not name"));
     let far = call(0, i64::MAX as u64);
-    assert!(refused(&|frame| frame.call(&far)).contains("largest offset"));
+    assert!(refused_call(far).contains("largest offset"));
     let more = Call { result: 5000, ..call(0, 0) };
-    assert!(refused(&|frame| frame.call(&more)).contains("bad record"));
+    assert!(refused_call(more).contains("bad record"));
 }
 
 #[test]
@@ -170,9 +179,11 @@ proptest! {
     #[test]
     fn any_calls_come_back(calls in proptest::collection::vec(any_call(), 0..50)) {
         let (mut bytes, mut frame) = (header().to_vec(), Frame::new());
+        let mut sources = [Source::default(); 2];
         (0..3).for_each(|number| frame.file(number, &TraceFile::default()));
         for (nth, call) in calls.iter().enumerate() {
-            frame.call(call);
+            let (number, source) = if nth / 3 % 2 == 0 { (0, 0) } else { (9, 1) };
+            put(&mut frame, (number, &mut sources[source]), std::slice::from_ref(call));
             if nth % 7 == 0 {
                 frame.take(&mut bytes);
             }

@@ -1,17 +1,24 @@
 //! Numbers of variable length: seven bits a byte, the lowest first (LEB128).
 
-/// Appends a number.
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+/// Hands on the bytes of a number.
+#[inline]
+pub(crate) fn each_byte(mut value: u64, mut push: impl FnMut(u8)) {
     while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
+        push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
     }
-    out.push((value & 0x7f) as u8);
+    push((value & 0x7f) as u8);
 }
 
-/// Appends a signed number, small ones of either sign in few bytes.
-pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
-    put(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
+/// Appends a number.
+pub(crate) fn put(out: &mut Vec<u8>, value: u64) {
+    each_byte(value, |byte| out.push(byte));
+}
+
+/// A signed number as an unsigned one: small ones of either sign take few bytes.
+#[inline]
+pub(crate) fn folded(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
 /// Takes a number from the front; `None` where it is cut, or longer than 64 bits.

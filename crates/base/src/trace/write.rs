@@ -1,32 +1,121 @@
 //! Writing gpuio's format.
 
-use crate::trace::varint::{put, put_signed};
+use crate::trace::varint::{each_byte, folded, put};
 use crate::trace::{Call, Holes, MAGIC, Op, TraceFile, VERSION, Within};
 
 /// Kinds of records.
 pub(crate) const PROGRAM: u8 = 0;
 pub(crate) const FILE: u8 = 1;
-pub(crate) const CALL: u8 = 2;
+pub(crate) const CALLS: u8 = 2;
 pub(crate) const LOST: u8 = 3;
 pub(crate) const END: u8 = 4;
 
-/// Bits of the byte that says what a call is.
+/// Bits of the byte that says what a call is. A call that has neither is a call of its thread.
 pub(crate) const WRITES: u8 = 1;
 pub(crate) const IN_BATCH: u8 = 2;
 pub(crate) const IN_STREAM: u8 = 4;
 pub(crate) const HAS_GPU: u8 = 8;
+/// Its operation, file, thread, batch or stream, and GPU are those of the call before.
+pub(crate) const SAME: u8 = 16;
+/// It requested as many bytes as the call before, and all were moved.
+pub(crate) const WHOLE: u8 = 32;
 
-/// The base of relative values in records of calls, from the frame's start on.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Before {
-    pub(crate) begin_ns: u64,
-    pub(crate) end_offset: u64,
+/// Longest call: its flags, four numbers of 32 bits and five of 64.
+const CALL_MOST: usize = 1 + 4 * 5 + 5 * 10;
+
+/// The calls of one source, each written relative to the one before. A source is a place where
+/// calls come one after another, such as the thread that records them.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    before: Call,
 }
 
-impl Before {
-    /// That of the next call.
-    pub(crate) fn after(call: &Call) -> Before {
-        Before { begin_ns: call.begin_ns, end_offset: call.offset.wrapping_add(call.bytes) }
+impl Default for Source {
+    fn default() -> Source {
+        Source { before: Call::NONE }
+    }
+}
+
+impl Source {
+    /// The bytes of the next call, for [`Frame::calls`] of this source in this order. None may be
+    /// left out.
+    #[inline]
+    pub fn encode(&mut self, call: &Call) -> Encoded {
+        let before = std::mem::replace(&mut self.before, *call);
+        let is_same = (call.op, call.file, call.thread, call.within, call.gpu)
+            == (before.op, before.file, before.thread, before.within, before.gpu);
+        let is_whole = call.bytes == before.bytes && call.result == call.bytes.cast_signed();
+        let mut out = Encoded { bytes: [0; _], length: 0 };
+        let whole = if is_whole { WHOLE } else { 0 };
+        if is_same {
+            out.push(SAME | whole);
+        } else {
+            let (within, group) = match call.within {
+                Within::Thread => (0, None),
+                Within::Batch(number) => (IN_BATCH, Some(number)),
+                Within::Stream(number) => (IN_STREAM, Some(number)),
+            };
+            let writes = if call.op == Op::Write { WRITES } else { 0 };
+            out.push(writes | within | whole | if call.gpu.is_some() { HAS_GPU } else { 0 });
+            out.put(call.file.into());
+            out.put(call.thread.into());
+            for number in [group, call.gpu].into_iter().flatten() {
+                out.put(number.into());
+            }
+        }
+        let end_offset = before.offset.wrapping_add(before.bytes);
+        out.put(folded(call.offset.wrapping_sub(end_offset).cast_signed()));
+        if !is_whole {
+            out.put(call.bytes);
+            out.put(folded(call.result.wrapping_sub(call.bytes.cast_signed())));
+        }
+        out.put(folded(call.begin_ns.wrapping_sub(before.begin_ns).cast_signed()));
+        out.put(call.duration_ns);
+        out
+    }
+}
+
+/// A call as its source writes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Encoded {
+    /// One byte for the length, which whole words begin with.
+    bytes: [u8; 8 * Encoded::WORDS_MOST],
+    length: usize,
+}
+
+impl Encoded {
+    /// Most [`Encoded::words`].
+    pub const WORDS_MOST: usize = (1 + CALL_MOST).div_ceil(8);
+
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(1..=self.length).unwrap_or_default()
+    }
+
+    /// Its length in the lowest byte, then its bytes, and zeros up to a whole word.
+    #[inline]
+    pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let (words, _) = self.bytes.as_chunks::<8>();
+        let length = self.length as u64;
+        let count = (1 + self.length).div_ceil(8);
+        words
+            .iter()
+            .take(count)
+            .enumerate()
+            .map(move |(nth, word)| u64::from_le_bytes(*word) | if nth == 0 { length } else { 0 })
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        // There is space: `CALL_MOST`.
+        if let Some(next) = self.bytes.get_mut(1 + self.length) {
+            *next = byte;
+            self.length += 1;
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, value: u64) {
+        each_byte(value, |byte| self.push(byte));
     }
 }
 
@@ -38,11 +127,14 @@ pub fn header() -> [u8; 12] {
     bytes
 }
 
-/// A checksum of a frame: FNV-1a of 64 bits, its halves together.
+/// A checksum of a frame: FNV-1a of 64 bits over whole little-endian words of eight bytes, then
+/// over each byte of the rest; its halves together.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let step = |hash: u64, next: u64| (hash ^ next).wrapping_mul(0x0000_0100_0000_01b3);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));
+    let hash = all.fold(0xcbf2_9ce4_8422_2325_u64, step);
     (hash >> 32) as u32 ^ (hash & 0xffff_ffff) as u32
 }
 
@@ -50,7 +142,6 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
 #[derive(Debug, Default)]
 pub struct Frame {
     payload: Vec<u8>,
-    before: Before,
 }
 
 impl Frame {
@@ -101,28 +192,12 @@ impl Frame {
         }
     }
 
-    pub fn call(&mut self, call: &Call) {
-        let out = &mut self.payload;
-        out.push(CALL);
-        let (within, group) = match call.within {
-            Within::Thread => (0, None),
-            Within::Batch(number) => (IN_BATCH, Some(number)),
-            Within::Stream(number) => (IN_STREAM, Some(number)),
-        };
-        let writes = if call.op == Op::Write { WRITES } else { 0 };
-        out.push(writes | within | if call.gpu.is_some() { HAS_GPU } else { 0 });
-        put(out, call.file.into());
-        put(out, call.thread.into());
-        put_signed(out, call.offset.wrapping_sub(self.before.end_offset).cast_signed());
-        put(out, call.bytes);
-        // Mostly all bytes were moved.
-        put_signed(out, call.result.wrapping_sub(call.bytes.cast_signed()));
-        put_signed(out, call.begin_ns.wrapping_sub(self.before.begin_ns).cast_signed());
-        put(out, call.duration_ns);
-        for number in [group, call.gpu].into_iter().flatten() {
-            put(out, number.into());
-        }
-        self.before = Before::after(call);
+    /// Calls of a source, in its order: whole ones, as [`Source::encode`] made them.
+    pub fn calls(&mut self, source: u32, encoded: &[u8]) {
+        self.payload.push(CALLS);
+        put(&mut self.payload, source.into());
+        put(&mut self.payload, encoded.len() as u64);
+        self.payload.extend_from_slice(encoded);
     }
 
     /// So many calls could not be recorded.
@@ -146,7 +221,6 @@ impl Frame {
         out.extend_from_slice(&checksum(&self.payload).to_le_bytes());
         out.extend_from_slice(&self.payload);
         self.payload.clear();
-        self.before = Before::default();
     }
 }
 

@@ -215,7 +215,7 @@ fn said_by_a_tool(lines: &[&str], at: usize) -> Option<String> {
     if above.is_some_and(|command| ["hostname", "hostname -s", "uname -n"].contains(&command)) {
         return plain(line);
     }
-    if let Some(host) = iostat::host_of(line) {
+    if let Some((_, host)) = iostat::release_and_host_of(line) {
         return plain(host);
     }
     let words: Vec<&str> = line.split(' ').collect();

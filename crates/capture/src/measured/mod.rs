@@ -10,7 +10,6 @@ pub use gpuio_base::measured::{Measured, Sample};
 pub use results::Results;
 
 use gpuio_base::measured::{DCGMI_DMON, GDS_STATS, IOSTAT, MOST_TABLES, NVIDIA_DMON, Tool, iostat};
-use gpuio_record::facts::BlockKind;
 
 use crate::{CaptureError, Captured, Kind, lines, merge};
 
@@ -20,6 +19,9 @@ pub(crate) const KIND_OF_IOSTAT: Kind = Kind {
     most_bytes: crate::LOG,
     looks_like: |text| looks_like(&IOSTAT, text) || text.lines().any(iostat::is_head_of_cpu),
     add: |text, captured| {
+        let release = text.lines().find_map(iostat::release_and_host_of);
+        let known = &mut captured.machine.host.kernel.release;
+        *known = known.take().or(release.map(|(release, _)| release.to_owned()));
         let from = captured.measured.len();
         add(&IOSTAT, text, captured)?;
         let tables = &captured.measured[from..];
@@ -29,7 +31,7 @@ pub(crate) const KIND_OF_IOSTAT: Kind = Kind {
             if captured.machine.block.len() > crate::MOST_DEVICES {
                 return Err(CaptureError::new(0, &name, 0, "fewer devices"));
             }
-            device(captured, &name);
+            merge::device_of_kernel_name(&mut captured.machine, &name);
         }
         Ok(())
     },
@@ -78,20 +80,5 @@ fn add(tool: &Tool, text: &str, captured: &mut Captured) -> Result<(), CaptureEr
 pub(crate) fn put(captured: &mut Captured, table: Measured) {
     if !table.rows.is_empty() && captured.measured.len() < MOST_TABLES {
         captured.measured.push(table);
-    }
-}
-
-/// Lists a device of iostat's rows.
-fn device(captured: &mut Captured, name: &str) {
-    if name.starts_with("md") {
-        merge::block(&mut captured.machine, name, BlockKind::Md);
-    } else if name.starts_with("dm-") {
-        merge::block(&mut captured.machine, name, BlockKind::DeviceMapper);
-    } else if ["nvme", "sd", "vd", "xvd", "hd"].iter().any(|start| name.starts_with(start)) {
-        // Paths of a multipath drive (`nvme0c0n1`) are no drives of their own.
-        let path = name.strip_prefix("nvme").is_some_and(|rest| rest.contains('c'));
-        if !path {
-            merge::disk_or_partition(&mut captured.machine, name);
-        }
     }
 }

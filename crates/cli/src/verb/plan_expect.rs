@@ -9,7 +9,8 @@ use gpuio_machine::flow::{
     portions_of_streams,
 };
 use gpuio_machine::pair::{
-    By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind, Wanted, second_choice,
+    By, Direction, Given, Load, Pair, PairExpected, Pairing, Regroup, StoreKind, Wanted,
+    second_choice,
 };
 use gpuio_machine::topo::{Class, Topology};
 use gpuio_record::facts::Machine;
@@ -123,12 +124,21 @@ fn regrouped(
     Some(PairExpected { by, expected })
 }
 
-/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, and
-/// nothing rules GDS out: no maker publishes peer-to-peer rates through the processor.
+/// Direct if nvidia-fs is loaded, every drive or card shares a PCIe switch with the GPU, gdscheck
+/// printed no such drive as unsupported, and nothing rules GDS out: no maker publishes peer-to-peer
+/// rates through the processor.
 fn transfer_by(machine: &Machine, pair: &Pair) -> By {
     let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
     let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
-    let direct = straight && has_nvidia_fs(machine) && !is_ruled_out(machine, pair);
+    let place = |given: &Given| match given.kind {
+        StoreKind::Mount | StoreKind::NetworkMount => given.name.clone(),
+        StoreKind::Array | StoreKind::Drive => {
+            format!("/dev/{}", given.name.trim_start_matches("/dev/"))
+        }
+    };
+    let is_excluded = |given: &Given| check::is_without_nvidia_fs(machine, &place(given));
+    let served = || !pair.stores.iter().any(is_excluded);
+    let direct = straight && has_nvidia_fs(machine) && served() && !is_ruled_out(machine, pair);
     if direct { By::Direct } else { By::HostMemory }
 }
 

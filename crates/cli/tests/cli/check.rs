@@ -217,6 +217,24 @@ fn variables_go_before_the_file() {
 }
 
 #[test]
+fn the_first_line_says_whether_gds_is_on_for_the_data() {
+    let dir = scratch();
+    let text = "$ uname -r\n5.15.0-1-generic\n$ nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-80GB (UUID: \
+                GPU-5a8c9a2e-0000-1111-2222-333344445555)\n$ mount\n/dev/nvme0n1p2 on / type ext4 \
+                (rw)\n/dev/nvme1n1 on /data type xfs (rw)\n$ gdscheck -p\n NVMe               : \
+                Unsupported\n NVMeOF             : Unsupported\n NFS                : Supported\n";
+    fs::write(dir.path().join("post.txt"), text).unwrap();
+    let first = |line: &str| gpuio(dir.path(), line).out.lines().next().unwrap().to_owned();
+    let said = first("check --from post.txt");
+    assert!(said.starts_with("GDS is off for /data (xfs) and "), "{said}");
+    let why = gpuio(dir.path(), "why --from post.txt").exits(0).out;
+    assert!(why.contains("GDS is off for /data (xfs)"), "{why}");
+    assert!(why.contains("nvme1n1: NVMe, over PCIe or a network\n"), "{why}");
+    let said = first("check --from post.txt --only iommu");
+    assert!(!said.contains("GDS is"), "{said}");
+}
+
+#[test]
 fn results_in_a_text_are_held_against_each_other() {
     let dir = scratch();
     let text = "h> gdsio -D /d -d 0 -w 32 -s 1G -i 1M -x 0 -I 1 -T 120\n\
@@ -228,6 +246,7 @@ fn results_in_a_text_are_held_against_each_other() {
     for words in ["RESULTS IN THESE TEXTS (1)", "CONTRADICTIONS (1)", "another command ran"] {
         assert!(ran.out.contains(words), "{words}: {ran:#?}");
     }
+    assert!(ran.out.ends_with("contradict each other: 1 above.\n"), "{ran:#?}");
     // Rules have nothing to say of a machine that is not in the text.
     assert!(!ran.out.contains("UNKNOWN"), "{ran:#?}");
     let json = gpuio(dir.path(), "check --from post.txt --format json").exits(0).json();

@@ -89,6 +89,9 @@ fn machine(root: &Path) {
          addr=192.168.10.9,note=hush 0 0\n\
          10.1.2.3@o2ib:/scratch /mnt/l lustre rw,flock 0 0\n\
          198.51.100.7:/x /mnt/d nfs4 rw,addr=198.51.100.7 0 0\n[fe80::1:2]:/x /mnt/e nfs4 rw 0 0\n\
+         alice@bastion.acme.example:/srv /mnt/s fuse.sshfs rw 0 0\n\
+         /dev/mapper/acme--vg-alice /mnt/v xfs rw 0 0\n/dev/acmevg/data /mnt/w xfs rw 0 0\n\
+         acmefs /gpfs gpfs rw 0 0\nacme /fast tmpfs rw,size=1g 0 0\n\
          proc /proc proc rw 0 0\n",
     );
     put(
@@ -145,6 +148,7 @@ fn a_machine_is_described_without_root_and_without_names() {
             "87e5c586",
             "S4U0NE0N",
             "scratch",
+            "acme",
         ] {
             assert!(!text.contains(secret), "{shell}: {secret} in {text}");
         }
@@ -161,6 +165,7 @@ fn a_machine_is_described_without_root_and_without_names() {
         assert!(text.contains("198.51.100.7") && text.contains("[2001:db8::"), "{shell}: {text}");
         let private = ["10.", "172.", "100.", "198.51.100."];
         assert!(private.iter().any(|net| own.starts_with(net)), "{shell}: {own}");
+        assert!(text.contains("\n/dev/nvme0n1 on /data type ext4"), "{shell}: {text}");
         assert!(text.contains("# left out: /proc/mdstat"), "{shell}: {text}");
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gpuio_base::trace::write::{self, Frame};
+use gpuio_base::trace::write::{self, Frame, Source};
 use gpuio_base::trace::{Call, TraceFile};
 use gpuio_host::residency;
 
@@ -64,14 +64,15 @@ fn a_trace_has_what_was_read_and_its_order() {
     let Some(data) = cold(&dir.path().join("data"), 20 * MIB) else { return };
     let text = |path: &Path| Some(path.to_str().unwrap().to_owned());
     let traced = |name: &str, path: Option<String>| {
-        let mut frame = Frame::new();
+        let (mut frame, mut source) = (Frame::new(), Source::default());
         frame.program("serve", 1);
         frame.file(0, &TraceFile { path, size: 20 * MIB, ..TraceFile::default() });
         // The end of the file first; nothing is read by a call that failed.
         for (offset, result, begin_ns) in
             [(100, 4096, 9), (16 * MIB + MIB / 2, 2 * 1_048_576, 5), (4 * MIB, -5, 7)]
         {
-            frame.call(&Call { offset, bytes: 2 * MIB, result, begin_ns, ..Call::NONE });
+            let call = Call { offset, bytes: 2 * MIB, result, begin_ns, ..Call::NONE };
+            frame.calls(0, source.encode(&call).as_bytes());
         }
         frame.end();
         let mut bytes = write::header().to_vec();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use gpuio_base::trace::write::{Frame, header};
+use gpuio_base::trace::write::{Frame, Source, header};
 use gpuio_base::trace::{Call, End, Holes, Op, Trace, TraceFile, Within};
 use serde_json::Value;
 
@@ -19,7 +19,8 @@ fn write_trace(place: &Path, files: &[TraceFile], calls: &[Call], ends: bool) {
     let (mut bytes, mut frame) = (header().to_vec(), Frame::new());
     frame.program("wave", 1);
     (0..).zip(files).for_each(|(number, file)| frame.file(number, file));
-    calls.iter().for_each(|call| frame.call(call));
+    let mut source = Source::default();
+    calls.iter().for_each(|call| frame.calls(0, source.encode(call).as_bytes()));
     if ends {
         frame.end();
     }
@@ -186,7 +187,7 @@ fn recorded_pauses_take_their_time() {
     assert!(!dir.path().join("gpuio-scratch").exists());
     let text = finish(command(dir.path()).args(["show", "r.json"])).exits(0).out;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("replay: replay t (gpuio 1): 50 calls by wave, "), "{text}");
+    assert!(text.contains("replay: replay t (gpuio 2): 50 calls by wave, "), "{text}");
     assert!(text.contains("order threads, pace recorded"), "{text}");
     assert!(text.contains("made all 50 calls in"), "{text}");
     assert!(text.contains("recorded in 49.0 ms"), "{text}");

@@ -14,11 +14,12 @@ mod facts;
 mod ring;
 mod sink;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gpuio_base::trace::write::Source;
 use gpuio_base::trace::{Call, TraceFile, Within};
 
 use crate::environment;
@@ -31,7 +32,7 @@ use sink::Sink;
 /// Between two looks of the writer: while calls come, and while none do.
 const BUSY: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_millis(20);
-/// Most rings at a time, so that memory is bounded: each has 300 KB. Calls of further threads are
+/// Most rings at a time, so that memory is bounded: each has 128 KiB. Calls of further threads are
 /// counted as lost.
 const RINGS_MOST: usize = 512;
 /// How long the end of the program may wait for a write that is under way.
@@ -59,6 +60,8 @@ struct Recorder {
     began_ns: u64,
     is_anonymous: bool,
     rings: Mutex<Vec<Arc<Ring>>>,
+    /// Rings that were ever made.
+    sources: AtomicU32,
     files: Mutex<Files>,
     batches: AtomicU32,
     /// Calls of threads that were ending, or that were too many.
@@ -79,11 +82,24 @@ struct Files {
 static RECORDER: OnceLock<Option<Recorder>> = OnceLock::new();
 
 /// A thread's ring, closed when the thread ends.
-struct ThreadRing(Arc<Ring>);
+struct ThreadRing {
+    ring: Arc<Ring>,
+    source: Cell<Source>,
+}
+
+impl ThreadRing {
+    fn put(&self, call: &Call) {
+        if self.ring.fits() {
+            let mut source = self.source.get();
+            self.ring.put(&source.encode(call));
+            self.source.set(source);
+        }
+    }
+}
 
 impl Drop for ThreadRing {
     fn drop(&mut self) {
-        self.0.close();
+        self.ring.close();
     }
 }
 
@@ -124,6 +140,7 @@ pub(crate) fn begin() {
             began_ns: gpuio_watch::page::monotonic_ns(),
             is_anonymous,
             rings: Mutex::default(),
+            sources: AtomicU32::new(0),
             files: Mutex::default(),
             batches: AtomicU32::new(0),
             lost: AtomicU64::new(0),
@@ -224,7 +241,7 @@ impl Recorder {
                     own.get_or_init(|| new)
                 }
             };
-            ring.0.put(Call { begin_ns, ..call });
+            ring.put(&Call { begin_ns, ..call });
             Some(())
         });
         if put.ok().flatten().is_none() {
@@ -238,9 +255,10 @@ impl Recorder {
         if rings.len() >= RINGS_MOST {
             return None;
         }
-        let ring = Arc::new(Ring::new());
+        let number = self.sources.fetch_add(1, Ordering::Relaxed);
+        let ring = Arc::new(Ring::new(number));
         rings.push(Arc::clone(&ring));
-        Some(ThreadRing(ring))
+        Some(ThreadRing { ring, source: Cell::default() })
     }
 
     /// Ends the recording where it can't go on. Calls in the rings are freed with their threads.
@@ -265,10 +283,7 @@ impl Recorder {
         }
         let mut lost = self.lost.swap(0, Ordering::Relaxed);
         for (ring, head) in heads {
-            ring.take(head, |call| {
-                found = true;
-                sink.call(call);
-            });
+            found |= sink.calls(&ring, head);
             lost += ring.take_lost();
         }
         sink.lost(lost);

@@ -1,25 +1,30 @@
 //! Calls of one thread on their way to the writer.
 //!
 //! One thread puts calls in, the writer takes them out; neither waits for the other. `head` counts
-//! what was put in and is written by the thread, `tail` what was taken out and is written by the
-//! writer. A slot between the two is read only, one outside is the thread's.
+//! the words that were put in and is written by the thread, `tail` what was taken out and is
+//! written by the writer. Words between the two are only read, others are the thread's.
+//!
+//! Calls are in the ring as they stand in the trace: where all processors are busy, a few bytes are
+//! moved from one to another instead of a whole call, and the writer only copies.
 
-use gpuio_base::trace::Call;
+use gpuio_base::trace::write::Encoded;
 
-use crate::sync::Guarded;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Calls that fit. The writer looks every few milliseconds.
-const SLOTS: usize = 4096;
+/// Words of eight bytes that fit: a call mostly takes two. The writer looks every few milliseconds.
+const WORDS: usize = 16384;
 
 /// On cache lines of its own: processors fetch two lines together.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Counter(AtomicU64);
 
-/// The calls of one thread.
+/// The calls of one thread. Each begins at a word whose lowest byte is its length; its bytes follow
+/// and fill the last word with zeros.
 pub(crate) struct Ring {
-    slots: Box<[Guarded<Call>]>,
+    /// Its number among all rings.
+    pub(crate) number: u32,
+    words: Box<[AtomicU64]>,
     head: Counter,
     tail: Counter,
     /// Calls for which there was no space.
@@ -28,14 +33,11 @@ pub(crate) struct Ring {
     closed: AtomicBool,
 }
 
-// SAFETY: a slot is written by its thread only while it is outside `tail..head`, and read by the
-// writer only while it is inside; both counters are published with release and read with acquire.
-unsafe impl Sync for Ring {}
-
 impl Ring {
-    pub(crate) fn new() -> Ring {
+    pub(crate) fn new(number: u32) -> Ring {
         Ring {
-            slots: (0..SLOTS).map(|_| Guarded::new(Call::NONE)).collect(),
+            number,
+            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
             head: Counter::default(),
             tail: Counter::default(),
             lost: AtomicU64::new(0),
@@ -43,22 +45,31 @@ impl Ring {
         }
     }
 
-    fn slot(&self, at: u64) -> &Guarded<Call> {
-        // The remainder is below the number of slots.
-        &self.slots[usize::try_from(at % SLOTS as u64).unwrap_or(0)]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        // The remainder is below the number of words.
+        &self.words[usize::try_from(at % WORDS as u64).unwrap_or(0)]
     }
 
-    /// Puts a call in, or counts it as lost. Only its thread calls this.
-    pub(crate) fn put(&self, call: Call) {
-        let head = self.head.0.load(Ordering::Relaxed);
-        if head - self.tail.0.load(Ordering::Acquire) >= SLOTS as u64 {
+    /// Whether one more call fits; otherwise it is counted as lost, and must not be put in. Only
+    /// the ring's thread calls this.
+    pub(crate) fn fits(&self) -> bool {
+        let used = self.head.0.load(Ordering::Relaxed) - self.tail.0.load(Ordering::Acquire);
+        let fits = used + Encoded::WORDS_MOST as u64 <= WORDS as u64;
+        if !fits {
             self.lost.fetch_add(1, Ordering::Relaxed);
-            return;
         }
-        // SAFETY: the slot is outside `tail..head`, so the writer does not read it, and this is the
-        // only thread that writes.
-        unsafe { self.slot(head).write().write(call) };
-        self.head.0.store(head + 1, Ordering::Release);
+        fits
+    }
+
+    /// Puts a call in, after [`Ring::fits`]. Only the ring's thread calls this.
+    pub(crate) fn put(&self, call: &Encoded) {
+        let head = self.head.0.load(Ordering::Relaxed);
+        let mut at = head;
+        for word in call.words() {
+            self.word(at).store(word, Ordering::Relaxed);
+            at += 1;
+        }
+        self.head.0.store(at, Ordering::Release);
     }
 
     /// Up to where calls were put in, for [`Ring::take`].
@@ -66,14 +77,20 @@ impl Ring {
         self.head.0.load(Ordering::Acquire)
     }
 
-    /// Takes the calls before `head` out. Only the writer calls this, with a value of
-    /// [`Ring::head`].
-    pub(crate) fn take(&self, head: u64, mut each: impl FnMut(&Call)) {
-        let tail = self.tail.0.load(Ordering::Relaxed);
-        for at in tail..head {
-            // SAFETY: the slot is inside `tail..head`, so its thread does not write it.
-            let call = unsafe { self.slot(at).read().read() };
-            each(&call);
+    /// Takes the calls before `head` out and appends their bytes. Only the writer calls this, with
+    /// a value of [`Ring::head`].
+    pub(crate) fn take(&self, head: u64, bytes: &mut Vec<u8>) {
+        let mut at = self.tail.0.load(Ordering::Relaxed);
+        while at < head {
+            let first = self.word(at).load(Ordering::Relaxed).to_le_bytes();
+            let end = bytes.len() + usize::from(first[0]);
+            bytes.extend_from_slice(&first[1..]);
+            at += 1;
+            while bytes.len() < end {
+                bytes.extend_from_slice(&self.word(at).load(Ordering::Relaxed).to_le_bytes());
+                at += 1;
+            }
+            bytes.truncate(end);
         }
         self.tail.0.store(head, Ordering::Release);
     }
@@ -99,43 +116,80 @@ impl Ring {
 mod tests {
     use std::sync::Arc;
 
+    use gpuio_base::trace::write::{Frame, Source, header};
+    use gpuio_base::trace::{Call, TraceFile, read};
+
     use super::*;
+
+    /// A call of any length.
+    fn call(nth: u64) -> Call {
+        let offset = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (4 + nth % 60);
+        Call { offset, bytes: 1 << (nth % 40), begin_ns: nth, ..Call::NONE }
+    }
+
+    /// Puts a call in, if it fits.
+    fn put(ring: &Ring, source: &mut Source, call: &Call) {
+        if ring.fits() {
+            ring.put(&source.encode(call));
+        }
+    }
+
+    fn calls(encoded: &[u8]) -> Vec<Call> {
+        let (mut bytes, mut frame) = (header().to_vec(), Frame::new());
+        frame.file(0, &TraceFile::default());
+        frame.calls(0, encoded);
+        frame.take(&mut bytes);
+        read(&bytes).unwrap().calls
+    }
 
     #[test]
     fn calls_come_out_in_order_and_what_does_not_fit_is_counted() {
-        let ring = Ring::new();
-        for offset in 0..SLOTS as u64 + 10 {
-            ring.put(Call { offset, ..Call::NONE });
+        let (ring, mut source, mut encoded) = (Ring::new(0), Source::default(), Vec::new());
+        let mut wanted = Vec::new();
+        // Around the ring's end several times.
+        for nth in 0..20_000 {
+            if nth % 1000 == 0 {
+                ring.take(ring.head(), &mut encoded);
+            }
+            put(&ring, &mut source, &call(nth));
+            wanted.push(call(nth));
         }
-        let mut seen = Vec::new();
-        ring.take(ring.head(), |call| seen.push(call.offset));
-        assert_eq!(seen, (0..SLOTS as u64).collect::<Vec<_>>());
-        assert_eq!((ring.take_lost(), ring.take_lost(), ring.is_done()), (10, 0, false));
+        ring.take(ring.head(), &mut encoded);
+        assert_eq!(calls(&encoded), wanted);
+        assert_eq!(ring.take_lost(), 0);
+        (0..WORDS as u64).for_each(|nth| put(&ring, &mut source, &call(nth)));
+        encoded.clear();
+        ring.take(ring.head(), &mut encoded);
+        let lost = ring.take_lost();
+        assert!(lost > 0 && ring.take_lost() == 0 && !ring.is_done());
+        // A call behind lost ones has its place.
+        put(&ring, &mut source, &call(7));
         ring.close();
-        assert!(ring.is_done());
+        assert!(!ring.is_done());
+        let mut last = Vec::new();
+        ring.take(ring.head(), &mut last);
+        assert!(ring.is_done() && !last.is_empty());
     }
 
     #[test]
     fn a_thread_and_the_writer_at_once() {
         const COUNT: u64 = 200_000;
-        let ring = Arc::new(Ring::new());
+        let ring = Arc::new(Ring::new(0));
         let theirs = Arc::clone(&ring);
         let thread = std::thread::spawn(move || {
-            for offset in 0..COUNT {
-                theirs.put(Call { offset, bytes: offset ^ 0x55, ..Call::NONE });
-            }
+            let mut source = Source::default();
+            (0..COUNT).for_each(|nth| put(&theirs, &mut source, &call(nth)));
             theirs.close();
         });
-        let (mut count, mut lost, mut last) = (0, 0, None);
+        let (mut encoded, mut lost) = (Vec::new(), 0);
         while !ring.is_done() {
-            ring.take(ring.head(), |call| {
-                assert_eq!(call.bytes, call.offset ^ 0x55);
-                assert!(last.is_none_or(|last| call.offset > last));
-                (count, last) = (count + 1, Some(call.offset));
-            });
+            ring.take(ring.head(), &mut encoded);
             lost += ring.take_lost();
         }
         thread.join().unwrap();
-        assert_eq!(count + lost + ring.take_lost(), COUNT);
+        let calls = calls(&encoded);
+        assert_eq!(calls.len() as u64 + lost + ring.take_lost(), COUNT);
+        assert!(calls.iter().all(|seen| *seen == call(seen.begin_ns)));
+        assert!(calls.is_sorted_by(|a, b| a.begin_ns < b.begin_ns));
     }
 }

@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use gpuio_base::trace::TraceFile;
 use gpuio_base::trace::write::{Frame, header};
-use gpuio_base::trace::{Call, TraceFile};
 use gpuio_host::Root;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Records in a frame at most, in bytes.
+use super::ring::Ring;
+
+/// A frame ends when its records have so many bytes; the calls of one ring may be longer.
 const FRAME: usize = 64 << 10;
 /// Waiting bytes are written when they are this long, or this old.
 const WAITING: usize = 256 << 10;
@@ -21,6 +23,8 @@ pub(crate) struct Sink {
     /// Device and inode of the file that was made.
     identity: (u64, u64),
     frame: Frame,
+    /// Calls on their way from a ring into the frame.
+    encoded: Vec<u8>,
     waiting: Vec<u8>,
     /// When it was written to last, by `CLOCK_MONOTONIC`.
     written_ns: u64,
@@ -53,6 +57,7 @@ impl Sink {
             path,
             identity: (facts.dev(), facts.ino()),
             frame,
+            encoded: Vec::new(),
             waiting: header().to_vec(),
             written_ns: gpuio_watch::page::monotonic_ns(),
             all_lost: 0,
@@ -70,9 +75,16 @@ impl Sink {
         self.end_long_frame();
     }
 
-    pub(crate) fn call(&mut self, call: &Call) {
-        self.frame.call(call);
-        self.end_long_frame();
+    /// Takes the calls of a thread out of its ring; whether there were any.
+    pub(crate) fn calls(&mut self, ring: &Ring, head: u64) -> bool {
+        self.encoded.clear();
+        ring.take(head, &mut self.encoded);
+        let found = !self.encoded.is_empty();
+        if found {
+            self.frame.calls(ring.number, &self.encoded);
+            self.end_long_frame();
+        }
+        found
     }
 
     pub(crate) fn lost(&mut self, count: u64) {

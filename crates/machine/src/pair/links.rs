@@ -50,6 +50,11 @@ impl Use {
         let sum = if up { &mut self.up } else { &mut self.down };
         *sum = sum.zip(rate).map(|(sum, rate)| sum.saturating_add(rate));
     }
+
+    /// The need of the busier direction: both carry a link's full rate.
+    fn most(&self) -> Option<u64> {
+        self.up.zip(self.down).map(|(up, down)| up.max(down))
+    }
 }
 
 pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> Vec<SharedLink> {
@@ -87,21 +92,26 @@ pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> 
     }
     let mut found = Vec::new();
     for user in users.into_values().filter(|user| user.counts) {
-        let above = user.above;
+        let carries = user.link.and_then(|link| link.bytes_per_second);
+        let enough = |used: &Use| used.most().zip(carries).map(|(need, carries)| need <= carries);
         let mut add = |when, used: &Use| {
-            let gpus = used.pairs.iter().filter_map(|index| pairs[*index].gpu.clone()).collect();
-            // Both directions of a link carry its full rate.
-            let need = used.up.zip(used.down).map(|(up, down)| up.max(down));
-            let carries = user.link.and_then(|link| link.bytes_per_second);
-            let enough = need.zip(carries).map(|(need, carries)| need <= carries);
-            let (link, above) = (user.link.cloned(), above.to_owned());
-            found.push(SharedLink { above, link, gpus, when, need_bytes_per_second: need, enough });
+            found.push(SharedLink {
+                above: user.above.to_owned(),
+                link: user.link.cloned(),
+                gpus: used.pairs.iter().filter_map(|index| pairs[*index].gpu.clone()).collect(),
+                when,
+                need_bytes_per_second: used.most(),
+                enough: enough(used),
+            });
         };
+        // All bytes of pairs that meet below the link cross it only through host memory. Where that
+        // changes neither who shares it nor the answer, its need stands for both.
         let (always, by_host) = (&user.always, &user.by_host);
+        let same = always.pairs == by_host.pairs && enough(always) == enough(by_host);
         if always.pairs.len() > 1 {
-            add(When::Always, always);
+            add(When::Always, if same { by_host } else { always });
         }
-        if by_host.pairs.len() > always.pairs.len().max(1) {
+        if by_host.pairs.len() > 1 && !same {
             add(When::ByHostMemory, by_host);
         }
     }

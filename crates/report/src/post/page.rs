@@ -28,8 +28,12 @@ impl About {
 
 /// The results of texts and what follows from them; `None` where there is neither.
 pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
-    let runs: Vec<(&Post, &Run)> =
-        posts.iter().flat_map(|post| post.runs.iter().map(move |run| (post, run))).collect();
+    // Tools that looked on, beside neither command nor rate, saw no run of a load.
+    let is_load = |run: &&Run| run.got.is_some() || run.asked.is_some() || run.in_words.is_some();
+    let of_post = |post| move |run| (post, run);
+    let runs =
+        posts.iter().flat_map(|post: &Post| post.runs.iter().filter(is_load).map(of_post(post)));
+    let runs: Vec<(&Post, &Run)> = runs.collect();
     if runs.is_empty() && statements.is_empty() {
         return None;
     }

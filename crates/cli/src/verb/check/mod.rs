@@ -25,6 +25,7 @@ use crate::ranks::{self, Role};
 use crate::source::{self, Source};
 use crate::terminal;
 use crate::unused;
+use crate::verb::why;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     if let Some(name) = &check.explain {
@@ -110,6 +111,7 @@ fn of_one(
         }
         let rules = document.sections.len();
         source.into_iter().for_each(|one| observed::add(&mut document, &one.captured));
+        let warning = held.warning();
         document.sections.extend(held.section);
         // Results in the texts stand below the faults, above the rules that they say less of.
         let shown = document.sections.split_off(rules);
@@ -117,6 +119,17 @@ fn of_one(
         let faults = faults.iter().filter(|one| findings.iter().any(|it| it.severity == **one));
         let at = (notes.len() + faults.count()).min(rules);
         document.sections.splice(at..at, shown);
+        // The question of most who ask: the whole machine was checked, and there is one.
+        let is_whole = check.mount.is_none() && check.only.is_empty() && check.skip.is_empty();
+        let gds = is_whole.then(|| why::conclusion(&machine, live)).flatten();
+        if let Some(gds) = gds.filter(|_| !document.sections.is_empty()) {
+            let mut section = Section::default();
+            section.paragraph(gds);
+            document.sections.insert(0, section);
+        }
+        if let Some(warning) = warning {
+            document.begin("", "").paragraph(warning);
+        }
         formats::print(format, "check", &document)
     };
     let failed = |finding: &Finding| finding.severity == Severity::Fail;

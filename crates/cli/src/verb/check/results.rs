@@ -5,7 +5,7 @@ use gpuio_capture::machines::Text;
 use gpuio_machine::flow::Figures;
 use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
-use gpuio_report::post::{self, Known, Post, Statement};
+use gpuio_report::post::{self, About, Known, Post, Statement};
 
 use crate::source::{Source, cells};
 
@@ -22,6 +22,12 @@ impl Held {
     /// Whether there are results and no machine.
     pub(super) fn is_alone(&self) -> bool {
         self.alone
+    }
+
+    /// A last line, where figures contradict each other: counts of rules say nothing of them.
+    pub(super) fn warning(&self) -> Option<String> {
+        let found = self.statements.iter().filter(|one| one.about == About::Contradiction).count();
+        (found > 0).then(|| format!("Figures in these texts contradict each other: {found} above."))
     }
 
     /// The output as JSON, with the statements where there are results.

@@ -367,7 +367,7 @@ scrub() {
             if (user != "root" && length(user) > 1) names[user] = "user1"
             count = split(volumes, part, " ")
             for (i = 1; i <= count; i++)
-                if (part[i] != "control" && part[i] != "*") names[part[i]] = "volume" i
+                if (part[i] != "control" && part[i] != "*") names[part[i]] = "volume" (++listed)
         }
         function token(kind, word) {
             if (!((kind, word) in tokens)) tokens[kind, word] = kind (++numbers[kind])
@@ -480,16 +480,25 @@ scrub() {
             }
             return out line(text)
         }
-        # What stands before the mount point: a server and its path, or a device.
-        function source(text,    server, path, parts, count, i, out) {
+        # What stands before the mount point: a server and its path, a device, or a name.
+        function source(text, type,    server, path, parts, count, i, out) {
+            if (text ~ /^\/dev\//) {
+                count = split(text, parts, "/")
+                if (count < 4 || parts[3] ~ /^(disk|block|loop|fd|cciss|ida)$/) return line(text)
+                out = "/dev"
+                for (i = 3; i <= count; i++)
+                    out = out "/" (parts[i] ~ /^(mapper|md)$/ ? parts[i] : parts[i] in names ? names[parts[i]] : token("lv", parts[i]))
+                return out
+            }
+            if (text == type || text ~ /^(none|tmpfs|shm|udev|rootfs|overlay|systemd-1)$/) return text
             if (text ~ /^\/\//) { server = substr(text, 3); sub(/\/.*/, "", server); path = text
                 sub(/^\/\/[^\/]*/, "", path); out = "//" word_of(server) }
             else if (match(text, /:\//)) { server = substr(text, 1, RSTART - 1)
                 path = substr(text, RSTART + 1); out = servers(server) ":" }
-            else return line(text)
+            else { path = "/" text; sub(/^\/+/, "/", path); out = "" }
             count = split(path, parts, "/")
             for (i = 2; i <= count; i++) out = out "/" (parts[i] == "" ? "" : token("part", parts[i]))
-            return out
+            return text ~ /^\/|:\// ? out : substr(out, 2)
         }
         function word_of(server) {
             if (is_v4(server)) return v4(server)
@@ -499,14 +508,18 @@ scrub() {
             return names[server]
         }
         # `10.0.0.1@o2ib:10.0.0.2@o2ib`: names of networks stay.
-        function servers(text,    parts, count, i, net, out) {
+        function servers(text,    parts, count, i, net, user, out) {
             if (text !~ /@/) return word_of(text)
             count = split(text, parts, ":")
             out = ""
             for (i = 1; i <= count; i++) {
                 net = parts[i]
-                sub(/^[^@]*/, "", net)
+                if (!sub(/^[^@]*@/, "", net)) net = ""
                 sub(/@.*/, "", parts[i])
+                # A name before another host is a user.
+                user = net != "" && net !~ /^(o2ib|tcp|gni|kfi)[0-9]*$/
+                if (user && !(parts[i] in names)) names[parts[i]] = "user" (++users + 1)
+                if (net != "") net = "@" (user ? word_of(net) : net)
                 out = out (i > 1 ? ":" : "") word_of(parts[i]) net
             }
             return out
@@ -540,7 +553,9 @@ scrub() {
             at = index($0, " on ")
             rest = substr($0, at + 4)
             open = index(rest, " (")
-            print source(substr($0, 1, at - 1)) " on " line(substr(rest, 1, open - 1)) \
+            type = substr(rest, 1, open - 1)
+            sub(/.* type /, "", type)
+            print source(substr($0, 1, at - 1), type) " on " line(substr(rest, 1, open - 1)) \
                 " (" options(substr(rest, open + 2, length(rest) - open - 2)) ")"
             next
         }

@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 use self::library::Library;
 use self::program::{ExecError, Program};
 use self::variables::Variables;
+use gpuio_gpu::{Driver, Which};
 use gpuio_guard::objects::environment;
 
 use crate::args::Exec;
@@ -55,6 +56,11 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     }
     if args.verbose {
         message!("gpuio exec: {} for {}", variables.description(&library), program.path.display());
+        // Both libraries answer numbers alone.
+        let which = Which::from_variable(environment::variable("GPUIO_CUFILE_DRIVER"));
+        if let Err(absent) = Driver::load(&which) {
+            message!("gpuio exec: calls will answer 5011 (CUDA driver error) here: {absent}");
+        }
     }
     let mut command = Command::new(&program.path);
     command

@@ -48,7 +48,16 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     delivery.put(&match format {
         Wanted::Document(Format { name: "json", .. }) => gpuio_base::document::json_of(&measured),
         Wanted::Document(format) => (format.render)(&measured.document(), "network", 100),
-        Wanted::Own(_) => measured.spec()?,
+        Wanted::Own(_) => match measured.spec() {
+            Ok(text) => text,
+            Err(error) => {
+                // The figures are not lost.
+                let text = gpuio_base::document::FORMATS.first();
+                let text = text.map(|text| formats::print(text, "network", &measured.document()));
+                crate::output::put(&text.unwrap_or_default())?;
+                return Err(error);
+            }
+        },
     })?;
     Ok(ExitCode::SUCCESS)
 }

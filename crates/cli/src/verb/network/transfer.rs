@@ -25,6 +25,8 @@ const STALLED: Duration = Duration::from_secs(10);
 pub(super) const DRAINED: Duration = Duration::from_secs(20);
 /// A stream's thread has its data on the heap.
 const STACK_BYTES: usize = 256 << 10;
+/// Time for the kernel to release threads that have ended; see [`started`].
+const RELEASED: Duration = Duration::from_millis(500);
 /// Intervals of the measured time, unless they would be longer than a second or too short.
 const INTERVALS: u32 = 20;
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -106,23 +108,33 @@ impl Drop for Ending<'_> {
 
 type Threads<'scope> = Vec<ScopedJoinHandle<'scope, Result<()>>>;
 
-/// Starts a thread for each stream.
+/// Starts a thread for each stream. The threads of the transfer before have been joined, but the
+/// kernel counts a thread until it has released it (setrlimit(2), `RLIMIT_NPROC`), which takes a
+/// moment on a busy machine: a start that fails is tried again until [`RELEASED`] has passed.
 fn started<'scope>(
     scope: &'scope Scope<'scope, '_>,
     streams: &'scope [TcpStream],
     one: impl Fn(&TcpStream) -> Result<()> + Copy + Send + 'scope,
 ) -> Result<Threads<'scope>> {
-    let start = |(nth, stream): (usize, &'scope TcpStream)| {
+    let since = Instant::now();
+    let start = |(nth, stream): (usize, &'scope TcpStream)| loop {
         let builder = Builder::new().name("gpuio-stream".to_owned()).stack_size(STACK_BYTES);
-        builder.spawn_scoped(scope, move || one(stream)).map_err(|error| {
-            let what = format!(
-                "thread {} of {}, one for each stream, could not be started: {error}; use fewer \
-                 --streams, or raise the limit on processes (ulimit -u, cgroup pids.max) or memory",
-                nth + 1,
-                streams.len()
-            );
-            Error::new(ErrorKind::OutOfMemory, what)
-        })
+        match builder.spawn_scoped(scope, move || one(stream)) {
+            Ok(thread) => return Ok(thread),
+            Err(error) if error.kind() == ErrorKind::WouldBlock && since.elapsed() < RELEASED => {
+                sleep(Duration::from_millis(5));
+            }
+            Err(error) => {
+                let what = format!(
+                    "thread {} of {}, one for each stream, could not be started: {error}; use \
+                     fewer --streams, or raise the limit on processes (ulimit -u, cgroup pids.max) \
+                     or memory",
+                    nth + 1,
+                    streams.len()
+                );
+                return Err(Error::new(ErrorKind::OutOfMemory, what));
+            }
+        }
     };
     streams.iter().enumerate().map(start).collect()
 }

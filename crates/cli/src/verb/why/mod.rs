@@ -61,7 +61,7 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     let gpu = args.gpu.clone().or(gpu);
     let whole = args.mount.is_none() && args.gpu.is_none();
     let mounts = if live && !whole { Vec::new() } else { data_mounts(&machine, live) };
-    let path = match (&args.mount, mounts.first()) {
+    let path = match (&args.mount, first(&mounts)) {
         (Some(path), _) => pair::resolve(path, live)?,
         (None, _) if asked.is_some() => {
             asked.map(|(place, _)| place.to_owned()).unwrap_or_default()
@@ -94,6 +94,20 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
         formats::print(format, "why", &page)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The mount that is asked for where none is named: of data before that of the system.
+fn first<'m>(mounts: &[&'m MountedStorage]) -> Option<&'m MountedStorage> {
+    let is_data = |mount: &&&MountedStorage| mount.mount.mount_point != "/";
+    mounts.iter().find(is_data).or(mounts.first()).copied()
+}
+
+/// The conclusion for the first mount and the first GPU; `None` where one of them is missing.
+pub(super) fn conclusion(machine: &Machine, live: bool) -> Option<String> {
+    let mount = first(&data_mounts(machine, live))?;
+    let gpu = Gpu::Real(machine.gpus.first()?);
+    let answer = of_pair(&Pair { machine, mount, gpu }, &mount.mount.mount_point);
+    Some(format!("{}. `gpuio why` has the evidence.", answer.conclusion))
 }
 
 fn of_pair(pair: &Pair<'_>, path: &str) -> Answer {

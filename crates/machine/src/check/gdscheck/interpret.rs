@@ -1,11 +1,12 @@
 //! The meaning of printed lines for rules.
 
-use gpuio_record::facts::{Fact, GdsCheck, GdsLine, GpuFacts, Machine};
+use gpuio_record::facts::{BlockDevice, Fact, GdsCheck, GdsLine, GpuFacts, Machine};
 
 use super::drivers::STORAGE;
 use super::settings::printed_name;
 use crate::check::configuration::as_switch;
 use crate::check::finding::{Found, Severity};
+use crate::check::verdict::layer::{self, Disk};
 
 /// The output and how to call it in a finding.
 pub(crate) fn printed(machine: &Machine) -> Option<(&GdsCheck, &'static str)> {
@@ -69,6 +70,27 @@ pub(crate) fn by_nvidia_fs(machine: &Machine, module: &str) -> Option<(bool, Str
     };
     let value = line.value.known()?;
     Some((direct, format!("{printed} `{} : {value}`", line.name)))
+}
+
+/// The same for drives of one kind among these devices. An NVMe drive of which the transport was
+/// not read may be a local or a remote one.
+pub(crate) fn drives_by_nvidia_fs(
+    machine: &Machine,
+    devices: Vec<&BlockDevice>,
+) -> Option<(bool, String)> {
+    let drives = devices.into_iter().filter(|one| layer::is_disk(one));
+    let kinds: Vec<Disk> = drives.map(layer::disk).collect();
+    let [local, remote] = ["nvme", "nvme_rdma"].map(|module| by_nvidia_fs(machine, module));
+    match kinds.first()? {
+        first if kinds.iter().any(|kind| kind != first) => None,
+        Disk::Nvme => local,
+        Disk::NvmeRdma => remote,
+        Disk::NvmeUnknown => {
+            let is_no = |line: &Option<(bool, String)>| line.as_ref().is_some_and(|(yes, _)| !yes);
+            local.filter(|(yes, _)| !yes && is_no(&remote))
+        }
+        Disk::NvmeOther | Disk::Other => None,
+    }
 }
 
 /// The data path of a kind of storage, as a line reports it.

@@ -8,9 +8,10 @@ use super::Rule;
 use crate::check::finding::{Found, Severity};
 use crate::check::gdscheck::NOT_LOADED;
 use crate::check::gdscheck::interpret::{
-    DataPath, by_nvidia_fs, data_path, or_printed, storage, torn,
+    DataPath, by_nvidia_fs, data_path, drives_by_nvidia_fs, or_printed, storage, torn,
 };
 use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
+use crate::check::verdict::layer;
 
 pub(super) const RULE: Rule = Rule {
     name: "nvidia-fs",
@@ -47,7 +48,9 @@ fn of_mounts(machine: &Machine) -> Option<Found> {
     };
     let (mut lines, mut points) = (BTreeSet::new(), Vec::new());
     for one in &machine.mounts {
-        if let Some((false, words)) = line(one.kind) {
+        if let Some((false, words)) =
+            line(one.kind).or_else(|| drives_by_nvidia_fs(machine, layer::below(machine, one)))
+        {
             lines.insert(words);
             points.push(one.mount.mount_point.as_str());
         }
@@ -239,16 +242,29 @@ mod tests {
             name: name.to_owned(),
             value: Fact::Known(value.to_owned()),
         };
+        let check = |nvme: &str, nfs: &str| GdsCheck {
+            drivers: vec![row("NVMe", nvme), row("NFS", nfs), row("WekaFS", "Supported")],
+            ..GdsCheck::default()
+        };
         let of = |nfs: &str| {
-            let drivers =
-                vec![row("NVMe", "Supported"), row("NFS", nfs), row("WekaFS", "Supported")];
             let mut mount = MountedStorage { kind: MountKind::Nfs, ..MountedStorage::default() };
             mount.mount.mount_point = "/mnt/nfs".to_owned();
-            let gdscheck = Some(GdsCheck { drivers, ..GdsCheck::default() });
+            let gdscheck = Some(check("Supported", nfs));
             let mut found =
                 evaluate(&Machine { gdscheck, mounts: vec![mount], ..Machine::default() });
             found.pop().unwrap()
         };
+        let local = |nvme: &str| {
+            let devices = vec!["nvme0n1".to_owned()];
+            let mounts = vec![MountedStorage { kind: MountKind::Block, devices, ..<_>::default() }];
+            let gdscheck = Some(check(nvme, "Supported"));
+            let machine = sample::gpu_and_drive_below_a_switch();
+            evaluate(&Machine { gdscheck, mounts, ..machine }).pop().unwrap()
+        };
+        let found = local("Unsupported");
+        assert_eq!(found.severity, Severity::Warn);
+        assert!(found.observed.contains("`NVMe : Unsupported`"), "{}", found.observed);
+        assert_eq!(local("Supported").severity, Severity::Pass);
         let found = of("Unsupported");
         assert_eq!(
             (found.severity, &found.locations[..]),

@@ -1,7 +1,7 @@
 //! One mount and one GPU: which data paths between them will work, and why the others will not.
 
 mod gpu;
-mod layer;
+pub(super) mod layer;
 mod mode;
 mod narrow;
 mod need;
@@ -11,7 +11,7 @@ mod text;
 
 use crate::check::machine::disks_below;
 use crate::topo::Coherent;
-use gpuio_record::facts::{GpuFacts, Machine, MountedStorage};
+use gpuio_record::facts::{BlockDevice, GpuFacts, Machine, MountedStorage};
 use serde::Serialize;
 
 pub use mode::{MODES, Mode};
@@ -116,15 +116,25 @@ pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStora
 /// The drives, on PCI as far as is known, below a device node or the mount that serves a path, each
 /// once; none below the mount of `/`, which serves any path.
 pub fn drives_of(machine: &Machine, path: &str) -> Vec<String> {
-    let device = path.strip_prefix("/dev/").map(|name| vec![name.to_owned()]);
-    let mount = || mount_of(machine, path).filter(|mount| mount.mount.mount_point != "/");
-    let devices = device.or_else(|| mount().map(|mount| mount.devices.clone()));
-    let disks = devices.iter().flatten().flat_map(|name| disks_below(machine, name));
+    let disks = disks_of(machine, path).into_iter();
     let mut names: Vec<String> =
         disks.filter(|disk| !disk.pci.is_empty()).map(|disk| disk.facts.name.clone()).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// Whether gdscheck printed the drives of [`drives_of`] as none that nvidia-fs serves.
+pub fn is_without_nvidia_fs(machine: &Machine, path: &str) -> bool {
+    let line = super::gdscheck::interpret::drives_by_nvidia_fs(machine, disks_of(machine, path));
+    line.is_some_and(|(served, _)| !served)
+}
+
+fn disks_of<'m>(machine: &'m Machine, path: &str) -> Vec<&'m BlockDevice> {
+    let device = path.strip_prefix("/dev/").map(|name| vec![name.to_owned()]);
+    let mount = || mount_of(machine, path).filter(|mount| mount.mount.mount_point != "/");
+    let devices = device.or_else(|| mount().map(|mount| mount.devices.clone()));
+    devices.iter().flatten().flat_map(|name| disks_below(machine, name)).collect()
 }
 
 /// The GPU of this number (the driver's, else the position in the list by PCI address), PCI address

@@ -66,7 +66,7 @@ fn disk(machine: &Machine, device: &BlockDevice) -> String {
     });
     let at: Vec<String> = at.collect();
     if at.is_empty() {
-        format!("{name}: {kind}")
+        format!("{name}: {}", kind.trim_end_matches(','))
     } else {
         format!("{name}: {kind} at {}", at.join(" and "))
     }

@@ -16,7 +16,7 @@ pub fn document(pairing: &Pairing) -> Document {
     first.table(pairs(pairing));
     page.begin("why", "WHY").table(why(&pairing.pairs));
     starts(&pairing.pairs, page.begin("start", "START VALUES"));
-    let title = "EXPECTED (from the data sheets of the parts, all pairs at once)";
+    let title = "EXPECTED (from published figures of the parts, all pairs at once)";
     expected::section(pairing, page.begin("expected", title));
     if let Some(second) = &pairing.second_choice {
         let title = "SECOND CHOICE (the first has no figure; --mount or --drive takes it)";

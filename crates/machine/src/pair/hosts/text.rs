@@ -24,7 +24,7 @@ pub fn document(plan: &HostsPlan) -> Document {
         of_ranks.list(List::of(2, [format!("{}:", hosts_of(&hosts, names.len(), at == 0))]));
         of_ranks.table(ranks_of(group[0]));
     }
-    let title = "EXPECTED (from the data sheets of the parts, all ranks of all hosts at once)";
+    let title = "EXPECTED (from published figures of the parts, all ranks of all hosts at once)";
     mounts(plan, page.begin("mounts", "MOUNTS"));
     expected(plan, page.begin("expected", title));
     start(plan, page.begin("start", "START (after --write jobs.ini)"));

@@ -17,7 +17,7 @@ pub(super) fn section(record: &Record, evidence: bool) -> Section {
         if names.is_empty() { words } else { format!("{words}; {}", names.join(", ")) }
     };
     let lines: Vec<String> = grouped(each).into_iter().map(line).collect();
-    let mut section = Section::new("", "expected from the data sheets of the parts on the path:");
+    let mut section = Section::new("", "expected from published figures of the parts on the path:");
     if !lines.is_empty() {
         section.list(List::of(2, lines));
         // The figures behind them, each once.

@@ -33,6 +33,11 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
                         all.push(say(post, About::Contradiction, &[seen.line], text));
                     }
                 }
+                Sight::SinceBoot => {
+                    let text = "iostat's only report is the mean since boot, and shows nothing of \
+                                this run: `iostat -xy 5` beside it does.";
+                    all.push(say(post, About::Next, &[seen.line], text.to_owned()));
+                }
                 Sight::Gpus(_) => {}
             }
         }

@@ -388,7 +388,7 @@ fn values(seen: &[&Seen]) -> Vec<(f64, f64)> {
             Sight::Gpus(gpus) => {
                 all.extend(gpus.iter().flat_map(|gpu| [gpu.received_range, gpu.sent_range]));
             }
-            Sight::CuFile(_) | Sight::Module(_) => {}
+            Sight::CuFile(_) | Sight::Module(_) | Sight::SinceBoot => {}
         }
     }
     all

@@ -161,18 +161,23 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
         known.and_then(|gpu| gpu.pci.clone())
     });
     let random = got.random == Some(true);
-    let stream = Stream {
-        name: what.clone(),
-        storage,
-        end: pci.map_or(End::Host, End::Gpu),
-        by: By::Direct,
-        towards,
-        block_bytes,
-        pattern: if random { Pattern::Random } else { Pattern::Sequential },
-        in_flight: None,
-        requested_bytes_per_s: None,
+    let to = |end: End| {
+        let stream = Stream {
+            name: what.clone(),
+            storage: storage.clone(),
+            end,
+            by: By::Direct,
+            towards,
+            block_bytes,
+            pattern: if random { Pattern::Random } else { Pattern::Sequential },
+            in_flight: None,
+            requested_bytes_per_s: None,
+        };
+        of_machine(known.machine, known.figures, &[stream]).total
     };
-    let expected = of_machine(known.machine, known.figures, &[stream]).total;
+    // Where the way to the GPU has an unknown part, drives and their links limit all the same.
+    let to_gpu = pci.map(|pci| to(End::Gpu(pci))).filter(|found| found.bytes_per_s.is_some());
+    let expected = to_gpu.unwrap_or_else(|| to(End::Host));
     let most = expected.bytes_per_s.filter(|most| *most > 0.0)?;
     let limit = expected.bottleneck.unwrap_or_default();
     let of = words::rate(most);

@@ -112,6 +112,22 @@ mod tests {
     }
 
     #[test]
+    fn the_only_report_below_the_kernel_s_line_is_the_mean_since_boot() {
+        let text = "$ iostat -x 5\nLinux 5.15.0-1 (a1)  11/11/24  _x86_64_ (96 CPU)\n\nDevice  r/s \
+                    rkB/s %util\nnvme1n1 9.00 900.00 1.00\n";
+        let sight = |text: &str| {
+            let lines = lines(text);
+            let at = lines.iter().position(|line| line.text.starts_with("Device")).unwrap();
+            read(&lines, at).unwrap().0.sight
+        };
+        assert_eq!(sight(text), Sight::SinceBoot);
+        let later = "Device  r/s rkB/s %util\nnvme1n1 5.00 500.00 1.00\n";
+        for other in [text.replace("-x 5", "-xy 5"), later.to_owned(), format!("{text}\n{later}")] {
+            assert!(matches!(sight(&other), Sight::Disks(_)), "{other}");
+        }
+    }
+
+    #[test]
     fn columns_that_were_cut_and_lines_that_were_joined_are_read() {
         let cut = disks(
             "Device  r/s rkB/s r_await rareq-sz w/s wkB/s . . .  %util\nmd127 54360.00 \

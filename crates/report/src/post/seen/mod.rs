@@ -12,7 +12,8 @@ pub(crate) use gpus::Traffic;
 pub(crate) use module::Module;
 
 use gpuio_base::measured::{
-    DCGMI_DMON, GDS_STATS, IOSTAT, Measured, NVIDIA_DMON, Tool, iostat::rows_on_one_line,
+    DCGMI_DMON, GDS_STATS, IOSTAT, Measured, NVIDIA_DMON, Tool,
+    iostat::{self, rows_on_one_line},
 };
 
 use crate::post::Seen;
@@ -29,6 +30,8 @@ pub(crate) enum Sight {
     CuFile(CuFile),
     /// Counters of nvidia-fs since it was loaded.
     Module(Module),
+    /// The only report of iostat, which is the mean since boot (iostat(1), without `-y`).
+    SinceBoot,
 }
 
 /// A tool, what its tables hold, and how many lines of others may stand among its own.
@@ -54,8 +57,26 @@ pub(crate) fn read(lines: &[Line], index: usize) -> Option<(Seen, usize)> {
         let until = until(lines, index, *others, |text| {
             rows(text).into_iter().filter(|row| reader.line(row)).count() > 0
         });
-        Some((seen(tool.command, of(&reader.tables())?), until))
+        let tables = reader.tables();
+        let sight = of(&tables)?;
+        let is_only = tool.command == IOSTAT.command && tables.iter().all(|t| t.first_report == 0);
+        let since_boot = is_only && begins_at_boot(&lines[..index]);
+        Some((seen(tool.command, if since_boot { Sight::SinceBoot } else { sight }), until))
     })
+}
+
+/// Whether iostat's first report follows these lines: its line of the kernel stands above, and the
+/// command, where it is there, leaves the mean since boot in.
+fn begins_at_boot(above: &[Line]) -> bool {
+    let mut own = above.iter().rev().take(8);
+    let mut head = false;
+    let command = own.find_map(|line| {
+        head |= iostat::release_and_host_of(line.text.trim()).is_some();
+        line.prompt.as_ref().map(|prompt| prompt.command.as_str())
+    });
+    let flags = command.unwrap_or_default().split_whitespace().skip(1);
+    let mut flags = flags.filter(|word| word.starts_with('-') && !word.starts_with("--"));
+    head && !flags.any(|word| word.contains('y'))
 }
 
 /// The index behind the last line of a tool whose output begins at `index`: until another command,

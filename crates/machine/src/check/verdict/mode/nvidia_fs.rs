@@ -1,6 +1,7 @@
 //! cuFile, direct through the module nvidia-fs, on drives of this machine.
 
 use super::{Mode, shared};
+use crate::check::gdscheck::interpret::drives_by_nvidia_fs;
 use crate::check::verdict::layer::{self, Disk};
 use crate::check::verdict::{About, Need, Pair, gpu};
 
@@ -28,12 +29,18 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         needs.extend(shared::layers(pair, array));
         let drives = layer::below(pair.machine, pair.mount);
         let kinds: Vec<Disk> =
-            drives.into_iter().filter(|d| layer::is_disk(d)).map(layer::disk).collect();
+            drives.iter().filter(|d| layer::is_disk(d)).map(|d| layer::disk(d)).collect();
         let patched = "install the NVMe driver of MLNX_OFED or DOCA (with GDS), or use mode p2pdma";
         for (kind, driver) in [(Disk::Nvme, "nvme"), (Disk::NvmeRdma, "nvme_rdma")] {
             if kinds.contains(&kind) {
                 needs.push(shared::registered(pair, driver, patched));
             }
+        }
+        // A driver of either kind is needed, and gdscheck has none.
+        if kinds.contains(&Disk::NvmeUnknown)
+            && let Some((false, line)) = drives_by_nvidia_fs(pair.machine, drives)
+        {
+            needs.push(Need::no(About::Storage, line).fix(patched));
         }
         needs.push(shared::no_translation(pair));
     }

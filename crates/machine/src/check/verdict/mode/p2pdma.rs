@@ -1,6 +1,6 @@
 //! cuFile, direct by the kernel's own peer-to-peer DMA.
 
-use gpuio_record::facts::{Fact, PciPort};
+use gpuio_record::facts::Fact;
 
 use super::{Mode, shared};
 use crate::check::configuration::{Setting, p2pdma, switch};
@@ -152,12 +152,12 @@ fn meeting(pair: &Pair<'_>) -> Need {
             "the PCIe path from the GPU to its root port is not known",
         );
     };
-    let below_switch = gpu.pci.as_deref().is_some_and(|address| {
-        let route = machine.upstream_path(address);
-        route.iter().any(|one| one.port.known() == Some(&PciPort::SwitchUpstream))
-    });
-    let far: Vec<&str> =
-        drives.iter().copied().filter(|drive| at(drive) != Some(gpu_at) || !below_switch).collect();
+    let drives: Option<Vec<_>> = drives.into_iter().map(at).collect();
+    let Some(drives) = drives else {
+        let why = "the PCIe paths from the drives to their root ports are not known";
+        return Need::unknown(About::Pcie, why);
+    };
+    let far: Vec<_> = drives.into_iter().filter(|drive| *drive != gpu_at).collect();
     if far.is_empty() {
         return Need::yes(About::Pcie, "GPU and drives meet below one root port");
     }
