@@ -11,7 +11,7 @@ set -euo pipefail
 gpuio=$(realpath "$1")
 dir=$2
 rounds=${3:-5}
-mkdir -p "$dir/w" "$dir/v"
+mkdir -p "$dir"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 file=$dir/warm.0

@@ -12,7 +12,6 @@ use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Sources, Spec};
 use gpuio_job::workload::preset::Preset;
 
 use crate::args::Given;
-use crate::child;
 use crate::failure::Failure;
 use crate::ranks::Place;
 
@@ -119,21 +118,19 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
     named.try_for_each(|name| is_there(Path::new(name)))
 }
 
-/// Refuses a directory that is not there, as fio does: a mistyped mount point would be measured as
-/// part of another file system. A relative name is of a place that the user sees, and a sweep's own
-/// data lie in its folder: these are made by the run.
+/// Refuses a directory in a place that is not there, whose name is mistyped: it would become one of
+/// another file system. The run makes the last part of the name alone.
 fn is_there(directory: &Path) -> Result<(), Failure> {
-    let parent = directory.parent().unwrap_or(directory);
-    let below = parent.as_os_str().is_empty() || parent.is_dir();
-    let is_of_a_sweep = || child::is_of_a_sweep() && directory.ends_with(child::DATA);
-    let is_made = below && (directory.is_relative() || is_of_a_sweep());
-    let absent = std::fs::metadata(directory).is_err_and(|e| e.kind() == ErrorKind::NotFound);
-    if is_made || !absent {
+    let above = directory.parent().filter(|above| !above.as_os_str().is_empty());
+    let absent =
+        |path: &Path| std::fs::metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound);
+    if !absent(directory) || !above.is_some_and(absent) {
         return Ok(());
     }
     let name = directory.display();
     Err(Failure::Usage(format!(
-        "{name}: this directory does not exist. Correct the name, or create it: mkdir -p {name}"
+        "{name}: neither this directory nor the one above it exists. Correct the name, or create \
+         it: mkdir -p {name}"
     )))
 }
 

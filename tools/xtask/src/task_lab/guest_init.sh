@@ -26,16 +26,10 @@ done
 export MACHINE BOOT
 hostname "$MACHINE"
 
-# try NAME COMMAND...: runs it, and keeps its output, errors and exit code. Makes the directory of
-# --directory.
+# try NAME COMMAND...: runs it, and keeps its output, errors and exit code.
 try() {
     name=$1
     shift
-    flag=
-    for word; do
-        [ "$flag" = --directory ] && mkdir -p "$word"
-        flag=$word
-    done
     "$@" >"/tmp/try.$name.out" 2>"/tmp/try.$name.err"
     code=$?
     cp "/tmp/try.$name.out" "/lab/out/$name.out"

@@ -22,13 +22,13 @@ pub(super) const KEYS: &[Key] = &[
     .flags(&[
         data(
             "DIR",
-            "Directory with one file per thread; it must exist, unless its name is relative \
-             [./gpuio-scratch, removed afterwards]",
+            "Directory with one file per thread, created in one that exists [./gpuio-scratch, \
+             removed afterwards]",
         ),
         files(
             "DIR",
-            "Directory of the data set; it must exist, unless its name is relative \
-             [./gpuio-scratch, removed afterwards]",
+            "Directory of the data set, created in one that exists [./gpuio-scratch, removed \
+             afterwards]",
         ),
     ])
     .not_of(RANGES)
