@@ -127,8 +127,8 @@ fn answer(plan: &FeedPlan, found: &FeedResult, source: Option<Source>) -> Option
     };
     let percent = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
     Some(format!(
-        "{verdict}; {} {} and {} {} on average, utilisation {percent}{}, stalled for {stall:.1} % of the \
-         whole time (utilisation leaves out the first and the last step of each epoch)",
+        "{verdict}; {} {} and {} {} on average, utilisation {percent}{}, stalled for {stall:.1} % \
+         of the whole time (utilisation leaves out the first and the last step of each epoch)",
         match plan.accelerators {
             1 => "the accelerator needs".to_owned(),
             count => format!("{count} accelerators need"),
