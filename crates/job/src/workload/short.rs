@@ -291,7 +291,7 @@ mod tests {
         shorten(&mut spec, Means { bytes: 1 << 20, cpus: 1, gpus: 1 });
         let (files, scale) = (spec.jobs[0].feed.files.unwrap(), spec.jobs[0].scale.unwrap());
         assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
-        assert_eq!((files as f64 * scale).round(), 28.0, "four steps");
+        assert_eq!(whole((files as f64 * scale).round()), 28, "four steps");
     }
 
     /// Two jobs with files of their own make twice the bytes.
