@@ -1,76 +1,119 @@
 //! Network cards that one text names and another lists by their PCI functions.
 
+use std::collections::BTreeSet;
+
 use gpuio_record::facts::{Machine, PciFacts};
 
-use crate::{Captured, Matrix, network, pci_names};
+use crate::{Captured, network, pci_names};
 
 /// How RDMA devices of Mellanox, now NVIDIA, are named, before a number; `NIC0` in a matrix without
 /// its legend.
 const NAMES: [&str; 3] = ["mlx5_", "mlx4_", "NIC"];
 
-/// Gives named cards their functions: the one in a name that udev made, else, where there are as
-/// many names as functions of the maker, the only one that fits, or that of the same place in the
-/// order, which is noted. A function does not fit where a matrix or NUMA nodes put it elsewhere.
+/// More cards of one maker than a machine has, without their functions.
+const MOST: usize = 64;
+/// Matrices that are held against the tree.
+const MOST_MATRICES: usize = 4;
+
+/// Gives named cards their functions: the one in a name that udev made, else by their numbers.
 pub(crate) fn join(captured: &mut Captured) {
-    let own: Vec<(usize, String)> = (0..captured.machine.nics.len())
-        .filter_map(|at| {
-            let nic = &captured.machine.nics[at];
-            let name = nic.rdma.iter().find_map(|one| network::function_of(&one.name))?;
-            let listed = functions(&captured.machine).any(|one| one.address == name);
-            (nic.pci.is_none() && listed).then_some((at, name))
-        })
-        .collect();
+    let listed: BTreeSet<&String> =
+        functions(&captured.machine).into_iter().map(|one| &one.address).collect();
+    let own = captured.machine.nics.iter().enumerate().filter_map(|(at, nic)| {
+        let name = nic.rdma.iter().find_map(|one| network::function_of(&one.name))?;
+        (nic.pci.is_none() && listed.contains(&name)).then_some((at, name))
+    });
+    let own: Vec<(usize, String)> = own.take(MOST).collect();
     place(&mut captured.machine, own);
-    for start in NAMES {
-        let Captured { machine, matrices, .. } = &*captured;
-        let mut named: Vec<(u32, usize)> = (0..machine.nics.len())
-            .filter(|at| machine.nics[*at].pci.is_none())
-            .filter_map(|at| {
-                let [rdma] = machine.nics[at].rdma.as_slice() else { return None };
-                Some((rdma.name.strip_prefix(start)?.parse().ok()?, at))
-            })
-            .collect();
-        named.sort_unstable();
-        let listed: Vec<&PciFacts> =
-            functions(machine).filter(|one| one.vendor == Some(pci_names::MELLANOX)).collect();
-        if named.is_empty() || named.len() != listed.len() {
-            continue;
-        }
-        let fits = |at: usize, one: &PciFacts| does_fit(machine, matrices, at, one);
-        let only = |at: usize| {
-            let mut all = listed.iter().filter(|one| fits(at, one));
-            let first = all.next()?;
-            all.next().is_none().then(|| first.address.clone())
-        };
-        let only: Vec<String> = named.iter().filter_map(|(_, at)| only(*at)).collect();
-        let mut distinct = only.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let by_fit = distinct.len() == named.len();
-        let in_order = || named.iter().zip(&listed).all(|((_, at), one)| fits(*at, one));
-        if !by_fit && !in_order() {
-            continue;
-        }
-        let listed: Vec<String> = listed.iter().map(|one| one.address.clone()).collect();
-        let (first, more) = (&listed[0], listed.len() - 1);
-        let note = format!(
-            "{start}{} and {more} more are taken for {first} and {more} more, in the order of \
-             both: no text has both.",
-            named[0].0
-        );
-        let addresses = if by_fit { only } else { listed };
-        place(&mut captured.machine, named.into_iter().map(|(_, at)| at).zip(addresses).collect());
-        if !by_fit {
-            captured.remark(note);
-        }
+    NAMES.into_iter().for_each(|start| by_number(captured, start));
+}
+
+/// A card of a name with a number.
+struct Named<'m> {
+    number: u32,
+    /// Its place in the list.
+    at: usize,
+    node: Option<u32>,
+    /// Host bridges of GPUs, and whether a matrix puts it below them.
+    bridges: Vec<(&'m str, bool)>,
+}
+
+impl Named<'_> {
+    fn fits(&self, function: &PciFacts) -> bool {
+        let own = function.host_bridge.as_deref();
+        let apart =
+            |(bridge, below): &(&str, bool)| own.is_some_and(|own| (own == *bridge) != *below);
+        self.node.zip(function.node).is_none_or(|(a, b)| a == b) && !self.bridges.iter().any(apart)
+    }
+}
+
+/// Where there are as many names as functions of the maker: the only one that fits each, or those
+/// of the same places in the order, which is noted. A function does not fit where a matrix or NUMA
+/// nodes put it elsewhere.
+fn by_number(captured: &mut Captured, start: &str) {
+    let machine = &captured.machine;
+    let mut listed = functions(machine);
+    listed.retain(|one| one.vendor == Some(pci_names::MELLANOX));
+    let bare = machine.nics.iter().enumerate().filter(|(_, nic)| nic.pci.is_none());
+    let named = bare.filter_map(|(at, nic)| {
+        let [rdma] = nic.rdma.as_slice() else { return None };
+        let number = rdma.name.strip_prefix(start)?.parse().ok()?;
+        Some((Named { number, at, node: nic.node, bridges: Vec::new() }, &rdma.name))
+    });
+    let mut named: Vec<(Named<'_>, &String)> = named.take(MOST + 1).collect();
+    if named.is_empty() || named.len() != listed.len() || named.len() > MOST {
+        return;
+    }
+    named.sort_unstable_by_key(|(one, _)| one.number);
+    let gpus = machine.gpus.iter().zip(0u32..).take(MOST).filter_map(|(gpu, place)| {
+        let number = gpu.index.known().copied().unwrap_or(place);
+        let bridge = machine.function(gpu.pci.as_deref()?)?.host_bridge.as_deref()?;
+        Some((format!("GPU{number}"), bridge))
+    });
+    let gpus: Vec<(String, &str)> = gpus.collect();
+    for (one, name) in &mut named {
+        let name: &str = name;
+        let cells = captured.matrices.iter().take(MOST_MATRICES).flat_map(|matrix| {
+            let of_gpus = gpus.iter();
+            of_gpus.filter_map(move |(gpu, bridge)| Some((*bridge, matrix.cell(gpu, name)?)))
+        });
+        one.bridges.extend(cells.filter_map(|(bridge, cell)| match cell {
+            "PIX" | "PXB" | "PHB" => Some((bridge, true)),
+            "NODE" | "SYS" => Some((bridge, false)),
+            _ => None,
+        }));
+    }
+    let only = named.iter().filter_map(|(one, _)| {
+        let mut all = listed.iter().filter(|function| one.fits(function));
+        let first = all.next()?;
+        all.next().is_none().then_some(first.address.as_str())
+    });
+    let only: Vec<&str> = only.collect();
+    let by_fit = only.iter().collect::<BTreeSet<_>>().len() == named.len();
+    if !by_fit && !named.iter().zip(&listed).all(|((one, _), function)| one.fits(function)) {
+        return;
+    }
+    let (first, more) = (&listed[0].address, listed.len() - 1);
+    let note = format!(
+        "{} and {more} more are taken for {first} and {more} more, in the order of both: no text \
+         has both.",
+        named[0].1
+    );
+    let in_order = listed.iter().map(|one| one.address.as_str()).collect();
+    let addresses = if by_fit { only } else { in_order };
+    let cards = named.iter().zip(addresses).map(|((one, _), to)| (one.at, to.to_owned()));
+    let cards: Vec<(usize, String)> = cards.collect();
+    place(&mut captured.machine, cards);
+    if !by_fit {
+        captured.remark(note);
     }
 }
 
 /// Functions of cards that no text gives an RDMA device, by address.
-fn functions(machine: &Machine) -> impl Iterator<Item = &PciFacts> {
+fn functions(machine: &Machine) -> Vec<&PciFacts> {
     let bare = machine.nics.iter().filter(|nic| nic.rdma.is_empty());
-    let addresses: Vec<&String> = bare.filter_map(|nic| nic.pci.as_ref()).collect();
-    machine.pci.iter().filter(move |one| addresses.contains(&&one.address))
+    let addresses: BTreeSet<&String> = bare.filter_map(|nic| nic.pci.as_ref()).collect();
+    machine.pci.iter().filter(|one| addresses.contains(&one.address)).collect()
 }
 
 /// Gives cards, by their places in the list, the functions at these addresses.
@@ -88,30 +131,6 @@ fn place(machine: &mut Machine, cards: Vec<(usize, String)>) {
     machine
         .nics
         .retain(|nic| nic.pci.is_some() || !nic.rdma.is_empty() || !nic.interfaces.is_empty());
-}
-
-fn does_fit(machine: &Machine, matrices: &[Matrix], at: usize, function: &PciFacts) -> bool {
-    let nic = &machine.nics[at];
-    if nic.node.zip(function.node).is_some_and(|(a, b)| a != b) {
-        return false;
-    }
-    let gpus = machine.gpus.iter().zip(0u32..).filter_map(|(gpu, place)| {
-        let number = gpu.index.known().copied().unwrap_or(place);
-        let bridge = machine.function(gpu.pci.as_deref()?)?.host_bridge.as_ref()?;
-        let same = function.host_bridge.as_ref()? == bridge;
-        Some((format!("GPU{number}"), same))
-    });
-    let mut pairs = gpus.flat_map(|(gpu, same)| {
-        let cells = nic.rdma.iter().flat_map(|one| matrices.iter().map(|all| (all, &one.name)));
-        cells
-            .filter_map(move |(all, name)| Some((all.cell(&gpu, name)?.to_owned(), same)))
-            .collect::<Vec<_>>()
-    });
-    pairs.all(|(cell, same)| match cell.as_str() {
-        "PIX" | "PXB" | "PHB" => same,
-        "NODE" | "SYS" => !same,
-        _ => true,
-    })
 }
 
 #[cfg(test)]
