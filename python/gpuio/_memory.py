@@ -1,8 +1,10 @@
 """Memory of a GPU or the host, tensors in it, and reads of files into any tensor."""
 
 import ctypes
+import errno
 import os
 import re
+import stat
 import weakref
 from types import TracebackType
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
@@ -139,12 +141,16 @@ class Memory:
         return self._share.address
 
     def read(
-        self, source: Source, file_offset: int = 0, nbytes: Optional[int] = None, offset: int = 0
+        self, source: Source, file_offset: int = 0, nbytes: Optional[int] = None, at: int = 0
     ) -> Moved:
-        """Reads bytes of a file into it, from byte ``offset`` on: as many as fit, or ``nbytes``."""
+        """Reads ``nbytes`` of a file from ``file_offset`` on, to byte ``at`` of the memory.
+
+        Without ``nbytes`` as many as fit. `Moved.bytes` is smaller where the file ends early, and 0
+        at its end and past it, as in `io.RawIOBase.readinto`.
+        """
         share = self._share
-        offset, nbytes = share.range(offset, nbytes)
-        return _read(source, file_offset, share.address + offset, nbytes)
+        at, nbytes = share.range(at, nbytes)
+        return _read(source, file_offset, share.address + at, nbytes)
 
     def copy_out(self, offset: int = 0, nbytes: Optional[int] = None) -> bytearray:
         """A copy of its bytes in host memory."""
@@ -328,6 +334,15 @@ def _capsule(managed: int) -> Any:
     return _api.PyCapsule_New(managed, _LABEL, ctypes.cast(_DESTRUCTOR, ctypes.c_void_p))
 
 
+def open_file(path: Union[str, bytes, "os.PathLike[str]"]) -> int:
+    """A descriptor for reading, of no directory: open(2) opens these, too."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return descriptor
+
+
 def _read(source: Source, offset: int, address: int, nbytes: int) -> Moved:
     offset = whole(offset, "the offset in the file")
     check((*PATH, int), source=source)
@@ -335,26 +350,26 @@ def _read(source: Source, offset: int, address: int, nbytes: int) -> Moved:
         return Moved(0, 0, 0, 0)
     if isinstance(source, int):
         return library().read(source, offset, address, nbytes)
-    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_file(source)
     try:
         return library().read(descriptor, offset, address, nbytes)
     finally:
         os.close(descriptor)
 
 
-def read_into(tensor: Any, source: Source, offset: int = 0) -> Moved:
-    """Fills a tensor with the bytes of a file from ``offset`` on.
+def read_into(tensor: Any, source: Source, file_offset: int = 0) -> Moved:
+    """Fills a tensor with the bytes of a file from ``file_offset`` on.
 
     ``tensor`` is a contiguous tensor of PyTorch, an array of CuPy or Numba, a `Tensor`, or anything
     of the host with a writable buffer (NumPy, ``bytearray``). ``source`` is a path or a descriptor
     open for reading. Where the file ends early, `Moved.bytes` is smaller than the tensor, and the
-    rest of it is undefined.
+    rest of it is undefined; it is 0 at the file's end and past it.
 
     Before the call, work of CUDA streams on a GPU tensor has to be done
     (``torch.cuda.synchronize()``).
     """
     address, nbytes, keeps = _place(tensor)
-    moved = _read(source, offset, address, nbytes)
+    moved = _read(source, file_offset, address, nbytes)
     del keeps
     return moved
 

@@ -14,7 +14,7 @@ from typing import (
 )
 
 from ._library import PATH, GpuioError, Header, Moved, Part, Run, check, library, listed
-from ._memory import KINDS, Device, Memory, Tensor, device_number
+from ._memory import KINDS, Device, Memory, Tensor, device_number, open_file
 from ._shards import files_of
 
 # The names of types in the format's header (safetensors, "Format").
@@ -244,7 +244,7 @@ class _File:
     """A file that is open, and its header."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.fd = path, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.path, self.fd = path, open_file(path)
         try:
             self.header: Header = library().safetensors(self.fd)
         except BaseException:

@@ -504,11 +504,13 @@ class Failures(Case):
 
     @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
     def test_top_and_prometheus_show_what_is_saved(self):
+        def printed(*words):
+            return subprocess.run(
+                [os.environ["GPUIO_PROGRAM"], *words], timeout=HANG_S, check=True,
+                capture_output=True, env={**os.environ, "GPUIO_PAGES": str(self.dir)}).stdout
+
         def read(*words):
-            return json.loads(subprocess.run(
-                [os.environ["GPUIO_PROGRAM"], *words, "--format", "json"], timeout=HANG_S,
-                check=True, capture_output=True,
-                env={**os.environ, "GPUIO_PAGES": str(self.dir)}).stdout)
+            return json.loads(printed(*words, "--format", "json"))
 
         def shown():
             devices = read("top", "--interval", "100ms", "--count", "1")["devices"]
@@ -540,8 +542,12 @@ class Failures(Case):
         self.assertEqual((stats["saves"]["state"], stats["saves"]["all_written_bytes"]),
                          ("writing", 4500))
         self.assertIsNone(stats["write"])
+        self.assertEqual(stats["saves"]["written_bytes_per_s"], 0, "a rate without an interval")
         why = json.dumps(read("why", str(os.getpid())))
         self.assertIn("it writes saves of gpuio.checkpoint, 4.39 KiB until now", why)
+        # As the trainer whose drain this process would be.
+        line = f"gpuio stats {os.getpid()}   (its drain of gpuio.checkpoint; "
+        self.assertIn(line, printed("why", str(os.getppid())).decode())
         words = [os.environ["GPUIO_PROGRAM"], "gds_stats", "-p", str(os.getpid())]
         refused = subprocess.run(words, capture_output=True, timeout=HANG_S,
                                  env={**os.environ, "GPUIO_PAGES": str(self.dir)})

@@ -133,6 +133,13 @@ class ReadInto(Files):
         self.assertEqual(gpuio.read_into(tensor, path, 11).gpu, 400)
         self.assertEqual(tensor.numpy().tobytes(), data[11:411])
         self.assertEqual(gpuio.read_into(numpy.zeros(0), path), (0, 0, 0, 0))
+        # A place in the file and one in memory; none of the file is past its end.
+        memory = gpuio.Memory("cpu", 400)
+        memory.read(path, file_offset=11, nbytes=300, at=100)
+        self.assertEqual(memory.copy_out(100), data[11:311])
+        for past in (100_000, 200_000):
+            self.assertEqual(memory.read(path, file_offset=past).bytes, 0)
+            self.assertEqual(gpuio.read_into(part, path, file_offset=past).bytes, 0)
 
     def test_what_cannot_be_filled_is_refused(self):
         path = self.dir / "data"
@@ -148,6 +155,9 @@ class ReadInto(Files):
             gpuio.read_into(3, path)
         with self.assertRaisesRegex(gpuio.GpuioError, "neither|only regular"):
             gpuio.read_into(bytearray(1), os.pipe()[0])
+        for read in (gpuio.Memory("cpu", 1).read, lambda path: gpuio.read_into(bytearray(1), path)):
+            with self.assertRaises(IsADirectoryError):
+                read(self.dir)
 
     def test_memory_is_given_back(self):
         data = GENERATOR.bytes(4096)

@@ -9,7 +9,7 @@ runs it is the section's block of shell, or Python. REGEX chooses sections. Each
 FAILED with the last words, or not run, with the module that is missing. Needs PyTorch with CUDA,
 gpuio's module, and the program `gpuio` for sections that start by `gpuio exec`.
 
-On the software GPU, which CUDA's runtime can't use, Transformers gets its tensors in host memory,
+On the software GPU, which CUDA's runtime can't use, DataLoader and Transformers get tensors in host memory,
 KvikIO those of a stand-in for CuPy (clients/soft_cupy), and sections that need a GPU are not run.
 LMCache has no code on the page: here its own class for cuFile writes and reads a file, and its
 configuration has to know the page's variables.
@@ -88,7 +88,7 @@ print(type(backend).__module__)
 """),
 }
 # The software GPU can run these.
-ON_SOFTWARE = ("serve.py", "kvik.py", "lmcache_gds.py")
+ON_SOFTWARE = ("feed.py", "serve.py", "kvik.py", "lmcache_gds.py")
 
 
 def sections():

@@ -60,7 +60,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut functions: Vec<PciFacts> = Vec::new();
     // The names of SCSI disks by their addresses, and models by these.
     let mut disks: BTreeMap<String, (Option<String>, Option<String>)> = BTreeMap::new();
-    let (before, mut messages) = (captured.clone(), 0);
+    // Lines, and whether any of them says something.
+    let (mut messages, mut says) = (0, false);
     for (index, line) in lines(text) {
         let Some(message) = message(line) else {
             captured.skip(CaptureError::new(index, line, 0, "a line of the kernel's log"));
@@ -74,26 +75,28 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         sata(message, &mut ports);
         scsi(message, &mut disks);
         pci(message, &mut functions);
-        captured.remarks.extend(limited(message).filter(|note| !captured.remarks.contains(note)));
-        drives(message, captured);
-        cufile_log::note_of_kernel(message, captured);
+        if let Some(note) = limited(message) {
+            captured.remark(note);
+            says = true;
+        }
+        says |= drives(message, captured) | cufile_log::note_of_kernel(message, captured);
         let command = ["Command line: ", "Kernel command line: "];
         if let Some(words) = command.iter().find_map(|start| message.strip_prefix(start)) {
             let words = words.split_whitespace().map(str::to_owned).collect();
             captured.machine.settings.command_line = Some(words);
+            says = true;
         }
     }
+    says |= !(ports.is_empty() && disks.is_empty() && functions.is_empty());
     merge::functions(captured, functions);
     joined(ports, &disks, captured);
-    let skipped = std::mem::take(&mut captured.skipped);
     // Lines that are understood are none of another tool's, whatever they say.
-    if messages > 0 && *captured == (Captured { skipped: Vec::new(), ..before }) {
+    if messages > 0 && !says {
         let lines = if messages == 1 { "line says" } else { "lines say" };
-        captured
-            .remarks
-            .push(format!("The kernel's log: {messages} {lines} nothing that gpuio reads there."));
+        captured.remark(format!(
+            "The kernel's log: {messages} {lines} nothing that gpuio reads there."
+        ));
     }
-    captured.skipped = skipped;
     Ok(())
 }
 
@@ -267,8 +270,9 @@ fn lanes(text: &str) -> gpuio_record::facts::Lanes {
     gpuio_record::facts::Lanes { mega_transfers: rate, width }
 }
 
-/// `nvme nvme0: pci function 0000:01:00.0`, ` nvme0n1: p1 p2`, `md127: detected capacity change …`.
-fn drives(message: &str, captured: &mut Captured) {
+/// Reads `nvme nvme0: pci function 0000:01:00.0`, ` nvme0n1: p1 p2`, `md127: detected capacity
+/// change …`; false for another message.
+fn drives(message: &str, captured: &mut Captured) -> bool {
     if let Some((name, rest)) = message.strip_prefix("nvme ").and_then(|rest| rest.split_once(": "))
         && let Some(number) = name.strip_prefix("nvme").and_then(|number| number.parse().ok())
         && let Some(pci) =
@@ -283,16 +287,18 @@ fn drives(message: &str, captured: &mut Captured) {
             firmware: None,
         };
         nvme_json::keep_one(captured, number, controller);
-        return;
+        return true;
     }
-    let Some((name, rest)) = message.split_once(": ") else { return };
+    let Some((name, rest)) = message.split_once(": ") else { return false };
     let parts = rest
         .split_whitespace()
         .all(|part| part.strip_prefix('p').is_some_and(|number| number.parse::<u32>().is_ok()));
     let number = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
     let is_drive =
         number.is_some_and(|(a, b)| a.parse::<u32>().is_ok() && b.parse::<u32>().is_ok());
-    if is_drive && (parts || rest.starts_with("detected capacity change")) {
+    let is_drive = is_drive && (parts || rest.starts_with("detected capacity change"));
+    if is_drive {
         merge::block(&mut captured.machine, name, BlockKind::Disk);
     }
+    is_drive
 }

@@ -5,7 +5,7 @@ use gpuio_record::facts::{
     BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, MountedStorage,
 };
 
-use crate::{Captured, gdscheck, merge, mig, netplan};
+use crate::{Captured, cards, gdscheck, merge, mig, netplan};
 
 impl Captured {
     /// Completes a machine whose texts are all read. Mounts of `/etc/fstab` are taken in where no
@@ -46,6 +46,7 @@ impl Captured {
                 "Netplan's MTUs and addresses are those that it sets at boot: {all}."
             ));
         }
+        cards::join(self);
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
         self.remark_all(&seen_twice(&self.machine));
@@ -79,7 +80,7 @@ impl Captured {
         !self.texts.is_empty()
     }
 
-    fn remark(&mut self, text: String) {
+    pub(crate) fn remark(&mut self, text: String) {
         if !self.remarks.contains(&text) {
             self.remarks.push(text);
         }
@@ -124,7 +125,12 @@ fn seen_twice(machine: &Machine) -> Vec<String> {
     let nameless = nameless.into_iter().filter(|n| n.rdma.is_empty() && n.interfaces.is_empty());
     let nameless: Vec<String> = nameless.filter_map(|nic| nic.pci.clone()).collect();
     let shown = [by_name.as_slice(), &numbered].concat();
-    let pairs = [(names(named), names(placed)), (by_name, numbered), (shown, nameless)];
+    let (placed_gpus, bare): (Vec<_>, Vec<_>) =
+        machine.gpus.iter().partition(|gpu| gpu.pci.is_some());
+    let numbers = bare.iter().filter_map(|gpu| Some(format!("GPU{}", gpu.index.known()?)));
+    let unnumbered = placed_gpus.into_iter().filter(|gpu| gpu.index.known().is_none());
+    let gpus = (numbers.collect(), unnumbered.filter_map(|gpu| gpu.pci.clone()).collect());
+    let pairs = [(names(named), names(placed)), (by_name, numbered), (shown, nameless), gpus];
     let all = pairs.iter().filter_map(|(named, others)| {
         let (first, other) = (named.first()?, others.first()?);
         Some(format!(

@@ -18,32 +18,42 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-/// A report; where one was read before it counts instead, or it is a further part of that one.
+/// A report. Where one was read before, a whole one takes its place, and a part the place of the
+/// lines that both have: what differs is noted.
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let text = &without_others(text, captured)?;
-    let new = parse(text, GdsCheck::default())?;
-    let own = &mut captured.machine.gdscheck;
-    let Some(known) = own.take() else {
-        *own = Some(new);
-        return Ok(());
-    };
-    let whole = parse(text, known.clone())?;
-    let is_part = known.release.known().is_none() || new.release.known().is_none();
-    if is_part && !has_a_line_twice(&whole) {
-        *own = Some(whole);
-        return Ok(());
+    let (new, _) = parse(text, GdsCheck::default())?;
+    let known = captured.machine.gdscheck.take().unwrap_or_default();
+    let releases = known.release.known().zip(new.release.known());
+    let are_whole = releases.is_some();
+    let (whole, mut changed) = parse(text, known.clone())?;
+    if let Some((old, new)) = releases.filter(|(old, new)| old != new) {
+        changed.insert(0, format!("release: {old}, then {new}"));
     }
-    let differ = known != new;
-    *own = Some(new);
-    if differ {
-        captured.differ("gdscheck's reports".to_owned());
+    let gpus = known.gpus.iter().filter_map(|old| {
+        let now = whole.gpus.iter().find(|now| now.index == old.index)?;
+        Some(format!("GPU index {}", old.index.known().filter(|_| now != old)?))
+    });
+    changed.extend(gpus);
+    captured.machine.gdscheck = Some(if are_whole { new } else { whole });
+    if !changed.is_empty() {
+        let more = changed.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!("; {more} more") } else { String::new() };
+        changed.truncate(SHOWN);
+        let changed = changed.join("; ");
+        captured.differ(format!(
+            "gdscheck's reports ({changed}{more}; for an earlier one give its lines alone)"
+        ));
     }
     Ok(())
 }
 
+/// Lines of two reports that differ, which are named before the others are counted.
+const SHOWN: usize = 6;
+
 /// The text without lines that are another tool's, which are passed over for it.
 fn without_others(text: &str, captured: &mut Captured) -> Result<String, CaptureError> {
-    let notes = parse(text, GdsCheck::default())?.notes;
+    let (GdsCheck { notes, .. }, _) = parse(text, GdsCheck::default())?;
     let is_note = |at: usize| notes.iter().any(|note| note.line == at as u64 + 1);
     let mut lines: Vec<&str> = text.lines().collect();
     let mut from = 0;
@@ -62,15 +72,6 @@ fn without_others(text: &str, captured: &mut Captured) -> Result<String, Capture
         from = to + 1;
     }
     Ok(lines.join("\n"))
-}
-
-fn has_a_line_twice(check: &GdsCheck) -> bool {
-    let lists = [&check.environment, &check.drivers, &check.settings];
-    let mut names: Vec<&str> = lists.into_iter().flatten().map(|line| line.name.as_str()).collect();
-    let mut numbers: Vec<&u32> = check.gpus.iter().filter_map(|gpu| gpu.index.known()).collect();
-    names.sort_unstable();
-    numbers.sort_unstable();
-    names.windows(2).any(|two| two[0] == two[1]) || numbers.windows(2).any(|two| two[0] == two[1])
 }
 
 /// PCI's class of displays, GPUs among them.
@@ -196,9 +197,9 @@ fn model(name: &str) -> Option<String> {
     })
 }
 
-/// A report with the lines of a text in it.
-fn parse(text: &str, out: GdsCheck) -> Result<GdsCheck, CaptureError> {
-    let mut reader = Reader { out, section: Section::Head, known: 0 };
+/// A report with the lines of a text in it, and those of its lines that the text changes.
+fn parse(text: &str, out: GdsCheck) -> Result<(GdsCheck, Vec<String>), CaptureError> {
+    let mut reader = Reader { out, changed: Vec::new(), section: Section::Head, known: 0 };
     for (index, whole) in text.lines().enumerate() {
         let line = whole.trim();
         let rule = line.bytes().all(|byte| b"=_-. ".contains(&byte));
@@ -221,7 +222,7 @@ fn parse(text: &str, out: GdsCheck) -> Result<GdsCheck, CaptureError> {
         let first = text.lines().next().unwrap_or_default();
         return Err(CaptureError::new(0, first, 0, "a line of gdscheck's, like NVMe : Supported"));
     }
-    Ok(reader.out)
+    Ok((reader.out, reader.changed))
 }
 
 struct At<'t> {
@@ -258,6 +259,8 @@ fn value(text: &str) -> Fact<String> {
 
 struct Reader {
     out: GdsCheck,
+    /// Lines that a later one changed: `NVMe: Supported, then Unsupported`.
+    changed: Vec<String>,
     section: Section,
     /// Lines that were understood.
     known: usize,
@@ -281,19 +284,26 @@ impl Reader {
         if name.is_empty() || text.is_empty() {
             return Ok(false);
         }
-        let new = |name: &str| GdsLine { name: name.to_owned(), value: value(text) };
         let group = name.split_once('.').is_some_and(|(group, _)| GROUPS.contains(&group));
-        if group {
-            self.out.settings.push(new(&name.replace(' ', "_")));
-        } else if name.starts_with("--") || STORAGE.contains(&name) {
-            self.out.drivers.push(new(name));
+        let is_driver = name.starts_with("--") || STORAGE.contains(&name);
+        let (list, name) = if group {
+            (&mut self.out.settings, name.replace(' ', "_"))
         } else if name.starts_with("CUFILE_") || name.starts_with("CUOBJ_") {
-            self.out.environment.push(new(name));
-        } else if self.section == Section::Drivers && !is_warning(name) {
-            self.out.drivers.push(new(name));
+            (&mut self.out.environment, name.to_owned())
+        } else if is_driver || self.section == Section::Drivers && !is_warning(name) {
+            (&mut self.out.drivers, name.to_owned())
         } else {
             return Ok(false);
+        };
+        let value = value(text);
+        let Some(old) = list.iter_mut().find(|old| old.name == name) else {
+            list.push(GdsLine { name, value });
+            return Ok(true);
+        };
+        if let Some((old, new)) = old.value.known().zip(value.known()).filter(|(a, b)| a != b) {
+            self.changed.push(format!("{name}: {old}, then {new}"));
         }
+        old.value = value;
         Ok(true)
     }
 
@@ -386,7 +396,7 @@ impl Reader {
         let (size, rest) = first(rest);
         let size: Fact<u64> = at.number(size, "a size in MiB, like 131072")?;
         let (support, iommu) = verdict(rest);
-        self.out.gpus.push(GdsGpu {
+        let gpu = GdsGpu {
             index: at.number(index, "a GPU's number")?,
             name: value(name),
             bar1_bytes: match size {
@@ -395,7 +405,10 @@ impl Reader {
             },
             support,
             iommu,
-        });
+        };
+        // One that is listed again takes the place of the old entry.
+        self.out.gpus.retain(|old| old.index.known().is_none() || old.index != gpu.index);
+        self.out.gpus.push(gpu);
         Ok(())
     }
 

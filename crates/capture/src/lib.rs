@@ -25,8 +25,10 @@
 
 pub mod bundle;
 mod by_path;
+mod cards;
 mod columns;
 mod cufile_json;
+mod dcgmi_diag;
 mod dmesg;
 mod error;
 mod files;
@@ -188,7 +190,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 61] = [
+pub const KINDS: [Kind; 62] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -227,6 +229,7 @@ pub const KINDS: [Kind; 61] = [
     measured::KIND_OF_IOSTAT,
     measured::KIND_OF_NVIDIA_DMON,
     measured::KIND_OF_DCGMI_DMON,
+    dcgmi_diag::KIND,
     results::GDSIO,
     results::FIO,
     results::ELBENCHO,

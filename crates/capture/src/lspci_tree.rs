@@ -88,11 +88,12 @@ struct Tree {
 /// tree has many.
 fn is_collapsed(text: &str) -> bool {
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '|']).len();
-    let drawn: Vec<&str> = lines(text)
-        .map(|(_, line)| &line[..indent(line)])
-        .filter(|indent| indent.contains('|'))
-        .collect();
-    drawn.len() > 1 && !drawn.iter().any(|indent| indent.contains("  "))
+    let drawn: Vec<&str> = lines(text).map(|(_, line)| &line[..indent(line)]).collect();
+    let barred = drawn.iter().filter(|indent| indent.contains('|')).count();
+    // A tree without its root keeps no blanks before its branches either.
+    let root = lines(text).position(|(_, line)| line.starts_with("-["));
+    let below = drawn.iter().skip(root.map_or(drawn.len(), |root| root + 1));
+    (barred > 1 || below.count() > 0) && !drawn.iter().any(|indent| indent.contains("  "))
 }
 
 /// A bus that a column stands for.
@@ -230,22 +231,23 @@ impl Line<'_> {
     }
 
     /// In a tree without columns: the last open bus that has as many bars before its lines and
-    /// holds the buses below the next device. The buses that were opened after it are done.
+    /// holds the buses below the next device; of a device without, the only one. The buses that
+    /// were opened after it are done.
     fn holder(self, tree: &mut Tree, bars: usize) -> Option<usize> {
         let mut ahead = self;
         let device = ahead.device().ok()?;
-        if !ahead.eat("-") {
-            return None;
-        }
-        let range = ahead.range().ok()?;
+        let range = if ahead.eat("-") { Some(ahead.range().ok()?) } else { None };
         let holds = |open: &Open| match &open.bus {
-            Bus::Known(bus) if open.bars == bars => {
-                bus.holds(range) && range.1 > bus.first && open.last < Some(device)
+            Bus::Known(bus) if open.bars == bars && open.last < Some(device) => {
+                range.is_none_or(|range| bus.holds(range) && range.1 > bus.first)
             }
             Bus::Known(_) | Bus::Top => false,
         };
-        let (number, _) = tree.open.iter().rev().find(|(_, open)| holds(open))?;
-        let number = *number;
+        let mut all = tree.open.iter().rev().filter(|(_, open)| holds(open));
+        let number = *all.next()?.0;
+        if range.is_none() && all.next().is_some() {
+            return None;
+        }
         tree.open.retain(|other, _| *other <= number);
         Some(number)
     }

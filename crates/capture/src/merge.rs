@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::facts::{
-    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Machine, MountKind,
-    MountedStorage, NicFacts, PciFacts,
+    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Machine, MountFacts,
+    MountKind, MountedStorage, NicFacts, PciFacts,
 };
 
 use crate::{Captured, pci_names};
@@ -101,6 +101,7 @@ pub(crate) fn replaced(before: &Machine, with: &mut Captured) {
     let differing: Vec<&str> =
         all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
     differing.into_iter().for_each(|name| with.differ(name.to_owned()));
+    mounted_again(before.mounts.len(), with);
 }
 
 fn take(ours: &mut PciFacts, new: PciFacts) {
@@ -167,6 +168,57 @@ pub(crate) fn mount(machine: &mut Machine, new: MountedStorage) {
     if !new.mount.options.is_empty() || known.mount.fs_type.is_empty() {
         *known = new;
     }
+}
+
+/// Takes out the first `before` mounts of those that a later text shows at the same place, and
+/// notes what differs. A place that one text shows twice is mounted over.
+fn mounted_again(before: usize, with: &mut Captured) {
+    let later = with.machine.mounts.split_off(before.min(with.machine.mounts.len()));
+    let mut differing = Vec::new();
+    with.machine.mounts.retain(|MountedStorage { mount: old, .. }| {
+        let again = |new: &&MountedStorage| new.mount.mount_point == old.mount_point;
+        let Some(MountedStorage { mount: new, .. }) = later.iter().rfind(again) else {
+            return true;
+        };
+        if old.source != new.source && [old, new].iter().any(|one| has_other_names(&one.source)) {
+            return true;
+        }
+        if let Some(what) = remounted(old, new) {
+            differing.push(format!("what is mounted at {} ({what})", old.mount_point));
+        }
+        false
+    });
+    with.machine.mounts.extend(later);
+    differing.into_iter().for_each(|what| with.differ(what));
+}
+
+/// Whether tools call a device by different names: volumes, links, numbers.
+fn has_other_names(source: &str) -> bool {
+    let name = source.strip_prefix("/dev/").unwrap_or_default();
+    name.contains('/') || name.starts_with("dm-") || name == "root" || source.contains('=')
+}
+
+/// The difference of two texts on a mount: `vers=3, then vers=4.2`. An option that one of them
+/// leaves out says nothing.
+fn remounted(old: &MountFacts, new: &MountFacts) -> Option<String> {
+    fn key(option: &str) -> &str {
+        let key = option.split('=').next().unwrap_or_default();
+        if key == "ro" { "rw" } else { key }
+    }
+    // `nfs` and `nfs4` are one.
+    let same_type = old.fs_type.starts_with(&new.fs_type) || new.fs_type.starts_with(&old.fs_type);
+    let told = |one: &MountFacts, other: &MountFacts| {
+        let differs = |option: &&String| {
+            let mut same = other.options.iter().filter(|own| key(own) == key(option)).peekable();
+            same.peek().is_some() && same.all(|own| own != *option)
+        };
+        let source = (old.source != new.source).then_some(&one.source);
+        let facts = source.into_iter().chain((!same_type).then_some(&one.fs_type));
+        let words = facts.chain(one.options.iter().filter(differs)).map(String::as_str);
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let (was, is) = (told(old, new), told(new, old));
+    (was != is).then(|| format!("{was}, then {is}"))
 }
 
 /// The device of a kernel name, added where it is not there yet.

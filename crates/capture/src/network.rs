@@ -137,7 +137,7 @@ impl Network {
 /// The PCI function in a name that udev made of it: `enp129s0f1np1`, `ibP1p2s0`
 /// (systemd.net-naming-scheme(7)). Its numbers are decimal.
 pub(crate) fn function_of(name: &str) -> Option<String> {
-    let rest = name.strip_prefix("en").or_else(|| name.strip_prefix("ib"))?;
+    let rest = ["en", "ib", "roce", "iw"].iter().find_map(|start| name.strip_prefix(start))?;
     let number = |text: &str, mark: char| -> Option<(u32, usize)> {
         let digits = text.strip_prefix(mark)?;
         let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -177,6 +177,7 @@ mod tests {
         for (name, pci) in [
             ("enp129s0f1np1", Some("0000:81:00.1")),
             ("enp1s0", Some("0000:01:00.0")),
+            ("rocep25s0f1", Some("0000:19:00.1")),
             ("ibP2p65s3", Some("0002:41:03.0")),
             ("ens6f0np0", None),
             ("eno1", None),
@@ -221,6 +222,9 @@ mod tests {
         }
         // No text names the function: that is said.
         let remarks = read(&[IBDEV, LSPCI]).remarks().join(" ");
+        assert!(remarks.contains("mlx5_0 and 1 more are taken for 0000:81:00.0 and 1 more"));
+        let third = format!("{LSPCI}82:00.0 Ethernet controller: Mellanox Technologies MT2892\n");
+        let remarks = read(&[IBDEV, &third]).remarks().join(" ");
         assert!(remarks.contains("mlx5_0 and 1 more may be the same as 0000:81:00.0 and"));
     }
 

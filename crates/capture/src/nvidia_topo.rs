@@ -487,15 +487,22 @@ fn whole_cpus(cpus: Option<&str>) -> Option<Vec<u32>> {
     parse_cpu_list(cpus.filter(|cpus| !cut(cpus))?).ok()
 }
 
-/// The nodes of cards by their classes: up to NODE, a card is on the GPU's own node.
+/// The nodes of cards by their classes: up to NODE, a card is on the GPU's own node, and with SYS
+/// on the other one of two.
 fn nodes_of_cards(machine: &mut Machine, matrix: &Matrix) {
-    const SAME_NODE: [&str; 4] = ["PIX", "PXB", "PHB", "NODE"];
+    let two = match machine.host.numa.nodes.as_slice() {
+        [one, other] if machine.listed.nodes => Some([one.node, other.node]),
+        _ => None,
+    };
     for (cells, near) in matrix.cells.iter().zip(&matrix.nodes) {
         let &[node] = near.as_slice() else { continue };
         for (column, cell) in matrix.columns.iter().zip(cells) {
-            if !SAME_NODE.contains(&cell.as_str()) {
-                continue;
-            }
+            let node = match cell.as_str() {
+                "PIX" | "PXB" | "PHB" | "NODE" => Some(node),
+                "SYS" => two.and_then(|two| two.into_iter().find(|other| *other != node)),
+                _ => None,
+            };
+            let Some(node) = node else { continue };
             let is = |nic: &&mut NicFacts| nic.rdma.iter().any(|one| one.name == *column);
             for nic in machine.nics.iter_mut().filter(is) {
                 nic.node = nic.node.or(Some(node));

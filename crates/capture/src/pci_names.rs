@@ -3,6 +3,8 @@
 
 /// NVIDIA's vendor number.
 pub(crate) const NVIDIA: u16 = 0x10de;
+/// Mellanox's.
+pub(crate) const MELLANOX: u16 = 0x15b3;
 
 /// Device numbers of NVIDIA's data-centre GPUs (pci.ids), which older copies of `pci.ids` print as
 /// `Device 2330`: V100, T4, A100, A30, A40, A10, L40, L40S, L4, H100, H800, H20, H200, GH200, B200,
@@ -69,7 +71,7 @@ pub(crate) fn ids(name: &str) -> Option<(u16, u16)> {
 /// The vendor's number, of those that matter.
 pub(crate) fn vendor(name: &str) -> Option<u16> {
     let known = [("NVIDIA Corporation", NVIDIA), ("nVidia Corporation", NVIDIA)];
-    let mellanox = name.starts_with("Mellanox Technologies").then_some(0x15b3);
+    let mellanox = name.starts_with("Mellanox Technologies").then_some(MELLANOX);
     known.iter().find(|(start, _)| name.starts_with(start)).map(|(_, id)| *id).or(mellanox)
 }
 

@@ -1,7 +1,7 @@
 //! Prompts, titles and dots among the lines of tools.
 
 /// Programs whose prompt line begins a part, beside those whose output is read.
-const OTHER_PROGRAMS: [&str; 35] = [
+const OTHER_PROGRAMS: [&str; 37] = [
     "lstopo-no-graphics",
     "hwloc-ls",
     "ifconfig",
@@ -37,6 +37,8 @@ const OTHER_PROGRAMS: [&str; 35] = [
     "vdbench",
     "showmount",
     "exportfs",
+    "ib_read_bw",
+    "ib_send_bw",
 ];
 
 /// Whether a prompt's first word is a program that people run to show a machine.

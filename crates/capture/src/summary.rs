@@ -73,6 +73,7 @@ impl Captured {
             (self.nodes(), node, nodes),
             (cells, "cell of a matrix", "cells of a matrix"),
             (self.network.interfaces.len(), "interface", "interfaces"),
+            (machine.diagnoses.len(), "result of a test", "results of tests"),
         ];
         let mut found = counted(all);
         if machine.gdscheck.is_some() {

@@ -1,8 +1,9 @@
-//! Statements of texts beside facts of a machine: figures that tools measured, and messages of
-//! cuFile.
+//! Statements of texts beside facts of a machine: figures that tools measured, ports of cards,
+//! tests of DCGM, and messages of cuFile.
 
 use gpuio_base::document::{Columns, Document, Look};
 use gpuio_capture::{Captured, LogLine, Measured};
+use gpuio_record::facts::{Diagnosis, LinkLayer, RdmaFacts, RdmaPort};
 
 /// Rows of one tool that are shown.
 const MOST_ROWS: usize = 64;
@@ -29,6 +30,42 @@ pub(crate) fn add(whole: &mut Document, captured: &Captured) {
             .look(Look::Indented(2));
         page.begin("measured", "MEASURED (as printed; nothing is concluded from it here)")
             .table(table);
+    }
+    let cards = captured.machine.nics.iter().flat_map(|nic| &nic.rdma);
+    let ports = cards.flat_map(|card| card.ports.iter().map(move |port| (card, port)));
+    let told = |(_, port): &(&RdmaFacts, &RdmaPort)| {
+        port.state.as_ref().or(port.physical_state.as_ref()).is_some() || port.megabits.is_some()
+    };
+    let ports: Vec<(&RdmaFacts, &RdmaPort)> = ports.filter(told).collect();
+    if captured.is_from_texts() && !ports.is_empty() {
+        let word = |word: Option<&String>| word.map_or_else(|| "-".to_owned(), String::clone);
+        let table = Columns::<(&RdmaFacts, &RdmaPort)>::new()
+            .words("device", |row| row.0.name.clone())
+            .figures("port", |row| row.1.port.to_string())
+            .words("state", move |row| word(row.1.state.as_ref()))
+            .words("physical state", move |row| word(row.1.physical_state.as_ref()))
+            .words("rate", |row| match row.1.megabits {
+                Some(megabits) => format!("{} Gb/s", short(megabits as f64 / 1e3)),
+                None => "-".to_owned(),
+            })
+            .words("carries", |row| match row.1.carries {
+                Some(LinkLayer::Infiniband) => "InfiniBand",
+                Some(LinkLayer::Ethernet) => "Ethernet",
+                None => "-",
+            })
+            .table("ports", &ports)
+            .look(Look::Indented(2));
+        page.begin("ports", "PORTS").table(table);
+    }
+    if !captured.machine.diagnoses.is_empty() {
+        let table = Columns::<Diagnosis>::new()
+            .words("test", |one| one.test.clone())
+            .words("result", |one| format!("{:?}", one.verdict).to_lowercase())
+            .words("of", |one| one.of.clone())
+            .words("words", |one| one.words.clone())
+            .table("diagnoses", &captured.machine.diagnoses)
+            .look(Look::Indented(2));
+        page.begin("diagnoses", "TESTS OF DCGM").table(table);
     }
     if !captured.log.is_empty() {
         let table = Columns::<LogLine>::new()

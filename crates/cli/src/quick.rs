@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use gpuio_base::units::human_bytes;
+use gpuio_base::units::{human_bytes, whole};
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_host::answers::answers;
@@ -39,7 +39,7 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
     let directory = bench.work.written("directory").unwrap_or(".");
     let seconds = (!bench.out.dry_run).then_some(FILL_SECONDS);
-    let all = room(&host, directory, (here, all_ranks), seconds)?;
+    let all = room(&host, directory, (here, all_ranks), seconds)?.bytes;
     let each = each(all, u64::from(threads), free(directory) / all_ranks);
     // A power of two: the time of the probe differs from run to run, and files are to have one
     // size, so that runs on one machine can be compared.
@@ -63,6 +63,13 @@ fn free(directory: &str) -> u64 {
     LiveTargets::default().look(directory).free_bytes.unwrap_or(4 << 30)
 }
 
+/// Room for a data set.
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    /// Bytes per second that the storage took in a probe, where that limits them.
+    pub(crate) by_rate: Option<f64>,
+}
+
 /// Bytes of a data set that suits disk and memory, among so many ranks of this host and of all;
 /// with a time, those that the storage writes in it.
 pub(crate) fn room(
@@ -70,28 +77,31 @@ pub(crate) fn room(
     directory: &str,
     (here, all_ranks): (u64, u64),
     seconds: Option<f64>,
-) -> Result<u64, Failure> {
+) -> Result<Room, Failure> {
     answers(Path::new(directory))?;
     // Ranks of all hosts may have one file system.
     let free = free(directory) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
     let most = (free / 8).min(memory / 8).min(1 << 30);
     let seconds = seconds.filter(|_| free > 4 * PROBE_BYTES);
-    let written = seconds.and_then(|seconds| written_in(seconds, Path::new(directory)));
-    Ok(most.min(written.unwrap_or(most)))
+    let written = seconds.and_then(|seconds| {
+        let rate = write_rate(Path::new(directory))?;
+        Some((rate, whole(rate * seconds))).filter(|(_, bytes)| *bytes < most)
+    });
+    let bytes = written.map_or(most, |(_, bytes)| bytes);
+    Ok(Room { bytes, by_rate: written.map(|(rate, _)| rate) })
 }
 
-/// Bytes that the storage of the nearest existing directory takes in so many seconds, by a file
-/// that leaves nothing behind; nothing where none can be made.
-fn written_in(seconds: f64, directory: &Path) -> Option<u64> {
-    let whole = std::path::absolute(directory).ok()?;
-    let near = whole.ancestors().find(|near| near.is_dir())?;
+/// Bytes that the storage of the nearest existing directory takes in a second, by a file that
+/// leaves nothing behind; nothing where none can be made.
+fn write_rate(directory: &Path) -> Option<f64> {
+    let path = std::path::absolute(directory).ok()?;
+    let near = path.ancestors().find(|near| near.is_dir())?;
     let draft = Draft::begin(Directory::open(near).ok()?, OsStr::new("gpuio-probe")).ok()?;
     let bytes = vec![0x5a_u8; usize::try_from(PROBE_BYTES).ok()?];
     let began = Instant::now();
     draft.fill(&bytes).ok()?;
-    let took = began.elapsed().as_secs_f64().max(1e-3);
-    Some(gpuio_base::units::whole(PROBE_BYTES as f64 / took * seconds))
+    Some(PROBE_BYTES as f64 / began.elapsed().as_secs_f64().max(1e-3))
 }
 
 /// The commands that go on from here.

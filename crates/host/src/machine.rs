@@ -38,6 +38,7 @@ pub fn read(root: &Root) -> Machine {
         config,
         settings,
         gdscheck: None,
+        diagnoses: Vec::new(),
         cufile: cufile::read(root, Fact::unknown("the process's environment was not read")),
         listed: Listed {
             pci: is_listed(root, "sys/bus/pci/devices"),

@@ -18,6 +18,8 @@ pub struct ProcessSample {
     pub user: u64,
     /// Ticks in the kernel.
     pub system: u64,
+    /// Page faults of the children that it has waited for: more with each child.
+    pub child_faults: u64,
     /// When it began, in ticks since the system did: with the number it names one process.
     pub began: u64,
 }
@@ -73,6 +75,7 @@ pub fn parse(text: &str) -> Result<ProcessSample, LineFault> {
         pid: pid.trim().parse().map_err(|_| malformed())?,
         name: name.to_owned(),
         parent: field(4)?.parse().map_err(|_| malformed())?,
+        child_faults: number(11)?,
         user: number(14)?,
         system: number(15)?,
         began: number(22)?,

@@ -1,6 +1,7 @@
 //! A training feed: samples that are read for accelerators which compute at the same time.
 
 use gpuio_base::stat::{Percentile, Summary};
+use gpuio_base::units::float;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,10 @@ pub struct FeedPlan {
     /// Host memory that keeps samples which were read; absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierPlan>,
+    /// Settings that `--try` or another flag gave in place of the workload's own, each as
+    /// `key=value (flag)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 impl FeedPlan {
@@ -67,6 +72,22 @@ impl FeedPlan {
         let steps = batches.div_ceil(u64::from(self.accelerators.max(1)));
         let ahead = u64::from(self.readers).saturating_mul(u64::from(self.prefetch));
         (!self.writes && steps.saturating_mul(self.epochs) <= ahead).then_some(ahead)
+    }
+
+    /// Bytes of a sample that are read from files, or written, on average.
+    pub fn moved_bytes(&self) -> f64 {
+        let read = self.columns.iter().filter(|column| column.read);
+        match self.columns.as_slice() {
+            [] => float(self.sample.mean_bytes) / self.ratio.max(1.0),
+            _ => read.map(|column| f64::from(column.bytes)).sum(),
+        }
+    }
+
+    /// Bytes per second that the accelerators take while they never wait; absent where they compute
+    /// nothing.
+    pub fn needed_bytes_per_s(&self) -> Option<f64> {
+        let samples = float(self.batch_samples) * f64::from(self.accelerators);
+        (self.compute_ns > 0).then(|| samples * self.moved_bytes() * 1e9 / float(self.compute_ns))
     }
 }
 
@@ -307,6 +328,31 @@ pub struct FeedResult {
     /// The counts of the tier in host memory; absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierResult>,
+}
+
+impl FeedResult {
+    /// The mean time of a step's computation during the feed, nanoseconds.
+    pub fn mean_compute_ns(&self) -> Option<u64> {
+        let steps: u64 = self.accelerators.iter().map(|one| one.steps).sum();
+        let mean = |one: &AcceleratorResult| one.compute_ns.map_or(0, |mean| mean * one.steps);
+        let all: u64 = self.accelerators.iter().map(mean).sum();
+        all.checked_div(steps).filter(|mean| *mean > 0)
+    }
+
+    /// How much longer than planned steps computed, per cent, from 5 on. Utilisation counts the
+    /// planned time, as MLPerf Storage's does, so that storage has no part in what is lost by it.
+    pub fn overran_percent(&self, plan: &FeedPlan) -> Option<f64> {
+        let planned = Some(plan.compute_ns).filter(|planned| *planned > 0)?;
+        let more = (float(self.mean_compute_ns()?) / float(planned) - 1.0) * 100.0;
+        (more >= 5.0).then_some(more)
+    }
+
+    /// Share of the accelerators' time from the first read to the end of the last step in which
+    /// they waited for batches, per cent. The wait for the first batch is in the time alone.
+    pub fn stall_percent(&self, plan: &FeedPlan) -> f64 {
+        let whole = float(self.span_ns) * f64::from(plan.accelerators.max(1));
+        if whole > 0.0 { float(self.stall_ns) * 100.0 / whole } else { 0.0 }
+    }
 }
 
 /// The counts of a tier in host memory. Samples that are read together count as one; those that

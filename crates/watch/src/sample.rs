@@ -1,6 +1,6 @@
 //! Raw samples.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use gpuio_drivers::nvml::Library;
 use gpuio_host::Root;
@@ -54,6 +54,7 @@ impl Watcher {
             profiles,
             nodes,
             kernels_own: HashSet::new(),
+            child_faults: HashMap::new(),
             counters: Counters::default(),
             ticks_per_second,
         };

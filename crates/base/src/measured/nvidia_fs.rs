@@ -55,6 +55,16 @@ pub struct Further {
     pub sparse_reads: Option<u64>,
     /// Holes in them (`holes`), which the driver fills with zeros.
     pub sparse_holes: Option<u64>,
+    /// Buffers that programs mapped (`Mmap`, `n`).
+    pub maps: Option<u64>,
+    /// Those that succeeded (`ok`).
+    pub maps_ok: Option<u64>,
+    /// Those that failed (`err`).
+    pub map_errors: Option<u64>,
+    /// Buffers that were unmapped (`munmap`).
+    pub unmaps: Option<u64>,
+    /// Memory of shadow buffers that are there now, in MiB (`Active Shadow-Buffer`).
+    pub shadow_mib: Option<u64>,
     /// Mappings of GPU memory into BAR1 (`Bar1-map`, `n`).
     pub bar1_maps: Option<u64>,
     /// Mappings that failed (`err`).
@@ -148,6 +158,10 @@ pub fn parse(text: &str) -> Result<NvidiaFsSample, usize> {
         }
         let Some((key, rest)) = line.split_once(':') else { continue };
         let (direction, size) = match key.trim() {
+            "Active Shadow-Buffer (MiB)" => {
+                sample.further.shadow_mib = rest.trim().parse().ok();
+                continue;
+            }
             "GDS Version" => {
                 sample.gds_version = Some(rest.trim().to_owned());
                 continue;
@@ -193,6 +207,10 @@ fn further<'t>(part: &'t str, line: &'t str, sample: &mut NvidiaFsSample) -> &'t
         let field = match (part, name, gpu) {
             ("Sparse Reads", "n", _) => &mut further.sparse_reads,
             ("Sparse Reads", "holes", _) => &mut further.sparse_holes,
+            ("Mmap", "n", _) => &mut further.maps,
+            ("Mmap", "ok", _) => &mut further.maps_ok,
+            ("Mmap", "err", _) => &mut further.map_errors,
+            ("Mmap", "munmap", _) => &mut further.unmaps,
             ("Bar1-map", "n", _) => &mut further.bar1_maps,
             ("Bar1-map", "err", _) => &mut further.bar1_map_errors,
             ("Bar1-map", "active", _) => &mut further.bar1_active,

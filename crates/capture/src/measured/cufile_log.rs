@@ -182,11 +182,13 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// Notes a message of the kernel, where it says that I/O fails or waits.
-pub(crate) fn note_of_kernel(message: &str, captured: &mut Captured) {
-    if OF_THE_KERNEL.iter().any(|(part, _)| message.contains(part)) {
+/// Notes a message of the kernel, where it says that I/O fails or waits; false for another one.
+pub(crate) fn note_of_kernel(message: &str, captured: &mut Captured) -> bool {
+    let says = OF_THE_KERNEL.iter().any(|(part, _)| message.contains(part));
+    if says {
         note(KERNEL, message, captured);
     }
+    says
 }
 
 fn note(level: &'static str, message: &str, captured: &mut Captured) {

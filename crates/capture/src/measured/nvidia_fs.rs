@@ -56,8 +56,17 @@ fn tables(sample: &NvidiaFsSample, captured: &mut Captured) {
             counts.push(of, vec![some(one.begun), some(one.ok), some(one.failed), mib]);
         }
     }
-    put(captured, counts);
     let further = sample.further;
+    if further.maps.is_some_and(|maps| maps > 0) {
+        let values = [further.maps, further.maps_ok, further.map_errors, None];
+        counts.push("buffers mapped (Mmap)", values.map(|count| count.and_then(some)).to_vec());
+        let unmapped = vec![None, further.unmaps.and_then(some), None, None];
+        counts.push("buffers unmapped (munmap)", unmapped);
+    }
+    if let Some(mib) = further.shadow_mib {
+        counts.push("shadow buffers, now", vec![None, None, None, some(mib)]);
+    }
+    put(captured, counts);
     let mut errors = Measured::new(KIND.command, &["errors"]);
     for (of, count) in [
         ("mappings into BAR1", further.bar1_map_errors),

@@ -153,8 +153,15 @@ fn is_hdparm(line: &str) -> bool {
 
 /// ` #bytes     #iterations    BW peak[MB/sec] …` and rows of five figures, below settings.
 fn is_perftest(line: &str) -> bool {
-    const SETTINGS: [&str; 10] = [
+    const SETTINGS: [&str; 17] = [
         "Dual-port",
+        "GID",
+        "rdma_cm QPs",
+        "Data ex. method",
+        "Outstand reads",
+        "local address",
+        "remote address",
+        "Conflicting CPU frequency",
         "Number of qps",
         "Connection type",
         "PCIe relax order",
@@ -169,7 +176,7 @@ fn is_perftest(line: &str) -> bool {
     let figures = || line.split_whitespace().map(str::parse::<f64>);
     let row = figures().count() == 5 && figures().all(|one| one.is_ok());
     let ruler = line.len() > 8 && line.bytes().all(|byte| byte == b'-');
-    let known = SETTINGS.iter().any(|name| line.starts_with(name) && line.contains(" : "));
+    let known = SETTINGS.iter().any(|name| line.starts_with(name) && line.contains(':'));
     row || ruler || known || line.starts_with("#bytes") || line.ends_with(" BW Test")
 }
 

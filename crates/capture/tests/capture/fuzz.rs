@@ -57,6 +57,7 @@ const TEXTS: &[(&str, &[u8])] = &[
     ("df", b"Filesystem Size Used Avail Use% Mounted on\n/dev/md0 1T 1T 1T 50% /raid\n"),
     ("nvme list -o json", include_bytes!("../kinds/nvme-list-json.txt")),
     ("nvme list-subsys", b"nvme-subsys0 - NQN=nqn.x\n\\\n +- nvme0 pcie 0000:01:00.0 live\n"),
+    ("dcgmi diag", b"| Diagnostic | Result |\n| PCIe | Fail - GPU: 3 |\n| Warning | Gen 3 |\n"),
     ("nvidia-smi mig -lgi", b"| GPU instances:   |\n|   2  MIG 1g.10gb   19   9   2:1  |\n"),
     ("dmesg", include_bytes!("../kinds/dmesg-one-line.txt")),
     ("cufile.log", include_bytes!("../kinds/cufile.log.txt")),

@@ -90,13 +90,10 @@ fn the_newest_layout_and_its_lists_of_ways() {
     assert_eq!(check.settings.len(), 12);
     assert!(check.gpus.is_empty() && check.verification.known().is_none());
     let tokens = read(TOKENS);
-    let nvme: Vec<&str> = tokens
-        .drivers
-        .iter()
-        .filter(|line| line.name == "NVMe")
-        .filter_map(|line| line.value.known().map(String::as_str))
-        .collect();
+    let rows = TOKENS.lines().filter(|line| line.trim_start().starts_with("NVMe  "));
+    let nvme: Vec<String> = rows.map(|row| value(&read(row).drivers, "NVMe").to_owned()).collect();
     assert_eq!(nvme, ["compat", "c2c, nvfs, compat", "nvfs, compat"]);
+    assert_eq!(value(&tokens.drivers, "NVMe"), "nvfs, compat", "the last one counts");
     assert_eq!(value(&tokens.settings, "block.nvme.use_pci_p2pdma"), "false");
     assert_eq!(tokens.acs, ["0000:40:01.1"]);
     assert!(tokens.notes.is_empty(), "{tokens:#?}");
@@ -160,7 +157,8 @@ fn errors_name_line_and_column() {
     assert_eq!(position("GPU index 0 NVIDIA bar:1 bar size (MiB):big supports GDS\n"), (1, 41));
     assert_eq!(position("Found ACS enabled for switch here\n"), (1, 30));
     assert_eq!(position("IOMMU: on\nCuda Driver Version Installed: new\n"), (2, 31));
-    let many = "GPU index 0 N bar:1 bar size (MiB):1 supports GDS\n".repeat(1025);
+    let gpu = |at: u32| format!("GPU index {at} N bar:1 bar size (MiB):1 supports GDS\n");
+    let many: String = (0..1025).map(gpu).collect();
     assert_eq!(try_read(&many).unwrap_err().wanted, "fewer GPUs");
     let long = "properties.a : 1\n".repeat(5000);
     assert_eq!(try_read(&long).unwrap_err().wanted, "fewer lines");

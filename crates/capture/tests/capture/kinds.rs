@@ -413,6 +413,16 @@ fn measured_figures_are_kept_as_printed() {
     let driver = captured(include_str!("../kinds/nvidia-fs-stats.txt"));
     assert!(driver.machine.modules.iter().any(|one| one.name == "nvidia_fs" && one.loaded));
     assert!(driver.machine.gpus.is_empty(), "it lists GPUs in use only");
+    assert_eq!(figure(&driver, "buffers mapped (Mmap)", "ok"), Some(183.0));
+    assert_eq!(figure(&driver, "shadow buffers, now", "MiB"), Some(0.0));
+    let sent = captured(
+        "[me@n1 ~]# ib_send_bw -d mlx5_0 192.0.2.2 -R\n------------\n Send BW Test\n PCIe relax \
+         order: Unsupported\n GID index : 3\n rdma_cm QPs : ON\n Data ex. method : rdma_cm\n \
+         local address: LID 0000 QPN 0x01fc PSN 0xcf7f68\n GID: 00:00:00\n #bytes #iterations BW \
+         peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]\nConflicting CPU frequency values \
+         detected: 3400.0 != 800.0. CPU Frequency is not max.\n 9000 1460 0.00 12538 1.460774\n",
+    );
+    assert_eq!((sent.results.len(), sent.texts[0].skipped.len()), (1, 0), "{:?}", sent.texts);
 
     let log = captured(include_str!("../kinds/cufile.log.txt"));
     assert_eq!(log.log.len(), 3);

@@ -143,8 +143,28 @@ fn reports_of_gdscheck_are_parted_by_their_gpus_joined_or_named() {
         let check = one.machine.gdscheck.as_ref().unwrap();
         assert_eq!((all.machines.len(), check.gpus.len(), check.drivers.len()), (1, 2, 1));
         assert_eq!(check.release, Fact::Known("1.13".to_owned()));
-        assert_eq!(one.contradictions, ["gdscheck's reports"]);
+        let words = "gdscheck's reports (release: 1.7, then 1.13; for an earlier one give its \
+                     lines alone)";
+        assert_eq!(one.contradictions, [words]);
     }
+    // Lines without a release are a part: each line's last value counts, whatever parts them.
+    let lines = |nvme: &str, nfs: &str| format!(" NVMe : {nvme}\n NFS : {nfs}\n");
+    let (first, second) = (lines("Supported", "Unsupported"), lines("Unsupported", "Supported"));
+    for text in [format!("Before:\n{first}After:\n{second}"), first.clone() + "$ ls\n" + &second] {
+        let all = texts(&[("post", &text)]);
+        let one = &all.machines[0].captured;
+        let drivers = &one.machine.gdscheck.as_ref().unwrap().drivers;
+        let values: Vec<&str> =
+            drivers.iter().map(|line| line.value.known().unwrap().as_str()).collect();
+        assert_eq!(values, ["Unsupported", "Supported"], "{text}");
+        let said = &one.contradictions[0];
+        assert!(said.contains("NVMe: Supported, then Unsupported; NFS: Unsupp"), "{said}");
+    }
+    // A line that is quoted below its report takes nothing away.
+    let all = texts(&[("post", &format!("{two}\nSo this is right:\n\n NVMe : Supported\n"))]);
+    let check = all.machines[0].captured.machine.gdscheck.as_ref().unwrap();
+    assert_eq!((check.gpus.len(), check.release.known().is_some()), (2, true));
+    assert!(all.machines[0].captured.contradictions.is_empty());
     let all = texts(&[("a", &head("1.7")), ("b", &gpus(&["NVIDIA H100"]))]);
     let one = &all.machines[0].captured;
     let check = one.machine.gdscheck.as_ref().unwrap();
@@ -363,4 +383,35 @@ fn what_may_be_of_any_machine_is_left_out_by_name() {
     assert!(all.undecided.is_empty());
     let name = all.machines[1].captured.machine.gpus[0].name.known().cloned();
     assert_eq!(Fact::or_unknown(name, "none"), Fact::Known("NVIDIA A100".to_owned()));
+}
+
+/// The later one of two lists of mounts counts, and the difference is said; a place that one
+/// list has twice is mounted over.
+#[test]
+fn of_two_lists_of_mounts_the_later_one_counts() {
+    let nfs = |options: &str| format!("nas:/a on /a type nfs (rw,{options},addr=192.0.2.9)\n");
+    let all = "/dev/nvme0n1 on /data type xfs (rw,noatime)\n";
+    let head = "Filesystem Type Size Used Avail Use% Mounted on\n";
+    for (before, after, differ) in [
+        (nfs("vers=3,proto=tcp"), nfs("proto=rdma"), Some("/a (proto=tcp, then proto=rdma)")),
+        (nfs("vers=3"), nfs("vers=3"), None),
+        (all.to_owned(), all.replace("nvme0n1", "md0"), Some("(/dev/nvme0n1, then /dev/md0)")),
+        (all.to_owned(), all.replace("rw", "ro"), Some("/data (rw, then ro)")),
+        (all.to_owned(), format!("{head}/dev/md0 ext4 1T 1T 1T 9% /data\n"), Some("md0 ext4)")),
+        (all.to_owned(), format!("{head}/dev/nvme0n1 xfs 1T 1T 1T 9% /data\n"), None),
+    ] {
+        let text = format!("$ mount\n{before}Then:\n$ mount\n{after}");
+        let all = texts(&[("post", &text)]);
+        let [one] = all.machines.as_slice() else { panic!("{:?}", names(&all)) };
+        assert_eq!(one.captured.machine.mounts.len(), 1, "{text}");
+        let said = one.captured.contradictions.join(";");
+        assert_eq!(said.is_empty(), differ.is_none(), "{said}");
+        assert!(differ.is_none_or(|words| said.contains(words)), "{said}");
+    }
+    let over = format!("$ mount\n{all}{}", all.replace("nvme0n1", "md0"));
+    assert_eq!(texts(&[("post", &over)]).machines[0].captured.machine.mounts.len(), 2);
+    // Tools name volumes in different ways.
+    let volume = |name: &str| format!("/dev/{name} on /data type xfs (rw)\n");
+    let two = texts(&[("a", &volume("mapper/vg-data")), ("b", &volume("dm-0"))]);
+    assert_eq!(two.machines[0].captured.contradictions, [""; 0]);
 }

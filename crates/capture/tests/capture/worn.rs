@@ -91,6 +91,14 @@ fn lines_that_were_joined_are_parted() {
         all.collect()
     };
     assert_eq!(addresses(&joined), addresses(&whole));
+    // Also a small tree, with devices that have no bus below.
+    let small = "-[0000:00]-+-00.0  Intel Corporation Device 09a2\n\
+        \x20          +-01.0-[01]----00.0  NVIDIA Corporation GA100 [A100 PCIe 80GB]\n\
+        \x20          +-02.0-[02-05]----00.0-[03-05]--+-00.0-[04]----00.0  Samsung PM173X\n\
+        \x20          |                               \\-01.0-[05]----00.0  Mellanox MT28908\n\
+        \x20          \\-1f.0  Intel Corporation C621 Series Chipset LPC Controller\n";
+    let joined = machine(&one_line(&collapsed(small)));
+    assert_eq!(addresses(&joined), addresses(&machine(small)));
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(crate) fn all(from: &[PathBuf], wanted: Option<&str>) -> Result<Vec<Source>,
         one.name = None;
     }
     if all.is_empty() {
-        return Err(nothing_read(from, &found.others, &texts.not_read));
+        return Err(nothing_read(from, &found, &texts.not_read));
     }
     if let Some(wanted) = wanted {
         all = vec![Source { name: None, ..only(all, wanted)? }];
@@ -246,9 +246,10 @@ fn notes_of(
 /// The error where no text is understood: that of the only text, or all by name.
 fn nothing_read(
     from: &[PathBuf],
-    others: &[(String, String)],
+    found: &bundle::Files,
     not_read: &[(String, gpuio_capture::CaptureError)],
 ) -> Failure {
+    let others = found.others.as_slice();
     match (others, not_read) {
         ([], []) => {
             let names: Vec<String> = from.iter().map(|path| path.display().to_string()).collect();
@@ -258,7 +259,12 @@ fn nothing_read(
                 text"
             ))
         }
-        ([], [(name, why)]) => Failure::Usage(format!("--from {name}: {why}")),
+        ([], [(name, why)]) => {
+            let text = found.texts.iter().find(|text| text.name == *name);
+            let said = text.and_then(|text| post::figures_in_words(&text.body));
+            let said = said.map(|said| format!("\nUnderstood: {said}")).unwrap_or_default();
+            Failure::Usage(format!("--from {name}: {why}{said}"))
+        }
         ([(name, why)], []) => Failure::Usage(format!("--from {name}: {why}")),
         _ => {
             let texts = not_read.iter().map(|(name, why)| format!("\n  {name}: {why}"));

@@ -131,13 +131,21 @@ fn process_of(
         let found = match found(&listing, pid) {
             Ok(found) => found,
             // The process existed a moment ago: it has ended, and so does the watch.
-            Err(_) if before.is_some() => return Ok(ExitCode::SUCCESS),
+            Err(_) if before.is_some() && pause.is_some() => return Ok(ExitCode::SUCCESS),
             Err(failure) => return Err(failure),
         };
         if found.page.is_err() {
             return Err(unreadable(found));
         }
         print_notes(&listing);
+        let is_first = pause.is_none() && before.is_none() && found.owner == Owner::Runs;
+        let drain = found.page.as_ref().ok().filter(|page| is_first && page.saves.is_some());
+        if let Some(drain) = drain {
+            // How fast a save is written takes two samples.
+            before = Some((drain.clone(), at));
+            sleep(LOOK);
+            continue;
+        }
         let facts = Facts::of(&root, found);
         let since = before.as_ref().map(|(snapshot, then)| Earlier {
             snapshot,

@@ -118,4 +118,27 @@ fn figures_and_logs_of_texts_are_shown() {
     );
     shows(&gpuio(at, "topo --from iostat.txt").exits(0), &["nvme2n1", "%util 99"]);
     shows(&gpuio(at, "list").exits(0), &["TEXTS", "mdadm --detail"]);
+    let check = |nvme: &str| format!("GDS release version: 1.7\n NVMe : {nvme}\n");
+    let mount = "/dev/nvme0n1 on /d type xfs (rw)\n";
+    let both = format!("{}{}{mount}", check("Supported"), check("Unsupported"));
+    file(at, "two.txt", &both);
+    let differ = "gdscheck's reports (NVMe: Supported, then Unsupported;";
+    for verb in ["why", "check", "topo", "plan"] {
+        let said = gpuio(at, &format!("{verb} --from two.txt"));
+        let said = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(differ), "{verb}: {said}");
+    }
+    let ports = "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n\t\tRate: \
+                 200\n\t\tLink layer: InfiniBand\n";
+    let diag = "| Diagnostic | Result |\n| PCIe | Fail - GPU: 3 |\n| Warning | Gen 3 |\n";
+    file(at, "ports.txt", ports);
+    file(at, "diag.txt", diag);
+    let both = ["PORTS", "mlx5_0", "DOWN", "Polling", "200 Gb/s", "TESTS OF DCGM", "GPU: 3"];
+    shows(&gpuio(at, "topo --from ports.txt diag.txt").exits(0), &both);
+    let failed = gpuio(at, "check --from diag.txt").exits(1);
+    shows(&failed, &["FAIL (1)", "dcgmi diag printed `PCIe: Fail`: Gen 3", "at: GPU: 3"]);
+    file(at, "slides.txt", "# GPUs and storage\n- GDS reads 12.3 GB/s\n- POSIX 6.1 GB/s\n");
+    gpuio(at, "check --from slides.txt")
+        .exits(2)
+        .prints(&["12.3 GB/s (line 2), 6.1 GB/s (line 3)"]);
 }

@@ -474,9 +474,18 @@ fn caches_are_read_while_others_are_written() {
     let (span, last) = (&jobs[1]["feed"]["epochs"][0]["span_ns"], &jobs[1]["last_done_ns"]);
     assert!(number(span) >= number(last), "{span} {last}");
     let text = flat(&ran.out);
-    for words in ["95 % of 240 batches were read within", "(NOT KEPT: 1 ns)", "too few batches"] {
+    for words in [
+        "key-value cache:",
+        "240 contexts of ",
+        "scale 1: 12 of 12 users",
+        "95 % of 240 contexts were read within",
+        "(NOT KEPT: 1 ns)",
+        "too few contexts",
+    ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
+    let of_training = ["training feed", "samples/s", "utilisation"].map(|word| text.contains(word));
+    assert_eq!(of_training, [false; 3], "{text}");
     run(dir.path(), "kv-cache --model gpt")
         .exits(2)
         .prints(&["kv-cache-gpt", "kv-cache-llama3-8b"]);
@@ -556,7 +565,7 @@ fn a_tier_is_read_by_what_a_list_says() {
         assert_eq!((epochs.len(), &record["jobs"][1]["feed"]["tier"]), (5, &Value::Null));
         let text = flat(&ran.out);
         for words in [
-            format!("for 4 samples: {hits} hits and {misses} misses"),
+            format!("for 4 contexts: {hits} hits and {misses} misses"),
             format!("{evictions} evicted by LRU, 0 not kept"),
             "12 samples of 624 KiB read as often as drawn, 0 too seldom, 0 too often".to_owned(),
             "of the samples came from the tier in CPU memory (cache_memory)".to_owned(),
@@ -761,8 +770,21 @@ fn what_is_printed_says_the_scale() {
         "MLPerf rule broken: the whole data set (scale 0.00001: 5 of 524288 files)",
         "MLPerf rule broken: at least 500 steps an epoch (5)",
         "a warm-up, then 5 runs",
+        "MLPerf rule broken: the parameters of the workload (epochs=1 (--epochs))",
     ] {
         assert!(flat(&ran.out).contains(words), "no {words:?} in {}", ran.out);
+    }
+    assert!(!ran.out.contains("MLPerf rules kept"), "{}", ran.out);
+    // Before any other result, and on the page too.
+    let at = |words| ran.out.find(words).unwrap_or_else(|| panic!("no {words:?} in {}", ran.out));
+    assert!(at("fast enough for the accelerators?") < at("throughput"), "{}", ran.out);
+    for format in ["html", "markdown"] {
+        let mut report = command(dir.path());
+        let line = format!("report r.json --format {format} -o -");
+        let page = finish(report.args(words(&line))).exits(0).out;
+        for words in ["fast enough for the accelerators?", "samples/s", "MLPerf rule broken"] {
+            assert!(page.contains(words), "no {words:?} in {page}");
+        }
     }
     assert!(!ran.out.contains("device sampling"), "{}", ran.out);
     run(dir.path(), &format!("{line} -o r.json")).exits(2).prints(&["r.json"]);

@@ -10,8 +10,9 @@ use gpuio_record::{
 use super::PlanError;
 use super::regions::{Ground, Laid};
 use super::work::{refuse_others, refuse_sizes};
-use crate::spec::{FeedRequest, JobSpec, LoadKind, Rw};
+use crate::spec::{FeedRequest, JobSpec, LoadKind, Origin, Requested, Rw};
 use crate::workload::feed::Shape;
+use crate::workload::short;
 
 /// Blocks that long samples are cut into, unless another size is requested.
 const BLOCK_MOST: u64 = 1 << 20;
@@ -85,10 +86,37 @@ pub(super) fn resolve(
         slo: requested.slo,
         least_utilisation_percent: requested.utilisation.filter(|_| compute != FeedCompute::None),
         tier: None,
+        changed: changed(job),
     };
     sizes(job, &plan)?;
     let tier = requested.cache_memory.map(|bytes| tier(job, path, &plan, bytes)).transpose()?;
     Ok(FeedPlan { tier, ..plan })
+}
+
+/// Fields that make a feed another one than its source defines. MLPerf Storage leaves others open
+/// (rules of its closed division): files, readers, what they read ahead, accelerators.
+const DEFINED: [&str; 10] = [
+    "feed.samples_per_file",
+    "feed.sample_size",
+    "feed.columns",
+    "feed.sample_group",
+    "feed.ratio",
+    "feed.batch_samples",
+    "feed.order",
+    "feed.epochs",
+    "feed.compute_ns",
+    "feed.sample_compute_ns",
+];
+
+/// The settings that aren't the workload's own: all of `--try` but the share of the data, which the
+/// plan has, and other flags' of [`DEFINED`].
+fn changed(job: &JobSpec) -> Vec<String> {
+    let is_changed = |(field, one): &(&&'static str, &Requested)| match one.origin {
+        Origin::Flag(short::FLAG) => **field != "scale",
+        Origin::Flag(_) => DEFINED.contains(*field),
+        Origin::File { .. } | Origin::Preset(_) => false,
+    };
+    job.requested.iter().filter(is_changed).map(|(_, one)| one.to_string()).collect()
 }
 
 /// The tier in so many bytes of host memory: places for whole samples, as long as the longest.

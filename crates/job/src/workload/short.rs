@@ -68,11 +68,15 @@ struct Short<'a> {
 }
 
 impl Short<'_> {
+    /// Whether a flag has given a key its value.
+    fn is_given(&self, key: &'static str) -> bool {
+        let field = crate::spec::find(key).and_then(crate::spec::Key::field).unwrap_or_default();
+        matches!(self.job.origin(field), Some(Origin::Flag(_)))
+    }
+
     /// Gives a key another value, unless a flag has given it one.
     fn set(&mut self, key: &'static str, value: &str) -> bool {
-        let field = crate::spec::find(key).and_then(crate::spec::Key::field).unwrap_or_default();
-        let given = matches!(self.job.origin(field), Some(Origin::Flag(_)));
-        !given && apply(self.job, key, value, Origin::Flag(FLAG)).is_ok()
+        !self.is_given(key) && apply(self.job, key, value, Origin::Flag(FLAG)).is_ok()
     }
 
     /// Gives a number that is too large a smaller value; the number that it then is.
@@ -83,6 +87,28 @@ impl Short<'_> {
         }
         self.words.push(format!("{key} {from} -> {to}"));
         to
+    }
+
+    /// Gives a time that is too long a shorter value.
+    fn shorten(&mut self, key: &'static str, time: Option<u64>, most_ns: u64) {
+        let Some(time) = time.filter(|time| *time > most_ns) else { return };
+        let [from, to] = [time, most_ns].map(format_duration_ns);
+        if self.set(key, &to) {
+            self.words.push(format!("{key} {from} -> {to}"));
+        }
+    }
+
+    /// Samples of a step, with the time of its computation: the accelerators need as many bytes a
+    /// second as before. Where a flag gave that time, both stay.
+    fn batch(&mut self, from: u64, to: u64) -> u64 {
+        let time = self.job.feed.compute_ns;
+        if time.is_some() && self.is_given("compute_time") {
+            return from;
+        }
+        let batch = self.lower("batch_samples", from, to);
+        let scaled = |time: u64| whole(time as f64 * batch as f64 / from as f64).max(1);
+        self.shorten("compute_time", time, time.map_or(0, scaled));
+        batch
     }
 
     /// The share of the data that is used: cut after three digits, since every output has it.
@@ -111,7 +137,10 @@ impl Short<'_> {
         let file_bytes = per_file.saturating_mul(sample_bytes);
         let mut used = (means.bytes / file_bytes).clamp(1, FILES_MOST).min(files);
         let batch = self.job.feed.batch_samples.unwrap_or(1);
-        let batch = self.lower("batch_samples", batch, used * per_file / (FEW * accelerators));
+        let batch = self.batch(batch, used * per_file / (FEW * accelerators));
+        // However slow the storage is: with fewer steps nothing would be known.
+        let least = FEW.saturating_mul(batch).saturating_mul(accelerators).div_ceil(per_file);
+        used = used.max(least).min(files);
         // An epoch computes no longer than a job runs.
         let each = self.job.feed.sample_compute_ns.unwrap_or(0).saturating_mul(batch);
         let step_ns = self.job.feed.compute_ns.unwrap_or(0).saturating_add(each);
@@ -147,17 +176,8 @@ impl Short<'_> {
     }
 
     fn times(&mut self, runtime_ns: u64) {
-        for (key, time, most) in [
-            ("runtime", self.job.runtime_ns, runtime_ns),
-            ("start_delay", self.job.start_delay_ns, DELAY_NS),
-        ] {
-            if let Some(time) = time.filter(|time| *time > most) {
-                let [from, to] = [time, most].map(format_duration_ns);
-                if self.set(key, &to) {
-                    self.words.push(format!("{key} {from} -> {to}"));
-                }
-            }
-        }
+        self.shorten("runtime", self.job.runtime_ns, runtime_ns);
+        self.shorten("start_delay", self.job.start_delay_ns, DELAY_NS);
     }
 }
 
@@ -229,7 +249,49 @@ mod tests {
         apply(&mut spec.jobs[0], "scale", "0.5", Origin::Flag("--scale")).unwrap();
         let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
-        assert_eq!(words, ["batch_samples 7 -> 1", "readers 4 -> 2"]);
+        let changed =
+            ["batch_samples 7 -> 1", "compute_time 323ms -> 46142857ns", "readers 4 -> 2"];
+        assert_eq!(words, changed);
+    }
+
+    /// The bytes per second that the accelerators need, and three steps of each, also where the
+    /// storage takes next to nothing.
+    #[test]
+    fn steps_need_the_bytes_of_the_whole() {
+        let means = |bytes| Means { bytes, cpus: 4, gpus: 2 };
+        for preset_row in PRESETS {
+            let whole = preset(preset_row.name, preset_row.text);
+            for bytes in [1 << 20, 1 << 27, 1 << 30] {
+                let mut spec = whole.clone();
+                shorten(&mut spec, means(bytes));
+                for (job, whole) in spec.jobs.iter().zip(&whole.jobs) {
+                    let (feed, before) = (&job.feed, &whole.feed);
+                    let Some(batch) = feed.batch_samples else { continue };
+                    let step = |feed: &FeedRequest| {
+                        let samples = feed.batch_samples.unwrap_or(1) as f64;
+                        feed.compute_ns.map(|time| time as f64 / samples)
+                    };
+                    let same = step(feed).zip(step(before)).map_or(1.0, |(now, then)| now / then);
+                    let name = preset_row.name;
+                    assert!((same - 1.0).abs() < 1e-6, "{name}: {same} of the time of a sample");
+                    let files = (feed.files.unwrap_or(0) as f64 * job.scale.unwrap_or(1.0)).round();
+                    let samples = files * feed.samples_per_file.unwrap_or(1) as f64;
+                    let each = batch * u64::from(feed.accelerators.unwrap_or(2));
+                    assert!(samples >= (3 * each) as f64, "{name}, {bytes}: {samples} samples");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_computation_that_a_flag_gives_keeps_its_batch() {
+        let row = crate::workload::preset::find("unet3d-h100").unwrap();
+        let mut spec = preset(row.name, row.text);
+        apply(&mut spec.jobs[0], "compute_time", "50ms", Origin::Flag("--compute-time")).unwrap();
+        shorten(&mut spec, Means { bytes: 1 << 20, cpus: 1, gpus: 1 });
+        let (files, scale) = (spec.jobs[0].feed.files.unwrap(), spec.jobs[0].scale.unwrap());
+        assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
+        assert_eq!(whole((files as f64 * scale).round()), 28, "four steps");
     }
 
     /// Two jobs with files of their own make twice the bytes.

@@ -124,6 +124,27 @@ pub(crate) fn compat_allowed(machine: &Machine) -> Setting<bool> {
     setting
 }
 
+/// cuFile's compatibility mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compat {
+    /// All I/O goes through host memory.
+    Forced,
+    /// I/O that can't be direct does.
+    Allowed,
+    /// I/O that can't be direct is an error.
+    Forbidden,
+}
+
+/// The compatibility mode in force, and what shows it; `None` where it is not known.
+pub fn compat_mode(machine: &Machine) -> Option<(Compat, String)> {
+    let (forced, allowed) = (compat_forced(machine), compat_allowed(machine));
+    if forced.value == Fact::Known(true) {
+        return Some((Compat::Forced, forced.from));
+    }
+    let mode = if *allowed.value.known()? { Compat::Allowed } else { Compat::Forbidden };
+    Some((mode, allowed.from))
+}
+
 pub(crate) fn p2pdma(machine: &Machine) -> Setting<bool> {
     switch(machine, "properties.use_pci_p2pdma", "CUFILE_USE_PCIP2PDMA", false)
 }

@@ -45,6 +45,7 @@ mod verdict;
 pub mod why;
 
 pub use coherent::coherent_links;
+pub use configuration::{Compat, compat_mode};
 pub use finding::{Finding, Found, Rule, Severity};
 pub use rule::{RULES, check, find};
 pub use verdict::{

@@ -82,6 +82,33 @@ pub struct GdsNote {
     pub text: String,
 }
 
+/// A result of a test of `dcgmi diag`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Diagnosis {
+    /// The test, as printed: `PCIe`, `memory`.
+    pub test: String,
+    /// Its result.
+    pub verdict: Verdict,
+    /// The GPUs that it is of, as printed: `GPUs: 0, 1`, `All`; empty where it is of the machine.
+    pub of: String,
+    /// Warnings and errors below it.
+    pub words: String,
+}
+
+/// The result of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It passed.
+    Pass,
+    /// It failed.
+    Fail,
+    /// It passed, with a warning.
+    Warn,
+    /// It did not run.
+    Skip,
+}
+
 /// Nothing was printed.
 impl Default for GdsCheck {
     fn default() -> Self {

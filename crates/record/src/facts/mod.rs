@@ -24,7 +24,7 @@ mod upstream;
 
 pub use cufile::CufileFacts;
 pub use drive::{ArrayFacts, BlockDevice, DriveLink, NvmeController, NvmeFacts};
-pub use gdscheck::{GdsCheck, GdsGpu, GdsLine, GdsNote};
+pub use gdscheck::{Diagnosis, GdsCheck, GdsGpu, GdsLine, GdsNote, Verdict};
 pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer};
 pub use known::Fact;
 pub use machine::{

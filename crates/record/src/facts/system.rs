@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BlockDevice, CufileFacts, Fact, GdsCheck, GpuFacts, HostFacts, MountedStorage, NicFacts,
-    PciFacts, ReadProblem,
+    BlockDevice, CufileFacts, Diagnosis, Fact, GdsCheck, GpuFacts, HostFacts, MountedStorage,
+    NicFacts, PciFacts, ReadProblem,
 };
 
 /// A machine for questions of topology: what hangs where, and how the kernel is set up.
@@ -40,6 +40,9 @@ pub struct Machine {
     pub settings: Settings,
     /// The facts that gdscheck printed of it; `null` when its output is not among what was read.
     pub gdscheck: Option<GdsCheck>,
+    /// Results of DCGM's tests, in their order; empty where its output is not among what was read.
+    #[serde(default)]
+    pub diagnoses: Vec<Diagnosis>,
     /// How NVIDIA's cuFile library is configured.
     pub cufile: CufileFacts,
     /// Which of the lists above are whole.

@@ -407,7 +407,7 @@ warnings! {
     } => format!(
         "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
          Latencies exclude this time, but throughput and IOPS include it and are too low by \
-         about that share. To measure speed, {}.",
+         at most that share (with several I/Os in flight by less). To measure speed, {}.",
         time(*between_ns),
         share * 100.0,
         match fio_headers {
@@ -415,6 +415,17 @@ warnings! {
                       after the run, and omit --refill",
             true => "leave verification out: fio's headers are made and checked between I/Os",
         },
+    ),
+    /// Steps of a training feed computed longer than planned.
+    ComputeOverran: Mixed, ignore:
+        "The utilisation that was to be reached was reached all the same." {
+        /// How much longer, per cent of the planned time.
+        percent: f64 = 70.0,
+    } => format!(
+        "Steps computed {percent:.0} % longer than planned (compute_time): a busy CPU or timer \
+         delays sleeps, other work on the GPU kernels. Utilisation counts the planned time, as \
+         MLPerf Storage's does, so this part of what it lacks is not the storage's. Repeat the \
+         run on an idle machine."
     ),
     /// More threads than allowed CPUs.
     MoreThreadsThanCpus: Explained, ignore:

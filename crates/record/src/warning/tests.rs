@@ -37,7 +37,7 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 }
 
 /// Figures and next steps of the examples' texts.
-const FIGURES: [(&str, &[&str]); 34] = [
+const FIGURES: [(&str, &[&str]); 35] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "gpuio bench"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
@@ -62,6 +62,7 @@ const FIGURES: [(&str, &[&str]); 34] = [
     ("software_gpu", &["software GPU"]),
     ("faults_injected", &["eio:offset=1M"]),
     ("work_between_ios", &["3.00 s", "25.0 %"]),
+    ("compute_overran", &["70 %"]),
     ("more_threads_than_cpus", &["64 threads shared 8 CPUs", "--threads 8"]),
     ("far_from_gpu", &["node 0 served GPU 3", "node 1", "--numa 1"]),
     ("note", &["skip_bufregister has no effect on path host."]),

@@ -37,6 +37,11 @@ impl Figure {
         (self.unit == Unit::Rate).then(|| self.value * self.scales[1])
     }
 
+    /// Whether it is a rate, a count a second or a time, and no share.
+    pub(crate) fn is_measured(&self) -> bool {
+        !matches!(self.unit, Unit::Percent | Unit::Times)
+    }
+
     /// Whether it is this value, rounded or cut to its digits.
     pub(crate) fn is(&self, value: f64) -> bool {
         self.scales.iter().any(|scale| {

@@ -112,13 +112,18 @@ fn clean(raw: &str) -> String {
     rest.replace("**", "").replace("&gt;", ">")
 }
 
-/// A load in the inline code of a sentence: ``**Write:** `gdsio -x 0 -I 1` ``.
+/// A load in the inline code of a sentence, ``**Write:** `gdsio -x 0 -I 1` ``, or in a table's
+/// cell.
 fn inline(raw: &str) -> Option<Prompt> {
+    let cells = raw.trim_start().starts_with('|').then(|| raw.split('|')).into_iter().flatten();
     let code = raw.split('`').skip(1).step_by(2);
-    code.filter_map(prompt).find(|prompt| {
+    code.chain(cells).filter_map(prompt).find(|prompt| {
         program(&prompt.command).is_some_and(|name| ["gdsio", "fio", "elbencho"].contains(&name))
     })
 }
+
+/// Signs of items of a list.
+const BULLETS: [char; 9] = ['•', '‣', '▪', '◦', '●', '–', '*', '-', ' '];
 
 /// The prompt of a line and the command behind it.
 fn prompt(text: &str) -> Option<Prompt> {
@@ -132,7 +137,7 @@ fn prompt(text: &str) -> Option<Prompt> {
             return Some(Prompt { host: host(head, is_word), command: command.to_owned() });
         }
     }
-    let command = behind_setup(text.trim());
+    let command = behind_setup(text.trim().trim_start_matches(BULLETS));
     let name = program(command).filter(|name| PLAIN.contains(name))?;
     let behind = command.split_once(name)?.1;
     let next = behind.split_whitespace().next().unwrap_or_default();
@@ -203,13 +208,18 @@ mod tests {
         assert_eq!(of("# /usr/local/gds/tools/gdsio -x 0"), bare);
         assert_eq!(of("/usr/local/gds/tools/gdsio -x 0"), bare);
         assert_eq!(of("    sudo fio --name=a").unwrap().1, "sudo fio --name=a");
+        assert_eq!(of("• gdsio -x 0").unwrap().1, "gdsio -x 0");
         for text in ["gdsio is a tool", "# Idx  W  C", "fio and vdbench work", "a > b", "fio-3.36"]
         {
             assert_eq!(of(text), None, "{text}");
         }
-        let page = lines("**Write:** `gdsio -x 0`, not `lspci -v` or `gdsio`\nfio -x");
+        let page = lines(
+            "**Write:** `gdsio -x 0`, not `lspci -v` or `gdsio`\nfio -x\n| read | gdsio -x 1 |\n| \
+             gdsio | - | fio |",
+        );
         let prompts = page.iter().map(|line| line.prompt.as_ref().map(|one| one.command.as_str()));
-        assert_eq!(prompts.collect::<Vec<_>>(), [Some("gdsio -x 0"), Some("fio -x")]);
+        let wanted = [Some("gdsio -x 0"), Some("fio -x"), Some("gdsio -x 1"), None];
+        assert_eq!(prompts.collect::<Vec<_>>(), wanted);
         let prepared = "export A=1;B=2; cd /x &&  /usr/gds/tools/gdsio -x 0 -d 0";
         assert_eq!(of(prepared).unwrap().1, "/usr/gds/tools/gdsio -x 0 -d 0");
         assert_eq!(of("$ cd /x; dd if=/a of=/dev/null").unwrap().1, "dd if=/a of=/dev/null");

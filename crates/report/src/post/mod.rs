@@ -208,6 +208,28 @@ pub fn read(name: &str, text: &str) -> Post {
     Post { name: name.to_owned(), runs, lines }
 }
 
+/// The rates, times and counts that sentences of a text have, with their lines: all that is
+/// understood of slides; `None` where there is none.
+pub fn figures_in_words(text: &str) -> Option<String> {
+    const SHOWN: usize = 8;
+    let lines = line::lines(text);
+    let of_line = |line: &Line| {
+        let number = line.number;
+        let named = |one: figure::Figure| format!("{} (line {number})", one.text);
+        let figures = figure::figures(&line.text).into_iter().filter(figure::Figure::is_measured);
+        figures.map(named).collect::<Vec<_>>()
+    };
+    let mut all: Vec<String> = lines.iter().flat_map(of_line).collect();
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let figures = (!all.is_empty()).then(|| all.join(", "))?;
+    Some(format!(
+        "figures in words: {figures}{more}. No command, result or tool's output is beside them, so \
+         nothing follows from them."
+    ))
+}
+
 fn runs(lines: &[Line]) -> Vec<Run> {
     let mut reader = Reader::default();
     for (index, line) in lines.iter().enumerate() {

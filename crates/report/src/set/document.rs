@@ -14,8 +14,9 @@ use super::html::base64;
 use super::rows::{Row, rows, software};
 use super::summary::summary;
 use super::{Member, Picture, Set, conclusion, devices};
+use crate::format::text::feed;
 use crate::number::{self, maybe_time};
-use crate::{ceilings, expected, ranks};
+use crate::{ceilings, expected, printable, ranks};
 
 /// Limits of what a page lists of jobs, machines and commands, and of the rows that it shows
 /// without a script.
@@ -38,6 +39,7 @@ pub(super) fn markdown(set: &Set) -> String {
     let facts = findings_text::where_and_how(set);
     first.list(facts_of(facts.into_iter().map(|(what, text)| Item::new(what, text))));
     first.blocks.extend(loads(set).blocks);
+    first.blocks.extend(feeds(set).blocks);
     first.blocks.extend(all_rows(set).blocks);
     page.push(devices::section(set, MOST_IN_MARKDOWN));
     let findings = findings(set);
@@ -73,7 +75,7 @@ pub(super) fn of_page(set: &Set, rows: &[Row<'_>]) -> [String; 2] {
         absent(set, rows),
     ];
     below.extend(digests(set, usize::MAX));
-    [fragment(&[loads(set)]), fragment(&below)]
+    [fragment(&[loads(set), feeds(set)]), fragment(&below)]
 }
 
 fn facts_of(items: impl IntoIterator<Item = Item>) -> List {
@@ -121,6 +123,24 @@ fn loads(set: &Set) -> Section {
     section.table(columns.table("summary", &summary.lines).class("summary"));
     for text in &summary.below {
         section.emphasized("quiet", text.as_str());
+    }
+    section
+}
+
+/// The results of training feeds and key-value caches, as the text of each record has them.
+fn feeds(set: &Set) -> Section {
+    let mut section = Section::new("feeds", "Training feeds and key-value caches");
+    let of_feeds = |one: &&Member| one.record.jobs.iter().any(|job| job.feed.is_some());
+    let all: Vec<&Member> = set.members.iter().filter(of_feeds).collect();
+    cut(&mut section, all.len());
+    for member in all.iter().take(MOST) {
+        if set.members.len() > 1 {
+            section.paragraph(format!("{}:", member.name));
+        }
+        let record = printable::record(&member.record);
+        let parts = [feed::answers, feed::section, feed::key_values].map(|part| part(&record));
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        section.blocks.extend(parts.map(Block::Section));
     }
     section
 }

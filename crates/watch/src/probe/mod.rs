@@ -12,7 +12,7 @@ mod page_cache;
 mod process;
 mod rdma;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use gpuio_drivers::nvml::Library;
 use gpuio_host::Root;
@@ -108,6 +108,9 @@ pub struct Eye {
     pub nodes: Vec<NumaNode>,
     /// Numbers of the kernel's own threads, which are not looked at again.
     pub kernels_own: HashSet<u32>,
+    /// Page faults of ended children, by the number of their parent and when that began, as of the
+    /// last sample.
+    pub child_faults: HashMap<(u32, u64), u64>,
     /// The counters that were read for the sample that is being taken.
     pub counters: Counters,
     /// Names of the block devices that are read from their own `stat` files; `None` for all, from

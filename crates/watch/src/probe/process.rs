@@ -1,6 +1,7 @@
 //! Processes: `/proc/PID/stat` and `/proc/PID/io`, without threads of the kernel; memory on GPUs by
 //! NVML, and paths of programs with a live page. Bytes are those that reached or came from storage,
-//! of processes that the user may look at (proc_pid_io(5)). 100 % is one processor.
+//! of processes that the user may look at (proc_pid_io(5)); none where a child ended in the
+//! interval, since the kernel then adds the child's. 100 % is one processor.
 
 use std::collections::BTreeMap;
 
@@ -66,16 +67,23 @@ fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
         eye.kernels_own.clear();
     }
     let processes = samples(&eye.root, &mut eye.kernels_own).map_err(|error| error.to_string())?;
+    let faults = processes.iter().map(|one| ((one.pid, one.began), one.child_faults)).collect();
+    let faults = std::mem::replace(&mut eye.child_faults, faults);
     let gpus = on_gpus(eye);
     let paths = paths(eye);
     let reading = |one: ProcessSample| {
         let [user, system] = [one.user, one.system].map(|ticks| Some(eye.milliseconds(ticks)));
         // One that may not be looked at, or that ended meanwhile, has no counters.
         let io = proc_io::sample_of(&eye.root, one.pid).ok().flatten().map(|sample| sample.total);
+        // The kernel adds all bytes of a child at once when its parent has waited for it.
+        let before = faults.get(&(one.pid, one.began));
+        let has_jumped = before.is_some_and(|before| *before != one.child_faults);
+        let io = io.filter(|_| !has_jumped);
         let gpu = gpus.get(&one.pid);
         let mut about: Vec<String> = Vec::new();
         about.extend(gpu.map(|(_, words)| words.clone()));
         about.extend(paths.get(&one.pid).cloned());
+        about.extend(has_jumped.then(|| "bytes unknown: a child ended".to_owned()));
         let values = vec![
             user,
             system,

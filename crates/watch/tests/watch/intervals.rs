@@ -105,6 +105,31 @@ fn every_kind_of_device_has_its_figures() {
     assert!(interval.table("nvidia_fs").unwrap().absent.as_ref().unwrap().contains("not loaded"));
 }
 
+/// A shell has waited for a `dd` of 4 GiB: those bytes were not moved in this interval.
+#[test]
+fn a_process_has_no_jump_by_the_bytes_of_its_children() {
+    let dir = tree(BEFORE, false);
+    let mut watcher = watcher(&dir, Selection::default());
+    let mut sample = |nth: u64, faults, bytes: u64| {
+        let stat = format!("7 (sh) S 1 7 7 0 -1 4 0 {faults} 0 0 0 0 0 0 20 0 1 0 99 0 0\n");
+        put(dir.path(), "proc/7/stat", &stat);
+        put(dir.path(), "proc/7/io", format!("read_bytes: {bytes}\nwrite_bytes: 0\n"));
+        watcher.sample_at(nth * SECOND)
+    };
+    let all = [(0, 0), (0, 4096), (9, 4 << 30), (9, 4 << 30), (9, (4 << 30) + 4096)];
+    let all: Vec<Sample> =
+        (1..).zip(all).map(|(nth, (faults, bytes))| sample(nth, faults, bytes)).collect();
+    let rates = all.windows(2).map(|pair| {
+        let interval = Interval::between(&pair[0], &pair[1]);
+        let about = interval.table("process").unwrap().rows[0].about.clone();
+        let marked = about == "bytes unknown: a child ended";
+        (figure(&interval, "process", "7 sh", "read_bytes_per_second"), marked)
+    });
+    let rates: Vec<(Option<f64>, bool)> = rates.collect();
+    let known = (Some(4096.0), false);
+    assert_eq!(rates, [known, (None, true), (None, false), known]);
+}
+
 /// `/proc/driver/nvidia-fs/stats` as NVIDIA's troubleshooting guide prints it (version 4.0).
 #[test]
 fn nvidia_fs_shows_mappings_and_holes_and_each_gpu() {

@@ -77,12 +77,19 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     let pair = pair::find(&machine, &path, gpu.as_deref())?;
     let answer = of_pair(&pair, &path);
     let overview = whole.then(|| overview(&machine, &mounts));
+    let notes = source.map(|one| source::read_notes(&one.captured)).unwrap_or_default();
     delivery.put(&if format.name == "json" {
-        json_of(&json!({ "schema": SCHEMA, "answer": answer, "overview": overview }))
+        json_of(&json!({
+            "schema": SCHEMA, "answer": answer, "overview": overview, "notes": notes
+        }))
     } else {
         let mut page = document(&answer, &next(&pair, &path, live));
         if let Some(overview) = overview.filter(|table| table.rows.len() > 1) {
             page.sections.insert(0, overview.section(mounts.len().saturating_sub(MOUNTS)));
+        }
+        let section = page.begin("notes", "NOTES");
+        for note in notes {
+            section.paragraph(note);
         }
         formats::print(format, "why", &page)
     })?;

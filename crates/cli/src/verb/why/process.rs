@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gpuio_base::document::{Format, json_of};
 use gpuio_base::units::{human_bytes, shell_word};
 use gpuio_host::proc_io::{self, ProcessIoSample};
-use gpuio_host::{Root, cufile, nvidia_fs, process_use};
+use gpuio_host::{Root, cufile, nvidia_fs, process_time, process_use};
 use gpuio_machine::check::why::{
     IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, process_document,
 };
@@ -55,7 +55,7 @@ pub(super) fn run(pid: u32, format: &Format, delivery: Delivery) -> Result<ExitC
     });
     delivery.put(&match format.name {
         "json" => json_of(&json!({ "schema": SCHEMA, "process": why })),
-        _ => formats::print(format, "why", &process_document(&why, &next(&why))),
+        _ => formats::print(format, "why", &process_document(&why, &next(&root, &why))),
     })?;
     Ok(if why.is_answered() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
@@ -286,10 +286,24 @@ fn moved_of(counters: &PathCounters) -> Moved {
     }
 }
 
+/// The command that shows the saves of each drain that the process has started, as
+/// gpuio.checkpoint does.
+fn drains(root: &Root, pid: u32) -> Vec<String> {
+    let command = |found: read::Found| {
+        let saves = found.page.ok()?.saves.filter(|_| found.owner == Owner::Runs)?;
+        let stat = root.read(format!("proc/{}/stat", found.pid)).ok()??;
+        let is_its = stat.parse(process_time::parse).ok()?.parent == pid;
+        let (drain, name) = (found.pid, saves.words(&saves.directory));
+        is_its.then(|| format!("gpuio stats {drain}   (its drain of gpuio.checkpoint; {name})"))
+    };
+    let pages = read::list(&LivePageRoot::live(), root).found;
+    pages.into_iter().filter_map(command).collect()
+}
+
 /// Commands that show more.
-fn next(why: &ProcessWhy) -> Vec<String> {
+fn next(root: &Root, why: &ProcessWhy) -> Vec<String> {
     let pid = why.pid;
-    let mut next = Vec::new();
+    let mut next = drains(root, pid);
     if why.page.known().is_some() || is_on_ours(&why.process) {
         next.push(format!(
             "gpuio stats {pid} --level 3 --interval 1s   (rates and latencies by GPU and path)"

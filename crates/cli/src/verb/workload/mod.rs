@@ -7,6 +7,7 @@ mod several;
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_base::units::human_rate;
 use gpuio_host::Root;
 use gpuio_job::plan::Gpus;
 use gpuio_job::spec::{GpuWhich, Spec};
@@ -99,7 +100,7 @@ fn shorten(spec: &mut Spec, out: &Out) -> Result<(), Failure> {
     let host = gpuio_host::collect(&Root::live());
     let directory = spec.jobs.iter().find_map(|job| job.directory.clone());
     let seconds = (!out.dry_run).then_some(TRY_WRITES_SECONDS);
-    let bytes = quick::room(&host, directory.as_deref().unwrap_or("."), (1, 1), seconds)?;
+    let room = quick::room(&host, directory.as_deref().unwrap_or("."), (1, 1), seconds)?;
     let gpus = match driver::load(spec)?.gpus {
         Gpus::Present(all) => all.len(),
         Gpus::Absent { .. } => 1,
@@ -111,11 +112,16 @@ fn shorten(spec: &mut Spec, out: &Out) -> Result<(), Failure> {
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let gpus = number(listed.unwrap_or(gpus));
-    let mut words = shorten_to(spec, Means { bytes, cpus: number(cpus), gpus });
+    let mut words = shorten_to(spec, Means { bytes: room.bytes, cpus: number(cpus), gpus });
     words.extend(found::first_files(spec, TRY_READS));
     let words = match words.as_slice() {
         [] => "nothing is scaled".to_owned(),
-        words => format!("{}; rates of the whole may differ", words.join(", ")),
+        words => {
+            let rate = room.by_rate.map_or_else(String::new, |rate| {
+                format!("; the storage took {} in a probe", human_rate(rate))
+            });
+            format!("{}{rate}; rates of the whole may differ", words.join(", "))
+        }
     };
     if !out.quiet {
         message!("note: --try: {words}");

@@ -400,3 +400,21 @@ fn caches_are_what_their_sources_say() {
         assert_eq!(tiers, [places, None], "{name}");
     }
 }
+
+/// Flags that make another feed than its source's; readers, files and accelerators are free.
+#[test]
+fn settings_that_are_not_the_workloads_own_are_named() {
+    use crate::spec::{Origin, apply};
+    let changed = |settings: &[(&str, &str, &'static str)]| {
+        let mut spec = parsed(&format!("[a]\n{FEED}gpu=0\n"));
+        for (key, value, flag) in settings {
+            apply(&mut spec.jobs[0], key, value, Origin::Flag(flag)).unwrap();
+        }
+        feed_of(&Bench::default().plan(&spec).unwrap().jobs[0]).changed
+    };
+    assert_eq!(changed(&[]), Vec::<String>::new());
+    assert_eq!(changed(&[("readers", "3", "--readers")]), Vec::<String>::new());
+    let tried =
+        [("batch_samples", "2", "--batch"), ("readers", "3", "--try"), ("scale", "0.5", "--try")];
+    assert_eq!(changed(&tried), ["batch_samples=2 (--batch)", "readers=3 (--try)"]);
+}

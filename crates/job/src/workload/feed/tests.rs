@@ -28,6 +28,7 @@ fn plan() -> FeedPlan {
         least_utilisation_percent: None,
         slo: None,
         tier: None,
+        changed: Vec::new(),
     }
 }
 

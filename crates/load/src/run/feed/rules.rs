@@ -33,13 +33,23 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     }
     let mut rules = vec![whole(ruled), size(ruled), steps(ruled)];
     rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
-    rules.extend(utilisation(ruled));
+    rules.extend(utilisation(ruled).filter(|_| plan.changed.is_empty()));
     rules.push(computed(ruled));
     rules.push(FeedRule {
         rule: format!("a warm-up, then {RUNS} runs, each with another seed"),
         found: "one run".to_owned(),
         kept: Some(false),
     });
+    // Another workload may break rules, and keeps none.
+    if !plan.changed.is_empty() {
+        rules.retain(|rule| rule.kept == Some(false));
+        let changed = |one: &String| FeedRule {
+            rule: "the parameters of the workload".to_owned(),
+            found: one.clone(),
+            kept: Some(false),
+        };
+        rules.splice(0..0, plan.changed.iter().map(changed));
+    }
     rules
 }
 

@@ -178,6 +178,9 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         let max_ns = sides.iter().filter_map(largest).max();
         kinds.push(WarningKind::NeverStarted { ios, completed, longest_wait_ns, max_ns });
     }
+    let feed = job.feed.as_ref().zip(result.feed.as_ref());
+    let overran = feed.and_then(|(plan, found)| found.overran_percent(plan));
+    kinds.extend(overran.map(|percent| WarningKind::ComputeOverran { percent }));
     if result.between_ios_ns > 0 {
         let time = elapsed_ns as f64 * f64::from(job.threads);
         let share = result.between_ios_ns as f64 / time.max(1.0);

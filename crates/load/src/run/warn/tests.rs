@@ -300,3 +300,24 @@ fn notes_are_passed_on() {
     let warning = WarningKind::Note { note: note.clone() };
     assert_eq!(warned(&job, &result(&job, 100_000)), [warning]);
 }
+
+/// Not below five per cent, and of a feed that computes alone.
+#[test]
+fn a_computation_that_takes_longer_than_planned() {
+    let job = job("path=host\nfiles=100\nsample_size=100000\nbatch_samples=10\ncompute=sleep\n\
+                   compute_time=10ms\n");
+    let seen = |compute_ns: u64| {
+        let feed = serde_json::json!({
+            "span_ns": 1, "samples": 1, "samples_per_s": 1.0, "steps": 1, "complete": true,
+            "stall_ns": 0, "first_batch_ns": 0, "epochs": [], "rules": [],
+            "accelerators": [{ "number": 0, "steps": 2, "samples": 2, "stall_ns": 0,
+                               "compute_ns": compute_ns }],
+        });
+        let mut result = result(&job, 100_000);
+        result.feed = Some(serde_json::from_value(feed).unwrap());
+        let all = warned(&job, &result).into_iter();
+        all.filter(|kind| matches!(kind, WarningKind::ComputeOverran { .. })).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(10_400_000), []);
+    assert_eq!(seen(17_000_000), [WarningKind::ComputeOverran { percent: 70.0 }]);
+}

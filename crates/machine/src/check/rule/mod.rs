@@ -12,6 +12,7 @@ mod dio_align;
 mod direct_io;
 mod gdscheck;
 mod governor;
+mod gpu_diag;
 mod huge_pages;
 mod io_uring;
 mod iommu;
@@ -80,6 +81,7 @@ pub static RULES: &[Rule] = &[
     p2pdma::RULE,
     rings::RULE,
     gdscheck::RULE,
+    gpu_diag::RULE,
 ];
 
 pub fn find(name: &str) -> Option<&'static Rule> {
@@ -94,10 +96,9 @@ pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in rules {
         let mut found = (rule.evaluate)(machine);
-        // A result that gdscheck printed names gdscheck as its source.
-        let rests_on_a_part = |one: &&mut Found| {
-            !whole && one.severity == Severity::Pass && !one.observed.starts_with("gdscheck ")
-        };
+        // A result that a tool printed names the tool as its source.
+        let rests_on_a_part =
+            |one: &&mut Found| !whole && one.severity == Severity::Pass && !printed(&one.observed);
         for pass in found.iter_mut().filter(rests_on_a_part) {
             pass.observed.push_str(", of what was read");
         }
@@ -106,6 +107,11 @@ pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
         findings.extend(found.into_iter().map(|found| Finding::of(rule, found)));
     }
     findings
+}
+
+/// Whether a tool is the source.
+fn printed(observed: &str) -> bool {
+    ["gdscheck ", "dcgmi diag "].iter().any(|tool| observed.starts_with(tool))
 }
 
 /// Findings that differ only in their locations become one, at the position of the first.

@@ -328,11 +328,16 @@ fn by_page(seen: &Seen, page: &LivePage) -> (Answer, String) {
     (gds, words)
 }
 
-/// A process on NVIDIA's library. That library does not publish which way a call went; what can be
-/// seen from outside may exclude the direct ways.
+/// A process that has NVIDIA's library mapped. That library does not publish its calls, nor which
+/// way one went; what can be seen from outside may exclude the direct ways. An open node of
+/// nvidia-fs shows that its driver was opened (cuFileDriverOpen).
 fn by_nvidia(seen: &Seen) -> (Answer, String) {
     let (gds, way) = judged(seen);
-    (gds, format!("It uses NVIDIA's libcufile. {way}"))
+    let uses = match nvidia_fs_nodes(seen) {
+        Fact::Known(1..) => "It uses NVIDIA's libcufile",
+        _ => "NVIDIA's libcufile is mapped (PyTorch links it); whether it is called is not known",
+    };
+    (gds, format!("{uses}. {way}"))
 }
 
 /// The answer from nodes, files and verdicts for calls of NVIDIA's library.
@@ -351,7 +356,7 @@ fn judged(seen: &Seen) -> (Answer, String) {
     if possible.is_empty() && seen.unjudged.is_empty() && !seen.mounts.is_empty() {
         let reasons: Vec<&str> = seen.mounts.iter().map(|why| why.conclusion.as_str()).collect();
         let words = format!(
-            "GDS is off: no direct way exists for its files, so bytes pass host memory \
+            "GDS is off: no direct way exists for its files, so its calls pass host memory \
              (compatibility mode). {}",
             reasons.first().copied().unwrap_or_default()
         );

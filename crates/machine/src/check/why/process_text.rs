@@ -65,7 +65,7 @@ fn of_library(why: &ProcessWhy, library: &MappedLibrary) -> String {
         Fact::Known(LibraryMaker::Gpuio) => {
             format!(": gpuio's{}", release.map(|release| format!(" {release}")).unwrap_or_default())
         }
-        Fact::Known(LibraryMaker::Other) => ": not gpuio's, as NVIDIA's is".to_owned(),
+        Fact::Known(LibraryMaker::Other) => ": not made by gpuio; NVIDIA's or another".to_owned(),
         Fact::Unknown(why) => format!(": whose it is, is unknown ({why})"),
     };
     let version =

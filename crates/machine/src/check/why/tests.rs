@@ -198,6 +198,11 @@ fn a_process_on_nvidias_library_is_judged_by_nodes_files_and_counters() {
     answers(idle, Answer::Unknown, "not counted for each process");
     let no_node = |s: &mut Seen| s.process.devices = Fact::Known(vec!["/dev/nvidia0".to_owned()]);
     answers(no_node, Answer::No, "no node of it open");
+    answers(
+        no_node,
+        Answer::No,
+        "(PyTorch links it); whether it is called is not known. GDS is off",
+    );
     answers(|s| s.process.devices = Fact::unknown("denied"), Answer::Unknown, "denied");
     answers(|s| s.process.files = Fact::Known(vec![]), Answer::Unknown, "no file on storage");
     let buffered = |s: &mut Seen| {

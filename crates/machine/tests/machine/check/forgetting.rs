@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Fields whose `null` is itself knowledge (no IOMMU, no bridge above, no further layer), or names
 /// that join the lists.
-const NOT_FORGOTTEN: [&str; 13] = [
+const NOT_FORGOTTEN: [&str; 14] = [
     "address",
     "name",
     "parent",
@@ -20,6 +20,7 @@ const NOT_FORGOTTEN: [&str; 13] = [
     "nvme",
     "mapper",
     "gdscheck",
+    "diagnoses",
     "pci_address",
     "disk",
     "cgroup",

@@ -2,38 +2,75 @@
 
 use gpuio_base::document::Section;
 use gpuio_base::stat::{Percentile, Summary};
+use gpuio_base::units::per_second;
 use gpuio_record::{
     AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
-    JobResult, Record, ServiceLevel,
+    JobResult, Record, ServiceLevel, Source,
 };
 
 use super::of_jobs;
-use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, time};
+use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
 use crate::workload::jobs;
 
 /// Epochs and accelerators that get a line each.
 const LINES_MOST: usize = 8;
 
+/// A job that is a feed: its plan and result, and those of the job.
+type Feed<'r> = (&'r JobPlan, &'r FeedPlan, &'r FeedResult, &'r JobResult);
+
+/// Whether it is of a key-value cache: contexts that have a service level and are moved one by one,
+/// without computation.
+fn is_cache(plan: &FeedPlan) -> bool {
+    plan.slo.is_some() && plan.compute == FeedCompute::None && plan.batch_samples == 1
+}
+
+/// Lines of the feeds among the jobs that ran: of those of key-value caches, or of the others.
+fn lines<'r>(
+    record: &'r Record,
+    (title, of_cache): (&str, bool),
+    of: impl Fn(Feed<'r>) -> Vec<String>,
+) -> Section {
+    let of_job = |(plan, job): (&'r JobPlan, &'r JobResult)| {
+        let feed = plan.feed.as_ref().zip(job.feed.as_ref());
+        let feed = feed.filter(|(feed, _)| is_cache(feed) == of_cache);
+        let all = feed.map(|(feed, found)| of((plan, feed, found, job))).unwrap_or_default();
+        all.into_iter().map(|line| (plan.name.as_str(), line))
+    };
+    of_jobs(record, title, jobs(record).flat_map(of_job))
+}
+
+/// Whether storage is fast enough for the accelerators, a sentence per job that has some.
+pub(crate) fn answers(record: &Record) -> Section {
+    lines(record, ("fast enough for the accelerators?", false), |(_, plan, found, job)| {
+        let source = job.proof.as_ref().map(|proof| proof.verdict.source);
+        answer(plan, found, source).into_iter().collect()
+    })
+}
+
 /// Some lines per job that is a training feed: what it came to, its data set, its computation,
 /// its waits, each epoch, and which of MLPerf's rules it broke.
-pub(super) fn section(record: &Record) -> Section {
-    let of_job = |(plan, job)| {
-        let (plan, job): (&JobPlan, &JobResult) = (plan, job);
-        let lines = plan.feed.as_ref().zip(job.feed.as_ref()).map(|(of, found)| {
-            let mut lines = vec![outcome(of, found)];
-            lines.extend(all_ahead(of));
-            lines.extend([data_set(of), computation(of, found)]);
-            lines.push(waits(plan, of, found, job));
-            lines.extend(service_level(of, found, job));
-            lines.extend(tier(of, found));
-            lines.extend(accelerators(found));
-            lines.extend(epochs(of, found));
-            lines.extend(rules(&found.rules));
-            lines
-        });
-        lines.into_iter().flatten().map(|line| (plan.name.as_str(), line))
-    };
-    of_jobs(record, "training feed:", jobs(record).flat_map(of_job))
+pub(crate) fn section(record: &Record) -> Section {
+    lines(record, ("training feed:", false), |(plan, of, found, job)| {
+        let mut lines = vec![outcome(of, found)];
+        lines.extend([data_set(of), computation(of, found)]);
+        lines.push(waits(plan, of, found, job));
+        lines.extend(service_level(of, found, job));
+        lines.extend(tier(of, found));
+        lines.extend(accelerators(found));
+        lines.extend(epochs(of, found));
+        lines.extend(rules(&found.rules));
+        lines
+    })
+}
+
+/// Lines per job of a key-value cache: its contexts, their times and its tier.
+pub(crate) fn key_values(record: &Record) -> Section {
+    lines(record, ("key-value cache:", true), |(_, of, found, job)| {
+        let mut lines = vec![contexts(of, found), users(of)];
+        lines.extend(service_level(of, found, job));
+        lines.extend(tier(of, found));
+        lines
+    })
 }
 
 fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {
@@ -41,9 +78,7 @@ fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {
         (Some(percent), _) => format!("{percent:.1} %"),
         (None, why) => format!("unknown: {}", why.as_deref().unwrap_or("no reason was recorded")),
     };
-    let wanted = plan
-        .least_utilisation_percent
-        .map_or_else(String::new, |least| format!(" ({least} % or more was to be reached)"));
+    let wanted = wanted(plan);
     let cut = if found.complete { "" } else { "; ended before its last step" };
     format!(
         "{} samples/s in {}, {}; accelerator utilisation {percent}{wanted}{cut}",
@@ -53,13 +88,81 @@ fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {
     )
 }
 
-/// That the utilisation says nothing about storage, where all batches are read ahead.
-fn all_ahead(plan: &FeedPlan) -> Option<String> {
-    let ahead = plan.all_ahead().filter(|_| plan.compute != FeedCompute::None)?;
+/// The utilisation that was to be reached.
+fn wanted(plan: &FeedPlan) -> String {
+    let least = plan.least_utilisation_percent;
+    least.map_or_else(String::new, |least| format!(" ({least} % or more was to be reached)"))
+}
+
+/// Whether storage is fast enough, by the utilisation that was to be reached; nothing where nothing
+/// is computed.
+fn answer(plan: &FeedPlan, found: &FeedResult, source: Option<Source>) -> Option<String> {
+    let needed = plan.needed_bytes_per_s()?;
+    let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).sum();
+    let stall = found.stall_percent(plan);
+    let from_storage =
+        matches!(source, Some(Source::Storage | Source::StorageThroughPageCache)) || plan.writes;
+    let (percent, least) = (found.utilisation_percent, plan.least_utilisation_percent);
+    let verdict = match (plan.all_ahead(), percent, least, found.overran_percent(plan)) {
+        (Some(ahead), ..) => format!(
+            "unknown: all batches of an accelerator fit into the {ahead} that are read ahead (use \
+             more epochs or more files)"
+        ),
+        (_, None, ..) => "unknown: utilisation is not known".to_owned(),
+        (_, _, None, _) => {
+            "unknown: no utilisation that is to be reached was given (utilisation=90)".to_owned()
+        }
+        (_, Some(percent), Some(least), _) if percent >= least => match from_storage {
+            true => "yes".to_owned(),
+            false => "unknown: not all bytes came from storage".to_owned(),
+        },
+        (.., Some(least), Some(more)) if stall <= 100.0 - least => {
+            let what = match plan.compute {
+                FeedCompute::Sleep => "sleeps",
+                _ => "computations",
+            };
+            format!("unknown: the {what} took {more:.0} % longer than asked")
+        }
+        _ => "no".to_owned(),
+    };
+    let percent = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
     Some(format!(
-        "utilisation says nothing about storage here: all batches of an accelerator fit into the \
-         {ahead} that are read ahead; use more epochs or more files"
+        "{verdict}; {} {} and {} {} on average, utilisation {percent}{}, stalled for {stall:.1} % \
+         of the whole time (utilisation leaves out the first and the last step of each epoch)",
+        match plan.accelerators {
+            1 => "the accelerator needs".to_owned(),
+            count => format!("{count} accelerators need"),
+        },
+        throughput(needed),
+        if plan.writes { "storage took" } else { "got" },
+        throughput(per_second(moved, found.span_ns)),
+        wanted(plan),
     ))
+}
+
+/// How many contexts of a key-value cache were moved, and how long one took.
+fn contexts(plan: &FeedPlan, found: &FeedResult) -> String {
+    let [p95, tail] = ServiceLevel::AT;
+    let cut = if found.complete { "" } else { "; ended before its last context" };
+    format!(
+        "{} of {} {} in {}, {}/s, by {}; a context took {} (p50 / {} / {}){cut}",
+        many(found.samples, "context"),
+        bytes(plan.sample.mean_bytes),
+        done(plan),
+        time(found.span_ns),
+        iops(found.samples_per_s),
+        many(u64::from(plan.readers) * u64::from(plan.accelerators), "thread"),
+        percentiles(found.batch_read.as_ref(), &[Percentile::MEDIAN, p95, tail]),
+        p95.label(),
+        tail.label(),
+    )
+}
+
+/// Users of the contexts.
+fn users(plan: &FeedPlan) -> String {
+    let all = many(plan.full_files, "user");
+    let order = plan.order.key();
+    format!("scale {}: {} of {all}, in order {order}", plan.scale, count(plan.files))
 }
 
 fn data_set(plan: &FeedPlan) -> String {
@@ -100,7 +203,7 @@ fn computation(plan: &FeedPlan, found: &FeedResult) -> String {
     );
     let one = found.accelerators.first();
     let alone = one.and_then(|one| one.alone_ns).map_or_else(|| NONE.to_owned(), time);
-    let during = mean_compute(&found.accelerators).map_or_else(|| NONE.to_owned(), time);
+    let during = found.mean_compute_ns().map_or_else(|| NONE.to_owned(), time);
     match plan.compute {
         FeedCompute::None => format!("{steps}; nothing is computed"),
         FeedCompute::Sleep => {
@@ -123,21 +226,12 @@ fn computation(plan: &FeedPlan, found: &FeedResult) -> String {
     }
 }
 
-/// The mean time of a step's computation over all accelerators.
-fn mean_compute(accelerators: &[AcceleratorResult]) -> Option<u64> {
-    let steps: u64 = accelerators.iter().map(|one| one.steps).sum();
-    let all: u64 =
-        accelerators.iter().map(|one| one.compute_ns.map_or(0, |mean| mean * one.steps)).sum();
-    all.checked_div(steps).filter(|mean| *mean > 0)
-}
-
 fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
     let [p95, tail] = ServiceLevel::AT;
     let usual = [Percentile::MEDIAN, p95, tail];
     let shown = Percentile::shown(&job_plan.percentiles, &usual);
     let labels: Vec<String> = shown.iter().map(|at| at.label()).collect();
-    let whole = float(found.span_ns) * f64::from(plan.accelerators.max(1));
-    let share = if whole > 0.0 { float(found.stall_ns) * 100.0 / whole } else { 0.0 };
+    let share = found.stall_percent(plan);
     let first = match plan.writes {
         true => String::new(),
         false => format!("; the first batch came after {}", time(found.first_batch_ns)),
@@ -157,6 +251,7 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
 /// The times of the batches against those that they were to keep, and the storage alone.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
+    let what = if is_cache(plan) { "contexts" } else { "batches" };
     let ([p95, tail], [most, nearly_all]) = (ServiceLevel::AT, slo.times());
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     let batches = found.batch_read.as_ref();
@@ -173,7 +268,7 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
                 )
             }
             _ => format!(
-                "a time that is unknown, since too few batches were {} ({})",
+                "a time that is unknown, since too few {what} were {} ({})",
                 done(plan),
                 time(most)
             ),
@@ -183,7 +278,7 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
     let alone = percentile(file, p95).map_or_else(|| NONE.to_owned(), time);
     Some(format!(
-        "service level{name}: {p95} % of {} batches were {} within {}, {tail} % within {}; {} {}, \
+        "service level{name}: {p95} % of {} {what} were {} within {}, {tail} % within {}; {} {}, \
          {p95} % of the I/Os in {alone} by the storage alone",
         count(batches.map_or(0, |batches| batches.count)),
         done(plan),
@@ -207,7 +302,7 @@ fn tier(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
          kept; {} came from it and {} from storage, whose bytes and rates have only the latter; \
          what is written does not enter it",
         bytes(kept.bytes()),
-        many(u64::from(kept.places), "sample"),
+        many(u64::from(kept.places), if is_cache(plan) { "context" } else { "sample" }),
         many(seen.hits, "hit"),
         match seen.misses {
             1 => "1 miss".to_owned(),
@@ -337,7 +432,57 @@ fn rules(rules: &[FeedRule]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_testkit::jobs::job;
+
     use super::*;
+
+    /// 100 MB/s are needed: steps of 1 MB and 10 ms.
+    #[test]
+    fn storage_is_judged_without_what_is_not_its_own() {
+        let lines = "path=host\nfiles=100\nsample_size=100000\nbatch_samples=10\n\
+                     compute=sleep\ncompute_time=10ms\nutilisation=90\nreaders=1\nprefetch=1\n";
+        let plan = job(lines).feed.unwrap();
+        let answer = |percent, stall_ns, compute_ns, source| {
+            let one = AcceleratorResult {
+                steps: 10,
+                compute_ns: Some(compute_ns),
+                ..AcceleratorResult::default()
+            };
+            let epoch = EpochResult { read_bytes: 10_000_000, ..EpochResult::default() };
+            let found = FeedResult {
+                span_ns: 200_000_000,
+                samples: 100,
+                samples_per_s: 500.0,
+                steps: 10,
+                complete: true,
+                utilisation_percent: percent,
+                utilisation_unknown: None,
+                stall_ns,
+                first_batch_ns: 0,
+                wait: None,
+                batch_read: None,
+                accelerators: vec![one],
+                epochs: vec![epoch],
+                rules: Vec::new(),
+                tier: None,
+            };
+            answer(&plan, &found, Some(source)).unwrap()
+        };
+        let no = answer(Some(50.0), 100_000_000, 10_000_000, Source::Storage);
+        assert!(no.starts_with("no; the accelerator needs "), "{no}");
+        let [needed, got] = [100e6, 50e6].map(throughput);
+        for words in [&needed, &got, "utilisation 50.0 % (90 % or more", "50.0 % of the whole"] {
+            assert!(no.contains(words), "{no}");
+        }
+        let begins = |answer: String, words: &str| assert!(answer.starts_with(words), "{answer}");
+        begins(answer(Some(95.0), 0, 10_000_000, Source::Storage), "yes; ");
+        begins(answer(Some(95.0), 0, 10_000_000, Source::PageCache), "unknown: not all bytes");
+        begins(answer(None, 0, 10_000_000, Source::Storage), "unknown: utilisation");
+        // Sleeps that end late: not the storage's, unless accelerators also waited for it.
+        let late = "unknown: the sleeps took 70 % longer than asked";
+        begins(answer(Some(55.0), 9_000_000, 17_000_000, Source::Storage), late);
+        begins(answer(Some(20.0), 100_000_000, 17_000_000, Source::Storage), "no; ");
+    }
 
     #[test]
     fn an_epoch_that_was_read_ahead_is_not_one_of_no_bytes() {

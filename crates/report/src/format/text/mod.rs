@@ -5,7 +5,7 @@ mod cache;
 mod ceilings;
 mod detail;
 mod expected;
-mod feed;
+pub(crate) mod feed;
 mod gpus;
 pub(crate) mod header;
 mod loads;
@@ -66,6 +66,7 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         None => format!("Run of {}", header::to_the_second(&record.started_at)),
     });
     page.push(header::section(record));
+    page.push(feed::answers(record));
     page.push(table::section(record));
     page.push(table::legend(record));
     for part in record.ranks.iter().flat_map(|all| ranks::sections(all, None, per_rank)) {
@@ -84,6 +85,7 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         loads::parts(record),
         loads::times(record),
         feed::section(record),
+        feed::key_values(record),
         expected::section(record, evidence),
         proof::section(record, evidence),
         detail::legs(record),

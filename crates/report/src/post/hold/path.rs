@@ -1,9 +1,10 @@
 //! The way of the bytes, by what looked on.
 
-use super::{Known, machine_of, say, words};
+use super::{Known, machine_of, requested::gds_of, say, words};
 use crate::foreign::Direction;
 use crate::post::seen::{CuFile, Sight, Traffic};
 use crate::post::{About, Post, Run, Statement};
+use gpuio_machine::check::{Answer, Compat, compat_mode};
 use gpuio_machine::topo::{Class, DeviceKind, Topology};
 
 /// Traffic above this share of a run's rate carries its bytes: headers add a quarter at most, and
@@ -34,9 +35,15 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
     facts.lines.extend(run.in_words.map(|words| words.1));
     let direction = direction(run);
     let through = through(run, &mut facts);
-    let (posix, gds) = library(run, &mut facts);
+    let (mut posix, mut gds) = library(run, &mut facts);
     let module = module(run, direction, &mut facts);
     let requested = requested(run);
+    let settled = posix || gds || module;
+    let mode = if settled || !is_gds(requested.as_deref()) { None } else { mode(known, run) };
+    if let Some((mode, words)) = &mode {
+        (posix, gds) = (*mode == Compat::Forced, *mode == Compat::Forbidden);
+        facts.words.push(words.clone());
+    }
     let ends = ends(run, through, direction, &mut facts);
     let shown = shows_other_gpus(run);
     let opening = match (through, posix, requested.as_deref()) {
@@ -44,7 +51,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
             format!("Most likely through the memory of GPU {gpu}, which is not the target")
         }
         (None, true, _) => "Most likely through host memory (cuFile's POSIX path)".to_owned(),
-        (None, false, Some(path)) if path != "gds" => {
+        (None, false, Some(path)) if !is_gds(Some(path)) => {
             let by = match path {
                 "host" => "into host memory only",
                 "cached" => "through the page cache and host memory",
@@ -60,7 +67,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
              shown"
                 .to_owned()
         }
-        (None, false, Some(_)) if !ends.is_empty() => {
+        (None, false, Some(_)) if !ends.is_empty() || mode.is_some() => {
             "Between storage and GPU memory; whether directly or by way of host memory is not \
              decided by what is here"
                 .to_owned()
@@ -108,6 +115,34 @@ fn direction(run: &Run) -> Direction {
 fn requested(run: &Run) -> Option<String> {
     let got = run.got.as_ref().and_then(|got| got.path.clone());
     got.or_else(|| run.asked.as_ref()?.path.clone())
+}
+
+/// Whether a path is cuFile's, in any of its calls.
+fn is_gds(path: Option<&str>) -> bool {
+    path.is_some_and(|path| path.starts_with("gds"))
+}
+
+/// cuFile's compatibility mode for a run with a result, and what follows from it in words. Where it
+/// is allowed and GDS is off, it is as good as forced.
+fn mode(known: &[Known<'_>], run: &Run) -> Option<(Compat, String)> {
+    let machine = machine_of(known, run).filter(|_| run.got.is_some())?.machine;
+    let (mode, from) = compat_mode(machine)?;
+    let off = || run.asked.as_ref().is_some_and(|asked| gds_of(machine, asked) == Answer::No);
+    Some(match mode {
+        Compat::Forced => (mode, format!("compatibility mode is forced ({from})")),
+        Compat::Forbidden => {
+            let words = "I/O that can't be direct fails, and this run has a result";
+            (mode, format!("compatibility mode is forbidden ({from}): {words}"))
+        }
+        Compat::Allowed if off() => {
+            let words = "GDS is off there (`gpuio why`), and compatibility mode is allowed";
+            (Compat::Forced, format!("{words} ({from})"))
+        }
+        Compat::Allowed => {
+            let words = "I/O that can't be direct goes through host memory unseen";
+            (mode, format!("compatibility mode is allowed ({from}): {words}"))
+        }
+    })
 }
 
 /// The rate that traffic is held against: the run's, else the one of gds_stats.
@@ -261,7 +296,7 @@ fn advice(
     through: Option<u32>,
     decided: bool,
 ) -> Vec<Statement> {
-    let is_gds = requested(run).is_none_or(|path| path == "gds");
+    let is_gds = requested(run).is_none_or(|path| is_gds(Some(&path)));
     let line = [run.line];
     if let Some(gpu) = through {
         let near = machine_of(known, run).and_then(|known| near(known.topology, gpu));
@@ -297,7 +332,48 @@ fn near(topology: &Topology, gpu: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_machine::flow::Figures;
+    use gpuio_machine::topo::Topology;
+
+    use crate::post::hold::Known;
     use crate::post::{About, hold, read};
+
+    /// gdscheck's compatibility mode says where a result's bytes went that nothing looked at.
+    #[test]
+    fn the_compatibility_mode_that_gdscheck_printed_decides_the_way() {
+        let said = |modes: [&str; 2], mount: &str, x: &str| {
+            let text = format!(
+                "GDS release version: 1.7\n NVMe : Supported\n properties.use_compat_mode : \
+                 {}\n properties.force_compat_mode : {}\n$ mount\n{mount}\n$ nvidia-smi -L\nGPU 0: \
+                 NVIDIA A100 (UUID: GPU-a)\n$ gdsio -D /d -d 0 -w 8 -s 1G -i 1M -x {x} -I 0\n\
+                 IoType: READ XferType: GPUD Threads: 8 DataSetSize: 8388608/8388608(KiB) IOSize: \
+                 1024(KiB) Throughput: 5.0 GiB/sec, Avg_Latency: 1562.5 usecs ops: 8192 \
+                 total_time 1.6 secs\n",
+                modes[0], modes[1]
+            );
+            let text = if x == "1" { text.replace("GPUD", "CPUONLY") } else { text };
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", &text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let said = hold(&[read("post", &text)], &[known]);
+            let path = said.into_iter().filter(|one| one.about == About::Path);
+            path.map(|one| one.words).collect::<String>()
+        };
+        let xfs = "/dev/nvme0n1 on /d type xfs (rw)";
+        let nfs = "nas:/a on /d type nfs (rw,vers=3,proto=tcp,addr=192.0.2.9)";
+        for (modes, mount, words) in [
+            (["true", "true"], xfs, "through host memory (cuFile's POSIX path): compat"),
+            (["false", "false"], xfs, "not through host memory; whether directly or by"),
+            (["true", "false"], xfs, "not decided by what is here: compatibility mode is"),
+            (["true", "false"], nfs, "through host memory (cuFile's POSIX path): GDS is"),
+        ] {
+            let said = said(modes, mount, "0");
+            assert!(said.contains(words), "{modes:?} {mount}: {said}");
+        }
+        assert!(!said(["true", "true"], xfs, "1").contains("compatibility"));
+    }
 
     /// Bytes that took no POSIX path may still have gone by way of another GPU.
     #[test]

@@ -99,19 +99,25 @@ fn way(machine: &Machine, asked: &Asked) -> Result<(End, By, String), String> {
     if !path.starts_with("gds") {
         return Ok((end, By::Host, through));
     }
-    let place = asked.places.first();
-    let mount = place.and_then(|place| Some((place, mount_of(machine, place)?)));
-    let is_on = |gpu| {
-        mount.map_or(Answer::Unknown, |(place, mount)| {
-            why::of(&verdict(&Pair { machine, mount, gpu: Gpu::Real(gpu) }, place)).gds
-        })
-    };
-    let answers = gpus.iter().map(|gpu| is_on(*gpu));
-    Ok(match Answer::of_all(answers) {
-        Answer::Yes if !gpus.is_empty() => (end, By::Direct, "direct".to_owned()),
+    Ok(match gds_of(machine, asked) {
+        Answer::Yes => (end, By::Direct, "direct".to_owned()),
         Answer::No => (end, By::Host, format!("{through} (GDS is off there: `gpuio why`)")),
         _ => (end, By::Host, format!("{through} (whether GDS is on is not known: `gpuio why`)")),
     })
+}
+
+/// Whether GDS is on between the GPUs and the first place of a command.
+pub(super) fn gds_of(machine: &Machine, asked: &Asked) -> Answer {
+    let mount = asked.places.first().and_then(|place| Some((place, mount_of(machine, place)?)));
+    let gpus = asked.gpus.iter().map(|number| gpu_of(machine, &number.to_string()));
+    match (mount, gpus.collect::<Option<Vec<_>>>()) {
+        (Some((place, mount)), Some(gpus)) if !gpus.is_empty() => {
+            Answer::of_all(gpus.into_iter().map(|gpu| {
+                why::of(&verdict(&Pair { machine, mount, gpu: Gpu::Real(gpu) }, place)).gds
+            }))
+        }
+        _ => Answer::Unknown,
+    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,8 @@ fn of_saves(saves: &Saves, rate: Option<f64>) -> Table {
         .figures("staged", |(.., staged, _)| Cell::bytes(*staged))
         .figures("written", |(.., written)| Cell::bytes(*written))
         .figures("written now", move |(_, bytes, ..)| {
-            rate.filter(|_| bytes.is_none()).map(Cell::rate)
+            // Saves that are under way together share the rate.
+            rate.filter(|_| bytes.is_none() || saves.under_way == 1).map(Cell::rate)
         })
         .table("saves", rows)
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use gpuio_base::catalog::RingAnswer;
 use gpuio_record::facts::{
-    Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, DriveLink, Fact, GdsCheck, GdsGpu,
-    GdsLine, InterfaceFacts, LinkLayer, Listed, Machine, MountKind, MountedStorage, NicFacts,
-    NumaNode, PciPort, RdmaFacts, ResourceLimit,
+    Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, Diagnosis, DriveLink, Fact, GdsCheck,
+    GdsGpu, GdsLine, InterfaceFacts, LinkLayer, Listed, Machine, MountKind, MountedStorage,
+    NicFacts, NumaNode, PciPort, RdmaFacts, ResourceLimit, Verdict,
 };
 
 use crate::check::Severity;
@@ -29,6 +29,11 @@ fn start() -> Machine {
 }
 
 fn nothing(_: &mut Machine) {}
+
+fn diagnosed(machine: &mut Machine, verdict: Verdict) {
+    let (test, of) = ("PCIe".to_owned(), "GPU: 0".to_owned());
+    machine.diagnoses = vec![Diagnosis { test, verdict, of, words: String::new() }];
+}
 
 fn no_gpu(machine: &mut Machine) {
     machine.gpus.clear();
@@ -441,6 +446,11 @@ const CASES: &[Case] = &[
     }),
     ("gdscheck", Unknown, |m| printed(m, [("NVMe", "nvfs"); 3], "succ")),
     ("gdscheck", NotApplicable, nothing),
+    ("gpu-diag", Fail, |m| diagnosed(m, Verdict::Fail)),
+    ("gpu-diag", Warn, |m| diagnosed(m, Verdict::Warn)),
+    ("gpu-diag", Pass, |m| diagnosed(m, Verdict::Pass)),
+    ("gpu-diag", Unknown, |m| diagnosed(m, Verdict::Skip)),
+    ("gpu-diag", NotApplicable, nothing),
 ];
 
 #[test]
