@@ -93,7 +93,7 @@ impl Sink {
     }
 
     fn show(&self) -> Show {
-        Show { evidence: self.evidence, per_rank: self.per_rank }
+        Show { evidence: self.evidence, per_rank: self.per_rank, check: false }
     }
 
     /// Saves and prints; the path of the file.

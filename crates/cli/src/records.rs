@@ -73,19 +73,22 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
 
 fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
     let Swept { sweep, records, missing } = swept(directory)?;
-    for (path, at) in records {
-        set.members.push(Member { at, ..member(&path)? });
+    for (path, at, within_limit) in records {
+        set.members.push(Member { at, within_limit, ..member(&path)? });
     }
     set.left_out.extend(missing);
     set.sweeps.push(sweep);
     Ok(())
 }
 
+/// A point of a sweep: axes and values.
+type Place = Vec<(String, String)>;
+
 /// A sweep in a directory.
 pub(crate) struct Swept {
     pub(crate) sweep: Sweep,
-    /// Its records, each with its point: axis and value.
-    pub(crate) records: Vec<(PathBuf, Vec<(String, String)>)>,
+    /// Its records, each with its point, and whether that is within the limit.
+    pub(crate) records: Vec<(PathBuf, Place, Option<String>)>,
     /// The points without one, and why.
     pub(crate) missing: Vec<String>,
 }
@@ -110,14 +113,13 @@ pub(crate) fn swept(directory: &Path) -> Result<Swept, Failure> {
     let (mut records, mut missing) = (Vec::new(), Vec::new());
     for point in &sweep.points {
         let keys = sweep.axes.iter().map(|axis| axis.key.clone());
-        let at: Vec<(String, String)> = keys.zip(point.at.iter().cloned()).collect();
+        let at: Place = keys.zip(point.at.iter().cloned()).collect();
         if point.records.is_empty() {
-            let path: Vec<String> =
-                at.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let why = point.ended.as_deref().unwrap_or("its runs are missing");
-            missing.push(format!("No record of {}: {why}", path.join(" ")));
+            missing.push(format!("No record of {}: {why}", sweep.point(&point.at)));
         }
-        records.extend(point.records.iter().map(|file| (directory.join(file), at.clone())));
+        let record = |file| (directory.join(file), at.clone(), point.within_limit.clone());
+        records.extend(point.records.iter().map(record));
     }
     Ok(Swept { sweep, records, missing })
 }

@@ -68,7 +68,7 @@ pub use result::{
     Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
-pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
+pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
 pub use warning::{SHORT_NS, Severity, Warning, WarningAbout, WarningKind, warning_kinds};

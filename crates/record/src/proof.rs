@@ -25,6 +25,24 @@ pub struct Proof {
     pub evidence: Vec<Evidence>,
 }
 
+impl Proof {
+    /// Whether the bytes took the requested path; `None` where that is not proved: the evidence is
+    /// inconclusive, and none contradicts.
+    pub fn is_as_requested(&self) -> Option<bool> {
+        let Verdict { route, source, .. } = self.verdict;
+        let unknown = route == Route::Unknown || source == Source::Unknown;
+        let against = |one: &Evidence| one.assessment == Assessment::Contradicts;
+        let open = unknown && !self.as_requested && !self.evidence.iter().any(against);
+        (!open).then_some(self.as_requested)
+    }
+
+    /// The same of several: one that did not decides, then one that is not proved.
+    pub fn are_as_requested<'a>(proofs: impl Iterator<Item = &'a Proof>) -> Option<bool> {
+        let all: Vec<Option<bool>> = proofs.map(Proof::is_as_requested).collect();
+        [Some(false), None].into_iter().find(|one| all.contains(one)).unwrap_or(Some(true))
+    }
+}
+
 /// The data path of a job's bytes, as far as the evidence supports one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
@@ -36,6 +54,47 @@ pub struct Verdict {
     pub route: Route,
     /// The source or sink of the bytes.
     pub source: Source,
+}
+
+impl Verdict {
+    /// The verdict on a job that reads, writes or does both, with its words.
+    pub fn new(route: Route, source: Source, reads: bool, writes: bool) -> Verdict {
+        Verdict { words: printed(route, source, reads, writes), route, source }
+    }
+}
+
+/// The verdict as it is shown with the number.
+fn printed(route: Route, source: Source, reads: bool, writes: bool) -> String {
+    let toward = match (reads, writes) {
+        (true, false) => "from ",
+        (false, true) => "to ",
+        _ => "",
+    };
+    let stop = match route {
+        Route::Unknown => return "unknown".to_owned(),
+        Route::Direct => return "direct".to_owned(),
+        Route::Mixed => return "mixed".to_owned(),
+        Route::HostMemory => {
+            return match source {
+                Source::Mixed => "mixed".to_owned(),
+                Source::StorageThroughPageCache => format!("page cache, {toward}storage"),
+                Source::PageCache => "page cache".to_owned(),
+                Source::Holes => "holes, no device".to_owned(),
+                Source::Storage | Source::Unknown => "unknown".to_owned(),
+            };
+        }
+        Route::Mapped => return format!("{toward}page cache, no host copy"),
+        Route::BounceHost => "bounce (host)".to_owned(),
+        Route::BounceGpu { gpu } => format!("bounce (GPU {gpu})"),
+    };
+    match source {
+        Source::Storage => stop,
+        Source::StorageThroughPageCache => format!("{stop}, through page cache"),
+        Source::PageCache => format!("{stop}, {toward}page cache"),
+        Source::Mixed => format!("{stop}, mixed"),
+        Source::Holes => format!("{stop}, from holes"),
+        Source::Unknown => format!("{stop}, source unknown"),
+    }
 }
 
 /// Intermediate memory between a file's bytes and the requested memory.

@@ -40,6 +40,10 @@ pub struct Sweep {
     /// sweeps, of searches that have not ended, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Aim of a search for the highest load, with its limit, in words; absent of other sweeps and
+    /// in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
     /// The parameters that were varied, slowest first as in a nested loop.
     pub axes: Vec<SweepAxis>,
     /// Every point of the sweep, in the order of a nested loop over the axes; those that a
@@ -57,7 +61,7 @@ pub struct SweepAxis {
 }
 
 /// One combination of values.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepPoint {
     /// One value for each axis.
     pub at: Vec<String>,
@@ -66,4 +70,41 @@ pub struct SweepPoint {
     /// Why no more runs of it are made: its confidence is reached, its budget is spent, the machine
     /// lacks what it needs. Absent while runs are still owed.
     pub ended: Option<String>,
+    /// Whether it is within the limit of a search, as far as it was run: `yes`, `no`, `undecided`
+    /// or `unknown`; absent of other sweeps and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_limit: Option<String>,
+}
+
+/// Points that a sentence names.
+const NAMED: usize = 6;
+
+/// The beginning of why a point ended whose runs are made when the sweep goes on.
+pub const BUDGET: &str = "budget of";
+
+impl Sweep {
+    /// A point in words: `threads=4 bs=64k`.
+    pub fn point(&self, at: &[String]) -> String {
+        let words = self.axes.iter().zip(at).map(|(axis, value)| format!("{}={value}", axis.key));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// That it is not finished, and what is missing; `None` of one that is.
+    pub fn unfinished(&self) -> Option<String> {
+        let open =
+            |point: &&SweepPoint| point.ended.as_ref().is_none_or(|why| why.starts_with(BUDGET));
+        let open: Vec<String> =
+            self.points.iter().filter(open).map(|point| self.point(&point.at)).collect();
+        let what = match &self.search {
+            _ if self.answer.is_some() => return None,
+            Some(search) => format!("{search}: no answer yet"),
+            None if open.is_empty() => return None,
+            None => {
+                let more = open.len().saturating_sub(NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("runs are missing of {}{more}", open[..open.len().min(NAMED)].join(", "))
+            }
+        };
+        Some(format!("Not finished: {what}. Run the same command again to resume."))
+    }
 }

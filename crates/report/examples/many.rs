@@ -36,7 +36,11 @@ fn main() {
             at: keys.into_iter().zip(at.clone()).collect(),
             ..Member::new(format!("run-{nth}"), record)
         });
-        points.push(SweepPoint { at, records: vec![format!("run-{nth}.json")], ended: None });
+        points.push(SweepPoint {
+            at,
+            records: vec![format!("run-{nth}.json")],
+            ..Default::default()
+        });
     }
     set.sweeps.push(Sweep {
         gpuio_sweep: SWEEP_VERSION,
@@ -48,6 +52,7 @@ fn main() {
         cache: None,
         level: None,
         answer: None,
+        search: None,
         axes: ["bs", "threads"]
             .map(|key| SweepAxis { key: key.to_owned(), values: vec!["-".into(), "+".into()] })
             .to_vec(),

@@ -8,8 +8,9 @@
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    Assessment, BlockShare, CpuCost, DirectionResult, DirectionTotal, EndedHow, Evidence, JobPlan,
-    JobResult, Latency, Point, Record, RunTotals, Towards, VerifyMode, VerifyOutcome, WatchedGroup,
+    Assessment, BlockShare, CpuCost, DirectMode, DirectionResult, DirectionTotal, EndedHow,
+    Evidence, JobPlan, JobResult, Latency, Point, Proof, Record, Route, RunTotals, Source, Towards,
+    Verdict, VerifyMode, VerifyOutcome, WatchedGroup,
 };
 
 /// The comparison, and the differences that it found.
@@ -193,6 +194,7 @@ impl Recheck {
                 let words = other.map(|it| format!("'{}' contradicts: {}", it.name, it.why));
                 format!("path as requested, but evidence {}", words.unwrap_or_default())
             });
+            self.verdict(&about, plan, proof, merged);
         }
         match &job.verify {
             Some(verify) => self.verification(&about, verify, merged),
@@ -201,6 +203,44 @@ impl Recheck {
                 self.check(&about, !ran, || "no result of the verification planned".to_owned());
             }
         }
+    }
+
+    /// The verdict's words and sentence follow from route and source, and these have to be possible
+    /// on the path. Counts of the evidence are not in the record, only its assessment.
+    fn verdict(&mut self, about: &str, plan: &JobPlan, proof: &Proof, merged: bool) {
+        let Verdict { words, route, source } = &proof.verdict;
+        let (reads, writes) = (plan.read_percent > 0, plan.read_percent < 100);
+        let whole = Verdict::new(*route, *source, reads, writes).words;
+        self.check(about, *words == whole, || {
+            format!("path taken: '{words}' recorded, '{whole}' by its route and source")
+        });
+        let begins = merged || proof.sentence.starts_with(&format!("{words}:"));
+        self.check(about, begins, || {
+            format!("path taken: '{words}' recorded, but its sentence: {}", proof.sentence)
+        });
+        let possible = match route {
+            Route::Direct => plan.gpus.is_empty() || plan.register_buffer.is_some(),
+            Route::HostMemory => plan.gpus.is_empty(),
+            Route::BounceHost | Route::BounceGpu { .. } | Route::Mapped => !plan.gpus.is_empty(),
+            Route::Mixed | Route::Unknown => true,
+        };
+        self.check(about, possible, || {
+            format!(
+                "path taken: '{words}' recorded, which path {} can't take",
+                plan.path.choice.actual
+            )
+        });
+        let direct = plan.direct == DirectMode::Direct && plan.engine.actual != "mmap";
+        let fits = match source {
+            Source::Unknown | Source::Holes => false,
+            Source::Storage => direct,
+            _ => !direct,
+        };
+        self.check(about, fits || !proof.as_requested || merged, || {
+            format!(
+                "path as requested, but '{words}', source {source:?}, is not what was requested"
+            )
+        });
     }
 
     fn verification(&mut self, about: &str, verify: &VerifyOutcome, merged: bool) {

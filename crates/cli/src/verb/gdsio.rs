@@ -343,7 +343,7 @@ fn print(
     verifies: bool,
 ) -> Result<(), Failure> {
     if let (Some(name), None) = (&extras.out.format, &extras.out.output) {
-        let show = Show { evidence: false, per_rank: extras.ranks.per_rank };
+        let show = Show { per_rank: extras.ranks.per_rank, ..Show::default() };
         let width = gpuio_report::format::TEXT_WIDTH;
         locale::printed_as(name);
         return output::put(&(output::find(name)?.render)(record, width, show));

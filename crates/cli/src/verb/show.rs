@@ -31,8 +31,11 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
         let what = "--per-rank: it has no effect here: the record is of one process; leave it out";
         return Err(Failure::Usage(what.to_owned()));
     }
-    let parts =
-        gpuio_report::format::text::Show { evidence: show.evidence, per_rank: show.per_rank };
+    let parts = gpuio_report::format::text::Show {
+        evidence: show.evidence,
+        per_rank: show.per_rank,
+        check: true,
+    };
     delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -56,10 +59,11 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     }
     text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
     text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and\n\
-             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches kept.\n\
-             Not: the plan, the machine, samples of devices, evidence, warnings, the bytes that\n\
-             were verified, percentiles of intervals beyond their sums; nor that the run took\n\
-             place.\n\
+             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches kept,\n\
+             the path taken by its route, its source and the plan.\n\
+             Not: the plan, the machine, samples of devices, what evidence counted, warnings,\n\
+             the bytes that were verified, percentiles of intervals beyond their sums; nor that\n\
+             the run took place.\n\
              Compare the digest with the published one: gpuio report writes it.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());

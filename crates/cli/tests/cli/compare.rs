@@ -72,7 +72,7 @@ fn a_software_gpu_is_refused_beside_real_results() {
     bench(dir.path(), &format!("{LOAD} --gpu software --path staged -q -o soft.json")).exits(0);
     let refused = compare(dir.path(), "real.json soft.json").exits(2);
     assert_eq!(refused.out, "", "no figure is shown");
-    refused.prints(&["not compared", "hardware | software GPU", "--despite software-gpu"]);
+    refused.prints(&["not compared", "no GPU | software GPU", "--despite software-gpu"]);
     let ran = compare(dir.path(), "real.json soft.json --despite all").exits(0);
     assert!(ran.out.contains("software GPU (matters)"), "{}", ran.out);
 }

@@ -133,6 +133,44 @@ fn fios_words_are_flags() {
     bench(dir.path(), "--thinkcycles=5").exits(2).prints(&["thinkcycles"]);
 }
 
+/// `show` and `report` say so of a record whose rate or path was changed.
+#[test]
+fn a_changed_record_is_doubted_where_it_is_shown() {
+    let dir = scratch();
+    let line = "--rw randread --bs 4k --size 1m --loops 2 --directory d --path staged \
+                --gpu software";
+    bench(dir.path(), &format!("{line} -o run.json")).exits(0);
+    let text = std::fs::read_to_string(dir.path().join("run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let save = |record: &serde_json::Value| {
+        std::fs::write(dir.path().join("changed.json"), record.to_string()).unwrap();
+    };
+    let mut changed = record.clone();
+    let rate = &mut changed["jobs"][0]["read"]["bytes_per_s"];
+    *rate = (rate.as_f64().unwrap() * 1.5).into();
+    save(&changed);
+    for format in ["text", "summary", "markdown"] {
+        let show = |name| gpuio(dir.path(), &format!("show {name} --format {format}")).exits(0).out;
+        let (whole, changed) = (show("run.json"), show("changed.json"));
+        let doubted = |text: &str| text.contains("DOUBTFUL") && text.contains("do not follow");
+        assert!(doubted(&changed) && !doubted(&whole), "{changed}\n{whole}");
+    }
+    gpuio(dir.path(), "report changed.json --format csv").exits(0).prints(&["do not follow"]);
+    // The verdict in words alone, and with its route.
+    for (forged, of) in [
+        (&[("bounce (host)", "direct")][..], "by its route and source"),
+        (&[("bounce (host)", "direct"), ("bounce_host", "direct")], "path staged can't take"),
+    ] {
+        let mut changed = record.clone();
+        let proof = &mut changed["jobs"][0]["proof"];
+        let text = forged.iter().fold(proof.to_string(), |text, (a, b)| text.replace(a, b));
+        *proof = serde_json::from_str(&text).unwrap();
+        save(&changed);
+        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
+        assert!(found.contains("path taken") && found.contains(of), "{found}");
+    }
+}
+
 /// `show --check` finds a record that was changed in one place, whichever.
 #[test]
 fn a_changed_record_is_found() {

@@ -54,7 +54,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_base::catalog::{Backend, Catalog, GPU_RINGS, PathInfo};
-use gpuio_record::{JobPlan, LeftOut, Plan};
+use gpuio_record::{Follow, JobPlan, LeftOut, Order, Plan};
 
 use crate::spec::{JobSpec, Key, Spec, Status, Vocabulary};
 
@@ -381,6 +381,12 @@ struct Picked {
     requested: String,
     /// Why this one; absent where it was named.
     why: Option<String>,
+}
+
+/// The order of a job's offsets, and where its I/Os begin beyond that. Requests that exclude each
+/// other do not count.
+pub fn order_of(job: &JobSpec) -> (Order, Option<Follow>) {
+    (defaults::mix_and_order(job).1, habits::follow(job).ok().flatten())
 }
 
 /// The paths that a job requests, by name, [`AUTO`] and `all` among them: those of key `path`, or

@@ -167,9 +167,10 @@ pub const ROWS: &[Row] = rows! {
         rank_family (2, "moved_bytes", "bytes", "Bytes that one rank moved, both directions."),
         rank |job| Some(float(job.bytes));
     "as_requested", "as requested", "whether the requested path was taken", Count, MORE,
-        |s| Some(f64::from(u8::from(s.result.proof.as_ref()?.as_requested))) =>
+        |s| Some(f64::from(u8::from(s.result.proof.as_ref()?.is_as_requested()?))) =>
         family (9, "path_as_requested", "",
-            "1 if the evidence shows that the bytes took the requested path, else 0.");
+            "1 if the evidence shows that the bytes took the requested path, 0 if another; absent \
+             where it shows neither.");
 };
 
 /// Place of percentiles in a comparison.

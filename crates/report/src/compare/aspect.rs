@@ -2,7 +2,8 @@
 
 use crate::foreign::{Direction, Reading};
 
-use crate::compare::job::{AROUND_THE_CACHE, Job, rate_words};
+use crate::compare::job::{AROUND_THE_CACHE, Job, block_words, order_words, rate_words};
+use crate::compare::keys::is_load;
 
 /// The meaning of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,8 @@ const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfRead
     aspect((key, ""), Kind::Note, what, job, reading)
 }
 
-/// The value of `software-gpu` for results without a hardware GPU.
+/// The aspect of the GPU's kind, and its value for results without a hardware GPU.
+pub(crate) const SOFTWARE_GPU: &str = "software-gpu";
 pub(crate) const SOFTWARE: &str = "software GPU";
 
 /// The key of cuFile's settings, and their value for a path without it.
@@ -108,8 +110,8 @@ pub const ASPECTS: &[Aspect] = &[
         of_reading: |reading| reading.failed.clone(),
     },
     matters(
-        "software-gpu",
-        "software-gpu",
+        SOFTWARE_GPU,
+        SOFTWARE_GPU,
         "hardware or software GPU",
         |job| Some(job.gpu_kind()),
         |reading| if reading.software_gpu { Some(SOFTWARE.to_owned()) } else { None },
@@ -119,7 +121,7 @@ pub const ASPECTS: &[Aspect] = &[
         "bs",
         "block size",
         |job| job.block(),
-        |r| r.block_bytes.map(gpuio_base::units::format_bytes),
+        |r| r.block_bytes.map(gpuio_base::units::format_bytes).or_else(|| block_words(&r.blocks)),
     ),
     load("ranks", "processes (ranks)", |job| Some(job.ranks()), NOT_REPORTED),
     load("threads", "threads", |job| Some(job.plan.threads.to_string()), |r| number(r.threads)),
@@ -131,7 +133,12 @@ pub const ASPECTS: &[Aspect] = &[
     ),
     load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
     load("memory", "kind of destination memory", |job| job.memory(), NOT_REPORTED),
-    load("order", "order of offsets", |job| job.order(), NOT_REPORTED),
+    load(
+        "order",
+        "order of offsets",
+        |job| Some(job.order()),
+        |r| r.order.as_ref().map(|(order, follow)| order_words(order, *follow)),
+    ),
     load(
         "rate",
         "requested rate",
@@ -144,7 +151,7 @@ pub const ASPECTS: &[Aspect] = &[
         |job| Some(job.beside()),
         |_| Some(NOTHING.to_owned()),
     ),
-    load("data", "data that repeats", |job| Some(job.data()), NOT_REPORTED),
+    load("data", "data that repeats", |job| Some(job.data()), reading_data),
     load("part", "part of a larger load", |job| Some(job.part()), |_| Some(NOTHING.to_owned())),
     load("replay", "repeated calls", |job| Some(job.replay()), |_| Some(NOTHING.to_owned())),
     load("feed", "training feed", |job| Some(job.feed()), |_| Some(NOTHING.to_owned())),
@@ -246,7 +253,8 @@ pub fn flags() -> Vec<&'static str> {
 /// Whether `--despite` accepts this value: a flag, a key, or `all`.
 pub fn is_flag(word: &str) -> bool {
     let relevant = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
-    word == "all" || relevant().any(|aspect| aspect.flag == word || aspect.key == word)
+    let aspect = relevant().any(|aspect| aspect.flag == word || aspect.key == word);
+    word == "all" || aspect || is_load(word)
 }
 
 /// `yes` or `no`.
@@ -256,6 +264,16 @@ pub(crate) fn yes_no(yes: bool) -> &'static str {
 
 fn number(value: Option<u64>) -> Option<String> {
     value.map(|value| value.to_string())
+}
+
+/// How much of the data repeats, by fio's options; their default chunk is 512 bytes.
+fn reading_data(reading: &Reading) -> Option<String> {
+    let given = reading.given.as_ref()?;
+    let Some(percent) = given.get("buffer_compress_percentage").filter(|it| *it != "0") else {
+        return Some(NOTHING.to_owned());
+    };
+    let chunk = given.get("buffer_compress_chunk").map_or("512", String::as_str);
+    Some(format!("{percent} % of each {} bytes", gpuio_base::units::parse_bytes(chunk).ok()?))
 }
 
 /// `randread` and similar; of a mix the load with its shares, if they are known.

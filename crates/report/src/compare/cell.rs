@@ -114,7 +114,7 @@ fn repeats(a: &Run, b: &Run) -> bool {
     // never are.
     let tool = |run: &Run| run.tool.split(' ').next().map(str::to_owned);
     let place = (&a.job, a.direction, &a.at, tool(a)) == (&b.job, b.direction, &b.at, tool(b));
-    place && loads(a) == loads(b)
+    place && loads(a) == loads(b) && a.keys == b.keys && a.unread == b.unread
 }
 
 /// The requested load, including the path.

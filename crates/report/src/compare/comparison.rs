@@ -67,7 +67,7 @@ pub struct Pair {
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
-    pub unknown_properties: Vec<&'static str>,
+    pub unknown_properties: Vec<String>,
     /// An entry for each metric that both have.
     pub rows: Vec<Row>,
     /// Notes on the runs, preceded by the side's name.

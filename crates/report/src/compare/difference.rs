@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::compare::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind};
+use crate::compare::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind, SOFTWARE_GPU};
 use crate::compare::cell::Cell;
 use crate::compare::job::SETTINGS_BREAK;
+use crate::compare::keys;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -32,26 +33,35 @@ pub(crate) fn differences(
     despite: &[String],
     free: &[&str],
 ) -> Vec<Difference> {
+    let let_be = |key: &str, flag: &str| {
+        free.contains(&key) || despite.iter().any(|word| [key, flag, "all"].contains(&&**word))
+    };
     let one = |aspect: &Aspect| {
         let (a, b) = (baseline.properties(aspect.key), other.properties(aspect.key));
         if !differs(aspect, &a, &b) {
             return None;
         }
         let relevant = aspect.kind != Kind::Note;
-        let let_be = free.contains(&aspect.key)
-            || despite
-                .iter()
-                .any(|word| word == aspect.flag || word == aspect.key || word == "all");
+        let let_be = let_be(aspect.key, aspect.flag);
         Some(Difference {
             aspect: aspect.key.into(),
             what: aspect.what.into(),
-            baseline: shown(aspect, &a, &b),
-            other: shown(aspect, &b, &a),
+            baseline: value(aspect, baseline, &a, &b),
+            other: value(aspect, other, &b, &a),
             despite: relevant.then_some(aspect.word()),
             refused: relevant && !let_be,
         })
     };
     let mut all: Vec<Difference> = ASPECTS.iter().filter_map(one).collect();
+    let keys = keys::differing(baseline.first(), other.first());
+    all.extend(keys.into_iter().map(|(key, [baseline, other])| Difference {
+        aspect: key.into(),
+        what: keys::what(key).into(),
+        baseline: baseline.to_owned(),
+        other: other.to_owned(),
+        despite: Some(key),
+        refused: !let_be(key, "load"),
+    }));
     name_machine(&mut all);
     all.extend(facts(baseline, other));
     all
@@ -85,9 +95,18 @@ fn facts<'a>(
     other: &'a Cell<'a>,
 ) -> impl Iterator<Item = Difference> + use<'a> {
     let mut places: Vec<&str> = baseline.places();
-    places.retain(|place| !other.facts(place).is_empty());
-    places.into_iter().filter_map(|place| {
-        let (a, b) = (baseline.facts(place), other.facts(place));
+    places.extend(other.places());
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().filter_map(move |place| {
+        let known = |cell: &'a Cell<'a>| match cell.facts(place) {
+            none if none.is_empty() && requested(place, cell) => BTreeSet::from(["none"]),
+            known => known,
+        };
+        let [a, b] = [baseline, other].map(known);
+        if a.is_empty() || b.is_empty() {
+            return None;
+        }
         let steady = a.len() == 1 || b.len() == 1;
         (a != b && steady).then(|| Difference {
             aspect: place.to_owned().into(),
@@ -98,6 +117,12 @@ fn facts<'a>(
             refused: false,
         })
     })
+}
+
+/// Whether a fact that a record lacks was not requested, and is not unknown.
+fn requested(place: &str, cell: &Cell<'_>) -> bool {
+    let of_machine = ["plan.targets.", "plan.workers."].iter().any(|at| place.starts_with(at));
+    place.starts_with("plan.") && !of_machine && !cell.first().facts.is_empty()
 }
 
 fn cut(text: &str) -> String {
@@ -133,6 +158,12 @@ fn words(values: &BTreeSet<&str>) -> String {
     values.iter().copied().collect::<Vec<_>>().join(" or ")
 }
 
+/// The values of one side. Without a GPU there is none of hardware or software.
+fn value(aspect: &Aspect, cell: &Cell<'_>, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> String {
+    let no_gpu = aspect.key == SOFTWARE_GPU && cell.properties("gpu").contains("none");
+    if no_gpu { "no GPU".to_owned() } else { shown(aspect, own, other) }
+}
+
 /// The values of one side; for cuFile's settings, those that the other side does not have.
 fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> String {
     if aspect.key != CUFILE_SETTINGS || own.len() != 1 || other.len() != 1 {
@@ -147,11 +178,14 @@ fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> Strin
 }
 
 /// Important properties that one side does not report: it is unknown whether they agree.
-pub(crate) fn unknown_properties(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<&'static str> {
+pub(crate) fn unknown_properties(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<String> {
     let relevant = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Matters);
     let one_sided = |aspect: &&Aspect| {
         aspect.must_be.is_none()
             && baseline.properties(aspect.key).is_empty() != other.properties(aspect.key).is_empty()
     };
-    relevant.filter(one_sided).map(|aspect| aspect.what).collect()
+    let aspects = relevant.filter(one_sided).map(|aspect| aspect.what.to_owned());
+    let keys = keys::one_sided(baseline.first(), other.first()).into_iter().map(keys::what);
+    let unread = [baseline, other].into_iter().flat_map(|cell| cell.first().unread.clone());
+    aspects.chain(keys).chain(unread).collect()
 }

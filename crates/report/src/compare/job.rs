@@ -4,8 +4,8 @@ use crate::foreign::Direction;
 use gpuio_base::document::unique;
 use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::{
-    Arrivals, DirectMode, Distribution, EndedHow, FeedPlan, JobPlan, JobResult, Order, Pacing,
-    Record, Route, Source, Towards, VerifyMode, VerifyOutcome, VerifySubject,
+    Arrivals, BlockShare, DirectMode, Distribution, EndedHow, FeedPlan, Follow, JobPlan, JobResult,
+    Order, Pacing, Record, Route, Source, Towards, VerifyMode, VerifyOutcome, VerifySubject,
 };
 
 use crate::compare::aspect::{DUE, NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
@@ -88,24 +88,10 @@ impl Job<'_> {
 
     /// The block size; of several, each with its share.
     pub(crate) fn block(&self) -> Option<String> {
-        let one = |share: &gpuio_record::BlockShare| {
-            if share.min_bytes == share.max_bytes {
-                format_bytes(share.min_bytes)
-            } else {
-                format!("{}-{}", format_bytes(share.min_bytes), format_bytes(share.max_bytes))
-            }
-        };
         if self.direction == Direction::Both && !self.plan.write_blocks.is_empty() {
             return Some(sizes_short(self.plan));
         }
-        match self.plan.sizes_of(self.direction == Direction::Write) {
-            [] => None,
-            [share] => Some(one(share)),
-            shares => {
-                let words = shares.iter().map(|share| format!("{}/{}", one(share), share.percent));
-                Some(words.collect::<Vec<_>>().join(":"))
-            }
-        }
+        block_words(self.plan.sizes_of(self.direction == Direction::Write))
     }
 
     /// The engine that ran; a library moves the bytes itself.
@@ -127,26 +113,16 @@ impl Job<'_> {
         (!self.plan.gpus.is_empty()).then(|| self.plan.memory.name().to_owned())
     }
 
-    /// The distribution of random offsets.
-    pub(crate) fn order(&self) -> Option<String> {
-        let mut words = Vec::new();
-        if let Order::Random { distribution, coverage } = &self.plan.order {
-            words.push(match distribution {
-                Distribution::Uniform => "uniform".to_owned(),
-                other => other.key(),
-            });
-            if !coverage {
-                words.push("blocks may repeat".to_owned());
-            }
-        }
-        words.extend(self.plan.follow.map(|follow| follow.words()));
+    /// The order of offsets, and the distribution of random ones.
+    pub(crate) fn order(&self) -> String {
+        let mut words = order_words(&self.plan.order, self.plan.follow);
         if self.plan.skew_bytes > 0 {
-            words.push("off the 4 KiB grid".to_owned());
+            words.push_str(", off the 4 KiB grid");
         }
         if self.plan.chain {
-            words.push("each out of the bytes before".to_owned());
+            words.push_str(", each out of the bytes before");
         }
-        if words.is_empty() { None } else { Some(words.join(", ")) }
+        words
     }
 
     pub(crate) fn rate(&self) -> String {
@@ -393,6 +369,39 @@ impl Job<'_> {
 
     pub(crate) fn tool(&self) -> String {
         format!("{} {}", self.record.tool.name, self.record.tool.version)
+    }
+}
+
+/// The order of offsets.
+pub(crate) fn order_words(order: &Order, follow: Option<Follow>) -> String {
+    let mut words = Vec::new();
+    match order {
+        Order::Sequential => words.push("in order".to_owned()),
+        Order::Random { distribution, coverage } => {
+            words.push(match distribution {
+                Distribution::Uniform => "uniform".to_owned(),
+                other => other.key(),
+            });
+            words.extend((!coverage).then(|| "blocks may repeat".to_owned()));
+        }
+    }
+    words.extend(follow.map(|follow| follow.words()));
+    words.join(", ")
+}
+
+/// Block sizes, of several each with its share; `None` of none.
+pub(crate) fn block_words(shares: &[BlockShare]) -> Option<String> {
+    let one = |share: &BlockShare| match share.min_bytes == share.max_bytes {
+        true => format_bytes(share.min_bytes),
+        false => format!("{}-{}", format_bytes(share.min_bytes), format_bytes(share.max_bytes)),
+    };
+    match shares {
+        [] => None,
+        [share] => Some(one(share)),
+        shares => {
+            let words = shares.iter().map(|share| format!("{}/{}", one(share), share.percent));
+            Some(words.collect::<Vec<_>>().join(":"))
+        }
     }
 }
 

@@ -9,7 +9,8 @@
 //!   `gpuio_record::metric`. A row of `ASPECTS` has its key, the flag of `--despite`, whether a
 //!   difference is refused or only shown, and a function each for gpuio's records and for another
 //!   tool's reading.
-//! - `facts` has every other fact of a record, by its place in it.
+//! - `keys` has every other key of job files that makes the load, `facts` every other fact of a
+//!   record, by its place in it.
 //! - `cell` joins repeats, `pair` finds partners, `difference` compares aspects and facts,
 //!   `evaluate` computes ratio, interval and verdict with `stat::infer`, which is tested against
 //!   SciPy.
@@ -26,6 +27,7 @@ mod evaluate;
 mod facts;
 mod figure;
 mod job;
+pub(crate) mod keys;
 pub mod of_reading;
 pub mod of_record;
 mod pair;

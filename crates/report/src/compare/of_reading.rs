@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::foreign::{Number, Reading};
 
 use crate::compare::ASPECTS;
+use crate::compare::keys;
 use crate::compare::run::{Figure, Run, rates};
 use crate::copies::Content;
 use crate::post::contradictions;
@@ -31,6 +32,12 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         direction: reading.direction,
         at: Vec::new(),
         properties: ASPECTS.iter().filter_map(properties).collect(),
+        keys: keys::of_reading(reading),
+        unread: reading
+            .unread
+            .iter()
+            .map(|option| format!("{option} of {}", reading.tool))
+            .collect(),
         facts: BTreeMap::new(),
         figures: reading
             .figures

@@ -10,6 +10,7 @@ use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
 
 use crate::compare::ASPECTS;
 use crate::compare::job::Job;
+use crate::compare::keys;
 use crate::compare::run::{BUCKET, Figure, Run, rates};
 use crate::copies::Content;
 
@@ -38,6 +39,8 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             direction,
             at: at.to_vec(),
             properties: properties(&job),
+            keys: keys::of(plan),
+            unread: Vec::new(),
             facts: crate::compare::facts::of(&job),
             figures: figures(&side),
             rates: rates_of(&job),

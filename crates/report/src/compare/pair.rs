@@ -2,6 +2,7 @@
 
 use crate::compare::aspect::{ASPECTS, Kind};
 use crate::compare::cell::Cell;
+use crate::compare::keys;
 use crate::compare::run::Run;
 
 /// Pairs the cells of the baseline with those of another side. In this order, each cell once:
@@ -72,4 +73,5 @@ fn loads_agree(a: &Run, b: &Run, free: &[&str]) -> bool {
             (Some(a), Some(b)) => a == b,
             _ => true,
         })
+        && keys::differing(a, b).iter().all(|(key, _)| !relevant(key))
 }

@@ -10,6 +10,7 @@ use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{Metric, Pacing};
 
 use crate::compare::aspect::{DUE, SINCE};
+use crate::compare::keys::Keys;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
@@ -36,6 +37,10 @@ pub struct Run {
     pub at: Vec<(String, String)>,
     /// Its known properties, by the keys of [`crate::compare::ASPECTS`].
     pub properties: BTreeMap<&'static str, String>,
+    /// Further keys of job files that make its load.
+    pub(crate) keys: Keys,
+    /// Requested options that are not understood.
+    pub(crate) unread: Vec<String>,
     /// Further facts of a record, by their place in it; none of another tool's result.
     pub facts: BTreeMap<String, String>,
     /// Its figures, by the names of metrics ([`Metric::word`]).

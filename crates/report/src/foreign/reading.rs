@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::Pacing;
+use gpuio_record::{BlockShare, Follow, Order, Pacing};
 
 /// Direction of the bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +75,14 @@ pub struct Reading {
     pub depth: Option<u64>,
     /// Block size in bytes; absent where sizes vary.
     pub block_bytes: Option<u64>,
+    /// Block sizes that vary, with their shares; empty where there is one, or unknown.
+    pub blocks: Vec<BlockShare>,
+    /// Order of offsets, as the tool's default or as requested.
+    pub order: Option<(Order, Option<Follow>)>,
+    /// Requested options by the names of keys of job files; absent where none are listed.
+    pub given: Option<BTreeMap<&'static str, String>>,
+    /// Options that gpuio can't read or does not have, as requested.
+    pub unread: Vec<String>,
     /// The path between file and memory, by gpuio's name.
     pub path: Option<String>,
     /// The engine that moves bytes between file and host memory.

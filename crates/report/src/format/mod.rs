@@ -38,7 +38,7 @@ pub const FORMATS: &[Row] = &[
         name: "summary",
         summary: "one screen: a row per path, what it means, how to go on; may change",
         on_demand: false,
-        render: |record, width, _| summary::render(record, width),
+        render: summary::render,
     },
     Row {
         name: "json",

@@ -6,7 +6,7 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
-use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
+use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, header, warnings};
 use crate::number::{iops, many, throughput};
 use crate::verification::{self, Checked};
 use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
@@ -24,7 +24,7 @@ const MOST_LOADS: usize = 3;
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
 /// active and why not; how much was verified; the first sentence of the most severe warnings; and
 /// commands that go on from here. Everything else is in [`super::text`]. Ends in a line feed.
-pub fn render(record: &Record, width: u16) -> String {
+pub fn render(record: &Record, width: u16, show: Show) -> String {
     let record = &crate::printable::record(record);
     let mut last = Section::default();
     last.list(List::of(0, conclusion(record)));
@@ -32,6 +32,7 @@ pub fn render(record: &Record, width: u16) -> String {
     last.list(List::new(Layout::labels(0), checked));
     warned(&mut last, record);
     let mut page = Document::default();
+    page.push(header::doubt(record, show.check));
     page.push(head(record)).push(table(record)).push(last);
     page.terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }

@@ -10,6 +10,7 @@ use gpuio_record::{
 
 use super::rows::Row;
 use super::{Set, chosen};
+use crate::compare::keys;
 use crate::expected;
 use crate::format::text::header;
 use crate::number::float;
@@ -269,6 +270,9 @@ fn settings(row: &Row<'_>) -> String {
             words.push(format!("{which}at {} per thread{how}", rates.join(" and ")));
         }
     }
+    const SAID: [&str; 4] = ["layout", "read_shift", "shared_fd", "shared_files"];
+    let more = keys::of(plan).into_iter().filter(|(key, _)| !SAID.contains(key));
+    words.extend(more.map(|(key, value)| format!("{key} {}", value.unwrap_or_default())));
     words.extend(spread(&plan.order));
     words.extend(plan.follow.map(|follow| follow.words()));
     words.extend(plan.inject.as_ref().map(|faults| format!("faults {faults}")));

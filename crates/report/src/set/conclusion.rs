@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use gpuio_base::document::unique;
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
-use gpuio_record::{EndedHow, Metric};
+use gpuio_record::{EndedHow, Metric, Sweep};
 
 use super::Set;
 use super::axes::{Column, Role, columns};
 use super::fix::points;
 use super::rows::{Row, rows};
-use super::summary::{half_width, median_of};
+use super::summary::{half_width, half_width_words, median_of};
 use crate::number::{iops, throughput};
 use crate::workload::{is_mix, load_word, sizes_short};
 use gpuio_base::units::human_ns;
@@ -60,12 +60,16 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
     }
     let columns = columns(set, &rows);
     let points = measured(set, &rows, &columns);
-    let result = match points.as_slice() {
+    let mut result = match points.as_slice() {
         [one] => single(set, one),
         several => compared(several).unwrap_or_else(|| range(several)),
     };
+    if points.len() > 1 && points.iter().any(|point| point.rows.len() > 1) {
+        result.push_str(" Rates are medians over the runs of a load.");
+    }
     let answers = set.sweeps.iter().filter_map(|sweep| sweep.answer.as_deref());
     let answers = answers.flat_map(str::lines).map(str::to_owned);
+    let answers = set.sweeps.iter().filter_map(Sweep::unfinished).chain(answers);
     // Rates of a job that did not do its work come after that it did not.
     let is_wrong = |row: &Row<'_>| {
         let outcome = row.result.verify.as_ref();
@@ -105,12 +109,10 @@ fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a
 
 fn single(set: &Set, point: &Point<'_>) -> String {
     let first = &point.rows[0];
-    let runs = match (point.rows.len(), half_width(set, &rates(point))) {
+    let runs = match (point.rows.len(), half_width_words(set, &rates(point))) {
         (1, _) => " (one run)".to_owned(),
         (runs, None) => format!(" (median of {runs} runs)"),
-        (runs, Some(half)) => {
-            format!(" (median of {runs} runs, 95 % interval ±{:.1} %)", half * 100.0)
-        }
+        (runs, Some(half)) => format!(" (median of {runs} runs, 95 % interval {half})"),
     };
     let load = first.whole_load_in_words();
     let mut text = format!("{}, {load}: {}{runs}", point.path(), point.rate());
@@ -270,16 +272,22 @@ fn caution(rows: &[Row<'_>]) -> Option<String> {
         "wrong data in",
     );
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
-    let other = |row: &Row<'_>| row.result.proof.as_ref().is_some_and(|one| !one.as_requested);
-    if let Some(first) = rows.iter().find(|row| other(row)) {
-        let others = rows.iter().filter(|row| other(row));
-        let paths = unique(others.map(|row| row.plan.path.choice.actual.as_str()));
-        let verdict = first.result.proof.as_ref().map_or("", |one| one.verdict.words.as_str());
-        let number = of(jobs(&other));
-        parts.push(format!(
-            "the bytes did not take the requested path in {number} ({}: {verdict})",
-            paths.join(", ")
-        ));
+    for (is, what) in [
+        (Some(false), "the bytes did not take the requested path in"),
+        (None, "the path of the bytes could not be proved for"),
+    ] {
+        let such = |row: &Row<'_>| {
+            row.result.proof.as_ref().is_some_and(|one| one.is_as_requested() == is)
+        };
+        let all: Vec<&Row<'_>> = rows.iter().filter(|row| such(row)).collect();
+        let verdicts = all.iter().filter_map(|row| {
+            let (path, proof) = (&row.plan.path.choice.actual, row.result.proof.as_ref()?);
+            Some(format!("{path}: {}", proof.verdict.words))
+        });
+        let verdicts = unique(verdicts).join(", ");
+        if !all.is_empty() {
+            parts.push(format!("{what} {} ({verdicts})", of(jobs(&such))));
+        }
     }
     if parts.is_empty() {
         let proven = rows.iter().all(|row| row.result.proof.is_some());

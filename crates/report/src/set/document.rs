@@ -12,7 +12,7 @@ use gpuio_record::{Assessment, CpuCost, Evidence, Proof};
 use super::findings_text::{self, Weight};
 use super::html::base64;
 use super::rows::{Row, rows, software};
-use super::summary::summary;
+use super::summary::{Taken, summary};
 use super::{Member, Picture, Set, conclusion, devices};
 use crate::format::text::feed;
 use crate::number::{self, maybe_time};
@@ -32,6 +32,9 @@ pub(super) fn markdown(set: &Set) -> String {
         let text = "Software GPU: these runs used no hardware GPU. Never compare these figures \
                     with those of a GPU.";
         first.paragraph(Text::default().and(Tone::Strong, text));
+    }
+    if let Some(doubt) = set.doubt() {
+        first.paragraph(Text::default().and(Tone::Strong, doubt));
     }
     for sentence in conclusion::conclusion(set) {
         first.paragraph(sentence);
@@ -96,12 +99,14 @@ fn loads(set: &Set) -> Section {
     let mut section = Section::new("summary", "Summary");
     let summary = summary(set);
     let of_points = summary.of_points;
-    let taken = |taken: &Option<(String, bool)>| match taken {
-        Some((words, true)) => {
-            Text::default().and(Tone::Good, words).and(Tone::Plain, ", as requested")
-        }
-        Some((words, false)) => {
-            Text::default().and(Tone::Bad, words).and(Tone::Plain, ", not as requested")
+    let taken = |taken: &Option<Taken>| match taken {
+        Some((words, is)) => {
+            let (tone, as_requested) = match is {
+                Some(true) => (Tone::Good, ", as requested"),
+                Some(false) => (Tone::Bad, ", not as requested"),
+                None => (Tone::Plain, ", not proved"),
+            };
+            Text::default().and(tone, words).and(Tone::Plain, as_requested)
         }
         None => "unknown".into(),
     };
@@ -117,8 +122,16 @@ fn loads(set: &Set) -> Section {
     let columns = heads.fold(columns, |columns, (nth, head)| {
         columns.figures(head.clone(), move |line| line.medians.get(nth).cloned())
     });
+    let limited = summary.lines.iter().any(|line| line.within_limit.is_some());
     let columns = columns
         .when(of_points, |columns| columns.figures("95 %", |line| line.interval.clone()))
+        .when(limited, |columns| {
+            columns.words("within limit", |line| {
+                let word = line.within_limit.as_deref().unwrap_or(number::NONE);
+                let tone = if word == "no" { Tone::Bad } else { Tone::Plain };
+                Text::default().and(tone, word)
+            })
+        })
         .words("path taken", |line| Cell::from(taken(&line.taken)).because(line.evidence.as_str()));
     section.table(columns.table("summary", &summary.lines).class("summary"));
     for text in &summary.below {
@@ -261,7 +274,11 @@ fn evidence(rows: &[Row<'_>]) -> Section {
     cut(&mut section, proofs.len());
     let several = rows.iter().any(|row| row.nth > 0);
     for (row, proof) in proofs.iter().take(MOST) {
-        let tone = if proof.as_requested { Tone::Good } else { Tone::Bad };
+        let tone = match proof.is_as_requested() {
+            Some(true) => Tone::Good,
+            Some(false) => Tone::Bad,
+            None => Tone::Plain,
+        };
         let title = Text::from(format!("{}: ", findings_text::name(row, several)));
         let title = title.and(tone, proof.verdict.words.as_str());
         section.push(Block::Section(of_proof(proof, title)));

@@ -152,9 +152,13 @@ fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
         if let Some(trouble) = job.verify.as_ref().and_then(verification::trouble) {
             bad(format!("Verification: {trouble}."));
         }
-        if let Some(proof) = job.proof.as_ref().filter(|proof| !proof.as_requested) {
-            bad(format!("The bytes did not take the requested path. {}", proof.sentence));
-        }
+        let Some(proof) = &job.proof else { continue };
+        let (weight, what) = match proof.is_as_requested() {
+            Some(true) => continue,
+            Some(false) => (Weight::Bad, "The bytes did not take the requested path."),
+            None => (Weight::Warning, "The path of the bytes could not be proved."),
+        };
+        found.push((weight, Some(job.name.clone()), format!("{what} {}", proof.sentence)));
     }
     let left_out = record.plan.left_out.iter().map(|out| (out.why.as_str(), out.path.as_str()));
     for (why, paths) in grouped(left_out) {

@@ -30,6 +30,7 @@ use gpuio_record::metric::List;
 use gpuio_record::{Metric, Record, Sweep};
 
 use crate::copies::{Content, Copies};
+use crate::number::many;
 use crate::recheck::{Recheck, recheck};
 
 /// One record and its source.
@@ -40,6 +41,8 @@ pub struct Member {
     pub record: Record,
     /// Its point in a sweep: key and value for each axis, in the sweep's order. Empty without one.
     pub at: Vec<(String, String)>,
+    /// Whether its point is within the limit of its search: `yes`, `no`, `undecided`, `unknown`.
+    pub within_limit: Option<String>,
     /// SHA-256 of its file, in hexadecimal; `None` where it is not from a file.
     pub digest: Option<String>,
     /// Whether its figures follow from its counts.
@@ -51,7 +54,14 @@ impl Member {
     #[must_use]
     pub fn new(name: impl Into<String>, record: Record) -> Member {
         let recheck = recheck(&record);
-        Member { name: name.into(), record, at: Vec::new(), digest: None, recheck }
+        Member {
+            name: name.into(),
+            record,
+            at: Vec::new(),
+            within_limit: None,
+            digest: None,
+            recheck,
+        }
     }
 }
 
@@ -84,6 +94,16 @@ impl Set {
             self.left_out.extend(copy.clone());
             copy.is_none()
         });
+    }
+
+    /// A sentence on the records whose figures do not follow from their counts, if there are any.
+    pub fn doubt(&self) -> Option<String> {
+        let doubts =
+            |member: &Member| Some(format!("{}: {}.", member.name, member.recheck.doubt()?));
+        let mut all = self.members.iter().filter_map(doubts);
+        let (first, more) = (all.next()?, all.count() as u64);
+        let more = (more > 0).then(|| format!(" The same of {}.", many(more, "more record")));
+        Some(first + &more.unwrap_or_default())
     }
 
     /// The percentiles that records asked for, ascending.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::infer::{self, median};
 use gpuio_record::metric::{List, percent};
-use gpuio_record::{EndedHow, Metric};
+use gpuio_record::{EndedHow, Metric, Proof};
 
 use super::axes::{Column, columns};
 use super::fix::points;
@@ -21,7 +21,7 @@ const REPORT_EACH: usize = 40;
 const LEVEL: f64 = 0.95;
 
 /// The actual path of the bytes, briefly, and whether it is the requested one.
-pub(super) type Taken = (String, bool);
+pub(super) type Taken = (String, Option<bool>);
 
 pub(super) struct Line {
     /// Its subject: a load, or a path.
@@ -34,6 +34,8 @@ pub(super) struct Line {
     pub(super) medians: Vec<String>,
     /// The 95 % interval of the mean rate, to either side; `None` with fewer than three runs.
     pub(super) interval: Option<String>,
+    /// Whether it is within the limit of its search.
+    pub(super) within_limit: Option<String>,
     /// Comparison with ceiling and expectation, and errors, in sentences.
     pub(super) notes: String,
     /// `None` if not recorded.
@@ -94,8 +96,16 @@ pub(super) fn median_of(rows: &[Row<'_>], metric: &Metric) -> Option<f64> {
 /// Half the width of the 95 % interval of a mean as a share of it, as the sweep prints it: one that
 /// looked after each run has a higher level.
 pub(super) fn half_width(set: &Set, values: &[f64]) -> Option<f64> {
-    let level = set.sweeps.iter().filter_map(|sweep| sweep.level).fold(LEVEL, f64::max);
-    infer::mean_share(values, level)
+    infer::mean_share(values, level(set))
+}
+
+/// The same in words.
+pub(super) fn half_width_words(set: &Set, values: &[f64]) -> Option<String> {
+    infer::mean_share_words(values, level(set))
+}
+
+fn level(set: &Set) -> f64 {
+    set.sweeps.iter().filter_map(|sweep| sweep.level).fold(LEVEL, f64::max)
 }
 
 /// Columns that tell points with the same text apart.
@@ -143,22 +153,24 @@ fn of_point(
         value.map_or_else(|| NONE.to_owned(), |value| metric.print(value))
     });
     let alone = point.len() == 1;
-    let name = match alone {
+    // A sweep's points have a load each, and their records' names are numbers.
+    let by_record = alone && first.member.at.is_empty();
+    let name = match by_record {
         true => findings_text::name(first, several),
         false => first.plan.name.clone(),
     };
     let taken = first.result.proof.as_ref();
     Line {
-        about: if alone || named { format!("{name}: {load}") } else { load.to_owned() },
+        about: if by_record || named { format!("{name}: {load}") } else { load.to_owned() },
         path: first.plan.path.choice.actual.clone(),
         runs: point.len(),
         medians: medians.collect(),
-        interval: half_width(set, &rates).map(|share| format!("±{:.1} %", share * 100.0)),
+        interval: half_width_words(set, &rates),
+        within_limit: first.member.within_limit.clone(),
         notes: notes(point),
         taken: taken.map(|proof| {
-            let as_requested =
-                point.iter().flat_map(|row| &row.result.proof).all(|one| one.as_requested);
-            (proof.verdict.words.clone(), as_requested)
+            let all = point.iter().flat_map(|row| &row.result.proof);
+            (proof.verdict.words.clone(), Proof::are_as_requested(all))
         }),
         evidence: match (taken, alone) {
             (Some(proof), true) => proof.sentence.clone(),
@@ -250,6 +262,7 @@ fn of_path(group: &[Row<'_>]) -> Line {
         runs: group.len(),
         medians: Vec::new(),
         interval: None,
+        within_limit: None,
         notes: format!(
             "Runs of different loads: from {} ({}) to {} ({}) over {}.",
             low.rate(),
@@ -265,32 +278,24 @@ fn of_path(group: &[Row<'_>]) -> Line {
 
 /// The paths of several runs, and how many took each.
 fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
-    let mut words: Vec<(String, bool, usize)> = Vec::new();
-    for proof in group.iter().filter_map(|row| row.result.proof.as_ref()) {
-        match words.iter_mut().find(|(word, _, _)| *word == proof.verdict.words) {
-            Some((_, as_requested, times)) => {
-                *times += 1;
-                *as_requested &= proof.as_requested;
-            }
-            None => words.push((proof.verdict.words.clone(), proof.as_requested, 1)),
-        }
-    }
-    words.sort_by_key(|word| std::cmp::Reverse(word.2));
-    let findings_text: usize = words.iter().map(|word| word.2).sum();
+    let proofs = || group.iter().filter_map(|row| row.result.proof.as_ref());
+    let mut words = grouped(proofs().map(|proof| (proof.verdict.words.as_str(), ())));
+    words.sort_by_key(|(_, times)| std::cmp::Reverse(times.len()));
+    let known = proofs().count();
     let all = group.len();
-    let each: Vec<String> = words.iter().map(|(w, _, n)| format!("{w} in {}", runs(*n))).collect();
+    let each: Vec<String> =
+        words.iter().map(|(word, times)| format!("{word} in {}", runs(times.len()))).collect();
     let evidence = match each.len() {
         0 => "no record has evidence of the path that the bytes took".to_owned(),
-        _ if findings_text < all => {
-            format!("{}; unknown in {}", each.join(", "), runs(all - findings_text))
-        }
+        _ if known < all => format!("{}; unknown in {}", each.join(", "), runs(all - known)),
         _ => each.join(", "),
     };
     let taken = match words.as_slice() {
         [] => None,
-        [(word, as_requested, _)] if findings_text == all => Some((word.clone(), *as_requested)),
-        several => Some(("differs".to_owned(), several.iter().all(|word| word.1))),
+        [(word, _)] if known == all => Some((*word).to_owned()),
+        _ => Some("differs".to_owned()),
     };
+    let taken = taken.map(|words| (words, Proof::are_as_requested(proofs())));
     (taken, format!("Path taken: {evidence}."))
 }
 

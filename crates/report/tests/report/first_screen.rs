@@ -16,6 +16,64 @@ fn sentences(set: &Set) -> String {
     body.split("\n\n- date").next().unwrap().replace("\n\n", " ").replace('\\', "")
 }
 
+/// A set whose records are a sweep's points, of which the last has none.
+fn of_sweep(search: Option<&str>, answer: Option<&str>) -> Set {
+    let depths = [1, 2, 4];
+    let runs = depths[..2].iter().map(|depth| run("host", 4096, *depth, false, 1.0));
+    let mut set = set(runs.collect());
+    let words = ["yes", "no"];
+    for (nth, member) in set.members.iter_mut().enumerate() {
+        member.at = vec![("depth".to_owned(), depths[nth].to_string())];
+        member.within_limit = search.map(|_| words[nth].to_owned());
+    }
+    let points = depths.map(|depth| {
+        let ended = if depth < 4 { Some("settled") } else { None };
+        serde_json::json!({"at": [depth.to_string()], "records": [], "ended": ended})
+    });
+    let sweep = serde_json::json!({
+        "gpuio_sweep": 1, "name": "loads", "tool": {"name": "gpuio", "version": "1"},
+        "command": [], "started_at": "", "seed": 1, "search": search, "answer": answer,
+        "axes": [{"key": "depth", "values": ["1", "2", "4"]}], "points": points,
+    });
+    set.sweeps.push(serde_json::from_value(sweep).unwrap());
+    set
+}
+
+/// Missing points stand above the figures, and a search's limit with the points that exceed it.
+#[test]
+fn an_unfinished_sweep_says_so_first() {
+    let resume = "Run the same command again to resume.";
+    let of = |set: Set| (sentences(&set), render("html", &set));
+    let (plain, page) = of(of_sweep(None, None));
+    let words = format!("Not finished: runs are missing of depth=4. {resume}");
+    assert!(plain.starts_with(&words), "{plain}");
+    assert!(page.contains(&words) && !page.contains("within limit"));
+    assert!(
+        render("markdown", &of_sweep(None, None)).contains("| randread 4K, 2 threads at depth 2")
+    );
+    let limit = "The highest depth with p99 at most 5ms";
+    let (search, page) = of(of_sweep(Some(limit), None));
+    let words = format!("Not finished: {limit}: no answer yet. {resume}");
+    assert!(search.starts_with(&words), "{search}");
+    for text in [page, render("markdown", &of_sweep(Some(limit), None))] {
+        assert!(text.contains("within limit") && text.contains(limit), "{text}");
+    }
+    let answer = format!("{limit}: reached at depth=1");
+    let (ended, _) = of(of_sweep(Some(limit), Some(&answer)));
+    assert!(ended.starts_with(&answer) && !ended.contains("Not finished"), "{ended}");
+}
+
+/// Figures that do not follow from their counts are doubted above all others.
+#[test]
+fn a_changed_record_is_doubted_first() {
+    let mut set = set(vec![run("host", 4096, 1, false, 1.0)]);
+    set.members[0].recheck.wrong.push("job 'job', reads: bytes per second: 2, 1".to_owned());
+    let doubt = "run-0: Figures do not follow from what the run counted";
+    assert!(sentences(&set).replace('*', "").starts_with(doubt), "{}", sentences(&set));
+    let page = render("html", &set);
+    assert!(page.contains(&format!("<p class=\"banner\" role=\"note\">{doubt}")), "{page}");
+}
+
 /// The same set with all jobs on a GPU.
 fn on_gpu(mut set: Set) -> Set {
     let gpus = records::staged_in_trouble().plan.jobs[0].gpus.clone();

@@ -21,7 +21,11 @@ pub(crate) fn run(path: &str, block: u64, depth: u32, ours: bool, faster: f64) -
 }
 
 pub(crate) fn set(records: Vec<Record>) -> Set {
-    let member = |(nth, record)| Member::new(format!("run-{nth}"), record);
+    // Rates are scaled, so that they do not follow from the counts.
+    let member = |(nth, record)| Member {
+        recheck: gpuio_report::Recheck::default(),
+        ..Member::new(format!("run-{nth}"), record)
+    };
     let members = records.into_iter().enumerate().map(member).collect();
     Set { title: "loads".to_owned(), members, ..Set::default() }
 }

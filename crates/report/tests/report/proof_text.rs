@@ -2,9 +2,10 @@
 
 use crate::records;
 
-use gpuio_record::{Record, Route, Source};
+use gpuio_record::{Assessment, Record, Route, Source};
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
+use gpuio_report::set::{Member, Set, find_set_format};
 use gpuio_report::{find, render_text, render_text_with_evidence};
 
 const HEAD: &str = "path taken, with evidence:";
@@ -40,6 +41,28 @@ fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
     for width in [100, 120] {
         let text = render_text_with_evidence(&astray(), width);
         assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+    }
+}
+
+/// Evidence that does not decide is no contradiction; one that contradicts is.
+#[test]
+fn a_path_that_is_not_proved_is_not_called_another() {
+    let report = |contradicts: bool| {
+        let mut record = astray();
+        let proof = record.jobs[0].proof.as_mut().unwrap();
+        proof.verdict.words = "unknown".to_owned();
+        (proof.verdict.route, proof.verdict.source) = (Route::Unknown, Source::Unknown);
+        proof.evidence[0].assessment =
+            if contradicts { Assessment::Contradicts } else { Assessment::Inconclusive };
+        let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
+        ["markdown", "html"].map(|name| (find_set_format(name).unwrap().render)(&set))
+    };
+    for text in report(false) {
+        assert!(text.contains("the path of the bytes could not be proved for 1 of 4 jobs"));
+        assert!(!text.contains("not as requested") && !text.contains("did not take"), "{text}");
+    }
+    for text in report(true) {
+        assert!(text.contains("the bytes did not take the requested path in 1 of 4 jobs"));
     }
 }
 

@@ -35,6 +35,12 @@ pub fn mean_share(sample: &[f64], level: f64) -> Option<f64> {
     Some(share).filter(|share| *share < 1.0)
 }
 
+/// The same in words: `±3.2 %`, or `over 100 %` where it includes 0; `None` of fewer runs.
+pub fn mean_share_words(sample: &[f64], level: f64) -> Option<String> {
+    let known = mean_share(sample, level).map(|share| format!("±{:.1} %", share * 100.0));
+    known.or_else(|| (sample.len() >= INTERVAL_RUNS).then(|| "over 100 %".to_owned()))
+}
+
 /// Geometric mean; `None` of nothing, and where a value is not above 0.
 pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     mean(&logs(sample)?).map(f64::exp)
@@ -103,6 +109,10 @@ mod tests {
         assert_eq!(mean_share(&[1.0, 2.0], 0.95), None, "one degree of freedom");
         assert_eq!(mean_share(&[0.0; 5], 0.95), None, "nothing moved");
         assert_eq!(mean_share(&[1.0, 1.2, 4.0], 0.95), None, "±190 % includes 0");
+        let words = |sample: &[f64]| mean_share_words(sample, 0.95);
+        assert_eq!(words(&[1.0, 1.2, 4.0]).as_deref(), Some("over 100 %"));
+        assert_eq!(words(&[10.0, 11.0, 12.0]).as_deref(), Some("±22.6 %"));
+        assert_eq!(words(&[1.0, 2.0]), None);
     }
 
     #[test]

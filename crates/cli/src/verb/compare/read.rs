@@ -33,7 +33,7 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
 /// The records that a sweep lists, each at its point.
 fn swept(side: &mut Side, directory: &Path) -> Result<(), Failure> {
     let swept = records::swept(directory)?;
-    for (path, at) in &swept.records {
+    for (path, at, _) in &swept.records {
         file(side, path, at)?;
     }
     side.notes.extend(swept.missing);

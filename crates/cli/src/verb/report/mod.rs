@@ -29,7 +29,7 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     let dash = report.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
     let to_stdout = dash || (report.output.is_none() && format.name != "html");
     unused::report(report, format.name, to_stdout)?;
-    let mut set = records::read(&report.inputs)?;
+    let mut set = read(report)?;
     set.title = title(report, &set);
     if format.name == "html" {
         set.topology = picture::of(report, &set)?;
@@ -76,7 +76,7 @@ fn print(report: &Report) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(what.to_owned()));
     }
     unused::report(report, PDF, false)?;
-    let mut set = records::read(&report.inputs)?;
+    let mut set = read(report)?;
     let browser = pdf::browser()?;
     let output = Output::begin("-o", &path, Replace::forced(report.force))?;
     set.title = title(report, &set);
@@ -90,6 +90,15 @@ fn print(report: &Report) -> Result<ExitCode, Failure> {
         &format!("{PDF}, {} bytes, printed by {}", bytes.len(), browser.display()),
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// The records; a line on those whose figures do not follow from their counts.
+fn read(report: &Report) -> Result<Set, Failure> {
+    let set = records::read(&report.inputs)?;
+    if let Some(doubt) = set.doubt() {
+        message!("{doubt}");
+    }
+    Ok(set)
 }
 
 fn report_written(path: &Path, what: &str) {

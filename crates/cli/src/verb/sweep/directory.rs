@@ -21,9 +21,9 @@ use gpuio_dataset::leftover;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::{Root, input};
 use gpuio_job::sweep::Axis;
-use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
+use gpuio_record::{BUDGET, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
 
-use super::resolved::ResolvedSweep;
+use super::resolved::{ResolvedSweep, Search};
 use super::runs::{Run, figures};
 use crate::child::DATA;
 use crate::failure::Failure;
@@ -150,6 +150,8 @@ impl SweepDirectory {
         let values: Vec<f64> = self.runs[at].iter().map(|run| run.bytes_per_s).collect();
         let point = &mut self.sweep.points[at];
         point.records.push(file);
+        let verdict = |search: &Search| search.verdict(&self.runs[at]).word().to_owned();
+        point.within_limit = resolved.search.as_ref().map(verdict);
         point.ended = error.or_else(|| resolved.rule.converged(&values));
     }
 
@@ -164,7 +166,7 @@ impl SweepDirectory {
         let budget = resolved.budget.unwrap_or_default();
         for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
             let runs = point.records.len();
-            point.ended = Some(format!("budget of {budget:?} spent after {runs} runs"));
+            point.ended = Some(format!("{BUDGET} {budget:?} spent after {runs} runs"));
         }
         self.save()
     }
@@ -173,7 +175,7 @@ impl SweepDirectory {
     pub(super) fn insert(&mut self, load: u64) -> Result<usize, Failure> {
         let of = |point: &SweepPoint| point.at.first().and_then(|at| at.parse::<u64>().ok());
         let at = self.sweep.points.partition_point(|point| of(point) < Some(load));
-        let point = SweepPoint { at: vec![load.to_string()], records: Vec::new(), ended: None };
+        let point = SweepPoint { at: vec![load.to_string()], ..SweepPoint::default() };
         self.sweep.points.insert(at, point);
         self.runs.insert(at, Vec::new());
         if let Some(axis) = self.sweep.axes.first_mut() {
@@ -355,7 +357,7 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
     if let Some(text) = &resolved.job_file {
         describe(directory, JOB_FILE, text)?;
     }
-    let point = |at: &Vec<String>| SweepPoint { at: at.clone(), records: vec![], ended: None };
+    let point = |at: &Vec<String>| SweepPoint { at: at.clone(), ..SweepPoint::default() };
     Ok(Sweep {
         gpuio_sweep: SWEEP_VERSION,
         name: resolved.name.clone(),
@@ -366,6 +368,7 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
         cache: Some(resolved.cache.to_owned()),
         level: resolved.rule.looks().then(|| resolved.rule.level()),
         answer: None,
+        search: resolved.search.as_ref().map(|search| search.words.clone()),
         axes: axes(resolved),
         points: resolved.points.iter().map(point).collect(),
     })

@@ -133,7 +133,7 @@ fn drive(
         made += 1;
         if !quiet {
             let left = left(resolved, directory, began.elapsed() / made);
-            let point = table::point_text(&directory.sweep.axes, &directory.sweep.points[at].at);
+            let point = directory.sweep.point(&directory.sweep.points[at].at);
             message!("{point}: {outcome}{left}");
         }
     }

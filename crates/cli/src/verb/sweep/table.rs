@@ -7,19 +7,12 @@ use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Se
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
 use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, next};
-use gpuio_record::SweepAxis;
 
 use super::Why;
 use super::directory::{SweepDirectory, axes};
 use super::resolved::{ResolvedSweep, Verdict};
 use super::runs::{Feed, Run};
 use crate::verb::compare;
-
-/// `threads=4 bs=64k`.
-pub(super) fn point_text(axes: &[SweepAxis], at: &[String]) -> String {
-    let words = axes.iter().zip(at).map(|(axis, value)| format!("{}={value}", axis.key));
-    words.collect::<Vec<_>>().join(" ")
-}
 
 /// Estimated time, as far as it is known in advance.
 pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
@@ -138,7 +131,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     let ended = sweep.points.iter().filter_map(|point| {
         let ended = point.ended.as_deref().unwrap_or("runs are missing");
         let settled = ended.starts_with("settled");
-        (!settled).then(|| format!("{}: {ended}", point_text(&sweep.axes, &point.at)))
+        (!settled).then(|| format!("{}: {ended}", sweep.point(&point.at)))
     });
     page.push(paragraph(ended.collect::<Vec<_>>().join("\n")));
     let runs = || directory.runs.iter().flatten();
@@ -191,8 +184,17 @@ fn suggestion(directory: &SweepDirectory) -> String {
 
 /// The confidence interval of a point's throughput, as reports print it.
 fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
-    let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
-    infer::mean_share(&values, resolved.rule.level())
+    infer::mean_share(&rates(runs), resolved.rule.level())
+}
+
+fn interval(runs: &[Run], resolved: &ResolvedSweep) -> Option<Cell> {
+    let words = infer::mean_share_words(&rates(runs), resolved.rule.level())?;
+    let percent = spread(runs, resolved).map(|share| share * 100.0);
+    Some(percent.map_or_else(|| words.as_str().into(), |it| Cell::shown(words.clone(), it)))
+}
+
+fn rates(runs: &[Run]) -> Vec<f64> {
+    runs.iter().map(|run| run.bytes_per_s).collect()
 }
 
 /// A point and its runs, at least one.
@@ -245,10 +247,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .figures("CPUs", move |(_, runs)| {
             middle(|run| run.cores)(runs).map(|cores| Cell::shown(format!("{cores:.2}"), cores))
         })
-        .figures("95 %", |(_, runs)| {
-            let percent = spread(runs, resolved).map(|share| share * 100.0);
-            percent.map(|percent| Cell::shown(format!("±{percent:.1} %"), percent))
-        })
+        .figures("95 %", |(_, runs)| interval(runs, resolved))
         .key("ci95")
         .figures("n", |(_, runs)| runs.len())
         .figures("of best", move |(_, runs)| {

@@ -182,6 +182,11 @@ impl Key {
         }
     }
 
+    /// Whether plans are printed with it.
+    pub fn is_printed(&self) -> bool {
+        self.prints.is_some()
+    }
+
     /// The field that it sets, of several the first.
     pub fn field(&self) -> Option<&'static str> {
         match self.status {

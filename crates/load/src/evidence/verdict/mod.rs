@@ -419,8 +419,8 @@ pub(crate) fn together(
             if nth == 0 { (one.route, one.source) } else { join((route, source), one) };
     }
     let as_requested = !verdicts.is_empty() && verdicts.iter().all(|(_, one)| one.as_requested);
-    let flows: Vec<Flow> = verdicts.iter().map(|(flow, _)| *flow).collect();
-    let verdict = Verdict { words: printed(route, source, &flows), route, source };
+    let goes = |flow| verdicts.iter().any(|(one, _)| *one == flow);
+    let verdict = Verdict::new(route, source, goes(Flow::Read), goes(Flow::Write));
     let reasons: Vec<String> = verdicts
         .iter()
         .map(|(flow, one)| match verdicts.len() {
@@ -455,40 +455,6 @@ fn join((route, source): (Route, Source), other: &DirectionVerdict) -> (Route, S
         Source::Mixed
     };
     (route, source)
-}
-
-/// The verdict as it is shown with the number.
-fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
-    let toward = match flows {
-        [Flow::Read] => "from ",
-        [Flow::Write] => "to ",
-        _ => "",
-    };
-    let stop = match route {
-        Route::Unknown => return "unknown".to_owned(),
-        Route::Direct => return "direct".to_owned(),
-        Route::Mixed => return "mixed".to_owned(),
-        Route::HostMemory => {
-            return match source {
-                Source::Mixed => "mixed".to_owned(),
-                Source::StorageThroughPageCache => format!("page cache, {toward}storage"),
-                Source::PageCache => "page cache".to_owned(),
-                Source::Holes => "holes, no device".to_owned(),
-                Source::Storage | Source::Unknown => "unknown".to_owned(),
-            };
-        }
-        Route::Mapped => return format!("{toward}page cache, no host copy"),
-        Route::BounceHost => "bounce (host)".to_owned(),
-        Route::BounceGpu { gpu } => format!("bounce (GPU {gpu})"),
-    };
-    match source {
-        Source::Storage => stop,
-        Source::StorageThroughPageCache => format!("{stop}, through page cache"),
-        Source::PageCache => format!("{stop}, {toward}page cache"),
-        Source::Mixed => format!("{stop}, mixed"),
-        Source::Holes => format!("{stop}, from holes"),
-        Source::Unknown => format!("{stop}, source unknown"),
-    }
 }
 
 pub(crate) fn size(bytes: u64) -> String {

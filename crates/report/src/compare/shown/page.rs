@@ -106,8 +106,7 @@ fn differing(comparison: &Comparison) -> Section {
             ((one.despite.is_none(), one.what.to_string()), values)
         });
         let unknown = pair.unknown_properties.iter();
-        let unknown =
-            unknown.map(|what| ((true, (*what).to_owned()), "unknown for one side".into()));
+        let unknown = unknown.map(|what| ((true, what.clone()), "unknown for one side".into()));
         values.chain(unknown).collect::<Vec<((bool, String), String)>>()
     };
     let mut found = grouped(comparison.pairs.iter().flat_map(of_pair));

@@ -69,12 +69,12 @@ fn not_enough(pair: &Pair, row: &Row) -> String {
     format!("not enough runs{why}")
 }
 
-/// Runs of a pair, in words.
+/// Runs of a pair, and how its figures are made of them.
 pub(super) fn runs(pair: &Pair) -> String {
     match pair.runs {
         [1, 1] => "one run each".to_owned(),
-        [a, b] if a == b => format!("{a} runs each"),
-        [a, b] => format!("{a} and {b} runs"),
+        [a, b] if a == b => format!("geometric means of {a} runs each"),
+        [a, b] => format!("geometric means of {a} and {b} runs"),
     }
 }
 

@@ -1,6 +1,10 @@
 //! The requested options of a fio job, as repeated in its JSON.
 
+use std::collections::BTreeMap;
+
 use gpuio_base::units::parse_bytes;
+use gpuio_job::plan::order_of;
+use gpuio_job::spec::{self, Dialect, JobSpec, Origin};
 use gpuio_record::{Arrivals, Pacing};
 use serde_json::Value;
 
@@ -9,6 +13,9 @@ use crate::foreign::Reading;
 
 /// Time of a thread beyond its I/Os that says nothing of another section.
 const SETTING_UP_MS: f64 = 100.0;
+
+/// Options that are read here: a value that is none of gpuio's is another engine, or unknown.
+const READ: &[&str] = &["cuda_io", "directory", "filename", "ioengine", "name", "sync"];
 
 /// A job's own options before the global ones.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +45,7 @@ impl<'a> Options<'a> {
         if !self.job.is_object() {
             return;
         }
+        self.report_keys(reading);
         reading.random = Some(self.rw().starts_with("rand"));
         reading.threads = self.get(&["numjobs"]).map_or(Some(1), |text| text.parse().ok());
         reading.depth = self.get(&["iodepth"]).map_or(Some(1), |text| text.parse().ok());
@@ -79,6 +87,32 @@ impl<'a> Options<'a> {
             let reads = percent(&["rwmixread"]).or(writes).unwrap_or(Some(50));
             reading.mix = Some(reads.filter(|share| *share <= 100));
         }
+    }
+
+    /// Reads the options by the table of keys, as a job file of fio's.
+    fn report_keys(&self, reading: &mut Reading) {
+        let mut job = JobSpec { dialect: Some(Dialect::Fio), ..JobSpec::new("") };
+        let mut given = BTreeMap::new();
+        let all = [self.global, self.job].into_iter().filter_map(Value::as_object).flatten();
+        for (name, value) in all.collect::<BTreeMap<&String, &Value>>() {
+            let text = value.as_str().unwrap_or_default();
+            let read = spec::apply(&mut job, name, text, Origin::Flag(""));
+            match spec::find(name).filter(|_| read.is_ok()) {
+                Some(key) => _ = given.insert(key.name, text.to_owned()),
+                None if READ.contains(&name.as_str()) => {}
+                None => reading.unread.push(format!("{name}={text}")),
+            }
+        }
+        if !matches!(self.rw(), "read" | "randread") {
+            reading.unread.extend(job.for_writes.iter().map(|one| one.name.to_owned()));
+        }
+        // One list for each direction would have to be told apart.
+        let split = ["bssplit", "bsrange"].into_iter().find_map(|key| self.get(&[key]));
+        if split.is_some_and(|text| !text.contains(',')) {
+            reading.blocks = job.blocks.clone().unwrap_or_default();
+        }
+        reading.order = Some(order_of(&job));
+        reading.given = Some(given);
     }
 
     /// The rate of each thread in one direction; `None` where its text is no plain number.

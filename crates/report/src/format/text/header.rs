@@ -9,6 +9,15 @@ use crate::number::bytes;
 use crate::ranks;
 use crate::workload::jobs;
 
+/// That figures do not follow from the record's counts, where that is to be checked and they don't.
+pub(crate) fn doubt(record: &Record, check: bool) -> Section {
+    let mut section = Section::default();
+    let doubt = check.then(|| crate::recheck(record).doubt()).flatten();
+    let doubt = doubt.map(|doubt| Item::new("DOUBTFUL", format!("{doubt}.")));
+    section.list(List::new(Layout::labels(8), doubt));
+    section
+}
+
 pub(super) fn section(record: &Record) -> Section {
     let mut section = Section::default();
     let labels = Layout::labels(8);

@@ -44,6 +44,9 @@ pub struct Show {
     pub evidence: bool,
     /// A row for each rank, in the record of several.
     pub per_rank: bool,
+    /// On top, that figures do not follow from the record's counts, where they don't: of a record
+    /// that others may have changed.
+    pub check: bool,
 }
 
 /// As [`render_text`], with more on demand.
@@ -53,18 +56,19 @@ pub fn render_text_with(record: &Record, width: u16, show: Show) -> String {
 
 /// As [`render_text`], with the evidence for every job and its readings.
 pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
-    render_text_with(record, width, Show { evidence: true, per_rank: false })
+    render_text_with(record, width, Show { evidence: true, ..Show::default() })
 }
 
 /// The document that text, Markdown and HTML print.
 pub(super) fn document(record: &Record, show: Show) -> Document {
     // Names come from users, devices and other people's files.
     let record = &printable::record(record);
-    let Show { evidence, per_rank } = show;
+    let Show { evidence, per_rank, check } = show;
     let mut page = Document::new(match &record.plan.name {
         Some(name) => name.clone(),
         None => format!("Run of {}", header::to_the_second(&record.started_at)),
     });
+    page.push(header::doubt(record, check));
     page.push(header::section(record));
     page.push(feed::answers(record));
     page.push(table::section(record));

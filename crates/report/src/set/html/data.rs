@@ -4,8 +4,8 @@
 //! when their plots become visible.
 
 use gpuio_base::stat::Summary;
-use gpuio_record::Metric;
 use gpuio_record::metric::List;
+use gpuio_record::{Metric, Proof};
 use serde_json::{Value, json};
 
 use super::super::Set;
@@ -50,7 +50,8 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
     for (nth, point) in points.iter().enumerate() {
         point.iter().for_each(|row| point_of[*row] = nth);
     }
-    let taken = |row: &Row<'_>| row.result.proof.as_ref().map(|proof| u8::from(proof.as_requested));
+    let taken =
+        |row: &Row<'_>| row.result.proof.as_ref().and_then(Proof::is_as_requested).map(u8::from);
     json!({
         "title": set.title,
         "software": super::super::rows::software(set),

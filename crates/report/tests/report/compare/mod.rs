@@ -195,9 +195,26 @@ const CHANGES: &[Change] = &[
         r["host"]["memory"]["usable_bytes"] = (bytes / 100 * 103).into();
     }),
     ("kernel", |r| r["host"]["kernel"]["release"] = "4.18.0-99".into()),
+    ("fdatasync", |r| r["plan"]["jobs"][0]["flush"] = flush(1, true)),
+    ("fsync", |r| r["plan"]["jobs"][0]["flush"] = flush(8, false)),
+    ("thinktime", |r| {
+        r["plan"]["jobs"][0]["think"] =
+            serde_json::json!({"pause_ns": 1_000_000, "spin_ns": 0, "every_ios": 1});
+    }),
+    ("nrfiles", |r| r["plan"]["jobs"][0]["files_per_thread"] = 2.into()),
     ("ranks", |r| r["ranks"] = ranks(2, 1)),
     ("hosts", |r| r["ranks"] = ranks(1, 2)),
 ];
+
+fn flush(every_ios: u64, data_only: bool) -> Value {
+    let plan = gpuio_record::FlushPlan {
+        every_ios: Some(every_ios),
+        data_only,
+        at_end: false,
+        at_close: false,
+    };
+    serde_json::to_value(plan).unwrap()
+}
 
 /// The part that several ranks add to a record.
 fn ranks(ranks: u32, hosts: usize) -> Value {
@@ -282,6 +299,17 @@ fn another_boot_or_machine_is_noted() {
     assert_eq!(differences("11".into(), "22".into()), [("11".to_owned(), "22".to_owned())]);
     let unknown = ("11".to_owned(), "unknown".to_owned());
     assert_eq!(differences("11".into(), Value::Null), [unknown]);
+}
+
+/// A fact that was not requested on one side is not unknown.
+#[test]
+fn a_request_that_one_side_lacks_is_shown() {
+    let limit = runs(host(), "b.json", |r| r["plan"]["jobs"][0]["max_latency_ns"] = 7.into());
+    let sides = [side("a", runs(host(), "a.json", |_| ())), side("b", limit)];
+    let found = compare(&sides, &Options::default());
+    let all = found.pairs[0].differences.iter();
+    let all: Vec<_> = all.map(|one| (&*one.aspect, &*one.baseline, &*one.other)).collect();
+    assert_eq!(all, [("plan.max_latency_ns", "none", "7ns")]);
 }
 
 /// Beside another boot, what no restart changes says that it is another machine.
@@ -535,7 +563,7 @@ fn what_a_tool_does_not_report_is_stated() {
     let found = compare(&sides, &Options { despite, ..Options::default() });
     let unknown_properties = &found.pairs[0].unknown_properties;
     assert!(
-        unknown_properties.contains(&"actual path") && unknown_properties.contains(&"kernel"),
+        ["actual path", "kernel"].iter().all(|one| unknown_properties.iter().any(|it| it == one)),
         "{unknown_properties:?}"
     );
     assert!(found.pairs[0].rows.iter().all(|row| row.metric.word() != "p99"), "gdsio has none");
@@ -648,6 +676,36 @@ fn a_rate_that_both_kept_is_no_difference() {
     };
     assert_eq!(refused("2000"), (false, Verdict::RequestedRate));
     assert!(refused("3000").0);
+}
+
+/// Options of fio are compared as keys of job files; one that these do not have is named.
+#[test]
+fn options_of_fio_make_its_load() {
+    let found = |more: Value| {
+        let own = runs(host(), "a.json", |r| {
+            let think = serde_json::json!({"pause_ns": 1_000_000, "spin_ns": 0, "every_ios": 1});
+            r["plan"]["jobs"][0]["think"] = think;
+        });
+        compare(&[side("gpuio", own), fio(more, |_| ())], &Options::default())
+    };
+    let refused = |key: &str, value: &str| {
+        let found = found(serde_json::json!({"thinktime": "1000", key: value}));
+        let flags: Vec<_> = found.refused().map(|(_, it)| it.despite.unwrap()).collect();
+        flags
+            .into_iter()
+            .filter(|flag| !["depth", "engine", "rate"].contains(flag))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(refused("thinktime", "1ms"), Vec::<&str>::new());
+    assert_eq!(refused("thinktime", "2000"), ["thinktime"]);
+    assert_eq!(refused("fsync", "8"), ["fsync"]);
+    assert_eq!(refused("fsync", "0"), Vec::<&str>::new());
+    assert_eq!(refused("random_distribution", "zipf:1.1"), ["order"]);
+    assert_eq!(refused("percentage_random", "50"), ["order"]);
+    assert_eq!(refused("bssplit", "4k/50:64k/50"), ["bs"]);
+    assert_eq!(refused("buffer_compress_percentage", "50"), ["data"]);
+    let unknown = found(serde_json::json!({"zonemode": "zbd"})).pairs[0].unknown_properties.clone();
+    assert!(unknown.contains(&"zonemode=zbd of fio 3.33".to_owned()), "{unknown:?}");
 }
 
 /// `group_reporting` makes one entry of several sections, with the options of one.
