@@ -19,7 +19,11 @@ pub(crate) fn record(data: &[u8]) {
     let back = json::parse(&json::render(&record));
     assert!(back.is_ok_and(|back| back == record), "what is saved reads back");
     for format in FORMATS {
-        let shown = (format.render)(&record, TEXT_WIDTH, Show { evidence: true, per_rank: true });
+        let shown = (format.render)(
+            &record,
+            TEXT_WIDTH,
+            Show { evidence: true, per_rank: true, check: true },
+        );
         if format.name != "json" {
             is_shown(&shown);
         }
