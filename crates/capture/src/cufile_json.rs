@@ -17,11 +17,15 @@ pub(crate) const NO_TITLE: &str = "JSON (`#` begins no comment there)";
 /// More lines above the JSON than a title has.
 const TITLE_LINES: usize = 5;
 
+/// Whether the JSON, or a comment above it, may begin here.
+pub(crate) fn begins(line: &str) -> bool {
+    ["{", "//", "/*"].iter().any(|mark| line.trim_start().starts_with(mark))
+}
+
 /// A text of which people have put a title above the JSON: with blank lines instead, and the lines
 /// that were taken out. cuFile takes no such line, not even one with `#`, which begins no comment.
 pub(crate) fn below_a_title(text: &str) -> Option<(String, Vec<CaptureError>)> {
-    let is_json = |line: &str| line.starts_with(['{', '/']);
-    let first = text.lines().position(|line| is_json(line.trim_start()))?;
+    let first = text.lines().position(begins)?;
     let (mut titles, mut above) = (Vec::new(), 0);
     let mut below = String::with_capacity(text.len());
     for (index, line) in text.lines().enumerate() {

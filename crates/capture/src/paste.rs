@@ -103,8 +103,16 @@ pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<()
     // Mistakes in cuFile's file are reported where they stand.
     let json = &cufile_json::KIND;
     let titled = cufile_json::below_a_title(text);
-    let whole = kind_of(text).filter(|kind| kind.command == json.command).is_some();
-    if whole || titled.is_some() {
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.iter().position(|line| cufile_json::begins(line)).unwrap_or(0);
+    let above = lines.iter().take(first).any(|line| !line.trim().is_empty());
+    let whole = !above && kind_of(text).is_some_and(|kind| kind.command == json.command);
+    // Another command's output, the end of a code block or words behind the JSON are no mistakes.
+    let more = |line: &&str| is_prompt(line) || line.trim_start().starts_with("```");
+    let last = lines.iter().rposition(|line| line.starts_with('}')).unwrap_or(lines.len());
+    let ends = lines.iter().skip(last + 1).all(|line| line.trim().is_empty());
+    let alone = !lines.iter().skip(first).any(|line| more(&line));
+    if alone && (whole || ends && titled.is_some()) {
         let (text, skipped) = titled.unwrap_or_else(|| (text.to_owned(), Vec::new()));
         crate::add_plain(json, &text, captured)?;
         let commands = vec![json.command];
@@ -195,11 +203,16 @@ fn part(
 ) -> Result<(), CaptureError> {
     let mut text = lines[start..end].join("\n");
     let mut kind = kind_of(&text);
-    if kind.is_none()
-        && let Some((json, behind)) = json_of_cufile(lines, start, end)
-    {
+    let may_be_json = kind.is_none_or(|kind| kind.command == cufile_json::KIND.command);
+    if may_be_json && let Some((json, from, to)) = json_of_cufile(lines, start, end) {
         (text, kind) = (json, Some(&cufile_json::KIND));
-        found.skip(lines, behind, end);
+        for (from, to) in [(start, from), (to, end)] {
+            let other = (deep > 0).then(|| kind_of(&lines[from..to].join("\n"))).flatten();
+            match other {
+                Some(_) => part(lines, (from, to), captured, found, deep - 1)?,
+                None => found.skip(lines, from, to),
+            }
+        }
     }
     let Some(kind) = kind else {
         found.skip(lines, start, end);
@@ -236,13 +249,13 @@ fn part(
     Ok(())
 }
 
-/// cuFile's file below its prompt, with blank lines above so that mistakes keep their place, and
-/// the line behind it.
-fn json_of_cufile(lines: &[&str], start: usize, end: usize) -> Option<(String, usize)> {
-    let first = (start..end).find(|at| !lines[*at].trim().is_empty() && !is_prompt(lines[*at]))?;
+/// cuFile's file among other lines, with blank lines above so that mistakes keep their place, and
+/// its lines.
+fn json_of_cufile(lines: &[&str], start: usize, end: usize) -> Option<(String, usize, usize)> {
+    let first = (start..end).find(|at| cufile_json::begins(lines[*at]))?;
     let last = (first..end).rev().find(|at| lines[*at].starts_with('}'))?;
     let json = lines[first..=last].join("\n");
-    (cufile_json::KIND.looks_like)(&json).then(|| ("\n".repeat(first) + &json, last + 1))
+    (cufile_json::KIND.looks_like)(&json).then(|| ("\n".repeat(first) + &json, first, last + 1))
 }
 
 /// Skipped lines that stand together, blank ones between them, as ranges of all lines. They may
@@ -299,6 +312,26 @@ mod tests {
         assert_eq!(plain(log), "a\nb\n[  1.5] c\n[0-1] d\n");
         assert_eq!(plain("> $ lspci\n> 00:01.0 A\n"), "$ lspci\n00:01.0 A\n");
         assert_eq!(plain("<a b=\"&lt;\">\n"), "<a b=\"&lt;\">\n", "XML has its own signs");
+    }
+
+    #[test]
+    fn cufile_s_file_among_other_texts_is_read_as_it_is() {
+        let json = "{\n  // as delivered\n  \"logging\": { \"level\": \"TRACE\" },\n  \"properties\": {\n    \
+                    \"force_compat_mode\": true\n  }\n}\n";
+        let mount = "$ mount\n/dev/nvme1n1 on /data type xfs (rw,relatime)\n\n";
+        let below = "$ uname -r\n5.15.0-1-generic\n";
+        for text in [
+            format!("{mount}$ cat /etc/cufile.json\n{json}{below}"),
+            format!("$ cat /etc/cufile.json\n{json}\n{mount}{below}"),
+            format!("{mount}{below}# Its configuration\n\n```json\n{json}```\n\nIs it right?\n"),
+        ] {
+            let mut captured = Captured::default();
+            read("post", &text, &mut captured).unwrap();
+            let cufile = captured.machine.cufile.text.known().unwrap().as_deref().unwrap().trim();
+            assert_eq!(cufile, json.trim(), "{text}");
+            assert_eq!(captured.machine.mounts.len(), 1, "{text}");
+            assert!(captured.machine.host.kernel.release.is_some(), "{text}");
+        }
     }
 
     /// Lines of the kernel's log without a fact do not keep another tool's output from being read.

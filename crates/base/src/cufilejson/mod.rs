@@ -45,7 +45,8 @@ pub fn looks_like(text: &str) -> bool {
     let quoted = |name: &&&str| text.contains(&format!("\"{name}\""));
     let begins = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     // Most texts of other tools are known without parsing them.
-    if !begins.starts_with(['{', '/', '#']) || !GROUPS.iter().any(|name| quoted(&name)) {
+    let comment = ["//", "/*", "#"].iter().any(|mark| begins.starts_with(mark));
+    if !(comment || begins.starts_with('{')) || !GROUPS.iter().any(|name| quoted(&name)) {
         return false;
     }
     if text.len() > MOST_PARSED {
