@@ -97,7 +97,8 @@ fn machine(root: &Path) {
     put(
         root,
         "etc/cufile.json",
-        "{ \"properties\": { \"rdma_dev_addr_list\": [\"192.168.10.5\"] } }\n",
+        "{ \"properties\": { \"rdma_dev_addr_list\": [\"192.168.10.5\"] },\n\
+         \"logging\": { \"dir\": \"/home/alice/acme\" } }\n",
     );
     put(
         root,

@@ -6,7 +6,7 @@
 # It needs no root, installs nothing, changes nothing and sends nothing; read the file before you
 # pass it on. Replaced in it: names of the host and of the user, serial numbers, UUIDs, hardware
 # and IP addresses (by private ones; those for documentation stay), servers and paths behind network
-# mounts, names of volumes, paths in cufile.log; the same value by the same word. Kept: mount points,
+# mounts, names of volumes, paths in cufile.log, its directory; the same value by the same word. Kept: mount points,
 # names of network interfaces and block devices, models, cufile.json. The last lines say what is not
 # in it and why.
 #
@@ -207,9 +207,13 @@ mounts() {
 }
 
 cufile_json() {
-    name=${CUFILE_ENV_PATH_JSON:-/etc/cufile.json}
-    [ -n "$root" ] && name=/etc/cufile.json
-    show "$name" 'there is none, or it may not be read'
+    # Another place may have a name of the site in it.
+    if [ -z "$root" ] && [ -n "${CUFILE_ENV_PATH_JSON:-}" ]; then
+        text=$(cat "$CUFILE_ENV_PATH_JSON" 2>/dev/null) && printf '$ cat cufile.json\n%s\n\n' "$text" ||
+            left_out 'the file that CUFILE_ENV_PATH_JSON names: it may not be read'
+        return
+    fi
+    show /etc/cufile.json 'there is none, or it may not be read'
 }
 
 # Modules as lsmod prints them.
@@ -475,7 +479,7 @@ scrub() {
                 before = substr(text, 1, RSTART - 1)
                 word = substr(text, RSTART, RLENGTH)
                 text = substr(text, RSTART + RLENGTH)
-                if (word !~ /^\/(proc|sys|dev|run|etc|usr|lib|opt|boot)\//) word = "/" token("path", word)
+                if (word !~ /^\/(proc|sys|dev|run|etc|usr|lib|opt|boot)\// && word != "/var/log") word = "/" token("path", word)
                 out = out line(before) word
             }
             return out line(text)
@@ -543,7 +547,7 @@ scrub() {
         { versions = /[Vv]ersion|release|firmware|rev / }
         /Serial|serial|\[SN\]|\[V[0-9A-Z]\]|\[PN\]/ && section ~ /lspci/ { next }
         /Serial|Part Number|Board ID|Process|^ +Name +:/ && section ~ /nvidia-smi -q/ { next }
-        section ~ /cufile\.log/ { print paths($0); next }
+        section ~ /cufile\.log/ || section ~ /cufile\.json/ && /"dir"/ { print paths($0); next }
         # Names of the files of the kernel, which a host may share: `vm`.
         section == "$ gpuio collect" && match($0, /^\/(proc|sys|boot)\/[^:]*:/) {
             print substr($0, 1, RLENGTH) line(substr($0, RLENGTH + 1))
