@@ -178,7 +178,9 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
     // Where the way to the GPU has an unknown part, drives and their links limit all the same.
     let to_gpu = pci.map(|pci| to(End::Gpu(pci))).filter(|found| found.bytes_per_s.is_some());
     let expected = to_gpu.unwrap_or_else(|| to(End::Host));
-    let most = expected.bytes_per_s.filter(|most| *most > 0.0)?;
+    // Where a part's figure is missing, those that are known bound the rate.
+    let is_bound = expected.bytes_per_s.is_none();
+    let most = expected.bytes_per_s.or(expected.at_most).filter(|most| *most > 0.0)?;
     let limit = expected.bottleneck.unwrap_or_default();
     let of = words::rate(most);
     let share = rate / most;
@@ -189,6 +191,10 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
             "{is} is {percent:.0} % of the {of} that {what} should deliver at most ({limit}): a \
              cache served a part, or the figure is not this drive's."
         ),
+        share if is_bound && share < 0.85 => return None,
+        _ if is_bound => {
+            format!("{is} is {percent:.0} % of the {of} that {limit} lets through: it limits.")
+        }
         share if share >= 0.85 => {
             format!("{is} is {percent:.0} % of what {what} should deliver: {limit} limits.")
         }
@@ -310,6 +316,36 @@ mod tests {
         let idle = text.replace("pcie.link.gen.max, ", "").replace("1, 4, 8", "1, 8");
         assert_eq!(said(&idle), None, "the speed under load is not known");
         assert_eq!(said(&text.replace("-x 0", "-x 1").replace("GPUD", "CPUONLY")), None);
+    }
+
+    /// A server of unknown figures: the card's port is what is known.
+    #[test]
+    fn the_port_of_a_network_mount_limits() {
+        let text = "$ ibdev2netdev -v\n0000:c1:00.0 mlx5_4 (MT4129 - MCX75310) CX7 fw 28.39 port 1 \
+                    (ACTIVE) ==> ens6np0 (Up)\n$ ibstatus\nInfiniband device 'mlx5_4' port 1 \
+                    status:\n\tstate:\t\t 4: ACTIVE\n\tphys state:\t 5: LinkUp\n\trate:\t\t 100 \
+                    Gb/sec (4X EDR)\n\tlink_layer:\t Ethernet\n$ ip addr\n5: ens6np0: \
+                    <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP\n    inet \
+                    10.20.0.11/24 brd 10.20.0.255 scope global ens6np0\n$ ip route\n10.20.0.0/24 \
+                    dev ens6np0 proto kernel scope link src 10.20.0.11\n$ mount\n10.20.0.5:/export \
+                    on /mnt/nfs type nfs4 (rw,vers=4.2,proto=rdma,addr=10.20.0.5)\n$ gdsio -D \
+                    /mnt/nfs -d 0 -w 16 -s 10G -i 1M -x 0 -I 0 -T 30\nIoType: READ XferType: GPUD \
+                    Threads: 16 DataSetSize: 350224384/167772160(KiB) IOSize: 1024(KiB) \
+                    Throughput: 11.410000 GiB/sec, Avg_Latency: 1369.000000 usecs ops: 342016 \
+                    total_time 29.273000 secs\n";
+        let said = |text: &str| {
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", text, &mut captured).unwrap();
+            captured.finish();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let said = hold(&crate::post::read("post", text), &[known]);
+            said.into_iter().find(|one| one.about == About::Limit).map(|one| one.words)
+        };
+        let found = said(text).unwrap();
+        assert!(found.contains("port ens6np0") && found.ends_with("it limits."), "{found}");
+        assert_eq!(said(&text.replace("11.410000", "3.410000")), None);
     }
 
     #[test]
