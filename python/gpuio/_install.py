@@ -13,6 +13,7 @@ Accepted are: equal tensors, one by one, on the devices and of the types that we
 storages of their own; and one line on standard error at ``install``, and at each first failure.
 """
 
+import ctypes
 import math
 import os
 import sys
@@ -75,6 +76,19 @@ def install(device: str = "cuda") -> None:
             else "for CUDA devices"
         )
         _say(f"safetensors' tensors {where} are read by {library().path}")
+        if not (_software or variable("GPUIO_CUFILE_DRIVER") or _has_driver()):
+            _say("there is no CUDA driver (libcuda.so.1), so it reads none")
+
+
+def _has_driver() -> bool:
+    """Whether a CUDA driver can be loaded. It is not started: children of fork could not use it."""
+    for name in ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"):
+        try:
+            ctypes.CDLL(name)
+            return True
+        except OSError:
+            pass
+    return False
 
 
 def report() -> None:

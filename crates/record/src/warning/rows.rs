@@ -425,7 +425,7 @@ warnings! {
         "Steps computed {percent:.0} % longer than planned (compute_time): a busy CPU or timer \
          delays sleeps, other work on the GPU kernels. Utilisation counts the planned time, as \
          MLPerf Storage's does, so this part of what it lacks is not the storage's. Repeat the \
-         run on an idle machine."
+         run on an idle machine, or with a longer --compute-time."
     ),
     /// More threads than allowed CPUs.
     MoreThreadsThanCpus: Explained, ignore:

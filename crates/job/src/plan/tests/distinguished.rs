@@ -17,7 +17,7 @@ use crate::spec::{Status, keys};
 
 /// Another value is shown and not refused: it is no other load, or does not decide how fast one is.
 const SHOWN: &str = "\
-    align bw_log cache_alike ceilings cpus directory file_prefix filename_format filenames \
+    align bw_log cache_alike ceilings cpus directory file_prefix filenames \
     fsync_on_close gather_scatter gpu invalidate io_size iops_log keep lat_log log_ns loops \
     max_latency_ns name numa number_ios offset pre_read ramp_ns rings runtime_ns seed size \
     skip_bufregister steady steady_check_ns steady_ramp_ns steady_window_ns streams time_based \

@@ -41,9 +41,11 @@ fn lines<'r>(
 
 /// Whether storage is fast enough for the accelerators, a sentence per job that has some.
 pub(crate) fn answers(record: &Record) -> Section {
-    lines(record, ("fast enough for the accelerators?", false), |(_, plan, found, job)| {
+    lines(record, ("fast enough for the accelerators?", false), |(of, plan, found, job)| {
         let source = job.proof.as_ref().map(|proof| proof.verdict.source);
-        answer(plan, found, source).into_iter().collect()
+        let readers_ns = found.span_ns as f64 * f64::from(of.threads);
+        let checked = job.between_ios_ns as f64 / readers_ns.max(1.0);
+        answer(plan, found, (source, checked)).into_iter().collect()
     })
 }
 
@@ -94,9 +96,17 @@ fn wanted(plan: &FeedPlan) -> String {
     least.map_or_else(String::new, |least| format!(" ({least} % or more was to be reached)"))
 }
 
+/// A share of the readers' time: where gpuio's own checks of data take more, they may be the reason
+/// that accelerators waited.
+const CHECKS_MOST: f64 = 0.2;
+
 /// Whether storage is fast enough, by the utilisation that was to be reached; nothing where nothing
-/// is computed.
-fn answer(plan: &FeedPlan, found: &FeedResult, source: Option<Source>) -> Option<String> {
+/// is computed. `checked` is the share of the readers' time that gpuio checked or made data.
+fn answer(
+    plan: &FeedPlan,
+    found: &FeedResult,
+    (source, checked): (Option<Source>, f64),
+) -> Option<String> {
     let needed = plan.needed_bytes_per_s()?;
     let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).sum();
     let stall = found.stall_percent(plan);
@@ -108,7 +118,10 @@ fn answer(plan: &FeedPlan, found: &FeedResult, source: Option<Source>) -> Option
             "unknown: all batches of an accelerator fit into the {ahead} that are read ahead (use \
              more epochs or more files)"
         ),
-        (_, None, ..) => "unknown: utilisation is not known".to_owned(),
+        (_, None, ..) => {
+            let why = found.utilisation_unknown.as_deref();
+            format!("unknown: {}", why.unwrap_or("utilisation is not known"))
+        }
         (_, _, None, _) => {
             "unknown: no utilisation that is to be reached was given (utilisation=90)".to_owned()
         }
@@ -123,6 +136,11 @@ fn answer(plan: &FeedPlan, found: &FeedResult, source: Option<Source>) -> Option
             };
             format!("unknown: the {what} took {more:.0} % longer than asked")
         }
+        _ if checked > CHECKS_MOST => format!(
+            "unknown: gpuio checked or made data for {:.0} % of the readers' time (verify=pass \
+             checks after the run)",
+            checked * 100.0
+        ),
         _ => "no".to_owned(),
     };
     let percent = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
@@ -466,7 +484,7 @@ mod tests {
                 rules: Vec::new(),
                 tier: None,
             };
-            answer(&plan, &found, Some(source)).unwrap()
+            answer(&plan, &found, (Some(source), 0.05)).unwrap()
         };
         let no = answer(Some(50.0), 100_000_000, 10_000_000, Source::Storage);
         assert!(no.starts_with("no; the accelerator needs "), "{no}");
