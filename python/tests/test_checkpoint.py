@@ -546,8 +546,8 @@ class Failures(Case):
         why = json.dumps(read("why", str(os.getpid())))
         self.assertIn("it writes saves of gpuio.checkpoint, 4.39 KiB until now", why)
         # As the trainer whose drain this process would be.
-        line = f"gpuio stats {os.getpid()}   (its drain of gpuio.checkpoint; "
-        self.assertIn(line, printed("why", str(os.getppid())).decode())
+        line = f"gpuio stats {os.getpid()} (its drain of gpuio.checkpoint; "
+        self.assertIn(line, " ".join(printed("why", str(os.getppid())).decode().split()))
         words = [os.environ["GPUIO_PROGRAM"], "gds_stats", "-p", str(os.getpid())]
         refused = subprocess.run(words, capture_output=True, timeout=HANG_S,
                                  env={**os.environ, "GPUIO_PAGES": str(self.dir)})

@@ -111,7 +111,7 @@ pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<()
     let more = |line: &&str| is_prompt(line) || line.trim_start().starts_with("```");
     let last = lines.iter().rposition(|line| line.starts_with('}')).unwrap_or(lines.len());
     let ends = lines.iter().skip(last + 1).all(|line| line.trim().is_empty());
-    let alone = !lines.iter().skip(first).any(|line| more(&line));
+    let alone = !lines.iter().skip(first).any(|line| more(line));
     if alone && (whole || ends && titled.is_some()) {
         let (text, skipped) = titled.unwrap_or_else(|| (text.to_owned(), Vec::new()));
         crate::add_plain(json, &text, captured)?;
@@ -316,8 +316,8 @@ mod tests {
 
     #[test]
     fn cufile_s_file_among_other_texts_is_read_as_it_is() {
-        let json = "{\n  // as delivered\n  \"logging\": { \"level\": \"TRACE\" },\n  \"properties\": {\n    \
-                    \"force_compat_mode\": true\n  }\n}\n";
+        let json = "{\n  // as delivered\n  \"logging\": { \"level\": \"TRACE\" },\n  \
+                    \"properties\": {\n    \"force_compat_mode\": true\n  }\n}\n";
         let mount = "$ mount\n/dev/nvme1n1 on /data type xfs (rw,relatime)\n\n";
         let below = "$ uname -r\n5.15.0-1-generic\n";
         for text in [

@@ -218,10 +218,12 @@ impl Recheck {
         self.check(about, begins, || {
             format!("path taken: '{words}' recorded, but its sentence: {}", proof.sentence)
         });
+        // Memory of path host may be pinned by a GPU's driver.
+        let to_gpu = !plan.gpus.is_empty() && plan.path != "host";
         let possible = match route {
-            Route::Direct => plan.gpus.is_empty() || plan.register_buffer.is_some(),
-            Route::HostMemory => plan.gpus.is_empty(),
-            Route::BounceHost | Route::BounceGpu { .. } | Route::Mapped => !plan.gpus.is_empty(),
+            Route::Direct => !to_gpu || plan.register_buffer.is_some(),
+            Route::HostMemory => !to_gpu,
+            Route::BounceHost | Route::BounceGpu { .. } | Route::Mapped => to_gpu,
             Route::Mixed | Route::Unknown => true,
         };
         self.check(about, possible, || {

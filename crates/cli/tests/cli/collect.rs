@@ -98,7 +98,7 @@ fn machine(root: &Path) {
         root,
         "etc/cufile.json",
         "{ \"properties\": { \"rdma_dev_addr_list\": [\"192.168.10.5\"] },\n\
-         \"logging\": { \"dir\": \"/home/alice/acme\" } }\n",
+         \"logging\": { \"dir\": \"/data/alice/acme\" } }\n",
     );
     put(
         root,

@@ -567,7 +567,7 @@ fn a_tier_is_read_by_what_a_list_says() {
         for words in [
             format!("for 4 contexts: {hits} hits and {misses} misses"),
             format!("{evictions} evicted by LRU, 0 not kept"),
-            "12 samples of 624 KiB read as often as drawn, 0 too seldom, 0 too often".to_owned(),
+            "12 contexts of 624 KiB read as often as drawn, 0 too seldom, 0 too often".to_owned(),
             "of the samples came from the tier in CPU memory (cache_memory)".to_owned(),
         ] {
             assert!(text.contains(&words), "no {words:?} in {text}");
@@ -646,8 +646,10 @@ fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let epochs = found["epochs"].as_array().unwrap();
     let lost: u64 = epochs.iter().map(|epoch| number(&epoch["never"])).sum();
     assert!(lost > 0, "{found:#}");
-    let cut = "mine.ini --gpu software:0 --epochs 1000 --compute-time 20ms --runtime 300ms";
-    let ran = run(dir.path(), &format!("{cut} -o cut.json")).exits(0);
+    let long = FEED.replace("epochs=3", "epochs=1000").replace("time=2ms", "time=20ms");
+    file(dir.path(), "long.ini", &long);
+    let cut = "long.ini --gpu software:0 --runtime 300ms -o cut.json";
+    let ran = run(dir.path(), cut).exits(0);
     assert!(flat(&ran.out).contains("ended before its last step"), "{}", ran.out);
     let record = serde_json::from_slice(&std::fs::read(dir.path().join("cut.json")).unwrap());
     let record: Value = record.unwrap();

@@ -71,6 +71,7 @@ pub(crate) fn key_values(record: &Record) -> Section {
         let mut lines = vec![contexts(of, found), users(of)];
         lines.extend(service_level(of, found, job));
         lines.extend(tier(of, found));
+        lines.extend(epochs(of, found));
         lines
     })
 }
@@ -405,20 +406,21 @@ fn moved(writes: bool, has_tier: bool, epoch: &EpochResult) -> String {
 fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
     let verb = done(plan);
     let words = |epoch: &EpochResult| {
-        let percent = epoch
-            .utilisation_percent
-            .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
+        let utilisation = match epoch.utilisation_percent {
+            Some(percent) => format!("utilisation {percent:.1} %, "),
+            None if plan.compute == FeedCompute::None => String::new(),
+            None => format!("utilisation {NONE}, "),
+        };
         let moved = moved(plan.writes, plan.tier.is_some(), epoch);
         let [once, never, repeated] = match plan.order.draws() {
             true => [" as often as drawn", "too seldom", "too often"],
             false => [" once", "never", "repeatedly"],
         };
         format!(
-            "epoch {}: utilisation {percent}, {}; {} of {} {verb}{once}, {} {never}, {} \
-             {repeated}; {moved}",
+            "epoch {}: {utilisation}{}; {} of {} {verb}{once}, {} {never}, {} {repeated}; {moved}",
             epoch.number,
             time(epoch.span_ns),
-            many(epoch.once, "sample"),
+            many(epoch.once, if is_cache(plan) { "context" } else { "sample" }),
             bytes(epoch.read_bytes),
             count(epoch.never),
             count(epoch.repeated),
