@@ -121,16 +121,7 @@ fn take(root: &Root, drives: &BTreeSet<&str>, machine: &mut Machine) {
 fn modules(root: &Root, machine: &mut Machine, problems: &mut Vec<gpuio_host::HostError>) {
     let whole = root.list(MODULES).is_ok_and(|all| all.iter().any(|name| name == "kernel"));
     let new = module::read(root, problems).into_iter();
-    for one in new.filter(|one| one.loaded || whole) {
-        match machine.modules.iter_mut().find(|known| known.name == one.name) {
-            Some(known) => {
-                known.loaded |= one.loaded;
-                known.version = one.version.or(known.version.take());
-                known.parameters.extend(one.parameters);
-            }
-            None => machine.modules.push(one),
-        }
-    }
+    new.filter(|one| one.loaded || whole).for_each(|one| merge::module(machine, one));
 }
 
 fn kind_of_drive(name: &str) -> BlockKind {

@@ -4,7 +4,7 @@
 use gpuio_record::facts::ModuleFacts;
 
 use crate::prompt::{command_of, is_dots};
-use crate::{CaptureError, Captured, Kind, MOST_DEVICES};
+use crate::{CaptureError, Captured, Kind, MOST_DEVICES, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "lsmod",
@@ -12,7 +12,7 @@ pub(crate) const KIND: Kind = Kind {
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let asked = text.lines().any(|line| is_head(line) || words(line).is_some());
-        asked && text.lines().any(|line| module(line).is_some())
+        asked && (text.lines().any(|line| module(line).is_some()) || is_empty(text))
     },
     add,
 };
@@ -28,6 +28,13 @@ fn is_head(line: &str) -> bool {
 fn words(line: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = command_of(line)?.split_whitespace().collect();
     words.iter().any(|word| word.rsplit('/').next() == Some("lsmod")).then_some(words)
+}
+
+/// Whether the command printed nothing: an empty prompt follows it.
+fn is_empty(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.next().and_then(words).is_some()
+        && lines.next().is_some_and(|line| line.trim_end().ends_with(['$', '#', '%', '>']))
 }
 
 /// `nvidia_peermem 16384 0`, `ib_core 442368 2 rdma_cm,ib_uverbs`.
@@ -54,7 +61,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             listed.push(name.replace('-', "_"));
         } else if is_dots(line) && !line.trim().is_empty() {
             pattern = None;
-        } else if !line.trim().is_empty() && command_of(line).is_none() {
+        } else if !line.trim().is_empty() && command_of(line).is_none() && !is_empty(text) {
             let wanted = "a module, like nvidia_fs 274432 0";
             captured.skip(CaptureError::new(index, line, 0, wanted));
         }
@@ -68,15 +75,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         .map(|name| (name.as_str(), true))
         .chain(absent.into_iter().map(|name| (name, false)))
     {
-        let modules = &mut captured.machine.modules;
-        match modules.iter_mut().find(|known| known.name == name) {
-            Some(known) => known.loaded |= loaded,
-            None => modules.push(ModuleFacts {
-                name: name.to_owned(),
-                loaded,
-                ..ModuleFacts::default()
-            }),
-        }
+        let name = name.to_owned();
+        merge::module(&mut captured.machine, ModuleFacts { name, loaded, ..Default::default() });
     }
     Ok(())
 }
@@ -115,6 +115,11 @@ mod tests {
         let names = ["nvidia", "ib_core", "nvidia_fs", "nvidia_peermem", "nv_peer_mem", "nvme"];
         let states = [Some(true), Some(true), Some(false), Some(false), None, None];
         assert_eq!(names.map(is), states, "{all:?}");
+        let none = "$ lsmod | grep nvidia_fs\n$ uname -r\n6.8.0\n";
+        assert_eq!(read(none), [("nvidia_fs".to_owned(), false)]);
+        let cut = "$ uname -r\n6.8.0\n$ lsmod | grep nvidia_fs\n";
+        assert_eq!(read(cut), [], "its output may be cut");
+        assert_eq!(read(&format!("{cut}$ \n")), [("nvidia_fs".to_owned(), false)]);
         let whole = read(&format!("$ lsmod\nModule  Size  Used by\n{lines}"));
         assert!(whole.contains(&("nv_peer_mem".to_owned(), false)), "{whole:?}");
         assert!(!whole.iter().any(|one| one.0 == "nvme"), "it may be built in: {whole:?}");

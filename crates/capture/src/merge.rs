@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::facts::{
-    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Machine, MountFacts,
-    MountKind, MountedStorage, NicFacts, PciFacts,
+    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Machine, ModuleFacts,
+    MountFacts, MountKind, MountedStorage, NicFacts, PciFacts,
 };
 
 use crate::{Captured, pci_names};
@@ -15,6 +15,18 @@ const MOST_CONTRADICTIONS: usize = 100;
 /// A function whose address a tool shows; everything else is unknown for `why`.
 pub(crate) fn function(address: String, why: &str) -> PciFacts {
     PciFacts { address, ..PciFacts::unknown(why) }
+}
+
+/// Adds a module: one that any text shows is loaded.
+pub(crate) fn module(machine: &mut Machine, new: ModuleFacts) {
+    match machine.modules.iter_mut().find(|known| known.name == new.name) {
+        Some(known) => {
+            known.loaded |= new.loaded;
+            known.version = new.version.or(known.version.take());
+            known.parameters.extend(new.parameters);
+        }
+        None => machine.modules.push(new),
+    }
 }
 
 /// Adds functions: what they know stands, what they do not stays as it was. Where two texts differ,

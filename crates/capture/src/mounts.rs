@@ -41,6 +41,8 @@ fn parse(index: usize, line: &str) -> Result<Option<MountedStorage>, CaptureErro
     let Some((source, mount_point)) = rest.split_once(" on ") else {
         return Err(wanted(rest, "a source, ` on ` and a mount point"));
     };
+    // Words of a sentence before it, ``mount: `/dev/md0 on /d type ext4 (rw)` ``.
+    let source = source.rsplit(": ").next().unwrap_or_default();
     Ok(storage(source, mount_point, fs_type, options))
 }
 
@@ -94,4 +96,18 @@ pub(crate) fn unescaped(text: &str) -> String {
     let signs = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     let hex = [("\\x20", " "), ("\\x09", "\t")];
     signs.iter().chain(&hex).fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_before_inline_code_is_not_part_of_the_source() {
+        let mut captured = Captured::default();
+        let text = "mount: `/dev/md7 on /mnt/fast type ext4 (rw,noatime)`\n";
+        crate::read("text", text, &mut captured).unwrap();
+        let mount = &captured.machine.mounts[0].mount;
+        assert_eq!((&*mount.source, &*mount.mount_point), ("/dev/md7", "/mnt/fast"));
+    }
 }

@@ -3,11 +3,12 @@
 use gpuio_host::{numa::normalize_pci, nvidia_gpu};
 use gpuio_record::facts::{Bar1Facts, Fact, GpuFacts, Lanes};
 
-use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines};
+use crate::nvidia_table::driver;
+use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi -q",
-    gives: "GPUs by address, links, BAR1, C2C",
+    gives: "GPUs by address, links, BAR1, C2C, the driver's release",
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let block = text.lines().any(|line| heading(line).is_some() || bus_id(line).is_some());
@@ -47,7 +48,9 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // The keys above, with their indentation.
     let mut above: Vec<(usize, &str)> = Vec::new();
     for (index, line) in lines(text) {
-        if let Some(pci) = heading(line) {
+        if let Some(module) = driver(line) {
+            merge::module(&mut captured.machine, module);
+        } else if let Some(pci) = heading(line) {
             blocks.push(Block::begin(Some(pci)));
             above.clear();
         } else if line.starts_with([' ', '\t']) || line.contains(" : ") && inside {

@@ -2,13 +2,13 @@
 //! usage say nothing about the machine.
 
 use gpuio_host::{numa::normalize_pci, nvidia_gpu};
-use gpuio_record::facts::{Fact, GpuFacts};
+use gpuio_record::facts::{Fact, GpuFacts, ModuleFacts};
 
-use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, mig};
+use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, merge, mig};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi",
-    gives: "GPUs by address, names, MIG instances",
+    gives: "GPUs by address, names, MIG instances, the driver's release",
     most_bytes: crate::SHORT,
     looks_like: |text| text.lines().any(|line| gpu(line).is_some()),
     add,
@@ -24,6 +24,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             gpus.push(gpu);
         } else if let Some((gpu, memory)) = mig::row(line).filter(|_| in_mig) {
             mig::put(captured, KIND.command, gpu, &memory);
+        } else if let Some(module) = driver(line) {
+            merge::module(&mut captured.machine, module);
         } else if line.contains("MIG devices:") {
             in_mig = true;
         } else if line.contains("Processes:") {
@@ -37,6 +39,21 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     }
     nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
     Ok(())
+}
+
+/// `Driver Version: 570.133.07`, of the module that answered; `nvidia-smi -q` has blanks before the
+/// colon.
+pub(crate) fn driver(line: &str) -> Option<ModuleFacts> {
+    let (_, rest) = line.split_once("Driver Version")?;
+    let version = rest.trim_start().strip_prefix(':')?.split_whitespace().next()?;
+    let version = Some(version).filter(|version| version.starts_with(|c: char| c.is_ascii_digit()));
+    let name = "nvidia".to_owned();
+    Some(ModuleFacts {
+        name,
+        loaded: true,
+        version: Some(version?.to_owned()),
+        ..Default::default()
+    })
 }
 
 /// `|   0  NVIDIA H100 80GB HBM3   On  |   00000000:1B:00.0 Off |   0 |`.
@@ -74,4 +91,26 @@ fn is_frame(line: &str) -> bool {
     let line = line.trim();
     let day = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
     line.starts_with(['|', '+', '=']) || day.iter().any(|day| line.starts_with(day))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_release_is_that_of_its_module() {
+        for text in [
+            "| NVIDIA-SMI 570.1.7     Driver Version: 570.1.7     CUDA Version: 12.8 |\n\
+             |   0  NVIDIA H100 PCIe     On  |   00000000:C1:00.0 Off |        0 |\n",
+            "Driver Version                            : 570.1.7\nAttached GPUs : 1\n\
+             GPU 00000000:C1:00.0\n    Product Name                 : NVIDIA H100 PCIe\n",
+        ] {
+            let mut captured = Captured::default();
+            crate::read("text", text, &mut captured).unwrap();
+            let module = &captured.machine.modules[0];
+            assert_eq!((&*module.name, module.loaded), ("nvidia", true));
+            assert_eq!(module.version.as_deref(), Some("570.1.7"));
+            assert_eq!(captured.machine.gpus.len(), 1);
+        }
+    }
 }

@@ -202,6 +202,12 @@ fn part(
     deep: usize,
 ) -> Result<(), CaptureError> {
     let mut text = lines[start..end].join("\n");
+    let mut own = lines[start..end].iter().filter(|line| !line.trim().is_empty());
+    // A command that printed nothing: the next prompt shows that nothing was cut.
+    let silent = own.next().is_some_and(|line| is_prompt(line)) && own.next().is_none();
+    if silent && lines.get(end).is_some_and(|line| is_prompt(line)) {
+        text.push_str("\n$");
+    }
     let mut kind = kind_of(&text);
     let may_be_json = kind.is_none_or(|kind| kind.command == cufile_json::KIND.command);
     if may_be_json && let Some((json, from, to)) = json_of_cufile(lines, start, end) {

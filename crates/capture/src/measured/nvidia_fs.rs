@@ -6,25 +6,45 @@ use gpuio_host::nvidia_fs::{crossed, parse_stats};
 use gpuio_record::facts::ModuleFacts;
 
 use super::{Measured, put};
-use crate::{CaptureError, Captured, Kind, lines};
+use crate::{CaptureError, Captured, Kind, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "cat /proc/driver/nvidia-fs/stats",
     gives: "nvidia-fs: its version, counts, errors, shares across root ports",
     most_bytes: crate::SHORT,
-    looks_like: |text| text.lines().any(|line| line.contains("NVFS statistics(ver")),
+    looks_like: |text| {
+        text.lines().any(|line| line.contains("NVFS statistics(ver") || is_absent(line))
+    },
     add,
 };
+
+/// `cat: /proc/driver/nvidia-fs/stats: No such file or directory`: the module makes the directory.
+fn is_absent(line: &str) -> bool {
+    line.contains(": ")
+        && line.contains("/proc/driver/nvidia-fs")
+        && line.trim_end().ends_with("No such file or directory")
+}
+
+fn module(loaded: bool, version: Option<String>) -> ModuleFacts {
+    ModuleFacts { name: "nvidia_fs".to_owned(), loaded, version, ..ModuleFacts::default() }
+}
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut own = String::new();
     for (index, line) in lines(text) {
+        if is_absent(line) {
+            merge::module(&mut captured.machine, module(false, None));
+            continue;
+        }
         if is_line(line) {
             own.push_str(line.trim_end());
             own.push('\n');
         } else {
             captured.skip(CaptureError::new(index, line, 0, "a line of nvidia-fs' statistics"));
         }
+    }
+    if own.is_empty() {
+        return Ok(());
     }
     let first = text.lines().next().unwrap_or_default();
     let mut sample = parse_stats(&own)
@@ -33,16 +53,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     sample.counts = enabled.map(|rest| rest.trim_start().starts_with("Enabled"));
     captured.machine.settings.cross_root_ports = crossed(&sample);
     let version = sample.driver_version.as_ref().map(|version| version.replace(':', "."));
-    let known = captured.machine.modules.iter().any(|one| one.name == "nvidia_fs" && one.loaded);
-    if !known {
-        captured.machine.modules.retain(|one| one.name != "nvidia_fs");
-        captured.machine.modules.push(ModuleFacts {
-            name: "nvidia_fs".to_owned(),
-            loaded: true,
-            version,
-            parameters: std::collections::BTreeMap::default(),
-        });
-    }
+    merge::module(&mut captured.machine, module(true, version));
     tables(&sample, captured);
     Ok(())
 }
@@ -94,4 +105,18 @@ fn tables(sample: &NvidiaFsSample, captured: &mut Captured) {
         gpus.push(gpu, values);
     }
     put(captured, gpus);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_that_are_not_there_are_of_a_module_that_is_not_loaded() {
+        let mut captured = Captured::default();
+        let text = "$ cat /proc/driver/nvidia-fs/stats\n\
+                    cat: /proc/driver/nvidia-fs/stats: No such file or directory\n";
+        crate::read("text", text, &mut captured).unwrap();
+        assert_eq!(captured.machine.modules, [module(false, None)]);
+    }
 }

@@ -38,7 +38,7 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     let expected = expected.map(|(one, by)| PairExpected { by, expected: one.expected });
     pairing.set_expected(expected.collect(), answer.total);
     let to_gpus = pairing.pairs.iter().any(|pair| pair.gpu.is_some() && !pair.stores.is_empty());
-    if to_gpus && machine.modules.is_empty() {
+    if to_gpus && !machine.modules.iter().any(|module| module.name == "nvidia_fs") {
         pairing.notes.push(
             "No list of modules (lsmod) is among what was read: figures are for paths through \
              host memory."

@@ -23,7 +23,7 @@ pub fn coherent_links(machine: &Machine) -> Vec<Coherent> {
 pub(crate) fn words(link: &Coherent) -> String {
     let to = link.node.map_or("its processor".to_owned(), |node| format!("NUMA node {node}"));
     let rate = link.bytes_per_second.map_or("rate unknown".to_owned(), |rate| {
-        format!("{} in each direction", human_decimal_rate(rate as f64))
+        format!("{} in each direction{}", human_decimal_rate(rate as f64), link.shared())
     });
     format!("{} to {to}, {rate}: host memory is reached over it, not over PCIe", link.link)
 }
@@ -50,6 +50,9 @@ mod tests {
             "NVLink-C2C to NUMA node 0, 450 GB/s in each direction: host memory is reached over \
              it, not over PCIe"
         );
+        machine.gpus[0].name = Fact::Known("NVIDIA GB200".to_owned());
+        let both = words(&coherent_links(&machine)[0]);
+        assert!(both.contains("450 GB/s in each direction for 2 GPUs together: "), "{both}");
         machine.gpus[0].c2c = Fact::Known(false);
         assert_eq!(coherent_links(&machine), []);
     }

@@ -22,6 +22,16 @@ pub struct Coherent {
     pub source: &'static str,
 }
 
+impl Coherent {
+    /// Who shares the rate, to stand behind it; empty where one GPU has it.
+    pub(crate) fn shared(&self) -> String {
+        match self.gpus_at_most {
+            ..=1 => String::new(),
+            gpus => format!(" for {gpus} GPUs together"),
+        }
+    }
+}
+
 /// Chips that have NVLink-C2C to a processor: a word of the product's name, device numbers of
 /// pci.ids, bytes per second in one direction, GPUs for each processor, source.
 struct Chip {

@@ -74,6 +74,16 @@ fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found 
     let across =
         if nodes.len() > 1 { format!(" in {} NUMA nodes", nodes.len()) } else { String::new() };
     let observed = format!("its members are below {} root ports{across}", ports.len());
+    let one_bridge = tops.iter().all(|(bridge, _)| *bridge == tops[0].0);
+    // A port that leads to its drive alone, and to no GPU: all ways to a GPU are alike.
+    let alone = addresses.iter().all(|address| machine.upstream_path(address).len() == 2);
+    if one_bridge && alone && ports.len() == addresses.len() && nodes.len() < 2 {
+        return Found::pass(format!(
+            "{observed} of host bridge {}, one each: none is nearer to a GPU",
+            tops[0].0
+        ))
+        .at([name]);
+    }
     if machine.gpus.is_empty() {
         return Found::info(format!("{observed}; no GPU is known that it would matter to"))
             .at([name]);
@@ -132,6 +142,20 @@ mod tests {
     #[test]
     fn members_below_one_switch_pass() {
         assert_eq!(evaluate(&array(sample::DRIVE))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn members_each_on_an_own_root_port_of_one_host_bridge_pass() {
+        let mut machine = array("0000:81:00.0");
+        let other = "0000:80:02.0";
+        machine.pci.push(sample::function(other, None, PciPort::RootPort));
+        machine.pci.push(sample::function("0000:82:00.0", Some(other), PciPort::Endpoint));
+        machine.block[0] = sample::disk("nvme0n1", "0000:82:00.0");
+        let found = evaluate(&machine);
+        assert_eq!((found[0].severity, &found[0].fix), (Severity::Pass, &None), "{found:?}");
+        let port = machine.pci.iter_mut().find(|one| one.address == other).unwrap();
+        port.host_bridge = Some("0000:c0".to_owned());
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Warn, "two host bridges");
     }
 
     #[test]

@@ -234,8 +234,14 @@ impl Layer<'_> {
         let rate = rate as f64;
         let text = gpuio_base::units::human_decimal_rate(rate);
         let chip = match (found.gpus_at_most, found.node) {
-            (1, _) | (_, None) => pci.to_owned(),
+            (1, _) => pci.to_owned(),
             (_, Some(node)) => format!("node {node}"),
+            // Boards have the GPUs of a processor at neighbouring addresses.
+            (gpus, None) => {
+                let mut all = self.machine.gpus.iter();
+                let at = all.position(|gpu| gpu.pci.as_deref() == Some(pci)).unwrap_or(0);
+                format!("processor {}", at / gpus.max(1) as usize)
+            }
         };
         for (bytes, direction) in [(up, "up"), (down, "down")] {
             let key = format!("coherent:{chip}:{direction}");

@@ -13,7 +13,10 @@ pub(super) fn coherent(topology: &Topology) -> Table {
         .words("to", |one| {
             one.node.map_or("its processor".to_owned(), |node| format!("NUMA node {node}"))
         })
-        .words("each direction", |one| one.bytes_per_second.map_or("unknown".into(), rate_text))
+        .words("each direction", |one| {
+            one.bytes_per_second
+                .map_or("unknown".to_owned(), |rate| rate_text(rate) + &one.shared())
+        })
         .words("source", |one| one.source)
         .table("coherent links", &topology.coherent)
         .look(Look::Indented(2))

@@ -2,7 +2,7 @@
 
 use gpuio_machine::flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::Towards;
-use gpuio_record::facts::{Fact, Machine};
+use gpuio_record::facts::{Fact, GpuFacts, Machine};
 use gpuio_testkit::machines::{DGX_2, read};
 
 fn stream(device: &str, end: End, by: By) -> Stream {
@@ -72,6 +72,24 @@ fn a_coherent_link_counts_instead_of_pcie() {
     gpu.name = Fact::Known("NVIDIA GH200 480GB".to_owned());
     let coherent = of(&machine);
     assert!(coherent.bytes_per_s.unwrap() > 10e9, "{coherent:#?}");
+}
+
+/// Both GPUs of a GB200 share its processor's link, also where no text has their node.
+#[test]
+fn gpus_of_one_processor_share_its_coherent_link() {
+    let gpu = |bus: u32| GpuFacts {
+        pci: Some(format!("{bus:04x}:01:00.0")),
+        name: Fact::Known("NVIDIA GB200".to_owned()),
+        ..GpuFacts::default()
+    };
+    let machine = Machine { gpus: [8, 9, 24, 25].map(gpu).to_vec(), ..Machine::default() };
+    let streams = machine
+        .gpus
+        .iter()
+        .map(|gpu| stream("nowhere", End::Gpu(gpu.pci.clone().unwrap()), By::Host));
+    let streams: Vec<Stream> = streams.collect();
+    let most = of_machine(&machine, &Figures::default(), &streams).total.at_most.unwrap();
+    assert!((899e9..901e9).contains(&most), "{most}");
 }
 
 /// The DGX-2's ConnectX-5 at 86:00.0 and 86:00.1: two ports of 100 Gb/s behind one link of PCIe 3.0

@@ -1,18 +1,20 @@
 //! A result against what other tools saw in the same minute.
 
 use gpuio_base::units::float;
+use gpuio_machine::check::Answer;
 
-use super::{Known, say, words};
+use super::requested::gds_of;
+use super::{Known, machine_of, say, words};
 use crate::foreign::Direction;
 use crate::post::command::one_at_a_time;
-use crate::post::seen::{CuFile, Disk, Sight};
+use crate::post::seen::{CuFile, Disk, Module, Sight};
 use crate::post::{About, Got, Post, Run, Seen, Statement};
 
 /// By how much tools that count at different places and in different seconds differ: within it they
 /// agree. NVIDIA's guide has up to 3 % between gdsio and iostat.
 const AGREE: f64 = 0.10;
 
-pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     for run in &post.runs {
         for seen in &run.beside {
@@ -20,6 +22,7 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
                 Sight::Disks(disks) => all.extend(disks_of(post, run, seen, disks)),
                 Sight::CuFile(stats) => all.extend(cufile(post, run, seen, stats)),
                 Sight::Module(module) => {
+                    all.extend(moved_though_off(post, known, run, (seen.line, module)));
                     let text = module.across.iter().map(|(gpu, share)| {
                         format!(
                             "{share:.0} % of the transfers of GPU {gpu} crossed PCIe root ports \
@@ -43,6 +46,28 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         }
     }
     all
+}
+
+/// I/Os that nvidia-fs counts for a run whose place has no GDS by the facts of the text.
+fn moved_though_off(
+    post: &Post,
+    known: &[Known<'_>],
+    run: &Run,
+    (line, module): (usize, &Module),
+) -> Option<Statement> {
+    let asked = run.asked.as_ref().filter(|_| module.counted() > 0.0)?;
+    let off = gds_of(machine_of(known, run)?.machine, asked) == Answer::No;
+    let is_gds = asked.path.as_deref().is_none_or(|path| path.starts_with("gds"));
+    (off && is_gds).then(|| {
+        let text = format!(
+            "GDS is off for {} by the facts of these texts (`gpuio why`), and nvidia-fs counts {} \
+             I/Os: whether GDS is on there is unknown. If the counts grow during the run, it is \
+             on, and a fact is of another mount or time.",
+            asked.places.join(", "),
+            words::count(module.counted())
+        );
+        say(post, About::Contradiction, &[asked.line, line], text)
+    })
 }
 
 /// The devices at the bottom that move more than a hundredth of the busiest one's bytes.
@@ -251,4 +276,34 @@ fn sizes(post: &Post, run: &Run, seen: &Seen, stats: &CuFile) -> Option<Statemen
         );
         say(post, About::Contradiction, &[asked.line, seen.line], text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_machine::flow::Figures;
+    use gpuio_machine::topo::Topology;
+
+    use super::*;
+
+    #[test]
+    fn counts_of_nvidia_fs_contradict_that_gds_is_off() {
+        let text = "$ mount\n/dev/md7 on /raid type ext4 (rw,data=writeback)\n$ nvidia-smi -L\nGPU \
+                    0: NVIDIA A100 (UUID: GPU-a)\n$ gdsio -D /raid/x -d 0 -w 8 -s 1G -i 1M -x 0 -I \
+                    0\n$ cat /proc/driver/nvidia-fs/stats\nGDS Version: 1.7.0.149\nNVFS \
+                    statistics(ver: 4.0)\nNVFS Driver(version: 2:17:5)\nReads : n=4200 ok=4200 \
+                    err=0 readMiB=4200 io_state_err=0\nWrites : n=0 ok=0 err=0 writeMiB=0\n";
+        let said = |text: &str| {
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let said = crate::post::hold(&crate::post::read("post", text), &[known]);
+            said.into_iter().find(|one| one.about == About::Contradiction).map(|one| one.words)
+        };
+        let found = said(text).unwrap();
+        assert!(found.contains("off for /raid/x") && found.contains("unknown"), "{found}");
+        assert_eq!(said(&text.replace("writeback", "ordered")), None);
+        assert_eq!(said(&text.replace("4200", "0")), None);
+    }
 }

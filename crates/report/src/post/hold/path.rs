@@ -127,7 +127,15 @@ fn is_gds(path: Option<&str>) -> bool {
 fn mode(known: &[Known<'_>], run: &Run) -> Option<(Compat, String)> {
     let machine = machine_of(known, run).filter(|_| run.got.is_some())?.machine;
     let (mode, from) = compat_mode(machine)?;
-    let off = || run.asked.as_ref().is_some_and(|asked| gds_of(machine, asked) == Answer::No);
+    let counts = |seen: &crate::post::Seen| match &seen.sight {
+        Sight::Module(module) => module.counted() > 0.0,
+        _ => false,
+    };
+    // I/Os that nvidia-fs counts speak against it.
+    let off = || {
+        !run.beside.iter().any(counts)
+            && run.asked.as_ref().is_some_and(|asked| gds_of(machine, asked) == Answer::No)
+    };
     Some(match mode {
         Compat::Forced => (mode, format!("compatibility mode is forced ({from})")),
         Compat::Forbidden => {

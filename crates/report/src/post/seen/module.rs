@@ -18,6 +18,13 @@ pub(crate) struct Module {
     pub(crate) across: Vec<(String, f64)>,
 }
 
+impl Module {
+    /// I/Os that went through it.
+    pub(crate) fn counted(&self) -> f64 {
+        self.reads + self.writes
+    }
+}
+
 pub(super) fn read(lines: &[Line], index: usize) -> Option<(Sight, usize)> {
     let first = lines[index].text.trim();
     if !(first.starts_with("NVFS statistics") || first.starts_with("GDS Version:")) {
