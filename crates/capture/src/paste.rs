@@ -111,7 +111,7 @@ pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<()
     let more = |line: &&str| is_prompt(line) || line.trim_start().starts_with("```");
     let last = lines.iter().rposition(|line| line.starts_with('}')).unwrap_or(lines.len());
     let ends = lines.iter().skip(last + 1).all(|line| line.trim().is_empty());
-    let alone = !lines.iter().skip(first).any(|line| more(line));
+    let alone = !lines.iter().skip(first).any(more);
     if alone && (whole || ends && titled.is_some()) {
         let (text, skipped) = titled.unwrap_or_else(|| (text.to_owned(), Vec::new()));
         crate::add_plain(json, &text, captured)?;

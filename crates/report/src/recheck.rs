@@ -219,7 +219,7 @@ impl Recheck {
             format!("path taken: '{words}' recorded, but its sentence: {}", proof.sentence)
         });
         // Memory of path host may be pinned by a GPU's driver.
-        let to_gpu = !plan.gpus.is_empty() && plan.path != "host";
+        let to_gpu = !plan.gpus.is_empty() && plan.path.choice.actual != "host";
         let possible = match route {
             Route::Direct => !to_gpu || plan.register_buffer.is_some(),
             Route::HostMemory => !to_gpu,
