@@ -298,7 +298,7 @@ mod tests {
             let (machine, figures) = (&captured.machine, &Figures::built_in());
             let topology = &Topology::of(machine, &[]);
             let known = Known { host: None, machine, topology, figures };
-            let said = crate::post::hold(&crate::post::read("post", text), &[known]);
+            let said = super::hold(&crate::post::read("post", text), &[known]);
             said.into_iter().find(|one| one.about == About::Contradiction).map(|one| one.words)
         };
         let found = said(text).unwrap();
