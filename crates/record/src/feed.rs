@@ -333,10 +333,11 @@ pub struct FeedResult {
 impl FeedResult {
     /// The mean time of a step's computation during the feed, nanoseconds.
     pub fn mean_compute_ns(&self) -> Option<u64> {
-        let steps: u64 = self.accelerators.iter().map(|one| one.steps).sum();
-        let mean = |one: &AcceleratorResult| one.compute_ns.map_or(0, |mean| mean * one.steps);
-        let all: u64 = self.accelerators.iter().map(mean).sum();
-        all.checked_div(steps).filter(|mean| *mean > 0)
+        let sum = |of: fn(&AcceleratorResult) -> u64| {
+            self.accelerators.iter().map(of).fold(0, u64::saturating_add)
+        };
+        let all = sum(|one| one.compute_ns.map_or(0, |mean| mean.saturating_mul(one.steps)));
+        all.checked_div(sum(|one| one.steps)).filter(|mean| *mean > 0)
     }
 
     /// How much longer than planned steps computed, per cent, from 5 on. Utilisation counts the

@@ -109,7 +109,7 @@ fn answer(
     (source, checked): (Option<Source>, f64),
 ) -> Option<String> {
     let needed = plan.needed_bytes_per_s()?;
-    let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).sum();
+    let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).fold(0, u64::saturating_add);
     let stall = found.stall_percent(plan);
     let from_storage =
         matches!(source, Some(Source::Storage | Source::StorageThroughPageCache)) || plan.writes;
