@@ -59,9 +59,9 @@ impl Captured {
                  another machine, and is not used."
             ));
         }
-        let release = self.machine.gdscheck.as_ref().and_then(gdscheck::release);
-        let known = &mut self.machine.host.kernel.release;
-        *known = known.take().or(release);
+        if let Some(release) = self.machine.gdscheck.as_ref().and_then(gdscheck::release) {
+            self.machine.host.kernel.release.get_or_insert(release);
+        }
         // Its numbers are CUDA's, which need not be those of `nvidia-smi`.
         let check = self.machine.gdscheck.as_ref().filter(|_| self.machine.gpus.is_empty());
         let listed = check.into_iter().flat_map(|check| &check.gpus);

@@ -219,7 +219,7 @@ fn remounted(old: &MountFacts, new: &MountFacts) -> Option<String> {
     }
     // `nfs` and `nfs4` are one.
     let same_type = old.fs_type.starts_with(&new.fs_type) || new.fs_type.starts_with(&old.fs_type);
-    let told = |one: &MountFacts, other: &MountFacts| {
+    let words_of = |one: &MountFacts, other: &MountFacts| {
         let differs = |option: &&String| {
             let mut same = other.options.iter().filter(|own| key(own) == key(option)).peekable();
             same.peek().is_some() && same.all(|own| own != *option)
@@ -229,7 +229,7 @@ fn remounted(old: &MountFacts, new: &MountFacts) -> Option<String> {
         let words = facts.chain(one.options.iter().filter(differs)).map(String::as_str);
         words.collect::<Vec<_>>().join(" ")
     };
-    let (was, is) = (told(old, new), told(new, old));
+    let (was, is) = (words_of(old, new), words_of(new, old));
     (was != is).then(|| format!("{was}, then {is}"))
 }
 

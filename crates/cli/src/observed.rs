@@ -33,10 +33,10 @@ pub(crate) fn add(whole: &mut Document, captured: &Captured) {
     }
     let cards = captured.machine.nics.iter().flat_map(|nic| &nic.rdma);
     let ports = cards.flat_map(|card| card.ports.iter().map(move |port| (card, port)));
-    let told = |(_, port): &(&RdmaFacts, &RdmaPort)| {
+    let is_known = |(_, port): &(&RdmaFacts, &RdmaPort)| {
         port.state.as_ref().or(port.physical_state.as_ref()).is_some() || port.megabits.is_some()
     };
-    let ports: Vec<(&RdmaFacts, &RdmaPort)> = ports.filter(told).collect();
+    let ports: Vec<(&RdmaFacts, &RdmaPort)> = ports.filter(is_known).collect();
     if captured.is_from_texts() && !ports.is_empty() {
         let word = |word: Option<&String>| word.map_or_else(|| "-".to_owned(), String::clone);
         let table = Columns::<(&RdmaFacts, &RdmaPort)>::new()

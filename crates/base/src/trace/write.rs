@@ -10,7 +10,8 @@ pub(crate) const CALLS: u8 = 2;
 pub(crate) const LOST: u8 = 3;
 pub(crate) const END: u8 = 4;
 
-/// Bits of the byte that says what a call is. A call that has neither is a call of its thread.
+/// Bits of the byte that says what a call is: neither in a batch nor in a stream, it is one of its
+/// thread.
 pub(crate) const WRITES: u8 = 1;
 pub(crate) const IN_BATCH: u8 = 2;
 pub(crate) const IN_STREAM: u8 = 4;

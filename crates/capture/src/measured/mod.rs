@@ -19,9 +19,9 @@ pub(crate) const KIND_OF_IOSTAT: Kind = Kind {
     most_bytes: crate::LOG,
     looks_like: |text| looks_like(&IOSTAT, text) || text.lines().any(iostat::is_head_of_cpu),
     add: |text, captured| {
-        let release = text.lines().find_map(iostat::release_and_host_of);
-        let known = &mut captured.machine.host.kernel.release;
-        *known = known.take().or(release.map(|(release, _)| release.to_owned()));
+        if let Some((release, _)) = text.lines().find_map(iostat::release_and_host_of) {
+            captured.machine.host.kernel.release.get_or_insert_with(|| release.to_owned());
+        }
         let from = captured.measured.len();
         add(&IOSTAT, text, captured)?;
         let tables = &captured.measured[from..];

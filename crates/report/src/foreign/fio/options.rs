@@ -106,7 +106,7 @@ impl<'a> Options<'a> {
         if !matches!(self.rw(), "read" | "randread") {
             reading.unread.extend(job.for_writes.iter().map(|one| one.name.to_owned()));
         }
-        // One list for each direction would have to be told apart.
+        // A list for each direction is left out: reads and writes have one field.
         let split = ["bssplit", "bsrange"].into_iter().find_map(|key| self.get(&[key]));
         if split.is_some_and(|text| !text.contains(',')) {
             reading.blocks = job.blocks.clone().unwrap_or_default();
