@@ -70,6 +70,13 @@ def gpuio(path, device):
     return gpuio.safetensors(path, device).torch()
 
 
+def gpuio_devices(path, devices):
+    """All GPUs' tensors by one call: each byte is read once."""
+    import gpuio
+
+    return [loaded.torch() for loaded in gpuio.safetensors(path, devices=devices)]
+
+
 def safetensors(path, device):
     from safetensors.torch import load_file
 
@@ -111,6 +118,7 @@ def _group():
 # Package, variables, function. Two that share a load among GPUs get a group of NCCL.
 LOADERS = {
     "gpuio": ("gpuio", {}, gpuio),
+    "gpuio, devices=": ("gpuio", {}, gpuio_devices),
     "InstantTensor": ("instanttensor", {}, instanttensor),
     "InstantTensor, BUFFERED": (
         "instanttensor", {"INSTANTTENSOR_BACKEND": "BUFFERED"}, instanttensor),
@@ -119,6 +127,8 @@ LOADERS = {
     "safetensors": ("safetensors", {}, safetensors),
 }
 SHARED = ("instanttensor", "fastsafetensors")
+# One process loads into all GPUs; the others have one for each GPU.
+ALONE = "gpuio, devices="
 
 
 def worker(name, path, kind, number, gpus, meeting):
@@ -129,23 +139,33 @@ def worker(name, path, kind, number, gpus, meeting):
     __import__(package.replace("-", "_"))
     device = f"cuda:{number}"
     torch.cuda.set_device(number)
-    torch.zeros(1, device=device)
+    devices = [f"cuda:{nth}" for nth in range(gpus)] if name == ALONE else [device]
+    for one in devices:
+        torch.zeros(1, device=one)
     if gpus > 1 and package in SHARED:
         import torch.distributed as dist
 
         dist.init_process_group("nccl", init_method=f"file://{meeting}", rank=number,
                                 world_size=gpus, device_id=torch.device(device))
         dist.all_reduce(torch.zeros(1, device=device))
-    torch.cuda.synchronize()
+
+    def wait():
+        for one in devices:
+            torch.cuda.synchronize(one)
+
+    wait()
     print("ready", flush=True)
     checked = None
     for _ in sys.stdin:
         used, begun = time.process_time(), time.monotonic()
-        loaded = load(path, device)
-        torch.cuda.synchronize()
+        loaded = load(path, devices if name == ALONE else device)
+        wait()
         end, used = time.monotonic(), time.process_time() - used
         if checked is None:
-            checked = wrong(torch, loaded, kind, device)
+            pairs = zip(loaded if name == ALONE else [loaded], devices)
+            bad = [wrong(torch, one, kind, to) for one, to in pairs]
+            checked = next((one for one in bad if one), 0)
+            del pairs
         del loaded
         gc.collect()
         print(json.dumps({"begin": begun, "end": end, "cpu": used, "wrong": checked}), flush=True)
@@ -200,7 +220,7 @@ def measure(name, path, kind, options, is_cold):
             [sys.executable, __file__, "--worker", json.dumps(
                 [name, path, kind, number, options.gpus, meeting])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for number in range(options.gpus)]
+        for number in range(1 if name == ALONE else options.gpus)]
     watch = threading.Timer(options.limit, lambda: [one.kill() for one in processes])
     watch.start()
     try:
@@ -289,7 +309,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results, failed = [], False
     cases = [case for case in CASES if re.search(options.case, case)]
-    names = [name for name in LOADERS if re.search(options.loader, name)]
+    names = [name for name in LOADERS
+             if re.search(options.loader, name) and (name != ALONE or options.gpus > 1)]
     with tempfile.TemporaryDirectory(dir=options.directory) as disk, \
             tempfile.TemporaryDirectory(dir="/dev/shm") as tmpfs:
         for case in cases:
