@@ -195,10 +195,7 @@ class Reader(StorageReader):
         to = leaf(name, tensor)
         if to.device >= 0:
             torch.cuda.synchronize(to.device)
-        if to.nbytes != one["tensors"][name]["bytes"]:
-            raise OSError(errno.EINVAL, f"tensor {name!r} has {to.nbytes} bytes, and "
-                          f"{one['tensors'][name]['bytes']} in {self._directory}")
-        checkpoint.read_stored(fd, one["tensors"][name], to.address)
+        checkpoint.read_stored(fd, one["tensors"][name], name, to.address, to.nbytes)
         if self._verify:
             checkpoint._compare(self._directory, one, to.device, [(name, to.address, to.nbytes)])
         return tensor

@@ -434,7 +434,8 @@ def save(
         raise ValueError("several ranks need a token: the same text for all, new for each save")
     flat = Flat(state)
     leaves = list(flat.leaves.values())
-    token = secrets.token_hex(8) if token is None else token
+    # Nothing is shared by one rank: a draft of its own, whatever others do with the token.
+    token = secrets.token_hex(8) if token is None or world_size == 1 else token
     directory = os.fspath(directory)
     return _saver.save(_Job(leaves, flat.structure, directory, rank, world_size, token, survive))
 
@@ -636,7 +637,8 @@ def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any
              for name in one["files"]}
     try:
         for name, have in flat.leaves.items():
-            read_stored(files[one["tensors"][name]["file"]], one["tensors"][name], have.address)
+            about = one["tensors"][name]
+            read_stored(files[about["file"]], about, name, have.address, have.nbytes)
     finally:
         for fd in files.values():
             os.close(fd)
@@ -650,9 +652,15 @@ def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any
     return rebuilt(one["structure"], {name: have.keeps for name, have in flat.leaves.items()})
 
 
-def read_stored(fd: int, about: Dict[str, Any], address: int) -> None:
-    """The bytes of a tensor of the manifest to an address of a GPU or the host."""
-    if about["bytes"]:
+def read_stored(fd: int, about: Dict[str, Any], name: str, address: int, nbytes: int) -> None:
+    """The bytes of a tensor of the manifest to memory of so many bytes of a GPU or the host.
+
+    The manifest may be anybody's: never more than the memory has is read.
+    """
+    if about["bytes"] != nbytes:
+        raise OSError(errno.EINVAL, f"tensor {name!r} has {nbytes} bytes, and the checkpoint's "
+                      f"manifest says {about['bytes']}")
+    if nbytes:
         moved = library().read(fd, about["offset"], address, about["bytes"])
         if moved.bytes != about["bytes"]:
             raise OSError(errno.EIO, f"{about['file']} became shorter while it was read")

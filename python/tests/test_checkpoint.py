@@ -340,6 +340,31 @@ class Damage(Case):
         with self.assertRaisesRegex(checkpoint.DamagedError, "../other: it is no file of the"):
             checkpoint.verify(self.dir / "one")
 
+    def test_a_manifest_of_more_bytes_than_the_tensor_has_writes_nothing(self):
+        checkpoint.save({"x": numpy.arange(64), "y": numpy.arange(640)}, self.dir / "one").wait()
+        manifest = json.loads((self.dir / "one/gpuio-checkpoint.json").read_text())
+        del manifest["sha256"]
+        about = manifest["ranks"][0]["tensors"]["x"]
+        about["bytes"] += 1024
+        text = _checkpoint_drain.manifest_bytes(manifest)
+        (self.dir / "one/gpuio-checkpoint.json").write_bytes(text)
+        memory = numpy.zeros(1024, dtype=int)
+        into = {"x": memory[:64], "y": numpy.zeros(640, dtype=int)}
+        with mock.patch.object(checkpoint, "_checked", return_value={}):
+            with self.assertRaisesRegex(OSError, "'x' has 512 bytes, and .* says 1536"):
+                checkpoint.load(self.dir / "one", into=into)
+        self.assertFalse(memory.any())
+
+    def test_two_saves_of_one_token_do_not_remove_each_others_draft(self):
+        one, two = (
+            checkpoint.save({"x": numpy.full(5000, nth)}, self.dir / name, token="same")
+            for nth, name in enumerate(["a/same"] * 2)
+        )
+        one.wait()
+        with self.assertRaisesRegex(gpuio.GpuioError, "Something of that name exists"):
+            two.wait()
+        self.assertEqual(checkpoint.load(self.dir / "a/same", as_="numpy")["x"].sum(), 0)
+
     def test_a_child_made_by_fork_reads_with_threads_of_its_own(self):
         checkpoint.save(state(), self.dir / "one").wait()
         checkpoint.verify(self.dir / "one")
