@@ -221,7 +221,8 @@ class Page:
         """Removes pages that killed processes of this PID namespace left."""
         space = os.stat("/proc/self/ns/pid").st_ino.to_bytes(8, "little")
         for name in filter(str.isdigit, os.listdir(self.directory)):
-            if os.path.exists(f"/proc/{name}"):
+            # A page of this number is not ours yet: a process that had it before left it.
+            if name != self.name and os.path.exists(f"/proc/{name}"):
                 continue
             try:
                 fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,

@@ -429,27 +429,39 @@ def _sharded(
             if name in known:
                 _refuse_twice(name, file)
             known[name] = (file, _TYPES[dtype], shape, offset)
-    parts: List[List[Part]] = []
-    places = []
-    for device, shard in zip(_devices(numbers), shards):
+    order = {id(file): nth for nth, file in enumerate(files)}
+    packed = []
+    for shard in shards:
         missing = [name for name in shard if name not in known]
         if missing:
             raise ValueError(f"no file has tensor {missing[0]!r}, which a shard asks for")
         pieces = [_piece(name, index, *known[name]) for name, index in shard.items()]
-        order = {id(file): nth for nth, file in enumerate(files)}
         pieces.sort(key=lambda piece: (order[id(piece.file)], piece.offset))
-        own, found = _packed(device, pieces)
-        parts.append(own)
-        places.append({name: found[name] for name in shard})
-    # In turn, so that all links are busy.
-    most = max((len(own) for own in parts), default=0)
-    mixed = [own[nth] for nth in range(most) for own in parts if nth < len(own)]
+        packed.append(_packed(pieces))
+    found: List[Dict[str, _Place]] = [{} for _ in numbers]
+    # Columns of a row go to several devices by one read: these are read together.
+    columns: List[List[Part]] = [[] for _ in numbers]
     reads = _Reads(files)
     try:
-        reads.add(mixed)
+        for nth in range(max((len(groups) for groups in packed), default=0)):
+            # These are read while further memory is allocated.
+            mine: List[List[Part]] = [[] for _ in numbers]
+            for number, device in enumerate(_devices(numbers)):
+                if nth < len(packed[number]):
+                    for part in _filled(device, packed[number][nth], found[number]):
+                        (mine if part.rows == 1 else columns)[number].append(part)
+            reads.add(_in_turn(mine))
+        reads.add(_in_turn(columns))
     finally:
         reads.end()
+    places = [{name: own[name] for name in shard} for own, shard in zip(found, shards)]
     return _loaded(files, numbers, places, reads.moved())
+
+
+def _in_turn(parts: List[List[Part]]) -> List[Part]:
+    """Those of all devices in turn, so that all links are busy."""
+    most = max((len(own) for own in parts), default=0)
+    return [own[nth] for nth in range(most) for own in parts if nth < len(own)]
 
 
 def _piece(
@@ -481,27 +493,31 @@ def _piece(
     return _Piece(file, name, dtype, made, offset + skipped // 8, length // 8, rows, stride // 8)
 
 
-def _packed(device: str, pieces: List[_Piece]) -> Tuple[List[Part], Dict[str, _Place]]:
-    """Memory of a device for these pieces, in groups, and what fills it."""
-    groups: List[List[Tuple[_Piece, int]]] = []
-    sizes: List[int] = []
+_Group = List[Tuple[_Piece, int]]
+"""Pieces that share memory, each with its first byte there."""
+
+
+def _packed(pieces: List[_Piece]) -> List[_Group]:
+    groups: List[_Group] = []
+    end = 0
     for piece in pieces:
         nbytes = piece.length * piece.rows
-        end = -(-sizes[-1] // _ALIGNED) * _ALIGNED if sizes else 0
-        if not sizes or end + nbytes > _MOST:
+        at = -(-end // _ALIGNED) * _ALIGNED
+        if not groups or at + nbytes > _MOST:
             groups.append([])
-            sizes.append(0)
-            end = 0
-        groups[-1].append((piece, end))
-        sizes[-1] = end + nbytes
-    parts: List[Part] = []
-    places: Dict[str, _Place] = {}
-    for group, nbytes in zip(groups, sizes):
-        memory = Memory(device, nbytes)
-        address = memory.address
-        for piece, at in group:
-            file, length, rows, stride = piece.file, piece.length, piece.rows, piece.stride
-            places[piece.name] = (memory, piece.dtype, piece.shape, at, length * rows)
-            if length * rows:
-                parts.append(Part(file.fd, piece.offset, length, address + at, rows, stride))
-    return parts, places
+            at = 0
+        groups[-1].append((piece, at))
+        end = at + nbytes
+    return groups
+
+
+def _filled(device: str, group: _Group, found: Dict[str, _Place]) -> Iterator[Part]:
+    """Memory of a device for a group, and what fills it."""
+    last, at = group[-1]
+    memory = Memory(device, at + last.length * last.rows)
+    for piece, at in group:
+        nbytes = piece.length * piece.rows
+        found[piece.name] = (memory, piece.dtype, piece.shape, at, nbytes)
+        if nbytes:
+            yield Part(piece.file.fd, piece.offset, piece.length, memory.address + at, piece.rows,
+                       piece.stride)

@@ -543,6 +543,8 @@ class Failures(Case):
 
         ours, theirs = socket.socketpair()
         pages = memoryview(bytearray(b"7" * 8192))
+        # One of a process that was killed, and had the number that this one has now.
+        _checkpoint_drain.Page(str(self.dir))
         page = _checkpoint_drain.Page(str(self.dir))
         drain = _checkpoint_drain.Drain(theirs, pages, True, page)
         self.assertEqual(shown(), [])

@@ -64,9 +64,11 @@ pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     errors
 }
 
-/// Gone already, or someone put something into it.
+/// Gone already, or it has something in it, or it is an empty one that may not go: a mount point, or
+/// in a directory that is not the user's.
 fn is_kept(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
+    use io::ErrorKind::{DirectoryNotEmpty, NotFound, PermissionDenied, ResourceBusy};
+    matches!(error.kind(), NotFound | DirectoryNotEmpty | ResourceBusy | PermissionDenied)
 }
 
 fn remove(file: &Made) -> Result<(), CleanError> {

@@ -70,4 +70,4 @@ pub use facts::{collect, target_storage};
 pub use parse::parse_cpu_list;
 pub use recorder::Recorder;
 pub use root::{MOST_BYTES, Root, Text};
-pub use tree::{Entry, Tree};
+pub use tree::{Entry, Tree, may_be_kept};

@@ -95,9 +95,9 @@ fn trace(notes: &mut Tree, base: &Path, path: &Path, last: bool) -> Option<PathB
             None => fs::read_link(base.join(real)).ok(),
         };
         match &target {
-            Some(target) => notes.put(real, Entry::Link(target.clone())),
+            Some(target) => _ = notes.put(real, Entry::Link(target.clone())),
             None if is_end => {}
-            None => notes.put(real, empty()),
+            None => _ = notes.put(real, empty()),
         }
         Some(target)
     })

@@ -8,6 +8,20 @@ use std::path::{Component, Path, PathBuf};
 /// As many links as Linux follows in one path (`MAXSYMLINKS`, include/linux/namei.h).
 const MOST_LINKS: usize = 40;
 
+/// Bytes of a path at most (`PATH_MAX`, include/uapi/linux/limits.h), and names in it: no tree of the
+/// kernel's is half as deep.
+const MOST_PATH: usize = 4096;
+const DEEPEST: usize = 64;
+/// Bytes of all paths of a tree at most. A foreign archive's names may be longer than its files.
+const MOST_NAMES: usize = 256 << 20;
+
+/// Whether a path of a foreign archive may be kept: it is no longer than Linux has them, and no
+/// deeper than a tree is read.
+#[must_use]
+pub fn may_be_kept(path: &Path) -> bool {
+    path.as_os_str().len() <= MOST_PATH && path.components().nth(DEEPEST).is_none()
+}
+
 /// One file, link or directory of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -23,6 +37,8 @@ pub enum Entry {
 pub struct Tree {
     /// By real path: what stands above an entry is a directory.
     entries: HashMap<OsString, Entry>,
+    /// Bytes of all paths in it.
+    names: usize,
 }
 
 impl Tree {
@@ -35,23 +51,35 @@ impl Tree {
         all.into_iter()
     }
 
+    /// Bytes of all paths.
+    #[must_use]
+    pub fn bytes_of_names(&self) -> usize {
+        self.names
+    }
+
     /// Puts an entry in, with the directories above it. An entry that was there is replaced, except
     /// that a directory keeps the names in it. Paths are cleaned of `.`, `..` and leading slashes;
-    /// a path below a file or link is dropped.
-    pub fn put(&mut self, path: &Path, entry: Entry) {
+    /// a path below a file or link is dropped. False, and nothing is put, where the path or all of
+    /// them are longer than a tree's may be.
+    pub fn put(&mut self, path: &Path, entry: Entry) -> bool {
+        if !may_be_kept(path) || self.names > MOST_NAMES {
+            return false;
+        }
         let path: PathBuf =
             path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         if !self.make_parents(&path) {
-            return;
+            return true;
         }
         match (self.entries.get_mut(path.as_os_str()), entry) {
             (Some(Entry::Directory(known)), Entry::Directory(new)) => known.extend(new),
             (Some(Entry::Directory(_)), _) => {}
             (Some(known), new) => *known = new,
             (None, new) => {
+                self.names += path.as_os_str().len();
                 self.entries.insert(path.into_os_string(), new);
             }
         }
+        true
     }
 
     /// Makes the parents of a clean path directories with its name in them; `false` where
@@ -72,6 +100,7 @@ impl Tree {
         }
         for (above, name) in missing {
             let names = BTreeSet::from([name.to_owned()]);
+            self.names += above.as_os_str().len();
             self.entries.insert(above.as_os_str().to_owned(), Entry::Directory(names));
         }
         true

@@ -20,6 +20,7 @@ const MOST_FILES: usize = 20_000;
 /// The most bytes of all files, at each stage of unpacking: held, and worked through.
 const MOST_TOTAL: u64 = 512 << 20;
 const TOO_LARGE: &str = "all files together are larger than a bundle may be";
+const LONG_NAMES: &str = "its names are longer, or its directories deeper, than Linux has them";
 /// Archives within archives.
 const DEEPEST: usize = 3;
 
@@ -116,10 +117,12 @@ impl Bundle {
             let (own, rest): (Vec<Member>, Vec<Member>) =
                 members.into_iter().partition(|one| belongs_to_tree(&one.path));
             for one in own {
-                if one.path != Path::new(crate::pack::MANIFEST) {
-                    tree.put(&one.path, one.entry);
+                if one.path != Path::new(crate::pack::MANIFEST) && !tree.put(&one.path, one.entry) {
+                    self.leave_out(archive, LONG_NAMES.to_owned());
+                    break;
                 }
             }
+            self.count(tree.bytes_of_names());
             self.trees.push((archive.to_owned(), tree));
             members = rest;
         }
@@ -170,6 +173,9 @@ fn tar_members(bytes: &[u8], mut room: u64, members: &mut Vec<Member>) -> Result
         let Ok(mut entry) = entry else { break };
         let Ok(path) = entry.path().map(std::borrow::Cow::into_owned) else { continue };
         let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+        if !gpuio_host::may_be_kept(&path) {
+            return Err(LONG_NAMES.to_owned());
+        }
         let kind = entry.header().entry_type();
         if members.len() >= MOST_FILES {
             return Err(format!("it holds more than {MOST_FILES} files"));

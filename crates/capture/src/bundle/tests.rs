@@ -114,8 +114,30 @@ fn trees_count_as_bytes_of_a_bundle() {
     let mut bundle = Bundle { total: MOST_TOTAL - tar.len() as u64 - 4096, ..Bundle::default() };
     bundle.add("a.tar", tar);
     assert_eq!(bundle.others, [("a.tar".to_owned(), TOO_LARGE.to_owned())]);
-    assert_eq!((bundle.trees.len(), MOST_TOTAL - bundle.total), (1, 1096));
+    assert_eq!((bundle.trees.len(), MOST_TOTAL - bundle.total), (1, 1086));
     assert!(bundle.trees[0].1.entries().all(|(path, _)| !path.ends_with("three")), "{bundle:?}");
+}
+
+/// A name of a few packed bytes would take hours, and its directories more memory than there is.
+#[test]
+fn names_that_no_machine_has_are_refused() {
+    for (first, parts) in [("", 100_000), ("sys/", 100_000), ("sys/", 65), ("a", 0)] {
+        let name = match parts {
+            0 => first.repeat(5000),
+            _ => format!("{first}{}", "a/".repeat(parts) + "end"),
+        };
+        let mut tar = tar::Builder::new(Vec::new());
+        for name in ["sys/one", &name, "sys/two"] {
+            let mut head = tar::Header::new_gnu();
+            head.set_size(1);
+            tar.append_data(&mut head, name, [b'1'].as_slice()).unwrap();
+        }
+        let tar = tar.into_inner().unwrap();
+        assert!(matches!(crate::pack::read(&tar), Err(crate::pack::PackError::TooMuch { .. })));
+        let bundle = bundle("a.tar", &tar);
+        assert_eq!(bundle.others, [("a.tar".to_owned(), LONG_NAMES.to_owned())]);
+        assert_eq!(bundle.trees[0].1.entries().count(), 2, "sys and the file before");
+    }
 }
 
 /// A few bytes that ask for gigabytes to look back in.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gpuio_host::Entry;
 
-use super::{MOST_FILES, Member, TOO_LARGE};
+use super::{LONG_NAMES, MOST_FILES, Member, TOO_LARGE};
 
 /// The most bytes of one member.
 const MOST_MEMBER: u64 = 64 << 20;
@@ -28,6 +28,9 @@ pub(super) fn members(
         let (member, next) = entry(bytes, at).ok_or_else(broken)?;
         at = next;
         let Some((path, body)) = member else { continue };
+        if !gpuio_host::may_be_kept(&path) {
+            return Err(LONG_NAMES.to_owned());
+        }
         room = room.checked_sub(body.len() as u64).ok_or(TOO_LARGE)?;
         members.push(Member { path, entry: Entry::File(body) });
     }

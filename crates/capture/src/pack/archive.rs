@@ -120,8 +120,8 @@ pub fn read(bytes: &[u8]) -> Result<Tree, PackError> {
             _ => continue,
         };
         machine |= path.starts_with("sys") || path.starts_with("proc");
-        if path != Path::new(MANIFEST) {
-            tree.put(&path, new);
+        if path != Path::new(MANIFEST) && !tree.put(&path, new) {
+            return Err(too_much("longer names than a tree may have"));
         }
     }
     if machine { Ok(tree) } else { Err(PackError::NoMachine) }

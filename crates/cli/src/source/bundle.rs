@@ -107,9 +107,13 @@ fn directory(top: &Path, has_tree: bool, bundle: &mut Bundle) {
                 return;
             }
             let name = path.display().to_string();
+            // A thousand links may lead to one large file.
+            if facts.is_symlink() {
+                bundle.leave_out(&name, "a link");
+                continue;
+            }
             match input::read(&path, input::MOST_CAPTURE) {
-                Ok(bytes) if facts.is_file() => bundle.add(&name, bytes),
-                Ok(_) => bundle.leave_out(&name, "a link"),
+                Ok(bytes) => bundle.add(&name, bytes),
                 Err(error) => bundle.leave_out(&name, error.to_string()),
             }
         }

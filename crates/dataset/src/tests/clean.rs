@@ -68,3 +68,10 @@ fn the_list_of_other_files_stays() {
     assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a"]);
     assert!(find(&dir.path().join("a")).unwrap().is_some());
 }
+
+/// Here the kernel answers EPERM.
+#[test]
+fn an_empty_directory_that_may_not_go_stays() {
+    let errors = clean(&[], &["/proc/self/task".into()]);
+    assert!(errors.is_empty(), "{errors:?}");
+}

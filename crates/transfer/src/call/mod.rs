@@ -185,6 +185,10 @@ impl Work for Call {
         self.counters.has_more()
     }
 
+    fn device(&self) -> Option<u32> {
+        self.request.location.device()
+    }
+
     fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion) {
         self.move_pieces(devices, deferred);
     }

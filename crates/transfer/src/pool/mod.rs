@@ -10,7 +10,9 @@
 //! with what they read from the page cache. Nearly as many callers get no help. With more calls,
 //! callers do not start large reads of cached files that the resident copy kernel copies. Waking a
 //! caller takes a tenth of a call, during which its permit moves nothing, and more threads than
-//! saturate the link only wait for it. The workers then go from call to call.
+//! saturate the link only wait for it. The workers then go from call to call. With several GPUs in
+//! use, workers go where the fewest are, and never more to one than its link needs: all of them on
+//! the oldest call would fill one link after the other.
 //!
 //! Permits go to queued work in queue order. Work that no caller does itself, such as a batch, gets
 //! a permit that is reserved until a worker arrives. Batches whose callers wait for events are
@@ -38,6 +40,11 @@ use workers::Workers;
 pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Whether a part is left that no thread has taken.
     fn has_more(&self) -> bool;
+
+    /// The GPU of all its memory. `None` for the host's, and for several.
+    fn device(&self) -> Option<u32> {
+        None
+    }
 
     /// Does all parts that no other thread takes, on a thread that holds a permit. Copies to the
     /// GPU that are still in flight at the end are left in `deferred`; what `deferred` held before
@@ -106,11 +113,26 @@ pub(crate) struct Permit<'a> {
     /// Whether releasing it wakes a worker for queued work. False for workers, which look at the
     /// queue themselves.
     notifies: bool,
+    /// The GPU that a worker has it for.
+    device: Option<u32>,
 }
 
-impl Permit<'_> {
+impl<'a> Permit<'a> {
+    /// One that is held already.
+    fn of_caller(pool: &'a WorkerPool) -> Self {
+        Self { pool: Some(pool), notifies: true, device: None }
+    }
+
+    /// Of a thread that keeps the one it has.
+    fn none() -> Self {
+        Self { pool: None, notifies: false, device: None }
+    }
+
     pub(crate) fn release(&mut self) {
         if let Some(pool) = self.pool.take() {
+            if let Some(device) = self.device {
+                pool.workers_on(device).fetch_sub(1, Ordering::Relaxed);
+            }
             pool.release(self.notifies);
         }
     }
@@ -122,6 +144,9 @@ impl Drop for Permit<'_> {
     }
 }
 
+/// GPUs whose workers are counted apart.
+const GPUS: usize = 16;
+
 /// The semaphore, the queue and the workers.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
@@ -132,6 +157,8 @@ pub(crate) struct WorkerPool {
     /// The same for each GPU in use.
     permits_per_gpu: u32,
     gpus: AtomicU32,
+    /// Workers that move bytes for each GPU. Far GPUs may share a number, and then its limit.
+    on_gpu: [std::sync::atomic::AtomicU32; GPUS],
     oversubscription: Oversubscription,
     held: AtomicU32,
     /// Permits reserved for a worker: 0 or 1.
@@ -187,6 +214,7 @@ impl WorkerPool {
             max_worker_permits: settings.max_active.min(settings.max_workers).max(1),
             permits_per_gpu: settings.workers_per_gpu.max(1),
             gpus: zero(),
+            on_gpu: Default::default(),
             oversubscription: Oversubscription::new(settings),
             held: zero(),
             reserved: zero(),
@@ -198,6 +226,16 @@ impl WorkerPool {
             calls: zero(),
             workers: Workers::new(settings.max_workers),
         }
+    }
+
+    /// Which worker goes where is a matter of rate alone, so these are no part of the model.
+    fn workers_on(&self, device: u32) -> &std::sync::atomic::AtomicU32 {
+        &self.on_gpu[device as usize % GPUS]
+    }
+
+    /// Workers that may still go to a GPU.
+    fn room_on(&self, device: u32) -> u32 {
+        self.permits_per_gpu.saturating_sub(self.workers_on(device).load(Ordering::Relaxed))
     }
 
     /// Permits that workers may take.
@@ -359,7 +397,7 @@ impl WorkerPool {
             }
             self.remove(work);
             if call.has_permit() {
-                Self::work(devices, call, &mut Permit { pool: Some(self), notifies: true });
+                Self::work(devices, call, &mut Permit::of_caller(self));
             }
         }
         call.wait();
@@ -378,7 +416,7 @@ impl WorkerPool {
     /// Like [`WorkerPool::run`], for a thread that holds a permit and keeps it.
     pub(crate) fn run_with_permit(&'static self, devices: &'static Devices, call: &Arc<Call>) {
         let work: Arc<dyn Work> = Arc::<Call>::clone(call);
-        self.work_with_help(devices, call, &work, &mut Permit { pool: None, notifies: false });
+        self.work_with_help(devices, call, &work, &mut Permit::none());
         call.wait();
     }
 
@@ -393,7 +431,8 @@ impl WorkerPool {
         let helped = call.pieces() > 1 && call.executors() != Executors::CallerOnly;
         if helped {
             self.enqueue(work);
-            self.wake_workers(devices, call.pieces() - 1);
+            let room = work.device().map_or(u64::MAX, |device| self.room_on(device).into());
+            self.wake_workers(devices, (call.pieces() - 1).min(room));
         }
         Self::work(devices, call, permit);
         if helped {
@@ -438,14 +477,14 @@ impl WorkerPool {
     /// must be limited by system calls and not by memory bandwidth.
     pub(crate) fn with_extra_permit<T>(&self, work: impl FnOnce() -> T) -> T {
         self.held.fetch_add(1, Ordering::SeqCst);
-        let _turn = Permit { pool: Some(self), notifies: true };
+        let _turn = Permit::of_caller(self);
         work()
     }
 
     /// Acquires a permit if one is free.
     fn try_acquire(&self) -> Option<Permit<'_>> {
         let entered = self.try_acquire_below(self.max_active);
-        entered.then(|| Permit { pool: Some(self), notifies: true })
+        entered.then(|| Permit::of_caller(self))
     }
 
     /// Whether more threads are active than workers would join.
@@ -543,7 +582,7 @@ impl WorkerPool {
         if !is_reserved && !self.try_acquire_below(self.worker_limit()) {
             return None;
         }
-        let mut permit = Permit { pool: Some(self), notifies: false };
+        let mut permit = Permit { pool: Some(self), notifies: false, device: None };
         let mut queue = self.lock();
         let before = queue.len();
         queue.retain(|work| {
@@ -565,14 +604,41 @@ impl WorkerPool {
         };
         let left =
             if is_reserved { open().find(|work| work.owner() != WorkOwner::Caller) } else { None };
+        // All that a GPU's link needs are at work for it, and look at the queue next.
+        let served =
+            |work: &&Arc<dyn Work>| work.device().is_none_or(|device| self.room_on(device) > 0);
+        let fresh = open().filter(|work| work.is_unstarted());
         // Workers on different calls wait less than workers on one call.
-        let fresh = || open().find(|work| work.is_unstarted());
-        let found = left.or_else(fresh).or_else(|| open().next()).cloned();
+        let found = left
+            .or_else(|| self.least_served(fresh.filter(served)))
+            .or_else(|| self.least_served(open().filter(served)))
+            .cloned();
+        let passed_over = found.is_none() && open().next().is_some();
+        permit.device = found.as_ref().and_then(|work| work.device());
+        if let Some(device) = permit.device {
+            self.workers_on(device).fetch_add(1, Ordering::Relaxed);
+        }
         drop(queue);
         // Who queues from here on may have found every permit taken, and this thread does not look
-        // again.
-        permit.notifies = found.is_none();
+        // again. Those that work for a full GPU do.
+        permit.notifies = found.is_none() && !passed_over;
         found.map(|work| (work, permit))
+    }
+
+    /// The oldest work, or if it is for a GPU, the oldest for the one with the fewest workers.
+    fn least_served<'w>(
+        &self,
+        mut works: impl Iterator<Item = &'w Arc<dyn Work>>,
+    ) -> Option<&'w Arc<dyn Work>> {
+        let first = works.next()?;
+        let on =
+            |work: &Arc<dyn Work>| Some(self.workers_on(work.device()?).load(Ordering::Relaxed));
+        match on(first) {
+            None => Some(first),
+            Some(_) => std::iter::once(first)
+                .chain(works.filter(|work| work.device().is_some()))
+                .min_by_key(|work| on(work)),
+        }
     }
 
     /// With so many permits taken, workers start nothing.

@@ -103,3 +103,51 @@ fn permits_are_limited() {
     drop((second, third));
     assert_eq!(pool.held.load(Ordering::Relaxed), 0);
 }
+
+/// A call that never ends, for a GPU.
+#[derive(Debug)]
+struct Endless(Option<u32>);
+
+impl Work for Endless {
+    fn has_more(&self) -> bool {
+        true
+    }
+
+    fn device(&self) -> Option<u32> {
+        self.0
+    }
+
+    fn work(self: Arc<Self>, _: &'static Devices, _: &mut DeferredCompletion) {}
+
+    fn owner(&self) -> WorkOwner {
+        WorkOwner::Caller
+    }
+
+    fn is_unstarted(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn workers_go_to_the_gpu_with_the_fewest_and_no_more_than_its_link_needs() {
+    let settings = Settings { workers_per_gpu: 2, ..Settings::default() };
+    let pool = WorkerPool::new(&Settings { max_active: 8, max_workers: 8, ..settings });
+    let calls =
+        [Some(0), Some(0), Some(1)].map(|device| Arc::new(Endless(device)) as Arc<dyn Work>);
+    calls.iter().for_each(|call| pool.enqueue(call));
+    let picked: Vec<_> = std::iter::from_fn(|| pool.pick()).collect();
+    let devices: Vec<_> = picked.iter().map(|(work, _)| work.device()).collect();
+    assert_eq!(devices, [Some(0), Some(1), Some(0), Some(1)]);
+    // Who finds no room holds no permit, and wakes no other for it.
+    assert_eq!(pool.held.load(Ordering::Relaxed), 4);
+    drop(picked);
+    assert_eq!((pool.room_on(0), pool.room_on(1), pool.held.load(Ordering::Relaxed)), (2, 2, 0));
+    // The oldest first where it is no GPU's, and among them all where it is.
+    let host: Arc<dyn Work> = Arc::new(Endless(None));
+    pool.enqueue(&host);
+    pool.remove(&calls[0]);
+    pool.remove(&calls[1]);
+    let picked: Vec<_> = std::iter::from_fn(|| pool.pick()).take(4).collect();
+    let devices: Vec<_> = picked.iter().map(|(work, _)| work.device()).collect();
+    assert_eq!(devices, [Some(1), Some(1), None, None]);
+}
