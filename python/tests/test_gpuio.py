@@ -106,6 +106,12 @@ class Safetensors(Files):
             loaded = gpuio.safetensors(path, "cuda:99", fallback="cpu")
         self.assertEqual(loaded.device, "cpu")
         numpy.testing.assert_array_equal(loaded["weight"].numpy(), right["weight"])
+        names = [f"{name}-0000{name}" for name in (1, 2, 3)]
+        paths = [written(self.dir / name, {name: right["weight"]}) for name in names]
+        with self.assertWarnsRegex(
+            gpuio.FallbackWarning, "1-00001 and 2 more of 3 files are loaded into host memory, not"
+        ):
+            gpuio.safetensors(paths, "cuda:99", fallback="cpu")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             gpuio.safetensors(path, "cuda:0", fallback="cpu")
