@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Section, Table};
+use gpuio_base::document::{
+    Cell, Columns, Document, Item, Layout, List, Look, Section, Table, grouped,
+};
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
 use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, next};
@@ -131,7 +133,14 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     let ended = sweep.points.iter().filter_map(|point| {
         let ended = point.ended.as_deref().unwrap_or("runs are missing");
         let settled = ended.starts_with("settled");
-        (!settled).then(|| format!("{}: {ended}", sweep.point(&point.at)))
+        (!settled).then(|| (ended, sweep.point(&point.at)))
+    });
+    let ended = grouped(ended).into_iter().map(|(ended, points)| match points.as_slice() {
+        [one] => format!("{one}: {ended}"),
+        [first, others @ ..] => {
+            format!("{first} and {}: {ended}", many(others.len() as u64, "more point"))
+        }
+        [] => String::new(),
     });
     page.push(paragraph(ended.collect::<Vec<_>>().join("\n")));
     let runs = || directory.runs.iter().flatten();
