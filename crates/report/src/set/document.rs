@@ -151,8 +151,12 @@ fn feeds(set: &Set) -> Section {
             section.paragraph(format!("{}:", member.name));
         }
         let record = printable::record(&member.record);
-        let parts = [feed::answers, feed::section, feed::key_values].map(|part| part(&record));
-        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let few = set.members.len() <= conclusion::FEEDS_MOST;
+        let answers = (!few).then(|| feed::answers(&record));
+        let parts = [feed::section, feed::key_values].map(|part| part(&record));
+        // The rules are many, and what a run came to does not follow from them.
+        let parts = answers.into_iter().chain(parts).chain([feed::of_mlperf(&record).fold(false)]);
+        let parts = parts.filter(|part| !part.is_empty());
         section.blocks.extend(parts.map(Block::Section));
     }
     section
