@@ -9,6 +9,7 @@ use gpuio_base::document::{
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
 use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, next};
+use gpuio_report::set::knee;
 
 use super::Why;
 use super::directory::{SweepDirectory, axes};
@@ -129,6 +130,9 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     };
     let mut page = Document::new(format!("Sweep {}", directory.path.display()));
     page.begin("", "").table(points(resolved, directory));
+    if resolved.search.is_none() {
+        page.sections.extend(knees(directory).map(paragraph));
+    }
     page.sections.extend(sweep.answer.clone().map(paragraph));
     let ended = sweep.points.iter().filter_map(|point| {
         let ended = point.ended.as_deref().unwrap_or("runs are missing");
@@ -191,6 +195,43 @@ fn suggestion(directory: &SweepDirectory) -> String {
     words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
 }
 
+/// Curves whose knees are listed; a report draws them.
+const CURVES_MOST: usize = 8;
+
+/// The knee of each curve of loads that push harder and harder, and the rule; nothing for a sweep
+/// without such loads.
+fn knees(directory: &SweepDirectory) -> Option<String> {
+    let axes = &directory.sweep.axes;
+    let nth = knee::KEYS.iter().find_map(|key| axes.iter().position(|axis| axis.key == *key))?;
+    let key = axes[nth].key.as_str();
+    let points = directory.sweep.points.iter().zip(&directory.runs);
+    let steps = points.filter_map(|(point, runs)| {
+        let middle = |of: fn(&Run) -> f64| median_of(runs, of);
+        let time = |of: fn(&Run) -> f64| middle(of).filter(|ns| !ns.is_nan());
+        let word = point.at.get(nth)?;
+        let others = axes.iter().zip(&point.at).filter(|(axis, _)| axis.key != key);
+        let others: Vec<String> =
+            others.map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+        let step = knee::Step {
+            load: knee::number(key, word)?,
+            word: word.clone(),
+            bytes_per_s: middle(|run| run.bytes_per_s)?,
+            iops: middle(|run| run.iops)?,
+            latency: [time(|run| run.median_ns), time(|run| run.tail_ns)],
+        };
+        Some((others.join(", "), step))
+    });
+    let sentences = grouped(steps).into_iter().filter_map(|(about, mut steps)| {
+        steps.sort_by(|a, b| a.load.total_cmp(&b.load));
+        knee::sentence(&about, key, &steps)
+    });
+    let mut lines: Vec<String> = sentences.collect();
+    let more = lines.len().saturating_sub(CURVES_MOST);
+    lines.truncate(CURVES_MOST);
+    lines.extend((more > 0).then(|| format!("{} are left out here.", many(more as u64, "curve"))));
+    (!lines.is_empty()).then(|| format!("{}\n{}", lines.join("\n"), knee::rule(key)))
+}
+
 /// The confidence interval of a point's throughput, as reports print it.
 fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
     infer::mean_share(&rates(runs), resolved.rule.level())
@@ -244,6 +285,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let table = columns
         .figures("throughput", move |(_, runs)| rate(runs).map(Cell::rate))
         .figures("IOPS", move |(_, runs)| middle(|run| run.iops)(runs).map(Cell::count))
+        .figures(Percentile::MEDIAN.label(), time_of(|run| run.median_ns))
         .figures(Percentile::TAIL.label(), time_of(|run| run.tail_ns))
         .when(limited.is_some_and(|at| at != Percentile::TAIL), |columns| {
             let label = limited.map(Percentile::label).unwrap_or_default();
@@ -377,6 +419,7 @@ mod tests {
         let run = |rate| Run {
             bytes_per_s: rate,
             iops: 0.0,
+            median_ns: 0.0,
             tail_ns: 0.0,
             limited_ns: 0.0,
             max_ns: 0.0,
