@@ -5,8 +5,9 @@
  * Declarations are our own, from the CUDA Driver API reference manual (release 12); names with a
  * suffix are those that the library exports.
  *
- * The library is libcuda.so.1, or the file that GPUIO_CUFILE_DRIVER names: gpuio's libcufile.so.0
- * heeds the same variable, and both have to use one driver.
+ * The library is the one that GPUIO_CUFILE_DRIVER names: libcuda.so.1 (`system`, or nothing), gpuio's
+ * software GPU where the loader finds it (`software`), or a file. gpuio's libcufile.so.0 heeds the
+ * same variable, and both have to use one driver.
  */
 #ifndef GPUIO_CUDA_DRIVER_H
 #define GPUIO_CUDA_DRIVER_H
@@ -65,9 +66,12 @@ static inline void cuda_find(void *library, const char *name, void *place) {
  * program with 3 where there is no driver. */
 static inline cuda_context cuda_start(struct cuda_driver *driver, int ordinal, char name[128]) {
   const char *file = getenv("GPUIO_CUFILE_DRIVER");
-  void *library = dlopen(file && strchr(file, '/') ? file : "libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  void *library;
   cuda_context context = NULL;
   int device = 0;
+  if (!file || !*file || strcmp(file, "system") == 0) file = "libcuda.so.1";
+  if (strcmp(file, "software") == 0) file = "libgpuio_softgpu.so";
+  library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
   if (!library) {
     fprintf(stderr, "no CUDA driver: %s\n", dlerror());
     exit(3);

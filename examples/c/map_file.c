@@ -9,7 +9,7 @@
  *
  * FILE is only read. Exit codes: 0 all bytes are right, 1 an error or a wrong byte, 2 wrong
  * arguments, 3 there is no GPU here that can do it, or no rule for the file (docs/gpuio-h.md).
- * Without a GPU: GPUIO_CUFILE_DRIVER=target/release/libgpuio_softgpu.so in the environment.
+ * Without a GPU: GPUIO_CUFILE_DRIVER=software in the environment.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -7,7 +7,7 @@
  *   target/release/gpuio exec -- ./write_read FILE [BYTES]
  *
  * FILE is made or overwritten. Also runs with NVIDIA's library: it uses nothing of gpuio's own.
- * Without a GPU: GPUIO_CUFILE_DRIVER=target/release/libgpuio_softgpu.so in the environment.
+ * Without a GPU: GPUIO_CUFILE_DRIVER=software in the environment.
  */
 #define _GNU_SOURCE
 #include <errno.h>

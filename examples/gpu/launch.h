@@ -1,7 +1,7 @@
 /*
  * What gpuio's examples of file I/O by kernels need of CUDA: with nvcc its runtime, and without it threads of
  * the host, for which each block is one thread (gpuio_device.cuh). Then a program tries its I/O on gpuio's
- * software GPU: GPUIO_CUFILE_DRIVER=target/release/libgpuio_softgpu.so in the environment.
+ * software GPU: GPUIO_CUFILE_DRIVER=software in the environment.
  */
 #ifndef GPUIO_EXAMPLE_LAUNCH_H
 #define GPUIO_EXAMPLE_LAUNCH_H

@@ -5,11 +5,10 @@ import importlib.util
 import os
 import runpy
 import sys
-from typing import List, Tuple
+from typing import List
 
 from ._environment import variable
 from ._install import install, report
-from ._library import GpuioError, gpus
 
 _USAGE = """usage: python -m gpuio SCRIPT [ARGS...]
        python -m gpuio -m MODULE [ARGS...]
@@ -27,14 +26,6 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def _driver() -> Tuple[bool, str]:
-    """Whether it is the software GPU, and why there is none."""
-    try:
-        return gpus().software, ""
-    except GpuioError as error:
-        return False, str(error)
-
-
 def main(words: List[str]) -> None:
     is_module = words[:1] == ["-m"]
     rest = words[1:] if is_module else words
@@ -49,12 +40,9 @@ def main(words: List[str]) -> None:
         print(f"error: {rest[0]}: there is no such module", file=sys.stderr)
         sys.exit(2)
     try:
-        software, absent = _driver()
-        install("software" if software else "cuda")
+        install()
         if variable("GPUIO_INSTALL") != "off":
             atexit.register(report)
-            if absent:
-                print(f"gpuio: there is no GPU, so it reads none: {absent}", file=sys.stderr)
     except (ImportError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ValueError) else 3)

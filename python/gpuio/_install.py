@@ -42,31 +42,34 @@ _said: Set[str] = set()
 _counts = [0, 0]
 
 
-def install(device: str = "cuda") -> None:
+def install(device: Optional[str] = None) -> None:
     """Lets safetensors, and what builds on it, load tensors for CUDA devices by gpuio.
 
     Call it before or after other libraries are imported. ``GPUIO_INSTALL=off`` turns it off. With
-    ``device="software"``, for tests without a GPU, every load for PyTorch goes through the software
-    GPU, and its tensors are in host memory. Raises `ImportError` without safetensors.
+    ``GPUIO_CUFILE_DRIVER=software``, for tests without a GPU, every load for PyTorch goes through
+    the software GPU, and its tensors are in host memory: ``device="software"`` demands that, and
+    ``device="cuda"`` leaves it out. Raises `ImportError` without safetensors.
     """
     global _software
     setting = variable(_VARIABLE) or "on"
     if setting not in ("on", "off"):
         raise ValueError(f"{_VARIABLE}={setting}: on or off")
-    check((str,), device=device)
-    if device not in ("cuda", "software"):
+    check((str,), optional=True, device=device)
+    if device not in (None, "cuda", "software"):
         raise ValueError(f'device is "cuda" or "software", not {device!r}')
     if setting == "off":
         return _say(f"off, by {_VARIABLE}=off: safetensors reads by itself")
-    if device == "software" and not gpus().software:
-        raise ValueError("a driver of GPUs is in use: set GPUIO_CUFILE_DRIVER=software")
+    software, absent = _driver()
+    if device == "software" and not software:
+        raise ValueError(absent or "a driver of GPUs is in use: set GPUIO_CUFILE_DRIVER=software")
     try:
         import safetensors
     except ImportError as error:
         raise ImportError(f"gpuio.install needs safetensors: {error}", name=error.name) from error
     with _lock:
-        is_new = not _originals or _software != (device == "software")
-        _software = device == "software"
+        software = software and device != "cuda"
+        is_new = not _originals or _software != software
+        _software = software
         if not _originals:
             _originals["safe_open"] = safetensors.safe_open
             _replace(safetensors.safe_open, SafeOpen)
@@ -76,8 +79,18 @@ def install(device: str = "cuda") -> None:
             else "for CUDA devices"
         )
         _say(f"safetensors' tensors {where} are read by {library().path}")
-        if not (_software or variable("GPUIO_CUFILE_DRIVER") or _has_driver()):
-            _say("there is no CUDA driver (libcuda.so.1), so it reads none")
+        if absent:
+            _say(f"there is no GPU, so it reads none: {absent}")
+
+
+def _driver() -> Tuple[bool, str]:
+    """Whether it is the software GPU, and why there is no driver."""
+    if (variable("GPUIO_CUFILE_DRIVER") or "system") == "system":
+        return False, "" if _has_driver() else "no CUDA driver (libcuda.so.1) can be loaded"
+    try:
+        return gpus().software, ""
+    except GpuioError as error:
+        return False, str(error)
 
 
 def _has_driver() -> bool:

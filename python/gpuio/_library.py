@@ -30,11 +30,11 @@ def _shown(function: "re.Match[str]") -> str:
     return {"reaches": "devices"}.get(function[1], function[1])
 
 
+_SOFTWARE = "GPUIO_CUFILE_DRIVER=software takes gpuio's software GPU, whose times say nothing"
+_HOST = f'device="cpu" is host memory where a function takes it; {_SOFTWARE}'
 # What to do in Python, by the errno.
 _REMEDIES = {
-    errno.ENODEV: 'device="cuda:0" is the first GPU of gpuio.gpus(), device="cpu" host memory where '
-    "a function takes it; GPUIO_CUFILE_DRIVER=software takes gpuio's software GPU, whose times say "
-    "nothing",
+    errno.ENODEV: f'device="cuda:0" is the first GPU of gpuio.gpus(), {_HOST}',
     errno.ENOMEM: "Take fewer bytes, or another device",
     errno.EBADF: "Give a path, or a descriptor that is open for reading",
 }
@@ -389,17 +389,22 @@ class Library:
     def _words(self) -> str:
         return self._error().decode(errors="replace")
 
-    def _check(self, code: int) -> int:
+    def _check(self, code: int, names_gpu: bool = True) -> int:
         if code < 0:
-            words = [_FUNCTION.sub(_shown, self._words()), _REMEDIES.get(-code)]
-            error = GpuioError(-code, ". ".join(filter(None, words)))
+            words, remedy = _FUNCTION.sub(_shown, self._words()), _REMEDIES.get(-code)
+            # A call without a device can't take another, and without a driver there is no first GPU.
+            if -code == errno.ENODEV and not names_gpu:
+                remedy = _SOFTWARE
+            elif -code == errno.ENODEV and "no CUDA driver" in words:
+                remedy = _HOST
+            error = GpuioError(-code, ". ".join(filter(None, (words, remedy))))
             error.exit_code = 3 if -code == errno.ENODEV else 1
             raise error
         return code
 
     def gpus(self) -> Gpus:
         software = ctypes.c_int(0)
-        count = self._check(self._gpus(ctypes.byref(software)))
+        count = self._check(self._gpus(ctypes.byref(software)), names_gpu=False)
         return Gpus(count, bool(software.value))
 
     def read(self, fd: int, offset: int, address: int, length: int) -> Moved:

@@ -228,8 +228,9 @@ def safetensors(
         except GpuioError as error:
             if fallback is None or numbers[0] < 0:
                 raise
+            others = f" and {len(paths) - 1} more of {len(paths)} files are" if paths[1:] else " is"
             warnings.warn(
-                f"{paths[0][0]} is loaded into host memory, not on cuda:{numbers[0]}: {error}",
+                f"{paths[0][0]}{others} loaded into host memory, not on cuda:{numbers[0]}: {error}",
                 FallbackWarning,
                 stacklevel=2,
             )

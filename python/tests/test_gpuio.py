@@ -106,6 +106,12 @@ class Safetensors(Files):
             loaded = gpuio.safetensors(path, "cuda:99", fallback="cpu")
         self.assertEqual(loaded.device, "cpu")
         numpy.testing.assert_array_equal(loaded["weight"].numpy(), right["weight"])
+        names = [f"{name}-0000{name}" for name in (1, 2, 3)]
+        paths = [written(self.dir / name, {name: right["weight"]}) for name in names]
+        with self.assertWarnsRegex(
+            gpuio.FallbackWarning, "1-00001 and 2 more of 3 files are loaded into host memory, not"
+        ):
+            gpuio.safetensors(paths, "cuda:99", fallback="cpu")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             gpuio.safetensors(path, "cuda:0", fallback="cpu")
@@ -218,12 +224,19 @@ class Gpus(unittest.TestCase):
             self.assertEqual(done.stdout, "True\n", more)
 
     def test_without_a_driver_the_reason_is_an_error(self):
-        script = "import gpuio\ntry: gpuio.gpus()\nexcept gpuio.GpuioError as e: print(e.errno, e)"
+        script = ("import gpuio\nfor call in (gpuio.gpus, lambda: gpuio.Memory('cuda:0', 1)):\n"
+                  "    try: call()\n    except gpuio.GpuioError as e: print(e.errno, e)")
         environment = {**os.environ, "GPUIO_CUFILE_DRIVER": "/none/libcuda.so.1"}
         done = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
                               stdout=subprocess.PIPE, timeout=60)
-        self.assertTrue(done.stdout.startswith("19 "), done.stdout)
-        self.assertIn("no CUDA driver library could be loaded", done.stdout)
+        lines = done.stdout.splitlines()
+        for line in lines:
+            self.assertTrue(line.startswith("19 "), line)
+            self.assertIn("no CUDA driver library could be loaded", line)
+            self.assertIn("GPUIO_CUFILE_DRIVER=software takes", line)
+            # There is no first GPU.
+            self.assertNotIn("cuda:0", line)
+        self.assertEqual(['device="cpu"' in line for line in lines], [False, True], lines)
 
 
 @unittest.skipUnless(HAS_TORCH, "SKIPPED: no PyTorch here")

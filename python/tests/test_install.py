@@ -160,7 +160,7 @@ class Doubled(unittest.TestCase):
 
     def test_files_for_a_gpu_are_loaded_by_gpuio(self):
         load_file = self.root.torch.load_file
-        self.assertRegex(self.said(gpuio.install), r"^gpuio: .* CUDA devices are read by .*\n$")
+        self.assertRegex(self.said(gpuio.install, "cuda"), r"^gpuio: .* CUDA devices are read by .*\n$")
         for device, name in ((0, "cuda:0"), ("cuda", "cuda"), ("cuda:0", "cuda:0")):
             words = self.said(load_file, self.path, device=device)
             self.assertEqual((words, list(self.result)), ("", list(self.right)))
@@ -169,7 +169,7 @@ class Doubled(unittest.TestCase):
         self.assertEqual((self.read, self.waited), ([], ["cuda:0", "cuda", "cuda:0"]))
 
     def test_rows_are_read_by_gpuio_and_other_indices_by_the_original(self):
-        self.said(gpuio.install)
+        self.said(gpuio.install, "cuda")
         with self.root.safe_open(self.path, framework="pt", device="cuda:0") as file:
             self.assertEqual((file.keys(), file.metadata()), (sorted(self.right), {"format": "pt"}))
             part, right = file.get_slice("w"), self.right["w"]
@@ -187,7 +187,7 @@ class Doubled(unittest.TestCase):
 
     def test_other_devices_and_frameworks_are_the_originals(self):
         original = self.root.safe_open
-        self.said(gpuio.install)
+        self.said(gpuio.install, "cuda")
         for framework, device in (("pt", "cpu"), ("np", "cuda"), ("pt", "meta"), ("pt", "mps:0"),
                                   ("pt", None), ("pt", True)):
             opened = self.root.safe_open(self.path, framework, device, backend="pread")
@@ -198,8 +198,8 @@ class Doubled(unittest.TestCase):
     def test_uninstall_puts_everything_back(self):
         original, copy = self.root.safe_open, self.models.loading._materialize_copy
         for _ in range(2):
-            self.said(gpuio.install)
-            self.said(gpuio.install)
+            self.said(gpuio.install, "cuda")
+            self.said(gpuio.install, "cuda")
             kept = self.root.safe_open
             self.assertIs(self.models.safe_open, kept)
             self.assertIsNot(kept, original)
@@ -222,7 +222,7 @@ class Doubled(unittest.TestCase):
             gpuio.install("cpu")
 
     def test_where_gpuio_fails_the_original_reads_and_a_line_says_so(self):
-        self.said(gpuio.install)
+        self.said(gpuio.install, "cuda")
         failed = gpuio.GpuioError(5, "no such luck")
         with mock.patch("gpuio._install._File._fill", side_effect=failed):
             words = self.said(self.root.torch.load_file, self.path, device="cuda")
@@ -235,7 +235,7 @@ class Doubled(unittest.TestCase):
             self.assertIn("closed", self.said(self.root.safe_open, other, "pt", "cuda"))
 
     def test_transformers_copies_to_devices_by_gpuio(self):
-        self.said(gpuio.install)
+        self.said(gpuio.install, "cuda")
         right = {name: self.right[name] for name in ("w", "one")}
         path = written(self.dir / "m.safetensors", right)
         for device in (0, "cuda:0"):
@@ -252,7 +252,9 @@ class Doubled(unittest.TestCase):
     def test_the_software_gpu_gives_tensors_of_the_host(self):
         if not gpuio.gpus().software:
             self.skipTest("SKIPPED: a GPU is in use")
-        self.assertIn("on the software GPU", self.said(gpuio.install, "software"))
+        self.assertIn("on the software GPU", self.said(gpuio.install))
+        # It is the same as by its name, and as by `python -m gpuio`: nothing is said again.
+        self.assertEqual(self.said(gpuio.install, "software"), "")
         for device in ("cpu", "cuda"):
             made = self.root.torch.load_file(self.path, device=device)
             self.assert_equal(made)
@@ -286,7 +288,8 @@ class Command(unittest.TestCase):
         self.assertEqual(done.stdout, f"__main__ ['-x', '1'] {below} SafeOpen\n", done.stderr)
         self.assertEqual(done.returncode, 7)
         lines = done.stderr.splitlines()
-        self.assertRegex(lines[0], "^gpuio: safetensors' tensors for .* are read by")
+        where = "PyTorch, on the software GPU" if gpuio.gpus().software else "CUDA devices"
+        self.assertRegex(lines[0], f"^gpuio: safetensors' tensors for {where}.* are read by")
         self.assertEqual(lines[1:], ["gpuio: no tensor read by gpuio"])
         lines = self.ran("below/script.py", GPUIO_CUFILE_DRIVER="sofware").stderr.splitlines()
         self.assertIn("there is no GPU, so it reads none", lines[1])

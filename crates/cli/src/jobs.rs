@@ -96,8 +96,11 @@ fn number_of_machine(word: &str) -> Option<String> {
     })
 }
 
-/// Looks once at each directory that the jobs name.
-pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
+/// In the note of a directory that was not there: a mistyped name has one too.
+pub(crate) const IS_MADE: &str = "was not there: the run makes this directory";
+
+/// Looks once at each directory that the jobs name, and notes those that the run will make.
+pub(crate) fn answer(spec: &mut Spec) -> Result<(), Failure> {
     let mut places: BTreeSet<PathBuf> = BTreeSet::new();
     for job in &spec.jobs {
         let directory = Path::new(job.directory.as_deref().unwrap_or("."));
@@ -115,16 +118,30 @@ pub(crate) fn answer(spec: &Spec) -> Result<(), Failure> {
     places.iter().try_for_each(|place| answers(place).map_err(Failure::from))?;
     let jobs = spec.jobs.iter();
     let mut named = jobs.flat_map(|job| job.directory.iter().chain(&job.more_directories));
-    named.try_for_each(|name| is_there(Path::new(name)))
+    named.try_for_each(|name| is_there(Path::new(name)))?;
+    for job in &mut spec.jobs {
+        job.notes.extend(directories_made(job));
+    }
+    Ok(())
+}
+
+/// A note for each directory of a job that is not there yet.
+pub(crate) fn directories_made(job: &JobSpec) -> Vec<String> {
+    let named = job.directory.iter().chain(&job.more_directories);
+    let absent = named.filter(|name| job.filenames.is_none() && is_absent(Path::new(name)));
+    let note = |name| format!("{name} {IS_MADE}, and removes it at the end if it is empty then");
+    absent.map(note).collect()
+}
+
+fn is_absent(path: &Path) -> bool {
+    std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 /// Refuses a directory in a place that is not there, whose name is mistyped: it would become one of
 /// another file system. The run makes the last part of the name alone.
 fn is_there(directory: &Path) -> Result<(), Failure> {
     let above = directory.parent().filter(|above| !above.as_os_str().is_empty());
-    let absent =
-        |path: &Path| std::fs::metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound);
-    if !absent(directory) || !above.is_some_and(absent) {
+    if !is_absent(directory) || !above.is_some_and(is_absent) {
         return Ok(());
     }
     let name = directory.display();

@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::formats;
 use crate::locale;
 use crate::made;
-use crate::unused::{self, NO_EFFECT};
+use crate::unused;
 
 /// [`print_message`] with the arguments of `format!`.
 macro_rules! message {
@@ -136,7 +136,7 @@ fn errors_are_beside_it() -> bool {
 /// The record without what `report_unused` printed before the run.
 fn without_unused(record: &Record) -> Record {
     let is_unused =
-        |kind: &WarningKind| matches!(kind, WarningKind::Note { note } if note.contains(NO_EFFECT));
+        |kind: &WarningKind| matches!(kind, WarningKind::Note { note } if unused::is_said(note));
     let mut shown = record.clone();
     shown.warnings.retain(|warning| !is_unused(&warning.kind));
     shown

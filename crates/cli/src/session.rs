@@ -62,8 +62,8 @@ impl Session {
         let trial = if only_shown { Trial::Not } else { Trial::Made };
         let mut spec = spec.clone();
         cufile::set(&mut spec, flags)?;
+        jobs::answer(&mut spec)?;
         let spec = &spec;
-        jobs::answer(spec)?;
         let configured = cufile::configure(spec, flags)?;
         let loaded = driver::load(spec)?;
         let mut cufile = cufile::open(spec, flags, configured, &loaded, trial);

@@ -15,9 +15,15 @@ use crate::args::{
     Workload,
 };
 use crate::failure::Failure;
+use crate::jobs::IS_MADE;
 
 /// In the note of a key without an effect.
 pub(crate) const NO_EFFECT: &str = "has no effect here";
+
+/// Whether a note is one that [`report_unused`](crate::verb::bench::report_unused) prints.
+pub(crate) fn is_said(note: &str) -> bool {
+    [NO_EFFECT, IS_MADE].iter().any(|words| note.contains(words))
+}
 
 /// A flag, whether it was given without effect, and the reason with the remedy.
 type Row<'a> = (&'a str, bool, &'a str);

@@ -81,12 +81,13 @@ impl fmt::Display for Absent {
                          it with cargo build -p gpuio-softgpu"
                     }
                     false if is_named => {
-                        ". GPUIO_CUFILE_DRIVER or a flag named that file: name another one, or \
-                         none for the system's driver"
+                        ". GPUIO_LIBCUDA (of the program) or GPUIO_CUFILE_DRIVER (of the \
+                         libraries) named that file: name another one, or none for the system's \
+                         driver"
                     }
                     false => {
                         ". Install the NVIDIA driver's user-space libraries (in a container: start \
-                         it with the NVIDIA container runtime), or use gpuio's software GPU"
+                         it with the NVIDIA container runtime)"
                     }
                 })
             }

@@ -93,7 +93,10 @@ fn a_library_that_is_not_there_is_named_and_another_with_the_loaders_words() {
         assert_eq!(why.len(), 1);
         let reported = absent.to_string();
         assert!(reported.contains(said), "{reported}");
-        assert!(reported.contains("GPUIO_CUFILE_DRIVER or a flag named that file"), "{reported}");
+        assert!(
+            reported.contains("GPUIO_LIBCUDA (of the program) or GPUIO_CUFILE_DRIVER"),
+            "{reported}"
+        );
     }
 }
 

@@ -77,6 +77,13 @@ impl Percentile {
         least_values(self.quantile())
     }
 
+    /// Why tables have `-` for those that lack values, in a line; `None` if all have enough.
+    pub fn too_few(lacking: impl Iterator<Item = Percentile>) -> Option<String> {
+        let each = lacking.map(|at| format!("{} takes {}", at.label(), at.least_values()));
+        let each = each.collect::<Vec<_>>().join(", ");
+        (!each.is_empty()).then(|| format!("too few I/Os: {each}"))
+    }
+
     /// Its name in a table: `p99.9`.
     pub fn label(self) -> String {
         format!("p{self}")

@@ -80,7 +80,8 @@ fn bad_column(input: &str, from: usize) -> usize {
     from + fits.map(str::len).max().unwrap_or(0)
 }
 
-/// Prints nanoseconds with the largest unit that divides them: `10s`, `1500ms`, `2m`, `0s`.
+/// Prints nanoseconds with the largest unit that divides them: `10s`, `1500ms`, `2m`, `0s`. From
+/// 10,000 of a unit below seconds on, with decimals of a larger one: `46.142857ms`.
 ///
 /// Exact: [`parse_duration_ns`] reads the same value back.
 pub fn format_duration_ns(ns: u64) -> String {
@@ -90,5 +91,12 @@ pub fn format_duration_ns(ns: u64) -> String {
     let unit = UNITS.iter().find(|(_, unit)| ns.is_multiple_of(*unit));
     // The last unit is 1 and divides everything.
     let (name, unit) = unit.unwrap_or(&("ns", 1));
-    format!("{}{name}", ns / unit)
+    if ns / unit < 10_000 || *unit >= 1_000_000_000 {
+        return format!("{}{name}", ns / unit);
+    }
+    let larger = UNITS.iter().find(|(_, unit)| *unit <= 1_000_000_000 && *unit <= ns);
+    let (name, unit) = larger.unwrap_or(&("ns", 1));
+    let width = unit.ilog10() as usize;
+    let decimals = format!("{:0width$}", ns % unit);
+    format!("{}.{}{name}", ns / unit, decimals.trim_end_matches('0'))
 }

@@ -25,7 +25,7 @@ use crate::ranks::{self, Children, Joined, Place, Role};
 use crate::session::Session;
 use crate::terminal;
 use crate::ui::Progress;
-use crate::unused::{self, NO_EFFECT};
+use crate::unused;
 use crate::verb::ab;
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
@@ -247,11 +247,12 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     joined.finish(ran, journal, write)
 }
 
-/// Reports keys of a job file that have no effect, each once, and of which jobs unless of all.
+/// Reports keys of a job file that have no effect, and directories that are made, each once, and of
+/// which jobs unless of all.
 pub(crate) fn report_unused(plan: &Plan) {
     let unused = |job: &&JobPlan, note: &str| job.notes.iter().any(|one| one == note);
     let notes = plan.jobs.iter().flat_map(|job| &job.notes);
-    for note in unique(notes.filter(|note| note.contains(NO_EFFECT))) {
+    for note in unique(notes.filter(|note| unused::is_said(note))) {
         let of: Vec<&JobPlan> = plan.jobs.iter().filter(|job| unused(job, note)).collect();
         let names = unique(of.iter().map(|job| job.name.as_str())).join("', '");
         match of.len() == plan.jobs.len() {

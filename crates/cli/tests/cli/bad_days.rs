@@ -332,6 +332,23 @@ fn a_directory_that_is_not_there() {
         }
         assert!(!typo.exists());
     }
+    // Its last part may be mistyped too: the run says that it makes it, once.
+    let line = "--rw read --bs 4k --size 64k --runtime 20ms --directory nwe --no-watch -o";
+    let note = "nwe was not there: the run makes this directory, and removes it at the end";
+    let first = bench(dir.path(), &format!("{line} a.json")).exits(0);
+    assert_eq!(first.err.matches(note).count(), 1, "{first:?}");
+    assert!(std::fs::read_to_string(dir.path().join("a.json")).unwrap().contains(note));
+    let second = bench(dir.path(), &format!("{line} b.json")).exits(0);
+    assert!(!second.err.contains("was not there"), "{second:?}");
+    // A sweep's runs print nothing, so it says so itself.
+    let line = "sweep --bs 4k --size 64k --runtime 10ms --vary depth=1,2 --repeats 1 --directory";
+    for (place, times) in [("nwe2 -o s", 1), ("nwe2 -o t", 0)] {
+        let ran = crate::tool::gpuio(dir.path(), &format!("{line} {place}")).exits(0);
+        assert_eq!(ran.err.matches("nwe2 was not there: the run makes").count(), times, "{ran:?}");
+    }
+    let line = "sweep --bs 4k --size 64k --runtime 10ms --vary depth=1,2 --repeats 1 -o u";
+    let own = crate::tool::gpuio(dir.path(), line).exits(0);
+    assert!(!own.err.contains("was not there"), "{own:?}");
 }
 
 /// A directory that this user may not look into: one line that names it. Root without the

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::record::{check, jobs};
-use crate::tool::{Ran, bench, command, file, finish, gpuio, scratch, state, tree, words};
+use crate::tool::{Ran, bench, command, file, finish, gpuio, state, tree, words};
 
 /// Every path on the software GPU, cuFile's last. By bytes, so that each makes as many calls on a
 /// busy machine.
@@ -22,6 +22,13 @@ fn run(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Ran {
     // A process that crashes leaves its configuration of cuFile behind.
     bench.envs(environment.iter().copied()).env("TMPDIR", &temporary);
     finish(bench.arg("bench").args(words(line)))
+}
+
+/// With the directory of the data, which a run would say that it makes.
+fn scratch() -> crate::tool::Scratch {
+    let dir = crate::tool::scratch();
+    std::fs::create_dir(dir.path().join("d")).unwrap();
+    dir
 }
 
 fn journals(directory: &Path) -> Vec<PathBuf> {

@@ -217,6 +217,26 @@ fn a_point_that_can_not_run_here_is_a_row_with_its_reason() {
     let ran = small(dir.path(), "--vary path=host,routed --repeats 1 -o s").exits(0);
     assert!(ran.out.contains("path=routed: not available here"), "{ran:#?}");
     assert_eq!(points(&dir.path().join("s"))[0].1.len(), 1);
+    // A reason that points share is there once.
+    let line = "--vary path=host,routed --vary threads=1,2,3 --repeats 1 -o t";
+    let ran = small(dir.path(), line).exits(0);
+    assert_eq!(ran.out.matches("not available here").count(), 1, "{ran:#?}");
+    assert!(ran.out.contains("path=routed threads=1 and 2 more points: not"), "{ran:#?}");
+}
+
+/// Whether a machine's throughput grows with its threads is not known here.
+#[test]
+fn a_sweep_over_threads_names_the_knee_and_its_rule() {
+    let dir = scratch();
+    let ran = small(dir.path(), "--vary threads=1,2,4 --vary bs=4k,8k --repeats 1 -o s").exits(0);
+    let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    for bs in ["4k", "8k"] {
+        let found = ["knee at threads=", "no knee, "].map(|words| format!("bs={bs}: {words}"));
+        assert!(found.iter().any(|words| flat.contains(words)), "{flat}");
+    }
+    assert!(flat.contains("grew by more than 10 % for a doubling of threads"), "{flat}");
+    let two = small(dir.path(), "--vary threads=1,2 --repeats 1 -o t").exits(0);
+    assert!(!two.out.contains("knee"), "{}", two.out);
 }
 
 #[test]

@@ -249,7 +249,7 @@ mod tests {
         let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
         let changed =
-            ["batch_samples 7 -> 1", "compute_time 323ms -> 46142857ns", "readers 4 -> 2"];
+            ["batch_samples 7 -> 1", "compute_time 323ms -> 46.142857ms", "readers 4 -> 2"];
         assert_eq!(words, changed);
     }
 

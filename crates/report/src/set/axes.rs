@@ -9,7 +9,7 @@ use gpuio_record::{
 };
 
 use super::rows::Row;
-use super::{Set, chosen};
+use super::{Set, chosen, knee};
 use crate::compare::keys;
 use crate::expected;
 use crate::format::text::header;
@@ -56,7 +56,8 @@ impl Axis {
             Source::Row(place) => place(row),
             Source::Sweep(key) => {
                 let at = row.member.at.iter().find(|(name, _)| name == key);
-                (at.map_or_else(|| "-".to_owned(), |(_, value)| value.clone()), None)
+                let number = at.and_then(|(key, value)| knee::number(key, value));
+                (at.map_or_else(|| "-".to_owned(), |(_, value)| value.clone()), number)
             }
         }
     }

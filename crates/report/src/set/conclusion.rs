@@ -1,5 +1,5 @@
 //! The conclusion from a set, in two sentences: the first words of a report. The result of a search
-//! for the highest load stands before them.
+//! for the highest load stands before them, and first of all the answers of training feeds.
 //!
 //! The first sentence compares paths into GPU memory where they ran the same load, else it names
 //! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
@@ -14,12 +14,14 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
 use gpuio_record::{EndedHow, Metric, Sweep};
 
-use super::Set;
 use super::axes::{Column, Role, columns};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::summary::{half_width, half_width_words, median_of};
+use super::{Member, Set};
+use crate::format::text::feed;
 use crate::number::{iops, throughput};
+use crate::printable;
 use crate::workload::{is_mix, load_word, sizes_short};
 use gpuio_base::units::human_ns;
 
@@ -70,6 +72,7 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
     let answers = set.sweeps.iter().filter_map(|sweep| sweep.answer.as_deref());
     let answers = answers.flat_map(str::lines).map(str::to_owned);
     let answers = set.sweeps.iter().filter_map(Sweep::unfinished).chain(answers);
+    let answers = feeds(set).into_iter().chain(answers);
     // Rates of a job that did not do its work come after that it did not.
     let is_wrong = |row: &Row<'_>| {
         let outcome = row.result.verify.as_ref();
@@ -81,6 +84,21 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
         sentences.rotate_right(1);
     }
     sentences
+}
+
+/// Records at most whose answers stand here; with more, each has its answer in its own part.
+pub(super) const FEEDS_MOST: usize = 4;
+
+/// Whether storage was fast enough, for each training feed.
+fn feeds(set: &Set) -> Vec<String> {
+    let several = set.members.len() > 1;
+    let of = |member: &Member| {
+        let name = if several { format!("{}: ", member.name) } else { String::new() };
+        let answers = feed::answers_in_words(&printable::record(&member.record));
+        answers.into_iter().map(move |answer| format!("{name}{answer}")).collect::<Vec<String>>()
+    };
+    let few = set.members.len() <= FEEDS_MOST;
+    set.members.iter().filter(|_| few).flat_map(of).collect()
 }
 
 fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {

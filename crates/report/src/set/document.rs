@@ -6,6 +6,7 @@ use gpuio_base::document::{
     unique,
 };
 use gpuio_base::stat::Percentile;
+use gpuio_base::units::markup;
 use gpuio_record::metric::List as Metrics;
 use gpuio_record::{Assessment, CpuCost, Evidence, Proof};
 
@@ -13,7 +14,7 @@ use super::findings_text::{self, Weight};
 use super::html::base64;
 use super::rows::{Row, rows, software};
 use super::summary::{Taken, summary};
-use super::{Member, Picture, Set, conclusion, devices};
+use super::{Member, Picture, Set, conclusion, devices, plot};
 use crate::format::text::feed;
 use crate::number::{self, maybe_time};
 use crate::{ceilings, expected, printable, ranks};
@@ -42,6 +43,7 @@ pub(super) fn markdown(set: &Set) -> String {
     let facts = findings_text::where_and_how(set);
     first.list(facts_of(facts.into_iter().map(|(what, text)| Item::new(what, text))));
     first.blocks.extend(loads(set).blocks);
+    first.blocks.extend(curve(set, false).blocks);
     first.blocks.extend(feeds(set).blocks);
     first.blocks.extend(all_rows(set).blocks);
     page.push(devices::section(set, MOST_IN_MARKDOWN));
@@ -78,7 +80,7 @@ pub(super) fn of_page(set: &Set, rows: &[Row<'_>]) -> [String; 2] {
         absent(set, rows),
     ];
     below.extend(digests(set, usize::MAX));
-    [fragment(&[loads(set), feeds(set)]), fragment(&below)]
+    [fragment(&[loads(set), curve(set, true), feeds(set)]), fragment(&below)]
 }
 
 fn facts_of(items: impl IntoIterator<Item = Item>) -> List {
@@ -140,6 +142,25 @@ fn loads(set: &Set) -> Section {
     section
 }
 
+/// Latency against throughput, with the knees.
+fn curve(set: &Set, draws: bool) -> Section {
+    let mut section = Section::new("curve", "Latency against throughput");
+    let Some((plot, words)) = plot::curve(set) else { return section };
+    for sentence in words {
+        section.paragraph(sentence);
+    }
+    if draws {
+        section.push(Block::Markup(format!(
+            "<figure class=\"curve\"><figcaption>{}</figcaption><div class=\"scroll\">{}</div>\
+             </figure>\n",
+            markup(&plot.title),
+            plot::inside(&plot)
+        )));
+        section.emphasized("quiet", plot.note);
+    }
+    section
+}
+
 /// The results of training feeds and key-value caches, as the text of each record has them.
 fn feeds(set: &Set) -> Section {
     let mut section = Section::new("feeds", "Training feeds and key-value caches");
@@ -151,8 +172,12 @@ fn feeds(set: &Set) -> Section {
             section.paragraph(format!("{}:", member.name));
         }
         let record = printable::record(&member.record);
-        let parts = [feed::answers, feed::section, feed::key_values].map(|part| part(&record));
-        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let few = set.members.len() <= conclusion::FEEDS_MOST;
+        let answers = (!few).then(|| feed::answers(&record));
+        let parts = [feed::section, feed::key_values].map(|part| part(&record));
+        // The rules are many, and what a run came to does not follow from them.
+        let parts = answers.into_iter().chain(parts).chain([feed::of_mlperf(&record).fold(false)]);
+        let parts = parts.filter(|part| !part.is_empty());
         section.blocks.extend(parts.map(Block::Section));
     }
     section

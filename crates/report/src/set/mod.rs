@@ -14,6 +14,7 @@ mod findings_text;
 mod fio;
 mod fix;
 mod html;
+pub mod knee;
 mod openmetrics;
 mod origin;
 mod plot;

@@ -247,3 +247,31 @@ fn a_mix_is_one_load_under_its_own_name() {
         }
     }
 }
+
+/// Depths 1 to 16 of two paths: one stops growing at 4, the other does not stop.
+#[test]
+fn a_sweep_over_depth_has_a_curve_of_latency_with_the_knee_named() {
+    let rates = [("gather", [1.0, 1.9, 3.0, 3.1, 3.1]), ("staged", [1.0, 2.0, 4.0, 8.0, 16.0])];
+    let of = |(path, rates): (&'static str, [f64; 5])| {
+        let points = [1, 2, 4, 8, 16].into_iter().zip(rates);
+        points.map(move |(depth, faster)| run(path, 4096, depth, false, faster))
+    };
+    let set = set(rates.into_iter().flat_map(of).collect());
+    let render = |name: &str| (find_set_format(name).unwrap().render)(&set);
+    for name in ["html", "markdown", "svg"] {
+        let text = render(name).replace("\n> ", " ");
+        assert!(text.contains("gather: knee at depth=4: "), "{name}: {text}");
+        // A picture breaks its lines.
+        for words in [
+            "staged: no knee, throughput still grew at the highest load",
+            "by more than 10 % for a doubling of depth",
+        ] {
+            assert!(text.contains(words) || name == "svg", "{name}: {text}");
+        }
+    }
+    let picture = render("svg");
+    assert_eq!(picture.matches("<circle").count(), 10 + 20 + 2, "a ring on each line of gather");
+    assert_eq!(picture.matches("stroke-dasharray=\"6 4\"").count(), 4, "p99 and its legend");
+    // Two depths are no curve.
+    assert!(!(find_set_format("html").unwrap().render)(&grid()).contains("figure class=\"curve\""));
+}

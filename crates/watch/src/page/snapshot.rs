@@ -1,5 +1,7 @@
 //! The content of a page at one moment, as plain values.
 
+use gpuio_base::stat::Percentile;
+
 use crate::page::bucket::{Latencies, SIZES};
 use crate::page::layout::{LIBRARY_NUMBERS, REGISTERED, SOFTWARE};
 
@@ -306,9 +308,11 @@ impl Counts {
         (ios > 0).then_some(mean)
     }
 
-    /// The latency at or below which `quantile` (0 to 1) lie, nanoseconds, within 3 %.
-    pub fn percentile_ns(&self, quantile: f64) -> Option<u64> {
-        Latencies::at(&self.latencies, quantile)
+    /// A percentile of the latency in nanoseconds, within 3 %; `None` with too few I/Os for it
+    /// ([`gpuio_base::stat::enough_for`]).
+    pub fn percentile_ns(&self, at: Percentile) -> Option<u64> {
+        let latency = Latencies::at(&self.latencies, at.quantile());
+        latency.filter(|_| self.ios() >= at.least_values())
     }
 
     pub(crate) fn merge(&mut self, other: &Counts) {

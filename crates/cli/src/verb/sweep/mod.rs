@@ -27,6 +27,7 @@ use crate::child::LOOK;
 use crate::failure::Failure;
 use crate::formats;
 use crate::interrupt;
+use crate::jobs;
 use crate::output;
 use crate::ranks::{self, Children, Role};
 use crate::unused;
@@ -61,6 +62,8 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
     let mut directory = SweepDirectory::open(&resolved)?;
     if !quiet {
         message!("{}", table::estimate(&resolved));
+        let made = jobs::directories_made(&resolved.job).into_iter();
+        made.filter(|_| !resolved.own_data).for_each(|note| message!("note: {note}"));
     }
     let ended = drive(&resolved, &mut directory, children, &stop, quiet)?;
     directory.conclude(table::answer(&resolved, &directory, ended))?;

@@ -9,6 +9,7 @@ use gpuio_record::{Arrivals, JobPlan, JobResult, Record};
 pub(super) struct Run {
     pub(super) bytes_per_s: f64,
     pub(super) iops: f64,
+    pub(super) median_ns: f64,
     /// The percentile of tables.
     pub(super) tail_ns: f64,
     /// The percentile that a search limits.
@@ -72,6 +73,7 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
     Run {
         bytes_per_s,
         iops,
+        median_ns: slower(&|all| Some(all.p50_ns)),
         tail_ns: slower(&|all| all.percentile(Percentile::TAIL)),
         limited_ns: slower(&|all| all.percentile(limited)),
         max_ns: slower(&|all| Some(all.max_ns)),

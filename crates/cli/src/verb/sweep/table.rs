@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Look, Section, Table};
+use gpuio_base::document::{
+    Cell, Columns, Document, Item, Layout, List, Look, Section, Table, grouped,
+};
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
 use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, next};
+use gpuio_report::set::knee;
 
 use super::Why;
 use super::directory::{SweepDirectory, axes};
@@ -127,11 +130,21 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     };
     let mut page = Document::new(format!("Sweep {}", directory.path.display()));
     page.begin("", "").table(points(resolved, directory));
+    if resolved.search.is_none() {
+        page.sections.extend(knees(directory).map(paragraph));
+    }
     page.sections.extend(sweep.answer.clone().map(paragraph));
     let ended = sweep.points.iter().filter_map(|point| {
         let ended = point.ended.as_deref().unwrap_or("runs are missing");
         let settled = ended.starts_with("settled");
-        (!settled).then(|| format!("{}: {ended}", sweep.point(&point.at)))
+        (!settled).then(|| (ended, sweep.point(&point.at)))
+    });
+    let ended = grouped(ended).into_iter().map(|(ended, points)| match points.as_slice() {
+        [one] => format!("{one}: {ended}"),
+        [first, others @ ..] => {
+            format!("{first} and {}: {ended}", many(others.len() as u64, "more point"))
+        }
+        [] => String::new(),
     });
     page.push(paragraph(ended.collect::<Vec<_>>().join("\n")));
     let runs = || directory.runs.iter().flatten();
@@ -180,6 +193,43 @@ fn suggestion(directory: &SweepDirectory) -> String {
     let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
     let words = axis.and_then(|axis| compare::arguments_that_run(&directory.path, &axis.key));
     words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
+}
+
+/// Curves whose knees are listed; a report draws them.
+const CURVES_MOST: usize = 8;
+
+/// The knee of each curve of loads that push harder and harder, and the rule; nothing for a sweep
+/// without such loads.
+fn knees(directory: &SweepDirectory) -> Option<String> {
+    let axes = &directory.sweep.axes;
+    let nth = knee::KEYS.iter().find_map(|key| axes.iter().position(|axis| axis.key == *key))?;
+    let key = axes[nth].key.as_str();
+    let points = directory.sweep.points.iter().zip(&directory.runs);
+    let steps = points.filter_map(|(point, runs)| {
+        let middle = |of: fn(&Run) -> f64| median_of(runs, of);
+        let time = |of: fn(&Run) -> f64| middle(of).filter(|ns| !ns.is_nan());
+        let word = point.at.get(nth)?;
+        let others = axes.iter().zip(&point.at).filter(|(axis, _)| axis.key != key);
+        let others: Vec<String> =
+            others.map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+        let step = knee::Step {
+            load: knee::number(key, word)?,
+            word: word.clone(),
+            bytes_per_s: middle(|run| run.bytes_per_s)?,
+            iops: middle(|run| run.iops)?,
+            latency: [time(|run| run.median_ns), time(|run| run.tail_ns)],
+        };
+        Some((others.join(", "), step))
+    });
+    let sentences = grouped(steps).into_iter().filter_map(|(about, mut steps)| {
+        steps.sort_by(|a, b| a.load.total_cmp(&b.load));
+        knee::sentence(&about, key, &steps)
+    });
+    let mut lines: Vec<String> = sentences.collect();
+    let more = lines.len().saturating_sub(CURVES_MOST);
+    lines.truncate(CURVES_MOST);
+    lines.extend((more > 0).then(|| format!("{} are left out here.", many(more as u64, "curve"))));
+    (!lines.is_empty()).then(|| format!("{}\n{}", lines.join("\n"), knee::rule(key)))
 }
 
 /// The confidence interval of a point's throughput, as reports print it.
@@ -235,6 +285,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let table = columns
         .figures("throughput", move |(_, runs)| rate(runs).map(Cell::rate))
         .figures("IOPS", move |(_, runs)| middle(|run| run.iops)(runs).map(Cell::count))
+        .figures(Percentile::MEDIAN.label(), time_of(|run| run.median_ns))
         .figures(Percentile::TAIL.label(), time_of(|run| run.tail_ns))
         .when(limited.is_some_and(|at| at != Percentile::TAIL), |columns| {
             let label = limited.map(Percentile::label).unwrap_or_default();
@@ -368,6 +419,7 @@ mod tests {
         let run = |rate| Run {
             bytes_per_s: rate,
             iops: 0.0,
+            median_ns: 0.0,
             tail_ns: 0.0,
             limited_ns: 0.0,
             max_ns: 0.0,

@@ -46,6 +46,8 @@ pub(super) struct DataSet<'a> {
     /// Files made by this run that are to go, and the directories made for them.
     made: Vec<Made>,
     directories: Vec<PathBuf>,
+    /// Directories made for files that stay: they go where the run ends before it made one.
+    kept: Vec<PathBuf>,
     /// The file that lists them, should this run be killed.
     owners: Vec<Owner>,
     /// The targets of the group in hand, held since they were checked or made.
@@ -88,6 +90,7 @@ impl<'a> DataSet<'a> {
             looks,
             made: Vec::new(),
             directories: Vec::new(),
+            kept: Vec::new(),
             owners: Vec::new(),
             targets: Arc::default(),
             claims: Vec::new(),
@@ -239,7 +242,10 @@ impl<'a> DataSet<'a> {
             return Ok(());
         }
         let made = make::make_directories(parent)?;
-        self.directories.extend(made.into_iter().filter(|_| !job.keep));
+        match job.keep {
+            true => self.kept.extend(made),
+            false => self.directories.extend(made),
+        }
         let failed = |source| MakeError::call("open", parent, None, source, None);
         verdict.dir_entry = Some(new_dir_entry(parent, name).map_err(failed)?);
         Ok(())
@@ -308,6 +314,7 @@ impl<'a> DataSet<'a> {
         let mut errors = remove::clean(&std::mem::take(&mut self.made), &[]);
         std::mem::take(&mut self.owners).into_iter().for_each(Owner::remove);
         errors.extend(remove::clean(&[], &std::mem::take(&mut self.directories)));
+        errors.extend(remove::clean(&[], &std::mem::take(&mut self.kept)));
         errors
     }
 }

@@ -202,6 +202,25 @@ fn what_one_group_wrote_and_verified_the_next_may_verify() {
     }
 }
 
+/// A directory for files that stay goes again with a run that ends before it made one.
+#[test]
+fn a_directory_that_stays_empty_is_removed() {
+    let dir = directory();
+    let place = dir.path().join("new");
+    let run = |stopped: bool| {
+        let mut plan = plan(vec![job(&format!("directory={}\nsize=64k\nbs=4k", place.display()))]);
+        plan.jobs[0].keep = true;
+        let (permit, root) = (permit(), Root::live());
+        let mut data = DataSet::guard(&mut plan, &permit, &root, looks()).unwrap();
+        let made = data.prepare(&plan.jobs, &AtomicBool::new(stopped), &|_, _| {});
+        assert_eq!((made.is_err(), place.exists()), (stopped, true));
+        drop(data);
+        place.exists()
+    };
+    assert!(!run(true));
+    assert!(run(false));
+}
+
 /// The entry of this file in the list of gpuio's own files.
 fn listed(path: &Path) -> Option<manifest::Entry> {
     let list = path.with_file_name(manifest::FILE_NAME);

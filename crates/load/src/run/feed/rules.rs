@@ -42,7 +42,7 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     });
     // Another workload may break rules, and keeps none.
     if !plan.changed.is_empty() {
-        rules.retain(|rule| rule.kept == Some(false));
+        rules.retain(|rule| rule.kept != Some(true));
         let changed = |one: &String| FeedRule {
             rule: "the parameters of the workload".to_owned(),
             found: one.clone(),
@@ -162,12 +162,13 @@ fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
         0 => format!("{wanted} samples once in each of {count} epochs"),
         wrong => format!("not so in {wrong} of {count} epochs"),
     };
-    // Nothing is known of them.
-    match ruled.feed.plan.epochs.saturating_sub(count as u64) {
-        0 => {}
-        missing => found.push_str(&format!(", {missing} never began")),
+    let missing = ruled.feed.plan.epochs.saturating_sub(count as u64);
+    if missing > 0 {
+        found.push_str(&format!(", {missing} never began"));
     }
-    FeedRule { rule, found, kept: (count > 0).then_some(wrong == 0) }
+    // Nothing is known of those that never began.
+    let kept = (wrong == 0 && count > 0 && missing == 0).then_some(true);
+    FeedRule { rule, found, kept: if wrong > 0 { Some(false) } else { kept } }
 }
 
 fn utilisation(ruled: &Ruled<'_>) -> Option<FeedRule> {

@@ -41,16 +41,30 @@ fn lines<'r>(
 
 /// Whether storage is fast enough for the accelerators, a sentence per job that has some.
 pub(crate) fn answers(record: &Record) -> Section {
-    lines(record, ("fast enough for the accelerators?", false), |(of, plan, found, job)| {
-        let source = job.proof.as_ref().map(|proof| proof.verdict.source);
-        let readers_ns = found.span_ns as f64 * f64::from(of.threads);
-        let checked = job.between_ios_ns as f64 / readers_ns.max(1.0);
-        answer(plan, found, (source, checked)).into_iter().collect()
+    lines(record, ("fast enough for the accelerators?", false), |feed| {
+        answer_of(feed).into_iter().collect()
     })
 }
 
+/// The same as the first words of a report.
+pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
+    let of_job = |(of, job): (&JobPlan, &JobResult)| {
+        let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
+        let answer = answer_of((of, plan, found, job)).filter(|_| !is_cache(plan))?;
+        Some(format!("Fast enough for the accelerators of {}? {answer}.", of.name))
+    };
+    jobs(record).filter_map(of_job).collect()
+}
+
+fn answer_of((of, plan, found, job): Feed<'_>) -> Option<String> {
+    let source = job.proof.as_ref().map(|proof| proof.verdict.source);
+    let readers_ns = found.span_ns as f64 * f64::from(of.threads);
+    let checked = job.between_ios_ns as f64 / readers_ns.max(1.0);
+    answer(plan, found, (source, checked))
+}
+
 /// Some lines per job that is a training feed: what it came to, its data set, its computation,
-/// its waits, each epoch, and which of MLPerf's rules it broke.
+/// its waits, each epoch.
 pub(crate) fn section(record: &Record) -> Section {
     lines(record, ("training feed:", false), |(plan, of, found, job)| {
         let mut lines = vec![outcome(of, found)];
@@ -60,9 +74,13 @@ pub(crate) fn section(record: &Record) -> Section {
         lines.extend(tier(of, found));
         lines.extend(accelerators(found));
         lines.extend(epochs(of, found));
-        lines.extend(rules(&found.rules));
         lines
     })
+}
+
+/// The rules of MLPerf that it kept or broke, lines per job that is a training feed.
+pub(crate) fn of_mlperf(record: &Record) -> Section {
+    lines(record, ("rules of MLPerf Storage:", false), |(.., found, _)| rules(&found.rules))
 }
 
 /// Lines per job of a key-value cache: its contexts, their times and its tier.

@@ -89,6 +89,7 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         loads::parts(record),
         loads::times(record),
         feed::section(record),
+        feed::of_mlperf(record),
         feed::key_values(record),
         expected::section(record, evidence),
         proof::section(record, evidence),

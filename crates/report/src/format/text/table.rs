@@ -113,9 +113,7 @@ pub(super) fn legend(record: &Record) -> Section {
             have the details";
         section.item(Layout { colon: false, ..labels }, Item::new("*", text));
     }
-    let few = too_few(record);
-    if !few.is_empty() {
-        let text = format!("too few I/Os: {}", few.join(", "));
+    if let Some(text) = too_few(record) {
         section.item(Layout { colon: false, ..labels }, Item::new("-", text));
     }
     section.list(List::new(labels, totals(record).into_iter().chain(absent)));
@@ -123,7 +121,7 @@ pub(super) fn legend(record: &Record) -> Section {
 }
 
 /// The percentiles that some job has too few I/Os for, and how many each takes.
-fn too_few(record: &Record) -> Vec<String> {
+fn too_few(record: &Record) -> Option<String> {
     let lacks = |at: &Percentile| {
         let of_job = |(plan, job): (&JobPlan, &JobResult)| {
             let directions = plan.directions();
@@ -133,8 +131,7 @@ fn too_few(record: &Record) -> Vec<String> {
         jobs(record).any(of_job)
     };
     let shown = Percentile::shown(&record.percentiles(), &Percentile::TABLE);
-    let lacking = shown.into_iter().filter(lacks);
-    lacking.map(|at| format!("{} takes {}", at.label(), at.least_values())).collect()
+    Percentile::too_few(shown.into_iter().filter(lacks))
 }
 
 /// The time span of the rates of totals, if it is not the time of all jobs.

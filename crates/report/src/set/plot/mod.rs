@@ -4,6 +4,7 @@
 //! each; of a single load, its rate over time. As every figure it is of one load: `fix::fix`
 //! decides which rows it draws.
 
+mod curve;
 mod svg;
 mod ticks;
 
@@ -20,8 +21,9 @@ use super::summary::told_apart;
 use super::{chosen, colours};
 use crate::number::{float, throughput};
 use crate::workload::{rw_of, sizes_short};
+pub(super) use curve::curve;
 pub(super) use ticks::rates;
-use ticks::wide;
+use ticks::{Tick, wide};
 
 /// In the first bytes of a picture.
 pub(super) const MARK: &str = "<svg data-generator=\"gpuio report\"";
@@ -42,10 +44,11 @@ pub(super) struct Plot {
 }
 
 enum Shape {
-    /// Rates by `x`; `log` is of the rates.
+    /// Values by `x`; `log` is of the values, and `of` makes their ticks.
     Lines {
         x: Axis,
         log: bool,
+        of: fn(f64, f64, bool, f64) -> Vec<Tick>,
         lines: Vec<Line>,
     },
     Bars(Vec<Bar>),
@@ -64,6 +67,7 @@ struct Line {
     marks: Vec<Mark>,
     /// Whether each value has a dot.
     dots: bool,
+    dashed: bool,
 }
 
 /// A value with the range of its runs.
@@ -73,6 +77,9 @@ struct Mark {
     low: f64,
     high: f64,
     words: String,
+    /// Stands beside its dot.
+    number: Option<String>,
+    is_knee: bool,
 }
 
 struct Bar {
@@ -105,20 +112,25 @@ pub(super) fn inside(plot: &Plot) -> String {
     svg::draw(plot, false)
 }
 
-/// The plot as a picture of its own; of a set without one, its reason.
+/// The plot as a picture of its own, with the curve of latencies below it; of a set without one,
+/// its reason.
 pub(super) fn render(set: &Set) -> String {
     let plot = main(set).unwrap_or_else(|why| Plot {
         title: set.title.clone(),
         note: format!("No plot: {why}."),
         shape: Shape::Bars(Vec::new()),
     });
-    svg::draw(&plot, true) + "\n"
+    match curve(set) {
+        Some((curve, words)) => {
+            let note = format!("{} {}", words.join(" "), curve.note);
+            svg::one_above(&plot, &Plot { note, ..curve }) + "\n"
+        }
+        None => svg::draw(&plot, true) + "\n",
+    }
 }
 
-/// The first axis with numbers on which a path's rows differ: what sweeps varied, then the load's.
-fn axis<'c>(set: &Set, rows: &[Row<'_>], columns: &'c [Column]) -> Option<&'c Column> {
-    let mut keys = varied(set);
-    keys.extend(["block", "threads", "depth"].map(str::to_owned));
+/// The first of these axes that has numbers, on which a path's rows differ.
+fn axis<'c>(keys: &[String], rows: &[Row<'_>], columns: &'c [Column]) -> Option<&'c Column> {
     let within = |column: &&Column| {
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         rows.iter().zip(&column.of).any(|(row, place)| {
@@ -132,7 +144,10 @@ fn axis<'c>(set: &Set, rows: &[Row<'_>], columns: &'c [Column]) -> Option<&'c Co
 }
 
 fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -> Option<Plot> {
-    let across = axis(set, rows, columns)?;
+    // The keys that sweeps varied, then the load's.
+    let mut keys = varied(set);
+    keys.extend(["block", "threads", "depth"].map(str::to_owned));
+    let across = axis(&keys, rows, columns)?;
     let numbers = across.numbers.as_ref()?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let shown = [across.key.as_str(), "path", "direction"];
@@ -153,7 +168,13 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
         let path = &rows[of[0]].plan.path.choice.actual;
         let own = known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour);
         let colour = if single { own } else { nth % colours::PALETTE };
-        Line { marks: marks(rows, across, numbers, &of, &label), label, colour, dots: true }
+        Line {
+            marks: marks(rows, across, numbers, &of, &label),
+            label,
+            colour,
+            dots: true,
+            dashed: false,
+        }
     };
     let lines: Vec<Line> = groups.into_iter().enumerate().map(line).collect();
     let mut places: Vec<usize> = choice.rows.iter().map(|row| across.of[*row]).collect();
@@ -185,6 +206,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
                 log: first > 0.0 && last / first >= 8.0,
                 ticks: places.iter().map(|at| (numbers[*at], across.words[*at].clone())).collect(),
             },
+            of: rates,
             log: wide(lines.iter().flat_map(|line| &line.marks).flat_map(|m| [m.low, m.high])),
             lines,
         },
@@ -222,7 +244,7 @@ fn marks(
             across.words[place],
             print(y)
         );
-        Some(Mark { x: numbers[place], y, low, high, words })
+        Some(Mark { x: numbers[place], y, low, high, words, number: None, is_knee: false })
     };
     places.into_iter().filter_map(mark).collect()
 }
@@ -326,11 +348,11 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
             let x = point.at_ns as f64 / 1e9;
             let y = float(point.bytes(row.direction)) * 1e9 / float(point.span_ns);
             let words = format!("{x:.2} s: {}", throughput(y));
-            Mark { x, y, low: y, high: y, words }
+            Mark { x, y, low: y, high: y, words, number: None, is_knee: false }
         };
         let series = row.result.series.iter().filter(|point| point.span_ns > 0);
         let label = if some.len() > 1 { format!("run {}", nth + 1) } else { String::new() };
-        Line { label, colour: nth, marks: series.map(mark).collect(), dots: false }
+        Line { label, colour: nth, marks: series.map(mark).collect(), dots: false, dashed: false }
     };
     let more = point.len() - some.len();
     let more = if more > 0 { format!(" {more} more runs are below.") } else { String::new() };
@@ -347,6 +369,7 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
             x: Axis { label: "seconds after the ramp".to_owned(), log: false, ticks: Vec::new() },
             // A pause is to be seen: from 0.
             log: false,
+            of: rates,
             lines: some.iter().enumerate().map(line).collect(),
         },
     })

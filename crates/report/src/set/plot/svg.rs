@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use gpuio_base::units::{markup, paragraph};
 
-use super::ticks::{rates, ticks};
+use super::ticks::{Tick, ticks};
 use super::{Axis, Bar, Line, MARK, Plot, Shape};
 use crate::number::throughput;
 
@@ -34,10 +34,34 @@ const STYLE: &str = "<style>svg{--ink:#1b1f23;--quiet:#5a636d;--grid:#dfe3e7;--p
     --p4:#e8ecef;--p5:#6a76ea;--p6:#a8607a;--p7:#b6dcff}}</style>";
 
 pub(super) fn draw(plot: &Plot, alone: bool) -> String {
+    sized(plot, alone).0
+}
+
+/// Two pictures in one, the first above the second.
+pub(super) fn one_above(first: &Plot, second: &Plot) -> String {
+    let [(first, above), (second, below)] = [first, second].map(|plot| sized(plot, true));
+    let inner = |picture: &str, y: f64, height: f64| {
+        let place = format!("<svg y=\"{y:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\"");
+        picture.replacen(MARK, &place, 1)
+    };
+    let height = above + below;
+    format!(
+        "{MARK} xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\">{}{}\
+         </svg>",
+        inner(&first, 0.0, above),
+        inner(&second, above, below)
+    )
+}
+
+/// The picture with its height.
+fn sized(plot: &Plot, alone: bool) -> (String, f64) {
     let top = if alone { 2.0 * LINE + 8.0 } else { 4.0 };
     let mut body = String::new();
     let bottom = match &plot.shape {
-        Shape::Lines { x, log, lines } => lines_at(&mut body, x, *log, lines, top),
+        Shape::Lines { x, log, of, lines } => {
+            let top = legend(&mut body, lines, top);
+            lines_at(&mut body, x, (*log, *of), lines, top)
+        }
         Shape::Bars(bars) => bars_at(&mut body, bars, top),
     };
     let note = paragraph("", 0, &plot.note, NOTE);
@@ -65,7 +89,7 @@ pub(super) fn draw(plot: &Plot, alone: bool) -> String {
             markup(line)
         );
     }
-    out + &body + "</svg>"
+    (out + &body + "</svg>", height)
 }
 
 /// Where a value lies between two ends.
@@ -84,22 +108,25 @@ impl Scale {
     }
 }
 
+/// Whether the vertical axis is logarithmic, and what makes its ticks.
+type Values = (bool, fn(f64, f64, bool, f64) -> Vec<Tick>);
+
 /// Draws from `top`; gives the lower end.
-fn lines_at(out: &mut String, x: &Axis, log: bool, lines: &[Line], top: f64) -> f64 {
-    let top = legend(out, lines, top);
+fn lines_at(out: &mut String, x: &Axis, (log, of): Values, lines: &[Line], top: f64) -> f64 {
     let (upper, lower) = (top + 8.0, top + HEIGHT - BOTTOM);
     let marks = || lines.iter().flat_map(|line| &line.marks);
     let low = if log { marks().map(|mark| mark.low).fold(f64::INFINITY, f64::min) } else { 0.0 };
     let high = marks().map(|mark| mark.high).fold(0.0, f64::max);
-    let rates = rates(low, high, log, TICKS);
-    let values = (rates[0].0, rates[rates.len() - 1].0);
+    let ticks = of(low, high, log, TICKS);
+    let values = (ticks[0].0, ticks[ticks.len() - 1].0);
     let y = Scale { log, values, places: (lower, upper) };
-    let first = marks().map(|mark| mark.x).fold(f64::INFINITY, f64::min);
-    let last = marks().map(|mark| mark.x).fold(f64::NEG_INFINITY, f64::max);
+    let across = || marks().map(|mark| mark.x).chain(x.ticks.iter().map(|(at, _)| *at));
+    let first = across().fold(f64::INFINITY, f64::min);
+    let last = across().fold(f64::NEG_INFINITY, f64::max);
     let margin = if x.ticks.is_empty() { 0.0 } else { 18.0 };
     let places = (LEFT + margin, WIDTH - RIGHT - margin);
     let across = Scale { log: x.log, values: (first, last), places };
-    for (value, text) in &rates {
+    for (value, text) in &ticks {
         let at = y.at(*value);
         let _ = write!(
             out,
@@ -172,9 +199,10 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale) {
     let place = |mark: &super::Mark| (across.at(mark.x), y.at(mark.y));
     let points: Vec<String> =
         line.marks.iter().map(place).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let dashes = if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
     let _ = write!(
         out,
-        "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>",
+        "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes} points=\"{}\"/>",
         points.join(" ")
     );
     for mark in &line.marks {
@@ -195,6 +223,24 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale) {
              </title></circle>",
             markup(&mark.words)
         );
+        if mark.is_knee {
+            let _ = write!(
+                out,
+                "<circle cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"9\" fill=\"none\" \
+                 stroke=\"var(--ink)\" stroke-width=\"1.5\"/>"
+            );
+        }
+        if let Some(number) = &mark.number {
+            // Above the line, to its left: curves rise to the right.
+            let _ = write!(
+                out,
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"{colour}\" \
+                 paint-order=\"stroke\" stroke=\"var(--paper)\" stroke-width=\"3\">{}</text>",
+                x - 8.0,
+                middle - 7.0,
+                markup(number)
+            );
+        }
     }
 }
 
@@ -212,11 +258,12 @@ fn legend(out: &mut String, lines: &[Line], top: f64) -> f64 {
         let _ = write!(
             out,
             "<line x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"var(--p{})\" \
-             stroke-width=\"3\"/><text x=\"{:.1}\" y=\"{y:.1}\" fill=\"var(--ink)\">{}</text>",
+             stroke-width=\"3\"{}/><text x=\"{:.1}\" y=\"{y:.1}\" fill=\"var(--ink)\">{}</text>",
             x + 22.0,
             y - 4.0,
             y - 4.0,
             line.colour,
+            if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" },
             x + 28.0,
             markup(&line.label)
         );

@@ -27,6 +27,22 @@ pub(in crate::set) fn rates(low: f64, high: f64, log: bool, about: f64) -> Vec<T
     ticks(rate_unit(size), low, high, log, about)
 }
 
+/// The ticks of times in nanoseconds.
+pub(super) fn times(low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
+    of_units(&[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")], low, high, log, about)
+}
+
+/// The ticks of I/Os per second.
+pub(super) fn counts(low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
+    of_units(&[(1.0, ""), (1e3, "k"), (1e6, "M")], low, high, log, about)
+}
+
+fn of_units(units: &[Unit], low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
+    let size = if log { high / 5.0 } else { high };
+    let unit = units.iter().rev().find(|(one, _)| size >= *one).unwrap_or(&units[0]);
+    ticks(*unit, low, high, log, about)
+}
+
 pub(super) fn ticks((one, name): Unit, low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
     let (low, high) = (low / one, high / one);
     let found = if log { logarithmic(low, high, about) } else { linear(low, high, about) };

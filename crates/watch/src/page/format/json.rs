@@ -119,7 +119,7 @@ fn one_path(counters: &PathCounters) -> Value {
 fn side(side: &Counts, seconds: Option<f64>, level: u8) -> Value {
     let ios = side.ios();
     let mut latency = Map::from_iter([("mean".to_owned(), json!(side.mean_ns()))]);
-    let of = |at: &Percentile| (at.key(), json!(side.percentile_ns(at.quantile())));
+    let of = |at: &Percentile| (at.key(), json!(side.percentile_ns(*at)));
     latency.extend(PERCENTILES.iter().map(of));
     let mut all = json!({
         "ios": ios,

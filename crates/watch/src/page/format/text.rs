@@ -56,6 +56,9 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
             page.begin("", "").push(Block::Table(table.look(Look::Indented(0))));
         }
     }
+    if let Some(text) = too_few(shown, &total, level) {
+        page.begin("", "").paragraph(format!("{NONE} {text}"));
+    }
     if let Some(library) = snapshot.library.as_ref().filter(|_| level >= 3) {
         let (major, minor) = library.version;
         let section = page.begin("", "");
@@ -69,6 +72,20 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
         section.paragraph(format!("Not given by cuFileGetStats: {}.", Library::NOT_GIVEN));
     }
     page
+}
+
+/// Why percentiles of this level's tables are absent.
+fn too_few(shown: &Shown<'_>, total: &PathCounters, level: u8) -> Option<String> {
+    let last = shown.earlier.map(|earlier| {
+        let then = earlier.snapshot.total();
+        [total.read.since(&then.read), total.write.since(&then.write)]
+    });
+    let paths = shown.snapshot.paths.iter().filter(|_| level >= 3);
+    let paths = paths.flat_map(|way| [&way.read, &way.write]);
+    let sides = [&total.read, &total.write].into_iter().chain(paths).chain(last.iter().flatten());
+    let sides: Vec<&Counts> = sides.filter(|side| side.ios() > 0).collect();
+    let lacks = |at: &Percentile| sides.iter().any(|side| side.percentile_ns(*at).is_none());
+    Percentile::too_few(PERCENTILES.iter().copied().filter(lacks))
 }
 
 /// Bytes of the save that is written, or was last, and of all saves of the process.
@@ -253,5 +270,5 @@ pub fn list(all: &[Shown<'_>]) -> Document {
 }
 
 fn percentile(side: &Counts, at: Percentile) -> Option<Cell> {
-    side.percentile_ns(at.quantile()).map(Cell::time)
+    side.percentile_ns(at).map(Cell::time)
 }

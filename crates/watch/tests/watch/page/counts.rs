@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use gpuio_base::stat::Percentile;
 use gpuio_watch::page::format::{Shown, json, text};
 use gpuio_watch::page::read::Owner;
 use gpuio_watch::page::{Direction, LivePageRoot, NOT_COUNTED, size_class};
@@ -36,7 +37,7 @@ fn every_count_arrives_and_the_page_goes_with_its_writer() {
     assert_eq!(total.seconds(), Some(2.0));
     let sizes: Vec<usize> = (0..16).filter(|&class| total.read.sizes[class] > 0).collect();
     assert_eq!(sizes, [size_class(4096), size_class(1 << 20)]);
-    let p50 = total.read.percentile_ns(0.5).unwrap();
+    let p50 = total.read.percentile_ns(Percentile::MEDIAN).unwrap();
     assert!(p50.abs_diff(50_000) <= 50_000 / 32 + 1, "{p50}");
     let gpu = &snapshot.gpus()[0];
     assert_eq!((gpu.gpu, gpu.pci.as_str(), gpu.path.as_str()), (Some(3), "0000:03:00.0", "gather"));
@@ -45,6 +46,32 @@ fn every_count_arrives_and_the_page_goes_with_its_writer() {
     drop(write);
     drop(page);
     assert_eq!(std::fs::read_dir(directory(&pages)).unwrap().count(), 0);
+}
+
+/// The slowest of 30 I/Os is no p99: the rule is that of records.
+#[test]
+fn a_percentile_of_too_few_ios_is_absent_with_the_reason() {
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
+    let slot = page.worker_slot(&key(None, "host")).unwrap();
+    let said = |ios: u64| {
+        (0..ios).for_each(|_| slot.add(Direction::Read, 4096, 50_000, false));
+        let snapshot = own(&pages).page.unwrap();
+        let (owner, user, since) = (&Owner::Runs, "user", "now");
+        let shown = Shown { snapshot: &snapshot, owner, user, command: None, since, earlier: None };
+        let of = |name: &str| json::value(&shown, 1)["read"]["latency_ns"][name].is_null();
+        let absent = ["p50", "p90", "p99", "p99_9"].map(of);
+        (absent, text::page(&shown, 1).unbroken())
+    };
+    let (absent, page) = said(30);
+    assert_eq!(absent, [false, true, true, true], "{page}");
+    assert!(page.contains("- too few I/Os: p90 takes 100, p99 takes 1000, p99.9 takes 10000"));
+    let (absent, page) = said(970);
+    assert_eq!(absent, [false, false, false, true], "{page}");
+    assert!(page.contains("- too few I/Os: p99.9 takes 10000\n"), "{page}");
+    let (absent, page) = said(9_000);
+    assert_eq!(absent, [false; 4], "{page}");
+    assert!(!page.contains("too few"), "{page}");
 }
 
 /// A thread whose bytes take several paths is one thread of the process, and one of each path.

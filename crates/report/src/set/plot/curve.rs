@@ -1,0 +1,128 @@
+//! Latency against throughput, with the knee: of loads that push harder and harder.
+
+use gpuio_base::document::grouped;
+use gpuio_base::stat::Percentile;
+use gpuio_base::stat::infer::median;
+use gpuio_base::units::human_ns;
+use gpuio_record::Metric;
+
+use super::super::axes::{Column, columns};
+use super::super::knee::{self, Knee, Step};
+use super::super::rows::{Row, rows};
+use super::super::{Set, colours, fix};
+use super::ticks::{counts, times, wide};
+use super::{Axis, Line, Mark, Plot, Shape, axis, common, rates};
+use crate::number::{iops, throughput};
+use crate::workload::block_bounds;
+
+/// Blocks from this size on are compared by bytes, smaller ones by I/Os.
+const BY_BYTES: u64 = 64 << 10;
+/// Ticks of the horizontal axis, about.
+const TICKS: f64 = 7.0;
+
+/// The plot, and its knees in sentences; `None` where no path has loads enough.
+pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
+    let rows = rows(set);
+    let columns = columns(set, &rows);
+    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
+    let across = axis(&knee::KEYS.map(str::to_owned), &rows, &columns)?;
+    let all: Vec<usize> = (0..rows.len()).collect();
+    let shown = [across.key.as_str(), "path", "direction"];
+    let choice = fix::fix(&columns, &records, &all, &shown, &[]);
+    let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
+    let by_bytes = drawn.iter().any(|row| block_bounds(row.plan.sizes()).1 >= BY_BYTES);
+    let known = colours::of_paths(&rows);
+    let (mut lines, mut words) = (Vec::new(), Vec::new());
+    let named = |row: &usize| {
+        let row = &rows[*row];
+        (row.plan.path.choice.actual.as_str(), row.direction)
+    };
+    let groups = grouped(choice.rows.iter().map(|row| (named(row), *row)));
+    let directions = groups.iter().any(|((_, direction), _)| *direction != groups[0].0.1);
+    for (nth, ((path, direction), of)) in groups.iter().enumerate() {
+        let about = match directions {
+            true => format!("{path}, {}", direction.name()),
+            false => (*path).to_owned(),
+        };
+        let steps = steps(&rows, across, of)?;
+        let Some(sentence) = knee::sentence(&about, &across.key, &steps) else { continue };
+        words.push(sentence);
+        let own = known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour);
+        let colour = if directions { nth % colours::PALETTE } else { own };
+        lines.extend(Percentile::SHORT.iter().enumerate().map(|(nth, at)| Line {
+            label: format!("{about}, {}", at.label()),
+            colour,
+            marks: marks(&steps, nth, by_bytes, *at),
+            dots: true,
+            dashed: nth > 0,
+        }));
+    }
+    if words.is_empty() {
+        return None;
+    }
+    words.push(knee::rule(&across.key));
+    lines.retain(|line| !line.marks.is_empty());
+    let marks = || lines.iter().flat_map(|line| &line.marks);
+    let (low, high) = marks()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), mark| (low.min(mark.x), high.max(mark.x)));
+    let log = wide(marks().map(|mark| mark.x));
+    let from = if log { low } else { 0.0 };
+    let ticks = if by_bytes { rates } else { counts };
+    let unit = if by_bytes { "throughput" } else { "IOPS" };
+    let left = match rows.len() - drawn.len() {
+        0 => String::new(),
+        rows => format!(" {rows} rows of other loads are not in it."),
+    };
+    let plot = Plot {
+        title: format!("Latency against {unit}: {}", common(&drawn, &across.key)),
+        note: format!("Numbers at the dots: {}. Ring: the knee.{left}", across.label),
+        shape: Shape::Lines {
+            x: Axis { label: unit.to_owned(), log, ticks: ticks(from, high, log, TICKS) },
+            log: wide(marks().map(|mark| mark.y)),
+            of: times,
+            lines,
+        },
+    };
+    (high > 0.0).then_some((plot, words))
+}
+
+/// The loads of a path, ascending.
+fn steps(rows: &[Row<'_>], across: &Column, of: &[usize]) -> Option<Vec<Step>> {
+    let numbers = across.numbers.as_ref()?;
+    let places = of.iter().map(|row| across.of[*row]).collect::<std::collections::BTreeSet<_>>();
+    let step = |place: usize| {
+        let here: Vec<&Row<'_>> =
+            of.iter().filter(|row| across.of[**row] == place).map(|row| &rows[*row]).collect();
+        let middle = |value: &dyn Fn(&Row<'_>) -> Option<f64>| {
+            median(&here.iter().filter_map(|row| value(row)).collect::<Vec<f64>>())
+        };
+        Some(Step {
+            load: numbers[place],
+            word: across.words[place].clone(),
+            bytes_per_s: middle(&|row| Some(row.figures().bytes_per_s))?,
+            iops: middle(&|row| Some(row.figures().iops))?,
+            latency: Percentile::SHORT.map(|at| middle(&|row| Metric::percentile(at).of(row))),
+        })
+    };
+    places.into_iter().map(step).collect()
+}
+
+/// The `nth` percentile of each step that has it. Numbers stand at the upper line.
+fn marks(steps: &[Step], nth: usize, by_bytes: bool, at: Percentile) -> Vec<Mark> {
+    let found = knee::knee(steps);
+    let mark = |(place, step): (usize, &Step)| {
+        let y = step.latency[nth]?;
+        let upper = step.latency.iter().rposition(Option::is_some) == Some(nth);
+        let (rate, ios) = (throughput(step.bytes_per_s), iops(step.iops));
+        Some(Mark {
+            x: if by_bytes { step.bytes_per_s } else { step.iops },
+            y,
+            low: y,
+            high: y,
+            words: format!("{}: {rate}, {ios} IOPS, {} {}", step.word, at.label(), human_ns(y)),
+            number: upper.then(|| step.word.clone()),
+            is_knee: found == Some(Knee::At(place)),
+        })
+    };
+    steps.iter().enumerate().filter_map(mark).collect()
+}
