@@ -1,6 +1,7 @@
 //! Holds the parts of texts against each other: statements, each with its lines.
 
 mod beside;
+mod changes;
 mod claims;
 mod machine;
 mod own;
@@ -32,7 +33,7 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     path::path,
     requested::hold,
     machine::hold,
@@ -43,6 +44,7 @@ const RULES: [Rule; 13] = [
     beside::hold,
     pairs::pairs,
     pairs::series,
+    changes::hold,
     claims::hold,
     tables::hold,
     settings::hold,

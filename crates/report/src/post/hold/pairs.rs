@@ -19,7 +19,7 @@ impl Run {
     }
 
     /// The GPUs that the command names, in words.
-    fn gpus(&self) -> Option<String> {
+    pub(super) fn gpus(&self) -> Option<String> {
         let asked = self.asked.as_ref().filter(|asked| !asked.gpus.is_empty())?;
         Some(words::gpus(&asked.gpus))
     }
