@@ -3,6 +3,7 @@
 mod beside;
 mod changes;
 mod claims;
+mod engines;
 mod machine;
 mod own;
 mod pairs;
@@ -33,7 +34,7 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     path::path,
     requested::hold,
     machine::hold,
@@ -41,6 +42,7 @@ const RULES: [Rule; 14] = [
     own::unread,
     own::command_and_line,
     own::line_with_itself,
+    engines::hold,
     beside::hold,
     pairs::pairs,
     pairs::series,
