@@ -190,7 +190,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 62] = [
+pub const KINDS: [Kind; 63] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -243,6 +243,7 @@ pub const KINDS: [Kind; 62] = [
     nfsstat::KIND,
     findmnt::KIND,
     findmnt::DF,
+    results::TABLE,
     proc_mounts::MOUNTINFO,
     proc_mounts::MOUNTS,
     proc_mounts::FSTAB,
