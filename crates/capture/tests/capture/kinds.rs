@@ -412,7 +412,10 @@ fn measured_figures_are_kept_as_printed() {
 
     let driver = captured(include_str!("../kinds/nvidia-fs-stats.txt"));
     assert!(driver.machine.modules.iter().any(|one| one.name == "nvidia_fs" && one.loaded));
-    assert!(driver.machine.gpus.is_empty(), "it lists GPUs in use only");
+    // It lists those in use alone, and says so.
+    let listed: Vec<&str> = driver.machine.gpus.iter().flat_map(|gpu| gpu.pci.as_deref()).collect();
+    assert_eq!(listed, ["0000:be:00.0", "0000:e7:00.0"]);
+    assert!(driver.remarks().join(" ").contains("there may be more"), "{:?}", driver.remarks());
     assert_eq!(figure(&driver, "buffers mapped (Mmap)", "ok"), Some(183.0));
     assert_eq!(figure(&driver, "shadow buffers, now", "MiB"), Some(0.0));
     let sent = captured(
