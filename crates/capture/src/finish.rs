@@ -49,6 +49,11 @@ impl Captured {
                 "Netplan's MTUs and addresses are those that it sets at boot: {all}."
             ));
         }
+        self.finish_command_line();
+        let grouped = self.machine.pci.iter_mut().filter(|one| one.iommu_group.is_some());
+        for function in grouped.filter(|one| one.iommu_domain.is_none()) {
+            function.iommu_domain = self.iommu_domain.map(str::to_owned);
+        }
         cards::join(self);
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
@@ -65,17 +70,15 @@ impl Captured {
         if let Some(release) = self.machine.gdscheck.as_ref().and_then(gdscheck::release) {
             self.machine.host.kernel.release.get_or_insert(release);
         }
-        // Its numbers are CUDA's, which need not be those of `nvidia-smi`.
-        let check = self.machine.gdscheck.as_ref().filter(|_| self.machine.gpus.is_empty());
-        let listed = check.into_iter().flat_map(|check| &check.gpus);
-        let listed = listed.map(|gpu| GpuFacts { name: gpu.name.clone(), ..GpuFacts::default() });
-        let listed: Vec<GpuFacts> = listed.collect();
         self.finish_gpus();
     }
 
     /// GPUs that gdscheck or the statistics of nvidia-fs alone name.
     fn finish_gpus(&mut self) {
         let listed = self.machine.gdscheck.iter().flat_map(|check| &check.gpus);
+        // Its numbers are CUDA's, which need not be those of `nvidia-smi`.
+        let listed = listed.map(|gpu| GpuFacts { name: gpu.name.clone(), ..GpuFacts::default() });
+        let listed: Vec<GpuFacts> = listed.collect();
         let known = self.machine.gpus.len();
         if known > 0 {
             if listed.len() > known {
@@ -186,9 +189,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_that_two_texts_show_in_two_ways_may_be_one() {
-        let name = "NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINTS\nnvme0n1 259:0 0 1.8T 0 disk\n";
-    #[test]
     fn gpus_that_gdscheck_or_nvidia_fs_alone_name_are_listed() {
         let of = |texts: &[&str]| {
             let mut captured = Captured::default();
@@ -211,6 +211,9 @@ mod tests {
         assert_eq!(of(&[smi, stats]).0, 1);
     }
 
+    #[test]
+    fn a_drive_that_two_texts_show_in_two_ways_may_be_one() {
+        let name = "NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINTS\nnvme0n1 259:0 0 1.8T 0 disk\n";
         let place = "01:00.0 Non-Volatile memory controller: Samsung (prog-if 02 [NVM Express])\n";
         let remarks = |texts: &[&str]| {
             let mut captured = Captured::default();
