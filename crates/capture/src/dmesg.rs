@@ -1,17 +1,20 @@
 //! `dmesg`, also with readable times and from `journalctl -k`: drives and their links, PCI
-//! functions, links that are slower than their devices, the kernel's command line. The other lines
-//! of a kernel's log are no mistakes: they are passed over in silence.
+//! functions with their IOMMU groups, links that are slower than their devices, the kernel's
+//! command line. The other lines of a kernel's log are no mistakes and passed over in silence.
 
 use std::collections::BTreeMap;
 
 use gpuio_host::numa::normalize_pci;
-use gpuio_record::facts::{BlockDevice, BlockKind, DriveLink, NvmeController, PciFacts};
+use gpuio_host::settings::parse_command_line;
+use gpuio_record::facts::{
+    BlockDevice, BlockKind, DriveLink, ModuleFacts, NvmeController, PciFacts,
+};
 
 use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, cufile_log, lines, merge, nvme_json};
 
 pub(crate) const KIND: Kind = Kind {
     command: "dmesg",
-    gives: "SATA links and drives, NVMe controllers, PCI functions, slow links, kernel's \
+    gives: "SATA links and drives, NVMe controllers, PCI functions, slow links, IOMMU, kernel's \
         command line, I/O that fails or waits",
     most_bytes: crate::LOG,
     looks_like: |text| text.lines().any(|line| message(line).is_some()),
@@ -79,11 +82,26 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             captured.remark(note);
             says = true;
         }
+        if let Some(kind) = message.strip_prefix("iommu: Default domain type: ") {
+            let passes = kind.starts_with("Passthrough");
+            captured.iommu_domain = Some(if passes { "identity" } else { "DMA" });
+            captured.remark(format!("The kernel's log: domains of the IOMMU are {kind}."));
+            says = true;
+        }
+        // In its source, nvfs-core.c: with `__init` done.
+        if message.starts_with("nvidia_fs: registered correctly with major number") {
+            let module = ModuleFacts {
+                name: "nvidia_fs".to_owned(),
+                loaded: true,
+                ..ModuleFacts::default()
+            };
+            merge::module(&mut captured.machine, module);
+            says = true;
+        }
         says |= drives(message, captured) | cufile_log::note_of_kernel(message, captured);
         let command = ["Command line: ", "Kernel command line: "];
         if let Some(words) = command.iter().find_map(|start| message.strip_prefix(start)) {
-            let words = words.split_whitespace().map(str::to_owned).collect();
-            captured.machine.settings.command_line = Some(words);
+            captured.machine.settings.command_line = Some(parse_command_line(words));
             says = true;
         }
     }
@@ -221,6 +239,8 @@ fn pci(message: &str, functions: &mut Vec<PciFacts>) {
             (u16::try_from(vendor).ok(), u16::try_from(device).ok());
         let class = rest.split_once("class ").and_then(|(_, class)| class.split(' ').next());
         function.class = class.and_then(hex);
+    } else if let Some(group) = rest.strip_prefix("Adding to iommu group ") {
+        function.iommu_group = group.trim().parse().ok();
     } else if rest.contains(" available PCIe bandwidth") {
         let (most, now) =
             rest.split_once("(capable of ").map_or(("", rest), |(now, most)| (most, now));

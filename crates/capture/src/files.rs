@@ -90,6 +90,7 @@ fn take(root: &Root, drives: &BTreeSet<&str>, machine: &mut Machine) {
     }
     let new = settings::read(root, problems);
     let ours = &mut machine.settings;
+    option(&mut ours.command_line, new.command_line);
     option(&mut ours.numa_balancing, new.numa_balancing);
     option(&mut ours.zone_reclaim_mode, new.zone_reclaim_mode);
     fact(&mut ours.udev_runtime, new.udev_runtime);

@@ -1,11 +1,14 @@
 //! The last step when all texts of a machine are read: what only follows from all of them together,
 //! and what they say beside the facts.
 
+use std::collections::BTreeSet;
+
+use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{
     BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, MountedStorage,
 };
 
-use crate::{Captured, cards, gdscheck, merge, mig, netplan};
+use crate::{Captured, MOST_GPUS, Measured, cards, gdscheck, measured, merge, mig, netplan};
 
 impl Captured {
     /// Completes a machine whose texts are all read. Mounts of `/etc/fstab` are taken in where no
@@ -46,6 +49,11 @@ impl Captured {
                 "Netplan's MTUs and addresses are those that it sets at boot: {all}."
             ));
         }
+        self.finish_command_line();
+        let grouped = self.machine.pci.iter_mut().filter(|one| one.iommu_group.is_some());
+        for function in grouped.filter(|one| one.iommu_domain.is_none()) {
+            function.iommu_domain = self.iommu_domain.map(str::to_owned);
+        }
         cards::join(self);
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
@@ -62,12 +70,46 @@ impl Captured {
         if let Some(release) = self.machine.gdscheck.as_ref().and_then(gdscheck::release) {
             self.machine.host.kernel.release.get_or_insert(release);
         }
+        self.finish_gpus();
+    }
+
+    /// GPUs that gdscheck or the statistics of nvidia-fs alone name.
+    fn finish_gpus(&mut self) {
+        let listed = self.machine.gdscheck.iter().flat_map(|check| &check.gpus);
         // Its numbers are CUDA's, which need not be those of `nvidia-smi`.
-        let check = self.machine.gdscheck.as_ref().filter(|_| self.machine.gpus.is_empty());
-        let listed = check.into_iter().flat_map(|check| &check.gpus);
         let listed = listed.map(|gpu| GpuFacts { name: gpu.name.clone(), ..GpuFacts::default() });
         let listed: Vec<GpuFacts> = listed.collect();
-        self.machine.gpus.extend(listed);
+        let known = self.machine.gpus.len();
+        if known > 0 {
+            if listed.len() > known {
+                let all = listed.len();
+                self.remark(format!(
+                    "gdscheck lists {all} GPUs and the other texts {known}: the rest is named \
+                     only by gdscheck, without an address."
+                ));
+            }
+            return;
+        }
+        let is_own = |one: &&Measured| one.command == measured::nvidia_fs::KIND.command;
+        let rows = self.measured.iter().filter(is_own).flat_map(|one| &one.rows);
+        let used: BTreeSet<String> = rows.filter_map(|row| normalize_pci(&row.of)).collect();
+        let of = |pci| GpuFacts { pci: Some(pci), ..GpuFacts::default() };
+        let used: Vec<GpuFacts> = used.into_iter().take(MOST_GPUS).map(of).collect();
+        if listed.len() > used.len() {
+            self.machine.gpus = listed;
+            self.remark(
+                "The GPUs are named only by gdscheck, in CUDA's order: neither their addresses nor \
+                 the driver's numbers are known."
+                    .to_owned(),
+            );
+        } else if !used.is_empty() {
+            self.machine.gpus = used;
+            self.remark(
+                "The GPUs are named only by nvidia-fs' statistics, which list those in use: there \
+                 may be more."
+                    .to_owned(),
+            );
+        }
     }
 
     /// Adds sentences on texts that are of no machine.
@@ -145,6 +187,29 @@ fn seen_twice(machine: &Machine) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gpus_that_gdscheck_or_nvidia_fs_alone_name_are_listed() {
+        let of = |texts: &[&str]| {
+            let mut captured = Captured::default();
+            texts.iter().for_each(|text| crate::read("a text", text, &mut captured).unwrap());
+            captured.finish();
+            (captured.machine.gpus.len(), captured.remarks().join(" "))
+        };
+        let check = include_str!("../tests/fixtures/h100-1.13.gdscheck");
+        let stats = include_str!("../tests/kinds/nvidia-fs-stats.txt");
+        let smi = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-a)\n";
+        for (texts, count, words) in [
+            (&[check][..], 8, "named only by gdscheck, in CUDA's order"),
+            (&[stats], 2, "only by nvidia-fs' statistics"),
+            (&[stats, check], 8, "named only by gdscheck, in CUDA's order"),
+            (&[smi, check], 1, "lists 8 GPUs and the other texts 1"),
+        ] {
+            let (gpus, remarks) = of(texts);
+            assert!(gpus == count && remarks.contains(words), "{gpus}: {remarks}");
+        }
+        assert_eq!(of(&[smi, stats]).0, 1);
+    }
 
     #[test]
     fn a_drive_that_two_texts_show_in_two_ways_may_be_one() {

@@ -26,6 +26,7 @@
 pub mod bundle;
 mod by_path;
 mod cards;
+mod cmdline;
 mod columns;
 mod cufile_json;
 mod dcgmi_diag;
@@ -133,6 +134,10 @@ pub struct Captured {
     pub server_ports: Vec<ServerPort>,
     /// Mounts of `/etc/fstab`.
     pub at_boot: Vec<MountedStorage>,
+    /// Arguments of the kernel that GRUB's file sets.
+    next_boot: Vec<String>,
+    /// The kind of the IOMMU's domains where nothing else was set, as sysfs calls it.
+    iommu_domain: Option<&'static str>,
     /// Whether a text shows what is mounted.
     lists_mounts: bool,
     /// Sentences on what was read, beside the facts.
@@ -190,7 +195,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 62] = [
+pub const KINDS: [Kind; 64] = [
     hwloc::KIND,
     nccl_xml::KIND,
     lsblk::JSON,
@@ -238,6 +243,7 @@ pub const KINDS: [Kind; 62] = [
     results::KVIKIO,
     results::PERFTEST,
     results::VDBENCH,
+    results::TABLE,
     gdscheck::KIND,
     mounts::KIND,
     nfsstat::KIND,
@@ -252,6 +258,7 @@ pub const KINDS: [Kind; 62] = [
     netplan::NETPLAN,
     netplan::ISI,
     uname::KIND,
+    cmdline::KIND,
     cufile_json::KIND,
 ];
 

@@ -43,7 +43,9 @@ impl Captured {
         let machine = &self.machine;
         let arrays = machine.block.iter().filter(|one| one.facts.kind == BlockKind::Md).count();
         let release = usize::from(machine.host.kernel.release.is_some());
+        let words = machine.settings.command_line.as_ref().map_or(0, Vec::len);
         let all = [
+            (words, "argument of the kernel", "arguments of the kernel"),
             (arrays, "array", "arrays"),
             (self.log.len(), "kind of message", "kinds of messages"),
             (machine.modules.len(), "kernel module", "kernel modules"),

@@ -8,6 +8,7 @@ mod dmon;
 mod gds_stats;
 pub mod iostat;
 pub mod nvidia_fs;
+pub mod tables;
 
 /// More rows than a text of a run's minutes has.
 const MOST_ROWS: usize = 100_000;

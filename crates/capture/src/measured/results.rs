@@ -1,6 +1,7 @@
 //! Results of load generators in a text of a machine: kept as they stand, for those who read
 //! results.
 
+use gpuio_base::measured::tables;
 use gpuio_host::nvidia_gpu;
 use gpuio_record::facts::{Fact, GpuFacts};
 use serde_json::Value;
@@ -83,6 +84,17 @@ pub(crate) const VDBENCH: Kind = Kind {
     add: add_vdbench,
 };
 
+pub(crate) const TABLE: Kind = Kind {
+    command: "a table of results",
+    gives: "rates, IOPS and latencies of a Markdown table, shown by `gpuio check`",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        let lines: Vec<&str> = text.lines().collect();
+        (0..lines.len()).any(|at| tables::table(&lines, at).is_some())
+    },
+    add: add_table,
+};
+
 /// Tools whose results `gpuio compare` reads.
 pub(crate) const COMPARED: [&str; 3] = [GDSIO.command, FIO.command, ELBENCHO.command];
 
@@ -131,6 +143,25 @@ fn add_lines(
         }
     }
     keep(captured, tool, own);
+    Ok(())
+}
+
+fn add_table(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let all: Vec<&str> = text.lines().collect();
+    let mut own = String::new();
+    let mut until = 0;
+    for (index, line) in lines(text) {
+        if index >= until {
+            until = index + tables::table(&all, index).map_or(0, |table| table.lines);
+        }
+        if index < until {
+            own.push_str(line);
+            own.push('\n');
+        } else {
+            captured.skip(CaptureError::new(index, line, 0, "a row of a table of results"));
+        }
+    }
+    keep(captured, TABLE.command, own);
     Ok(())
 }
 

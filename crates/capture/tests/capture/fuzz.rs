@@ -60,6 +60,8 @@ const TEXTS: &[(&str, &[u8])] = &[
     ("dcgmi diag", b"| Diagnostic | Result |\n| PCIe | Fail - GPU: 3 |\n| Warning | Gen 3 |\n"),
     ("nvidia-smi mig -lgi", b"| GPU instances:   |\n|   2  MIG 1g.10gb   19   9   2:1  |\n"),
     ("dmesg", include_bytes!("../kinds/dmesg-one-line.txt")),
+    ("a table of results", b"| Threads | Read GB/s |\n|---|---|\n| 8 | 6.5 |\n"),
+    ("cat /proc/cmdline", b"BOOT_IMAGE=/vmlinuz root=x ro iommu=pt\nGRUB_CMDLINE_LINUX=\"a\"\n"),
     ("cufile.log", include_bytes!("../kinds/cufile.log.txt")),
     ("lsscsi", include_bytes!("../kinds/lsscsi-one-line.txt")),
     ("mdadm --detail", include_bytes!("../kinds/mdadm-detail.txt")),

@@ -322,7 +322,19 @@ fn the_kernels_log_shows_functions_and_slow_links() {
     let above = log.machine.function("0000:03:00.0").unwrap();
     assert_eq!((above.link_now.mega_transfers, above.link_now.width), (Some(8000), Some(8)));
     assert_eq!(log.machine.function("0000:07:00.0").unwrap().link_most.width, Some(16));
-    assert_eq!(log.machine.settings.command_line.as_ref().unwrap()[1], "iommu=off");
+    assert_eq!(log.machine.settings.command_line.as_ref().unwrap()[0], "iommu=off");
+    let mut grouped = captured(
+        "[    1.500000] iommu: Default domain type: Translated\n[    2.500000] pci 0000:07:00.0: \
+         Adding to iommu group 12\n",
+    );
+    grouped.finish();
+    let gpu = grouped.machine.function("0000:07:00.0").unwrap();
+    assert_eq!((gpu.iommu_group, gpu.iommu_domain.as_deref()), (Some(12), Some("DMA")));
+    let module = captured(
+        "[  695.440652] nvidia_fs: Initializing nvfs driver module\n[  695.440659] nvidia_fs: \
+         registered correctly with major number 501\n",
+    );
+    assert!(module.machine.modules.iter().any(|one| one.name == "nvidia_fs" && one.loaded));
     let way = "between 0000:07:00.0 and its root 63.008 Gb/s pass at most, for the 8.0 GT/s PCIe \
                x8 link at 0000:03:00.0; the device can do 252.048 Gb/s.";
     assert!(log.remarks().iter().any(|one| one.ends_with(way)), "{:?}", log.remarks());
@@ -412,7 +424,10 @@ fn measured_figures_are_kept_as_printed() {
 
     let driver = captured(include_str!("../kinds/nvidia-fs-stats.txt"));
     assert!(driver.machine.modules.iter().any(|one| one.name == "nvidia_fs" && one.loaded));
-    assert!(driver.machine.gpus.is_empty(), "it lists GPUs in use only");
+    // It lists those in use alone, and says so.
+    let listed: Vec<&str> = driver.machine.gpus.iter().flat_map(|gpu| gpu.pci.as_deref()).collect();
+    assert_eq!(listed, ["0000:be:00.0", "0000:e7:00.0"]);
+    assert!(driver.remarks().join(" ").contains("there may be more"), "{:?}", driver.remarks());
     assert_eq!(figure(&driver, "buffers mapped (Mmap)", "ok"), Some(183.0));
     assert_eq!(figure(&driver, "shadow buffers, now", "MiB"), Some(0.0));
     let sent = captured(

@@ -56,6 +56,14 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
         _ => return None,
     };
     let quoted = |word: &OsString| shell_word(&word.to_string_lossy()).into_owned();
+    // `fio -f a.fio`: a job file needs no flag.
+    let of_fio = |word: &&OsString| Path::new(word).extension().is_some_and(|end| end == "fio");
+    if let Some(file) = rest.iter().find(of_fio).filter(|_| flag == "-f") {
+        return Some(format!(
+            "error: a job file of fio's is named without a flag:\n  gpuio bench {}",
+            quoted(file)
+        ));
+    }
     let line: Vec<String> = rest.iter().map(quoted).collect();
     Some(format!(
         "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  \
@@ -246,6 +254,7 @@ mod tests {
             let said = hint(&format!("{before} {line}")).unwrap();
             assert!(said.contains(&format!("gpuio gdsio {line}")), "{said}");
         }
+        assert!(hint("gpuio bench -f a.fio").unwrap().ends_with("gpuio bench a.fio"));
         assert!(hint("gpuio bench -D a;b -x 0").unwrap().ends_with("gpuio gdsio -D 'a;b' -x 0"));
         for other in ["gpuio bench --none 1", "gpuio topo -x 0", "gpuio bench -y"] {
             assert_eq!(hint(other), None, "{other}");

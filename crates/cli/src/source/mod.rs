@@ -191,10 +191,13 @@ pub(crate) fn one_document(all: &[Source], takes_several: bool) -> Result<(), Fa
 
 /// The line above the answer on one of several machines; empty where there is one alone.
 pub(crate) fn heading(one: &Source, format: &str) -> String {
-    match (&one.name, format) {
-        (Some(name), "markdown") => format!("# {name}\n\n"),
-        (Some(name), _) => format!("==== {name} ====\n"),
-        (None, _) => String::new(),
+    one.name.as_ref().map(|name| heading_of(name, format)).unwrap_or_default()
+}
+
+pub(crate) fn heading_of(name: &str, format: &str) -> String {
+    match format {
+        "markdown" => format!("# {name}\n\n"),
+        _ => format!("==== {name} ====\n"),
     }
 }
 

@@ -80,7 +80,8 @@ fn each_machine_is_answered_and_one_is_picked_by_name() {
     let _ = gpuio(at, "topo --from post.txt --machine n2 --format json").exits(0).json();
     gpuio(at, "topo --from post.txt --machine n3").exits(2).prints(&["n1, n2"]);
     shows(&gpuio(at, "plan --from post.txt").exits(0), &["==== n1 ====", "/bulk"]);
-    shows(&gpuio(at, "check --from post.txt"), &["==== n2 ===="]);
+    let check = gpuio(at, "check --from post.txt");
+    shows(&check, &["==== n2 ====", "==== n1, n2 ====", "DIFFERENCES (", "n1: SAMSUNG1"]);
     for line in ["plan --from post.txt --machine n2", "check --from post.txt --machine n2"] {
         let ran = gpuio(at, line);
         assert!(!ran.out.contains("====") && !ran.out.contains("SAMSUNG1"), "{}", ran.out);

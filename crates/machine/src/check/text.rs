@@ -52,8 +52,14 @@ pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Docum
 /// their reason.
 fn missing(unknown: &[&Finding], read: &[&str]) -> List {
     let text = |found: &Finding| find(found.rule).map(|rule| rule.shown_by);
-    let (open, without): (Vec<&Finding>, Vec<&Finding>) =
-        unknown.iter().partition(|found| text(found).is_none_or(|text| read.contains(&text)));
+    // Something is known of devices that are named, and another text than the rule's has more.
+    let other = |found: &Finding| {
+        let fix = found.fix.as_deref().filter(|_| !found.locations.is_empty());
+        fix.filter(|fix| text(found).is_some_and(|text| !fix.contains(text))).map(str::to_owned)
+    };
+    let (open, without): (Vec<&Finding>, Vec<&Finding>) = unknown.iter().partition(|found| {
+        other(found).is_some() || text(found).is_none_or(|text| read.contains(&text))
+    });
     let mut groups =
         grouped(without.iter().map(|found| (text(found).unwrap_or_default(), found.rule)));
     groups.iter_mut().for_each(|(_, rules)| rules.dedup());
@@ -63,7 +69,11 @@ fn missing(unknown: &[&Finding], read: &[&str]) -> List {
         let need = if count == 1 { "rule needs" } else { "rules need" };
         format!("{count} {need} `{text}`: {names}")
     });
-    let reasons = grouped(open.iter().map(|found| (found.observed.as_str(), found.rule)));
+    let reason = |found: &Finding| match other(found) {
+        Some(fix) => format!("{}; {fix}", found.observed),
+        None => found.observed.clone(),
+    };
+    let reasons = grouped(open.iter().map(|found| (reason(found), found.rule)));
     let reasons =
         reasons.into_iter().map(|(reason, rules)| format!("{}: {reason}", rules.join(", ")));
     let each = (!unknown.is_empty()).then(|| "--all shows the reason of each.".to_owned());
@@ -150,6 +160,10 @@ mod tests {
         let whole = document(&findings, true, Some(&["ip addr"])).terminal(80);
         assert_eq!(whole.matches("was not read").count(), 4, "{whole}");
         assert_eq!(document(&findings, false, None).terminal(80), whole);
+        let seen = Found::unknown("an IOMMU is on").fix("read `dmesg`").at(["0000:01:00.0"]);
+        let seen = [Finding::of(find("iommu").unwrap(), seen)];
+        let text = document(&seen, false, Some(&["lspci -vv"])).terminal(80);
+        assert!(text.contains("iommu: an IOMMU is on; read `dmesg`\n"), "{text}");
     }
 
     #[test]

@@ -154,7 +154,9 @@ fn fio(words: &[String], files: &[JobFile]) -> Option<Asked> {
         if word.ends_with(':') {
             break;
         }
-        let Some(flag) = word.strip_prefix("--") else {
+        // A long option may have one dash too.
+        let long = word.strip_prefix("--").or(word.strip_prefix('-').filter(|f| f.contains('=')));
+        let Some(flag) = long else {
             let is_file = !word.starts_with('-') && word.contains('.');
             file = file.or(is_file.then(|| word.clone()));
             continue;
@@ -444,6 +446,8 @@ mod tests {
                          --ioengine=libaio --output=x.json --filename=/dev/nvme0n1");
         assert_eq!((asked.depth, asked.threads, asked.direct), (Some(32), Some(4), Some(true)));
         assert_eq!(asked.block, Some((1 << 20, 1 << 20)));
+        let asked = one("$ fio --name=a --rw=randread -bs=8k --iodepth=64 --filename=/dev/nvme0n1");
+        assert_eq!(asked.block, Some((8 << 10, 8 << 10)));
         let asked = one("$ elbencho -r -t 16 -b 1m --gds --gpuids 0,1 --timelimit 30 /mnt/a");
         assert_eq!((asked.threads, asked.gpus, asked.seconds), (Some(16), vec![0, 1], Some(30.0)));
         assert_eq!((asked.path.as_deref(), asked.places.len()), (Some("gds"), 1));

@@ -37,6 +37,12 @@ impl Figure {
         (self.unit == Unit::Rate).then(|| self.value * self.scales[1])
     }
 
+    /// Base units, where both meanings are one.
+    pub(crate) fn base(&self) -> Option<f64> {
+        let [one, other] = self.scales.map(|scale| self.value * scale);
+        (one == other).then_some(one)
+    }
+
     /// Whether it is a rate, a count a second or a time, and no share.
     pub(crate) fn is_measured(&self) -> bool {
         !matches!(self.unit, Unit::Percent | Unit::Times)

@@ -7,6 +7,7 @@
 //! digits, or a share that stands with its reason beside the constant.
 //!
 //! - `line`: lines as they were before a terminal wrapped them; prompts with host and command.
+//! - `sentence`: results in words, where a text has no others.
 //! - `command`: what a command line or a job file requested. `result`, `single`: result lines.
 //! - `seen/`: tools that look on: iostat, dmon, gds_stats, the statistics of nvidia-fs.
 //! - `hold/`: the rules, a file for each kind.
@@ -21,6 +22,7 @@ mod line;
 mod page;
 mod result;
 mod seen;
+mod sentence;
 mod single;
 
 use serde::Serialize;
@@ -238,7 +240,7 @@ fn runs(lines: &[Line]) -> Vec<Run> {
         }
         reader.line(lines, index, line);
     }
-    reader.finish()
+    reader.finish(lines)
 }
 
 /// Goes through a text's lines.
@@ -272,6 +274,11 @@ impl Reader {
             return;
         }
         if let Some((all, until)) = result::document(lines, index) {
+            self.read_until = until;
+            all.into_iter().for_each(|got| self.got(got));
+            return;
+        }
+        if let Some((all, until)) = result::table(lines, index) {
             self.read_until = until;
             all.into_iter().for_each(|got| self.got(got));
             return;
@@ -371,7 +378,7 @@ impl Reader {
         }
     }
 
-    fn finish(mut self) -> Vec<Run> {
+    fn finish(mut self, lines: &[Line]) -> Vec<Run> {
         if let Some(first) = self.early.first() {
             let line = first.line;
             self.runs.push(Run { line, beside: self.early, ..Run::default() });
@@ -391,6 +398,12 @@ impl Reader {
             }
             let asked = self.runs.iter_mut().filter_map(|run| run.asked.as_mut());
             asked.for_each(|asked| asked.is_request = true);
+            let said = sentence::results(lines).into_iter();
+            self.runs.extend(said.map(|got| Run {
+                line: got.line,
+                got: Some(got),
+                ..Run::default()
+            }));
         }
         self.runs.truncate(MOST_RUNS);
         self.runs

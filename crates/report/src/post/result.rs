@@ -4,9 +4,10 @@
 //! (`Jobs: 1 (f=1): …`), and `read: IOPS=…, BW=…` or `read : io=…, bw=…`; fio's HOWTO,
 //! "Interpreting the output". elbencho's are those of 3.0.
 
+use gpuio_base::measured::tables;
 use gpuio_base::units::float;
 
-use crate::foreign::{Reading, elbencho, elbencho_text, fio, fio_text, gdsio};
+use crate::foreign::{Direction, Reading, elbencho, elbencho_text, fio, fio_text, gdsio};
 use crate::post::line::Line;
 use crate::post::single::Live;
 use crate::post::{Asked, Got};
@@ -68,6 +69,43 @@ pub(crate) fn document(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)
     };
     Some((read.readings.iter().map(got).collect(), index + count))
 }
+
+/// The results of a table that begins at a line, and the index of the line behind it.
+pub(crate) fn table(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)> {
+    if !lines[index].text.trim_start().starts_with('|') {
+        return None;
+    }
+    let from = index.saturating_sub(ABOVE);
+    let near = lines[from..].iter().take(ABOVE + tables::MOST_ROWS + 3);
+    let texts: Vec<&str> = near.map(|line| line.text.as_str()).collect();
+    let table = tables::table(&texts, index - from)?;
+    let until = index + table.lines;
+    // Commands in cells are read as commands.
+    if lines[index..until].iter().any(|line| line.prompt.is_some()) {
+        return None;
+    }
+    let got = |entry: &tables::Entry| Got {
+        line: lines[index + entry.below].number,
+        tool: "table",
+        direction: if entry.writes { Direction::Write } else { Direction::Read },
+        random: entry.random,
+        path: entry.path.map(str::to_owned),
+        threads: entry.threads,
+        depth: entry.depth,
+        block: entry.block_bytes,
+        rate: entry.rate,
+        iops: entry.iops,
+        latency: entry.latency_ns,
+        rounding: BY_HAND,
+        ..Got::default()
+    };
+    Some((table.entries.iter().map(got).collect(), until))
+}
+
+/// People round, and write GB for both.
+pub(crate) const BY_HAND: f64 = 0.1;
+/// Lines above a table that may name it.
+const ABOVE: usize = 8;
 
 impl Results {
     /// Where a command is above.
@@ -218,7 +256,6 @@ fn shortened(line: &Line, asked: &Asked) -> Option<Got> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign::Direction;
 
     fn of(text: &str) -> Vec<Got> {
         let lines = crate::post::line::lines(text);
@@ -253,6 +290,23 @@ mod tests {
             [("fio", 3, Some(MIB)), ("fio", 3, Some(MIB)), ("elbencho", 9, Some(10915.0 * MIB)),]
         );
         assert_eq!((all[2].path.as_deref(), all[2].threads), (Some("gds"), Some(16)));
+    }
+
+    #[test]
+    fn rows_of_a_table_are_results() {
+        let text = "We ran:\n\n| Threads | Read (GiB/s) | Write (GiB/s) |\n|---|---|---|\n\
+                    | 8 | 6.0 | 2.0 |\n| 16 | 11.5 | 2.1 |\n| 32 | 13.0 | 2.1 |\n";
+        let post = crate::post::read("post", text);
+        let all: Vec<&Got> = post.runs.iter().filter_map(|run| run.got.as_ref()).collect();
+        assert_eq!((all.len(), all[2].line, all[2].threads), (6, 6, Some(16)));
+        assert_eq!((all[1].direction, all[1].rate), (Direction::Write, Some(2048.0 * MIB)));
+        let said = crate::post::hold(std::slice::from_ref(&post), &[]);
+        let about = said.iter().map(|one| one.about).collect::<Vec<_>>();
+        assert_eq!(about, [crate::post::About::Compared; 2], "{said:?}");
+        assert!(said[0].words.contains("It flattens"), "{said:?}");
+        let command = text.replace("| 8 |", "| gdsio -x 0 -D /d |");
+        let post = crate::post::read("post", &command);
+        assert!(post.runs.iter().all(|run| run.got.is_none()), "{post:?}");
     }
 
     #[test]

@@ -194,6 +194,7 @@ fn a_post_on_storage_for_deep_learning() {
         About::Limit,
         &[
             "91 % of the 572 MiB/s",
+            "direct=1 is not set",
             "sdb always had requests",
             "iodepth has no effect",
             "89 % of the 286 MiB/s",

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_base::document::Format;
+use gpuio_base::document::{Document, Format};
 use gpuio_machine::check::Rule;
-use gpuio_machine::check::hosts::{HostFacts, any_failed, differences, document, findings, json};
+use gpuio_machine::check::hosts::{
+    HostFacts, any_failed, differences, differences_in_texts, document, findings, json, section,
+};
 use gpuio_record::facts::Machine;
 
 use crate::args::Save;
@@ -14,6 +16,7 @@ use crate::formats;
 use crate::hosts;
 use crate::output::Delivery;
 use crate::ranks::Joined;
+use crate::source::{self, Source};
 
 pub(super) struct Printed<'a> {
     pub(super) save: &'a Save,
@@ -39,6 +42,18 @@ pub(super) fn on_ranks(
         let facts = hosts.iter().map(|(name, machine)| HostFacts { name, machine });
         of_facts(&facts.collect::<Vec<_>>(), rules, how)
     })
+}
+
+/// The differences between machines whose texts stand together.
+pub(super) fn apart(all: &[Source], format: &Format) -> String {
+    let facts = all.iter().filter_map(|one| {
+        Some(HostFacts { name: one.name.as_deref()?, machine: &one.captured.machine })
+    });
+    let facts: Vec<HostFacts<'_>> = facts.collect();
+    let mut page = Document::new("");
+    page.push(section(&differences_in_texts(&facts), facts.len()));
+    let names: Vec<&str> = facts.iter().map(|one| one.name).collect();
+    source::heading_of(&names.join(", "), format.name) + &formats::print(format, "check", &page)
 }
 
 /// Prints what is found; the exit code is 1 if a rule fails on a host.

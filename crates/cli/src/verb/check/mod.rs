@@ -58,12 +58,15 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     let all = source::all(&check.from, check.machine.as_deref())?;
     source::one_document(&all, format.name != "json")?;
     let (mut text, mut failed) = (String::new(), false);
-    for one in all {
-        text.push_str(&source::heading(&one, format.name));
+    for one in &all {
+        text.push_str(&source::heading(one, format.name));
         let machine = one.captured.machine.clone();
-        let (answer, fails) = of_one(check, &rules, format, (machine, Some(&one)))?;
+        let (answer, fails) = of_one(check, &rules, format, (machine, Some(one)))?;
         text.push_str(&answer);
         failed |= fails;
+    }
+    if all.len() > 1 && check.only.is_empty() {
+        text.push_str(&hosts::apart(&all, format));
     }
     delivery.put(&text)?;
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })

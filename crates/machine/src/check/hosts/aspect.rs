@@ -38,6 +38,7 @@ pub const ASPECTS: &[Aspect] = &[
     Aspect { name: "BAR1", presence: false, read: bar1 },
     Aspect { name: "kernel", presence: false, read: kernel },
     Aspect { name: "module", presence: true, read: modules },
+    Aspect { name: "gdscheck", presence: false, read: gdscheck },
     Aspect { name: "module parameters", presence: false, read: parameters },
     Aspect { name: "kernel command line", presence: false, read: command_line },
     Aspect { name: "mount", presence: true, read: mounts },
@@ -195,6 +196,22 @@ fn modules(machine: &Machine) -> Parts {
         (true, None) => "loaded".to_owned(),
     };
     machine.modules.iter().map(|module| (module.name.clone(), Some(value(module)))).collect()
+}
+
+/// Lines of gdscheck's report, by their names.
+fn gdscheck(machine: &Machine) -> Parts {
+    let Some(check) = &machine.gdscheck else { return Parts::new() };
+    let known = |value: &Fact<String>| value.known().cloned();
+    let head = [
+        ("release", &check.release),
+        ("nvidia_fs", &check.nvidia_fs),
+        ("libcufile", &check.libcufile),
+        ("IOMMU", &check.iommu),
+        ("Platform verification", &check.verification),
+    ];
+    let head = head.map(|(name, value)| (name.to_owned(), known(value)));
+    let lines = check.drivers.iter().chain(&check.settings);
+    head.into_iter().chain(lines.map(|line| (line.name.clone(), known(&line.value)))).collect()
 }
 
 /// Those that only root may read are compared where root made the capture.

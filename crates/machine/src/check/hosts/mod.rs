@@ -15,7 +15,7 @@ use gpuio_record::facts::Machine;
 use serde::Serialize;
 
 pub use aspect::{ASPECTS, Aspect};
-pub use text::document;
+pub use text::{document, section};
 
 use crate::check::{Finding, Rule, Severity, check};
 
@@ -85,6 +85,37 @@ pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
             }
         }
     }
+    all
+}
+
+/// The differences between machines of which texts show a part. One that shows nothing of a part
+/// does not differ there, unless it shows others of its kind that another machine has too.
+pub fn differences_in_texts(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
+    let mut all = differences(hosts);
+    // Where a function is plugged in makes no difference to what it does.
+    all.retain(|one| one.aspect != "PCI address");
+    for one in &mut all {
+        let Some(aspect) = ASPECTS.iter().find(|aspect| aspect.name == one.aspect) else {
+            continue;
+        };
+        let of = |host: &HostFacts<'_>| -> BTreeMap<String, Option<String>> {
+            (aspect.read)(host.machine).into_iter().collect()
+        };
+        let lists = |wanted: &String| {
+            let is = |host: &&HostFacts<'_>| host.name == wanted;
+            let own = hosts.iter().find(is).map(of).unwrap_or_default();
+            let mut others = hosts.iter().filter(|host| !is(host)).flat_map(of);
+            // One that it lists has a value that is not known.
+            let lacks = !one.parts.iter().any(|part| own.contains_key(part));
+            let owns = one.parts.iter().all(|part| has_owner(&own, part));
+            lacks && (owns || aspect.presence && others.any(|(name, _)| own.contains_key(&name)))
+        };
+        for value in one.values.iter_mut().filter(|value| value.value.is_none()) {
+            value.hosts.retain(lists);
+        }
+        one.values.retain(|value| !value.hosts.is_empty());
+    }
+    all.retain(|one| one.values.len() > 1);
     all
 }
 
@@ -243,6 +274,41 @@ mod tests {
         assert_eq!(words, ["mount /n 2", "mount option /n nconnect 2"]);
         assert_eq!(differences[1].values[0].hosts, ["n01", "n04"]);
         assert_eq!(differences[1].values[1].value.as_deref(), Some("8"));
+    }
+
+    /// A text that does not list a drive, or gdscheck's report, shows no difference.
+    #[test]
+    fn of_texts_only_what_both_show_differs() {
+        use gpuio_record::facts::{Fact, GdsCheck, GdsLine};
+        let mut hosts = hosts(2);
+        let check = |value: &str| GdsCheck {
+            release: Fact::Known("1.11".to_owned()),
+            drivers: vec![GdsLine {
+                name: "NVMe".to_owned(),
+                value: Fact::Known(value.to_owned()),
+            }],
+            ..GdsCheck::default()
+        };
+        hosts[0].1.gdscheck = Some(check("Supported"));
+        hosts[1].1.block.clear();
+        hosts[1].1.host.kernel.release = Some("5.15.0-1".to_owned());
+        let words = |hosts: &[(String, Machine)]| -> Vec<String> {
+            let all = differences_in_texts(&facts(hosts));
+            all.iter().map(|one| format!("{} {}", one.aspect, one.parts.join(","))).collect()
+        };
+        assert_eq!(words(&hosts), ["kernel "]);
+        hosts[1].1.gdscheck = Some(check("Unsupported"));
+        assert_eq!(words(&hosts), ["kernel ", "gdscheck NVMe"]);
+        let mut gpu = hosts[1].1.gpus[0].clone();
+        (gpu.index, gpu.name) = (Fact::Known(1), Fact::Known("H100".to_owned()));
+        hosts[1].1.gpus.push(gpu);
+        assert_eq!(words(&hosts)[0], "GPU GPU1");
+        for (at, option) in ["nconnect=8", "soft"].into_iter().enumerate() {
+            let mut mounted = sample::nfs("/n", "rdma", "ib0");
+            mounted.mount.super_options = vec!["rsize=4096".to_owned(), option.to_owned()];
+            hosts[at].1.mounts.push(mounted);
+        }
+        assert!(words(&hosts).contains(&"mount option /n nconnect".to_owned()));
     }
 
     /// Figures that differ everywhere must not fill the screen.

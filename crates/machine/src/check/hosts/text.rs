@@ -1,10 +1,10 @@
 //! Several hosts as text.
 
-use gpuio_base::document::{Document, Item, Layout, List, grouped};
+use gpuio_base::document::{Document, Item, Layout, List, Section, grouped};
 use gpuio_base::units::{host_list, hosts_of};
 
 use super::{Difference, HostFacts, HostsFinding, Value};
-use crate::check::text::{RULE, by_reason, counts, item, section};
+use crate::check::text::{RULE, by_reason, counts, item, section as of_severity};
 use crate::check::{Finding, Severity};
 
 /// Findings of one rule and severity that are printed one by one: where the figures differ from
@@ -26,16 +26,11 @@ pub fn document(
     let first = page.begin("", "");
     let title = format!("HOSTS ({count})");
     first.item(Layout { gap: 1, ..Layout::default() }, Item::new(title, host_list(&names)));
-    let apart = page.begin("differences", format!("DIFFERENCES ({})", differences.len()));
-    let items = differences.iter().map(|one| Item::new(one.aspect, words(one, count)));
-    apart.list(List::new(Layout::columns(20, 1), items));
-    if differences.is_empty() {
-        apart.list(List::of(2, ["none in what was compared"]));
-    }
+    page.push(section(differences, count));
     for severity in Severity::ALL {
         let group: Vec<&HostsFinding> =
             findings.iter().filter(|one| one.finding.severity == severity).collect();
-        let mut section = section(severity, group.len());
+        let mut section = of_severity(severity, group.len());
         if severity == Severity::NotApplicable && !all {
             let reason = |one: &HostsFinding| {
                 format!("{}: {}", hosts_of(&self::names(one), count, true), one.finding.observed)
@@ -52,6 +47,17 @@ pub fn document(
         counts(|severity| findings.iter().filter(|one| one.finding.severity == severity).count());
     last.paragraph(format!("{counts}; equal ones of several hosts count once"));
     page
+}
+
+/// The differences between so many hosts.
+pub fn section(differences: &[Difference], count: usize) -> Section {
+    let mut apart = Section::new("differences", format!("DIFFERENCES ({})", differences.len()));
+    let items = differences.iter().map(|one| Item::new(one.aspect, words(one, count)));
+    apart.list(List::new(Layout::columns(20, 1), items));
+    if differences.is_empty() {
+        apart.list(List::of(2, ["none in what was compared"]));
+    }
+    apart
 }
 
 /// `GPU0, GPU1: 63 hosts: x16; host7: x8`.

@@ -3,7 +3,7 @@
 use gpuio_record::facts::{GdsCheck, Machine, PciFacts};
 
 use super::Rule;
-use crate::check::finding::Found;
+use crate::check::finding::{Found, Severity};
 use crate::check::gdscheck::interpret::or_printed;
 use crate::check::machine::{KERNEL_NOT_READ, gpus_not_placed, kernel_was_read, placed_drives};
 
@@ -27,7 +27,51 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
-    or_printed(machine, by_facts(machine), from_gdscheck)
+    let found = or_printed(machine, by_facts(machine), from_gdscheck);
+    let (open, mut found): (Vec<Found>, Vec<Found>) =
+        found.into_iter().partition(|one| one.severity == Severity::Unknown);
+    if !open.is_empty() {
+        found.extend(by_command_line(machine).map_or(open, |one| vec![one]));
+    }
+    found
+}
+
+/// The finding by arguments of the kernel (kernel-parameters.txt, `intel_iommu=`, `amd_iommu=`,
+/// `iommu=`), where the state of devices is not known.
+fn by_command_line(machine: &Machine) -> Option<Found> {
+    let words = machine.settings.command_line.as_deref()?;
+    let model = machine.host.cpu.model.as_deref().unwrap_or_default();
+    // The other maker's argument has no effect.
+    let others = match (model.contains("AMD"), model.contains("Intel")) {
+        (true, _) => "intel_iommu=",
+        (_, true) => "amd_iommu=",
+        _ => "-",
+    };
+    let words = words.iter().map(String::as_str).filter(|word| !word.starts_with(others));
+    let find = |starts: &[&str]| {
+        words.clone().find(|word| starts.iter().any(|start| word.starts_with(start)))
+    };
+    let line = "the kernel's command line has";
+    if let Some(off) = find(&["intel_iommu=off", "amd_iommu=off", "iommu=off"]) {
+        return Some(Found::pass(format!("{line} `{off}`")));
+    }
+    if let Some(through) = find(&["iommu=pt", "iommu.passthrough=1"]) {
+        let observed = format!("{line} `{through}`: an IOMMU translates for no GPU or data drive");
+        return Some(Found::info(observed));
+    }
+    let on = find(&["intel_iommu=on", "amd_iommu=on", "amd_iommu=force_enable", "iommu=force"])?;
+    let grouped: Vec<&str> = devices(machine)
+        .into_iter()
+        .filter(|function| function.iommu_group.is_some())
+        .map(|function| function.address.as_str())
+        .collect();
+    let state = match grouped.is_empty() {
+        true => "where firmware has an IOMMU on, it",
+        false => "the IOMMU is on, and",
+    };
+    let observed =
+        format!("{line} `{on}` without `iommu=pt`: {state} translates the DMA of GPUs and drives");
+    Some(Found::warn(observed, "boot with `iommu=pt` beside it").at(grouped))
 }
 
 fn by_facts(machine: &Machine) -> Vec<Found> {
@@ -135,7 +179,7 @@ fn addresses(machine: &Machine) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Severity, sample};
+    use crate::check::sample;
 
     fn domain(kind: Option<&str>) -> Machine {
         let mut machine = sample::gpu_and_drive_below_a_switch();
@@ -155,6 +199,26 @@ mod tests {
         let found = evaluate(&domain(Some("identity")));
         assert_eq!(found[0].severity, Severity::Info);
         assert_eq!(evaluate(&domain(None))[0].severity, Severity::Unknown);
+    }
+
+    /// Groups alone, as `lspci -vv` shows them, say that an IOMMU is on.
+    #[test]
+    fn the_kernel_s_command_line_decides_where_devices_do_not_show_it() {
+        let with = |words: &[&str], model: &str| {
+            let mut machine = domain(None);
+            machine.settings.iommu_units.clear();
+            machine.settings.command_line = Some(words.iter().map(|w| (*w).to_owned()).collect());
+            machine.host.cpu.model = Some(model.to_owned());
+            evaluate(&machine).remove(0)
+        };
+        let on = with(&["intel_iommu=on", "pci=realloc"], "Intel Xeon");
+        assert_eq!((on.severity, on.locations.len()), (Severity::Warn, 2));
+        let through = with(&["intel_iommu=on", "iommu=pt"], "Intel Xeon");
+        assert_eq!(through.severity, Severity::Info);
+        assert_eq!(with(&["amd_iommu=off"], "AMD EPYC").severity, Severity::Pass);
+        for words in [&["intel_iommu=off"][..], &["quiet"]] {
+            assert_eq!(with(words, "AMD EPYC").severity, Severity::Unknown, "{words:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Holds the parts of texts against each other: statements, each with its lines.
 
 mod beside;
+mod changes;
 mod claims;
+mod engines;
 mod machine;
 mod own;
 mod pairs;
@@ -32,7 +34,7 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 15] = [
     path::path,
     requested::hold,
     machine::hold,
@@ -40,9 +42,11 @@ const RULES: [Rule; 13] = [
     own::unread,
     own::command_and_line,
     own::line_with_itself,
+    engines::hold,
     beside::hold,
     pairs::pairs,
     pairs::series,
+    changes::hold,
     claims::hold,
     tables::hold,
     settings::hold,

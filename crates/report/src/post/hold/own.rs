@@ -300,7 +300,7 @@ fn iops(got: &Got, _: Option<f64>) -> Found {
     if got.ops.is_some() {
         return Found::Open;
     }
-    Found::of(iops * float(block), rate, 0.03, true, || {
+    Found::of(iops * float(block), rate, 0.03 + got.rounding, true, || {
         let (size, has) = (words::bytes(block), words::rate(rate));
         let (is, iops) = (words::rate(iops * float(block)), words::count(iops));
         format!("{iops} IOPS of {size} are {is}, the rate says {has}.")

@@ -1,6 +1,7 @@
 //! Results against each other.
 
 use super::{Known, say, words};
+use crate::foreign::Direction;
 use crate::post::{About, Got, Post, Run, Statement};
 
 struct Result<'r> {
@@ -19,7 +20,7 @@ impl Run {
     }
 
     /// The GPUs that the command names, in words.
-    fn gpus(&self) -> Option<String> {
+    pub(super) fn gpus(&self) -> Option<String> {
         let asked = self.asked.as_ref().filter(|asked| !asked.gpus.is_empty())?;
         Some(words::gpus(&asked.gpus))
     }
@@ -112,7 +113,12 @@ fn pair(post: &Post, first: &Result<'_>, second: &Result<'_>) -> Option<Statemen
 
 /// Results that differ in their threads alone, three or more in a row.
 pub(super) fn series(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
-    let results = results(post);
+    let (reads, others): (Vec<_>, Vec<_>) =
+        results(post).into_iter().partition(|one| one.got.direction == Direction::Read);
+    [reads, others].iter().flat_map(|results| steps(post, results)).collect()
+}
+
+fn steps(post: &Post, results: &[Result<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     let mut from = 0;
     for to in 1..=results.len() {

@@ -1,0 +1,373 @@
+//! Tables of results that people write by hand, in Markdown: a head with the units of rates, IOPS
+//! or latencies and the settings of a load, and a row per result.
+//!
+//! A row counts where it has a rate or IOPS, and where whether it reads or writes is said: in the
+//! head of its column, in the row, or in the lines above the table. Limits, ratios and percentiles
+//! are no results.
+
+use crate::units::parse_bytes;
+
+const KIB: f64 = 1024.0;
+/// Longer tables are no summaries.
+pub const MOST_ROWS: usize = 256;
+/// Lines above a table that may name it.
+const ABOVE: usize = 3;
+
+/// A result in a row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Entry {
+    /// Lines between the head and its row.
+    pub below: usize,
+    pub writes: bool,
+    pub random: Option<bool>,
+    /// gpuio's name.
+    pub path: Option<&'static str>,
+    pub threads: Option<u64>,
+    pub depth: Option<u64>,
+    pub block_bytes: Option<u64>,
+    /// Bytes per second. GB are taken as the powers of which IOPS and block are nearer, else of 2.
+    pub rate: Option<f64>,
+    pub iops: Option<f64>,
+    pub latency_ns: Option<f64>,
+}
+
+/// The table that begins at a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    pub entries: Vec<Entry>,
+    /// Lines from its head on.
+    pub lines: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Threads,
+    Depth,
+    Block,
+    Rate,
+    Iops,
+    Latency,
+    /// A limit, a ratio, a percentile.
+    No,
+    Words,
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    kind: Kind,
+    /// The unit in its head.
+    unit: Option<[f64; 2]>,
+    side: Side,
+}
+
+/// Direction, order and path, as far as words say them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Side {
+    /// `None` also where words say both.
+    pub writes: Option<bool>,
+    pub random: Option<bool>,
+    /// gpuio's name.
+    pub path: Option<&'static str>,
+}
+
+/// The table of results whose head is this line.
+pub fn table(lines: &[&str], at: usize) -> Option<Table> {
+    let head = cells(lines.get(at)?)?;
+    let ruler = cells(lines.get(at + 1)?)?;
+    let is_ruler =
+        |cell: &String| cell.contains('-') && cell.chars().all(|c| matches!(c, '-' | ':' | ' '));
+    if ruler.len() != head.len() || !ruler.iter().all(is_ruler) {
+        return None;
+    }
+    let columns: Vec<Column> = head.iter().map(|head| Column::of(head)).collect();
+    let is_setting = |one: &Column| {
+        matches!(one.kind, Kind::Threads | Kind::Depth | Kind::Block) || one.side != Side::default()
+    };
+    let above = lines[..at].iter().rev().filter(|line| !line.trim().is_empty()).take(ABOVE);
+    let above = above.map(|line| Side::of(line)).find(|side| side.writes.is_some());
+    let above = above.unwrap_or_default();
+    let mut entries = Vec::new();
+    let mut is_set = columns.iter().any(is_setting);
+    let mut count = 2;
+    for line in lines[at + 2..].iter().take(MOST_ROWS) {
+        let Some(row) = cells(line) else { break };
+        count += 1;
+        let words = columns.iter().zip(&row).filter(|(one, _)| one.kind == Kind::Words);
+        let own = words.fold(Side::default(), |side, (_, cell)| side.or(Side::of(cell)));
+        is_set |= own != Side::default();
+        entries.extend(of_row(&columns, &row, own.or(above), count - 1));
+    }
+    (is_set && !entries.is_empty()).then_some(Table { entries, lines: count })
+}
+
+/// The results of a row: one for each direction and path that its columns have.
+fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<Entry> {
+    let mut entries: Vec<(Side, Entry)> = Vec::new();
+    let cells = || columns.iter().zip(row);
+    // IOPS first: they decide which GB a rate is in.
+    let of_kind = |kind: Kind| cells().filter(move |(column, _)| column.kind == kind);
+    let measured = [Kind::Iops, Kind::Rate, Kind::Latency].into_iter().flat_map(of_kind);
+    for (column, cell) in measured {
+        let Some((number, unit)) = figure(cell) else { continue };
+        let value = unit.or(column.unit).map(|scales| scales.map(|scale| number * scale));
+        if value.is_none() && column.kind != Kind::Iops {
+            continue;
+        }
+        let side = column.side.or(own);
+        let at = entries.iter().position(|(known, _)| *known == side);
+        let at = at.unwrap_or_else(|| {
+            entries.push((side, Entry { below, ..Entry::default() }));
+            entries.len() - 1
+        });
+        let entry = &mut entries[at].1;
+        match (column.kind, value) {
+            (Kind::Iops, value) => entry.iops = Some(value.map_or(number, |value| value[0])),
+            (Kind::Latency, Some(value)) => entry.latency_ns = Some(value[0]),
+            (_, value) => {
+                entry.rate = value.map(|[decimal, binary]| {
+                    let product =
+                        entry.iops.zip(block(columns, row)).map(|(n, size)| n * size as f64);
+                    let far = |value: f64| product.map_or(0.0, |product| (value - product).abs());
+                    if far(decimal) < far(binary) { decimal } else { binary }
+                })
+            }
+        }
+    }
+    let number = |kind: Kind| {
+        let (_, cell) = cells().find(|(column, _)| column.kind == kind)?;
+        cell.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let whole = entries.into_iter().filter_map(|(side, entry)| {
+        let measured = entry.rate.is_some() || entry.iops.is_some();
+        let writes = side.writes.filter(|_| measured)?;
+        Some(Entry {
+            writes,
+            random: side.random,
+            path: side.path,
+            threads: number(Kind::Threads),
+            depth: number(Kind::Depth),
+            block_bytes: block(columns, row),
+            ..entry
+        })
+    });
+    whole.collect()
+}
+
+/// The block size of a row: `4K`, `1 MiB`, or the first word of `4K random read`.
+fn block(columns: &[Column], row: &[String]) -> Option<u64> {
+    let sized = |text: &str| {
+        let lettered = text.ends_with(|c: char| c.is_ascii_alphabetic());
+        parse_bytes(text).ok().filter(|bytes| lettered && *bytes > 0)
+    };
+    let cells = || columns.iter().zip(row);
+    let own = cells().find(|(column, _)| column.kind == Kind::Block);
+    let own = own.and_then(|(_, cell)| sized(&cell.replace(' ', "")));
+    own.or_else(|| {
+        let mut words = cells().filter(|(column, _)| column.kind == Kind::Words);
+        words.find_map(|(_, cell)| sized(cell.split_whitespace().next()?))
+    })
+}
+
+/// The cells of a line of a table.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let line = line.trim();
+    let inner = line.strip_prefix('|')?;
+    let inner = inner.strip_suffix('|').unwrap_or(inner);
+    let cells: Vec<String> =
+        inner.split('|').map(|cell| cell.replace(['*', '`', '~'], "").trim().to_owned()).collect();
+    (cells.len() > 1).then_some(cells)
+}
+
+/// Words in lower case; `I/O` is one of them.
+fn words(text: &str) -> Vec<String> {
+    let text = text.to_lowercase().replace("i/o", "io").replace(['µ', 'μ'], "u");
+    let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '/' | '%' | '_'));
+    parts.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+impl Side {
+    /// The words of a head, a cell or a sentence.
+    pub fn of(text: &str) -> Side {
+        let words = words(text);
+        let is = |word: &str, stem: &str| {
+            let bare = ["rand", "seq", "random", "sequential"];
+            let bare = bare.iter().find_map(|start| word.strip_prefix(start)).unwrap_or(word);
+            bare == stem || bare.strip_prefix(stem) == Some("s")
+        };
+        let any = |stem| words.iter().any(|word| is(word, stem));
+        let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
+        let writes = match (any("read"), any("write")) {
+            (true, false) => Some(false),
+            (false, true) => Some(true),
+            _ => None,
+        };
+        let random = match (begins("rand"), begins("seq")) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        };
+        let path = words.iter().find_map(|word| match word.as_str() {
+            "gds" | "gpud" | "gpudirect" => Some("gds"),
+            "cpu_gpu" => Some("staged"),
+            "cpuonly" => Some("host"),
+            _ => None,
+        });
+        Side { writes, random, path }
+    }
+
+    /// With what another one says where this one says nothing.
+    fn or(self, other: Side) -> Side {
+        Side {
+            writes: self.writes.or(other.writes),
+            random: self.random.or(other.random),
+            path: self.path.or(other.path),
+        }
+    }
+}
+
+impl Column {
+    fn of(head: &str) -> Column {
+        const NO: [&str; 16] = [
+            "p50",
+            "p90",
+            "p95",
+            "p99",
+            "max",
+            "min",
+            "limit",
+            "expected",
+            "theoretical",
+            "spec",
+            "ideal",
+            "ratio",
+            "speedup",
+            "%",
+            "total",
+            "stdev",
+        ];
+        let words = words(head);
+        let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+        let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
+        let found = words.iter().find_map(|word| unit(word));
+        let kind = match found {
+            _ if has(&NO) => Kind::No,
+            _ if begins("iops") || has(&["kiops", "miops"]) => Kind::Iops,
+            Some((kind, _)) => kind,
+            None if begins("thread") || has(&["numjobs", "jobs", "workers"]) => Kind::Threads,
+            None if begins("iodepth") || has(&["depth", "qd"]) => Kind::Depth,
+            None if has(&["block", "bs", "blocksize", "iosize"])
+                || has(&["io"]) && has(&["size"]) =>
+            {
+                Kind::Block
+            }
+            None if begins("throughput") || has(&["bandwidth", "bw"]) => Kind::Rate,
+            None if begins("lat") => Kind::Latency,
+            None => Kind::Words,
+        };
+        let scales = match kind {
+            Kind::Iops if has(&["kiops", "k"]) => Some([1e3; 2]),
+            Kind::Iops if has(&["miops", "m"]) => Some([1e6; 2]),
+            Kind::Iops => None,
+            _ => found.map(|(_, scales)| scales),
+        };
+        Column { kind, unit: scales, side: Side::of(head) }
+    }
+}
+
+/// A unit by its word in lower case: of rates in bytes per second, of times in ns, in both meanings
+/// of GB.
+fn unit(word: &str) -> Option<(Kind, [f64; 2])> {
+    let rate = word.strip_suffix("/sec").or(word.strip_suffix("/s")).or(word.strip_suffix("ps"));
+    if let Some(bytes) = rate {
+        let scales = match bytes {
+            "kib" => [KIB; 2],
+            "kb" => [1e3, KIB],
+            "mib" => [KIB * KIB; 2],
+            "mb" => [1e6, KIB * KIB],
+            "gib" => [KIB * KIB * KIB; 2],
+            "gb" => [1e9, KIB * KIB * KIB],
+            _ => return None,
+        };
+        // `Gbps` are bits, `GBps` are not, and heads are written in either way.
+        return word.contains('/').then_some((Kind::Rate, scales));
+    }
+    let scale = match word {
+        "us" | "usec" | "usecs" => 1e3,
+        "ms" | "msec" | "msecs" => 1e6,
+        _ => return None,
+    };
+    Some((Kind::Latency, [scale; 2]))
+}
+
+/// The number at the beginning of a cell and the unit behind it: `12.5 GB/s`, `485k`, `27,700`.
+fn figure(cell: &str) -> Option<(f64, Option<[f64; 2]>)> {
+    let cell = cell.trim_start_matches(['~', '≈']).trim();
+    let end = cell.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
+    let (digits, rest) = cell.split_at(end.unwrap_or(cell.len()));
+    let number: f64 = digits.replace(',', "").parse().ok()?;
+    let word = rest.split_whitespace().next().unwrap_or_default();
+    let lower = word.to_lowercase().replace(['µ', 'μ'], "u");
+    let scales = match lower.as_str() {
+        "" | "iops" => None,
+        "k" => Some([1e3; 2]),
+        "m" => Some([1e6; 2]),
+        other => Some(unit(other)?.1),
+    };
+    Some((number, scales))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<Entry> {
+        let lines: Vec<&str> = text.lines().collect();
+        (0..lines.len()).find_map(|at| table(&lines, at)).map(|one| one.entries).unwrap_or_default()
+    }
+
+    #[test]
+    fn heads_say_unit_setting_and_direction() {
+        let all = of("| Threads | BS | GDS Read (GiB/s) | Write (GiB/s) | Read p99 (us) |\n\
+                      |---|:-:|---|---|---|\n| 8 | 1M | 6.5 | **2.0** | 900 |\n\
+                      | 16 | 1M | 7 | - | 1 |\n");
+        let gib = KIB * KIB * KIB;
+        assert_eq!(all.len(), 3, "{all:?}");
+        let read = &all[0];
+        assert_eq!(
+            (read.threads, read.block_bytes, read.path),
+            (Some(8), Some(1 << 20), Some("gds"))
+        );
+        assert_eq!((read.rate, read.writes, read.below), (Some(6.5 * gib), false, 2));
+        assert_eq!((all[1].rate, all[1].writes, all[1].path), (Some(2.0 * gib), true, None));
+        assert_eq!((all[2].threads, all[2].below, read.latency_ns), (Some(16), 3, None));
+    }
+
+    #[test]
+    fn rows_and_lines_above_say_the_direction() {
+        let all = of("| test | QD | IOPS | latency | bandwidth |\n|--|--|--|--|--|\n\
+                      | 4K random read | 32 | 485k | 264 us | 1.99 GB/s |\n\
+                      | 1M seq write | 8 | 2,000 | 4 ms | 2.1 GB/s |\n");
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert_eq!(
+            (all[0].iops, all[0].latency_ns, all[0].depth),
+            (Some(485e3), Some(264e3), Some(32))
+        );
+        assert_eq!(
+            (all[0].rate, all[0].random, all[0].block_bytes),
+            (Some(1.99e9), Some(true), Some(4096))
+        );
+        assert_eq!((all[1].writes, all[1].random), (true, Some(false)));
+        let table = "| Threads | MB/s |\n|---|---|\n| 4 | 900 |\n";
+        assert!(of(table).is_empty(), "nothing says whether it reads");
+        assert!(of(&format!("Reads and writes:\n{table}")).is_empty());
+        assert_eq!(of(&format!("## Reads\n\n{table}")).len(), 1);
+        for other in [
+            "| GPU | Name |\n|---|---|\n| 0 | A100 |\n",
+            "| Read mode | expected GB/s |\n|---|---|\n| a | 3 |\n",
+            "| drive | read GB/s\n| 4 | 900 |\n",
+            "| Read | Gbps |\n|---|---|\n| a | 3 |\n",
+        ] {
+            assert!(of(other).is_empty(), "{other}: {:?}", of(other));
+        }
+    }
+}
