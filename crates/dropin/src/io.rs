@@ -30,7 +30,8 @@ pub(crate) struct Registered {
     pub(crate) file: File,
     /// Whether its descriptor is open for reading.
     pub(crate) reads: bool,
-    pub(crate) trace_file: u32,
+    /// Its number in the trace, if it has one.
+    pub(crate) trace_file: Option<u32>,
     /// The file's handle in NVIDIA's library, if that has a direct path for it.
     nvidia_file: Option<NvidiaFile>,
 }
@@ -227,10 +228,10 @@ impl Library {
         }
         let route = result.as_ref().ok().and_then(|(_, route)| route.as_ref());
         live_page::count(&done, route);
-        recorder::record(|| Call {
+        recorder::record(origin.file, |file| Call {
             op: request.op,
-            file: origin.file,
-            offset: request.file_offset.unsigned_abs(),
+            file,
+            offset: request.file_offset.cast_unsigned(),
             bytes: request.len as u64,
             // No range of memory is longer than isize::MAX.
             result: result.as_ref().map_or_else(

@@ -22,7 +22,8 @@
 //! counts the result in `stats` and `live_page`.
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
-//! one, the writer of `recorder`, where calls are recorded; those of `transfer` are listed there.
+//! one, the writer of `recorder`, where calls are recorded, and another for a moment where a file
+//! with holes is registered then; those of `transfer` are listed there.
 //! A call looks up its file and memory without a lock;
 //! the first call of a thread, and the first after a registration, take one. The first call of
 //! all reads the configuration and makes the live page under the library's lock, and the first use

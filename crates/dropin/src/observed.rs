@@ -114,11 +114,16 @@ pub(crate) fn register(
             let given = unsafe { (*descriptor).fd };
             // SAFETY: any bits are a number.
             let fd = unsafe { given.fd };
+            if fd < 0 {
+                return;
+            }
             // SAFETY: the caller's descriptor, open during the call by the interface.
             let number = recorder::file(unsafe { BorrowedFd::borrow_raw(fd) });
             // SAFETY: the call has written it.
             let made = unsafe { handle.read() };
-            known().files.insert(made.addr(), number);
+            if let Some(number) = number {
+                known().files.insert(made.addr(), number);
+            }
         }
     });
     result
@@ -126,10 +131,15 @@ pub(crate) fn register(
 
 /// `cuFileHandleDeregister`.
 pub(crate) fn deregister(call: impl FnOnce(), handle: Handle) {
-    call();
+    // Before the call: after it another thread may get the same handle for its file.
     run_void(|| {
         if looks_on(false) {
             known().files.remove(&handle.addr());
+        }
+    });
+    call();
+    run_void(|| {
+        if looks_on(false) {
             live_page::count_registrations(None, -1, 0);
         }
     });
@@ -249,12 +259,13 @@ fn transfer(call: impl FnOnce() -> isize, handle: Handle, request: UncheckedRequ
     result
 }
 
-/// A file's number in the trace.
-fn file_of(handle: Handle) -> u32 {
+/// A file's number in the trace; `None` for a handle that was not made from a descriptor, or is
+/// none.
+fn file_of(handle: Handle) -> Option<u32> {
     if !recorder::is_on() {
-        return 0;
+        return None;
     }
-    known().files.get(&handle.addr()).copied().unwrap_or(0)
+    known().files.get(&handle.addr()).copied()
 }
 
 /// Counts what ended with a result of the interface: bytes, -1 with an errno, or a negative code.
@@ -369,4 +380,22 @@ pub(crate) fn destroy(call: impl FnOnce(), batch: BatchHandle) {
             known.count -= before - after;
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While NVIDIA's library ends a handle, another thread may get the same one for its file.
+    #[test]
+    fn the_next_file_of_a_handle_is_not_forgotten_with_the_one_before() {
+        GENERATION.get_or_init(fork::generation);
+        known().files.insert(0x17, 1);
+        let handle = std::ptr::without_provenance_mut(0x17);
+        let next = || {
+            assert_eq!(known().files.insert(0x17, 2), None);
+        };
+        deregister(next, handle);
+        assert_eq!(known().files.get(&0x17), Some(&2));
+    }
 }

@@ -20,6 +20,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 // The crates' names for what is in this one.
+extern crate self as gpuio_base;
 extern crate self as gpuio_gpu;
 extern crate self as rustix;
 
@@ -54,6 +55,7 @@ mod litmus;
 mod mailbox;
 mod permits;
 mod pool;
+mod recorder;
 mod rings;
 mod slots;
 mod stream;
@@ -109,6 +111,12 @@ pub mod fault {
     pub enum Fault {
         Cancelled,
         Panicked,
+    }
+}
+
+pub mod trace {
+    pub mod write {
+        pub use crate::recorder::Encoded;
     }
 }
 
@@ -174,6 +182,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("stream", stream::ROWS),
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),
+    ("recorder", recorder::ROWS),
     ("rings", rings::ROWS),
     ("users", users::ROWS),
     ("waited", waited::ROWS),

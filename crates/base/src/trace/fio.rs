@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::read::{Place, TraceError};
+use crate::trace::read::{Place, TraceError, too_many};
 use crate::trace::{Call, End, Format, Op, OtherActions, Trace, TraceFile};
 
 /// The error, and the column of the word where it is.
 type WordFault = (u64, String);
 
 /// Reads a trace of fio's.
-pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+pub(crate) fn read(bytes: &[u8], most: usize) -> Result<Trace, TraceError> {
     let wrong = |line: u64, (column, what): WordFault| {
         let at = Place::Text { line, column };
         TraceError { at, what }
@@ -43,6 +43,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         if !line.trim().is_empty() {
             state.line(line).map_err(|what| wrong(number, what))?;
         }
+        if state.calls.len() > most {
+            return Err(wrong(number, (1, too_many(most))));
+        }
     }
     Ok(Trace {
         format: Format::Fio(version),
@@ -51,6 +54,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         files: state.files,
         calls: state.calls,
         lost: 0,
+        senseless: 0,
         end: End::Whole,
         other: state.other,
     })

@@ -6,7 +6,7 @@
 //!
 //! docs/replay.md has the format byte by byte. A trace has names, sizes, times and no content of
 //! any file. A writer appends whole frames, each with a checksum, so that what was written before
-//! the program was killed can be read; a damaged frame is an error with its offset.
+//! the program was killed can be read; so can what lies before a damaged frame.
 //!
 //! It neither does an I/O nor reads a clock, and does not make a load from a trace
 //! (`gpuio_job::workload::replay`). Pure: bytes come in and go out.
@@ -29,6 +29,8 @@ pub const VERSION: u16 = 2;
 pub const MAGIC: [u8; 8] = *b"GPUIOTRC";
 /// Most holes that are recorded of a file.
 pub const HOLES_MOST: usize = 1024;
+/// Most files: their numbers are indices of a table.
+pub const FILES_MOST: u32 = 1 << 24;
 
 /// The calls of a program on its files.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +48,8 @@ pub struct Trace {
     pub calls: Vec<Call>,
     /// Calls that were made and could not be recorded.
     pub lost: u64,
+    /// Calls of no known file, or of times past any run: they are left out.
+    pub senseless: u64,
     pub end: End,
     /// Actions of a fio trace that are no reads and writes of data.
     pub other: OtherActions,
@@ -68,6 +72,8 @@ pub enum End {
     Open,
     /// In the middle of the frame that begins at this byte, which is left out.
     Cut(u64),
+    /// The bytes from this one on are no records, for this reason: they are left out.
+    Damaged(u64, &'static str),
 }
 
 /// Actions that move no data.
@@ -119,9 +125,9 @@ pub struct Call {
     /// Read or write.
     pub op: Op,
     pub file: u32,
-    /// First byte of the file.
+    /// First byte of the file, as requested: of a negative one its two's complement.
     pub offset: u64,
-    /// Bytes that were requested.
+    /// Bytes that were requested: any number, if the call was refused.
     pub bytes: u64,
     /// Bytes that were moved, or a negative error.
     pub result: i64,
@@ -163,6 +169,14 @@ impl Call {
         within: Within::Thread,
         gpu: None,
     };
+
+    /// The bytes of the file that it moved: at most those requested. `None` where there are none,
+    /// or they lie past the end of any file.
+    pub fn moved(&self) -> Option<Range<u64>> {
+        let bytes = u64::try_from(self.result).ok()?.min(self.bytes);
+        let end = self.offset.checked_add(bytes).filter(|end| *end <= i64::MAX as u64)?;
+        (bytes > 0).then_some(self.offset..end)
+    }
 
     /// When it was over, nanoseconds since recording began.
     pub fn end_ns(&self) -> u64 {

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use crate::trace::varint::{take, take_signed};
 use crate::trace::write;
 use crate::trace::{
-    Call, End, Format, HOLES_MOST, Holes, MAGIC, Op, OtherActions, Trace, TraceFile, VERSION,
-    Within, fio,
+    Call, End, FILES_MOST, Format, HOLES_MOST, Holes, MAGIC, Op, OtherActions, Trace, TraceFile,
+    VERSION, Within, fio,
 };
 
 /// Longest frame: writers end one far earlier.
 const FRAME_MOST: usize = 16 << 20;
 /// Longest path and name of a program.
 const TEXT_MOST: u64 = 64 << 10;
-/// Most files: numbers of files are indices of a table.
-const FILES_MOST: u64 = 1 << 24;
+/// Most calls: a call of four bytes takes 72 in memory, and as many again in a script.
+pub(crate) const CALLS_MOST: usize = 100_000_000;
 /// Bytes before the first frame, and of a frame before its records.
 const HEADER: usize = 12;
 const FRAME_HEAD: usize = 8;
@@ -48,14 +48,20 @@ impl std::fmt::Display for Place {
 /// Reads a trace in gpuio's format, or in fio's text format of version 2 or 3.
 ///
 /// # Errors
-/// The first place that is wrong. A last frame that is cut is none: the program was killed.
+/// It is no trace, one of another version or of too many calls, or the first wrong place of a text.
+/// Damage behind the first bytes of gpuio's format is no error: see [`Trace::end`].
 pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    read_most(bytes, CALLS_MOST)
+}
+
+/// As [`read`], with at most so many calls.
+pub(crate) fn read_most(bytes: &[u8], most: usize) -> Result<Trace, TraceError> {
     if bytes.starts_with(b"fio version ") {
-        return fio::read(bytes);
+        return fio::read(bytes, most);
     }
     let wrong = |byte: u64, what: String| TraceError { at: Place::Byte(byte), what };
     if bytes.is_empty() {
-        return Err(wrong(0, "the file is empty; the program made no cuFile call".to_owned()));
+        return Err(wrong(0, "the file is empty: no trace was written into it".to_owned()));
     }
     if !bytes.starts_with(&MAGIC) {
         let what = "this is no trace: it begins neither as one of gpuio exec --record nor with \
@@ -84,6 +90,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         files: Vec::new(),
         calls: Vec::new(),
         lost: 0,
+        senseless: 0,
         end: End::Open,
         other: OtherActions::default(),
     };
@@ -91,55 +98,75 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
     let mut sources = BTreeMap::new();
     while !rest.is_empty() {
         let at = (bytes.len() - rest.len()) as u64;
-        let Some((payload, after)) = frame(rest, at)? else {
-            trace.end = End::Cut(at);
-            return Ok(trace);
+        let (payload, after) = match frame(rest) {
+            Ok(split) => split,
+            Err(wrong) => {
+                trace.end = wrong.map_or(End::Cut(at), |what| End::Damaged(at, what));
+                return Ok(trace);
+            }
         };
         if trace.end == End::Whole {
-            return Err(wrong(at, "records follow the trace's end".to_owned()));
+            trace.end = End::Damaged(at, AFTER_END);
+            return Ok(trace);
         }
-        records(payload, at + FRAME_HEAD as u64, &mut trace, &mut sources)?;
+        let from = at + FRAME_HEAD as u64;
+        if let Err((at, what)) = records(payload, from, &mut trace, &mut sources) {
+            trace.end = End::Damaged(at, what);
+            return Ok(trace);
+        }
+        // A frame has 4 million at most.
+        if trace.calls.len() > most {
+            return Err(wrong(at, too_many(most)));
+        }
         rest = after;
     }
     Ok(trace)
 }
 
+const AFTER_END: &str = "records follow the trace's end";
+
+pub(crate) fn too_many(most: usize) -> String {
+    format!("the trace has more than {most} calls, which is more than gpuio reads; record less")
+}
+
 /// The records of a frame, and what follows it.
 type Split<'a> = (&'a [u8], &'a [u8]);
 
-/// The records of the first frame and what follows it; `None` where it is cut.
-fn frame(bytes: &[u8], at: u64) -> Result<Option<Split<'_>>, TraceError> {
-    let wrong = |what: String| TraceError { at: Place::Byte(at), what };
-    let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD) else { return Ok(None) };
+/// The records of the first frame and what follows it. The error is its reason, or none where the
+/// frame is cut: also by a write that failed late, which leaves zeros up to the end.
+fn frame(bytes: &[u8]) -> Result<Split<'_>, Option<&'static str>> {
+    let (head, rest) = bytes.split_at_checked(FRAME_HEAD).ok_or(None)?;
     let word = |from: usize| {
         head.get(from..from + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
     };
     let (length, sum) = (word(0) as usize, word(4));
+    if length == 0 && bytes.iter().all(|byte| *byte == 0) {
+        return Err(None);
+    }
     if length == 0 || length > FRAME_MOST {
-        return Err(wrong(format!("a frame of {length} bytes; the trace is damaged here")));
+        return Err(Some("a frame has an impossible length"));
     }
-    let Some((payload, after)) = rest.split_at_checked(length) else { return Ok(None) };
+    let (payload, after) = rest.split_at_checked(length).ok_or(None)?;
     if write::checksum(payload) != sum {
-        let what = "the checksum of a frame does not match; the trace is damaged here";
-        return Err(wrong(what.to_owned()));
+        return Err(Some("the checksum of a frame does not match"));
     }
-    Ok(Some((payload, after)))
+    Ok((payload, after))
 }
 
 /// The last call of each source.
 type Sources = BTreeMap<u32, Call>;
 
-/// Takes the records of a frame.
+/// Takes the records of a frame. The error is the byte from which on they can't be read, and why.
 fn records(
     payload: &[u8],
     from: u64,
     trace: &mut Trace,
     sources: &mut Sources,
-) -> Result<(), TraceError> {
+) -> Result<(), (u64, &'static str)> {
     let mut rest = payload;
     while let Some((&kind, after)) = rest.split_first() {
         let at = from + (payload.len() - rest.len()) as u64;
-        let wrong = |what: &str| TraceError { at: Place::Byte(at), what: what.to_owned() };
+        let wrong = |what: &'static str| (at, what);
         rest = after;
         match kind {
             write::PROGRAM => {
@@ -150,7 +177,7 @@ fn records(
                 let (number, file) =
                     file(&mut rest).ok_or_else(|| wrong("a bad record of a file"))?;
                 match trace.files.len() as u64 {
-                    next if number == next && next < FILES_MOST => trace.files.push(file),
+                    next if number == next && next < FILES_MOST.into() => trace.files.push(file),
                     _ => return Err(wrong("files are not numbered in order")),
                 }
             }
@@ -161,14 +188,13 @@ fn records(
                 while !bytes.is_empty() {
                     let call =
                         call(&mut bytes, before).ok_or_else(|| wrong("a bad record of a call"))?;
-                    if call.file as usize >= trace.files.len() {
-                        return Err(wrong("a call of a file that the trace does not name"));
-                    }
-                    if call.offset.checked_add(call.bytes).is_none_or(|end| end > i64::MAX as u64) {
-                        return Err(wrong("a call past the largest offset of a file"));
-                    }
                     *before = call;
-                    trace.calls.push(call);
+                    // Times of 292 years.
+                    if call.end_ns() > i64::MAX as u64 || call.file as usize >= trace.files.len() {
+                        trace.senseless += 1;
+                    } else {
+                        trace.calls.push(call);
+                    }
                 }
             }
             write::LOST => {
@@ -176,7 +202,7 @@ fn records(
                 trace.lost = trace.lost.saturating_add(count);
             }
             write::END if rest.is_empty() => trace.end = End::Whole,
-            write::END => return Err(wrong("records follow the trace's end")),
+            write::END => return Err(wrong(AFTER_END)),
             _ => return Err(wrong("a record of a kind that this version does not have")),
         }
     }
@@ -248,11 +274,7 @@ fn call(from: &mut &[u8], before: &Call) -> Option<Call> {
     }
     call.begin_ns = before.begin_ns.wrapping_add(take_signed(from)?.cast_unsigned());
     call.duration_ns = take(from)?;
-    // Times of 292 years and moved bytes that were not requested are damage, too.
-    let sound = kind <= write::SAME
-        && call.begin_ns.checked_add(call.duration_ns).is_some_and(|end| end <= i64::MAX as u64)
-        && (call.result < 0 || call.result.cast_unsigned() <= call.bytes);
-    sound.then_some(call)
+    (kind <= write::SAME).then_some(call)
 }
 
 fn byte(from: &mut &[u8]) -> Option<u8> {

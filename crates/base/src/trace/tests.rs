@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::read::Place;
+use super::read::{Place, read_most};
 use super::write::{Frame, Source, header};
 use super::*;
 
@@ -86,16 +86,29 @@ fn a_cut_trace_has_what_came_before_and_says_where_it_is_cut() {
 }
 
 #[test]
-fn damage_is_an_error_with_its_place() {
-    let (bytes, _) = written();
-    let bytes = end(bytes);
+fn what_lies_before_damage_is_read_and_the_place_is_said() {
+    let (bytes, calls) = written();
+    let calls_before = |byte: u64| match read(&bytes[..usize::try_from(byte).unwrap()]) {
+        Ok(trace) => trace.calls.len(),
+        Err(error) => panic!("{error}"),
+    };
+    let bytes = end(bytes.clone());
     for at in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[at] ^= 0x11;
         match read(&bad) {
-            // A longer frame than there are bytes looks like a cut one; reserved bytes are free.
-            Ok(trace) => assert!(matches!(trace.end, End::Cut(_)) || (10..12).contains(&at)),
-            Err(TraceError { at: Place::Byte(byte), .. }) => assert!(byte <= at as u64 + 8),
+            Ok(trace) => {
+                assert!(calls.starts_with(&trace.calls));
+                match trace.end {
+                    // A longer frame than there are bytes looks like a cut one.
+                    End::Cut(byte) | End::Damaged(byte, _) => {
+                        assert!(byte <= at as u64 && trace.calls.len() == calls_before(byte));
+                    }
+                    // Reserved bytes are free.
+                    _ => assert!((10..12).contains(&at)),
+                }
+            }
+            Err(TraceError { at: Place::Byte(byte), .. }) => assert!(byte <= 8 && at < 10),
             Err(error) => panic!("{error}"),
         }
     }
@@ -106,23 +119,72 @@ fn damage_is_an_error_with_its_place() {
     assert!(read(b"").is_err() && read(b"PNG").unwrap_err().to_string().contains("no trace"));
 }
 
+/// Closing may show that a write failed; what is appended behind it leaves a hole.
 #[test]
-fn records_that_make_no_sense_are_refused() {
-    let refused = |fill: &dyn Fn(&mut Frame)| {
+fn zeros_are_a_cut_at_the_end_and_damage_before_it() {
+    let (bytes, calls) = written();
+    let at = bytes.len() as u64;
+    for zeros in [1, 7, 8, 9, 5000] {
+        let holed = [bytes.as_slice(), &vec![0; zeros]].concat();
+        let trace = read(&holed).unwrap();
+        assert_eq!((trace.end, &trace.calls), (End::Cut(at), &calls));
+    }
+    let trace = read(&end([bytes.as_slice(), &[0; 100]].concat())).unwrap();
+    assert_eq!(trace.calls, calls);
+    assert!(matches!(trace.end, End::Damaged(byte, _) if byte == at), "{:?}", trace.end);
+    let twice = read(&end(end(bytes))).unwrap();
+    assert!(matches!(twice.end, End::Damaged(_, why) if why.contains("end")), "{:?}", twice.end);
+    assert_eq!(twice.calls, calls);
+}
+
+#[test]
+fn what_makes_no_sense_does_not_cost_the_calls_beside_it() {
+    let read_with = |fill: &dyn Fn(&mut Frame, &mut Source)| {
         let (mut bytes, mut frame) = (header().to_vec(), Frame::new());
+        let mut source = Source::default();
         frame.file(0, &TraceFile::default());
-        fill(&mut frame);
+        put(&mut frame, (0, &mut source), &[call(1, 0)]);
+        fill(&mut frame, &mut source);
+        put(&mut frame, (0, &mut source), &[call(2, 0)]);
         frame.take(&mut bytes);
-        read(&bytes).unwrap_err().what
+        read(&bytes).unwrap()
     };
-    assert!(refused(&|frame| frame.file(2, &TraceFile::default())).contains("in order"));
+    let unordered = read_with(&|frame, _| frame.file(2, &TraceFile::default()));
+    assert_eq!(unordered.calls, [call(1, 0)]);
+    assert!(matches!(unordered.end, End::Damaged(_, why) if why.contains("in order")));
     let other = Call { file: 1, ..call(0, 0) };
-    let refused_call = |call| refused(&|frame| put(frame, (0, &mut Source::default()), &[call]));
-    assert!(refused_call(other).contains("does not name"));
-    let far = call(0, i64::MAX as u64);
-    assert!(refused_call(far).contains("largest offset"));
-    let more = Call { result: 5000, ..call(0, 0) };
-    assert!(refused_call(more).contains("bad record"));
+    let late = Call { duration_ns: u64::MAX, ..call(5, 0) };
+    for senseless in [other, late] {
+        let trace = read_with(&|frame, source| put(frame, (0, source), &[senseless]));
+        assert_eq!((trace.senseless, trace.calls), (1, vec![call(1, 0), call(2, 0)]));
+    }
+}
+
+#[test]
+fn what_a_call_moved() {
+    assert_eq!(call(0, 8192).moved(), Some(8192..12288));
+    assert_eq!(Call { result: 5000, ..call(0, 0) }.moved(), Some(0..4096), "at most all");
+    let end = i64::MAX as u64;
+    assert_eq!(Call { result: 10, ..call(0, end - 10) }.moved(), Some(end - 10..end));
+    for none in [
+        Call { result: 11, ..call(0, end - 10) },
+        Call { result: 1, ..call(0, u64::MAX) },
+        Call { result: 0, ..call(0, 0) },
+        Call { result: -5, bytes: u64::MAX, ..call(0, i64::MIN.cast_unsigned()) },
+    ] {
+        assert_eq!(none.moved(), None, "{none:?}");
+    }
+}
+
+#[test]
+fn more_calls_than_fit_into_memory_are_refused() {
+    let (bytes, _) = written();
+    assert_eq!(read_most(&bytes, 6).unwrap().calls.len(), 6);
+    let error = read_most(&bytes, 5).unwrap_err().to_string();
+    assert!(error.contains("more than 5 calls"), "{error}");
+    let fio = b"fio version 2 iolog\na add\na read 0 1\na read 1 1\n";
+    assert_eq!(read_most(fio, 2).unwrap().calls.len(), 2);
+    assert!(read_most(fio, 1).unwrap_err().to_string().starts_with("line 4, column 1: "));
 }
 
 #[test]
@@ -157,19 +219,25 @@ fn errors_of_fio_traces_have_line_and_column() {
     assert!(read(&bytes).unwrap_err().to_string().starts_with("line 2, column 2: "));
 }
 
+/// Any arguments and any result: programs pass what they like, and libraries answer it.
 fn any_call() -> impl Strategy<Value = Call> {
     let within = prop_oneof![
         Just(Within::Thread),
         any::<u32>().prop_map(Within::Batch),
         any::<u32>().prop_map(Within::Stream)
     ];
-    let place = (0..1_u64 << 60, 0..1_u64 << 40);
-    let times = (0..1_u64 << 60, 0..1_u64 << 60);
+    let number = || {
+        prop_oneof![
+            any::<u64>(),
+            (0..65_u32).prop_map(|bits| u64::MAX.checked_shr(bits).unwrap_or(0))
+        ]
+    };
+    let place = (number(), number());
+    let times = (0..1_u64 << 62, 0..1_u64 << 62);
     let gpu = proptest::option::of(any::<u32>());
     (any::<bool>(), 0..3_u32, place, times, any::<u32>(), within, gpu, any::<i64>()).prop_map(
         |(write, file, (offset, bytes), (begin_ns, duration_ns), thread, within, gpu, result)| {
             let op = if write { Op::Write } else { Op::Read };
-            let result = result.min(bytes.cast_signed());
             Call { op, file, offset, bytes, result, begin_ns, duration_ns, thread, within, gpu }
         },
     )

@@ -67,11 +67,15 @@ fn a_trace_has_what_was_read_and_its_order() {
         let (mut frame, mut source) = (Frame::new(), Source::default());
         frame.program("serve", 1);
         frame.file(0, &TraceFile { path, size: 20 * MIB, ..TraceFile::default() });
-        // The end of the file first; nothing is read by a call that failed.
-        for (offset, result, begin_ns) in
-            [(100, 4096, 9), (16 * MIB + MIB / 2, 2 * 1_048_576, 5), (4 * MIB, -5, 7)]
-        {
-            let call = Call { offset, bytes: 2 * MIB, result, begin_ns, ..Call::NONE };
+        // The end of the file first; nothing is read by a call that failed, or of what a trace only
+        // claims.
+        for (offset, result, begin_ns) in [
+            (100, 4096, 9),
+            (16 * MIB + MIB / 2, 2 * 1_048_576, 5),
+            (4 * MIB, -5, 7),
+            (20 * MIB, 1 << 61, 8),
+        ] {
+            let call = Call { offset, bytes: 1 << 62, result, begin_ns, ..Call::NONE };
             frame.calls(0, source.encode(&call).as_bytes());
         }
         frame.end();

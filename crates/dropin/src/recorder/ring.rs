@@ -10,9 +10,10 @@
 use gpuio_base::trace::write::Encoded;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::size;
 
 /// Words of eight bytes that fit: a call mostly takes two. The writer looks every few milliseconds.
-const WORDS: usize = 16384;
+const WORDS: usize = size(16384, 4);
 
 /// On cache lines of its own: processors fetch two lines together.
 #[repr(align(128))]

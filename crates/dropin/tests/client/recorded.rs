@@ -1,12 +1,14 @@
 //! Traces of the calls that a program makes.
 
-use std::time::Duration;
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use gpuio_base::trace::{Call, End, Op, Trace, Within};
 
 use crate::batch::{destroy, fetch, set_up, submit};
 use crate::client::{
-    Entry, GOOD, alone, child, cuda, cufile, is_child, name, on_system, random_bytes,
+    Cufile, Entry, GOOD, alone, child, cuda, cufile, is_child, name, on_system, random_bytes,
 };
 use crate::file::{made, opened};
 use crate::nvidia::stand_in;
@@ -252,4 +254,181 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
     assert!(status.success() && output.contains("the trace ends here"), "{output}");
     let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?}", trace.end);
+}
+
+#[test]
+fn refused_calls_are_in_the_trace_beside_the_others() {
+    let test = name(refused_calls_are_in_the_trace_beside_the_others);
+    let trace = trace_of(test, &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 4096]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        assert!(cufile.read(handle, base, usize::MAX, 0, 0) < 0);
+        assert!(cufile.read(handle, base, 4096, -5, 0) < 0);
+        assert!(cufile.read(handle, base, 4096, i64::MAX - 10, 0) <= 0);
+        assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+    });
+    let Some(trace) = trace else { return };
+    let asked: Vec<_> = trace.calls.iter().map(|call| (call.offset, call.bytes)).collect();
+    let far = [(-5_i64).cast_unsigned(), (i64::MAX - 10).cast_unsigned()];
+    assert_eq!(asked, [(0, u64::MAX), (far[0], 4096), (far[1], 4096), (0, 4096)]);
+    let moved: Vec<_> = trace.calls.iter().map(Call::moved).collect();
+    assert_eq!((moved, trace.end), (vec![None, None, None, Some(0..4096)], End::Whole));
+}
+
+/// The calls that are made at the end: the library, a handle and memory.
+static LAST: OnceLock<(Cufile, usize, u64)> = OnceLock::new();
+
+/// Refused before a GPU is asked: the software GPU has no calls of threads that have ended.
+fn read_last(at: i64) {
+    let (cufile, handle, base) = LAST.get().unwrap();
+    assert!(cufile.read(*handle, *base, usize::MAX, at, 0) < 0);
+}
+
+extern "C" fn read_at_exit() {
+    read_last(32);
+}
+
+struct ReadAtThreadEnd;
+
+impl Drop for ReadAtThreadEnd {
+    fn drop(&mut self) {
+        read_last(16);
+    }
+}
+
+thread_local! {
+    static READ_AT_THREAD_END: ReadAtThreadEnd = const { ReadAtThreadEnd };
+}
+
+#[test]
+fn calls_of_threads_and_programs_that_end_are_in_the_trace() {
+    let test = name(calls_of_threads_and_programs_that_end_are_in_the_trace);
+    let trace = trace_of(test, &[], || {
+        // Before the library's first call: what it registered then would run before this.
+        // SAFETY: the function is the program's own.
+        assert_eq!(unsafe { libc::atexit(read_at_exit) }, 0);
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 4096]), 0);
+        let handle = cufile.register(&file).unwrap();
+        let base = cuda.room(4096);
+        assert!(LAST.set((cufile, handle, base)).is_ok());
+        std::thread::spawn(|| {
+            // Values of a thread end in the opposite order: the library's before this.
+            READ_AT_THREAD_END.with(|_| read_last(0));
+        })
+        .join()
+        .unwrap();
+    });
+    let Some(trace) = trace else { return };
+    let mut offsets: Vec<_> = trace.calls.iter().map(|call| call.offset).collect();
+    offsets.sort_unstable();
+    assert_eq!((offsets, trace.end, trace.lost), (vec![0, 16, 32], End::Whole, 0));
+}
+
+#[test]
+fn a_call_of_no_known_file_is_counted_and_not_anothers() {
+    if on_system() {
+        return;
+    }
+    let test = name(a_call_of_no_known_file_is_counted_and_not_anothers);
+    if is_child(test) {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 4096]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+        assert!(cufile.read(handle + 999, base, 4096, 0, 0) < 0);
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let library = stand_in();
+    let variables = [
+        ("GPUIO_CUFILE_RECORD", path.to_str().unwrap()),
+        ("GPUIO_CUFILE", "nvidia"),
+        ("GPUIO_CUFILE_LIB", library.as_str()),
+    ];
+    let said = alone(test, &variables, || {});
+    assert!(said.contains("1 calls are not in the trace: nothing shows which file"), "{said}");
+    let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((trace.calls.len(), trace.lost, trace.end), (1, 1, End::Whole));
+}
+
+#[test]
+fn a_lack_of_descriptors_passes() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let test = name(a_lack_of_descriptors_passes);
+    let trace = trace_of(test, &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 4096]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        let before = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).unwrap();
+        // Several times as long as calls wait to be written.
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(500) {
+            assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        setrlimit(Resource::Nofile, before).unwrap();
+        assert_eq!(cufile.read(handle, base, 1, 0, 0), 1);
+    });
+    let Some(trace) = trace else { return };
+    assert_eq!((trace.calls.last().unwrap().bytes, trace.lost), (1, 0));
+    assert!(trace.calls.len() > 1 && trace.end == End::Whole);
+}
+
+/// Otherwise its descriptors take the lowest number from the program, which may close or replace
+/// them.
+#[test]
+fn the_writer_has_a_table_of_descriptors_of_its_own() {
+    let test = name(the_writer_has_a_table_of_descriptors_of_its_own);
+    // SAFETY: it gives this thread alone another table.
+    let apart = || unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 2) };
+    if std::thread::spawn(apart).join().unwrap() != 0 {
+        eprintln!("SKIPPED: the system refuses a thread a table of descriptors of its own");
+        return;
+    }
+    let trace = trace_of(test, &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 4096]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let is_writer = |task: &std::path::PathBuf| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm == "gpuio-record\n")
+        };
+        let writer = tasks.map(|task| task.unwrap().path()).find(is_writer).unwrap();
+        let number = file.as_raw_fd().to_string();
+        let is_open =
+            |task: &std::path::Path| task.join("fd").join(&number).symlink_metadata().is_ok();
+        assert!(is_open("/proc/self".as_ref()) && !is_open(&writer));
+        assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+    });
+    assert!(trace.is_none_or(|trace| trace.calls.len() == 1 && trace.end == End::Whole));
+}
+
+#[test]
+fn a_trace_that_can_t_begin_leaves_no_empty_file() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let test = name(a_trace_that_can_t_begin_leaves_no_empty_file);
+    if is_child(test) {
+        // The live page can't be made either, and that is a signal.
+        // SAFETY: no handler is given.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        let before = getrlimit(Resource::Fsize);
+        setrlimit(Resource::Fsize, Rlimit { current: Some(0), ..before }).unwrap();
+        let opened = cufile().open();
+        setrlimit(Resource::Fsize, before).unwrap();
+        assert_eq!(opened, GOOD);
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    alone(test, &[("GPUIO_CUFILE_RECORD", path.to_str().unwrap())], || {});
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }

@@ -110,7 +110,8 @@ impl Order {
             }
             message!("note: {}: {names} can't be read: {first}", path.display());
         }
-        for (file, range) in grains(trace) {
+        let size = |file: usize| numbers.get(file).copied().flatten().map_or(0, |(_, size)| size);
+        for (file, range) in grains(trace, size) {
             let Some(Some((number, size))) = numbers.get(file) else { continue };
             let range = range.start..range.end.min(*size);
             if range.is_empty() {
@@ -131,15 +132,16 @@ impl Order {
     }
 }
 
-/// Each grain of a file that calls read, once, where the first of them began.
-fn grains(trace: &Trace) -> Vec<(usize, Range<u64>)> {
-    let mut calls: Vec<_> =
-        trace.calls.iter().filter(|call| call.op == Op::Read && call.result > 0).collect();
+/// Each grain of a file that calls read, once, where the first of them began. None lies behind the
+/// size of the file: a trace may say anything.
+fn grains(trace: &Trace, size: impl Fn(usize) -> u64) -> Vec<(usize, Range<u64>)> {
+    let mut calls: Vec<_> = trace.calls.iter().filter(|call| call.op == Op::Read).collect();
     calls.sort_by_key(|call| call.begin_ns);
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
     for call in calls {
-        let end = call.offset.saturating_add(call.result.unsigned_abs());
-        for grain in call.offset / GRAIN..end.div_ceil(GRAIN) {
+        let Some(range) = call.moved() else { continue };
+        let end = range.end.min(size(call.file as usize));
+        for grain in range.start / GRAIN..end.div_ceil(GRAIN) {
             if seen.insert((call.file, grain)) {
                 let at = grain * GRAIN;
                 found.push((call.file as usize, at..at.saturating_add(GRAIN)));

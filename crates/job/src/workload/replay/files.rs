@@ -23,8 +23,10 @@ pub struct ReplayFile {
 /// The calls that moved bytes, with the bytes that are moved again, and how many moved none.
 pub(super) fn moved(trace: &Trace) -> (Vec<Call>, u64) {
     let with_bytes = |call: &Call| {
-        let moved = u64::try_from(call.result).ok().filter(|moved| *moved > 0)?;
-        let whole = moved.next_multiple_of(TAIL).min(call.bytes);
+        let range = call.moved()?;
+        let moved = range.end - range.start;
+        let most = call.bytes.min(i64::MAX as u64 - range.start);
+        let whole = moved.next_multiple_of(TAIL).min(most);
         let reached_end = moved < call.bytes && call.op == Op::Read;
         Some(Call { bytes: if reached_end { whole } else { moved }, ..*call })
     };

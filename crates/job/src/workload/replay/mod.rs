@@ -182,10 +182,16 @@ pub fn missing(trace: &Trace) -> Option<String> {
             "it is cut at byte {byte}: the disk was full or the program was killed, and later \
              calls are missing"
         )),
+        End::Damaged(byte, why) => {
+            Some(format!("it is damaged at byte {byte} ({why}): later calls are missing"))
+        }
     };
-    let lost = (trace.lost > 0)
-        .then(|| format!("{} calls were not recorded, because they came too fast", trace.lost));
-    let mut both: Vec<String> = end.into_iter().chain(lost).collect();
+    let lost = (trace.lost > 0).then(|| {
+        format!("{} calls were not recorded, for reasons given as the program ended", trace.lost)
+    });
+    let senseless = (trace.senseless > 0)
+        .then(|| format!("{} calls of no known file or time are left out", trace.senseless));
+    let mut both: Vec<String> = end.into_iter().chain(lost).chain(senseless).collect();
     let other = trace.other;
     if other.syncs + other.trims > 0 {
         both.push(format!(

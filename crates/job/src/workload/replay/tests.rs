@@ -25,6 +25,7 @@ fn trace(calls: Vec<Call>) -> Trace {
         files: vec![TraceFile { size: 1 << 20, ..TraceFile::default() }],
         calls,
         lost: 0,
+        senseless: 0,
         end: End::Whole,
         other: OtherActions::default(),
     }
@@ -150,4 +151,26 @@ fn fio_traces_go_on_by_their_times() {
     assert!(lane.steps.iter().all(|step: &Step| step.after == 0));
     assert_eq!((script.recorded_ns, lane.concurrent), (0, 1));
     assert!(missing(&trace).unwrap().contains("1 sync"));
+}
+
+#[test]
+fn what_a_trace_lacks_is_said() {
+    let read = trace(vec![call(0, 0, 1, 2)]);
+    assert_eq!(missing(&read), None);
+    let lacking = Trace { lost: 3, senseless: 2, end: End::Damaged(17, "bad"), ..read };
+    let said = missing(&lacking).unwrap();
+    let parts = ["damaged at byte 17 (bad)", "3 calls were not recorded", "2 calls of no known"];
+    assert!(parts.iter().all(|part| said.contains(part)) && !said.contains("fast"), "{said}");
+}
+
+/// It moved bytes up to the largest offset of a file: none of it is behind.
+#[test]
+fn a_call_at_the_largest_offset_keeps_to_it() {
+    let end = i64::MAX.cast_unsigned();
+    let offset = end - 10;
+    let far = Call { offset, bytes: 4096, result: 3, ..call(0, 0, 3, 4) };
+    let past = Call { result: 11, ..far };
+    let script = script(vec![call(0, 0, 1, 2), far, past], ReplayOrder::Observed);
+    assert_eq!((script.lanes[0].steps[1].bytes, script.files[0].bytes), (10, end));
+    assert_eq!((script.calls, script.left_out), (2, 1));
 }

@@ -66,6 +66,7 @@ fn recorded(seed: u64) -> Trace {
         files: vec![TraceFile { size, ..TraceFile::default() }],
         calls,
         lost: 0,
+        senseless: 0,
         end: End::Whole,
         other: OtherActions::default(),
     }
