@@ -18,14 +18,14 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use crate::Op;
 use crate::fault::{Fault, FileError, FileFault};
-use crate::mapped::MappedInode;
+use crate::mapped::{MappedInode, WrittenInode};
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
 use kept::owned;
 pub(crate) use kept::{Descriptor, are_fixed_too_many, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-use reopen::ReopenedFd;
 pub(crate) use reopen::reopen_to_read;
+use reopen::{ReopenedFd, reopen_to_write};
 use residency::CacheResidency;
 use shards::DescriptorShards;
 
@@ -80,6 +80,8 @@ pub(crate) struct OpenFile {
     residency: CacheResidency,
     /// The same file among those that may be mapped, once that was tried; `None` if it can't be.
     mapped: OnceLock<Option<Arc<MappedInode>>>,
+    /// The same of files whose pages the GPU may fill.
+    written: OnceLock<Option<Arc<WrittenInode>>>,
     /// Whether it is on a file system in memory, once that was needed.
     in_memory: OnceLock<bool>,
     /// Whether the next read or write panics.
@@ -164,6 +166,7 @@ impl File {
             shards: DescriptorShards::new(),
             residency: CacheResidency::new(),
             mapped: OnceLock::new(),
+            written: OnceLock::new(),
             in_memory: OnceLock::new(),
             #[cfg(test)]
             panics: AtomicBool::new(false),
@@ -318,6 +321,41 @@ impl OpenFile {
     ) -> Option<&Arc<MappedInode>> {
         let may = self.regular && !self.bypass_cache;
         self.mapped.get_or_init(|| may.then(find).flatten()).as_ref()
+    }
+
+    /// The file among those whose pages the GPU may fill, if it is known to be one.
+    pub(crate) fn written(&self) -> Option<&Arc<WrittenInode>> {
+        self.written.get()?.as_ref()
+    }
+
+    /// The same, found by `find` at first.
+    pub(crate) fn written_or_else(
+        &self,
+        find: impl FnOnce() -> Option<Arc<WrittenInode>>,
+    ) -> Option<&Arc<WrittenInode>> {
+        self.written.get_or_init(find).as_ref()
+    }
+
+    /// Whether the caller's descriptor can write at any offset of a file that has a length.
+    pub(crate) fn can_be_filled(&self) -> bool {
+        let access = self.mode.reopen_flags & libc::O_ACCMODE;
+        self.regular && !self.mode.append && access != libc::O_RDONLY
+    }
+
+    /// Whether the program has left our duplicate alone.
+    pub(crate) fn is_still_ours(&self) -> bool {
+        self.own.is_ours()
+    }
+
+    /// The seals of the file (`F_GET_SEALS`, fcntl(2)); `None` where it can't have any.
+    pub(crate) fn seals(&self) -> Option<rustix::fs::SealFlags> {
+        rustix::fs::fcntl_get_seals(&self.own).ok().filter(|_| self.own.is_ours())
+    }
+
+    /// A descriptor of its own for reading and writing, one that the process can do without; the
+    /// errno if there is none.
+    pub(crate) fn reopened_to_write(&self) -> Result<KeptFd, i32> {
+        reopen_to_write(&self.own)
     }
 
     /// Whether the file system has no storage behind the page cache, also for `O_DIRECT`.
