@@ -17,12 +17,12 @@
 //   write  cuFileWrite over the bytes of the file, which does not keep its pattern
 //   pwrite plain pwrite of host memory: no GPU
 //
-// --cold drops the file from the page cache first (for a write its bytes: all pages are new) and moves
-// each byte once at most, --direct opens
-// with O_DIRECT. Before the clock each thread does for --ramp seconds what it will do. After the
-// clock it reads --check blocks over memory that was filled with something else, copies them back
-// and compares them with the pattern; or writes blocks with the pattern, and looks into the file. One line of JSON, times in microseconds. Without a GPU:
-// GPUIO_CUFILE_DRIVER names the software GPU's file.
+// --cold drops the file from the page cache first (for a write its bytes: all pages are new) and
+// moves each byte once at most, --direct opens with O_DIRECT. Before the clock each thread does for
+// --ramp seconds what it will do. After the clock it reads --check blocks over memory that was
+// filled with something else, copies them back and compares them with the pattern; or writes blocks
+// with the pattern, and looks into the file. One line of JSON, times in microseconds. Without a
+// GPU: GPUIO_CUFILE_DRIVER names the software GPU's file.
 #include "dropin_worker.h"
 
 #include <sys/mman.h>
@@ -161,8 +161,8 @@ int main(int argc, char** argv) {
   if (!parse(load, argc, argv)) {
     std::fprintf(stderr,
                  "dropin make FILE BYTES\n"
-                 "dropin sync|batch|async|pread|copy|write|pwrite FILE [--threads N] [--block BYTES] "
-                 "[--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] "
+                 "dropin sync|batch|async|pread|copy|write|pwrite FILE [--threads N] "
+                 "[--block BYTES] [--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] "
                  "[--entries N] [--streams N] [--depth N] [--flags N] [--check BLOCKS]\n");
     return 2;
   }

@@ -21,7 +21,7 @@ pub(crate) fn call(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>
 }
 
 /// In a context that the program created it waits for the work of that one, and others do not wait
-/// for it (H200, driver 580.159). Of the other calls that is not known.
+/// for it (H200, driver 580.159). It is not known of the other calls.
 const UNREGISTER: &str = "cuMemHostUnregister";
 
 /// Answers a call that frees memory, as `frees` says.

@@ -3,15 +3,19 @@
 //! A driver pins registered pages, and what it pinned outlives a truncation of the file. This one
 //! can't pin, and an instruction that touches a page behind the end of its file is a SIGBUS. The
 //! kernel copies such memory instead (process_vm_readv(2), of this process), and answers with an
-//! errno. Pages that are not there any more read as zeros, and take no bytes: neither those behind
-//! the end, nor those of a hole, where the kernel would give the file a new page. Where a filter of
+//! errno. Pages that are not there any more read as zeros, and take no bytes. Where a filter of
 //! system calls refuses that, this process copies, and a truncation ends it.
+//!
+//! With `GPUIO_SOFT_KEEP_PAGES` a page that has left the page table takes no bytes either, though
+//! the file may have another one there by now, which the kernel would bring in: it is not the one
+//! that was pinned. A folio that is split leaves it too, so this loses more than a driver does.
 
 use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// At most a page of any machine that gpuio runs on.
 const STEP: usize = 4096;
@@ -32,6 +36,14 @@ pub(crate) fn holds_pages_of_files(range: &Range<u64>) -> bool {
     })
 }
 
+/// Whether pages that left the page table are lost.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+
+/// From now on they are.
+pub(crate) fn keep_pages() {
+    KEEPS.store(true, Ordering::Release);
+}
+
 /// Whether the page at an address is still in this process's page table (proc(5), pagemap), where
 /// registering put it, and how many bytes from there on, of `len`, are in pages of the same answer.
 /// Yes to all where that can't be read.
@@ -39,6 +51,9 @@ fn are_there(address: *const u8, len: usize) -> (bool, usize) {
     /// Pages that are looked at together.
     const PAGES: usize = 64;
     static TABLE: OnceLock<Option<File>> = OnceLock::new();
+    if !KEEPS.load(Ordering::Acquire) {
+        return (true, len);
+    }
     let Some(table) = TABLE.get_or_init(|| File::open("/proc/self/pagemap").ok()) else {
         return (true, len);
     };

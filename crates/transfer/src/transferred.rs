@@ -69,12 +69,11 @@ impl Transferred {
         transferred
     }
 
-    /// Bytes that the GPU wrote into the page cache, and the ends of their range.
-    pub(crate) fn filled(bytes: u64, ends: FileBytes) -> Self {
-        let whole = FileBytes {
-            cached: usize::try_from(bytes).unwrap_or(usize::MAX) + ends.cached,
-            direct: ends.direct,
-        };
+    /// Bytes that the GPU wrote into the page cache, and the ends of their range: through the page
+    /// cache and past it.
+    pub(crate) fn filled(bytes: u64, (cached, direct): (usize, usize)) -> Self {
+        let filled = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let whole = FileBytes { cached: filled + cached, direct };
         let mut transferred = Self::through(whole, false);
         transferred.route.mapped = bytes;
         transferred

@@ -10,6 +10,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,13 @@ struct Written {
     location: MemoryLocation,
 }
 
+/// On a driver whose writes go to the pages that were registered, and not to those that the file
+/// has there since.
 fn transfer(max_mapped: usize) -> Transfer {
+    static KEEPS: Once = Once::new();
+    // SAFETY: each test comes here first, so no other thread of the process uses the environment,
+    // and the driver is not loaded yet.
+    KEEPS.call_once(|| unsafe { std::env::set_var("GPUIO_SOFT_KEEP_PAGES", "1") });
     let mut settings = settings();
     settings.max_mapped_bytes = Some(max_mapped as u64);
     Transfer::new(settings)
@@ -483,9 +490,13 @@ fn changes_beside_a_write_come_before_or_after_it() {
         let begun = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !begun.load(Ordering::Acquire) {}
+                while !begun.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
                 let clock = Instant::now();
-                while clock.elapsed() < delay {}
+                while clock.elapsed() < delay {
+                    std::hint::spin_loop();
+                }
                 change.make(&file.own);
             });
             begun.store(true, Ordering::Release);

@@ -91,6 +91,9 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
         let address = start.addr() as u64;
         let of_file = fickle::holds_pages_of_files(&(address..address.saturating_add(len as u64)));
         locked::reachable(start, len, read_only, of_file)?;
+        if machine.config.keeps_pages {
+            fickle::keep_pages();
+        }
         let keeps = read_only && machine.config.keeps_pages;
         machine.memory.register(context, start.cast(), len, (keeps, of_file))
     })

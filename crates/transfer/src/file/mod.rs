@@ -11,6 +11,7 @@ mod spares;
 mod sys;
 mod write;
 
+use std::any::Any;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use crate::Op;
 use crate::fault::{Fault, FileError, FileFault};
-use crate::mapped::{MappedInode, WrittenInode};
+use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
 use kept::owned;
@@ -80,8 +81,9 @@ pub(crate) struct OpenFile {
     residency: CacheResidency,
     /// The same file among those that may be mapped, once that was tried; `None` if it can't be.
     mapped: OnceLock<Option<Arc<MappedInode>>>,
-    /// The same of files whose pages the GPU may fill.
-    written: OnceLock<Option<Arc<WrittenInode>>>,
+    /// The same of files whose pages the GPU may fill: held for `mapped::written`, which knows what
+    /// it is.
+    written: OnceLock<Option<Arc<dyn Any + Send + Sync>>>,
     /// Whether it is on a file system in memory, once that was needed.
     in_memory: OnceLock<bool>,
     /// Whether the next read or write panics.
@@ -323,17 +325,18 @@ impl OpenFile {
         self.mapped.get_or_init(|| may.then(find).flatten()).as_ref()
     }
 
-    /// The file among those whose pages the GPU may fill, if it is known to be one.
-    pub(crate) fn written(&self) -> Option<&Arc<WrittenInode>> {
-        self.written.get()?.as_ref()
+    /// The file among those whose pages the GPU may fill, of this type, if it is known to be one.
+    pub(crate) fn written<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.written.get()?.as_ref()?).downcast().ok()
     }
 
     /// The same, found by `find` at first.
-    pub(crate) fn written_or_else(
+    pub(crate) fn written_or_else<T: Any + Send + Sync>(
         &self,
-        find: impl FnOnce() -> Option<Arc<WrittenInode>>,
-    ) -> Option<&Arc<WrittenInode>> {
-        self.written.get_or_init(find).as_ref()
+        find: impl FnOnce() -> Option<Arc<T>>,
+    ) -> Option<Arc<T>> {
+        self.written.get_or_init(|| Some(find()?));
+        self.written()
     }
 
     /// Whether the caller's descriptor can write at any offset of a file that has a length.

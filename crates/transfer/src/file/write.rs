@@ -164,7 +164,7 @@ impl OpenFile {
 }
 
 impl FileBytes {
-    pub(crate) fn add(&mut self, other: Self) {
+    fn add(&mut self, other: Self) {
         self.cached += other.cached;
         self.direct += other.direct;
     }

@@ -1,10 +1,10 @@
 //! The mapper: the thread that registers hot extents and retires what is no longer used.
 //!
-//! It unregisters nothing that is read. Unregistering waits for all work of the device, and launches and copies
-//! of other threads wait for it meanwhile: a program in which a kernel or a stream waits for
-//! another thread's next launch would never go on, and neither would our own operations in its
-//! streams. So a registration that is no longer used gives its file and its lease back, and keeps
-//! its pages. They count in the budget. Registering does not wait for the device.
+//! It unregisters nothing that is read. Unregistering waits for all work of the device, and
+//! launches and copies of other threads wait for it meanwhile: a program in which a kernel or a
+//! stream waits for another thread's next launch would never go on, and neither would our own
+//! operations in its streams. So a registration that is no longer used gives its file and its lease
+//! back, and keeps its pages. They count in the budget. Registering does not wait for the device.
 //!
 //! Extents that are written are registered in a context of their own (`filler`), and unregistered.
 
@@ -256,6 +256,8 @@ impl Mapper {
                             if let Some(inode) = inode.upgrade() {
                                 let pinned = work.pin(files, &inode, index, device);
                                 inode.publish(index, pinned, tick(files.clock.now()));
+                                // It looks at the sizes of such files.
+                                files.watcher().into_iter().for_each(Watcher::wake);
                             }
                             WRITE_PAUSE
                         }

@@ -59,7 +59,8 @@ use mapper::Mapper;
 pub use mapping::{FileMapping, MappingError, MappingState};
 pub(crate) use pages::copy_pages;
 use queued::QueuedCopies;
-pub(crate) use written::{FillError, SHORTEST_WRITE, WrittenInode};
+use written::WrittenInode;
+pub(crate) use written::{FillError, SHORTEST_WRITE};
 
 /// Shorter files are not mapped, bytes.
 const SHORTEST: u64 = 1 << 20;

@@ -13,7 +13,9 @@
 //! last one too, have been the file's all the time. If one has not, the whole range is written
 //! again, by `pwrite` alone: as if the change had come before the write. The range then is mapped
 //! no more until it was written twice as often as before. A truncation to an offset inside a page
-//! that was filled takes away the page behind it, so it is seen.
+//! that was filled takes away the page behind it, so it is seen. A change inside one page, or
+//! another writer's of the same bytes, may come before the copy of a part of them and after that of
+//! another part.
 //!
 //! Pages are filled only where the file has them: an extent with a hole is not registered, and what
 //! is written behind the end neither. Files that may be sealed against writing (`F_ADD_SEALS`) are
@@ -43,7 +45,7 @@ use super::inode::InodeId;
 use super::{MappedFiles, SHORTEST, tick};
 use crate::device::Device;
 use crate::fault::FileFault;
-use crate::file::{FileBytes, KeptFd, OpenFile};
+use crate::file::{KeptFd, OpenFile};
 
 /// Shorter writes are not filled, bytes: what they save is less than the look costs.
 pub(crate) const SHORTEST_WRITE: u64 = 128 << 10;
@@ -169,7 +171,7 @@ impl WrittenRange {
     }
 
     /// Copies the bytes at `address` into the pages, then writes the ends of the range to the
-    /// file. Returns what the ends took.
+    /// file. Returns how many bytes of the ends went through the page cache, and how many past it.
     ///
     /// # Safety
     /// The range's memory stays live and unwritten until this returns.
@@ -177,9 +179,9 @@ impl WrittenRange {
         &self,
         file: &OpenFile,
         address: u64,
-    ) -> Result<FileBytes, FillError> {
+    ) -> Result<(usize, usize), FillError> {
         let Some(filler) = self.extents.first().map(|one| one.filler) else {
-            return Ok(FileBytes::default());
+            return Ok((0, 0));
         };
         let long = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let parts: Vec<_> = self
@@ -200,19 +202,20 @@ impl WrittenRange {
             (before, file.skip(end.start), long(end.end - end.start))
         });
         let copy = FillCopy { address, parts: &parts, ends };
-        let mut written = FileBytes::default();
+        let (mut cached, mut direct) = (0, 0);
         let write = |end: usize, at: *const u8| {
             let (_, _, len) = ends[end];
             let offset = if end == 0 { head.start } else { tail.start };
             // SAFETY: `len` bytes of the lane's slot, which is this thread's.
             let more = unsafe { file.write(at, len, offset) }?;
-            written.add(more);
+            cached += more.cached;
+            direct += more.direct;
             Ok(())
         };
         // SAFETY: the extents stay registered for as long as `self`; the caller's promise.
         let done = unsafe { filler.copy(&copy, write) };
         done.map_err(|_| FillError::Gpu)?.map_err(FillError::File)?;
-        Ok(written)
+        Ok((cached, direct))
     }
 }
 
@@ -306,7 +309,7 @@ impl MappedFiles {
         offset: u64,
         len: u64,
     ) -> Option<WrittenRange> {
-        let inode = file.written()?;
+        let inode: Arc<WrittenInode> = file.written()?;
         if len < SHORTEST_WRITE || inode.refused.load(Ordering::Relaxed) {
             return None;
         }
@@ -357,7 +360,7 @@ impl MappedFiles {
 
     /// The file has lost pages of a range.
     pub(crate) fn forget_written(&'static self, file: &OpenFile, range: &WrittenRange) {
-        let Some(inode) = file.written() else { return };
+        let Some(inode) = file.written::<WrittenInode>() else { return };
         let more = |passes: u64| Some((passes * 2).min(PASSES.1));
         let _ = inode.passes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let indices = range.whole.start / EXTENT..=(range.whole.end - 1) / EXTENT;
@@ -366,7 +369,7 @@ impl MappedFiles {
 
     /// Fills no pages of this file any more: a copy failed.
     pub(crate) fn give_up_written(&'static self, file: &OpenFile) {
-        if let Some(inode) = file.written() {
+        if let Some(inode) = file.written::<WrittenInode>() {
             inode.refuse();
         }
     }
@@ -408,7 +411,7 @@ impl MappedFiles {
         let has_fd = hot.is_empty() || inode.has_fd(file);
         for index in hot {
             if has_fd {
-                self.mapper.pin_soon(self, inode, index, device);
+                self.mapper.pin_soon(self, &inode, index, device);
             } else {
                 // It is tried again when it is hot again.
                 inode.publish(index, None, 0);
