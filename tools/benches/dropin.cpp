@@ -14,12 +14,15 @@
 //   async  cuFileReadAsync on --streams streams of each thread, --depth reads queued in each
 //   pread  plain pread into host memory: no GPU
 //   copy   pread into page-locked memory and cuMemcpyHtoD: what a program does by itself
+//   write  cuFileWrite over the bytes of the file, which does not keep its pattern
+//   pwrite plain pwrite of host memory: no GPU
 //
-// --cold drops the file from the page cache first and reads each byte once at most, --direct opens
-// with O_DIRECT. Before the clock each thread does for --ramp seconds what it will do. After the
-// clock it reads --check blocks over memory that was filled with something else, copies them back
-// and compares them with the pattern. One line of JSON, times in microseconds. Without a GPU:
-// GPUIO_CUFILE_DRIVER names the software GPU's file.
+// --cold drops the file from the page cache first (for a write its bytes: all pages are new) and
+// moves each byte once at most, --direct opens with O_DIRECT. Before the clock each thread does for
+// --ramp seconds what it will do. After the clock it reads --check blocks over memory that was
+// filled with something else, copies them back and compares them with the pattern; or writes blocks
+// with the pattern, and looks into the file. One line of JSON, times in microseconds. Without a
+// GPU: GPUIO_CUFILE_DRIVER names the software GPU's file.
 #include "dropin_worker.h"
 
 #include <sys/mman.h>
@@ -58,6 +61,11 @@ double cached(const Load& load) {
 }
 
 void drop(const Load& load) {
+  if (load.writes()) {
+    need(truncate(load.path.c_str(), 0) == 0, "truncate", -1);
+    need(truncate(load.path.c_str(), load.size) == 0, "truncate", -1);
+    return;
+  }
   const int fd = open(load.path.c_str(), O_RDONLY);
   need(fd >= 0 && fdatasync(fd) == 0, load.path.c_str(), -1);
   need(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0, "posix_fadvise");
@@ -108,7 +116,8 @@ bool parse(Load& load, int argc, char** argv) {
   load.size = about.st_size;
   if (load.block < 8 || load.block % 8 != 0 || load.threads < 1 || load.entries < 1) return false;
   load.blocks = load.size / load.block;
-  const bool known = load.cufile() || load.mode == "pread" || load.mode == "copy";
+  const bool known = load.cufile() || !load.gpu() || load.mode == "copy";
+  if (load.cold && load.writes()) load.ramp = 0;
   return known && load.blocks >= size_t(load.threads) && load.streams > 0 && load.depth > 0;
 }
 
@@ -152,8 +161,8 @@ int main(int argc, char** argv) {
   if (!parse(load, argc, argv)) {
     std::fprintf(stderr,
                  "dropin make FILE BYTES\n"
-                 "dropin sync|batch|async|pread|copy FILE [--threads N] [--block BYTES] "
-                 "[--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] "
+                 "dropin sync|batch|async|pread|copy|write|pwrite FILE [--threads N] "
+                 "[--block BYTES] [--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] "
                  "[--entries N] [--streams N] [--depth N] [--flags N] [--check BLOCKS]\n");
     return 2;
   }

@@ -39,8 +39,11 @@ struct Load {
   double seconds = 2, ramp = 0.2;
   bool random = false, direct = false, cold = false, registered = true;
 
-  bool cufile() const { return mode == "sync" || mode == "batch" || mode == "async"; }
-  bool gpu() const { return mode != "pread"; }
+  bool writes() const { return mode == "write" || mode == "pwrite"; }
+  bool cufile() const {
+    return mode == "sync" || mode == "batch" || mode == "async" || mode == "write";
+  }
+  bool gpu() const { return mode != "pread" && mode != "pwrite"; }
 };
 
 [[noreturn]] void fail(const std::string& what, long code) {
@@ -112,6 +115,7 @@ struct Cufile {
   CALL(cuFileHandleRegister);
   CALL(cuFileBufRegister);
   CALL(cuFileRead);
+  CALL(cuFileWrite);
   CALL(cuFileBatchIOSetUp);
   CALL(cuFileBatchIOSubmit);
   CALL(cuFileBatchIOGetStatus);
@@ -134,6 +138,7 @@ struct Cufile {
     FIND(cuFileHandleRegister);
     FIND(cuFileBufRegister);
     FIND(cuFileRead);
+    FIND(cuFileWrite);
     FIND(cuFileBatchIOSetUp);
     FIND(cuFileBatchIOSubmit);
     FIND(cuFileBatchIOGetStatus);
@@ -182,7 +187,8 @@ class Worker {
 
   void run() {
     if (load_.gpu()) cuda_needs(&cuda_, cuda_.set_current(shared_.context), "cuCtxSetCurrent");
-    fd_ = open(load_.path.c_str(), O_RDONLY | (load_.direct ? O_DIRECT : 0));
+    const int access = load_.writes() ? O_RDWR : O_RDONLY;
+    fd_ = open(load_.path.c_str(), access | (load_.direct ? O_DIRECT : 0));
     need(fd_ >= 0, load_.path.c_str(), -1);
     slots_ = load_.mode == "batch"   ? load_.entries
              : load_.mode == "async" ? size_t(load_.streams) * load_.depth
@@ -192,7 +198,7 @@ class Worker {
       cuda_needs(&cuda_, cuda_.alloc(&memory_, bytes), "cuMemAlloc");
     }
     if (load_.cufile()) open_cufile();
-    if (load_.mode == "pread") host_ = host_memory(load_.block);
+    if (!load_.gpu()) host_ = host_memory(load_.block);
     if (load_.mode == "copy")
       cuda_needs(&cuda_, cuda_.host_alloc(&host_, load_.block, 0), "cuMemHostAlloc");
     if (load_.mode == "batch") open_batch();
@@ -290,6 +296,16 @@ class Worker {
     if (load_.mode == "sync") {
       const ssize_t got = shared_.cufile.cuFileRead(handle_, base(0), load_.block, at, 0);
       need(got == ssize_t(load_.block), "cuFileRead", got);
+      return;
+    }
+    if (load_.mode == "write") {
+      const ssize_t put = shared_.cufile.cuFileWrite(handle_, base(0), load_.block, at, 0);
+      need(put == ssize_t(load_.block), "cuFileWrite", put);
+      return;
+    }
+    if (load_.mode == "pwrite") {
+      const ssize_t put = pwrite(fd_, host_, load_.block, at);
+      need(put == ssize_t(load_.block), "pwrite", put);
       return;
     }
     const ssize_t got = pread(fd_, host_, load_.block, at);
@@ -394,6 +410,12 @@ class Worker {
     taken_ = 0;
     std::vector<uint64_t> back(load_.block / 8);
     for (size_t n = 0; n < load_.check; n++) {
+      if (load_.writes()) {
+        size_t block;
+        if (!next(block)) return;
+        rewrite(block, back);
+        continue;
+      }
       poison();
       std::vector<size_t> blocks;
       if (load_.mode == "batch") {
@@ -416,6 +438,23 @@ class Worker {
     }
   }
 
+  // Writes a block with the pattern, and compares what is in the file then.
+  void rewrite(size_t block, std::vector<uint64_t>& back) {
+    const uint64_t first = block * load_.block / 8;
+    for (size_t n = 0; n < back.size(); n++) back[n] = word(first + n);
+    if (load_.gpu()) {
+      cuda_needs(&cuda_, cuda_.to_device(memory_, back.data(), load_.block), "cuMemcpyHtoD");
+    } else {
+      std::memcpy(host_, back.data(), load_.block);
+    }
+    one(block);
+    const int fd = open(load_.path.c_str(), O_RDONLY);
+    const ssize_t got = pread(fd, back.data(), load_.block, block * load_.block);
+    close(fd);
+    need(got == ssize_t(load_.block), "pread", got);
+    count(back, first);
+  }
+
   void poison() {
     if (!load_.gpu()) {
       std::memset(host_, 0xa5, load_.block);
@@ -435,7 +474,10 @@ class Worker {
     } else {
       std::memcpy(back.data(), host_, load_.block);
     }
-    const uint64_t first = block * load_.block / 8;
+    count(back, block * load_.block / 8);
+  }
+
+  void count(const std::vector<uint64_t>& back, uint64_t first) {
     for (size_t n = 0; n < back.size(); n++) {
       if (back[n] != word(first + n)) {
         bad++;

@@ -2,12 +2,15 @@
 """The table of docs/lab-book/paths.md, "Every path to GPU memory", and its plots.
 
   tools/benches/gpu_paths.py GPUIO DIRECTORY [--rounds 5] [--seconds 1] [--only goals,growth,writes,direct,memory]
-                       [--memory DIRECTORY] [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]
+                       [--memory DIRECTORY] [--dropin PATH] [--nvidia DIRECTORY] [--cufile-peer PATH] [--kvikio PYTHON] [--plots DIRECTORY] [--gpu NAME]
 
 GPUIO is the release binary; DIRECTORY, on the disk to measure, needs 13 GiB. --cufile-peer names the
 program built from cufile_peer.cpp, --kvikio a Python that has KvikIO; without them their rows are
 left out. Rounds are interleaved: each measures every row once. Medians are printed, and ratios as
-the median of the rounds' own ratios. `memory` writes 2 GiB on a file system in memory (/dev/shm).
+the median of the rounds' own ratios. `memory` writes 2 GiB on a file system in memory (/dev/shm):
+into new files, and again and again into files that are there. --dropin names the program built from
+dropin.cpp: cuFileWrite of gpuio's library, after 8 s in which it registers the pages, and of NVIDIA's
+(--nvidia DIRECTORY).
 """
 import argparse
 import json
@@ -87,8 +90,8 @@ class Bench:
         flags = ["--path", path, "--threads", str(threads), "--bs", str(block), "--rw", "write",
                  "--size", str((2 << 30) // threads), "--directory", self.args.memory, "--buffered",
                  "--gpu", self.args.gpu, "--file-prefix", "new" if new else f"kept{threads}"]
-        flags += ["--loops", "1"] if new else ["--keep", "--runtime",
-                                               f"{int(self.args.seconds * 1000)}ms"]
+        seconds = f"{int(self.args.seconds * 1000)}ms"
+        flags += ["--loops", "1"] if new else ["--keep", "--runtime", seconds]
 
         def measure():
             record = self.gpuio(flags)
@@ -125,6 +128,28 @@ class Bench:
             file = os.path.join(self.args.directory, "write") if write else self.warm
             self.peer(row, [self.args.cufile_peer, file, str(threads), str(block),
                             str(self.args.seconds), str(random), str(direct), str(write)])
+
+    def write(self, row, library, threads, block, new):
+        """cuFileWrite or pwrite into one file of 2 GiB, by dropin.cpp."""
+        file, mode = os.path.join(self.args.memory, "write"), "write"
+        command, environment = [self.args.gpuio, "exec", "--cufile", "gpuio", "--"], dict(os.environ)
+        if library == "pwrite":
+            command, mode = [], "pwrite"
+        elif library == "NVIDIA's":
+            command, environment["LD_LIBRARY_PATH"] = [], self.args.nvidia
+        command += [self.args.dropin, mode, file, "--threads", str(threads), "--block", str(block),
+                    "--seconds", str(self.args.seconds), "--ramp", "8", "--check", "4"]
+
+        def measure():
+            done = subprocess.run(command + (["--cold"] if new else []), capture_output=True,
+                                  text=True, timeout=60, env=environment)
+            if done.returncode != 0:
+                raise RuntimeError((done.stdout + done.stderr)[-300:])
+            found = json.loads(done.stdout.strip().splitlines()[-1])
+            return [found[key] for key in ("gib_per_s", "iops", "p50_us", "p99_us",
+                                           "cpu_us_per_mib")] + [0, 0]
+
+        self.rows[row] = (measure, [])
 
     def kvikio(self, row, threads, task):
         if self.args.kvikio:
@@ -230,18 +255,29 @@ def writes(bench, rounds):
 
 def memory(bench, rounds):
     ways = [("mapped", 1), ("mapped", 4), ("staged", 4), ("library", 4)]
+    libraries = ["gpuio's", "pwrite"] + (["NVIDIA's"] if bench.args.nvidia else [])
+    os.makedirs(bench.args.memory, exist_ok=True)
+    if bench.args.dropin:
+        subprocess.run([bench.args.dropin, "make", os.path.join(bench.args.memory, "write"),
+                        str(2 << 30)], check=True)
     for pages in ("existing", "new"):
         for block in (MIB, 16 * MIB):
             for path, threads in ways:
                 bench.in_memory(f"{path}, {threads} threads, {name(block)}, {pages} pages", path,
                                 threads, block, pages == "new")
+            for library in libraries if bench.args.dropin else []:
+                for threads in (1, 4):
+                    bench.write(f"{library}, {threads} threads, {name(block)}, {pages} pages",
+                                library, threads, block, pages == "new")
     found = bench.run("GPU memory to tmpfs, writes of 2 GiB", rounds)
     print()
     for pages in ("existing", "new"):
         for block in ("1M", "16M"):
             for column in (0, 4):
-                ratio(found, f"mapped, 4 threads, {block}, {pages} pages",
-                      f"staged, 4 threads, {block}, {pages} pages", column)
+                for ours, theirs in [("mapped", "staged"), ("gpuio's", "pwrite"),
+                                     ("gpuio's", "NVIDIA's")]:
+                    ratio(found, f"{ours}, 4 threads, {block}, {pages} pages",
+                          f"{theirs}, 4 threads, {block}, {pages} pages", column)
 
 
 def direct(bench, rounds):
@@ -357,6 +393,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--only", default="goals,writes,direct,growth")
+    parser.add_argument("--dropin", type=os.path.abspath)
+    parser.add_argument("--nvidia", type=os.path.abspath)
     parser.add_argument("--memory", default="/dev/shm/gpuio-paths")
     parser.add_argument("--cufile-peer", type=os.path.abspath)
     parser.add_argument("--kvikio")

@@ -173,6 +173,25 @@ mapped_file() { # offset, length
   [ "$code" != 3 ] || return 77 # The GPU or the file system can't do it; the program's last line says which.
   return "$code"
 }
+# Writes into pages of a file in memory: those that are there, after a ramp in which the library
+# registers them, then new ones.
+mapped_writes() {
+  local memory=/dev/shm/gpuio-writes-$$ shape new code=0 out=$dir/logs/mapped_writes
+  rm -f "$out".*
+  "$pack/bin/dropin" make "$memory" $((1 << 30)) || { rm -f "$memory"; return 77; }
+  for shape in "1 1048576" "1 16777216" "4 1048576" "4 1048576 --cold"; do
+    # shellcheck disable=SC2086 # threads, block, and that pages are new
+    set -- $shape
+    new=(--threads "$1" --block "$2" --seconds 2 --check 4 ${3:-})
+    ours "$pack/bin/dropin" write "$memory" "${new[@]}" --ramp 6 >>"$out.ours" || code=$?
+    "$pack/bin/dropin" pwrite "$memory" "${new[@]}" >>"$out.pwrite" || code=$?
+    [ -z "$nvidia" ] || theirs "$pack/bin/dropin" write "$memory" "${new[@]}" >>"$out.nvidia" ||
+      echo "NVIDIA's library did not end"
+  done
+  rm -f "$memory"
+  [ "$code" = 0 ] || return "$code"
+  verify_output writes "$out.ours" "$out.pwrite" ${nvidia:+"$out.nvidia"}
+}
 kernels() { # program of CUDA whose kernels start I/O, arguments
   built "$1" || return
   local code=0
@@ -257,6 +276,7 @@ row "a C program writes and reads" 60 ours "$pack/bin/write_read" "$dir/wr" 1000
 row "tests of the library" 240 tests "$pack/tests/client"
 row "files that other processes change" $((${MODEL_SECONDS:-60} + 60)) tests GPUIO_MODEL_DIR="$dir/tmp" \
   GPUIO_MODEL_SECONDS="${MODEL_SECONDS:-60}" "$pack/tests/client" --ignored model::
+row "mapped_writes" 120 mapped_writes
 row "gpuio.h: a mapped file" 60 mapped_file 4097 1000000007
 for seed in 1 2; do
   row "kernels' own I/O, random, seed $seed" 60 kernels random "$dir/rings" $seed 40 0

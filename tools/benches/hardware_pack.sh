@@ -26,7 +26,7 @@ cargo build --profile "${PROFILE:-release}" -p gpuio -p gpuio-dropin -p gpuio-cl
 cargo test --no-run --profile "${TEST_PROFILE:-dev}" --message-format json-render-diagnostics \
   -p gpuio-dropin -p gpuio-clib -p gpuio-gpu -p gpuio-transfer -p gpuio-io --test client --test map --test process \
   --test resident_copy --test resident_copy_list --test gather --test initiated --test pointer --test resident --test soft --test user \
-  --test batch --test calls --test mapped --test mapped_stream --test stream --test mapped_file --test io >"$work/tests.json"
+  --test batch --test calls --test mapped --test mapped_stream --test stream --test mapped_file --test written --test io >"$work/tests.json"
 python3 - "$work/built.json" "$work/tests.json" >"$work/list" <<'PY'
 import json, os, sys
 for number, path in enumerate(sys.argv[1:]):

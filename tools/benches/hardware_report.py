@@ -7,6 +7,7 @@ where something is not as it has to be.
   hardware_report.py beside OURS [NVIDIAS]  of beside.cu, with both libraries
   hardware_report.py compute OURS [NVIDIAS] of compute.cu, with both libraries
   hardware_report.py several LOG...         of dropin.cpp, in processes at once
+  hardware_report.py writes OURS PWRITES [NVIDIAS]   of dropin.cpp: lines for block sizes, in memory
   hardware_report.py tests LOG              of a Rust test program: its counts
   hardware_report.py locked MOST PID...     page-locked memory of processes that run, MOST MiB for each
 """
@@ -180,8 +181,27 @@ def locked(most_mib, *pids):
     return min(most) > 0 and max(most) <= float(most_mib)
 
 
+def writes(ours, pwrites, nvidias=None):
+    """Pages that exist are filled faster than pwrite writes them, new ones no slower than before."""
+    runs = []
+    for path in filter(None, (ours, pwrites, nvidias)):
+        with open(path) as lines:
+            runs.append([json.loads(line) for line in lines if line.startswith("{")])
+    fine, words = all(len(lines) == 4 for lines in runs[:2]), []
+    # NVIDIA's library may have ended none, or some.
+    for at in zip(*(lines for lines in runs if len(lines) == 4)):
+        fine = fine and not any(run["bad_blocks"] for run in at)
+        if not at[0]["cold"]:
+            fine = fine and at[0]["gib_per_s"] > 2 * at[1]["gib_per_s"]
+        what = "new" if at[0]["cold"] else "existing"
+        rates = " / ".join(f"{run['gib_per_s']:.1f} ({run['cpu_us_per_mib']:.0f})" for run in at)
+        words.append(f"{what} {at[0]['threads']} x {at[0]['block'] >> 20} MiB {rates}")
+    print("GiB/s (µs/MiB), ours / pwrite / NVIDIA's: " + "; ".join(words))
+    return fine
+
+
 def main():
-    what = {"ordering": ordering, "memops": memops, "beside": beside, "compute": compute,
+    what = {"ordering": ordering, "writes": writes, "memops": memops, "beside": beside, "compute": compute,
             "several": several, "tests": tests, "locked": locked}
     if len(sys.argv) < 3 or sys.argv[1] not in what:
         sys.exit(__doc__)

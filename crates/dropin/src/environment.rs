@@ -30,7 +30,7 @@ pub(crate) struct Tuning {
     pub(crate) oversubscription: Option<u32>,
     /// Most page-locked memory per GPU, MiB (`GPUIO_CUFILE_RING_MB`).
     pub(crate) ring_mib: Option<u32>,
-    /// Most bytes of files that the GPU reads in the page cache by itself, MiB
+    /// Most bytes of files that the GPU reads or fills in the page cache by itself, MiB
     /// (`GPUIO_CUFILE_MAPPED_MB`); 0 for none.
     pub(crate) mapped_mib: Option<u32>,
     /// Longest piece of a large call, KiB (`GPUIO_CUFILE_CHUNK_KB`).

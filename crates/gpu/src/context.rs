@@ -1,4 +1,5 @@
-//! The primary context of a device, shared with every other user of it in the process.
+//! The primary context of a device, shared with every other user of it in the process, and
+//! contexts of our own.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -13,7 +14,11 @@ use crate::table::{self, CAPTURE_MODE_RELAXED as RELAXED, CUcontext, CUdevice, T
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RawContext(pub(crate) usize);
 
-/// A device's primary context, kept alive until the last clone is dropped. Cloning is cheap.
+/// Bytes of a kernel's stack in a context of our own.
+const SMALL_STACK: usize = 16;
+
+/// A device's primary context, or one of our own, kept alive until the last clone is dropped.
+/// Cloning is cheap.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -22,6 +27,8 @@ struct Inner {
     index: u32,
     device: CUdevice,
     handle: CUcontext,
+    /// It is of our own, and not the primary one.
+    is_own: bool,
     /// The number that distinguishes a context from the one before a reset, where the driver
     /// has such numbers.
     id: Option<u64>,
@@ -52,8 +59,50 @@ impl Context {
         // SAFETY: `handle` is valid for the write of one pointer.
         let code = unsafe { (driver.table().cuDevicePrimaryCtxRetain)(&raw mut handle, device) };
         driver.table().check("cuDevicePrimaryCtxRetain", code).map_err(|e| e.on(index))?;
+        Ok(Self::with(driver, (index, device), handle, false))
+    }
+
+    /// Makes a context beside the primary one. The driver's calls that wait for the work of a
+    /// context, and have other threads wait meanwhile, leave the work and the calls of the primary
+    /// context alone here: `cuMemHostUnregister` took 0.6 ms beside a stream that was held
+    /// (H200, driver 580.159). Copies reach memory of all contexts of the process
+    /// ([`Stream::copy`](crate::Stream::copy)).
+    ///
+    /// It takes 0.14 s and 264 MiB of the GPU's memory there: kernels with large stacks can't run
+    /// in it.
+    ///
+    /// # Errors
+    /// The driver can't make it.
+    pub fn own(driver: &Driver, device: u32) -> Result<Self, GpuError> {
+        let index = device;
+        let device = driver.device(index)?;
+        let table = driver.table();
+        let (Some(create), Some(limit)) = (table.cuCtxCreate_v2, table.cuCtxSetLimit) else {
+            return Err(table.lacking("cuCtxCreate_v2").on(index));
+        };
+        let mut handle: CUcontext = std::ptr::null_mut();
+        // SAFETY: `handle` is valid for the write of one pointer.
+        let code = unsafe { create(&raw mut handle, 0, device) };
+        table.check("cuCtxCreate_v2", code).map_err(|e| e.on(index))?;
+        // It is current now, on top of what was. The stacks of its kernels would take another 260
+        // MiB; that the limit can't be set is no fault.
+        // SAFETY: numbers only.
+        let _ = unsafe { limit(table::LIMIT_STACK_SIZE, SMALL_STACK) };
+        let mut popped: CUcontext = std::ptr::null_mut();
+        // SAFETY: `popped` is valid for the write of one pointer.
+        let code = unsafe { (table.cuCtxPopCurrent_v2)(&raw mut popped) };
+        table.check("cuCtxPopCurrent_v2", code).map_err(|e| e.on(index))?;
+        Ok(Self::with(driver, (index, device), handle, true))
+    }
+
+    fn with(
+        driver: &Driver,
+        (index, device): (u32, CUdevice),
+        handle: CUcontext,
+        is_own: bool,
+    ) -> Self {
         let id = id(driver.table(), handle);
-        Ok(Self(Arc::new(Inner { driver: driver.clone(), index, device, handle, id })))
+        Self(Arc::new(Inner { driver: driver.clone(), index, device, handle, is_own, id }))
     }
 
     /// Makes this the calling thread's current context. Streams and events need that; it stays so
@@ -162,9 +211,18 @@ impl Context {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let table = self.driver.table();
+        if self.is_own {
+            if let Some(destroy) = table.cuCtxDestroy_v2 {
+                // SAFETY: made by `Context::own`, and every owner made from the context holds a
+                // clone, so none is left.
+                let _ = unsafe { destroy(self.handle) };
+            }
+            return;
+        }
         // SAFETY: `Context::new` retained once and this releases once; every owner made from the
         // context holds a clone, so none is left.
-        let _ = unsafe { (self.driver.table().cuDevicePrimaryCtxRelease_v2)(self.device) };
+        let _ = unsafe { (table.cuDevicePrimaryCtxRelease_v2)(self.device) };
     }
 }
 

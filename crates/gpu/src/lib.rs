@@ -63,7 +63,7 @@ pub use gpuio_base::pattern::PatternMismatch;
 pub use kernels::{Checker, PatternKernels, REPORT_LEN};
 pub use locked::{Leaked, Locked, PageSize};
 pub use managed::{Managed, Side};
-pub use mapped_file::{COPIED_BY_DEVICE, FilePages, MapError, MappedFile, RetiredFile};
+pub use mapped_file::{COPIED_BY_DEVICE, FilePages, MapError, MappedFile, PageWatch, RetiredFile};
 pub use memory::DeviceBuf;
 pub use module::{Arg, Kernel, Module};
 pub use pinned::{Pinned, Registered};

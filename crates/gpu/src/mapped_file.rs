@@ -105,6 +105,19 @@ impl FilePages {
         Ok(Self { mapping: Mapping::new(file, &part, true)?, part })
     }
 
+    /// As [`FilePages::map`], for the device to write too, and without the probe. The pages stay
+    /// the parent's where the process forks (`MADV_DONTFORK`). The file is open for reading and
+    /// writing. [`FilePages::register`] gives a page to each hole.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn map_to_write(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
+        let Self { part, .. } = Self::map(file, part)?;
+        let mapping = Mapping::new(file, &part, true)?;
+        mapping.advise(libc::MADV_DONTFORK, "madvise(MADV_DONTFORK)")?;
+        Ok(Self { mapping, part })
+    }
+
     /// Allocates all pages, which the file keeps, with so many threads (`madvise(2)`,
     /// `MADV_POPULATE_WRITE`). No byte changes. Kernels before 5.14 leave it to
     /// [`FilePages::register`]. False where `goes_on`, which is called before each 16 MiB, was
@@ -306,19 +319,16 @@ impl MappedFile {
     /// # Errors
     /// `pagemap` can't be read.
     pub fn lost_bytes(&self, pagemap: &impl FileExt, part: Range<u64>) -> io::Result<u64> {
-        let page = page_size();
-        let from = part.start.max(self.part.start) / page;
-        let end = part.end.min(self.part.end).div_ceil(page);
-        let first = self.as_ptr() as u64 / page + from - self.part.start / page;
-        let (mut entries, mut lost) = ([0; 8 * 512], 0);
-        for at in (0..end.saturating_sub(from)).step_by(512) {
-            let count = usize::try_from(end - from - at).map_or(512, |left| left.min(512));
-            let some = &mut entries[..8 * count];
-            pagemap.read_exact_at(some, (first + at) * 8)?;
-            let entries = some.as_chunks::<8>().0.iter().map(|entry| u64::from_ne_bytes(*entry));
-            lost += entries.filter(|entry| entry >> 63 == 0).count() as u64;
+        absent_bytes(self.as_ptr(), &self.part, pagemap, &part)
+    }
+
+    /// Takes the file out of the addresses, which stay taken, and keeps the registration until
+    /// this is dropped: the file is not open for writing any more, and its file system not busy.
+    /// Calls no driver.
+    pub fn let_go_of_file(&self) {
+        if let Some(mapping) = &self.mapping {
+            mapping.forget_file();
         }
-        Ok(lost * page)
     }
 
     /// Whether the device may write it.
@@ -374,6 +384,78 @@ impl Drop for MappedFile {
         // A drop reports nothing; `close` does.
         let _ = self.give_back();
     }
+}
+
+/// A second mapping of a part of a file: which pages the file has lost since it was made. Made
+/// before a [`MappedFile`] of the same part, it says so of the pages that are pinned there.
+///
+/// Nothing accesses it, the driver included, so that no page comes back into the page table (see
+/// [`MappedFile::lost_bytes`]): where a driver's copy is made by the processor, that of the mapping
+/// which is registered may get a new page.
+#[derive(Debug)]
+pub struct PageWatch {
+    mapping: Mapping,
+    /// The part, in bytes of the file: begins at a page.
+    part: Range<u64>,
+}
+
+// SAFETY: it owns its mapping, which nothing accesses.
+unsafe impl Send for PageWatch {}
+
+impl PageWatch {
+    /// Maps the bytes `part` of a file, brings its pages into the page table and forbids access.
+    /// The mapping is not inherited by children (`MADV_DONTFORK`).
+    ///
+    /// # Errors
+    /// The file is shorter, or the kernel refuses.
+    pub fn new(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
+        let FilePages { mapping, part } = FilePages::map(file, part)?;
+        mapping.advise(libc::MADV_DONTFORK, "madvise(MADV_DONTFORK)")?;
+        mapping.populate(0, mapping.len, libc::MADV_POPULATE_READ)?;
+        let start = mapping.start.as_ptr().cast::<c_void>();
+        // SAFETY: a mapping of ours, whole, which nothing accesses.
+        if unsafe { libc::mprotect(start, mapping.len, libc::PROT_NONE) } != 0 {
+            return Err(refused("mprotect"));
+        }
+        Ok(Self { mapping, part })
+    }
+
+    /// Bytes of `part` of the file whose pages are not known to have been the file's since this was
+    /// made: whole pages. `pagemap` as in [`MappedFile::lost_bytes`].
+    ///
+    /// # Errors
+    /// `pagemap` can't be read.
+    pub fn lost_bytes(&self, pagemap: &impl FileExt, part: Range<u64>) -> io::Result<u64> {
+        absent_bytes(self.mapping.start.as_ptr(), &self.part, pagemap, &part)
+    }
+
+    /// Takes the file out of the addresses, as [`MappedFile::let_go_of_file`] does.
+    pub fn let_go_of_file(&self) {
+        self.mapping.forget_file();
+    }
+}
+
+/// Bytes of `part`, inside the part `of` a file that is mapped at `start`, which are not in the
+/// page table: whole pages.
+fn absent_bytes(
+    start: *const u8,
+    of: &Range<u64>,
+    pagemap: &impl FileExt,
+    part: &Range<u64>,
+) -> io::Result<u64> {
+    let page = page_size();
+    let from = part.start.max(of.start) / page;
+    let end = part.end.min(of.end).div_ceil(page);
+    let first = start as u64 / page + from - of.start / page;
+    let (mut entries, mut absent) = ([0; 8 * 512], 0);
+    for at in (0..end.saturating_sub(from)).step_by(512) {
+        let count = usize::try_from(end - from - at).map_or(512, |left| left.min(512));
+        let some = &mut entries[..8 * count];
+        pagemap.read_exact_at(some, (first + at) * 8)?;
+        let entries = some.as_chunks::<8>().0.iter().map(|entry| u64::from_ne_bytes(*entry));
+        absent += entries.filter(|entry| entry >> 63 == 0).count() as u64;
+    }
+    Ok(absent * page)
 }
 
 /// A registration that outlives its use: see [`MappedFile::retire`]. Dropping it gives nothing
@@ -462,6 +544,16 @@ impl Mapping {
             // Linux before 5.14: the registration does it.
             MapError::Call { errno: libc::EINVAL, .. } => Ok(()),
             error => Err(error),
+        }
+    }
+
+    /// Advice for the whole mapping, of a kind that changes no page.
+    fn advise(&self, how: i32, call: &'static str) -> Result<(), MapError> {
+        let start = self.start.as_ptr().cast::<c_void>();
+        // SAFETY: pages of our own mapping, which the call does not change.
+        match unsafe { libc::madvise(start, self.len, how) } {
+            0 => Ok(()),
+            _ => Err(refused(call)),
         }
     }
 }

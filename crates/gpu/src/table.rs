@@ -113,6 +113,8 @@ pub(crate) const MEMORY_TYPE_DEVICE: u64 = 2;
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
 /// `cuThreadExchangeStreamCaptureMode`: captures of other threads forbid nothing to this one.
 pub(crate) const CAPTURE_MODE_RELAXED: c_int = 2;
+/// `cuCtxSetLimit`: bytes of the stack of each of a kernel's threads.
+pub(crate) const LIMIT_STACK_SIZE: c_int = 0;
 /// `cuEventCreate`: waiting sleeps where the default spins.
 pub(crate) const EVENT_BLOCKING_SYNC: c_uint = 1;
 /// `cuEventCreate`: no time stamp, which makes records and queries cheaper.
@@ -330,6 +332,10 @@ table! {
         cuThreadExchangeStreamCaptureMode(*mut c_int);
         // CUDA 12: a number that no other context ever has.
         cuCtxGetId(CUcontext, *mut u64);
+        // CUDA 3.2: contexts beside the primary one.
+        cuCtxCreate_v2(*mut CUcontext, c_uint, CUdevice);
+        cuCtxDestroy_v2(CUcontext);
+        cuCtxSetLimit(c_int, usize);
         // CUDA 7, and CUDA 12.1: how a context behaves.
         cuCtxGetFlags(*mut c_uint);
         cuCtxSetFlags(c_uint);

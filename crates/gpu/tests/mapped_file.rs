@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, FilePages, GatherKernel, MapError, MappedFile, MemoryKind,
-    Pinned, Registered, Shape, Stream,
+    PageWatch, Pinned, Registered, Shape, Stream,
 };
 use gpuio_testkit::child;
 use gpuio_testkit::file_systems::{self, Mount};
@@ -227,6 +227,47 @@ fn pages_that_the_file_has_lost_are_counted() {
     assert_eq!(mapped.lost_bytes(&pagemap, LEFT - 1..LEFT + 1).unwrap(), 4096);
     let stopped = FilePages::map_writable(&context, file.as_fd(), 0..LEN).unwrap();
     assert!(!stopped.allocate(file.as_fd(), 2, &|| false).unwrap());
+}
+
+/// A page that a file has lost stays lost for a watch, though the file gets another one, and the
+/// device's writes go to the one that was pinned.
+#[test]
+fn a_watch_says_which_pages_were_lost_since_it_was_made() {
+    child::alone(&[("GPUIO_SOFT_KEEP_PAGES", "1")], || {
+        const LEN: u64 = 1 << 20;
+        let context = Context::own(&Driver::load(&which()).unwrap(), 0).unwrap();
+        let fd = rustix::fs::memfd_create(c"watched", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let mut file = File::from(fd);
+        file.write_all(&some_bytes(1 << 20)).unwrap();
+        let pagemap = File::open("/proc/self/pagemap").unwrap();
+        let watch = PageWatch::new(file.as_fd(), 0..LEN).unwrap();
+        let pages = FilePages::map_to_write(file.as_fd(), 0..LEN).unwrap();
+        let mapped = pages.register(&context, false).unwrap();
+        let lost = |part| watch.lost_bytes(&pagemap, part).unwrap();
+        assert_eq!(lost(0..LEN), 0);
+        let fill = |value: u8| {
+            context.make_current().unwrap();
+            let stream = Stream::new(&context).unwrap();
+            let buffer = DeviceBuf::alloc(&context, MemoryKind::Device, 1 << 20).unwrap();
+            let bytes = vec![value; 1 << 20];
+            // SAFETY: both are as long as this, and the stream is waited for.
+            unsafe { stream.h2d(buffer.ptr(), bytes.as_ptr(), 1 << 20) }.unwrap();
+            // SAFETY: as above.
+            unsafe { stream.d2h(mapped.as_ptr().cast_mut(), buffer.ptr(), 1 << 20) }.unwrap();
+            stream.sync().unwrap();
+            let mut found = vec![0; 1 << 20];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, 0).unwrap();
+            found
+        };
+        assert!(fill(1) == vec![1; 1 << 20]);
+        file.set_len(LEN / 2).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![9; 1 << 19], LEN / 2).unwrap();
+        assert_eq!((lost(0..LEN / 2), lost(0..LEN)), (0, LEN / 2));
+        assert!(fill(2) == [vec![2; 1 << 19], vec![9; 1 << 19]].concat());
+        mapped.let_go_of_file();
+        watch.let_go_of_file();
+        mapped.close().unwrap();
+    });
 }
 
 /// Where touching a page would be a signal.

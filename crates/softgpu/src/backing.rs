@@ -125,7 +125,7 @@ impl MemoryRange {
     pub(crate) fn copy_from(&self, from: &Self, len: usize) -> Answer<()> {
         let (to_now, from_now) = (self.now(len)?, from.now(len)?);
         if self.is_fickle || from.is_fickle {
-            fickle::copy(to_now, from_now, len);
+            fickle::copy(to_now, from_now, len, self.is_fickle);
         } else {
             // SAFETY: what is ours lives in the shares that the ranges hold, the rest is memory
             // that the caller of the driver must keep.

@@ -20,6 +20,10 @@ pub(crate) fn call(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>
     })
 }
 
+/// In a context that the program created it waits for the work of that one, and others do not wait
+/// for it (H200, driver 580.159). It is not known of the other calls.
+const UNREGISTER: &str = "cuMemHostUnregister";
+
 /// Answers a call that frees memory, as `frees` says.
 pub(crate) fn free(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>) -> c_int {
     guarded(|| {
@@ -28,10 +32,14 @@ pub(crate) fn free(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>
         if let Some(code) = machine.config.fault(name) {
             return Err(code);
         }
-        machine.frees.alone(|| {
+        let free = || {
             machine.streams_here().iter().for_each(|stream| stream.wait());
             body(machine)
-        })
+        };
+        if name == UNREGISTER && !machine.is_primary_here() {
+            return free();
+        }
+        machine.frees.alone(free)
     })
 }
 

@@ -21,7 +21,8 @@ pub(crate) struct Config {
     pub(crate) managed: bool,
     /// Whether memory that may only be read can be registered.
     pub(crate) read_only_register: bool,
-    /// Memory registered to be read only keeps the bytes of its registration.
+    /// Memory registered to be read only keeps the bytes of its registration, other pages of files
+    /// are lost when they leave the page table.
     pub(crate) keeps_pages: bool,
     /// Whether streams can wait for words of memory.
     pub(crate) stream_words: bool,

@@ -43,7 +43,8 @@
 //!   access (1).
 //! - `GPUIO_SOFT_READ_ONLY_REGISTER=0`: memory that may only be read can't be registered (1).
 //! - `GPUIO_SOFT_KEEP_PAGES=1`: such memory keeps the bytes that it had when it was registered, as
-//!   pages do that were replaced in the page cache since.
+//!   pages do that were replaced in the page cache since. Writes to other pages of files are lost
+//!   where these left the page table.
 //! - `GPUIO_SOFT_STREAM_WORDS=0`: streams can't wait for or write semaphore values in memory (1).
 //! - `GPUIO_SOFT_DELAY_US=n`: delay of each copy and kernel before it touches memory (0).
 //! - `GPUIO_SOFT_LAG_US=n`: delay of the work of a synchronous call that may return before it (0;

@@ -5,9 +5,15 @@ use std::ffi::c_void;
 use crate::code::{Answer, INVALID_VALUE};
 
 /// Refuses what a driver can't pin: pages past the end of a file, and for writing, pages that the
-/// process may only read. All pages of a read-only range are touched, as pinning does; of another
-/// the first is. A kernel that can't do that (before Linux 5.14) leaves the question open.
-pub(crate) fn reachable(start: *mut c_void, len: usize, read_only: bool) -> Answer<()> {
+/// process may only read. All pages of a read-only range and of a file are touched, as pinning
+/// does; of another range the first is. A kernel that can't do that (before Linux 5.14) leaves the
+/// question open.
+pub(crate) fn reachable(
+    start: *mut c_void,
+    len: usize,
+    read_only: bool,
+    of_file: bool,
+) -> Answer<()> {
     let page = rustix::param::page_size();
     let first = start.map_addr(|address| address / page * page);
     let end = start.addr().saturating_add(len).checked_next_multiple_of(page);
@@ -19,7 +25,8 @@ pub(crate) fn reachable(start: *mut c_void, len: usize, read_only: bool) -> Answ
         };
     }
     let reads = populate(first, page, libc::MADV_POPULATE_READ);
-    let writes = populate(first, page, libc::MADV_POPULATE_WRITE);
+    let touched = if of_file { whole } else { page };
+    let writes = populate(first, touched, libc::MADV_POPULATE_WRITE);
     // Where the kernel can do either, EINVAL and EFAULT of the second mean a lack of permission.
     match (reads, writes) {
         (Ok(()), Err(libc::EINVAL | libc::EFAULT)) => Err(INVALID_VALUE),

@@ -163,6 +163,11 @@ impl Machine {
         CONTEXTS.with_borrow(|stack| stack.last().copied()).map(std::ptr::without_provenance_mut)
     }
 
+    /// Whether the calling thread's current context is a primary one.
+    pub(crate) fn is_primary_here(&self) -> bool {
+        self.here().is_some_and(|here| here.addr() < FIRST_CREATED)
+    }
+
     /// Replaces the current context; null takes it away.
     pub(crate) fn set_current(&self, context: *mut c_void) -> Answer<()> {
         if context.is_null() {

@@ -7,7 +7,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use crate::backing::{MemoryRange, Pages};
 use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
 use crate::device::Device;
-use crate::fickle;
 use crate::managed::Managed;
 use crate::undefined;
 
@@ -233,20 +232,19 @@ impl Memory {
     }
 
     /// Takes host memory of the caller's as pinned. With `keeps`, the device sees the bytes of now
-    /// for as long as it is registered.
+    /// for as long as it is registered. `is_fickle`: pages of a file.
     pub(crate) fn register(
         &self,
         context: usize,
         at: *mut u8,
         len: usize,
-        keeps: bool,
+        (keeps, is_fickle): (bool, bool),
     ) -> Answer<()> {
         let start = at as u64;
         let inside = start < END && start.saturating_add(len as u64) > FIRST;
         if at.is_null() || len == 0 || inside {
             return Err(INVALID_VALUE);
         }
-        let is_fickle = fickle::holds_pages_of_files(&(start..start.saturating_add(len as u64)));
         let (at, pages) = if keeps {
             let pages = Arc::new(Pages::of_host(len)?);
             let kept = MemoryRange::new(pages.start(), Some(Arc::clone(&pages)));

@@ -25,7 +25,9 @@
 //!
 //! Reads of files that are read again and again (`mapped`) need no `pread` and skip 3 and 4: on
 //! the calling thread the resident copy kernel (up to 64 KiB) or a copy of the driver reads the
-//! page cache, and the thread waits for it. In a program's stream, the stream does.
+//! page cache, and the thread waits for it. In a program's stream, the stream does. Writes of files
+//! in memory that are written again and again are one copy into the page cache, and a `pwrite` of
+//! the range's ends.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
 //! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a
@@ -40,7 +42,7 @@
 //! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
 //! | poller, one for each kind above | watches semaphore values of streams | its sleep |
-//! | mapper | registers hot files, retires what is no longer used | file I/O, the driver |
+//! | mapper | registers hot files, retires or unregisters the others | file I/O, the driver |
 //! | watcher of leases | gives back leases that the kernel wants | its signal |
 //!
 //! All are named `gpuio-transfer`. Pool workers start with the first batch, or the first call that

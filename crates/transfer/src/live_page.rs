@@ -240,3 +240,18 @@ impl OwnPage {
         Some(slot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transferred::Transferred;
+
+    #[test]
+    fn bytes_are_counted_where_most_of_them_went() {
+        let filled = Transferred::filled(1 << 20, (4096, 0));
+        assert_eq!((filled.bytes, filled.route.by_copy), ((1 << 20) + 4096, (1 << 20) + 4096));
+        assert_eq!(FileSide::of(&filled.route), FileSide::Mapped);
+        assert_eq!(FileSide::of(&Transferred::filled(0, (4096, 0)).route), FileSide::Cached);
+        assert_eq!(FileSide::of(&Transferred::filled(0, (0, 4096)).route), FileSide::Direct);
+    }
+}

@@ -49,9 +49,9 @@ pub struct Settings {
     /// Most page-locked memory per GPU, in bytes. One staging ring is always made. The same amount
     /// again is for transfers in streams, which use short pieces beyond it instead of waiting.
     pub max_staging_bytes: u64,
-    /// Most bytes of files that are read again and again, which the GPU reads in the page cache by
-    /// itself: the driver keeps these pages in memory. `None` for an eighth of what the process may
-    /// use, 0 for no such files.
+    /// Most bytes of files that are read or written again and again, which the GPU does in the page
+    /// cache by itself: the driver keeps these pages in memory. `None` for an eighth of what the
+    /// process may use, 0 for no such files.
     pub max_mapped_bytes: Option<u64>,
     /// Bytes that are read from the page cache out of 16 MiB of a file before these are mapped.
     pub bytes_until_mapped: u64,

@@ -8,7 +8,7 @@ use crate::device::small::{self, InlineRequest};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::fork::ProcessMark;
-use crate::mapped::MappedFiles;
+use crate::mapped::{FillError, MappedFiles, SHORTEST_WRITE};
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
 use crate::transferred::Transferred;
@@ -69,11 +69,16 @@ impl State {
         let Some(request) = self.fitting(request)? else {
             return Ok(Transferred::default());
         };
-        let device = match request.location.device().filter(|_| request.op == Op::Read) {
+        let device = match request.location.device() {
             Some(index) => Some(self.devices.device(index)?),
             None => None,
         };
-        if let Some(device) = device {
+        if let Some(device) = device.filter(|_| request.op == Op::Write)
+            && let Some(done) = self.fill_mapped(device, &request)
+        {
+            return done;
+        }
+        if let Some(device) = device.filter(|_| request.op == Op::Read) {
             let CallRequest { op, ref file, location, address, len, offset } = request;
             if let Ok(len) = usize::try_from(len) {
                 let request = InlineRequest { op, file: &file.0, location, address, len, offset };
@@ -100,13 +105,46 @@ impl State {
             }
             fault => fault,
         })?;
-        if let Some(device) = device
-            && (done.route.direct == 0 || call.request().file.0.is_in_memory())
-        {
-            let (file, offset) = (&call.request().file.0, call.request().offset);
-            self.mapped.observe(file, device, offset, (done.bytes as u64, 1));
+        let CallRequest { op, ref file, offset, .. } = *call.request();
+        let (file, bytes) = (&file.0, done.bytes as u64);
+        match device {
+            Some(device) if op == Op::Write => {
+                self.mapped.observe_written(file, device, offset, bytes);
+            }
+            Some(device) if done.route.direct == 0 || file.is_in_memory() => {
+                self.mapped.observe(file, device, offset, (bytes, 1));
+            }
+            _ => {}
         }
         Ok(done)
+    }
+
+    /// A write into pages that are all registered; `None` if they are not, or the file has lost one
+    /// meanwhile: then `pwrite(2)` writes all of it.
+    fn fill_mapped(
+        &'static self,
+        device: &'static Device,
+        request: &CallRequest,
+    ) -> Option<Result<Transferred, Fault>> {
+        let CallRequest { ref file, location, address, len, offset, .. } = *request;
+        let file = &file.0;
+        if len < SHORTEST_WRITE || location.is_managed() {
+            return None;
+        }
+        let range = self.mapped.find_written(file, device, offset, len)?;
+        // SAFETY: the caller of the transfer promises its memory until the call is done.
+        match unsafe { range.fill(file, address) } {
+            Ok(_) if self.mapped.has_lost(&range) => {
+                self.mapped.forget_written(file, &range);
+                None
+            }
+            Ok(ends) => Some(Ok(Transferred::filled(range.filled(), ends))),
+            Err(FillError::File(failed)) => Some(Err(file.fault(failed))),
+            Err(FillError::Gpu) => {
+                self.mapped.give_up_written(file);
+                None
+            }
+        }
     }
 
     /// A read whose bytes are all mapped; `None` if they are not.

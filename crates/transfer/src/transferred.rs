@@ -8,8 +8,8 @@ use crate::file::FileBytes;
 pub struct RouteBytes {
     /// File side: through the page cache.
     pub cached: u64,
-    /// The part of these that the GPU read in the page cache by itself: no host memory of ours held
-    /// them.
+    /// The part of these that the GPU read or wrote in the page cache by itself: no host memory of
+    /// ours held them.
     pub mapped: u64,
     /// File side: past the page cache, by a descriptor with `O_DIRECT`.
     pub direct: u64,
@@ -66,6 +66,16 @@ impl Transferred {
         let file_bytes = FileBytes { cached: bytes, direct: 0 };
         let mut transferred = Self::through(file_bytes, by_kernel);
         transferred.route.mapped = bytes as u64;
+        transferred
+    }
+
+    /// Bytes that the GPU wrote into the page cache, and the ends of their range: through the page
+    /// cache and past it.
+    pub(crate) fn filled(bytes: u64, (cached, direct): (usize, usize)) -> Self {
+        let filled = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let whole = FileBytes { cached: filled + cached, direct };
+        let mut transferred = Self::through(whole, false);
+        transferred.route.mapped = bytes;
         transferred
     }
 }

@@ -109,6 +109,12 @@ pub(crate) extern "C" fn cuCtxSetFlags(flags: c_uint) -> c_int {
     })
 }
 
+/// Kernels here have the stack of the thread that runs them.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuCtxSetLimit(_limit: c_int, _value: usize) -> c_int {
+    call("cuCtxSetLimit", |machine| machine.bound().map(|_| ()))
+}
+
 /// Takes memory and streams of the primary context away; those who retained it still may use it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int {

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::backing::MemoryRange;
 use crate::call::{call, free, later, put};
 use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED};
+use crate::fickle;
 use crate::locked;
 use crate::machine::Machine;
 use crate::memory::Kind;
@@ -87,9 +88,14 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
         if read_only && !machine.config.read_only_register {
             return Err(NOT_SUPPORTED);
         }
-        locked::reachable(start, len, read_only)?;
+        let address = start.addr() as u64;
+        let of_file = fickle::holds_pages_of_files(&(address..address.saturating_add(len as u64)));
+        locked::reachable(start, len, read_only, of_file)?;
+        if machine.config.keeps_pages {
+            fickle::keep_pages();
+        }
         let keeps = read_only && machine.config.keeps_pages;
-        machine.memory.register(context, start.cast(), len, keeps)
+        machine.memory.register(context, start.cast(), len, (keeps, of_file))
     })
 }
 

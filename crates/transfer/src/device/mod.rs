@@ -1,6 +1,6 @@
 //! The driver, and the state that is kept per device. None of it is ever freed.
 
-mod pace;
+pub(crate) mod pace;
 pub(crate) mod small;
 pub(crate) mod staging;
 mod waited;

@@ -462,6 +462,24 @@ impl StagingRing {
         unsafe { self.copy_by_driver(Op::Read, slot, from, location, address, len) }
     }
 
+    /// Copies `len` bytes of a GPU's memory, of whatever context, to `to` by the driver. Does not
+    /// wait: the slot is free when the copy has ended.
+    ///
+    /// # Safety
+    /// As [`StagingRing::copy`] of a write; `to` is valid for the write of `len` bytes and used by
+    /// nothing else until then.
+    pub(crate) unsafe fn copy_out(
+        &mut self,
+        slot: StagingSlot,
+        to: *mut u8,
+        address: u64,
+        len: usize,
+    ) -> Result<(), GpuError> {
+        let to = DevPtr(to.addr() as u64);
+        // SAFETY: the caller's promise. Unified addressing tells the driver whose memory it is.
+        self.enqueue(slot.index, len, |stream| unsafe { stream.copy(to, DevPtr(address), len) })
+    }
+
     /// # Safety
     /// As [`StagingRing::copy`].
     unsafe fn copy_by_driver(

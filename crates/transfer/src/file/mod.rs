@@ -11,6 +11,7 @@ mod spares;
 mod sys;
 mod write;
 
+use std::any::Any;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +25,8 @@ pub use kept::KeptFd;
 use kept::owned;
 pub(crate) use kept::{Descriptor, are_fixed_too_many, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-use reopen::ReopenedFd;
 pub(crate) use reopen::reopen_to_read;
+use reopen::{ReopenedFd, reopen_to_write};
 use residency::CacheResidency;
 use shards::DescriptorShards;
 
@@ -80,6 +81,9 @@ pub(crate) struct OpenFile {
     residency: CacheResidency,
     /// The same file among those that may be mapped, once that was tried; `None` if it can't be.
     mapped: OnceLock<Option<Arc<MappedInode>>>,
+    /// The same of files whose pages the GPU may fill: held for `mapped::written`, which knows what
+    /// it is.
+    written: OnceLock<Option<Arc<dyn Any + Send + Sync>>>,
     /// Whether it is on a file system in memory, once that was needed.
     in_memory: OnceLock<bool>,
     /// Whether the next read or write panics.
@@ -164,6 +168,7 @@ impl File {
             shards: DescriptorShards::new(),
             residency: CacheResidency::new(),
             mapped: OnceLock::new(),
+            written: OnceLock::new(),
             in_memory: OnceLock::new(),
             #[cfg(test)]
             panics: AtomicBool::new(false),
@@ -318,6 +323,42 @@ impl OpenFile {
     ) -> Option<&Arc<MappedInode>> {
         let may = self.regular && !self.bypass_cache;
         self.mapped.get_or_init(|| may.then(find).flatten()).as_ref()
+    }
+
+    /// The file among those whose pages the GPU may fill, of this type, if it is known to be one.
+    pub(crate) fn written<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.written.get()?.as_ref()?).downcast().ok()
+    }
+
+    /// The same, found by `find` at first.
+    pub(crate) fn written_or_else<T: Any + Send + Sync>(
+        &self,
+        find: impl FnOnce() -> Option<Arc<T>>,
+    ) -> Option<Arc<T>> {
+        self.written.get_or_init(|| Some(find()?));
+        self.written()
+    }
+
+    /// Whether the caller's descriptor can write at any offset of a file that has a length.
+    pub(crate) fn can_be_filled(&self) -> bool {
+        let access = self.mode.reopen_flags & libc::O_ACCMODE;
+        self.regular && !self.mode.append && access != libc::O_RDONLY
+    }
+
+    /// Whether the program has left our duplicate alone.
+    pub(crate) fn is_still_ours(&self) -> bool {
+        self.own.is_ours()
+    }
+
+    /// The seals of the file (`F_GET_SEALS`, fcntl(2)); `None` where it can't have any.
+    pub(crate) fn seals(&self) -> Option<rustix::fs::SealFlags> {
+        rustix::fs::fcntl_get_seals(&self.own).ok().filter(|_| self.own.is_ours())
+    }
+
+    /// A descriptor of its own for reading and writing, one that the process can do without; the
+    /// errno if there is none.
+    pub(crate) fn reopened_to_write(&self) -> Result<KeptFd, i32> {
+        reopen_to_write(&self.own)
     }
 
     /// Whether the file system has no storage behind the page cache, also for `O_DIRECT`.

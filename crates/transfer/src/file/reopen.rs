@@ -168,6 +168,11 @@ pub(crate) fn reopen_to_read(file: &KeptFd, is_spare: bool) -> Result<KeptFd, i3
     opened(libc::O_NOATIME).or_else(|_| opened(0))
 }
 
+/// The same for reading and writing, as one that the process can do without.
+pub(super) fn reopen_to_write(file: &KeptFd) -> Result<KeptFd, i32> {
+    open(file, libc::O_RDWR, false, Some(Spare::take_fixed().ok_or(libc::EMFILE)?))
+}
+
 fn open(
     own: &KeptFd,
     flags: libc::c_int,

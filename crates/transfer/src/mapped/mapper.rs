@@ -1,21 +1,26 @@
 //! The mapper: the thread that registers hot extents and retires what is no longer used.
 //!
-//! It unregisters nothing. Unregistering waits for all work of the device, and launches and copies
-//! of other threads wait for it meanwhile: a program in which a kernel or a stream waits for
-//! another thread's next launch would never go on, and neither would our own operations in its
-//! streams. So a registration that is no longer used gives its file and its lease back, and keeps
-//! its pages. They count in the budget. Registering does not wait for the device.
+//! It unregisters nothing that is read. Unregistering waits for all work of the device, and
+//! launches and copies of other threads wait for it meanwhile: a program in which a kernel or a
+//! stream waits for another thread's next launch would never go on, and neither would our own
+//! operations in its streams. So a registration that is no longer used gives its file and its lease
+//! back, and keeps its pages. They count in the budget. Registering does not wait for the device.
+//!
+//! Extents that are written are registered in a context of their own (`filler`), and unregistered.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use gpuio_gpu::{FilePages, MapError, RetiredFile};
+use gpuio_gpu::{FilePages, GpuError, MapError, MappedFile, PageWatch, RetiredFile};
 
 use super::extent::{EXTENT, Ended, Registered};
+use super::filler::Filler;
 use super::inode::MappedInode;
 use super::lease::Watcher;
+use super::written::{PinnedExtent, WrittenInode};
 use super::{MappedFiles, tick};
 use crate::clock::{Clock, Nanos};
 use crate::device::Device;
@@ -35,6 +40,9 @@ const STILL_USED: (Duration, Duration) = (Duration::from_millis(5), Duration::fr
 /// and the kernel hold locks meanwhile for which reads wait, so this bounds what they lose: 3 in a
 /// hundred.
 const PAUSE: Nanos = 31;
+/// The same of an extent that is written: `pwrite(2)` is slower than a read by so much that it is
+/// better replaced soon.
+const WRITE_PAUSE: Nanos = 7;
 
 #[derive(Debug)]
 pub(super) struct Mapper {
@@ -65,9 +73,14 @@ enum Running {
 /// Map a hot extent for a device.
 #[derive(Debug)]
 struct MapTask {
-    inode: Weak<MappedInode>,
-    index: usize,
+    extent: HotExtent,
     device: &'static Device,
+}
+
+#[derive(Debug)]
+enum HotExtent {
+    Read(Weak<MappedInode>, usize),
+    Written(Weak<WrittenInode>, u64),
 }
 
 #[derive(Debug)]
@@ -76,6 +89,8 @@ enum ReturnTask {
     Sweep(Arc<MappedInode>),
     /// Retire registrations.
     Retire(Vec<Ended>),
+    /// Unregister an extent that was written.
+    Unpin(MappedFile),
 }
 
 enum NextTask {
@@ -93,9 +108,11 @@ struct Work {
     /// Those that are not used any more.
     retired: Vec<RetiredFile>,
     retired_bytes: u64,
-    /// All, with those that are retired.
+    /// All, with those that are retired and those that are written.
     registered_bytes: u64,
     budget: Budget,
+    /// By the index of the device; `None` where there is none.
+    fillers: HashMap<u32, Option<&'static Filler>>,
 }
 
 impl Mapper {
@@ -114,8 +131,24 @@ impl Mapper {
         index: usize,
         device: &'static Device,
     ) {
-        let task = MapTask { inode: Arc::downgrade(inode), index, device };
-        self.submit(files, |tasks| tasks.maps.push_back(task));
+        let extent = HotExtent::Read(Arc::downgrade(inode), index);
+        self.submit(files, |tasks| tasks.maps.push_back(MapTask { extent, device }));
+    }
+
+    /// The same for an extent that is written.
+    pub(super) fn pin_soon(
+        &self,
+        files: &'static MappedFiles,
+        inode: &Arc<WrittenInode>,
+        index: u64,
+        device: &'static Device,
+    ) {
+        let extent = HotExtent::Written(Arc::downgrade(inode), index);
+        self.submit(files, |tasks| tasks.maps.push_back(MapTask { extent, device }));
+    }
+
+    pub(super) fn unpin_soon(&self, files: &'static MappedFiles, file: MappedFile) {
+        self.submit(files, |tasks| tasks.returns.push_back(ReturnTask::Unpin(file)));
     }
 
     pub(super) fn sweep_soon(&self, files: &'static MappedFiles, inode: &Arc<MappedInode>) {
@@ -210,14 +243,29 @@ impl Mapper {
             };
             files.queued.sweep();
             match task {
-                NextTask::Map(MapTask { inode, index, device }) => {
+                NextTask::Map(MapTask { extent, device }) => {
                     let began = clock.now();
-                    if let Some(inode) = inode.upgrade() {
-                        self.map(files, &mut work, &inode, index, device);
-                    }
+                    let pause = match extent {
+                        HotExtent::Read(inode, index) => {
+                            if let Some(inode) = inode.upgrade() {
+                                self.map(files, &mut work, &inode, index, device);
+                            }
+                            PAUSE
+                        }
+                        HotExtent::Written(inode, index) => {
+                            if let Some(inode) = inode.upgrade() {
+                                let pinned = work.pin(files, &inode, index, device);
+                                inode.publish(index, pinned, tick(files.clock.now()));
+                                // It looks at the sizes of such files.
+                                files.watcher().into_iter().for_each(Watcher::wake);
+                            }
+                            WRITE_PAUSE
+                        }
+                    };
                     let ended = clock.now();
-                    map_from = ended + (ended - began) * PAUSE;
+                    map_from = ended + (ended - began) * pause;
                 }
+                NextTask::Return(ReturnTask::Unpin(file)) => work.unpin(file),
                 NextTask::Return(ReturnTask::Sweep(inode)) => unswept.push(inode),
                 NextTask::Return(ReturnTask::Retire(more)) => ended.extend(more),
                 NextTask::None => {}
@@ -274,10 +322,10 @@ impl Mapper {
         let size = u64::try_from(size.st_size).ok()?;
         let start = index as u64 * EXTENT;
         let end = (start + EXTENT).min(size);
-        if end <= start || !work.has_room(end - start) {
+        if end <= start || !work.has_room(files, end - start) {
             return None;
         }
-        let pages = FilePages::map(std::os::fd::AsFd::as_fd(fd.as_ref()), start..end);
+        let pages = FilePages::map(fd.as_ref().as_fd(), start..end);
         let made = pages.and_then(|pages| {
             pages.read_in(&|| true)?;
             let file = pages.register(device.context(), true)?;
@@ -340,8 +388,72 @@ impl Work {
         all
     }
 
-    /// Whether `len` bytes more fit into the budget.
-    fn has_room(&mut self, len: u64) -> bool {
+    /// Registers an extent to be written, within the budget, with the index of the device.
+    fn pin(
+        &mut self,
+        files: &'static MappedFiles,
+        inode: &WrittenInode,
+        index: u64,
+        device: &'static Device,
+    ) -> Option<(u32, PinnedExtent)> {
+        let (fd, table) = (inode.fd()?, files.page_table()?);
+        let size = rustix::fs::fstat(fd.as_ref()).ok()?;
+        let size = u64::try_from(size.st_size).ok()?;
+        let part = index * EXTENT..((index + 1) * EXTENT).min(size);
+        // Registering would fill holes with pages.
+        let hole = || rustix::fs::seek(fd.as_ref(), rustix::fs::SeekFrom::Hole(part.start));
+        if part.is_empty() || hole().is_ok_and(|hole| hole < part.end) {
+            return None;
+        }
+        if !self.has_room(files, part.end - part.start) {
+            return None;
+        }
+        let Some(filler) = self.filler(files, device) else {
+            inode.refuse();
+            return None;
+        };
+        let made = PageWatch::new(fd.as_fd(), part.clone()).and_then(|watch| {
+            let pages = FilePages::map_to_write(fd.as_fd(), part.clone())?;
+            Ok((watch, pages.register(&filler.context, false)?))
+        });
+        match made {
+            Ok((watch, file)) => {
+                self.registered_bytes += file.pinned_bytes();
+                let pinned = PinnedExtent::new(files, filler, watch, file);
+                // A page that was lost before it was pinned, and kernels before 5.14.
+                (!pinned.has_lost(table)).then_some((device.context().device(), pinned))
+            }
+            Err(MapError::Gpu(_)) => {
+                inode.refuse();
+                None
+            }
+            // The file became shorter.
+            Err(_) => None,
+        }
+    }
+
+    /// The context and lanes of a device, made when they are first needed.
+    fn filler(&mut self, files: &MappedFiles, device: &Device) -> Option<&'static Filler> {
+        let make = || {
+            let _table = files.page_table()?;
+            let made: Result<_, GpuError> = Filler::new(device.context());
+            made.ok().flatten().map(|made| &*Box::leak(Box::new(made)))
+        };
+        *self.fillers.entry(device.context().device()).or_insert_with(make)
+    }
+
+    /// Unregisters an extent that was written. Waits for copies of ours alone.
+    fn unpin(&mut self, file: MappedFile) {
+        let len = file.pinned_bytes();
+        // Where the driver refuses, its pages stay, and count.
+        if file.close().is_ok() {
+            self.registered_bytes -= len;
+        }
+    }
+
+    /// Whether `len` bytes more fit into the budget. If not, extents that were written and are not
+    /// used now are let go of, so that there is room later.
+    fn has_room(&mut self, files: &MappedFiles, len: u64) -> bool {
         if self.registered_bytes + len > self.budget.bytes {
             // Those of a device that was reset.
             let retired = std::mem::take(&mut self.retired);
@@ -350,7 +462,12 @@ impl Work {
             self.registered_bytes -= self.retired_bytes - retired;
             self.retired_bytes = retired;
         }
-        self.budget.allows(self.registered_bytes, len)
+        let allowed = self.budget.allows(self.registered_bytes, len);
+        if !allowed {
+            let before = tick(files.clock.now()).saturating_sub(RECENT);
+            files.let_go_of_written(len, before);
+        }
+        allowed
     }
 
     /// Ends the use of a registration. Its pages count until the device is reset.
@@ -400,11 +517,10 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
-
     use gpuio_gpu::{Context, Driver, Which};
 
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
     fn what_is_retired_keeps_its_pages_and_counts() {
@@ -424,9 +540,11 @@ mod tests {
             maps.lines().any(|line| line.contains(&name))
         };
         let budget = Budget { bytes: 2 * LEN + LEN / 2, of_machine: None };
+        let settings = Settings { driver: Which::Software, ..Settings::default() };
+        let files: &'static MappedFiles = Box::leak(Box::new(MappedFiles::new(&settings)));
         let mut work = Work { budget, ..Work::default() };
         for nth in 1..=2 {
-            assert!(work.has_room(LEN));
+            assert!(work.has_room(files, LEN));
             let one = registered();
             work.registered_bytes += one.file.pinned_bytes();
             assert!(is_mapped());
@@ -434,7 +552,7 @@ mod tests {
             assert!(!is_mapped(), "the file is let go of");
             assert_eq!((work.registered_bytes, work.retired_bytes), (nth * LEN, nth * LEN));
         }
-        assert!(!work.has_room(LEN) && work.has_room(LEN / 2));
+        assert!(!work.has_room(files, LEN) && work.has_room(files, LEN / 2));
         let full = Budget { bytes: u64::MAX / 2, of_machine: Some(0) };
         let pinned = gpuio_host::memory::pinned_bytes(&gpuio_host::Root::live());
         assert_eq!(full.allows(0, 1), pinned.is_none(), "the machine has no room");

@@ -21,6 +21,8 @@
 //! list (`queued`). Neither keeps a lease, so the file may become shorter before its bytes are
 //! copied: the GPU's copies outlive that, and the host's go through the kernel (`pages`).
 //!
+//! Writes go the other way where files are in memory (`written`).
+//!
 //! Nothing here is on the way of the first read of a file but one addition to a counter, for each
 //! large read and for one of sixteen small ones.
 //!
@@ -28,6 +30,7 @@
 //! [`find`]: MappedFiles::find
 
 mod extent;
+mod filler;
 mod inode;
 mod lease;
 mod mapper;
@@ -36,6 +39,7 @@ mod pages;
 mod queued;
 mod rule;
 mod users;
+mod written;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -44,7 +48,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::clock::{Clock, Nanos};
 use crate::device::Device;
-use crate::file::OpenFile;
+use crate::file::{KeptFd, OpenFile};
 use crate::fork::ProcessMark;
 use crate::settings::Settings;
 use extent::{EXTENT, Ended, ExtentUse};
@@ -55,6 +59,8 @@ use mapper::Mapper;
 pub use mapping::{FileMapping, MappingError, MappingState};
 pub(crate) use pages::copy_pages;
 use queued::QueuedCopies;
+use written::WrittenInode;
+pub(crate) use written::{FillError, SHORTEST_WRITE};
 
 /// Shorter files are not mapped, bytes.
 const SHORTEST: u64 = 1 << 20;
@@ -76,6 +82,9 @@ pub(crate) struct MappedFiles {
     /// Bytes that make an extent hot.
     hot: u64,
     inodes: Mutex<HashMap<InodeId, Weak<MappedInode>>>,
+    written: Mutex<HashMap<InodeId, Weak<WrittenInode>>>,
+    /// The process's page table, once it was needed; `None` if it can't be read.
+    page_table: OnceLock<Option<KeptFd>>,
     mapper: Mapper,
     queued: QueuedCopies,
     /// The watcher's thread; 0 before it runs.
@@ -137,6 +146,8 @@ impl MappedFiles {
             budget: settings.max_mapped_bytes,
             hot: settings.bytes_until_mapped,
             inodes: Mutex::default(),
+            written: Mutex::default(),
+            page_table: OnceLock::new(),
             mapper: Mapper::new(),
             queued: QueuedCopies::default(),
             watcher: OnceLock::new(),
@@ -340,8 +351,15 @@ impl MappedFiles {
             }
             self.enough.store(enough, Ordering::Relaxed);
             self.looked.store(now, Ordering::Release);
-            let wait = if inodes.is_empty() { NOTHING } else { LOOK };
-            drop(inodes);
+            let written = self.all_written();
+            for inode in &written {
+                inode.look_at_size();
+                if crate::file::are_fixed_too_many() {
+                    inode.gives_fd_back();
+                }
+            }
+            let wait = if inodes.is_empty() && written.is_empty() { NOTHING } else { LOOK };
+            drop((inodes, written));
             lease::wait(wait);
         }
     }

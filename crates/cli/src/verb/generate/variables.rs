@@ -84,7 +84,7 @@ pub(super) const LIBRARY: [(&str, &str); 13] = [
     ("GPUIO_CUFILE_BUSY", "most threads that move bytes of large calls at once"),
     ("GPUIO_CUFILE_CROWD", "concurrent calls from which pool threads read cached files"),
     ("GPUIO_CUFILE_RING_MB", "most page-locked memory per GPU"),
-    ("GPUIO_CUFILE_MAPPED_MB", "most bytes of files that the GPU reads in the page cache"),
+    ("GPUIO_CUFILE_MAPPED_MB", "most bytes of files that the GPU reads or fills in the page cache"),
     ("GPUIO_CUFILE_CHUNK_KB", "longest piece of a large call"),
     ("GPUIO_CUFILE_RESIDENT", "0: no resident copy kernel"),
     ("GPUIO_CUFILE_RECORD", "the trace of the program's calls to make"),
