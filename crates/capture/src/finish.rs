@@ -8,7 +8,9 @@ use gpuio_record::facts::{
     BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, MountedStorage,
 };
 
-use crate::{Captured, MOST_GPUS, Measured, cards, gdscheck, measured, merge, mig, netplan};
+use crate::{
+    Captured, MOST_GPUS, Matrix, Measured, cards, gdscheck, measured, merge, mig, netplan,
+};
 
 impl Captured {
     /// Completes a machine whose texts are all read. Mounts of `/etc/fstab` are taken in where no
@@ -71,6 +73,7 @@ impl Captured {
             self.machine.host.kernel.release.get_or_insert(release);
         }
         self.finish_gpus();
+        self.machine.printed = self.matrices.iter().flat_map(Matrix::printed).collect();
     }
 
     /// GPUs that gdscheck or the statistics of nvidia-fs alone name.

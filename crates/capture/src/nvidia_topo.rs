@@ -7,7 +7,7 @@
 
 use gpuio_host::parse_cpu_list;
 use gpuio_record::facts::{
-    Fact, GpuFacts, Machine, NicFacts, NumaNode, NvLinkEnd, NvLinkPeer, RdmaFacts,
+    Fact, GpuFacts, Machine, NicFacts, NumaNode, NvLinkEnd, NvLinkPeer, PrintedCell, RdmaFacts,
 };
 
 use crate::prompt::is_dots;
@@ -64,6 +64,18 @@ impl Matrix {
         let column = self.columns.iter().position(|name| name == column)?;
         let cell = self.cells.get(row)?.get(column)?;
         Some(cell.as_str()).filter(|cell| !cell.is_empty())
+    }
+
+    /// The cells that hold something.
+    pub(crate) fn printed(&self) -> impl Iterator<Item = PrintedCell> {
+        self.rows.iter().zip(&self.cells).flat_map(|(row, cells)| {
+            let filled = self.columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+            filled.map(|(column, cell)| PrintedCell {
+                row: row.clone(),
+                column: column.clone(),
+                cell: cell.clone(),
+            })
+        })
     }
 
     /// Cells that hold something, of pairs of two devices.

@@ -39,6 +39,7 @@ pub fn read(root: &Root) -> Machine {
         settings,
         gdscheck: None,
         diagnoses: Vec::new(),
+        printed: Vec::new(),
         cufile: cufile::read(root, Fact::unknown("the process's environment was not read")),
         listed: Listed {
             pci: is_listed(root, "sys/bus/pci/devices"),

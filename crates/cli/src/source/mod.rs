@@ -5,10 +5,9 @@ mod bundle;
 
 use std::path::{Path, PathBuf};
 
+use gpuio_capture::Captured;
 use gpuio_capture::machines::{Machines, Text, read_all};
-use gpuio_capture::{Captured, Matrix};
 use gpuio_host::Root;
-use gpuio_machine::topo::Printed;
 use gpuio_record::facts::ReadProblem;
 use gpuio_report::post;
 
@@ -276,19 +275,6 @@ fn nothing_read(
             Failure::Usage(format!("--from: nothing of these files is understood:{all}"))
         }
     }
-}
-
-/// The cells of captured matrices for each pair of devices.
-pub(crate) fn cells(matrices: &[Matrix]) -> Vec<Printed<'_>> {
-    let rows = matrices.iter().flat_map(|matrix| {
-        let rows = matrix.rows.iter().zip(&matrix.cells);
-        rows.map(move |(row, cells)| (&matrix.columns, row, cells))
-    });
-    let cells = rows.flat_map(|(columns, row, cells)| {
-        let filled = columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
-        filled.map(move |(column, cell)| Printed { row, column, cell })
-    });
-    cells.collect()
 }
 
 /// The texts that were read, and their differences, as sentences; empty for a whole machine.

@@ -8,7 +8,7 @@ use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
     DeviceAbsent, Load, Pair, Pairing, StoreKind, Wanted as Paired, format, pair,
 };
-use gpuio_machine::topo::Topology;
+use gpuio_machine::topo::{Printed, Topology};
 use gpuio_report::post::Post;
 
 use super::check::results::{self, Held};
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::formats::{self, Wanted};
 use crate::output::{self, Output, Replace};
-use crate::source::{self, Source, cells, problems};
+use crate::source::{self, Source, problems};
 use crate::unused;
 
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
@@ -63,9 +63,8 @@ fn of_one(
     figures: &Figures,
 ) -> Result<bool, Failure> {
     let captured = &source.captured;
-    let printed = cells(&captured.matrices);
     let machine = &captured.machine;
-    let topology = Topology::of(machine, &printed);
+    let topology = Topology::of(machine, &Printed::all(machine));
     let mut pairing = pair(machine, &topology, wanted).map_err(not_here)?;
     plan_expect::set(machine, figures, &mut pairing);
     plan_expect::set_second(machine, &topology, wanted, figures, &mut pairing);

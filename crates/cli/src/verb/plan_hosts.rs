@@ -8,7 +8,7 @@ use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
     HostsPlan, JobFileRefusal, Pairing, Wanted as Paired, hosts_document, hosts_job_file, pair,
 };
-use gpuio_machine::topo::Topology;
+use gpuio_machine::topo::{Printed, Topology};
 use gpuio_record::facts::Machine;
 
 use super::plan::{not_here, shown, write};
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::formats::{self, Wanted, names};
 use crate::hosts::{self, Host};
 use crate::output;
-use crate::source::{cells, problems};
+use crate::source::problems;
 
 /// Reads the captures, pairs each host, and prints and writes what was requested.
 pub(super) fn run(
@@ -57,8 +57,7 @@ pub(super) fn run(
 fn plan(hosts: &[Host], wanted: &Paired, figures: &Figures) -> Result<HostsPlan, Failure> {
     let each = hosts.iter().map(|host| {
         let machine = &host.captured.machine;
-        let printed = cells(&host.captured.matrices);
-        let topology = Topology::of(machine, &printed);
+        let topology = Topology::of(machine, &Printed::all(machine));
         let mut pairing = pair(machine, &topology, wanted)
             .map_err(|error| on_host(&host.name, not_here(error)))?;
         pairing.notes.extend(problems(&host.captured));

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Format, json_of};
 use gpuio_host::Root;
-use gpuio_machine::topo::{Topology, explain, format};
+use gpuio_machine::topo::{Printed, Topology, explain, format};
 
 use crate::args::Topo;
 use crate::captured;
 use crate::failure::Failure;
 use crate::formats::{self, Wanted};
 use crate::output::{self, Delivery};
-use crate::source::{self, Source, cells, problems};
+use crate::source::{self, Source, problems};
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let (from, pair) = devices_behind_files(topo);
@@ -35,8 +35,7 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
 
 fn of_one(source: &Source, pair: &[String], wanted: Wanted) -> Result<String, Failure> {
     let captured = &source.captured;
-    let printed = cells(&captured.matrices);
-    let mut topology = Topology::of(&captured.machine, &printed);
+    let mut topology = Topology::of(&captured.machine, &Printed::all(&captured.machine));
     topology.notes.extend(problems(captured));
     let page = |form: &Format, page: &Document| (form.render)(page, "topo", u16::MAX);
     Ok(match (pair, wanted) {

@@ -27,6 +27,14 @@ pub struct Printed<'t> {
     pub cell: &'t str,
 }
 
+impl Printed<'_> {
+    /// All that is among the facts of a machine.
+    pub fn all(machine: &Machine) -> Vec<Printed<'_>> {
+        let cells = machine.printed.iter();
+        cells.map(|one| Printed { row: &one.row, column: &one.column, cell: &one.cell }).collect()
+    }
+}
+
 /// The place of each device, and how far any two devices are from each other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Topology {

@@ -40,7 +40,9 @@ pub use storage::{
     BlockCounters, BlockFacts, BlockKind, DeviceNumber, DirectAlignment, FileFacts, MountFacts,
     ProcessIo, Residency, ResidencyMethod, TargetStorage,
 };
-pub use system::{CrossRootPort, KernelConfig, Listed, Machine, ModuleFacts, Settings};
+pub use system::{
+    CrossRootPort, KernelConfig, Listed, Machine, ModuleFacts, PrintedCell, Settings,
+};
 pub use target::{
     BlockTarget, Holder, MountedAt, OtherKind, Signature, TargetFacts, TargetKind, Unchecked,
 };

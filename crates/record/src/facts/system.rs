@@ -43,6 +43,10 @@ pub struct Machine {
     /// Results of DCGM's tests, in their order; empty where its output is not among what was read.
     #[serde(default)]
     pub diagnoses: Vec<Diagnosis>,
+    /// Cells of the matrices that `nvidia-smi topo` printed; empty where none is among what was
+    /// read.
+    #[serde(default)]
+    pub printed: Vec<PrintedCell>,
     /// How NVIDIA's cuFile library is configured.
     pub cufile: CufileFacts,
     /// Which of the lists above are whole.
@@ -50,6 +54,17 @@ pub struct Machine {
     pub listed: Listed,
     /// Files that could not be read or understood, in addition to [`HostFacts::problems`].
     pub problems: Vec<ReadProblem>,
+}
+
+/// One cell of a matrix that `nvidia-smi topo` printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PrintedCell {
+    /// The device of the row: `GPU0`, `mlx5_0`.
+    pub row: String,
+    /// That of the column.
+    pub column: String,
+    /// The cell: `PIX`, `NV6`.
+    pub cell: String,
 }
 
 /// Which lists of a [`Machine`] are whole, because the kernel's own list was read to its end. A

@@ -3,11 +3,11 @@
 use gpuio_base::document::{Section, json_of};
 use gpuio_capture::machines::Text;
 use gpuio_machine::flow::Figures;
-use gpuio_machine::topo::Topology;
+use gpuio_machine::topo::{Printed, Topology};
 use gpuio_record::facts::Machine;
 use gpuio_report::post::{self, About, Known, Post, Statement};
 
-use crate::source::{Source, cells};
+use crate::source::Source;
 
 /// Conclusions from the results of texts.
 #[derive(Default)]
@@ -63,7 +63,7 @@ pub(in crate::verb) fn hold(
     }
     let captured = &source.captured;
     let alone = captured.machine == Machine::default();
-    let topology = Topology::of(&captured.machine, &cells(&captured.matrices));
+    let topology = Topology::of(&captured.machine, &Printed::all(&captured.machine));
     let known = Known { host: None, machine: &captured.machine, topology: &topology, figures };
     let known = if alone { Vec::new() } else { vec![known] };
     let statements = post::hold(&posts, &known);

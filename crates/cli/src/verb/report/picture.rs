@@ -4,13 +4,13 @@ use std::path::Path;
 
 use gpuio_capture::Captured;
 use gpuio_host::input;
-use gpuio_machine::topo::{Topology, format};
+use gpuio_machine::topo::{Printed, Topology, format};
 use gpuio_report::set::{Candidate, Origin, Picture, Set, origin};
 
 use crate::args::Report;
 use crate::failure::Failure;
 use crate::head::boot;
-use crate::source::{cells, only_one, problems};
+use crate::source::{only_one, problems};
 
 /// The picture that was given, of the machine that was given, or of this machine if it made every
 /// record.
@@ -65,8 +65,7 @@ pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
 }
 
 fn draw(facts: &Captured) -> String {
-    let printed = cells(&facts.matrices);
-    let mut topology = Topology::of(&facts.machine, &printed);
+    let mut topology = Topology::of(&facts.machine, &Printed::all(&facts.machine));
     topology.notes.extend(problems(facts));
     format::svg(&facts.machine, &topology)
 }

@@ -5,8 +5,9 @@ use gpuio_record::facts::Machine;
 use super::Rule;
 use crate::check::finding::Found;
 use crate::check::machine::{
-    Placed, gpu_name, nic_name, none_of, one_node, placed_drives, placed_nics, without_gpu,
+    Placed, count, gpu_name, nic_name, none_of, one_node, placed_drives, placed_nics, without_gpu,
 };
+use crate::topo::Class;
 
 pub(super) const RULE: Rule = Rule {
     name: "socket",
@@ -64,29 +65,42 @@ fn cards(machine: &Machine) -> Vec<Placed> {
     cards
 }
 
+/// How a GPU and another device lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    /// At one socket.
+    Near,
+    /// At two NUMA nodes, which may be of one socket.
+    Nodes,
+    /// At two sockets.
+    Sockets,
+}
+
 /// How near `others` of one kind are to the GPUs; nothing where there are none.
 fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
     if others.is_empty() {
         return None;
     }
-    let placed: Vec<u32> = others.iter().filter_map(|other| other.node).collect();
     let (mut alone, mut unplaced) = (Vec::new(), Vec::new());
-    for gpu in &machine.gpus {
-        let name = gpu_name(gpu).into_owned();
-        let Some(node) = gpu.node else {
-            unplaced.push(name);
-            continue;
+    let (mut all, mut is_printed) = (Vec::new(), false);
+    for (position, gpu) in machine.gpus.iter().enumerate() {
+        let number = gpu.index.known().map_or(position, |number| *number as usize);
+        let number = format!("GPU{number}");
+        let pair = |other: &Placed| {
+            let printed = by_matrix(machine, &number, &other.name);
+            let nodes = gpu.node.zip(other.node);
+            let apart = nodes.map_or(printed, |(one, two)| Some(by_nodes(machine, one, two)));
+            (apart, apart.is_some() && apart == printed)
         };
-        let fars: Vec<Option<bool>> =
-            placed.iter().map(|other| is_far(machine, node, *other)).collect();
-        if fars.contains(&Some(false)) {
-            continue;
+        let pairs: Vec<(Option<Apart>, bool)> = others.iter().map(pair).collect();
+        is_printed |= pairs.iter().any(|(_, printed)| *printed);
+        let apart: Vec<Option<Apart>> = pairs.into_iter().map(|(apart, _)| apart).collect();
+        if apart.iter().all(|one| *one == Some(Apart::Sockets)) {
+            alone.push(gpu_name(gpu).into_owned());
+        } else if !apart.contains(&Some(Apart::Near)) {
+            unplaced.push(gpu_name(gpu).into_owned());
         }
-        if fars.contains(&None) || placed.len() < others.len() {
-            unplaced.push(name);
-        } else {
-            alone.push(name);
-        }
+        all.extend(apart);
     }
     // A device that is missing from an incomplete list may be near.
     let listed = machine.listed;
@@ -94,8 +108,10 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
     if !whole {
         unplaced.append(&mut alone);
     }
+    let source = if is_printed { " (`nvidia-smi topo -m`)" } else { "" };
     if !alone.is_empty() {
-        let observed = format!("no {kind} is at the socket of these GPUs: all their I/O crosses");
+        let observed =
+            format!("no {kind} is at the socket of these GPUs{source}: all their I/O crosses");
         let fix = format!(
             "move a {kind} to their socket, or aim their jobs at what is reached over the network \
              or from host memory of their node"
@@ -103,53 +119,88 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
         return Some(Found::warn(observed, fix).at(alone));
     }
     if !unplaced.is_empty() {
-        let why = match whole {
+        let mut why = match whole {
             true => format!(
                 "the NUMA nodes of these GPUs or of a {kind}, or their distance, are not reported"
             ),
             false => format!("no {kind} at their socket is among what was read"),
         };
+        let others = machine.gpus.len() - unplaced.len();
+        if others > 0 {
+            let gpus = count(others, "other GPU");
+            let have = if others == 1 { "has" } else { "have" };
+            why.push_str(&format!("; {gpus} {have} one{source}"));
+        }
         return Some(Found::unknown(why).at(unplaced));
     }
-    let near = format!("each GPU has a {kind} at its socket");
-    let pairs = machine.gpus.len() * others.len();
-    let nodes = machine.gpus.iter().filter_map(|gpu| gpu.node);
-    let all: Vec<(u32, u32)> =
-        nodes.flat_map(|node| placed.iter().map(move |other| (node, *other))).collect();
-    let far: Option<Vec<bool>> =
-        all.iter().map(|(node, other)| is_far(machine, *node, *other)).collect();
-    Some(match far.map(|far| far.into_iter().filter(|far| *far).count()) {
-        _ if all.len() < pairs => {
-            Found::info(format!("{near}; how far the others are is not known"))
-        }
-        None => {
-            let crossing = all.iter().filter(|(node, other)| node != other).count();
-            Found::info(format!(
-                "{near}; {crossing} of {pairs} pairs would cross NUMA nodes; whether these are \
-                 sockets is not known (`numactl -H` shows their distances)"
-            ))
-        }
-        Some(0) => Found::pass(format!("every GPU and {kind} are at one socket")),
-        Some(crossing) => {
-            Found::info(format!("{near}; {crossing} of {pairs} pairs would cross sockets"))
-        }
+    let near = format!("each GPU has a {kind} at its socket{source}");
+    let pairs = all.len();
+    let crossing = all.iter().filter(|one| **one != Some(Apart::Near)).count();
+    Some(if all.contains(&None) {
+        Found::info(format!("{near}; how far the others are is not known"))
+    } else if all.contains(&Some(Apart::Nodes)) {
+        Found::info(format!(
+            "{near}; {crossing} of {pairs} pairs would cross NUMA nodes; whether these are sockets \
+             is not known (`numactl -H` shows their distances)"
+        ))
+    } else if crossing == 0 {
+        Found::pass(format!("every GPU and {kind} are at one socket{source}"))
+    } else {
+        Found::info(format!("{near}; {crossing} of {pairs} pairs would cross sockets"))
     })
 }
 
-/// Whether two nodes are of different sockets; `None` without their distance.
-fn is_far(machine: &Machine, one: u32, other: u32) -> Option<bool> {
+/// How two nodes lie to each other.
+fn by_nodes(machine: &Machine, one: u32, other: u32) -> Apart {
     if one == other {
-        return Some(false);
+        return Apart::Near;
     }
     let nodes = &machine.host.numa.nodes;
-    let from = nodes.iter().find(|node| node.node == one)?;
-    let to = nodes.iter().position(|node| node.node == other)?;
-    Some(*from.distances.as_ref()?.get(to)? >= REMOTE)
+    let distance = || {
+        let from = nodes.iter().find(|node| node.node == one)?;
+        let to = nodes.iter().position(|node| node.node == other)?;
+        from.distances.as_ref()?.get(to).copied()
+    };
+    match distance() {
+        None => Apart::Nodes,
+        Some(distance) if distance >= REMOTE => Apart::Sockets,
+        Some(_) => Apart::Near,
+    }
+}
+
+/// How two devices lie to each other by the cells of printed matrices; `None` where there is none,
+/// or they differ. `SYS` is between NUMA nodes, of which a socket may have several, and `SOC`,
+/// which old drivers print for it, between sockets.
+fn by_matrix(machine: &Machine, gpu: &str, other: &str) -> Option<Apart> {
+    let cells = machine.printed.iter().filter(|one| {
+        (one.row == gpu && one.column == other) || (one.row == other && one.column == gpu)
+    });
+    let apart = |cell: &str| {
+        Some(match Class::parse(cell)? {
+            Class::Sys if cell == "SOC" => Apart::Sockets,
+            Class::Sys => between_nodes(machine),
+            Class::X | Class::Pix | Class::Pxb | Class::Phb | Class::Node => Apart::Near,
+        })
+    };
+    let mut all = cells.filter_map(|one| apart(&one.cell));
+    let first = all.next()?;
+    all.all(|one| one == first).then_some(first)
+}
+
+/// How any two nodes lie to each other, where all do alike.
+fn between_nodes(machine: &Machine) -> Apart {
+    let nodes = &machine.host.numa.nodes;
+    let ids = || nodes.iter().map(|node| node.node);
+    let pairs =
+        ids().flat_map(|one| ids().filter(move |two| *two != one).map(move |two| (one, two)));
+    let mut all = pairs.map(|(one, two)| by_nodes(machine, one, two));
+    let first = all.next().filter(|_| machine.listed.nodes).unwrap_or(Apart::Nodes);
+    if all.all(|one| one == first) { first } else { Apart::Nodes }
 }
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{NicFacts, NumaNode, PciFacts, RdmaFacts};
+    use gpuio_record::facts::{Fact, NicFacts, NumaNode, PciFacts, PrintedCell, RdmaFacts};
 
     use super::*;
     use crate::check::{Severity, sample};
@@ -220,6 +271,69 @@ mod tests {
         machine.listed.nics = false;
         let found = evaluate(&machine);
         assert!(found.iter().any(|one| one.observed.contains("2 of 4 pairs")), "{found:?}");
+    }
+
+    /// Two GPUs and two cards without nodes, as a matrix without `NUMA Affinity` has them.
+    fn printed(cells: &[(&str, &str, &str)]) -> Machine {
+        let mut machine = Machine { gpus: Vec::new(), ..Machine::default() };
+        for number in 0..2 {
+            let mut gpu = sample::gpu("", 0);
+            (gpu.pci, gpu.node, gpu.index) = (None, None, Fact::Known(number));
+            gpu.uuid = Fact::unknown("not printed");
+            machine.gpus.push(gpu);
+            let rdma = vec![RdmaFacts { name: format!("mlx5_{number}"), ..RdmaFacts::default() }];
+            machine.nics.push(NicFacts { rdma, ..NicFacts::default() });
+        }
+        let cell = |(row, column, cell): &(&str, &str, &str)| PrintedCell {
+            row: (*row).to_owned(),
+            column: (*column).to_owned(),
+            cell: (*cell).to_owned(),
+        };
+        machine.printed = cells.iter().map(cell).collect();
+        machine
+    }
+
+    #[test]
+    fn a_matrix_says_which_cards_are_near() {
+        let (near, other) = (("GPU0", "mlx5_0", "PIX"), ("mlx5_1", "GPU1", "PXB"));
+        let one = |far: &str, cells: &[(&str, &str, &str)]| {
+            let far = [("GPU0", "mlx5_1", far), ("GPU1", "mlx5_0", far)];
+            evaluate(&printed(&[cells, &far].concat())).remove(0)
+        };
+        let found = one("NODE", &[near, other]);
+        assert_eq!(found.severity, Severity::Pass);
+        assert!(found.observed.ends_with("at one socket (`nvidia-smi topo -m`)"), "{found:?}");
+        // Between nodes is between sockets where there is one node for each.
+        let found = one("SYS", &[near, other]);
+        assert_eq!(found.severity, Severity::Info);
+        assert!(found.observed.contains("2 of 4 pairs would cross NUMA nodes"), "{found:?}");
+        let found = one("SOC", &[near, other]);
+        assert!(found.observed.ends_with("2 of 4 pairs would cross sockets"), "{found:?}");
+        let mut known =
+            printed(&[near, other, ("GPU0", "mlx5_1", "SYS"), ("GPU1", "mlx5_0", "SYS")]);
+        known.host.numa.nodes = two_nodes(21, None).host.numa.nodes;
+        known.listed.nodes = true;
+        let found = evaluate(&known).remove(0);
+        assert!(found.observed.ends_with("2 of 4 pairs would cross sockets"), "{found:?}");
+        // No cell, or two that differ, say nothing.
+        let found = evaluate(&printed(&[near, other])).remove(0);
+        assert!(found.observed.ends_with("how far the others are is not known"), "{found:?}");
+        for other in [("GPU1", "GPU0", "PIX"), ("GPU1", "mlx5_0", "PIX")] {
+            let found = one("SYS", &[near, other]);
+            assert_eq!(
+                (found.severity, &*found.locations),
+                (Severity::Unknown, &["GPU1".into()][..])
+            );
+            assert!(found.observed.contains("1 other GPU has one (`nvidia-smi"), "{found:?}");
+        }
+        // A card that no matrix shows may be near.
+        let mut far = printed(&[("GPU0", "mlx5_0", "SOC"), ("GPU0", "mlx5_1", "SOC")]);
+        far.gpus.truncate(1);
+        assert_eq!(evaluate(&far)[0].severity, Severity::Unknown);
+        (far.listed.pci, far.listed.nics) = (true, true);
+        let found = evaluate(&far).remove(0);
+        assert_eq!(found.severity, Severity::Warn);
+        assert!(found.observed.contains("(`nvidia-smi topo -m`)"), "{found:?}");
     }
 
     #[test]

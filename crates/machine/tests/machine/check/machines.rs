@@ -47,6 +47,30 @@ fn virtual_machine() {
     );
 }
 
+/// The guide's two matrices say which cards are near, without any NUMA node.
+#[test]
+fn sockets_by_the_guides_matrices() {
+    let observed = |text: &str| {
+        let mut captured = gpuio_capture::Captured::default();
+        gpuio_capture::read("a matrix", text, &mut captured).unwrap();
+        captured.finish();
+        let mut all = all(&captured.machine);
+        all.retain(|one| one.rule == "socket");
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    };
+    let nfs = observed(include_str!("../../../../capture/tests/fixtures/dgx-2-nfs.topo-mp"));
+    assert_eq!(nfs.severity, Severity::Pass);
+    let pass = "every GPU and network card are at one socket (`nvidia-smi topo -m`)";
+    assert_eq!(nfs.observed, format!("{pass}, of what was read"));
+    // Columns of GPUs 8 to 15 were cut: nothing is concluded on them.
+    let cut = observed(include_str!("../../../../capture/tests/fixtures/dgx-2.topo-mp"));
+    let gpus: Vec<String> = (8..16).map(|number| format!("GPU{number}")).collect();
+    assert_eq!((cut.severity, cut.locations), (Severity::Unknown, gpus));
+    let near = "8 other GPUs have one (`nvidia-smi topo -m`)";
+    assert!(cut.observed.ends_with(near), "{}", cut.observed);
+}
+
 fn verdict_text(verdict: &Verdict) -> String {
     gpuio_base::document::Document::default().push(text::verdict(verdict)).terminal(100)
 }
