@@ -64,8 +64,8 @@ pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     errors
 }
 
-/// Gone already, or it has something in it, or it is an empty one that may not go: a mount point, or
-/// in a directory that is not the user's.
+/// Gone already, or it has something in it, or it is empty and may not go: a mount point, or in a
+/// directory that is not the user's.
 fn is_kept(error: &io::Error) -> bool {
     use io::ErrorKind::{DirectoryNotEmpty, NotFound, PermissionDenied, ResourceBusy};
     matches!(error.kind(), NotFound | DirectoryNotEmpty | ResourceBusy | PermissionDenied)

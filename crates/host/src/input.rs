@@ -1,8 +1,8 @@
 //! Files that somebody names: read whole, and never more than a bound.
 //!
 //! A name can lead anywhere: to `/dev/zero`, which has no end, to a pipe without a writer,
-//! to a terabyte. It is looked at before it is opened, and again by its descriptor (fstat(2)) before
-//! a byte is read, and opening does not wait (open(2), `O_NONBLOCK`).
+//! to a terabyte. It is looked at before it is opened, and again by its descriptor (fstat(2))
+//! before a byte is read, and opening does not wait (open(2), `O_NONBLOCK`).
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -60,7 +60,7 @@ fn too_large(most: u64) -> io::Error {
     io::Error::new(ErrorKind::FileTooLarge, words)
 }
 
-/// A descriptor on something that has an end. A device is not even opened: that may start something.
+/// A descriptor on something that has an end. A device is not opened: that may start something.
 fn open(path: &Path) -> io::Result<File> {
     refuse_endless(std::fs::metadata(path)?.file_type())?;
     let wait = OFlags::NONBLOCK.bits().cast_signed();

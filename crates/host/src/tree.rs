@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 /// As many links as Linux follows in one path (`MAXSYMLINKS`, include/linux/namei.h).
 const MOST_LINKS: usize = 40;
 
-/// Bytes of a path at most (`PATH_MAX`, include/uapi/linux/limits.h), and names in it: no tree of the
-/// kernel's is half as deep.
+/// Bytes of a path at most (`PATH_MAX`, include/uapi/linux/limits.h), and names in it: no tree of
+/// the kernel's is half as deep.
 const MOST_PATH: usize = 4096;
 const DEEPEST: usize = 64;
 /// Bytes of all paths of a tree at most. A foreign archive's names may be longer than its files.

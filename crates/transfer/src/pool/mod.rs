@@ -123,7 +123,7 @@ impl<'a> Permit<'a> {
         Self { pool: Some(pool), notifies: true, device: None }
     }
 
-    /// Of a thread that keeps the one it has.
+    /// For a thread that keeps the one it has.
     fn none() -> Self {
         Self { pool: None, notifies: false, device: None }
     }
