@@ -380,8 +380,9 @@ impl Recheck {
                 });
             }
         }
-        for point in &job.series {
-            self.check(about, is_possible(point), || {
+        for (nth, point) in job.series.iter().enumerate() {
+            let near = &job.series[nth.saturating_sub(1)..job.series.len().min(nth + 2)];
+            self.check(about, is_possible(point, near), || {
                 format!(
                     "interval until {} ns: its percentiles and its largest latency do not fit the \
                      sum of its latencies",
@@ -452,22 +453,30 @@ fn cores(cpu: &CpuCost, time_ns: u64) -> f64 {
     (cpu.user_s + cpu.system_s) * 1e9 / crate::number::float(time_ns)
 }
 
-/// Whether the latencies of an interval can have its percentiles, its largest and its sum.
-/// Intervals of several ranks have no percentiles, and their counts are spread evenly.
-fn is_possible(point: &Point) -> bool {
-    let sums = point.read_latency_ns.zip(point.write_latency_ns);
-    let (Some((reads, writes)), Some(max), Some(p50)) = (sums, point.max_ns, point.p50_ns) else {
+/// Whether the latencies of an interval can have its percentiles, its largest and its sum. `near`:
+/// it and its neighbours, one of which may have the latencies of I/Os that ended while counters were
+/// read. Intervals of several ranks have no percentiles, and their counts are spread evenly.
+fn is_possible(point: &Point, near: &[Point]) -> bool {
+    use crate::number::float;
+    let sum = |point: &Point| {
+        let sums = point.read_latency_ns.zip(point.write_latency_ns);
+        sums.map(|(reads, writes)| float(reads.saturating_add(writes)))
+    };
+    let (Some(own), Some(max), Some(p50)) = (sum(point), point.max_ns.map(float), point.p50_ns)
+    else {
         return true;
     };
-    let ios = crate::number::float(point.read_ios.saturating_add(point.write_ios));
-    let (sum, max) =
-        (crate::number::float(reads.saturating_add(writes)), crate::number::float(max));
+    let ios = |point: &Point| float(point.read_ios.saturating_add(point.write_ios));
+    let sums: f64 = near.iter().filter_map(sum).sum();
+    let of_neighbours: f64 =
+        near.iter().map(|one| ios(one) * one.max_ns.map_or(0.0, float)).sum::<f64>()
+            - ios(point) * max;
     let fits = |at: Percentile| {
-        let Some(value) = point.percentile(at).map(crate::number::float) else { return true };
-        let rank = (at.quantile() * ios).ceil().max(1.0);
-        let least = value * (ios - rank + 1.0);
-        let most = value * rank + max * (ios - rank);
-        value <= max && least <= sum * BUCKET && sum <= most * BUCKET
+        let Some(value) = point.percentile(at).map(float) else { return true };
+        let rank = (at.quantile() * ios(point)).ceil().max(1.0);
+        let least = value * (ios(point) - rank + 1.0);
+        let most = value * rank + max * (ios(point) - rank) + of_neighbours;
+        value <= max && least <= sums * BUCKET && own <= most * BUCKET
     };
     fits(Percentile::MEDIAN) && fits(Percentile::TAIL) && point.p99_ns.is_none_or(|p99| p50 <= p99)
 }

@@ -133,7 +133,8 @@ fn the_background_ends_with_a_process() {
         assert!(began.elapsed() < TIMEOUT, "it hangs");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(cached(&b, 0..u64::MAX), MIB);
+    // The kernel may have taken some pages already.
+    assert!(cached(&b, 0..u64::MAX) > MIB / 2);
 }
 
 #[test]
