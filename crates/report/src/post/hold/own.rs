@@ -318,6 +318,14 @@ fn in_flight(got: &Got, most: Option<f64>) -> Found {
         return Found::Holds;
     }
     let said = |words: &str| format!("Latency x rate are {in_flight:.1} I/Os in flight, {words}");
+    // The depth of each thread is not known there: one at least.
+    if got.tool == "table" && got.depth.is_none() {
+        let words = format!(
+            "and {most} threads have one each: threads wait for something other than their I/Os, \
+             or latency, rate and threads are not of one run."
+        );
+        return if share < 0.8 { Found::Says(About::Limit, said(&words)) } else { Found::Open };
+    }
     let (about, text) = if share > 1.0 && (is_long(got) || share > FAR * (1.0 + off)) {
         let words =
             format!("and there are {most} at most: latency, rate or threads are not of this run.");
@@ -364,7 +372,9 @@ fn most_in_post(post: &Post, got: &Got) -> Option<f64> {
 
 /// I/Os that can be in flight at once.
 fn most_in_flight(got: &Got) -> Option<f64> {
-    let depth = if got.engine.as_deref().is_some_and(one_at_a_time) { 1 } else { got.depth? };
+    let one = got.engine.as_deref().is_some_and(one_at_a_time);
+    let least = (got.tool == "table").then_some(1);
+    let depth = if one { 1 } else { got.depth.or(least)? };
     Some(float(got.threads?.saturating_mul(depth)))
 }
 
@@ -405,6 +415,21 @@ mod tests {
         let post = crate::post::read("post", &format!("{text}{whole}"));
         let said = unread(&post, &[]);
         assert!(said.len() == 1 && said[0].lines == [1], "{said:?}");
+    }
+
+    #[test]
+    fn latencies_of_tables_are_held_against_their_threads() {
+        let said = |latency: u32| {
+            let text = format!(
+                "| threads | bs | read GiB/s | avg latency (us) |\n|---|---|---|---|\n\
+                 | 16 | 1M | 12.1 | {latency} |\n"
+            );
+            let all = hold(&[crate::post::read("post", &text)], &[]);
+            all.into_iter().map(|one| one.words).collect::<String>()
+        };
+        assert!(said(826).contains("10.2 I/Os in flight, and 16 threads"), "{}", said(826));
+        assert!(said(1290).contains("I/Os that threads have in flight in 1"), "{}", said(1290));
+        assert!(!said(5000).contains("and 16 threads"), "the depth is not known");
     }
 
     #[test]
