@@ -215,6 +215,25 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
+/// Whether nothing is known against a result: only such ones are compared.
+pub(super) fn is_sound(post: &Post, got: &Got) -> bool {
+    let most = most_in_post(post, got);
+    let against =
+        |one: &Relation| matches!((one.check)(got, most), Found::Says(About::Contradiction, _));
+    !RELATIONS.iter().any(against)
+}
+
+/// Results that are compared with no other one, where there are others.
+pub(super) fn unsound(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let all = || post.runs.iter().filter_map(|run| run.got.as_ref());
+    let lines: Vec<usize> = all().filter(|got| !is_sound(post, got)).map(|got| got.line).collect();
+    if lines.is_empty() || all().count() < 2 {
+        return Vec::new();
+    }
+    let text = "Figures of these results contradict each other, so nothing is concluded from them.";
+    vec![say(post, About::Compared, &lines, text.to_owned())]
+}
+
 /// Why figures of one result can't all be right.
 pub(crate) fn contradictions(reading: &Reading) -> Vec<String> {
     let is_gdsio = reading.tool == gdsio::TOOL.name;
@@ -408,16 +427,6 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_cannot_be_read_is_named() {
-        let text = "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 8/8(KiB) IOSize: 4(KiB) \
-                    Throughput: 900 MiB/sec, Avg_Latency: 5 usecs ops: 8 total_time 1.0 secs\n";
-        let whole = text.replace("900 MiB/sec", "0.9 GiB/sec");
-        let post = crate::post::read("post", &format!("{text}{whole}"));
-        let said = unread(&post, &[]);
-        assert!(said.len() == 1 && said[0].lines == [1], "{said:?}");
-    }
-
-    #[test]
     fn latencies_of_tables_are_held_against_their_threads() {
         let said = |latency: u32| {
             let text = format!(
@@ -430,6 +439,16 @@ mod tests {
         assert!(said(826).contains("10.2 I/Os in flight, and 16 threads"), "{}", said(826));
         assert!(said(1290).contains("I/Os that threads have in flight in 1"), "{}", said(1290));
         assert!(!said(5000).contains("and 16 threads"), "the depth is not known");
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_read_is_named() {
+        let text = "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 8/8(KiB) IOSize: 4(KiB) \
+                    Throughput: 900 MiB/sec, Avg_Latency: 5 usecs ops: 8 total_time 1.0 secs\n";
+        let whole = text.replace("900 MiB/sec", "0.9 GiB/sec");
+        let post = crate::post::read("post", &format!("{text}{whole}"));
+        let said = unread(&post, &[]);
+        assert!(said.len() == 1 && said[0].lines == [1], "{said:?}");
     }
 
     #[test]
@@ -454,5 +473,20 @@ mod tests {
         let wrong = text.replace("62500.0", "92500.0");
         let said = hold(&[crate::post::read("post", &wrong)], &[]);
         assert!(said.iter().any(|one| one.words.contains("189.4 I/Os in flight")), "{said:?}");
+    }
+
+    #[test]
+    fn a_result_that_contradicts_itself_concludes_nothing() {
+        let line = |rate: &str| {
+            format!(
+                "IoType: READ XferType: CPUONLY Threads: 8 DataSetSize: 104857600/1(KiB) IOSize: \
+                 1024(KiB) Throughput: {rate} GiB/sec, Avg_Latency: 780.0 usecs ops: 102400 \
+                 total_time 10.0 secs\n"
+            )
+        };
+        let of = |text: &str| unsound(&crate::post::read("post", text), &[]);
+        assert_eq!(of(&(line("10.0") + &line("10.0"))), []);
+        let said = of(&(line("10.0") + &line("60.0")));
+        assert!(said[0].lines == [2] && said[0].words.contains("nothing is concluded"), "{said:?}");
     }
 }
