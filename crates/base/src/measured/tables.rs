@@ -114,6 +114,12 @@ fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<En
             continue;
         }
         let side = column.side.or(own);
+        // A latency without a direction is of the row's only result.
+        let bare = column.kind == Kind::Latency && column.side == Side::default();
+        let side = match entries.as_slice() {
+            [(only, _)] if bare => *only,
+            _ => side,
+        };
         let at = entries.iter().position(|(known, _)| *known == side);
         let at = at.unwrap_or_else(|| {
             entries.push((side, Entry { below, ..Entry::default() }));
@@ -340,6 +346,19 @@ mod tests {
         assert_eq!((read.rate, read.writes, read.below), (Some(6.5 * gib), false, 2));
         assert_eq!((all[1].rate, all[1].writes, all[1].path), (Some(2.0 * gib), true, None));
         assert_eq!((all[2].threads, all[2].below, read.latency_ns), (Some(16), 3, None));
+    }
+
+    #[test]
+    fn a_latency_without_direction_is_of_the_only_result() {
+        for head in ["avg latency (us)", "latency us", "latency (µs)", "lat usec"] {
+            let all = of(&format!(
+                "| threads | bs | read GiB/s | {head} |\n|---|---|---|---|\n\
+                 | 16 | 1M | 12.1 | 826 |\n"
+            ));
+            assert_eq!((all.len(), all[0].latency_ns), (1, Some(826e3)), "{head}: {all:?}");
+        }
+        let both = of("| read GiB/s | write GiB/s | lat ms |\n|---|---|---|\n| 2 | 1 | 4 |\n");
+        assert!(both.iter().all(|one| one.latency_ns.is_none()), "of which is not said: {both:?}");
     }
 
     #[test]

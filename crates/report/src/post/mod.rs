@@ -148,7 +148,8 @@ impl Run {
 impl Got {
     /// I/Os in flight on average: latency times rate (Little's law).
     pub(crate) fn in_flight(&self) -> Option<f64> {
-        Some(self.latency? / 1e9 * self.iops?)
+        let by_rate = || Some(self.rate? / gpuio_base::units::float(self.block?));
+        Some(self.latency? / 1e9 * self.iops.or_else(by_rate)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Results before a change against those after it: below titles that are opposites, such as
 //! `before:` and `after:`; and runs of one command that ran again.
 
+use super::own::is_sound;
 use super::pairs::unlike;
 use super::{Known, say, words};
 use crate::foreign::Direction;
@@ -45,13 +46,54 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         let title = title(line)?;
         Some(Part { line: line.number, title, ..Part::default() })
     }));
-    for run in post.runs.iter().filter(|run| run.got.is_some()) {
+    let all: Vec<_> = sound(post).map(|run| (label(post, run), run)).collect();
+    let has_other =
+        |label: &str| all.iter().any(|one| one.0.is_some_and(|o| are_opposites(label, o)));
+    let (rows, runs): (Vec<_>, Vec<_>) =
+        all.iter().copied().partition(|one| one.0.is_some_and(has_other));
+    for (_, run) in runs {
         let line = run.asked.as_ref().map_or(run.line, |asked| asked.line.min(run.line));
         let below = parts.iter_mut().rev().find(|part| part.line <= line);
         below.into_iter().for_each(|part| part.runs.push(run));
     }
     parts.retain(|part| !part.runs.is_empty());
     let mut all: Vec<Statement> = parts.iter().flat_map(|part| again(post, &part.runs)).collect();
+    all.extend(all_between(post, parts));
+    all.extend(all_between(post, labelled(&rows)));
+    all
+}
+
+/// Runs whose figures agree.
+fn sound(post: &Post) -> impl Iterator<Item = &Run> {
+    post.runs.iter().filter(move |run| run.got.as_ref().is_some_and(|got| is_sound(post, got)))
+}
+
+/// The cell of a table's row that says on which side of a change it is.
+fn label<'p>(post: &'p Post, run: &Run) -> Option<&'p str> {
+    let got = run.got.as_ref().filter(|got| got.tool == "table")?;
+    let line = post.lines.iter().find(|line| line.number == got.line)?;
+    let signs = ['*', '`', '~', ' '];
+    let mut cells = line.text.split('|').map(|cell| cell.trim_matches(signs));
+    let has_word = |cell: &str| OPPOSITES.iter().flatten().any(|word| has(cell, word));
+    cells.find(|cell| has_word(cell) && cell.split_whitespace().count() <= TITLE_WORDS)
+}
+
+/// Rows of tables by their labels.
+fn labelled<'p>(rows: &[(Option<&'p str>, &'p Run)]) -> Vec<Part<'p>> {
+    let mut parts: Vec<Part<'p>> = Vec::new();
+    for (label, run) in rows {
+        let Some(title) = *label else { continue };
+        match parts.iter_mut().find(|part| part.title == title) {
+            Some(part) => part.runs.push(run),
+            None => parts.push(Part { line: run.line, title, runs: vec![run], ..Part::default() }),
+        }
+    }
+    parts
+}
+
+/// Each part against the nearest one before it whose title is its opposite.
+fn all_between(post: &Post, mut parts: Vec<Part<'_>>) -> Vec<Statement> {
+    let mut all = Vec::new();
     for later in 1..parts.len() {
         let earlier = (0..later).rev().filter(|at| !parts[*at].is_later);
         let fits = earlier.filter(|at| are_opposites(parts[*at].title, parts[later].title));
@@ -324,9 +366,13 @@ mod tests {
     }
 
     fn result(block: u32, rate: &str) -> String {
+        let mib = rate.parse::<f64>().unwrap() * 1024.0;
+        let (set, latency) = (mib * 1024.0 * 90.0, 8e6 * f64::from(block) / 1024.0 / mib);
+        let ops = set / f64::from(block);
         format!(
-            "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 1/1(KiB) IOSize: {block}(KiB) \
-             Throughput: {rate} GiB/sec, Avg_Latency: 9.0 usecs ops: 8 total_time 9.0 secs\n"
+            "IoType: READ XferType: GPUD Threads: 8 DataSetSize: {set:.0}/1(KiB) IOSize: \
+             {block}(KiB) Throughput: {rate} GiB/sec, Avg_Latency: {latency:.1} usecs ops: \
+             {ops:.0} total_time 90.0 secs\n"
         )
     }
 
@@ -364,8 +410,8 @@ mod tests {
         let (read, write) = (result(1024, "2.0"), result(64, "1.0"));
         let text = format!(
             "before, read:\n{read}before, write:\n{write}after, read:\n{}after, write:\n{}",
-            read.replace("2.0 GiB", "3.0 GiB"),
-            write.replace("1.0 GiB", "0.5 GiB")
+            result(1024, "3.0"),
+            result(64, "0.5")
         );
         let all = said(&text);
         assert_eq!(all.len(), 2, "{all:?}");
@@ -401,6 +447,32 @@ mod tests {
             of(["3.0", "2.1", "3.1"])
         ));
         assert!(over[0].contains("their rates overlap"), "{over:?}");
+    }
+
+    #[test]
+    fn a_column_of_a_table_says_before_and_after() {
+        let row = |label: &str, rate: &str| format!("| {label} | 8 | {rate} |\n");
+        let table = |rows: &[(&str, &str)]| {
+            let head = "| change | threads | read GiB/s |\n|---|---|---|\n".to_owned();
+            head + &rows.iter().map(|(label, rate)| row(label, rate)).collect::<String>()
+        };
+        let two = said(&table(&[("before", "2.0"), ("**after**", "3.0")]));
+        assert!(two[0].contains("From \"before\" to \"after\": 2.00 GiB/s to 3.00"), "{two:?}");
+        assert!(two[0].contains("One run each"), "{two:?}");
+        let six = [("before", "2.0"), ("before", "2.2"), ("before", "2.1")];
+        let six =
+            [six.as_slice(), &[("after", "3.0"), ("after", "3.3"), ("after", "3.1")]].concat();
+        let text = table(&six);
+        for text in [text.clone(), format!("## After the update\n\n{text}")] {
+            let six = said(&text);
+            assert!(six.len() == 1 && six[0].contains("3 and 3 runs"), "{six:?}");
+        }
+    }
+
+    #[test]
+    fn results_that_contradict_themselves_are_not_compared() {
+        let wrong = result(1024, "5.0").replace("5.0 GiB", "50.0 GiB");
+        assert_eq!(said(&format!("before:\n{}after:\n{wrong}", result(1024, "2.0"))), [""; 0]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     path::path,
     requested::hold,
     machine::hold,
@@ -42,6 +42,7 @@ const RULES: [Rule; 15] = [
     own::unread,
     own::command_and_line,
     own::line_with_itself,
+    own::unsound,
     engines::hold,
     beside::hold,
     pairs::pairs,

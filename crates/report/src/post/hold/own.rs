@@ -215,6 +215,25 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
+/// Whether nothing is known against a result: only such ones are compared.
+pub(super) fn is_sound(post: &Post, got: &Got) -> bool {
+    let most = most_in_post(post, got);
+    let against =
+        |one: &Relation| matches!((one.check)(got, most), Found::Says(About::Contradiction, _));
+    !RELATIONS.iter().any(against)
+}
+
+/// Results that are compared with no other one, where there are others.
+pub(super) fn unsound(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let all = || post.runs.iter().filter_map(|run| run.got.as_ref());
+    let lines: Vec<usize> = all().filter(|got| !is_sound(post, got)).map(|got| got.line).collect();
+    if lines.is_empty() || all().count() < 2 {
+        return Vec::new();
+    }
+    let text = "Figures of these results contradict each other, so nothing is concluded from them.";
+    vec![say(post, About::Compared, &lines, text.to_owned())]
+}
+
 /// Why figures of one result can't all be right.
 pub(crate) fn contradictions(reading: &Reading) -> Vec<String> {
     let is_gdsio = reading.tool == gdsio::TOOL.name;
@@ -318,6 +337,14 @@ fn in_flight(got: &Got, most: Option<f64>) -> Found {
         return Found::Holds;
     }
     let said = |words: &str| format!("Latency x rate are {in_flight:.1} I/Os in flight, {words}");
+    // The depth of each thread is not known there: one at least.
+    if got.tool == "table" && got.depth.is_none() {
+        let words = format!(
+            "and {most} threads have one each: threads wait for something other than their I/Os, \
+             or latency, rate and threads are not of one run."
+        );
+        return if share < 0.8 { Found::Says(About::Limit, said(&words)) } else { Found::Open };
+    }
     let (about, text) = if share > 1.0 && (is_long(got) || share > FAR * (1.0 + off)) {
         let words =
             format!("and there are {most} at most: latency, rate or threads are not of this run.");
@@ -364,7 +391,9 @@ fn most_in_post(post: &Post, got: &Got) -> Option<f64> {
 
 /// I/Os that can be in flight at once.
 fn most_in_flight(got: &Got) -> Option<f64> {
-    let depth = if got.engine.as_deref().is_some_and(one_at_a_time) { 1 } else { got.depth? };
+    let one = got.engine.as_deref().is_some_and(one_at_a_time);
+    let least = (got.tool == "table").then_some(1);
+    let depth = if one { 1 } else { got.depth.or(least)? };
     Some(float(got.threads?.saturating_mul(depth)))
 }
 
@@ -395,6 +424,21 @@ mod tests {
             let text = said(files, size, 8 << 20).unwrap();
             assert!(text.contains(&format!("a data set of 8 x {size}, the result has")), "{text}");
         }
+    }
+
+    #[test]
+    fn latencies_of_tables_are_held_against_their_threads() {
+        let said = |latency: u32| {
+            let text = format!(
+                "| threads | bs | read GiB/s | avg latency (us) |\n|---|---|---|---|\n\
+                 | 16 | 1M | 12.1 | {latency} |\n"
+            );
+            let all = hold(&[crate::post::read("post", &text)], &[]);
+            all.into_iter().map(|one| one.words).collect::<String>()
+        };
+        assert!(said(826).contains("10.2 I/Os in flight, and 16 threads"), "{}", said(826));
+        assert!(said(1290).contains("I/Os that threads have in flight in 1"), "{}", said(1290));
+        assert!(!said(5000).contains("and 16 threads"), "the depth is not known");
     }
 
     #[test]
@@ -429,5 +473,20 @@ mod tests {
         let wrong = text.replace("62500.0", "92500.0");
         let said = hold(&[crate::post::read("post", &wrong)], &[]);
         assert!(said.iter().any(|one| one.words.contains("189.4 I/Os in flight")), "{said:?}");
+    }
+
+    #[test]
+    fn a_result_that_contradicts_itself_concludes_nothing() {
+        let line = |rate: &str| {
+            format!(
+                "IoType: READ XferType: CPUONLY Threads: 8 DataSetSize: 104857600/1(KiB) IOSize: \
+                 1024(KiB) Throughput: {rate} GiB/sec, Avg_Latency: 780.0 usecs ops: 102400 \
+                 total_time 10.0 secs\n"
+            )
+        };
+        let of = |text: &str| unsound(&crate::post::read("post", text), &[]);
+        assert_eq!(of(&(line("10.0") + &line("10.0"))), []);
+        let said = of(&(line("10.0") + &line("60.0")));
+        assert!(said[0].lines == [2] && said[0].words.contains("nothing is concluded"), "{said:?}");
     }
 }

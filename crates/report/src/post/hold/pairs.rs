@@ -1,5 +1,6 @@
 //! Results against each other.
 
+use super::own::is_sound;
 use super::{Known, say, words};
 use crate::foreign::Direction;
 use crate::post::{About, Got, Post, Run, Statement};
@@ -11,7 +12,8 @@ struct Result<'r> {
 
 fn results(post: &Post) -> Vec<Result<'_>> {
     let with = |run| Some(Result { run, got: Run::got_of(run)? });
-    post.runs.iter().filter_map(with).collect()
+    let sound = |one: &Result<'_>| is_sound(post, one.got);
+    post.runs.iter().filter_map(with).filter(sound).collect()
 }
 
 impl Run {
@@ -172,11 +174,14 @@ fn scaling(post: &Post, results: &[Result<'_>]) -> Statement {
 mod tests {
     use super::*;
 
-    fn line(command: &str, threads: u32, block: u32, rate: &str, latency: &str) -> String {
+    fn line(command: &str, threads: u32, block: u32, rate: f64) -> String {
+        let kib = rate * 1024.0 * 1024.0;
+        let (set, latency) = (kib * 90.0, f64::from(threads * block) * 1e6 / kib);
+        let ops = set / f64::from(block);
         format!(
             "h> gdsio -D /d -w {threads} {command}\nIoType: READ XferType: GPUD Threads: {threads} \
-             DataSetSize: 1/1(KiB) IOSize: {block}(KiB) Throughput: {rate} GiB/sec, Avg_Latency: \
-             {latency} usecs ops: 8 total_time 9.0 secs\n"
+             DataSetSize: {set:.0}/1(KiB) IOSize: {block}(KiB) Throughput: {rate} GiB/sec, \
+             Avg_Latency: {latency:.1} usecs ops: {ops:.0} total_time 90.0 secs\n"
         )
     }
 
@@ -187,19 +192,19 @@ mod tests {
 
     #[test]
     fn gpus_are_compared_where_nothing_else_differs() {
-        let one = line("-d 0", 8, 1024, "6.0", "1000");
-        let alike = said(&(one.clone() + &line("-d 8", 8, 1024, "3.0", "2000")));
+        let one = line("-d 0", 8, 1024, 6.0);
+        let alike = said(&(one.clone() + &line("-d 8", 8, 1024, 3.0)));
         assert!(alike[0].words.contains("0.50 of the rate and 2.00 of the latency"), "{alike:?}");
-        let unlike = said(&(one.clone() + &line("-d 8", 8, 2048, "5.0", "2000")));
+        let unlike = said(&(one.clone() + &line("-d 8", 8, 2048, 5.0)));
         assert!(unlike[0].words.contains("block size (1M and 2M)"), "{unlike:?}");
         assert_eq!(said(&(one.clone() + &one)), []);
     }
 
     #[test]
     fn threads_make_a_series() {
-        let text = [(4, "1.0"), (8, "2.0"), (16, "2.1")];
-        let text: String = text.map(|(w, rate)| line("-d 0", w, 4, rate, "100")).concat();
-        let all = said(&text.replace("ops: 8", "ops: 99"));
+        let text = [(4, 1.0), (8, 2.0), (16, 2.1)];
+        let text: String = text.map(|(w, rate)| line("-d 0", w, 4, rate)).concat();
+        let all = said(&text);
         assert_eq!(all.len(), 1);
         assert!(all[0].words.contains("4: ") && all[0].lines.len() == 3, "{all:?}");
     }
