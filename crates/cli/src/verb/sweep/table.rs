@@ -215,7 +215,7 @@ fn knees(directory: &SweepDirectory) -> Option<String> {
         let step = knee::Step {
             load: knee::number(key, word)?,
             word: word.clone(),
-            bytes_per_s: middle(|run| run.bytes_per_s)?,
+            rates: rates(runs),
             iops: middle(|run| run.iops)?,
             latency: [time(|run| run.median_ns), time(|run| run.tail_ns)],
         };
