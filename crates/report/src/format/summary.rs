@@ -6,7 +6,7 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
-use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, header, warnings};
+use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, feed, header, loads, warnings};
 use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::verification::{self, Checked};
@@ -169,14 +169,14 @@ impl Load<'_> {
     }
 }
 
-fn loads(record: &Record) -> Vec<Load<'_>> {
+fn all_loads(record: &Record) -> Vec<Load<'_>> {
     sides(record).map(Load).collect()
 }
 
 /// A row per path: its loads side by side; a further row where one repeats.
 fn table(record: &Record) -> Section {
     let mut section = Section::default();
-    let all = loads(record);
+    let all = all_loads(record);
     let mut rows: Vec<Vec<Load<'_>>> = Vec::new();
     for load in &all {
         let fits = |row: &&mut Vec<Load<'_>>| {
@@ -242,10 +242,15 @@ fn of<'l, 'a>(row: &'l [Load<'a>], kind: &(String, String)) -> Option<&'l Load<'
 
 /// The conclusions from the figures.
 fn conclusion(record: &Record) -> Vec<String> {
-    let all = loads(record);
+    let all = all_loads(record);
     let mut lines: Vec<String> = Vec::new();
-    lines.extend(storage(record, &all));
-    lines.extend(fastest(record, &all));
+    lines.extend(feed::in_words(record));
+    lines.extend(loads::replays_in_words(record));
+    // One load that has its own question does not compare paths.
+    if lines.is_empty() {
+        lines.extend(storage(record, &all));
+        lines.extend(fastest(record, &all));
+    }
     lines.extend(gds(record, &all));
     if all.iter().all(|load| load.0.plan.gpus.is_empty()) && !record.plan.left_out.is_empty() {
         let why = reasons(&record.plan.left_out);
@@ -315,7 +320,7 @@ fn in_part(record: &Record, sentence: String) -> String {
 
 /// The path that the summary names as the fastest way to a GPU, of its first kind of read.
 pub fn fastest_path(record: &Record) -> Option<&str> {
-    let first = best_reads(&loads(record)).into_iter().next()?;
+    let first = best_reads(&all_loads(record)).into_iter().next()?;
     Some(&first.0.plan.path.choice.actual)
 }
 

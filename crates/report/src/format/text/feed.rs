@@ -64,6 +64,22 @@ fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<String
     answer(plan, found, (source, checked), others::of(record, of, job).as_ref())
 }
 
+/// A sentence per feed: the answer; what it came to, where there is no question.
+pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
+    let of_job = |(of, job): (&JobPlan, &JobResult)| {
+        let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
+        let words = match answer_of(record, (of, plan, found, job)) {
+            Some(answer) if !is_cache(plan) => {
+                format!("fast enough for the accelerators? {answer}")
+            }
+            _ if is_cache(plan) => contexts(plan, found),
+            _ => outcome(plan, found),
+        };
+        Some(format!("{}: {words}", of.name))
+    };
+    jobs(record).filter_map(of_job).collect()
+}
+
 /// Some lines per job that is a training feed: what it came to, its data set, its computation,
 /// its waits, each epoch.
 pub(crate) fn section(record: &Record) -> Section {
