@@ -61,6 +61,7 @@ mod expected;
 pub mod foreign;
 pub mod format;
 mod number;
+mod others;
 pub mod post;
 mod printable;
 mod ranks;

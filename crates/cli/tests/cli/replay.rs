@@ -191,6 +191,12 @@ fn recorded_pauses_take_their_time() {
     assert!(text.contains("order threads, pace recorded"), "{text}");
     assert!(text.contains("made all 50 calls in"), "{text}");
     assert!(text.contains("recorded in 49.0 ms"), "{text}");
+    let words = ["show", "r.json", "--format", "summary"];
+    let short = finish(command(dir.path()).args(words)).exits(0).out;
+    let short = short.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(short.contains(": made all 50 calls in "), "{short}");
+    assert!(short.contains(", recorded in 49.0 ms ("), "{short}");
+    assert!(!short.contains("fastest way") && !short.contains("Your storage"), "{short}");
 }
 
 #[test]

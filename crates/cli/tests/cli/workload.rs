@@ -781,6 +781,11 @@ fn what_is_printed_says_the_scale() {
     // Before any other result, and on the page too.
     let at = |words| ran.out.find(words).unwrap_or_else(|| panic!("no {words:?} in {}", ran.out));
     assert!(at("fast enough for the accelerators?") < at("throughput"), "{}", ran.out);
+    // Short as well, where the fastest path is no answer.
+    let show = words("show r.json --format summary");
+    let short = flat(&finish(command(dir.path()).args(show)).exits(0).out);
+    assert!(short.contains(": fast enough for the accelerators? "), "{short}");
+    assert!(!short.contains("fastest way") && !short.contains("Your storage"), "{short}");
     for format in ["html", "markdown"] {
         let mut report = command(dir.path());
         let line = format!("report r.json --format {format} -o -");

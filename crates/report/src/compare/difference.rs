@@ -179,7 +179,9 @@ fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> Strin
 
 /// Important properties that one side does not report: it is unknown whether they agree.
 pub(crate) fn unknown_properties(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<String> {
-    let relevant = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Matters);
+    // Other parts of a load are always known, or in no result of another tool.
+    let of_load = |aspect: &&Aspect| aspect.kind == Kind::Matters || aspect.key == "order";
+    let relevant = ASPECTS.iter().filter(of_load);
     let one_sided = |aspect: &&Aspect| {
         aspect.must_be.is_none()
             && baseline.properties(aspect.key).is_empty() != other.properties(aspect.key).is_empty()

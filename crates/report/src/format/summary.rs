@@ -6,8 +6,9 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
-use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, header, warnings};
+use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, feed, header, loads, warnings};
 use crate::number::{iops, many, throughput};
+use crate::others;
 use crate::verification::{self, Checked};
 use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
 
@@ -168,14 +169,14 @@ impl Load<'_> {
     }
 }
 
-fn loads(record: &Record) -> Vec<Load<'_>> {
+fn all_loads(record: &Record) -> Vec<Load<'_>> {
     sides(record).map(Load).collect()
 }
 
 /// A row per path: its loads side by side; a further row where one repeats.
 fn table(record: &Record) -> Section {
     let mut section = Section::default();
-    let all = loads(record);
+    let all = all_loads(record);
     let mut rows: Vec<Vec<Load<'_>>> = Vec::new();
     for load in &all {
         let fits = |row: &&mut Vec<Load<'_>>| {
@@ -241,10 +242,15 @@ fn of<'l, 'a>(row: &'l [Load<'a>], kind: &(String, String)) -> Option<&'l Load<'
 
 /// The conclusions from the figures.
 fn conclusion(record: &Record) -> Vec<String> {
-    let all = loads(record);
+    let all = all_loads(record);
     let mut lines: Vec<String> = Vec::new();
-    lines.extend(storage(&all));
-    lines.extend(fastest(record, &all));
+    lines.extend(feed::in_words(record));
+    lines.extend(loads::replays_in_words(record));
+    // One load that has its own question does not compare paths.
+    if lines.is_empty() {
+        lines.extend(storage(record, &all));
+        lines.extend(fastest(record, &all));
+    }
     lines.extend(gds(record, &all));
     if all.iter().all(|load| load.0.plan.gpus.is_empty()) && !record.plan.left_out.is_empty() {
         let why = reasons(&record.plan.left_out);
@@ -265,35 +271,56 @@ fn conclusion(record: &Record) -> Vec<String> {
 }
 
 /// The rates of storage, from the loads whose bytes it moved.
-fn storage(all: &[Load<'_>]) -> Option<String> {
+fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
     let host = || all.iter().filter(|load| load.path() == "host");
     host().next()?;
     let moved = |load: &&Load<'_>| {
         matches!(load.source(), Some(Source::Storage | Source::StorageThroughPageCache))
     };
+    let others = |load: &Load<'_>| others::of(record, load.0.plan, load.0.result);
     let part = |direction: Towards| {
         let rates: Vec<String> = host()
             .filter(moved)
             .filter(|load| load.0.direction == direction)
-            .map(|load| format!("{} ({})", load.rate(), load.words()))
+            .map(|load| {
+                let beside = others(load).map(|others| format!("; {}", others.words));
+                format!("{} ({}{})", load.rate(), load.words(), beside.unwrap_or_default())
+            })
             .collect();
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
-    Some(match (part(Towards::Read), part(Towards::Write)) {
-        (None, None) => "The rate of your storage was not measured: the page cache served the \
-                         loads in host memory."
-            .to_owned(),
-        (Some(reads), None) => format!("Your storage delivers {reads}."),
-        (None, Some(writes)) => format!("Your storage takes {writes}."),
-        (Some(reads), Some(writes)) => {
-            format!("Your storage delivers {reads}, and takes {writes}.")
+    let disturbed = host().filter(moved).any(|load| others(load).is_some());
+    let [delivers, takes] = match disturbed {
+        true => ["delivered to gpuio", "took from gpuio"],
+        false => ["delivers", "takes"],
+    };
+    let rates = match (part(Towards::Read), part(Towards::Write)) {
+        (None, None) => {
+            return Some(
+                "The rate of your storage was not measured: the page cache served the loads in \
+                 host memory."
+                    .to_owned(),
+            );
         }
-    })
+        (Some(reads), None) => format!("{delivers} {reads}"),
+        (None, Some(writes)) => format!("{takes} {writes}"),
+        (Some(reads), Some(writes)) => format!("{delivers} {reads}, and {takes} {writes}"),
+    };
+    let not = if disturbed { ": not the rate of the storage alone" } else { "" };
+    Some(in_part(record, format!("Your storage {rates}{not}.")))
+}
+
+/// A sentence, about the part that ran where the run ended early.
+fn in_part(record: &Record, sentence: String) -> String {
+    match record.ended {
+        EndedHow::Complete => sentence,
+        _ => format!("In the part that ran: {sentence}"),
+    }
 }
 
 /// The path that the summary names as the fastest way to a GPU, of its first kind of read.
 pub fn fastest_path(record: &Record) -> Option<&str> {
-    let first = best_reads(&loads(record)).into_iter().next()?;
+    let first = best_reads(&all_loads(record)).into_iter().next()?;
     Some(&first.0.plan.path.choice.actual)
 }
 
@@ -321,10 +348,13 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         (false, many) => format!("{} GPUs", many.len()),
     };
     let part = |load: &Load<'_>| {
-        format!("`{}` for {}: {}{}", load.path(), load.words(), load.rate(), from(load))
+        let beside = others::of(record, load.0.plan, load.0.result);
+        let beside = beside.map(|others| format!(" ({})", others.words)).unwrap_or_default();
+        format!("`{}` for {}: {}{}{beside}", load.path(), load.words(), load.rate(), from(load))
     };
     let parts: Vec<String> = best.iter().map(part).collect();
-    Some(format!("The fastest way to {gpu} is {}.", parts.join(", and ")))
+    let sentence = format!("The fastest way to {gpu} is {}.", parts.join(", and "));
+    Some(in_part(record, sentence))
 }
 
 fn from(load: &Load<'_>) -> &'static str {

@@ -21,6 +21,7 @@ use super::summary::{half_width, half_width_words, median_of};
 use super::{Member, Set};
 use crate::format::text::feed;
 use crate::number::{iops, throughput};
+use crate::others;
 use crate::printable;
 use crate::workload::{is_mix, load_word, sizes_short};
 use gpuio_base::units::human_ns;
@@ -306,6 +307,17 @@ fn caution(rows: &[Row<'_>]) -> Option<String> {
         if !all.is_empty() {
             parts.push(format!("{what} {} ({verdicts})", of(jobs(&such))));
         }
+    }
+    let others = |row: &Row<'_>| others::of(row.record, row.plan, row.result);
+    let worst = rows.iter().filter_map(others).max_by(|a, b| a.share.total_cmp(&b.share));
+    if let Some(worst) = worst {
+        let disturbed = jobs(&|row| others(row).is_some());
+        let worst = match disturbed {
+            1 => worst.words,
+            _ => format!("in the worst, {}", worst.words),
+        };
+        let of = of(disturbed);
+        parts.push(format!("the rate is not that of the storage alone in {of} ({worst})"));
     }
     if parts.is_empty() {
         let proven = rows.iter().all(|row| row.result.proof.is_some());

@@ -1,7 +1,8 @@
 //! The knee of a latency curve: the load from which on more load gives latency instead of rate.
 
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::{human_ns, parse_bytes, parse_bytes_per_second, parse_count};
+use gpuio_base::stat::infer::{INTERVAL_RUNS, median, welch};
+use gpuio_base::units::{human_ns, many, parse_bytes, parse_bytes_per_second, parse_count};
 
 use crate::number::{float, iops, throughput};
 
@@ -13,6 +14,8 @@ pub const LEAST: usize = 3;
 
 /// Share by which throughput grows at least where the load is doubled.
 const GROWS: f64 = 0.1;
+/// The level of a growth's interval.
+const LEVEL: f64 = 0.95;
 
 /// The number of a load as job files and sweeps write it; `None` for another key.
 pub fn number(key: &str, word: &str) -> Option<f64> {
@@ -30,10 +33,32 @@ pub struct Step {
     /// The load as a number, and as written.
     pub load: f64,
     pub word: String,
-    pub bytes_per_s: f64,
+    /// Bytes per second of each run.
+    pub rates: Vec<f64>,
     pub iops: f64,
     /// Nanoseconds of [`Percentile::SHORT`]; `None` with too few I/Os.
     pub latency: [Option<f64>; 2],
+}
+
+impl Step {
+    /// The median of its runs.
+    pub fn bytes_per_s(&self) -> f64 {
+        median(&self.rates).unwrap_or(0.0)
+    }
+
+    /// Whether throughput grew from a lower load by more than the rule's share, by the medians and
+    /// the interval of the ratio. `None` where the runs lie too far apart to say so: the interval
+    /// of a growth reaches down to none, or that of no growth to twice the rule's share.
+    fn grew(&self, from: &Step) -> Option<bool> {
+        let least = (1.0 + GROWS).powf((self.load / from.load).log2());
+        let ratio = welch(&from.rates, &self.rates, LEVEL);
+        let runs = self.rates.len().min(from.rates.len());
+        let ratio = ratio.filter(|_| runs >= INTERVAL_RUNS)?;
+        match self.bytes_per_s() > from.bytes_per_s() * least {
+            true => (ratio.low > 1.0).then_some(true),
+            false => (ratio.high <= least * least).then_some(false),
+        }
+    }
 }
 
 /// Where the knee of a curve is.
@@ -45,6 +70,8 @@ pub enum Knee {
     Grows,
     /// Throughput did not grow from the lowest load on.
     Flat,
+    /// Unknown: it may have grown from the first of these steps to the second, or not.
+    Undecided(usize, usize),
 }
 
 /// The rule in a sentence.
@@ -58,20 +85,23 @@ pub fn rule(key: &str) -> String {
 
 /// The knee of steps with ascending loads; `None` with fewer than [`LEAST`].
 pub fn knee(steps: &[Step]) -> Option<Knee> {
-    let (mut best, mut last) = (steps.first()?, None);
+    let (mut best, mut last, mut open) = (0, None, None);
+    steps.first()?;
     for (nth, step) in steps.iter().enumerate().skip(1) {
-        let doublings = (step.load / best.load).log2();
-        if step.bytes_per_s > best.bytes_per_s * (1.0 + GROWS).powf(doublings) {
-            last = Some(nth);
+        match step.grew(&steps[best]) {
+            Some(true) => (last, open) = (Some(nth), None),
+            Some(false) => {}
+            None => open = open.or(Some((best, nth))),
         }
-        if step.bytes_per_s > best.bytes_per_s {
-            best = step;
+        if step.bytes_per_s() > steps[best].bytes_per_s() {
+            best = nth;
         }
     }
-    let found = match last {
-        Some(nth) if nth + 1 == steps.len() => Knee::Grows,
-        Some(nth) => Knee::At(nth),
-        None => Knee::Flat,
+    let found = match (open, last) {
+        (Some((from, to)), _) => Knee::Undecided(from, to),
+        (None, Some(nth)) if nth + 1 == steps.len() => Knee::Grows,
+        (None, Some(nth)) => Knee::At(nth),
+        (None, None) => Knee::Flat,
     };
     (steps.len() >= LEAST).then_some(found)
 }
@@ -83,7 +113,7 @@ pub fn sentence(about: &str, key: &str, steps: &[Step]) -> Option<String> {
             format!("{} {}", at.label(), ns.map_or_else(|| "unknown".to_owned(), human_ns))
         });
         let percentiles: Vec<String> = percentiles.collect();
-        let (rate, ios) = (throughput(step.bytes_per_s), iops(step.iops));
+        let (rate, ios) = (throughput(step.bytes_per_s()), iops(step.iops));
         format!("{key}={}: {rate}, {ios} IOPS, {}", step.word, percentiles.join(", "))
     };
     let (first, last) = (steps.first()?, steps.last()?);
@@ -93,6 +123,7 @@ pub fn sentence(about: &str, key: &str, steps: &[Step]) -> Option<String> {
         Knee::Flat => {
             format!("no knee, throughput did not grow from the lowest load on, {}", at(first))
         }
+        Knee::Undecided(from, to) => undecided(key, &steps[from], &steps[to]),
     };
     Some(match about {
         "" => format!("Latency against throughput: {found}."),
@@ -100,19 +131,57 @@ pub fn sentence(about: &str, key: &str, steps: &[Step]) -> Option<String> {
     })
 }
 
+/// Why no knee is concluded, and how many runs may help.
+fn undecided(key: &str, from: &Step, to: &Step) -> String {
+    let runs = from.rates.len().min(to.rates.len());
+    let [low, high] =
+        [from, to].map(|step| format!("{} at {key}={}", throughput(step.bytes_per_s()), step.word));
+    let repeats = (2 * runs).max(5);
+    let why = match runs < INTERVAL_RUNS {
+        true => format!("{} of a load: too few for a spread", many(runs as u64, "run")),
+        false => "the growth is within the spread of the runs".to_owned(),
+    };
+    format!("knee not decided: {low}, {high}; {why}; --repeats {repeats}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn steps(of: &[(f64, f64)]) -> Vec<Step> {
+    /// Three runs of each load, at most so far from the middle one.
+    fn spread(of: &[(f64, f64)], share: f64) -> Vec<Step> {
         let step = |(load, rate): &(f64, f64)| Step {
             load: *load,
             word: load.to_string(),
-            bytes_per_s: *rate,
+            rates: vec![rate * (1.0 - share), *rate, rate * (1.0 + share)],
             iops: rate / 4096.0,
             latency: [Some(1e5 * load), None],
         };
         of.iter().map(step).collect()
+    }
+
+    fn steps(of: &[(f64, f64)]) -> Vec<Step> {
+        spread(of, 0.001)
+    }
+
+    #[test]
+    fn growth_within_the_spread_of_the_runs_is_none_and_no_end_of_it() {
+        let noisy = spread(&[(1.0, 252e6), (2.0, 270e6), (4.0, 291e6)], 0.2);
+        assert_eq!(knee(&noisy), Some(Knee::Undecided(0, 1)));
+        let words = sentence("host", "depth", &noisy).unwrap();
+        let why = "240 MiB/s at depth=1, 257 MiB/s at depth=2; the growth is within the spread of \
+                   the runs; --repeats 6.";
+        assert_eq!(words, format!("host: knee not decided: {why}"));
+        // Plainly more at a higher load: the steps below do not matter.
+        let grows = spread(&[(1.0, 252e6), (2.0, 270e6), (4.0, 2000e6)], 0.2);
+        assert_eq!(knee(&grows), Some(Knee::Grows));
+        let mut few = steps(&[(1.0, 1e6), (2.0, 2e6), (4.0, 2.1e6)]);
+        few.iter_mut().for_each(|step| step.rates.truncate(2));
+        let words = sentence("", "depth", &few).unwrap();
+        assert!(
+            words.ends_with("; 2 runs of a load: too few for a spread; --repeats 5."),
+            "{words}"
+        );
     }
 
     #[test]

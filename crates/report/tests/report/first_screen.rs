@@ -1,5 +1,7 @@
 //! The first words and the first plot of a report, and the colours of its paths.
 
+use gpuio_record::{EndedHow, Record, Warning, WarningKind};
+use gpuio_report::format::text::Show;
 use gpuio_report::set::{Set, find_set_format};
 
 use crate::one_load::{automatic, grid, run, set};
@@ -72,6 +74,74 @@ fn a_changed_record_is_doubted_first() {
     assert!(sentences(&set).replace('*', "").starts_with(doubt), "{}", sentences(&set));
     let page = render("html", &set);
     assert!(page.contains(&format!("<p class=\"banner\" role=\"note\">{doubt}")), "{page}");
+}
+
+/// A record during which other programs read most of what the drive delivered.
+fn disturbed(mut record: Record) -> Record {
+    for job in &record.plan.jobs {
+        let ours_bytes = 1 << 30;
+        let kind = WarningKind::OtherTraffic {
+            device: "nvme0n1".to_owned(),
+            direction: "read".to_owned(),
+            ours_bytes,
+            // Beside the bytes of the job, which are more than those.
+            device_bytes: ours_bytes + 3 * 20_480 * (1 << 20),
+        };
+        let (job, text) = (Some(job.name.clone()), kind.to_string());
+        record.warnings.push(Warning { job, kind, text });
+    }
+    record
+}
+
+/// Rates beside other programs are not those of the storage, wherever they stand.
+#[test]
+fn rates_beside_others_are_never_those_of_the_storage() {
+    let words = "other programs moved 75 % of the drive's bytes";
+    let bytes = |record: &mut Record| {
+        for job in &mut record.jobs {
+            job.read.bytes = 20_480 * (1 << 20);
+            job.write.bytes = 0;
+        }
+    };
+    let mut one = run("host", 1 << 20, 1, false, 1.0);
+    bytes(&mut one);
+    let quiet = set(vec![one.clone()]);
+    assert!(sentences(&quiet).contains("All bytes took the requested path."));
+    assert!(!render("html", &quiet).contains("isturbed"));
+    let loud = set(vec![disturbed(one.clone())]);
+    let note = format!("Note: the rate is not that of the storage alone in the job ({words}).");
+    assert!(sentences(&loud).contains(&note), "{}", sentences(&loud));
+    let escaped = format!("Disturbed: {words}.").replace('\'', "&#39;");
+    assert!(render("html", &loud).replace("&#x27;", "&#39;").contains(&escaped));
+    let two = set(vec![disturbed(one.clone()), one]);
+    assert!(sentences(&two).contains(&format!("in 1 of 2 jobs ({words})")), "{}", sentences(&two));
+    let page = render("markdown", &two);
+    assert!(page.contains("Disturbed in 1 of 2 runs; in the worst, other programs"), "{page}");
+
+    let summary = gpuio_report::find("summary").unwrap();
+    let shown = |record: &Record| {
+        let text = (summary.render)(record, 120, Show::default());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let mut quick = records::host_quick();
+    quick.plan.jobs.truncate(1);
+    quick.jobs.truncate(1);
+    bytes(&mut quick);
+    assert!(shown(&quick).contains("Your storage delivers 2.00 GiB/s (1M reads)."));
+    let mut loud = disturbed(quick);
+    let sentence = format!(
+        "Your storage delivered to gpuio 2.00 GiB/s (1M reads; {words}): not the rate of the \
+         storage alone."
+    );
+    assert!(shown(&loud).contains(&sentence), "{}", shown(&loud));
+    loud.ended = EndedHow::Interrupted;
+    let sentence = format!("In the part that ran: {sentence}");
+    assert!(shown(&loud).contains(&sentence), "{}", shown(&loud));
+    // To a GPU as well, but not where the page cache served it.
+    let to_gpu = shown(&disturbed(records::ceilings()));
+    assert!(to_gpu.contains("GiB/s from storage (other programs moved"), "{to_gpu}");
+    let cached = shown(&disturbed(records::software()));
+    assert!(!cached.contains("(other programs moved"), "{cached}");
 }
 
 /// The same set with all jobs on a GPU.

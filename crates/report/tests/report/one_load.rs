@@ -254,7 +254,9 @@ fn a_sweep_over_depth_has_a_curve_of_latency_with_the_knee_named() {
     let rates = [("gather", [1.0, 1.9, 3.0, 3.1, 3.1]), ("staged", [1.0, 2.0, 4.0, 8.0, 16.0])];
     let of = |(path, rates): (&'static str, [f64; 5])| {
         let points = [1, 2, 4, 8, 16].into_iter().zip(rates);
-        points.map(move |(depth, faster)| run(path, 4096, depth, false, faster))
+        points.flat_map(move |(depth, faster)| {
+            [0.99, 1.0, 1.01].map(|times| run(path, 4096, depth, false, faster * times))
+        })
     };
     let set = set(rates.into_iter().flat_map(of).collect());
     let render = |name: &str| (find_set_format(name).unwrap().render)(&set);
@@ -271,7 +273,14 @@ fn a_sweep_over_depth_has_a_curve_of_latency_with_the_knee_named() {
     }
     let picture = render("svg");
     assert_eq!(picture.matches("<circle").count(), 10 + 20 + 2, "a ring on each line of gather");
+    assert!(render("html").contains("Ring: the knee."));
     assert_eq!(picture.matches("stroke-dasharray=\"6 4\"").count(), 4, "p99 and its legend");
+    // One run of each load decides nothing, and no ring is drawn or named.
+    let once = set.members.iter().skip(1).step_by(3).cloned().collect();
+    let once = Set { members: once, ..set.clone() };
+    let once = (find_set_format("html").unwrap().render)(&once);
+    let words = "gather: knee not decided: ";
+    assert!(once.contains(words) && !once.contains("Ring: the knee."), "{once}");
     // Two depths are no curve.
     assert!(!(find_set_format("html").unwrap().render)(&grid()).contains("figure class=\"curve\""));
 }

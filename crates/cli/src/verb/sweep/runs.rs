@@ -1,7 +1,7 @@
 //! The figures of finished runs.
 
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{Arrivals, JobPlan, JobResult, Record};
+use gpuio_record::{Arrivals, JobPlan, JobResult, Record, WarningKind};
 
 /// The figures of a finished run, reads and writes together. A latency is NaN if too few I/Os
 /// completed for it.
@@ -19,6 +19,8 @@ pub(super) struct Run {
     pub(super) of_ceiling: Option<f64>,
     pub(super) software_gpu: bool,
     pub(super) warned: bool,
+    /// Other programs used the drive (`other_traffic`).
+    pub(super) disturbed: bool,
     /// The load was to become steady and did not.
     pub(super) unsteady: bool,
     /// The share of a requested rate that was reached, where that is less than 99 %.
@@ -79,6 +81,10 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
         max_ns: slower(&|all| Some(all.max_ns)),
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
+        disturbed: record
+            .warnings
+            .iter()
+            .any(|one| matches!(one.kind, WarningKind::OtherTraffic { .. })),
         unsteady: record
             .jobs
             .iter()

@@ -8,7 +8,7 @@ use gpuio_base::document::{
 };
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
-use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, next};
+use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, Tried, next};
 use gpuio_report::set::knee;
 
 use super::Why;
@@ -215,7 +215,7 @@ fn knees(directory: &SweepDirectory) -> Option<String> {
         let step = knee::Step {
             load: knee::number(key, word)?,
             word: word.clone(),
-            bytes_per_s: middle(|run| run.bytes_per_s)?,
+            rates: rates(runs),
             iops: middle(|run| run.iops)?,
             latency: [time(|run| run.median_ns), time(|run| run.tail_ns)],
         };
@@ -329,9 +329,26 @@ struct Load<'s> {
     latency: Option<f64>,
     /// The share of its rate that it reached, where that is too little.
     reached: Option<f64>,
-    /// Whether the search went on to higher loads.
-    passed: bool,
+    /// Its runs, as the search counted them.
+    tried: Tried,
+    /// Runs in which other programs used the drive.
+    disturbed: usize,
     verdict: Verdict,
+}
+
+impl Load<'_> {
+    /// Whether the search went on to higher loads.
+    fn passed(&self) -> bool {
+        self.tried.holds()
+    }
+
+    /// The runs that met the limit, where they disagree.
+    fn votes(&self) -> Option<String> {
+        let Tried { within_limit, failed, .. } = self.tried;
+        // A load that could not run has no votes.
+        let all = within_limit.checked_add(failed).filter(|_| within_limit > 0 && failed > 0)?;
+        Some(format!("{within_limit} of {} met it", many(all.into(), "run")))
+    }
 }
 
 /// The result of a search.
@@ -355,36 +372,45 @@ pub(super) fn answer(
                 load,
                 latency: median_of(runs, |run| run.limited_ns),
                 reached: reached.filter(|share| *share < 1.0),
-                passed: tried.holds(),
+                tried,
+                disturbed: runs.iter().filter(|run| run.disturbed).count(),
                 verdict: search.verdict(runs),
             })
         })
         .collect();
-    let passed = || found.iter().take_while(|load| load.passed);
+    Some(said(&search.words, key, search.bound.at, &found))
+}
+
+/// The result of these loads, in words: where the limit is reached, and what is not known.
+fn said(words: &str, key: &str, percentile: Percentile, found: &[Load<'_>]) -> String {
+    let passed = || found.iter().take_while(|load| load.passed());
     let under = passed().filter(|load| load.verdict == Verdict::Within).last();
-    let over = found.iter().find(|load| !load.passed);
+    let over = found.iter().find(|load| !load.passed());
     let highest = passed().last();
     let at = |load: &Load<'_>| format!("{key}={}", load.load);
     let say = |load: &Load<'_>| {
         let latency = load.latency.map_or_else(|| "without a result".to_owned(), latency);
         let share = load.reached.map(|share| format!(", {:.1} % of the rate", share * 100.0));
-        format!("{} ({latency}{})", at(load), share.unwrap_or_default())
+        let votes = load.votes().map(|votes| format!("; {votes}"));
+        let [share, votes] = [share, votes].map(Option::unwrap_or_default);
+        format!("{} ({latency}{share}{votes})", at(load))
     };
     let unknown = |load: &Load<'_>| load.latency.is_some() && load.verdict == Verdict::Unknown;
     let not = |load: &Load<'_>| match unknown(load) {
         true => format!("unknown at {}", at(load)),
+        false if load.votes().is_some() => format!("undecided at {}", say(load)),
         false => format!("not at {}", say(load)),
     };
-    let words = &search.words;
     let mut text = match (under, over) {
         (Some(under), Some(over)) => format!("{words}: reached at {}, {}", say(under), not(over)),
         (Some(under), None) if highest.is_some_and(|last| last.load == under.load) => {
             format!("{words}: kept up to {}, the highest load tried; try higher", say(under))
         }
         (Some(under), None) => format!("{words}: reached at {}", say(under)),
-        (None, Some(over)) if highest.is_none() && !unknown(over) => {
-            format!("{words}: not reached even at {}", say(over))
-        }
+        (None, Some(over)) if highest.is_none() && !unknown(over) => match over.votes() {
+            Some(_) => format!("{words}: {}", not(over)),
+            None => format!("{words}: not reached even at {}", say(over)),
+        },
         (None, Some(over)) if !unknown(over) => {
             format!("{words}: unknown below {}, which is over it", say(over))
         }
@@ -392,7 +418,6 @@ pub(super) fn answer(
         (None, _) => format!("{words}: unknown at every load"),
     };
     if found.iter().any(unknown) {
-        let percentile = search.bound.at;
         _ = write!(
             text,
             "\nUnknown: fewer than the {} I/Os completed that {} needs; use a longer --runtime.",
@@ -400,7 +425,16 @@ pub(super) fn answer(
             percentile.label()
         );
     }
-    Some(text)
+    let disturbed: usize = found.iter().map(|load| load.disturbed).sum();
+    if disturbed > 0 {
+        let runs = many(disturbed as u64, "run");
+        _ = write!(
+            text,
+            "\nDisturbed: other programs used the drive in {runs} (other_traffic), so the limit \
+             may be met at a higher load without them."
+        );
+    }
+    text
 }
 
 #[cfg(test)]
@@ -412,6 +446,32 @@ mod tests {
         let printed = |ms| long(Duration::from_millis(ms));
         assert_eq!([printed(0), printed(200), printed(462_000)], ["0s", "1s", "7m 42s"]);
         assert_eq!(printed(11_100_000), "3h 5m");
+    }
+
+    #[test]
+    fn a_search_says_where_runs_disagree_and_who_disturbed_them() {
+        let load = |load, (within_limit, failed), disturbed, verdict| Load {
+            load,
+            latency: Some(2_070_000.0),
+            reached: None,
+            tried: Tried { load: 0, within_limit, failed },
+            disturbed,
+            verdict,
+        };
+        let said = |all: &[Load<'_>]| said("p99=2ms", "depth", Percentile::TAIL, all);
+        let (over, within) = (Verdict::Over, Verdict::Within);
+        let plain = "p99=2ms: not reached even at depth=1 (2.07 ms)";
+        assert_eq!(said(&[load("1", (0, 3), 0, over)]), plain);
+        let split = said(&[load("1", (2, 5), 7, over)]);
+        let words = "p99=2ms: undecided at depth=1 (2.07 ms; 2 of 7 runs met it)\nDisturbed: other \
+                     programs used the drive in 7 runs (other_traffic)";
+        assert!(split.starts_with(words), "{split}");
+        let both = [load("1", (4, 1), 0, within), load("2", (1, 4), 0, over)];
+        let words = "p99=2ms: reached at depth=1 (2.07 ms; 4 of 5 runs met it), undecided at \
+                     depth=2 (2.07 ms; 1 of 5 runs met it)";
+        assert_eq!(said(&both), words);
+        let failed = said(&[load("1", (0, u32::MAX), 0, over)]);
+        assert!(failed.starts_with("p99=2ms: not reached even at"), "{failed}");
     }
 
     #[test]
@@ -427,6 +487,7 @@ mod tests {
             of_ceiling: None,
             software_gpu: false,
             warned: false,
+            disturbed: false,
             unsteady: false,
             short_of_rate: None,
             feed: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpuio_base::units::parse_bytes;
 use gpuio_job::plan::order_of;
 use gpuio_job::spec::{self, Dialect, JobSpec, Origin};
-use gpuio_record::{Arrivals, Pacing};
+use gpuio_record::{Arrivals, Order, Pacing};
 use serde_json::Value;
 
 use super::number;
@@ -111,8 +111,22 @@ impl<'a> Options<'a> {
         if split.is_some_and(|text| !text.contains(',')) {
             reading.blocks = job.blocks.clone().unwrap_or_default();
         }
-        reading.order = Some(order_of(&job));
+        let repeats_known = self.has("norandommap") || self.lists_bare() || !self.draws(&job);
+        reading.order = repeats_known.then(|| order_of(&job));
         reading.given = Some(given);
+    }
+
+    /// Whether options without a value are listed: not every release of fio lists them, and in what
+    /// one of those wrote, an absent switch may have been set.
+    fn lists_bare(&self) -> bool {
+        let all = [self.global, self.job].into_iter().filter_map(Value::as_object).flatten();
+        all.into_iter().any(|(_, value)| value.as_str() == Some(""))
+    }
+
+    /// Whether `norandommap` decides if blocks repeat.
+    fn draws(&self, job: &JobSpec) -> bool {
+        let covers = |(order, _): (Order, _)| matches!(order, Order::Random { coverage: true, .. });
+        self.rw().starts_with("rand") && covers(order_of(job))
     }
 
     /// The rate of each thread in one direction; `None` where its text is no plain number.

@@ -10,6 +10,7 @@ use gpuio_record::{
 
 use super::of_jobs;
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
+use crate::others::{self, Others};
 use crate::workload::jobs;
 
 /// Epochs and accelerators that get a line each.
@@ -42,7 +43,7 @@ fn lines<'r>(
 /// Whether storage is fast enough for the accelerators, a sentence per job that has some.
 pub(crate) fn answers(record: &Record) -> Section {
     lines(record, ("fast enough for the accelerators?", false), |feed| {
-        answer_of(feed).into_iter().collect()
+        answer_of(record, feed).into_iter().collect()
     })
 }
 
@@ -50,17 +51,33 @@ pub(crate) fn answers(record: &Record) -> Section {
 pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
     let of_job = |(of, job): (&JobPlan, &JobResult)| {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
-        let answer = answer_of((of, plan, found, job)).filter(|_| !is_cache(plan))?;
+        let answer = answer_of(record, (of, plan, found, job)).filter(|_| !is_cache(plan))?;
         Some(format!("Fast enough for the accelerators of {}? {answer}.", of.name))
     };
     jobs(record).filter_map(of_job).collect()
 }
 
-fn answer_of((of, plan, found, job): Feed<'_>) -> Option<String> {
+fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<String> {
     let source = job.proof.as_ref().map(|proof| proof.verdict.source);
     let readers_ns = found.span_ns as f64 * f64::from(of.threads);
     let checked = job.between_ios_ns as f64 / readers_ns.max(1.0);
-    answer(plan, found, (source, checked))
+    answer(plan, found, (source, checked), others::of(record, of, job).as_ref())
+}
+
+/// A sentence per feed: the answer; what it came to, where there is no question.
+pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
+    let of_job = |(of, job): (&JobPlan, &JobResult)| {
+        let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
+        let words = match answer_of(record, (of, plan, found, job)) {
+            Some(answer) if !is_cache(plan) => {
+                format!("fast enough for the accelerators? {answer}")
+            }
+            _ if is_cache(plan) => contexts(plan, found),
+            _ => outcome(plan, found),
+        };
+        Some(format!("{}: {words}", of.name))
+    };
+    jobs(record).filter_map(of_job).collect()
 }
 
 /// Some lines per job that is a training feed: what it came to, its data set, its computation,
@@ -120,11 +137,13 @@ fn wanted(plan: &FeedPlan) -> String {
 const CHECKS_MOST: f64 = 0.2;
 
 /// Whether storage is fast enough, by the utilisation that was to be reached; nothing where nothing
-/// is computed. `checked` is the share of the readers' time that gpuio checked or made data.
+/// is computed. `checked` is the share of the readers' time that gpuio checked or made data. Where
+/// most of the drive's bytes were others', the storage has not shown what it can do.
 fn answer(
     plan: &FeedPlan,
     found: &FeedResult,
     (source, checked): (Option<Source>, f64),
+    others: Option<&Others>,
 ) -> Option<String> {
     let needed = plan.needed_bytes_per_s()?;
     let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).fold(0, u64::saturating_add);
@@ -132,7 +151,14 @@ fn answer(
     let from_storage =
         matches!(source, Some(Source::Storage | Source::StorageThroughPageCache)) || plan.writes;
     let (percent, least) = (found.utilisation_percent, plan.least_utilisation_percent);
-    let verdict = match (plan.all_ahead(), percent, least, found.overran_percent(plan)) {
+    let overran = found.overran_percent(plan).map(|more| {
+        let what = match plan.compute {
+            FeedCompute::Sleep => "sleeps",
+            _ => "computations",
+        };
+        format!("the {what} took {more:.0} % longer than asked")
+    });
+    let verdict = match (plan.all_ahead(), percent, least, &overran) {
         (Some(ahead), ..) => format!(
             "unknown: all batches of an accelerator fit into the {ahead} that are read ahead (use \
              more epochs or more files)"
@@ -148,24 +174,27 @@ fn answer(
             true => "yes".to_owned(),
             false => "unknown: not all bytes came from storage".to_owned(),
         },
-        (.., Some(least), Some(more)) if stall <= 100.0 - least => {
-            let what = match plan.compute {
-                FeedCompute::Sleep => "sleeps",
-                _ => "computations",
-            };
-            format!("unknown: the {what} took {more:.0} % longer than asked")
-        }
+        (.., Some(least), Some(overran)) if stall <= 100.0 - least => format!("unknown: {overran}"),
         _ if checked > CHECKS_MOST => format!(
             "unknown: gpuio checked or made data for {:.0} % of the readers' time (verify=pass \
              checks after the run)",
             checked * 100.0
         ),
-        _ => "no".to_owned(),
+        _ => match others.filter(|others| others.share > others::MOST) {
+            Some(others) => format!("unknown: {}", others.words),
+            None => "no".to_owned(),
+        },
     };
+    let beside = [others.map(|others| &others.words), overran.as_ref()].into_iter().flatten();
+    let beside = beside.filter(|words| !verdict.contains(words.as_str()));
+    let beside = beside.fold(String::new(), |all, words| all + "; " + words);
     let percent = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
     Some(format!(
-        "{verdict}; {} {} and {} {} on average, utilisation {percent}{}, stalled for {stall:.1} % \
-         of the whole time (utilisation leaves out the first and the last step of each epoch)",
+        "{verdict}; {} in {}{beside}; {} {} and {} {} on average over all steps{}, utilisation \
+         {percent}{}, stalled for {stall:.1} % of the whole time (utilisation leaves out the first \
+         and the last step of each epoch)",
+        many(found.steps, "step"),
+        time(found.span_ns),
         match plan.accelerators {
             1 => "the accelerator needs".to_owned(),
             count => format!("{count} accelerators need"),
@@ -173,6 +202,7 @@ fn answer(
         throughput(needed),
         if plan.writes { "storage took" } else { "got" },
         throughput(per_second(moved, found.span_ns)),
+        if plan.writes { "" } else { " and the wait for the first batch" },
         wanted(plan),
     ))
 }
@@ -480,7 +510,7 @@ mod tests {
         let lines = "path=host\nfiles=100\nsample_size=100000\nbatch_samples=10\n\
                      compute=sleep\ncompute_time=10ms\nutilisation=90\nreaders=1\nprefetch=1\n";
         let plan = job(lines).feed.unwrap();
-        let answer = |percent, stall_ns, compute_ns, source| {
+        let beside = |percent, stall_ns, compute_ns, source, others: Option<&Others>| {
             let one = AcceleratorResult {
                 steps: 10,
                 compute_ns: Some(compute_ns),
@@ -504,10 +534,17 @@ mod tests {
                 rules: Vec::new(),
                 tier: None,
             };
-            answer(&plan, &found, (Some(source), 0.05)).unwrap()
+            answer(&plan, &found, (Some(source), 0.05), others).unwrap()
+        };
+        let answer = |percent, stall_ns, compute_ns, source| {
+            beside(percent, stall_ns, compute_ns, source, None)
         };
         let no = answer(Some(50.0), 100_000_000, 10_000_000, Source::Storage);
-        assert!(no.starts_with("no; the accelerator needs "), "{no}");
+        assert!(no.starts_with("no; 10 steps in 200 ms; the accelerator needs "), "{no}");
+        assert!(
+            no.contains(" on average over all steps and the wait for the first batch, "),
+            "{no}"
+        );
         let [needed, got] = [100e6, 50e6].map(throughput);
         for words in [&needed, &got, "utilisation 50.0 % (90 % or more", "50.0 % of the whole"] {
             assert!(no.contains(words), "{no}");
@@ -519,7 +556,16 @@ mod tests {
         // Sleeps that end late: not the storage's, unless accelerators also waited for it.
         let late = "unknown: the sleeps took 70 % longer than asked";
         begins(answer(Some(55.0), 9_000_000, 17_000_000, Source::Storage), late);
-        begins(answer(Some(20.0), 100_000_000, 17_000_000, Source::Storage), "no; ");
+        let no = answer(Some(20.0), 100_000_000, 17_000_000, Source::Storage);
+        begins(no, "no; 10 steps in 200 ms; the sleeps took 70 % longer than asked; the ");
+        // A drive that mostly served others has not shown what it can do; else they are named.
+        let others = |share: f64| Others { share, words: format!("others moved {share}") };
+        let answer = |percent, share| {
+            beside(percent, 100_000_000, 10_000_000, Source::Storage, Some(&others(share)))
+        };
+        begins(answer(Some(50.0), 0.76), "unknown: others moved 0.76; 10 steps in 200 ms; the ");
+        begins(answer(Some(50.0), 0.2), "no; 10 steps in 200 ms; others moved 0.2; the ");
+        begins(answer(Some(95.0), 0.76), "yes; 10 steps in 200 ms; others moved 0.76; the ");
     }
 
     #[test]

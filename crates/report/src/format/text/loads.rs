@@ -5,7 +5,8 @@ use gpuio_base::document::{Item, Layout, List, Section, unique};
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_count, human_ns, human_rate};
 use gpuio_record::{
-    EndedHow, JobPlan, JobResult, RangeKind, Record, ReplayPace, Steady, SteadyFigure, SteadyPlan,
+    EndedHow, JobPlan, JobResult, RangeKind, Record, ReplayPace, ReplayPlan, ReplayResult, Steady,
+    SteadyFigure, SteadyPlan,
 };
 
 use super::feed::percentiles;
@@ -134,6 +135,34 @@ pub(super) fn ranges(record: &Record) -> Section {
     of_jobs(record, "ready:", lines)
 }
 
+/// How many recorded calls were made, in which time, and in which they were recorded.
+fn made_and_recorded(of: &ReplayPlan, done: &ReplayResult, job: &JobResult) -> String {
+    let took = time(job.last_done_ns);
+    let made = match done.calls == of.calls {
+        true => format!("made all {} in {took}", many(of.calls, "call")),
+        false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
+    };
+    let moved = (job.read.bytes + job.write.bytes, job.last_done_ns);
+    match of.recorded_ns {
+        None => format!("{made}, the trace has no durations"),
+        Some(recorded) => format!(
+            "{made}, recorded in {} ({}; now {})",
+            time(recorded),
+            throughput(per_second((of.read_bytes + of.written_bytes, recorded))),
+            throughput(per_second(moved))
+        ),
+    }
+}
+
+/// The same as a sentence per job.
+pub(in crate::format) fn replays_in_words(record: &Record) -> Vec<String> {
+    let of_job = |(plan, job): (&JobPlan, &JobResult)| {
+        let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
+        Some(format!("{}: {}", plan.name, made_and_recorded(of, done, job)))
+    };
+    jobs(record).filter_map(of_job).collect()
+}
+
 /// Lines per job that repeated recorded calls: what was repeated, what came of it, and what the
 /// trace does not have.
 pub(super) fn replay(record: &Record) -> Section {
@@ -142,23 +171,9 @@ pub(super) fn replay(record: &Record) -> Section {
         let (plan, job): (&JobPlan, &JobResult) = (plan, job);
         let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
         let whole = done.calls == of.calls;
-        let took = time(job.last_done_ns);
-        let made = match whole {
-            true => format!("made all {} in {took}", many(of.calls, "call")),
-            false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
-        };
-        let moved = (job.read.bytes + job.write.bytes, job.last_done_ns);
-        let recorded = match of.recorded_ns {
-            None => "the trace has no durations".to_owned(),
-            Some(recorded) => format!(
-                "recorded in {} ({}; now {})",
-                time(recorded),
-                throughput(per_second((of.read_bytes + of.written_bytes, recorded))),
-                throughput(per_second(moved))
-            ),
-        };
+        let made = made_and_recorded(of, done, job);
         let waited = format!("threads waited {} for one another", time(done.waited_ns));
-        let mut lines = vec![format!("{made}, {recorded}; {waited}")];
+        let mut lines = vec![format!("{made}; {waited}")];
         if of.pace == ReplayPace::Recorded && whole {
             let words =
                 "with the recorded pauses, a rate says little of the path; compare latencies";

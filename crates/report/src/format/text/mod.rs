@@ -8,7 +8,7 @@ mod expected;
 pub(crate) mod feed;
 mod gpus;
 pub(crate) mod header;
-mod loads;
+pub(in crate::format) mod loads;
 mod mapped;
 mod proof;
 mod table;

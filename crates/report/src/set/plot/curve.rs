@@ -73,9 +73,10 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
         0 => String::new(),
         rows => format!(" {rows} rows of other loads are not in it."),
     };
+    let ring = if marks().any(|mark| mark.is_knee) { " Ring: the knee." } else { "" };
     let plot = Plot {
         title: format!("Latency against {unit}: {}", common(&drawn, &across.key)),
-        note: format!("Numbers at the dots: {}. Ring: the knee.{left}", across.label),
+        note: format!("Numbers at the dots: {}.{ring}{left}", across.label),
         shape: Shape::Lines {
             x: Axis { label: unit.to_owned(), log, ticks: ticks(from, high, log, TICKS) },
             log: wide(marks().map(|mark| mark.y)),
@@ -99,7 +100,7 @@ fn steps(rows: &[Row<'_>], across: &Column, of: &[usize]) -> Option<Vec<Step>> {
         Some(Step {
             load: numbers[place],
             word: across.words[place].clone(),
-            bytes_per_s: middle(&|row| Some(row.figures().bytes_per_s))?,
+            rates: here.iter().map(|row| row.figures().bytes_per_s).collect(),
             iops: middle(&|row| Some(row.figures().iops))?,
             latency: Percentile::SHORT.map(|at| middle(&|row| Metric::percentile(at).of(row))),
         })
@@ -113,9 +114,9 @@ fn marks(steps: &[Step], nth: usize, by_bytes: bool, at: Percentile) -> Vec<Mark
     let mark = |(place, step): (usize, &Step)| {
         let y = step.latency[nth]?;
         let upper = step.latency.iter().rposition(Option::is_some) == Some(nth);
-        let (rate, ios) = (throughput(step.bytes_per_s), iops(step.iops));
+        let (rate, ios) = (throughput(step.bytes_per_s()), iops(step.iops));
         Some(Mark {
-            x: if by_bytes { step.bytes_per_s } else { step.iops },
+            x: if by_bytes { step.bytes_per_s() } else { step.iops },
             y,
             low: y,
             high: y,

@@ -708,6 +708,26 @@ fn options_of_fio_make_its_load() {
     assert!(unknown.contains(&"zonemode=zbd of fio 3.33".to_owned()), "{unknown:?}");
 }
 
+/// fio 3.33 lists no option without a value, so that an absent `norandommap` may have been set.
+#[test]
+fn a_switch_that_fio_may_have_left_out_is_unknown() {
+    let unknown = |options: Value| {
+        let own = side("gpuio", runs(host(), "a.json", |_| ()));
+        let found = compare(&[own, fio(options, |_| ())], &Options::default());
+        found.pairs[0].unknown_properties.contains(&"order of offsets".to_owned())
+    };
+    assert!(unknown(serde_json::json!({"rw": "randread"})));
+    for known in [
+        serde_json::json!({"rw": "randread", "norandommap": "1"}),
+        serde_json::json!({"rw": "randread", "norandommap": "0"}),
+        serde_json::json!({"rw": "randread", "random_distribution": "zipf:1.1"}),
+        // A release that lists such options.
+        serde_json::json!({"rw": "randread", "group_reporting": ""}),
+    ] {
+        assert!(!unknown(known.clone()), "{known}");
+    }
+}
+
 /// `group_reporting` makes one entry of several sections, with the options of one.
 #[test]
 fn a_group_of_several_fio_jobs_is_not_read_as_one() {
