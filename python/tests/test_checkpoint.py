@@ -584,6 +584,7 @@ class Failures(Case):
         # As the trainer whose drain this process would be.
         line = f"gpuio stats {os.getpid()} (its drain of gpuio.checkpoint; "
         self.assertIn(line, " ".join(printed("why", str(os.getppid())).decode().split()))
+        self.assertEqual(read("stats", str(os.getppid()))["pid"], os.getpid())
         words = [os.environ["GPUIO_PROGRAM"], "gds_stats", "-p", str(os.getpid())]
         refused = subprocess.run(words, capture_output=True, timeout=HANG_S,
                                  env={**os.environ, "GPUIO_PAGES": str(self.dir)})
