@@ -7,7 +7,7 @@ error, or is an error (`GpuioError`). docs/python.md has the page. ``gpuio.check
 its own.
 """
 
-from ._install import install, uninstall
+from ._install import Installed, install, installed, uninstall
 from ._library import Gpus, GpuioError, Moved, gpus
 from ._memory import Memory, Tensor, read_into
 from ._program import bench, load, program, record, series
@@ -18,6 +18,7 @@ __all__ = [
     "FallbackWarning",
     "Gpus",
     "GpuioError",
+    "Installed",
     "Loaded",
     "Memory",
     "Moved",
@@ -27,6 +28,7 @@ __all__ = [
     "device_header",
     "gpus",
     "install",
+    "installed",
     "load",
     "program",
     "read_into",

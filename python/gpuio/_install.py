@@ -28,6 +28,11 @@ from ._safetensors import _TYPES
 
 # ``off`` turns `install` off, for programs that call it.
 _VARIABLE = "GPUIO_INSTALL"
+_DRIVER = "GPUIO_CUFILE_DRIVER"
+_WITHOUT_GPU = (
+    f"To try gpuio without a GPU set {_DRIVER}=software and load for the CPU (in Transformers "
+    'device_map="cpu")'
+)
 # Reads of one call at a time: a read of a small tensor waits for its end alone.
 _READERS = 4
 _FRAMEWORKS = ("pt", "torch", "pytorch")
@@ -42,13 +47,25 @@ _said: Set[str] = set()
 _counts = [0, 0]
 
 
+class Installed(NamedTuple):
+    """What was read since `install`."""
+
+    tensors: int
+    """By gpuio."""
+    bytes: int
+    """Theirs."""
+    failed: int
+    """Files that gpuio failed to read, so that safetensors itself read what was left."""
+
+
 def install(device: Optional[str] = None) -> None:
     """Lets safetensors, and what builds on it, load tensors for CUDA devices by gpuio.
 
     Call it before or after other libraries are imported. ``GPUIO_INSTALL=off`` turns it off. With
     ``GPUIO_CUFILE_DRIVER=software``, for tests without a GPU, every load for PyTorch goes through
     the software GPU, and its tensors are in host memory: ``device="software"`` demands that, and
-    ``device="cuda"`` leaves it out. Raises `ImportError` without safetensors.
+    ``device="cuda"`` leaves it out. `installed` counts. Raises `ImportError` without safetensors,
+    and `ValueError` where a variable names no driver.
     """
     global _software
     setting = variable(_VARIABLE) or "on"
@@ -71,26 +88,29 @@ def install(device: Optional[str] = None) -> None:
         is_new = not _originals or _software != software
         _software = software
         if not _originals:
+            _counts[:] = [0, 0]
             _originals["safe_open"] = safetensors.safe_open
             _replace(safetensors.safe_open, SafeOpen)
-    if is_new:
+    if is_new and absent:
+        _say(f"{absent}, so safetensors reads by itself. {_WITHOUT_GPU}")
+    elif is_new:
         where = (
             "for PyTorch, on the software GPU into host memory," if _software
             else "for CUDA devices"
         )
         _say(f"safetensors' tensors {where} are read by {library().path}")
-        if absent:
-            _say(f"there is no GPU, so it reads none: {absent}")
 
 
 def _driver() -> Tuple[bool, str]:
     """Whether it is the software GPU, and why there is no driver."""
-    if (variable("GPUIO_CUFILE_DRIVER") or "system") == "system":
+    setting = variable(_DRIVER) or "system"
+    if setting == "system":
         return False, "" if _has_driver() else "no CUDA driver (libcuda.so.1) can be loaded"
     try:
         return gpus().software, ""
     except GpuioError as error:
-        return False, str(error)
+        # Another driver was asked for than the machine's: to go on without it would be silent.
+        raise ValueError(f"{_DRIVER}={setting}: {error.strerror}") from error
 
 
 def _has_driver() -> bool:
@@ -102,6 +122,12 @@ def _has_driver() -> bool:
         except OSError:
             pass
     return False
+
+
+def installed() -> Optional[Installed]:
+    """What was read since `install`. None before it, after `uninstall`, and where it is off."""
+    with _lock:
+        return Installed(*_counts, len(_said)) if _originals else None
 
 
 def report() -> None:

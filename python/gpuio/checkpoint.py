@@ -21,7 +21,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union, cast
 
 from . import _checkpoint_drain
 from ._checkpoint_drain import MANIFEST, ended, give_up, make_directories, results
@@ -42,7 +42,7 @@ from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
 from ._environment import variable
 from ._library import PATH, GpuioError, check, library, whole
 from ._memory import Device, device_number
-from ._safetensors import safetensors
+from ._safetensors import Loaded, safetensors
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -588,10 +588,22 @@ def load(
         for tensor in loaded:
             place = loaded[tensor]
             asked.append((tensor, place._share.address + place.offset, place.nbytes))
-        tensors.update(loaded if as_ == "gpuio" else getattr(loaded, as_)())
+        tensors.update(_converted(loaded, as_))
     if verify:
         _compare(directory, one, number, asked)
     return rebuilt(one["structure"], tensors)
+
+
+def _converted(loaded: Loaded, library: str) -> Mapping[str, Any]:
+    if library == "gpuio":
+        return loaded
+    try:
+        return cast(Dict[str, Any], getattr(loaded, library)())
+    except (RuntimeError, TypeError) as error:
+        # The caller has no ``loaded`` of which the text speaks.
+        why = error.__cause__ or error
+        each = 'as_="gpuio" gives gpuio\'s tensors t, each of which converts alone'
+        raise type(error)(f"{why}; {each}") from None
 
 
 def _compare(

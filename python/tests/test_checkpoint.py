@@ -102,6 +102,15 @@ class Plain(Case):
         checkpoint.load(self.dir / "gpu", into=into)
         self.assertEqual(into["x"].tobytes(), numpy.arange(70_001, dtype="u1").tobytes())
 
+    def test_a_type_that_numpy_lacks_names_the_way_out(self):
+        made = gpuio.Memory("cpu", 8).tensor("bfloat16", (4,))
+        checkpoint.save({"x": made}, self.dir / "one").wait()
+        with self.assertRaisesRegex(TypeError, 'NumPy has no bfloat16.*as_="gpuio"') as raised:
+            checkpoint.load(self.dir / "one", as_="numpy")
+        self.assertNotIn("loaded[", str(raised.exception))
+        loaded = checkpoint.load(self.dir / "one", as_="gpuio")
+        self.assertEqual(loaded["x"].tobytes(), made.tobytes())
+
     def test_several_files_have_an_index_and_more_than_the_limit_is_saved(self):
         program = (
             "import sys, numpy\nfrom gpuio import checkpoint\n"
@@ -575,6 +584,7 @@ class Failures(Case):
         # As the trainer whose drain this process would be.
         line = f"gpuio stats {os.getpid()} (its drain of gpuio.checkpoint; "
         self.assertIn(line, " ".join(printed("why", str(os.getppid())).decode().split()))
+        self.assertEqual(read("stats", str(os.getppid()))["pid"], os.getpid())
         words = [os.environ["GPUIO_PROGRAM"], "gds_stats", "-p", str(os.getpid())]
         refused = subprocess.run(words, capture_output=True, timeout=HANG_S,
                                  env={**os.environ, "GPUIO_PAGES": str(self.dir)})

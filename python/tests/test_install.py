@@ -221,6 +221,24 @@ class Doubled(unittest.TestCase):
         with self.assertRaises(ValueError):
             gpuio.install("cpu")
 
+    def test_one_line_says_that_there_is_no_driver_and_what_to_set(self):
+        with mock.patch("gpuio._install._has_driver", return_value=False), \
+                mock.patch.dict(os.environ, {"GPUIO_CUFILE_DRIVER": "system"}):
+            words = self.said(gpuio.install)
+        self.assertRegex(words, r"^gpuio: no CUDA driver .*, so safetensors reads by itself\. .*"
+                                r'GPUIO_CUFILE_DRIVER=software .*device_map="cpu"\)\n$')
+
+    def test_what_was_read_is_counted_from_install_to_uninstall(self):
+        self.assertIsNone(gpuio.installed())
+        for _ in range(2):
+            self.said(gpuio.install, "cuda")
+            self.assertEqual(gpuio.installed(), (0, 0, 0))
+            self.said(self.root.torch.load_file, self.path, device="cuda")
+            nbytes = sum(array.nbytes for array in self.right.values())
+            self.assertEqual(gpuio.installed(), (len(self.right), nbytes, 0))
+            gpuio.uninstall()
+            self.assertIsNone(gpuio.installed())
+
     def test_where_gpuio_fails_the_original_reads_and_a_line_says_so(self):
         self.said(gpuio.install, "cuda")
         failed = gpuio.GpuioError(5, "no such luck")
@@ -233,6 +251,7 @@ class Doubled(unittest.TestCase):
         with mock.patch("gpuio._install._File.__init__", side_effect=OSError(5, "closed")):
             other = written(self.dir / "b.safetensors", self.right)
             self.assertIn("closed", self.said(self.root.safe_open, other, "pt", "cuda"))
+        self.assertEqual(gpuio.installed().failed, 2)
 
     def test_transformers_copies_to_devices_by_gpuio(self):
         self.said(gpuio.install, "cuda")
@@ -291,9 +310,10 @@ class Command(unittest.TestCase):
         where = "PyTorch, on the software GPU" if gpuio.gpus().software else "CUDA devices"
         self.assertRegex(lines[0], f"^gpuio: safetensors' tensors for {where}.* are read by")
         self.assertEqual(lines[1:], ["gpuio: no tensor read by gpuio"])
-        lines = self.ran("below/script.py", GPUIO_CUFILE_DRIVER="sofware").stderr.splitlines()
-        self.assertIn("there is no GPU, so it reads none", lines[1])
-        self.assertIn("'sofware' names no CUDA driver; use system, software", lines[1])
+        done = self.ran("below/script.py", GPUIO_CUFILE_DRIVER="sofware")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, "^error: GPUIO_CUFILE_DRIVER=sofware: .*'sofware' names no "
+                                      "CUDA driver; use system, software.*\\n$")
         done = self.ran("below/none.py")
         self.assertEqual(done.stderr, "error: below/none.py: there is no such script\n")
         self.assertEqual(done.returncode, 2)

@@ -2,9 +2,11 @@
 
 use gpuio_base::document::unique;
 use gpuio_base::units::format_bytes;
-use gpuio_record::{BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
+use gpuio_record::{
+    BlockShare, FeedCompute, FeedPlan, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards,
+};
 
-use crate::number::{bytes, many};
+use crate::number::{bytes, count, many};
 
 /// Which recorded calls a job repeats, and how.
 pub(crate) fn replay(plan: &ReplayPlan) -> String {
@@ -29,6 +31,30 @@ pub(crate) fn replay(plan: &ReplayPlan) -> String {
         plan.order.word(),
         plan.pace.word()
     )
+}
+
+/// Jobs that are a part of a larger load, each with its share; one for all times of a job.
+pub(crate) fn scaled(record: &Record) -> Vec<(&str, String)> {
+    let share = |plan: &JobPlan| {
+        let feed = plan.feed.as_ref().filter(|feed| feed.files < feed.full_files)?;
+        let what = if is_cache(feed) { "user" } else { "file" };
+        let whole = many(feed.full_files, what);
+        Some(format!("scale {}: {} of {whole}", feed.scale, count(feed.files)))
+    };
+    let is_first = |plan: &JobPlan| plan.repeat.as_ref().is_none_or(|repeat| repeat.nth == 1);
+    let firsts = jobs(record).map(|(plan, _)| plan).filter(|plan| is_first(plan));
+    firsts
+        .filter_map(|plan| {
+            let words = plan.part.map(|part| part.words(plan)).or_else(|| share(plan))?;
+            Some((plan.name.as_str(), words))
+        })
+        .collect()
+}
+
+/// Whether a feed is of a key-value cache: contexts that have a service level and are moved one by
+/// one, without computation.
+pub(crate) fn is_cache(plan: &FeedPlan) -> bool {
+    plan.slo.is_some() && plan.compute == FeedCompute::None && plan.batch_samples == 1
 }
 
 /// A job's plan and its result. Jobs that never ran have no result and are not included.

@@ -186,13 +186,15 @@ pub fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
     // A thread that is exiting counts no more.
     let _ = SLOTS.try_with(|mine| {
         let Ok(mut mine) = mine.try_borrow_mut() else { return };
+        let began_ns = done.ended_ns.saturating_sub(done.latency_ns);
         let known = mine.iter().position(|(one, _)| *one == track);
         let at = known.unwrap_or_else(|| {
             let is_counted = mine.iter().any(|(_, slot)| slot.is_some());
-            mine.push((track, own.make_slot(track, is_counted)));
+            mine.push((track, own.make_slot(track, is_counted, began_ns)));
             mine.len() - 1
         });
         let Some((_, Some(slot))) = mine.get(at) else { return };
+        slot.began(began_ns);
         match done.bytes {
             Some(bytes) => {
                 slot.add(direction, bytes, done.latency_ns, done.unaligned);
@@ -211,7 +213,7 @@ impl OwnPage {
     }
 
     /// A slot of the calling thread, which others may have counted already.
-    fn make_slot(&self, track: Track, is_counted: bool) -> Option<WorkerSlot> {
+    fn make_slot(&self, track: Track, is_counted: bool, began_ns: u64) -> Option<WorkerSlot> {
         let path = match track.moved_by {
             MovedBy::Kernel => "kernel",
             MovedBy::Copy => "copy",
@@ -236,7 +238,7 @@ impl OwnPage {
             true => self.page.further_slot(&key),
             false => self.page.worker_slot(&key),
         }?;
-        slot.begin(1, gpuio_watch::page::monotonic_ns());
+        slot.begin(1, began_ns);
         Some(slot)
     }
 }

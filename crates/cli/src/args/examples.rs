@@ -33,6 +33,7 @@ pub(super) const EXEC: &str = "Examples:
   gpuio exec -- python train.py
   gpuio exec --prefetch /models/llama -- python serve.py
   gpuio exec --verbose -- fio job.fio
+  gpuio exec --gpu software -- ./test      # without a GPU
   eval \"$(gpuio exec --env)\"               # for all programs of this shell";
 
 pub(super) const EXPLAIN: &str = "Examples:

@@ -22,6 +22,10 @@ pub(crate) struct Exec {
     /// gpuio's for all others), gpuio or nvidia [GPUIO_CUFILE, or auto]
     #[arg(long, value_name = "WHO", value_parser = ["auto", "gpuio", "nvidia"])]
     pub(crate) cufile: Option<String>,
+    /// GPU of cuFile calls: software is gpuio's software GPU, for tests without one; sets
+    /// GPUIO_CUFILE_DRIVER=software [the CUDA driver's]
+    #[arg(long, value_name = "GPU", value_parser = ["software"])]
+    pub(crate) gpu: Option<String>,
     /// cufile.json for the program; sets CUFILE_ENV_PATH_JSON to its absolute path
     #[arg(long, value_name = "FILE")]
     pub(crate) cufile_json: Option<PathBuf>,

@@ -5,10 +5,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gpuio_base::document::Format;
-use gpuio_host::{Root, process};
+use gpuio_host::{Root, process, process_time};
 use gpuio_watch::page::format::{Earlier, Shown, json, text};
 use gpuio_watch::page::read::{self, Found, Listing, Owner};
-use gpuio_watch::page::{LivePageRoot, Snapshot};
+use gpuio_watch::page::{LivePageRoot, Saves, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;
@@ -119,7 +119,7 @@ fn same(one: &Snapshot, two: &Snapshot) -> bool {
 fn process_of(
     args: &Stats,
     format: &Format,
-    (pid, pause): (u32, Option<Duration>),
+    (mut pid, pause): (u32, Option<Duration>),
 ) -> Result<ExitCode, Failure> {
     let (place, root) = (LivePageRoot::live(), Root::live());
     let level = args.level.unwrap_or(LEVEL);
@@ -132,7 +132,10 @@ fn process_of(
             Ok(found) => found,
             // The process existed a moment ago: it has ended, and so does the watch.
             Err(_) if before.is_some() && pause.is_some() => return Ok(ExitCode::SUCCESS),
-            Err(failure) => return Err(failure),
+            Err(failure) => {
+                pid = drain_of(&root, pid).ok_or(failure)?;
+                continue;
+            }
         };
         if found.page.is_err() {
             return Err(unreadable(found));
@@ -167,6 +170,29 @@ fn process_of(
         before = Some((shown.snapshot.clone(), at));
         sleep(pause);
     }
+}
+
+/// The process whose page answers for one without: a trainer has none before it reads, and its
+/// drain has.
+fn drain_of(root: &Root, pid: u32) -> Option<u32> {
+    let drains = drains(root, pid);
+    let (first, more) = drains.split_first()?;
+    let others: String = more.iter().map(|(pid, _)| format!(" (also {pid})")).collect();
+    let drain = first.0;
+    message!("note: process {pid} has no page; its drain is process {drain}{others}, shown here");
+    Some(drain)
+}
+
+/// The drains that a process has started, as gpuio.checkpoint does, with their saves.
+pub(super) fn drains(root: &Root, pid: u32) -> Vec<(u32, Saves)> {
+    let of_process = |found: Found| {
+        let saves = found.page.ok()?.saves.filter(|_| found.owner == Owner::Runs)?;
+        let stat = root.read(format!("proc/{}/stat", found.pid)).ok()??;
+        let is_its = stat.parse(process_time::parse).ok()?.parent == pid;
+        is_its.then_some((found.pid, saves))
+    };
+    let pages = read::list(&LivePageRoot::live(), root).found;
+    pages.into_iter().filter_map(of_process).collect()
 }
 
 /// The page of this process. A process of this machine comes before those of containers with the

@@ -200,8 +200,14 @@ fn what_it_does_is_reported_or_printed() {
     // Without a driver calls answer a number alone, so the reason is here.
     assert_eq!(said.err.lines().count(), 2, "{said:?}");
     assert!(said.err.contains("5011") && said.err.contains("/none/libcuda.so.1"), "{said:?}");
+    assert!(said.err.contains("gpuio exec --gpu software (GPUIO_CUFILE_DRIVER"), "{said:?}");
     let said = said.prints(&["lib/gpuio/libcufile.so.0", "GPUIO_CUFILE=gpuio", "/sh"]);
     drop(said);
+    // The flag comes before the variable.
+    let mut command = here.gpuio();
+    command.env("GPUIO_CUFILE_DRIVER", "/none/libcuda.so.1");
+    command.args(["--gpu", "software", "sh", "-c", "echo $GPUIO_CUFILE_DRIVER"]);
+    assert_eq!(finish(&mut command).exits(0).out, "software\n");
 
     std::fs::write(here.place("cufile.json"), "{}").unwrap();
     let mut command = here.gpuio();

@@ -7,7 +7,7 @@ use gpuio_job::workload::feed::Draws;
 use gpuio_record::FeedPlan;
 use serde_json::Value;
 
-use crate::tool::{Ran, command, file, finish, scratch, words};
+use crate::tool::{Ran, command, file, finish, gpuio, scratch, words};
 
 fn run(dir: &Path, line: &str) -> Ran {
     let mut gpuio = command(dir);
@@ -211,6 +211,16 @@ fn a_checkpoint_is_saved_and_restored() {
     let mut show = command(dir.path());
     let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
     assert!(csv.contains("part_scale") && csv.contains("0.0001,64"), "{csv}");
+    // The share is above the figures, in all that people read.
+    let text = gpuio(dir.path(), "show r.json").exits(0).out;
+    let part = text.find("part of a larger load:\n  save").unwrap();
+    assert!(part < text.find("throughput").unwrap(), "{text}");
+    for format in ["markdown", "html"] {
+        let line = format!("report r.json --format {format} -o -");
+        let page = gpuio(dir.path(), &line).exits(0).out;
+        let part = page.find("A part of a larger load. save: scale 0.0001: ").unwrap();
+        assert!(part < page.find("throughput").unwrap(), "{page}");
+    }
     run(dir.path(), "checkpoint-llama3-8b --gpu software --ranks 9").exits(2).prints(&["--ranks"]);
     let feed = "checkpoint-llama3-8b --gpu software --epochs 2";
     run(dir.path(), feed).exits(2).prints(&["--epochs", "of a training feed"]);

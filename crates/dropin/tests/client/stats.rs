@@ -105,6 +105,13 @@ fn the_live_page_shows_the_program() {
         };
         assert_eq!(sum(|way| way.read.bytes), 3 * 4096 + 100);
         assert_eq!((sum(|way| way.write.ios()), sum(|way| way.read.ios())), (1, 4));
+        // Calls of one thread, one after another: the time from the first one's begin holds all.
+        let ways = own.paths.iter().filter(|way| way.read.ios() + way.write.ios() > 0);
+        for way in ways {
+            let busy_ns = way.read.latency_ns + way.write.latency_ns;
+            let span_ns = way.last_ns.saturating_sub(way.first_ns);
+            assert!(span_ns >= busy_ns, "{busy_ns} ns of calls in {span_ns}: {}", way.path);
+        }
         let known = ["kernel", "copy", "host", "registered"];
         assert!(own.paths.iter().all(|way| known.contains(&way.path.as_str())), "{:?}", own.paths);
         let pci = own.paths.iter().find(|way| way.gpu == Some(0)).unwrap();

@@ -34,8 +34,8 @@ pub(super) fn markdown(set: &Set) -> String {
                     with those of a GPU.";
         first.paragraph(Text::default().and(Tone::Strong, text));
     }
-    if let Some(doubt) = set.doubt() {
-        first.paragraph(Text::default().and(Tone::Strong, doubt));
+    for text in [set.doubt(), set.scaled()].into_iter().flatten() {
+        first.paragraph(Text::default().and(Tone::Strong, text));
     }
     for sentence in conclusion::conclusion(set) {
         first.paragraph(sentence);

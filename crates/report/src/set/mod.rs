@@ -26,6 +26,7 @@ pub use fio::files as fio_files;
 pub use openmetrics::heads as openmetrics_heads;
 pub use origin::{Candidate, Origin, origin};
 
+use gpuio_base::document::unique;
 use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List;
 use gpuio_record::{Metric, Record, Sweep};
@@ -33,6 +34,7 @@ use gpuio_record::{Metric, Record, Sweep};
 use crate::copies::{Content, Copies};
 use crate::number::many;
 use crate::recheck::{Recheck, recheck};
+use crate::workload::scaled;
 
 /// One record and its source.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +107,21 @@ impl Set {
         let (first, more) = (all.next()?, all.count() as u64);
         let more = (more > 0).then(|| format!(" The same of {}.", many(more, "more record")));
         Some(first + &more.unwrap_or_default())
+    }
+
+    /// A sentence on jobs that are a part of a larger load, if there are any.
+    pub fn scaled(&self) -> Option<String> {
+        const MOST: usize = 4;
+        let of_record = |member| scaled(member).into_iter();
+        let all = self.members.iter().flat_map(|member| of_record(&member.record));
+        let all = unique(all.map(|(job, words)| format!("{job}: {words}")));
+        let more = match all.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let first = all.get(..MOST).unwrap_or(&all).join("; ");
+        let rates = "Rates of the whole may differ.";
+        (!all.is_empty()).then(|| format!("A part of a larger load. {first}{more}. {rates}"))
     }
 
     /// The percentiles that records asked for, ascending.

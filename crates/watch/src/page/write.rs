@@ -377,12 +377,19 @@ impl WorkerSlot {
     /// Sets how many I/Os this thread can have in flight, and when it started (`CLOCK_MONOTONIC`).
     pub fn begin(&mut self, slots: u64, at_ns: u64) {
         self.slots = slots;
-        if let Some(cells) = self.inner.mapping.worker_slot(self.number) {
+        if let Some(cells) = self.cells() {
             cells.slots.fetch_add(slots, Ordering::Relaxed);
-            // The first start of several runs on one slot counts.
-            let first = (Ordering::Relaxed, Ordering::Relaxed);
-            let _ = cells.first_ns.compare_exchange(0, at_ns, first.0, first.1);
         }
+        self.began(at_ns);
+    }
+
+    /// An I/O began at this time (`CLOCK_MONOTONIC`). The earliest counts, in whichever order they
+    /// are counted: several threads, or runs, may have one slot.
+    #[inline]
+    pub fn began(&self, at_ns: u64) {
+        let Some(cells) = self.cells() else { return };
+        let earlier = |first: u64| (first == 0 || at_ns < first).then_some(at_ns);
+        let _ = cells.first_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, earlier);
     }
 
     /// Sets when the last I/O completed (`CLOCK_MONOTONIC`), and how many are in flight. On a

@@ -61,6 +61,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("exec", "json", "exec::what_it_does_is_reported_or_printed"),
     ("exec", "verbose", "exec::what_it_does_is_reported_or_printed"),
     ("exec", "cufile", "exec::what_it_does_is_reported_or_printed"),
+    ("exec", "gpu", "exec::what_it_does_is_reported_or_printed"),
     ("exec", "cufile-json", "exec::what_it_does_is_reported_or_printed"),
     ("plan", "gpu", "plan::other_forms"),
     ("plan", "mount", "plan::a_job_file_of_this_machine_is_one_for_bench"),

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use self::library::Library;
 use self::program::{ExecError, Program};
-use self::variables::Variables;
+use self::variables::{DRIVER, Variables};
 use gpuio_gpu::{Driver, Which};
 use gpuio_guard::objects::environment;
 
@@ -57,9 +57,16 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     if args.verbose {
         message!("gpuio exec: {} for {}", variables.description(&library), program.path.display());
         // Both libraries answer numbers alone.
-        let which = Which::from_variable(environment::variable("GPUIO_CUFILE_DRIVER"));
+        let set = variables.value(DRIVER).cloned();
+        let which = Which::from_variable(set.or_else(|| environment::variable(DRIVER)));
         if let Err(absent) = Driver::load(&which) {
-            message!("gpuio exec: calls will answer 5011 (CUDA driver error) here: {absent}");
+            let instead = match which {
+                Which::Software => String::new(),
+                _ => format!("; without a GPU: gpuio exec --gpu software ({DRIVER}=software)"),
+            };
+            message!(
+                "gpuio exec: calls will answer 5011 (CUDA driver error) here: {absent}{instead}"
+            );
         }
     }
     let mut command = Command::new(&program.path);

@@ -14,6 +14,8 @@ use crate::failure::Failure;
 
 /// Selects which library serves cuFile calls; gpuio's library reads it.
 const WHO: &str = "GPUIO_CUFILE";
+/// The CUDA driver of gpuio's libraries.
+pub(super) const DRIVER: &str = "GPUIO_CUFILE_DRIVER";
 const VALUES: [&str; 3] = ["auto", "gpuio", "nvidia"];
 
 /// Variables and their new values, in printing order.
@@ -49,6 +51,7 @@ impl Variables {
             }
             (None, who) => set.extend(who.map(|who| (WHO, who))),
         }
+        set.extend(args.gpu.as_ref().map(|gpu| (DRIVER, gpu.into())));
         if let Some(file) = &args.cufile_json {
             let whole = std::fs::canonicalize(file).map_err(|error| {
                 Failure::Usage(format!("--cufile-json {}: {error}", file.display()))
@@ -90,10 +93,14 @@ impl Variables {
         Ok(text + "\n")
     }
 
+    /// The value that the program gets, if it is set here.
+    pub(super) fn value(&self, wanted: &str) -> Option<&OsString> {
+        self.set.iter().find_map(|(name, value)| (*name == wanted).then_some(value))
+    }
+
     /// A short description, for `-v`.
     pub(crate) fn description(&self, library: &Library) -> String {
-        let value = |wanted| self.set.iter().find(|(name, _)| *name == wanted);
-        let who = value(WHO).map_or("auto".into(), |(_, value)| value.to_string_lossy());
+        let who = self.value(WHO).map_or("auto".into(), |value| value.to_string_lossy());
         format!(
             "{} in LD_PRELOAD, {} first in LD_LIBRARY_PATH, {WHO}={who},",
             library.object.display(),
@@ -165,8 +172,8 @@ mod tests {
         let command = vec!["true".into()];
         let (cufile, cufile_json, record, anonymous) = (None, None, None, false);
         let (env, json, verbose) = (false, false, false);
-        let prefetch = Vec::new();
-        Exec { env, json, verbose, cufile, cufile_json, record, anonymous, prefetch, command }
+        let (gpu, prefetch) = (None, Vec::new());
+        Exec { env, json, verbose, cufile, gpu, cufile_json, record, anonymous, prefetch, command }
     }
 
     fn library() -> Library {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gpuio_base::document::{Format, json_of};
 use gpuio_base::units::{human_bytes, shell_word};
 use gpuio_host::proc_io::{self, ProcessIoSample};
-use gpuio_host::{Root, cufile, nvidia_fs, process_time, process_use};
+use gpuio_host::{Root, cufile, nvidia_fs, process_use};
 use gpuio_machine::check::why::{
     IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, process_document,
 };
@@ -17,7 +17,7 @@ use gpuio_record::facts::{
     Fact, GpuFacts, LibraryMaker, Machine, MappedLibrary, MountedStorage, OpenFile, ProcessUse,
 };
 use gpuio_watch::page::read::{self, Owner};
-use gpuio_watch::page::{LivePageRoot, PathCounters, SIZES};
+use gpuio_watch::page::{LivePageRoot, PathCounters, SIZES, Saves};
 use serde_json::json;
 
 use super::{SCHEMA, of_pair};
@@ -25,6 +25,7 @@ use crate::failure::Failure;
 use crate::formats;
 use crate::output::Delivery;
 use crate::verb::check::own_machine;
+use crate::verb::stats;
 
 /// How long counters are watched.
 const WATCH: Duration = Duration::from_secs(1);
@@ -286,18 +287,13 @@ fn moved_of(counters: &PathCounters) -> Moved {
     }
 }
 
-/// The command that shows the saves of each drain that the process has started, as
-/// gpuio.checkpoint does.
+/// The command that shows the saves of each drain of the process.
 fn drains(root: &Root, pid: u32) -> Vec<String> {
-    let command = |found: read::Found| {
-        let saves = found.page.ok()?.saves.filter(|_| found.owner == Owner::Runs)?;
-        let stat = root.read(format!("proc/{}/stat", found.pid)).ok()??;
-        let is_its = stat.parse(process_time::parse).ok()?.parent == pid;
-        let (drain, name) = (found.pid, saves.words(&saves.directory));
-        is_its.then(|| format!("gpuio stats {drain}   (its drain of gpuio.checkpoint; {name})"))
+    let command = |(drain, saves): (u32, Saves)| {
+        let name = saves.words(&saves.directory);
+        format!("gpuio stats {drain}   (its drain of gpuio.checkpoint; {name})")
     };
-    let pages = read::list(&LivePageRoot::live(), root).found;
-    pages.into_iter().filter_map(command).collect()
+    stats::drains(root, pid).into_iter().map(command).collect()
 }
 
 /// Commands that show more.

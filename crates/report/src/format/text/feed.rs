@@ -11,19 +11,13 @@ use gpuio_record::{
 use super::of_jobs;
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
 use crate::others::{self, Others};
-use crate::workload::jobs;
+use crate::workload::{is_cache, jobs};
 
 /// Epochs and accelerators that get a line each.
 const LINES_MOST: usize = 8;
 
 /// A job that is a feed: its plan and result, and those of the job.
 type Feed<'r> = (&'r JobPlan, &'r FeedPlan, &'r FeedResult, &'r JobResult);
-
-/// Whether it is of a key-value cache: contexts that have a service level and are moved one by one,
-/// without computation.
-fn is_cache(plan: &FeedPlan) -> bool {
-    plan.slo.is_some() && plan.compute == FeedCompute::None && plan.batch_samples == 1
-}
 
 /// Lines of the feeds among the jobs that ran: of those of key-value caches, or of the others.
 fn lines<'r>(

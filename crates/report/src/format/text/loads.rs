@@ -194,13 +194,9 @@ fn per_second((bytes, ns): (u64, u64)) -> f64 {
     if ns == 0 { 0.0 } else { bytes as f64 / (ns as f64 / 1e9) }
 }
 
-/// A line per job that is a part of a larger load; one for all times of a job.
+/// A line per job that is a part of a larger load.
 pub(super) fn parts(record: &Record) -> Section {
-    let is_first = |plan: &JobPlan| plan.repeat.as_ref().is_none_or(|repeat| repeat.nth == 1);
-    let lines = jobs(record)
-        .filter(|(plan, _)| is_first(plan))
-        .filter_map(|(plan, _)| Some((plan.name.as_str(), plan.part?.words(plan))));
-    of_jobs(record, "part of a larger load:", lines)
+    of_jobs(record, "part of a larger load:", workload::scaled(record))
 }
 
 /// A line per job that ran several times: how long each took, flushes included.

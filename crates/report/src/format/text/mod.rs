@@ -70,6 +70,7 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
     });
     page.push(header::doubt(record, check));
     page.push(header::section(record));
+    page.push(loads::parts(record));
     page.push(feed::answers(record));
     page.push(table::section(record));
     page.push(table::legend(record));
@@ -86,7 +87,6 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         beside::section(record),
         loads::ranges(record),
         loads::replay(record),
-        loads::parts(record),
         loads::times(record),
         feed::section(record),
         feed::of_mlperf(record),

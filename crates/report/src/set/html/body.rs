@@ -39,8 +39,8 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
              threads. Never compare them with those of a GPU.</p>\n",
         );
     }
-    if let Some(doubt) = set.doubt() {
-        let _ = writeln!(out, "<p class=\"banner\" role=\"note\">{}</p>", markup(&doubt));
+    for text in [set.doubt(), set.scaled()].into_iter().flatten() {
+        let _ = writeln!(out, "<p class=\"banner\" role=\"note\">{}</p>", markup(&text));
     }
     for sentence in conclusion::conclusion(set) {
         let _ = writeln!(out, "<p class=\"conclusion\">{}</p>", markup(&sentence));

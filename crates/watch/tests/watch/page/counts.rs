@@ -35,6 +35,10 @@ fn every_count_arrives_and_the_page_goes_with_its_writer() {
     assert_eq!((total.files, total.slots, total.in_flight, total.threads), (2, 32, 5, 2));
     assert_eq!(total.read.mean_ns(), Some(100_000.0));
     assert_eq!(total.seconds(), Some(2.0));
+    // Calls are counted when they end: one that began before may come later.
+    read.began(500_000_000);
+    read.began(700_000_000);
+    assert_eq!(own(&pages).page.unwrap().total().seconds(), Some(2.5));
     let sizes: Vec<usize> = (0..16).filter(|&class| total.read.sizes[class] > 0).collect();
     assert_eq!(sizes, [size_class(4096), size_class(1 << 20)]);
     let p50 = total.read.percentile_ns(Percentile::MEDIAN).unwrap();
