@@ -454,8 +454,8 @@ fn cores(cpu: &CpuCost, time_ns: u64) -> f64 {
 }
 
 /// Whether the latencies of an interval can have its percentiles, its largest and its sum. `near`:
-/// it and its neighbours, one of which may have the latencies of I/Os that ended while counters were
-/// read. Intervals of several ranks have no percentiles, and their counts are spread evenly.
+/// it and its neighbours, one of which may have the latencies of I/Os that ended while counters
+/// were read. Intervals of several ranks have no percentiles, and their counts are spread evenly.
 fn is_possible(point: &Point, near: &[Point]) -> bool {
     use crate::number::float;
     let sum = |point: &Point| {
