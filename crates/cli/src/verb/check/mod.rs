@@ -94,7 +94,7 @@ fn of_one(
             if live {
                 machine.cufile.library = pair::library();
             }
-            let pair = pair::find(&machine, &path, check.gpu.as_deref())?;
+            let pair = pair::find_named(&machine, (&path, live), check.gpu.as_deref())?;
             of_pair(&pair, &path, check.prove, rules)?
         }
     };
