@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use gpuio_base::units::many;
 use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{
     BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, MountedStorage,
@@ -73,7 +74,62 @@ impl Captured {
             self.machine.host.kernel.release.get_or_insert(release);
         }
         self.finish_gpus();
+        self.find_conflicts();
         self.machine.printed = self.matrices.iter().flat_map(Matrix::printed).collect();
+    }
+
+    /// What two texts, or two lines of one, say of the same thing.
+    fn find_conflicts(&mut self) {
+        let mut found = Vec::new();
+        let gpus = &self.machine.gpus;
+        let number = |(at, gpu): (u32, &GpuFacts)| gpu.index.known().copied().unwrap_or(at);
+        let known: BTreeSet<u32> = (0..).zip(gpus).map(number).collect();
+        let printed: BTreeSet<u32> = self.matrices.iter().flat_map(Matrix::gpus).collect();
+        let more: Vec<String> = printed.difference(&known).map(|n| format!("GPU{n}")).collect();
+        if !more.is_empty() && !known.is_empty() {
+            found.push(format!(
+                "nvidia-smi topo has {}, and the other texts have {} without: a text is cut, or of \
+                 another time. They are left out.",
+                more.join(", "),
+                many(gpus.len() as u64, "GPU")
+            ));
+        }
+        let check = self.machine.gdscheck.iter().filter(|check| !check.by_gpuio);
+        for check in check {
+            let listed = check.gpus.len();
+            // GPUs that two texts show in two ways count twice.
+            let counted = gpus.iter().all(|gpu| gpu.pci.is_some() == gpus[0].pci.is_some());
+            if listed > 0 && listed < gpus.len() && counted {
+                found.push(format!(
+                    "gdscheck lists {} and the other texts {}: its list is cut, or \
+                     CUDA_VISIBLE_DEVICES hid some from it.",
+                    many(listed as u64, "GPU"),
+                    gpus.len()
+                ));
+            }
+            let word = |text: &str| text.trim().to_lowercase();
+            let off = |text: &str| word(text).starts_with("disabled");
+            let on = |text: &str| word(text).starts_with("enabled");
+            let whole = check.iommu.known();
+            let of_gpus = check.gpus.iter().filter_map(|gpu| gpu.iommu.known());
+            let other = whole.and_then(|whole| {
+                let differs = |one: &&String| off(one) && on(whole) || on(one) && off(whole);
+                Some((whole, of_gpus.into_iter().find(differs)?))
+            });
+            if let Some((whole, one)) = other {
+                found.push(format!(
+                    "gdscheck says `IOMMU: {whole}` and, of a GPU, `IOMMU State: {one}`."
+                ));
+            }
+            let unloaded = self.machine.modules.iter().any(|m| m.name == "nvidia_fs" && !m.loaded);
+            if let Some(version) = check.nvidia_fs.known().filter(|_| unloaded) {
+                found.push(format!(
+                    "gdscheck says `nvidia_fs version: {version}`, and lsmod has no nvidia_fs: the \
+                     module was unloaded between the two, or never loaded."
+                ));
+            }
+        }
+        found.into_iter().for_each(|one| self.conflict(one));
     }
 
     /// GPUs that gdscheck or the statistics of nvidia-fs alone name.
@@ -212,6 +268,36 @@ mod tests {
             assert!(gpus == count && remarks.contains(words), "{gpus}: {remarks}");
         }
         assert_eq!(of(&[smi, stats]).0, 1);
+    }
+
+    #[test]
+    fn texts_that_contradict_each_other_are_named() {
+        let of = |texts: &[&str]| {
+            let mut captured = Captured::default();
+            texts.iter().for_each(|text| crate::read("a text", text, &mut captured).unwrap());
+            captured.finish();
+            (captured.conflicts.join(" "), captured)
+        };
+        let smi = |count: u32| -> String {
+            (0..count)
+                .map(|n| format!("GPU {n}: NVIDIA H100 80GB HBM3 (UUID: GPU-{n})\n"))
+                .collect()
+        };
+        let matrix = "\tGPU0\tGPU1\tNIC0\nGPU0\t X \tNV18\tPXB\nGPU1\tNV18\t X \tSYS\n\
+                      NIC0\tPXB\tSYS\t X \n";
+        assert_eq!(of(&[matrix, &smi(2)]).0, "");
+        let (said, captured) = of(&[&matrix.replace("NIC0\tPXB\tSYS", "NIC0\tPXB\tPIX")]);
+        assert!(said.contains("row GPU1 has SYS for NIC0, row NIC0 has PIX for GPU1"), "{said}");
+        assert_eq!(captured.matrices[0].cell("GPU1", "NIC0"), None);
+        assert_eq!(captured.matrices[0].cell("GPU0", "NIC0"), Some("PXB"));
+        assert!(of(&[matrix, &smi(1)]).0.contains("topo has GPU1, and the other texts have 1 GPU"));
+        let check = include_str!("../tests/fixtures/h100-1.13.gdscheck");
+        assert_eq!(of(&[check, &smi(8)]).0, "");
+        assert!(of(&[check, &smi(9)]).0.contains("lists 8 GPUs and the other texts 9"));
+        let iommu = check.replace(" IOMMU: disabled", " IOMMU: enabled");
+        assert!(of(&[&iommu]).0.contains("IOMMU State: Disabled"), "{}", of(&[&iommu]).0);
+        let lsmod = "$ lsmod | grep nvidia_fs\n$ \n";
+        assert!(of(&[check, lsmod]).0.contains("lsmod has no nvidia_fs"));
     }
 
     #[test]

@@ -120,6 +120,8 @@ pub struct Captured {
     pub texts: Vec<TextRead>,
     /// Facts that two texts report differently, as sentences.
     pub contradictions: Vec<String>,
+    /// Statements that can't both be right and of which neither counts, as whole sentences.
+    pub conflicts: Vec<String>,
     /// Figures that tools measured.
     pub measured: Vec<Measured>,
     /// Results of load generators.
@@ -170,6 +172,13 @@ impl Captured {
     fn differ(&mut self, what: String) {
         if !self.contradictions.contains(&what) {
             self.contradictions.push(what);
+        }
+    }
+
+    /// Notes two statements of which neither counts.
+    fn conflict(&mut self, what: String) {
+        if !self.conflicts.contains(&what) {
+            self.conflicts.push(what);
         }
     }
 

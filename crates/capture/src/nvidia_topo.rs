@@ -30,6 +30,9 @@ const LONGEST_CPUS: usize = 12;
 /// The text in cells that the tool could not fill.
 const EMPTY: [&str; 5] = ["N/A", "ERR!", "ERR", "?", "-"];
 
+/// Pairs that contradict each other, which are named before the others are counted.
+const SHOWN: usize = 4;
+
 /// The words that `nvidia-smi topo -p2p` prints in its cells.
 const PEER_STATES: [&str; 8] = ["OK", "NOK", "CNS", "GNS", "TNS", "NS", "DR", "U"];
 
@@ -76,6 +79,42 @@ impl Matrix {
                 cell: cell.clone(),
             })
         })
+    }
+
+    /// Empties the cells of pairs that one device's row has otherwise than the other's, and says
+    /// how.
+    fn drop_conflicts(&mut self) -> Vec<String> {
+        // What drivers before 384 print for SYS.
+        let class = |cell: &str| if cell == "SOC" { "SYS".to_owned() } else { cell.to_owned() };
+        let mut all = Vec::new();
+        for (nth, a) in self.rows.iter().enumerate() {
+            for b in &self.rows[nth + 1..] {
+                let Some((one, other)) = self.cell(a, b).zip(self.cell(b, a)) else { continue };
+                if class(one) != class(other) {
+                    all.push((
+                        a.clone(),
+                        b.clone(),
+                        format!("row {a} has {one} for {b}, row {b} has {other} for {a}"),
+                    ));
+                }
+            }
+        }
+        for (a, b, _) in &all {
+            for (row, column) in [(a, b), (b, a)] {
+                let row = self.rows.iter().position(|name| name == row);
+                let column = self.columns.iter().position(|name| name == column);
+                let cell =
+                    row.zip(column).and_then(|(row, at)| self.cells.get_mut(row)?.get_mut(at));
+                cell.into_iter().for_each(String::clear);
+            }
+        }
+        all.into_iter().map(|one| one.2).collect()
+    }
+
+    /// The numbers of the GPUs in it.
+    pub(crate) fn gpus(&self) -> std::collections::BTreeSet<u32> {
+        let names = self.rows.iter().chain(&self.columns);
+        names.filter_map(|name| name.strip_prefix("GPU")?.parse().ok()).collect()
     }
 
     /// Cells that hold something, of pairs of two devices.
@@ -379,6 +418,15 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // A cell without NVLinks says that there are none only where the tool showed them.
     let legend = text.contains("NV#");
     matrices.iter_mut().for_each(|matrix| matrix.shows_nvlinks |= legend);
+    let differ: Vec<String> = matrices.iter_mut().flat_map(Matrix::drop_conflicts).collect();
+    if !differ.is_empty() {
+        let more = differ.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!("; {more} more") } else { String::new() };
+        captured.conflict(format!(
+            "nvidia-smi topo contradicts itself, and neither cell counts: {}{more}.",
+            differ[..differ.len().min(SHOWN)].join("; ")
+        ));
+    }
     captured.matrices.extend(matrices);
     skipped.into_iter().for_each(|why| captured.skip(why));
     Ok(())
@@ -401,10 +449,7 @@ fn gpus(machine: &mut Machine, matrix: &Matrix) {
     if gpus.iter().any(|gpu| !is_name_only(gpu)) {
         gpus.retain(|gpu| !is_name_only(gpu));
     } else if gpus.is_empty() {
-        let names = matrix.rows.iter().chain(&matrix.columns);
-        let numbers = names.filter_map(|name| name.strip_prefix("GPU")?.parse().ok());
-        let numbers: std::collections::BTreeSet<u32> = numbers.collect();
-        gpus.extend(numbers.into_iter().map(|number| GpuFacts {
+        gpus.extend(matrix.gpus().into_iter().map(|number| GpuFacts {
             index: Fact::Known(number),
             name: Fact::unknown(WHY),
             uuid: Fact::unknown(WHY),

@@ -277,8 +277,15 @@ fn nothing_read(
     }
 }
 
-/// The texts that were read, and their differences, as sentences; empty for a whole machine.
+/// [`text_notes`], and what can't both be right.
 pub(crate) fn read_notes(captured: &Captured) -> Vec<String> {
+    let mut notes = text_notes(captured);
+    notes.extend(captured.conflicts.iter().map(|one| format!("Contradiction: {one}")));
+    notes
+}
+
+/// The texts that were read, and their differences, as sentences; empty for a whole machine.
+pub(crate) fn text_notes(captured: &Captured) -> Vec<String> {
     let mut notes: Vec<String> = captured.summary().into_iter().collect();
     let differ = &captured.contradictions;
     if !differ.is_empty() {

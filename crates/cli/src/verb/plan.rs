@@ -83,7 +83,7 @@ fn of_one(
         }
         None => None,
     };
-    let held = results::hold(source, figures, Post::is_of_requests);
+    let held = results::hold(source, figures, Post::is_of_requests, &[]);
     output::put(&render(&pairing, form, held)?)?;
     if let (Some(path), Wanted::Document(Format { name: "text", .. })) = (written, form) {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;

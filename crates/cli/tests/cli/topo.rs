@@ -53,6 +53,26 @@ fn texts_of_another_machine_are_put_together() {
     assert!(ran.out.contains("2c:00.0  switch, where both meet"), "{}", ran.out);
 }
 
+/// Neither of two cells counts that contradict each other, and each verb names them.
+#[test]
+fn a_matrix_that_contradicts_itself_is_named() {
+    let dir = scratch();
+    let matrix = "\tGPU0\tGPU1\tmlx5_0\nGPU0\t X \tNV18\tPXB\nGPU1\tNV18\t X \tSYS\n\
+                  mlx5_0\tPXB\tPIX\t X \n";
+    fs::write(dir.path().join("m"), matrix).unwrap();
+    let of = |verb: &str| finish(command(dir.path()).args([verb, "--from", "m"]));
+    let named = "row GPU1 has SYS for mlx5_0, row mlx5_0 has PIX for GPU1";
+    for verb in ["topo", "plan", "check"] {
+        let said = of(verb).out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(named), "{verb}: {said}");
+    }
+    let check = of("check").out;
+    assert!(check.contains("CONTRADICTIONS (1)"), "{check}");
+    let pair = ["topo", "GPU1", "mlx5_0", "--from", "m"];
+    let pair = finish(command(dir.path()).args(pair)).out;
+    assert!(!pair.contains("SYS") && !pair.contains("PIX"), "{pair}");
+}
+
 #[test]
 fn a_capture_of_this_machine_gives_its_answers() {
     let dir = scratch();

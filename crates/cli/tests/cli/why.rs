@@ -31,7 +31,8 @@ fn this_directory_has_an_answer() {
 fn another_machine_is_answered_from_its_files() {
     let dir = scratch();
     gpu_without_udev(dir.path());
-    let mounts = "21 1 259:0 / /data rw,noatime - xfs /dev/nvme0n1 rw\n\
+    let mounts = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                  21 1 259:0 / /data rw,noatime - xfs /dev/nvme0n1 rw\n\
                   22 1 0:40 / /far rw - nfs filer:/x rw,proto=tcp,addr=10.0.0.7\n";
     std::fs::create_dir_all(dir.path().join("tree/proc/self")).unwrap();
     std::fs::write(dir.path().join("tree/proc/self/mountinfo"), mounts).unwrap();
@@ -43,6 +44,11 @@ fn another_machine_is_answered_from_its_files() {
     let udev = page["answer"]["evidence"].as_array().unwrap();
     assert!(udev.iter().any(|one| one["about"] == "udev" && one["met"] == "no"), "{udev:#?}");
     gpuio(dir.path(), "why --from tree --gpu 7").exits(2).prints(&["no such GPU"]);
+    for verb in ["why", "check"] {
+        let typo = gpuio(dir.path(), &format!("{verb} --from tree --mount /dta/x")).exits(2);
+        typo.prints(&["no mount but / holds this path", "/data"]);
+    }
+    gpuio(dir.path(), "why --from tree --mount /").exits(0);
 }
 
 #[test]

@@ -39,7 +39,10 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
     }
     let are_requests = runs.iter().all(|(_, run)| run.request().is_some());
     let title = if are_requests { "REQUESTS" } else { "RESULTS" };
-    let title = format!("{title} IN THESE TEXTS ({})", runs.len());
+    let title = match runs.len() {
+        0 => "STATEMENTS OF THESE TEXTS".to_owned(),
+        count => format!("{title} IN THESE TEXTS ({count})"),
+    };
     let mut section = Section::new("results", title);
     let several = posts.iter().filter(|post| !post.is_empty()).count() > 1;
     if !runs.is_empty() {

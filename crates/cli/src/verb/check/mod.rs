@@ -81,7 +81,7 @@ fn of_one(
 ) -> Result<(String, bool), Failure> {
     let live = source.is_none();
     let held = source
-        .map(|source| results::hold(source, &Figures::built_in(), |_| true))
+        .map(|one| results::hold(one, &Figures::built_in(), |_| true, &one.captured.conflicts))
         .unwrap_or_default();
     let page = match &check.mount {
         None => Output {
@@ -94,7 +94,7 @@ fn of_one(
             if live {
                 machine.cufile.library = pair::library();
             }
-            let pair = pair::find(&machine, &path, check.gpu.as_deref())?;
+            let pair = pair::find_named(&machine, (&path, live), check.gpu.as_deref())?;
             of_pair(&pair, &path, check.prove, rules)?
         }
     };
@@ -104,7 +104,7 @@ fn of_one(
         let page = json::render(findings, &coherent, verdict.as_ref(), proof.as_ref());
         held.json(page)
     } else {
-        let notes = source.map(|one| source::read_notes(&one.captured)).unwrap_or_default();
+        let notes = source.map(|one| source::text_notes(&one.captured)).unwrap_or_default();
         let read = source.filter(|one| one.captured.is_from_texts());
         let read = read.map(|one| one.captured.commands());
         let mut document = page.document(&notes, check.all, read.as_deref());

@@ -55,6 +55,24 @@ pub(in crate::verb) fn library() -> Fact<Option<String>> {
     }
 }
 
+/// [`find`] for a path that the user named. Of another machine it is not known whether it exists,
+/// so one that no mount but `/` holds may be misspelt: it is refused where other mounts are known.
+pub(in crate::verb) fn find_named<'m>(
+    machine: &'m Machine,
+    (path, live): (&str, bool),
+    gpu: Option<&str>,
+) -> Result<Pair<'m>, Failure> {
+    let pair = find(machine, path, gpu)?;
+    let at_root = pair.mount.mount.mount_point == "/" && path.trim_end_matches('/') != "";
+    if at_root && !live && machine.mounts.len() > 1 {
+        return Err(Failure::Usage(format!(
+            "--mount {path}: no mount but / holds this path; known mounts: {}; --mount / names it",
+            known(machine)
+        )));
+    }
+    Ok(pair)
+}
+
 /// The mount that serves the path, and the GPU: the one that was named, else the first.
 pub(in crate::verb) fn find<'m>(
     machine: &'m Machine,
@@ -62,13 +80,8 @@ pub(in crate::verb) fn find<'m>(
     gpu: Option<&str>,
 ) -> Result<Pair<'m>, Failure> {
     let mount = mount_of(machine, path).ok_or_else(|| {
-        let known: Vec<&str> =
-            machine.mounts.iter().map(|mount| mount.mount.mount_point.as_str()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Failure::Usage(format!(
-            "--mount {path}: no mount holds this path; known mounts: \
-            {known}"
-        ))
+        let known = known(machine);
+        Failure::Usage(format!("--mount {path}: no mount holds this path; known mounts: {known}"))
     })?;
     let gpu = match gpu {
         Some("software") => Gpu::Software,
@@ -77,6 +90,12 @@ pub(in crate::verb) fn find<'m>(
         None => first(machine).map_or(Gpu::None, Gpu::Real),
     };
     Ok(Pair { machine, mount, gpu })
+}
+
+/// The mount points of a machine.
+fn known(machine: &Machine) -> String {
+    let all: Vec<&str> = machine.mounts.iter().map(|one| one.mount.mount_point.as_str()).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 fn first(machine: &Machine) -> Option<&GpuFacts> {

@@ -50,23 +50,32 @@ pub(in crate::verb) fn posts(source: &Source) -> impl Iterator<Item = Post> + us
     source.texts.iter().map(|text: &Text| post::read(&text.name, &text.body))
 }
 
-/// The statements on the results in the texts of one machine, as far as they are wanted.
+/// The statements on the results in the texts of one machine, as far as they are wanted, and those
+/// of the texts that can't both be right.
 pub(in crate::verb) fn hold(
     source: &Source,
     figures: &Figures,
     wanted: impl Fn(&Post) -> bool,
+    conflicts: &[String],
 ) -> Held {
     let posts: Vec<Post> = posts(source).filter(wanted).collect();
     // A text without results may still have figures in words and tables of its machine.
-    if posts.iter().all(Post::is_empty) {
+    let captured = &source.captured;
+    let empty = posts.iter().all(Post::is_empty);
+    if empty && conflicts.is_empty() {
         return Held::default();
     }
-    let captured = &source.captured;
     let alone = captured.machine == Machine::default();
     let topology = Topology::of(&captured.machine, &Printed::all(&captured.machine));
     let known = Known { host: None, machine: &captured.machine, topology: &topology, figures };
     let known = if alone { Vec::new() } else { vec![known] };
-    let statements = post::hold(&posts, &known);
+    let mut statements = if empty { Vec::new() } else { post::hold(&posts, &known) };
+    statements.extend(conflicts.iter().map(|words| Statement {
+        about: About::Contradiction,
+        file: String::new(),
+        lines: Vec::new(),
+        words: words.clone(),
+    }));
     let section = post::section(&posts, &statements);
     Held { statements, section, alone }
 }

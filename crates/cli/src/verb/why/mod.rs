@@ -74,7 +74,10 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
             ));
         }
     };
-    let pair = pair::find(&machine, &path, gpu.as_deref())?;
+    let pair = match &args.mount {
+        Some(_) => pair::find_named(&machine, (&path, live), gpu.as_deref())?,
+        None => pair::find(&machine, &path, gpu.as_deref())?,
+    };
     let answer = of_pair(&pair, &path);
     let overview = whole.then(|| overview(&machine, &mounts));
     let notes = source.map(|one| source::read_notes(&one.captured)).unwrap_or_default();
