@@ -78,7 +78,7 @@ impl Captured {
         self.machine.printed = self.matrices.iter().flat_map(Matrix::printed).collect();
     }
 
-    /// What two texts, or two lines of one, say of the same thing.
+    /// Finds statements of two texts, or of two lines of one, that can't both be right.
     fn find_conflicts(&mut self) {
         let mut found = Vec::new();
         let gpus = &self.machine.gpus;

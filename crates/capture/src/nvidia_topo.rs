@@ -84,7 +84,7 @@ impl Matrix {
     /// Empties the cells of pairs that one device's row has otherwise than the other's, and says
     /// how.
     fn drop_conflicts(&mut self) -> Vec<String> {
-        // What drivers before 384 print for SYS.
+        // Drivers before 384 print SOC for SYS.
         let class = |cell: &str| if cell == "SOC" { "SYS".to_owned() } else { cell.to_owned() };
         let mut all = Vec::new();
         for (nth, a) in self.rows.iter().enumerate() {

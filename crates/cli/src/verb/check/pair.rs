@@ -55,15 +55,16 @@ pub(in crate::verb) fn library() -> Fact<Option<String>> {
     }
 }
 
-/// [`find`] for a path that the user named. Of another machine it is not known whether it exists,
-/// so one that no mount but `/` holds may be misspelt: it is refused where other mounts are known.
+/// [`find`] for a path that the user named. Whether one of another machine exists is not
+/// known, so one that no mount but `/` holds may be misspelt: it is refused where other mounts are
+/// known.
 pub(in crate::verb) fn find_named<'m>(
     machine: &'m Machine,
     (path, live): (&str, bool),
     gpu: Option<&str>,
 ) -> Result<Pair<'m>, Failure> {
     let pair = find(machine, path, gpu)?;
-    let at_root = pair.mount.mount.mount_point == "/" && path.trim_end_matches('/') != "";
+    let at_root = pair.mount.mount.mount_point == "/" && !path.trim_end_matches('/').is_empty();
     if at_root && !live && machine.mounts.len() > 1 {
         return Err(Failure::Usage(format!(
             "--mount {path}: no mount but / holds this path; known mounts: {}; --mount / names it",
