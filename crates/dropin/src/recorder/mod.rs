@@ -173,22 +173,8 @@ pub(crate) fn begin() {
             }
         };
         starts = Some(start);
-        Some(Recorder {
-            generation: fork::generation(),
-            process: std::process::id(),
-            began_ns: gpuio_watch::page::monotonic_ns(),
-            is_anonymous,
-            rings: Mutex::default(),
-            sources: AtomicU32::new(0),
-            late: Mutex::default(),
-            files: Mutex::default(),
-            batches: AtomicU32::new(0),
-            lost: Default::default(),
-            is_over: AtomicBool::new(false),
-            notice: Mutex::default(),
-            writer,
-            ended: Mutex::new(ended),
-        })
+        let began_ns = gpuio_watch::page::monotonic_ns();
+        Some(Recorder { began_ns, is_anonymous, ..Recorder::new(writer, ended) })
     });
     if let (Some(recorder), Some(start)) = (recorder, starts) {
         let _ = start.send(recorder);
@@ -311,6 +297,26 @@ pub(crate) fn record(file: Option<u32>, call: impl FnOnce(u32) -> Call) {
 }
 
 impl Recorder {
+    /// One of this process, since the clock began, with nothing in it.
+    fn new(writer: Thread, ended: Receiver<io::Result<()>>) -> Self {
+        Self {
+            generation: fork::generation(),
+            process: std::process::id(),
+            began_ns: 0,
+            is_anonymous: false,
+            rings: Mutex::default(),
+            sources: AtomicU32::new(0),
+            late: Mutex::default(),
+            files: Mutex::default(),
+            batches: AtomicU32::new(0),
+            lost: Default::default(),
+            is_over: AtomicBool::new(false),
+            notice: Mutex::default(),
+            writer,
+            ended: Mutex::new(ended),
+        }
+    }
+
     fn put(&self, call: Call) {
         let begin_ns = call.begin_ns.saturating_sub(self.began_ns);
         let call = Call { begin_ns, ..call };
@@ -449,22 +455,7 @@ mod tests {
     use super::*;
 
     fn recorder(process: u32) -> Recorder {
-        Recorder {
-            generation: fork::generation(),
-            process,
-            began_ns: 0,
-            is_anonymous: false,
-            rings: Mutex::default(),
-            sources: AtomicU32::new(0),
-            late: Mutex::default(),
-            files: Mutex::default(),
-            batches: AtomicU32::new(0),
-            lost: Default::default(),
-            is_over: AtomicBool::new(false),
-            notice: Mutex::default(),
-            writer: std::thread::current(),
-            ended: Mutex::new(sync_channel(1).1),
-        }
+        Recorder { process, ..Recorder::new(std::thread::current(), sync_channel(1).1) }
     }
 
     fn lost(recorder: &Recorder) -> [u64; Reason::ALL.len()] {
