@@ -154,7 +154,9 @@ fn reads_with_o_direct_bring_nothing_into_the_cache() {
     for _ in 0..4 {
         read_blocks(&transfer, &path, &memory);
     }
-    assert_eq!(cached(&path), Some(before), "of a file that is cached in part");
+    // The kernel may drop pages at any time.
+    let after = cached(&path).unwrap();
+    assert!(after <= before, "{after} of {before} bytes of a file that is cached in part");
 }
 
 gpuio_testkit::tests! {
