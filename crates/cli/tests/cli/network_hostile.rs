@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::thread::{JoinHandle, spawn};
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::many_threads::with_threads;
 use crate::network::Server;
@@ -281,6 +281,28 @@ fn a_server_without_threads_refuses_and_lives() {
     server.signal(Signal::TERM);
     let (code, text) = server.ends();
     assert_eq!((code, text.contains("panicked")), (Some(0), false), "{text}");
+}
+
+/// A connection that can't be accepted now is accepted later.
+#[test]
+fn a_server_without_descriptors_waits_for_them() {
+    let _calm = calm();
+    let dir = scratch();
+    let server = Server::here(dir.path(), "0");
+    let descriptors = |most| {
+        let limit = Rlimit { current: Some(most), maximum: Some(1024) };
+        prlimit(Some(server.pid()), Resource::Nofile, limit).unwrap();
+    };
+    descriptors(3);
+    let mut waits = Line::on(TcpStream::connect(&server.at).unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    descriptors(1024);
+    waits.send(HELLO);
+    assert_eq!(waits.read().as_deref(), Some(HELLO));
+    drop(waits);
+    let line = format!("network {} --direction read --runtime 1s --ramp 0s", server.at);
+    gpuio(dir.path(), &line).exits(0);
+    assert_eq!(server.ends().0, Some(0));
 }
 
 #[test]

@@ -72,13 +72,14 @@ impl Server {
                 stream.set_nonblocking(false)?;
                 Ok(Some((stream, peer)))
             }
-            // A client that has gone again is no failure of the server (accept(2)).
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => Ok(None),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            // The listener itself is unusable.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
+            // Nothing there, a client that has gone again, an error of the network, or a moment
+            // without descriptors or memory: no failure of the server (accept(2)).
+            Err(_) => {
                 sleep(Duration::from_millis(5));
                 Ok(None)
             }
-            Err(error) => Err(error),
         }
     }
 
