@@ -154,7 +154,9 @@ fn too_short_a_run_has_no_ratio_and_says_why() {
     let (job, gpu) = job(&record);
     assert_eq!((&gpu["ratio"], &job["beside"]["io_ratio"]), (&Value::Null, &Value::Null));
     let why = gpu["unknown"].as_str().unwrap();
-    assert!(why.starts_with("beside the job: "), "{why}");
+    // On a busy machine the thread gets too little time before the job, too.
+    let spans = ["before the job: ", "beside the job: "];
+    assert!(spans.iter().any(|span| why.starts_with(span)), "{why}");
     let why = job["beside"]["io_unknown"].as_str().unwrap();
     assert!(why.starts_with("alone there were 2 I/Os"), "{why}");
 }
