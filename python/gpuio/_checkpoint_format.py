@@ -19,6 +19,8 @@ PAGE = 4096
 # The file that `torch.distributed.checkpoint` keeps beside the tensors.
 DCP_METADATA = ".metadata"
 _NAMES = {ours: name for name, ours in _TYPES.items()}
+# In the header of each file of a save.
+WRITER = "gpuio.checkpoint"
 _KEYS = (str, int, float, bool, type(None))
 
 
@@ -220,6 +222,26 @@ def rebuilt(structure: Any, tensors: Dict[str, Any]) -> Any:
     return tuple(made) if kind == "tuple" else made
 
 
+def refilled(have: Any, structure: Any, tensors: Dict[str, Any]) -> Any:
+    """A state that takes the values of a structure; its tensors are there already.
+
+    Dictionaries and lists stay the same objects. What else holds values is made anew.
+    """
+    if not isinstance(structure, dict):
+        return structure
+    (kind, inside), = structure.items()
+    if kind == "dict" and isinstance(have, dict):
+        for key, one in inside:
+            have[key] = refilled(have.get(key), one, tensors)
+        return have
+    if kind == "tensor" and is_tensor(have):
+        return have
+    if kind == "list" and isinstance(have, list) and len(have) == len(inside):
+        have[:] = [refilled(was, one, tensors) for was, one in zip(have, inside)]
+        return have
+    return rebuilt(structure, tensors)
+
+
 def laid_out(leaves: Iterable[Leaf], most: int, prefix: str) -> List[File]:
     """Files of at most so many bytes, unless a tensor alone has more."""
     # Larger elements first: then each begins at a multiple of its size.
@@ -240,7 +262,7 @@ def laid_out(leaves: Iterable[Leaf], most: int, prefix: str) -> List[File]:
 
 
 def _file(name: str, group: List[Leaf]) -> File:
-    entries: Dict[str, Any] = {"__metadata__": {"format": "pt", "writer": "gpuio.checkpoint"}}
+    entries: Dict[str, Any] = {"__metadata__": {"format": "pt", "writer": WRITER}}
     at, starts = 0, []
     for one in group:
         starts.append(at)

@@ -31,10 +31,19 @@ def _shown(function: "re.Match[str]") -> str:
 
 
 _SOFTWARE = "GPUIO_CUFILE_DRIVER=software takes gpuio's software GPU, whose times say nothing"
-_HOST = f'device="cpu" is host memory where a function takes it; {_SOFTWARE}'
+_MORE = "GPUIO_SOFT_GPUS gives the software GPU, which is in use, so many devices"
+
+
+def _software() -> str:
+    return _MORE if variable("GPUIO_CUFILE_DRIVER") == "software" else _SOFTWARE
+
+
+def _host() -> str:
+    return f'device="cpu" is host memory where a function takes it; {_software()}'
+
+
 # What to do in Python, by the errno.
 _REMEDIES = {
-    errno.ENODEV: f'device="cuda:0" is the first GPU of gpuio.gpus(), {_HOST}',
     errno.ENOMEM: "Take fewer bytes, or another device",
     errno.EBADF: "Give a path, or a descriptor that is open for reading",
 }
@@ -394,9 +403,11 @@ class Library:
             words, remedy = _FUNCTION.sub(_shown, self._words()), _REMEDIES.get(-code)
             # A call without a device can't take another, and without a driver there is no first GPU.
             if -code == errno.ENODEV and not names_gpu:
-                remedy = _SOFTWARE
+                remedy = _software()
             elif -code == errno.ENODEV and "no CUDA driver" in words:
-                remedy = _HOST
+                remedy = _host()
+            elif -code == errno.ENODEV:
+                remedy = f'device="cuda:0" is the first GPU of gpuio.gpus(), {_host()}'
             error = GpuioError(-code, ". ".join(filter(None, (words, remedy))))
             error.exit_code = 3 if -code == errno.ENODEV else 1
             raise error
@@ -514,7 +525,7 @@ class Library:
         header = ctypes.POINTER(_Header)()
         code = self._open(fd, ctypes.byref(header))
         if code == -errno.EBADMSG:
-            raise ValueError(f"no file of safetensors: {self._words()}")
+            raise ValueError(f"no whole file of safetensors: {self._words()}")
         self._check(code)
         return Header(self, header)
 

@@ -402,7 +402,7 @@ def _found(tensor: Any) -> Tuple[int, int, Any]:
     if view.readonly:
         raise ValueError("the buffer may only be read")
     if not view.c_contiguous:
-        raise ValueError("the buffer is not contiguous: read into a contiguous one")
+        raise ValueError("the buffer is not contiguous: read into a new one, and copy that")
     # Without the names of its fields.
     _refuse_objects(tensor, "O" in re.sub(":[^:]*:", "", view.format))
     if view.nbytes == 0:
@@ -418,7 +418,7 @@ def _of_torch(tensor: Any) -> Tuple[int, int, Any]:
     if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
         raise ValueError(f"the tensor is {tensor.layout}: read into a dense one")
     if not tensor.is_contiguous():
-        raise ValueError("the tensor is not contiguous: read into tensor.contiguous()")
+        raise ValueError("the tensor is not contiguous: read into a new one, then tensor.copy_(it)")
     return tensor.data_ptr(), tensor.numel() * tensor.element_size(), tensor
 
 
@@ -442,7 +442,7 @@ def _of_interface(array: Any, interface: Any) -> Tuple[int, int, Any]:
     shape = [whole(size, "a size of the array's shape") for size in shape]
     strides = interface.get("strides")
     if strides is not None and not _contiguous(shape, list(strides), itemsize):
-        raise ValueError("the array is not contiguous: read into a contiguous one")
+        raise ValueError("the array is not contiguous: read into a new one, and copy that")
     nbytes = itemsize
     for size in shape:
         nbytes *= size

@@ -28,6 +28,7 @@ from ._checkpoint_drain import MANIFEST, ended, give_up, make_directories, resul
 from ._checkpoint_format import (
     DCP_METADATA,
     PAGE,
+    WRITER,
     DamagedError,
     File,
     Flat,
@@ -37,6 +38,7 @@ from ._checkpoint_format import (
     laid_out,
     read_manifest,
     rebuilt,
+    refilled,
 )
 from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
 from ._environment import variable
@@ -554,8 +556,9 @@ def load(
 ) -> Any:
     """The state that was saved, its tensors on a device, or in the tensors of ``into``.
 
-    ``into`` is a state of the same names, types and shapes, whose tensors are filled; ``device`` is
-    not used then. Otherwise tensors are PyTorch's where it is imported, else NumPy's; ``as_`` is
+    ``into`` is a state of the same names, types and shapes, whose tensors are filled; numbers, text
+    and None take their places in its dictionaries and lists once all tensors are right. ``device``
+    is not used then. Otherwise tensors are PyTorch's where it is imported, else NumPy's; ``as_`` is
     ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared where the tensors are, after the
     bytes have come: `DamagedError` names those that differ.
     """
@@ -633,8 +636,10 @@ def _compare(
 def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any:
     flat = Flat(into, in_place=True)
     if set(flat.leaves) != set(one["tensors"]):
-        other = sorted(set(flat.leaves) ^ set(one["tensors"]))[:5]
-        raise ValueError(f"the state has other tensors than {directory}: {', '.join(other)}")
+        stored, given = set(one["tensors"]), set(flat.leaves)
+        sides = (("not in the state", stored - given), ("not in the checkpoint", given - stored))
+        words = "; ".join(f"{side}: {', '.join(sorted(names)[:5])}" for side, names in sides if names)
+        raise ValueError(f"the state has other tensors than {directory}: {words}")
     by_device: Dict[int, List[Tuple[str, int, int]]] = {}
     for name, have in flat.leaves.items():
         about = one["tensors"][name]
@@ -661,7 +666,7 @@ def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any
             except DamagedError as error:
                 words = "The tensors of into have its bytes already"
                 raise DamagedError(directory, error.damaged, words) from None
-    return rebuilt(one["structure"], {name: have.keeps for name, have in flat.leaves.items()})
+    return refilled(into, one["structure"], {name: leaf.keeps for name, leaf in flat.leaves.items()})
 
 
 def read_stored(fd: int, about: Dict[str, Any], name: str, address: int, nbytes: int) -> None:
@@ -698,9 +703,14 @@ def latest(directory: PathLike, *, verify: bool = False) -> Optional[str]:
         return None
     for name in names:
         path = os.path.join(os.fspath(directory), name)
-        if _DRAFT not in name and os.path.exists(os.path.join(path, MANIFEST)):
+        # `lost+found` of a file system is root's alone.
+        if _DRAFT not in name and name != "lost+found" and os.path.isdir(path):
             try:
                 manifest = read_manifest(path)
+            except FileNotFoundError:
+                if _has_own_file(path):
+                    _passed_over(DamagedError(path, {MANIFEST: "it is missing"}))
+                continue
             except DamagedError as error:
                 _passed_over(error)
                 continue
@@ -722,6 +732,18 @@ def latest(directory: PathLike, *, verify: bool = False) -> Optional[str]:
         else:
             return path
     return None
+
+
+def _has_own_file(path: str) -> bool:
+    """Whether a directory has a file that a save of ours has written."""
+    for name in os.listdir(path):
+        file = os.path.join(path, name)
+        if name.endswith(".safetensors") and os.path.isfile(file):
+            with open(file, "rb") as opened:
+                # Behind the length of the header, as `laid_out` writes it.
+                if WRITER.encode() in opened.read(128):
+                    return True
+    return False
 
 
 def _passed_over(error: DamagedError) -> None:

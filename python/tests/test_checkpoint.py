@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -178,13 +179,40 @@ class Plain(Case):
     def test_a_filled_state_has_the_same_tensors(self):
         checkpoint.save({"x": numpy.zeros((4, 4))}, self.dir / "one").wait()
         for into, words in [
-            ({"y": numpy.zeros((4, 4))}, "other tensors"),
+            ({"y": numpy.zeros((4, 4))}, "not in the state: x; not in the checkpoint: y$"),
+            ({"x": numpy.zeros((4, 4)), "y": numpy.zeros(1)}, "one: not in the checkpoint: y$"),
             ({"x": numpy.zeros((4, 5))}, "float64"),
             ({"x": numpy.zeros((4, 8))[:, ::2]}, "can't be filled"),
             ({"x": numpy.frombuffer(bytes(128)).reshape(4, 4)}, "can't be filled"),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 checkpoint.load(self.dir / "one", into=into)
+
+    def test_a_filled_state_has_the_numbers_too(self):
+        def made(step, lr):
+            group = {"lr": lr, "betas": (lr, step), "names": ["a", None]}
+            return {"step": step, "model": {1: numpy.full(3, lr)}, "groups": [group]}
+
+        checkpoint.save(made(500, 0.5), self.dir / "one").wait()
+        into = made(0, 0.0)
+        inside = into["model"], into["groups"], into["groups"][0], into["model"][1]
+        into["own"] = "stays"
+        returned = checkpoint.load(self.dir / "one", into=into)
+        self.assertIs(returned, into)
+        self.assertTrue(all(a is b for a, b in zip(
+            inside, (into["model"], into["groups"], into["groups"][0], into["model"][1]))))
+        self.assertEqual((into["step"], into["own"]), (500, "stays"))
+        group = {"lr": 0.5, "betas": (0.5, 500), "names": ["a", None]}
+        self.assertEqual(into["groups"], [group])
+        self.assertEqual(list(into["model"][1]), [0.5] * 3)
+        # Nothing of a damaged one.
+        with open(self.dir / "one/model.safetensors", "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"!")
+        into = made(0, 0.0)
+        with self.assertRaises(checkpoint.DamagedError):
+            checkpoint.load(self.dir / "one", into=into)
+        self.assertEqual((into["step"], into["groups"][0]["lr"]), (0, 0.0))
 
     def test_a_checkpoint_of_another_kind_is_named_and_not_loaded_as_nothing(self):
         manifest = {"ranks": [{}], "extras": {".metadata": {}}}
@@ -303,6 +331,20 @@ class Damage(Case):
             self.assertIsNone(checkpoint.latest(self.dir))
         with self.assertRaisesRegex(checkpoint.DamagedError, "No such file"):
             checkpoint.load(self.dir / "one")
+        checkpoint.save(state(), self.dir / "three").wait()
+        (self.dir / "three/gpuio-checkpoint.json").unlink()
+        with self.assertWarnsRegex(checkpoint.PassedOverWarning, "three.*json: it is missing"):
+            self.assertIsNone(checkpoint.latest(self.dir))
+        # Another program's model, and a pipe of such a name.
+        shutil.rmtree(self.dir / "three")
+        shutil.rmtree(self.dir / "two")
+        shutil.rmtree(self.dir / "one")
+        (self.dir / "model").mkdir()
+        (self.dir / "model/model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+        os.mkfifo(self.dir / "model/pipe.safetensors")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertIsNone(checkpoint.latest(self.dir))
         with self.assertRaisesRegex(FileNotFoundError, "no such directory"):
             checkpoint.verify(self.dir / "none")
 

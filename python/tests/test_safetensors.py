@@ -83,7 +83,7 @@ class Table(unittest.TestCase):
             path = self.file(header, data)
             for device in ("cpu", "cuda"):
                 if not taken:
-                    with self.assertRaisesRegex(ValueError, "no file of safetensors: .*offset",
+                    with self.assertRaisesRegex(ValueError, "no whole file of safetensors: .*offset",
                                                 msg=text):
                         gpuio.safetensors(path, device)
                     continue
