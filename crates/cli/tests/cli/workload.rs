@@ -316,6 +316,11 @@ fn a_model_is_loaded_from_the_users_files() {
     run(dir.path(), "safetensors").exits(2).prints(&["name their directory", "*.safetensors"]);
     run(dir.path(), "safetensors .").exits(2).prints(&["it has no files *.safetensors"]);
     run(dir.path(), "vector-search m").exits(2).prints(&["'m'", "no files of yours"]);
+    let feed = "[a]\nfilename=*.safetensors\nbatch_samples=2\n";
+    std::fs::write(dir.path().join("feed.ini"), feed).unwrap();
+    for line in ["feed.ini", "feed.ini m"] {
+        run(dir.path(), line).exits(2).prints(&["reads none of yours", "gpuio bench --filename"]);
+    }
     std::fs::write(&two, b"\x04\0\0\0\0\0\0\0{\"a\"").unwrap();
     run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
 }

@@ -23,11 +23,6 @@ const STEP_MOST_NS: u64 = 86_400_000_000_000;
 /// Readings that are counted: a byte for each unit in each epoch.
 const COUNTED_MOST: u64 = 1 << 32;
 
-/// Whether the job is a training feed.
-pub(super) fn is_feed(job: &JobSpec) -> bool {
-    job.requested.keys().any(|field| field.starts_with("feed."))
-}
-
 /// The feed of a job, and its GPUs in the order of the accelerators.
 pub(super) fn resolve(
     job: &JobSpec,

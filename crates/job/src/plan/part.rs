@@ -6,7 +6,6 @@ use gpuio_base::units::whole;
 use gpuio_record::{MemoryKind, PartPlan, RepeatPlan};
 
 use super::PlanError;
-use super::feed::is_feed;
 use crate::spec::{ComputationRequest, JobSpec, Rw, Spec};
 
 /// Sizes are rounded to multiples of this, which suits every logical block size.
@@ -19,7 +18,7 @@ const JOBS_MOST: usize = 10_000;
 /// The load that a job is a part of; nothing where it is all of it. Feeds have a share of their
 /// files.
 pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanError> {
-    if (job.scale.is_none() && job.full_threads.is_none()) || is_feed(job) {
+    if (job.scale.is_none() && job.full_threads.is_none()) || job.is_feed() {
         return Ok(None);
     }
     let full_threads = job.full_threads.unwrap_or(threads);
@@ -41,7 +40,7 @@ pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanEr
 /// The job with the bytes that it really works on.
 pub(super) fn scaled(job: &JobSpec) -> Cow<'_, JobSpec> {
     let (Some(scale), Some(size)) = (job.scale, job.size) else { return Cow::Borrowed(job) };
-    if is_feed(job) || scale.total_cmp(&1.0).is_eq() {
+    if job.is_feed() || scale.total_cmp(&1.0).is_eq() {
         return Cow::Borrowed(job);
     }
     let bytes = whole((size as f64 * scale).round());
@@ -65,7 +64,7 @@ pub(super) fn repeated(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
     let mut alone = false;
     for job in &spec.jobs {
         let times = times(job);
-        if is_feed(job) && job.feed.files.is_some() && times > 1 {
+        if job.is_feed() && job.feed.files.is_some() && times > 1 {
             let what = "it has no effect here: a training feed has epochs; use these";
             return Err(PlanError::usage(job, "repeat", what.to_owned()));
         }
@@ -106,7 +105,7 @@ fn stage_of(job: &JobSpec) -> String {
 pub(super) fn staged(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
     let is_staged = |job: &JobSpec| {
         let writes = matches!(job.rw, Some(Rw::Write | Rw::RandWrite));
-        job.stage == Some(true) && writes && !is_feed(job)
+        job.stage == Some(true) && writes && !job.is_feed()
     };
     if !spec.jobs.iter().any(is_staged) {
         return Ok(Cow::Borrowed(spec));

@@ -33,7 +33,7 @@ impl<'a> Work<'a> {
     ) -> Result<Self, PlanError> {
         Ok(match (&job.replay, job.ranges) {
             (Some(replay), _) => Self::Replay(replay),
-            _ if feed::is_feed(job) => Self::Feed(Box::new(feed::resolve(job, path, gpus)?)),
+            _ if job.is_feed() => Self::Feed(Box::new(feed::resolve(job, path, gpus)?)),
             (None, Some(kind)) => Self::Ranges(ranges::of(job, kind)?),
             (None, None) => Self::Blocks,
         })
@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
 
 /// Why a path of `all` can't run such a job.
 pub(super) fn lacks(job: &JobSpec, path: &PathInfo) -> Option<String> {
-    if feed::is_feed(job) {
+    if job.is_feed() {
         return feed::lacks(job, path);
     }
     (job.replay.is_some() && path.fans_out)

@@ -325,6 +325,11 @@ impl JobSpec {
         self.dialect == Some(Dialect::Fio)
     }
 
+    /// Whether it is a training feed.
+    pub fn is_feed(&self) -> bool {
+        self.requested.keys().any(|field| field.starts_with("feed."))
+    }
+
     /// The same of gdsio's.
     pub fn is_gdsio(&self) -> bool {
         self.dialect == Some(Dialect::Gdsio)
