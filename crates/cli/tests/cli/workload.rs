@@ -785,6 +785,7 @@ fn what_is_printed_says_the_scale() {
     let ran = run(dir.path(), &format!("{line} --evidence -o r.json")).exits(0);
     for words in [
         "scale 0.00001: 5 of 524,288 files",
+        " written, kept in d)",
         "MLPerf rule broken: the whole data set (scale 0.00001: 5 of 524288 files)",
         "MLPerf rule broken: at least 500 steps an epoch (5)",
         "a warm-up, then 5 runs",

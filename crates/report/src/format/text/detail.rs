@@ -1,8 +1,10 @@
 //! Lines below the table: legs, workers, times that are not measured.
 
+use std::collections::BTreeSet;
+
 use gpuio_base::document::{Columns, Item, Layout, Section};
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{Latency, Record, SetupTimes, Side};
+use gpuio_record::{Latency, Record, Side};
 
 use super::table::path_cell;
 use super::{mark, of_jobs};
@@ -91,11 +93,18 @@ pub(super) fn workers(record: &Record) -> Section {
     section
 }
 
-/// Time to create files, and bytes written for it.
-fn data_set(setup: SetupTimes) -> String {
+/// Time to create files, and bytes written for it, with the place where they stay.
+fn data_set(record: &Record) -> String {
+    let (setup, jobs) = (record.setup, &record.plan.jobs);
+    let places: BTreeSet<_> = jobs.iter().filter_map(|job| job.directory.as_deref()).collect();
+    let kept = match Vec::from_iter(places)[..] {
+        [place] if jobs.iter().all(|job| job.keep) => format!(", kept in {place}"),
+        [_, _, ..] if jobs.iter().all(|job| job.keep) => ", kept".to_owned(),
+        _ => String::new(),
+    };
     let laid_out = match setup.laid_out_bytes {
         0 => String::new(),
-        written => format!(" ({} written)", bytes(written)),
+        written => format!(" ({} written{kept})", bytes(written)),
     };
     format!("data set {}{laid_out}", time(setup.data_set_ns))
 }
@@ -103,7 +112,7 @@ fn data_set(setup: SetupTimes) -> String {
 /// Times that are in no figure.
 pub(super) fn outside_the_clock(record: &Record) -> Section {
     let setup = record.setup;
-    let mut words = vec![data_set(setup), format!("open and pin {}", time(setup.open_ns))];
+    let mut words = vec![data_set(record), format!("open and pin {}", time(setup.open_ns))];
     if record.jobs.iter().any(|job| job.verify.is_some()) {
         words.push(format!("verification {}", time(setup.verify_ns)));
     }
