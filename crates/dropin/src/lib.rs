@@ -56,6 +56,7 @@ mod nvidia_stats;
 mod observed;
 mod recorder;
 mod request;
+mod standard_error;
 mod stats;
 mod streams;
 mod sync;

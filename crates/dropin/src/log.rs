@@ -95,7 +95,7 @@ pub(crate) fn line(level: Level, message: impl FnOnce() -> String) {
     match &log.sink {
         Sink::Discard => {}
         Sink::StandardError => {
-            let _ = std::io::stderr().write_all(text().as_bytes());
+            crate::standard_error::write(&text());
         }
         Sink::File { path, max_bytes } => {
             // Opened for each of the few lines: no descriptor of ours stays open in the program.

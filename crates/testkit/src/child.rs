@@ -5,6 +5,7 @@
 //! that is gone does not compile.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,9 @@ pub fn run(command: &mut Command) -> Output {
     let [out, err] = ["out", "err"].map(|name| directory.path().join(name));
     // Into files: a process that outlives the child may hold a pipe open.
     let [stdout, stderr] = [&out, &err].map(|path| File::create(path).unwrap());
+    // As `gpuio exec` says it, so that the library's lines get there.
+    let facts = stderr.metadata().unwrap();
+    command.env("GPUIO_CUFILE_STDERR", format!("{}:{}", facts.dev(), facts.ino()));
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let mut child = command.spawn().unwrap();
     let began = Instant::now();

@@ -50,13 +50,19 @@ fn born(fd: BorrowedFd<'_>) -> Option<(i64, u32)> {
 }
 
 /// Opens the file once more and asks it, in a thread apart: to close a descriptor of it here would
-/// drop the program's locks.
+/// drop the program's locks. A file of which the program holds a lease is not opened: that would
+/// break it, with a signal that ends the program as a rule (fcntl(2), `F_SETLEASE`).
 fn apart_from_program<T: Send + 'static>(
     fd: BorrowedFd<'_>,
     facts: &Stat,
     ask: impl FnOnce(&File) -> Option<T> + Send + 'static,
 ) -> Option<T> {
     let (number, identity) = (fd.as_raw_fd(), (facts.st_dev, facts.st_ino));
+    // SAFETY: it takes a number and answers one.
+    let lease = unsafe { libc::fcntl(number, libc::F_GETLEASE) };
+    if lease == libc::F_RDLCK || lease == libc::F_WRLCK {
+        return None;
+    }
     apart::run(move |caller| {
         let own = File::open(format!("/proc/self/task/{caller}/fd/{number}")).ok()?;
         let facts = fstat(own.as_fd()).ok()?;
@@ -144,6 +150,20 @@ mod tests {
         let asked =
             unsafe { libc::fcntl(seen.as_file().as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
         assert_eq!((asked, lock.l_type), (0, exclusive));
+    }
+
+    #[test]
+    fn the_programs_lease_stays() {
+        let seen = sparse();
+        let number = seen.as_file().as_raw_fd();
+        // SAFETY: numbers only, here and below. Without a signal it would be SIGIO that ends this.
+        if unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_WRLCK) } != 0 {
+            println!("SKIPPED: F_SETLEASE: {}", std::io::Error::last_os_error());
+            return;
+        }
+        assert_eq!(of(seen.as_file().as_fd()).unwrap().1.holes, Holes::Unknown);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::fcntl(number, libc::F_GETLEASE) }, libc::F_WRLCK);
     }
 
     /// Some file systems give the number of a removed file to the next one.

@@ -212,9 +212,8 @@ fn start_writer(path: std::path::PathBuf, is_anonymous: bool) -> Result<Started,
 
 /// A line for the user, who asked for the recording.
 pub(crate) fn say(text: &str) {
-    use std::io::Write as _;
-    let line = format!("gpuio: {}\n", gpuio_base::units::printable_short(text));
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let text = gpuio_base::units::printable_short(text);
+    crate::standard_error::write(&format!("gpuio: {text}\n"));
 }
 
 /// The function that runs when the object is unloaded: after the handlers of atexit(3), at the end

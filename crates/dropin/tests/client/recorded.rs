@@ -256,6 +256,58 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?}", trace.end);
 }
 
+/// A program may have put its own data, a pipe that nothing reads or a full one at descriptor 2.
+#[test]
+fn what_the_program_has_at_descriptor_2_is_left_alone() {
+    use std::io::Write as _;
+    let test = name(what_the_program_has_at_descriptor_2_is_left_alone);
+    let directory = tempfile::tempdir().unwrap();
+    if is_child(test) {
+        let (cuda, cufile) = (cuda(), cufile());
+        let file = opened(&made(directory.path(), &[7; 1 << 20]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+        let data = directory.path().join("at-2");
+        std::fs::write(&data, "header").unwrap();
+        let (reads, mut pipe) = std::io::pipe().unwrap();
+        let kind = std::env::var("AT_2").unwrap();
+        let at_2: std::os::fd::OwnedFd = match kind.as_str() {
+            "data" => std::fs::File::options().append(true).open(&data).unwrap().into(),
+            "full" => {
+                rustix::io::ioctl_fionbio(&pipe, true).unwrap();
+                while pipe.write(&[0; 4096]).is_ok() {}
+                rustix::io::ioctl_fionbio(&pipe, false).unwrap();
+                pipe.into()
+            }
+            _ => pipe.into(),
+        };
+        if kind == "alone" {
+            // SAFETY: the default; Rust's tests ignore it.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+            drop(reads);
+        }
+        // A failed assertion is to be seen.
+        std::panic::set_hook(Box::new(|why| println!("{why}")));
+        // SAFETY: two open numbers; nothing here owns 2.
+        assert_eq!(unsafe { libc::dup2(at_2.as_raw_fd(), 2) }, 2);
+        // The trace can't go on, and the call after that would say so.
+        std::fs::remove_file(std::env::var("GPUIO_CUFILE_RECORD").unwrap()).unwrap();
+        for _ in 0..60 {
+            assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(std::fs::read(&data).unwrap(), b"header");
+        println!("untouched");
+        return;
+    }
+    for kind in ["data", "full", "alone"] {
+        let path = directory.path().join(kind);
+        let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap()), ("AT_2", kind)];
+        let (status, output) = child(test, &variables);
+        assert!(status.success() && output.contains("untouched"), "{kind}: {status}, {output}");
+    }
+}
+
 #[test]
 fn refused_calls_are_in_the_trace_beside_the_others() {
     let test = name(refused_calls_are_in_the_trace_beside_the_others);

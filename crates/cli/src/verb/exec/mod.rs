@@ -79,6 +79,9 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
         // call was recorded.
         command.env("GPUIO_CUFILE_RECORD_PID", std::process::id().to_string());
     }
+    if let Ok(facts) = rustix::fs::fstat(std::io::stderr()) {
+        command.env("GPUIO_CUFILE_STDERR", format!("{}:{}", facts.st_dev, facts.st_ino));
+    }
     // Returns only if the program can't be started; otherwise the program has replaced this
     // process.
     let error = command.exec();

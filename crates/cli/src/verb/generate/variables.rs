@@ -104,8 +104,13 @@ mod tests {
     use super::*;
 
     /// Set by gpuio for the processes that it starts.
-    const INTERNAL: [&str; 4] =
-        ["GPUIO_SWEEP_PID", "GPUIO_AB_PID", "GPUIO_RANK_OF", "GPUIO_CUFILE_RECORD_PID"];
+    const INTERNAL: [&str; 5] = [
+        "GPUIO_SWEEP_PID",
+        "GPUIO_AB_PID",
+        "GPUIO_RANK_OF",
+        "GPUIO_CUFILE_RECORD_PID",
+        "GPUIO_CUFILE_STDERR",
+    ];
 
     fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
