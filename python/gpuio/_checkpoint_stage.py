@@ -1,6 +1,7 @@
 """Staged pages: memory that GPUs copy into, and from which the drain writes files."""
 
 import ctypes
+import fcntl
 import mmap
 import os
 import resource
@@ -80,8 +81,11 @@ class Stage:
         self.limited = most != resource.RLIM_INFINITY and most < limit
         limit = min(limit, most) if self.limited else limit
         self.length = max(limit // mmap.PAGESIZE, 1) * mmap.PAGESIZE
-        self.fd = os.memfd_create("gpuio-checkpoint", os.MFD_CLOEXEC)
+        self.fd = os.memfd_create("gpuio-checkpoint", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.length)
+        # Its length stays, whoever finds it: a page that is cut off would be lost from a save.
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, seals)
         self.map = mmap.mmap(self.fd, self.length, mmap.MAP_SHARED)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

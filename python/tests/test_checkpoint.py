@@ -128,6 +128,11 @@ class Plain(Case):
         self.assertEqual(checkpoint.verify(self.dir / "many"), (8, 8 * 400_000))
         self.assertEqual(os.listdir(self.dir), ["many"])
 
+    def test_staged_pages_can_not_be_cut_off(self):
+        checkpoint.prepare({})
+        with self.assertRaises(PermissionError):
+            os.ftruncate(checkpoint._saver.stage.fd, 4096)
+
     def test_a_child_made_by_fork_is_refused(self):
         checkpoint.prepare({})
         read, write = os.pipe()
