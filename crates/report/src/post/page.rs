@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Part, Section};
-use gpuio_base::units::whole;
+use gpuio_base::units::{many, whole};
 
 use crate::foreign::Direction;
 use crate::post::{About, Asked, Post, Run, Statement, hold};
@@ -50,8 +50,9 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
         section.table(table(several).table("results", shown));
     }
     if runs.len() > MOST_ROWS {
-        let more = runs.len() - MOST_ROWS;
-        section.paragraph(format!("{more} more results are not shown here."));
+        let more = (runs.len() - MOST_ROWS) as u64;
+        let more = many(more, "more result is|more results are");
+        section.paragraph(format!("{more} not shown here."));
     }
     for about in About::ALL {
         let own: Vec<&Statement> = statements.iter().filter(|one| one.about == about).collect();

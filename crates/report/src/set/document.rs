@@ -218,7 +218,8 @@ fn all_rows(set: &Set) -> Section {
     let more = table.cut(MOST_IN_MARKDOWN);
     section.table(table);
     if more > 0 {
-        let text = Text::from(format!("{more} more rows: use ")).and(Tone::Code, "--format csv");
+        let more = number::many(more as u64, "more row");
+        let text = Text::from(format!("{more}: use ")).and(Tone::Code, "--format csv");
         section
             .paragraph(text.and(Tone::Plain, " or ").and(Tone::Code, "html").and(Tone::Plain, "."));
     }

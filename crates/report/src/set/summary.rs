@@ -12,7 +12,7 @@ use super::axes::{Column, columns};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
-use crate::number::{NONE, count, many};
+use crate::number::{NONE, many};
 use crate::others;
 use crate::verification;
 use crate::{ceilings, expected};
@@ -221,7 +221,7 @@ fn notes(point: &[Row<'_>]) -> String {
     notes.extend(others.map(|how| format!("Disturbed{how}.")));
     let failed: u64 = point.iter().map(|row| row.figures().failed).sum();
     if failed > 0 {
-        notes.push(format!("{} I/Os failed.", count(failed)));
+        notes.push(format!("{} failed.", many(failed, "I/O")));
     }
     let checks = point.iter().map(|row| row.result.verify.as_ref()).filter(Option::is_some);
     let checks = unique(checks.map(verification::word));
