@@ -109,7 +109,7 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
 
 /// The plot inside a page, whose style sheet it uses.
 pub(super) fn inside(plot: &Plot) -> String {
-    svg::draw(plot, false)
+    svg::wide_and_narrow(plot)
 }
 
 /// The plot as a picture of its own, with the curve of latencies below it; of a set without one,
@@ -125,7 +125,7 @@ pub(super) fn render(set: &Set) -> String {
             let note = format!("{} {}", words.join(" "), curve.note);
             svg::one_above(&plot, &Plot { note, ..curve }) + "\n"
         }
-        None => svg::draw(&plot, true) + "\n",
+        None => svg::alone(&plot) + "\n",
     }
 }
 
