@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
 
+use gpuio_base::units::many;
 use gpuio_capture::pack;
 use gpuio_host::{Root, input};
 
@@ -85,10 +86,10 @@ fn packed(root: Root, keep_addresses: bool) -> Result<(Vec<u8>, String), String>
         redacted.counts.iter().map(|(kind, count)| format!("{count} {}", kind.words())).collect();
     let replaced = if replaced.is_empty() { "none found".to_owned() } else { replaced.join(", ") };
     let words = format!(
-        "{} files.\nReplaced: {replaced}.\nKept: mount points, names of network interfaces and \
+        "{}.\nReplaced: {replaced}.\nKept: mount points, names of network interfaces and \
          block devices{}. The capture has the full list in {}: check it before you share the \
          file.\n",
-        redacted.taken.len(),
+        many(redacted.taken.len() as u64, "file"),
         if keep_addresses { ", host names, addresses and mount sources" } else { "" },
         pack::MANIFEST,
     );

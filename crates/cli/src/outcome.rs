@@ -1,6 +1,7 @@
 //! The exit code of a record, and why it is not 0: one function gives both, so that they can't
 //! disagree, and every verb that runs a load reports by it whatever else it prints.
 
+use gpuio_base::units::many;
 use gpuio_record::{
     ComputationCost, EndedHow, FeedResult, IoFailure, JobResult, Record, VerifyOutcome,
 };
@@ -103,8 +104,8 @@ fn unverified(all: impl Iterator<Item = (String, VerifyOutcome)>) -> Option<Stri
 /// The same rules for the job alone; the computation must have run. An unknown ratio is no failure.
 fn beside(beside: &ComputationCost) -> Vec<String> {
     let alone = &beside.alone;
-    let failed =
-        (alone.failed > 0).then(|| format!("{} I/Os failed in the run alone", alone.failed));
+    let failed = (alone.failed > 0)
+        .then(|| format!("{} failed in the run alone", many(alone.failed, "I/O")));
     let verified = alone.verify.as_ref().and_then(verification::trouble);
     let verified = verified.map(|why| format!("verification in the run alone: {why}"));
     let gpus = beside.gpus.iter().filter(|gpu| gpu.failed);
@@ -120,9 +121,9 @@ fn feed(feed: &FeedResult) -> Vec<String> {
         Some(format!("accelerator {} failed: {why}", one.number))
     });
     let repeated: u64 = feed.epochs.iter().map(|epoch| epoch.repeated).sum();
-    let repeated =
-        (repeated > 0).then(|| format!("{repeated} samples were read twice in an epoch"));
+    let samples = |number| many(number, "sample was|samples were");
+    let repeated = (repeated > 0).then(|| format!("{} read twice in an epoch", samples(repeated)));
     let never: u64 = feed.epochs.iter().map(|epoch| epoch.never).sum();
-    let never = (feed.complete && never > 0).then(|| format!("{never} samples were never read"));
+    let never = (feed.complete && never > 0).then(|| format!("{} never read", samples(never)));
     accelerators.chain(repeated).chain(never).collect()
 }

@@ -168,5 +168,6 @@ fn shorten(members: &mut [Member]) {
         let path = Path::new(&member.name);
         let short = path.strip_prefix(&shared).unwrap_or(path).display().to_string();
         member.name = short.strip_suffix(".json").unwrap_or(&short).to_owned();
+        member.file = short;
     }
 }

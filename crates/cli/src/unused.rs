@@ -39,6 +39,8 @@ fn refuse(rows: &[Row<'_>]) -> Result<(), Failure> {
 
 /// With `--dry-run`, options that describe the run are used: the dry run shows it.
 pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
+    let of_two = bench.ab.limit.threshold.is_some() && !bench.is_ab();
+    refuse(&[("--threshold", of_two, "it is the limit of a comparison; add --ab A.ini B.ini")])?;
     dry_run(&bench.out)
 }
 

@@ -129,8 +129,11 @@ gpuio.axisPlot = (() => {
   // A line has so many marks at least, or each load has a bar, of so many (`set/plot`).
   const { least, most } = data.figures.bars;
   const BARS = "bars";
+  // Loads at most that have bars where nothing else can be drawn.
+  const MOST_LONE = 40;
 
-  const few = ({ lines }) => lines.every((one) => one.values.filter((value) => value !== null).length < least);
+  const marks = (one) => one.values.filter((value) => value !== null).length;
+  const few = ({ lines }) => lines.every((one) => marks(one) < least);
 
   // Bars of each load, several figures of it below one another.
   const loads = (keys) => {
@@ -163,7 +166,10 @@ gpuio.axisPlot = (() => {
       const list = keys.split(",");
       const made = key && spec(list, data.axes.get(key), apart, chosen);
       const bars = loads(list);
-      const barred = against === BARS || key !== against && made && few(made) && bars.length <= most * list.length;
+      // Dots alone, each of another load, are no line: more bars are better.
+      const lone = made && !made.x.words && made.lines.every((one) => marks(one) < 2);
+      const limit = (lone ? MOST_LONE : most) * list.length;
+      const barred = against === BARS || key !== against && made && few(made) && bars.length <= limit;
       const figures = data.figures.figures.filter((one) => one.values.some((v) => v !== null));
       const choices = [...TOGETHER, ...figures.map((one) => [one.key, one.label])];
       const redo = (set) => (value) => { set(value); draw(); };
@@ -173,17 +179,20 @@ gpuio.axisPlot = (() => {
           redo((value) => { against = value; })));
       head.textContent = TOGETHER.find(([value]) => value === keys)?.[1] || data.columns.get(list[0]).label;
       const some = data.shown().some((row) => data.value(list[0], row) !== null);
-      if (!key || !some) {
+      const scattered = lone && !barred && against === null;
+      if (!key || !some || scattered) {
         area.replaceChildren();
-        note.textContent = some ? "Not drawn: all shown rows have the same value on every axis."
-          : "Not drawn: no shown row has this figure.";
+        note.textContent = !some ? "Not drawn: no shown row has this figure."
+          : !key ? "Not drawn: all shown rows have the same value on every axis."
+            : "Not drawn: no load was run at two values of an axis, and there are too many for bars.";
         return;
       }
       area.classList.toggle("bars", Boolean(barred));
       if (barred) {
         area.replaceChildren();
         gpuio.bar.draw(area, head.textContent, bars, area.clientWidth || 600);
-        note.textContent = bars.some(({ values }) => values.length > 1) ? "Medians of the runs of one load, with their range." : "";
+        note.textContent = [bars.some(({ values }) => values.length > 1) && "Medians of the runs of one load, with their range.",
+          gpuio.bar.marked(bars) && gpuio.bar.MARK].filter(Boolean).join(" ");
         return;
       }
       controls.append(select("lines", [["", "automatic"], ["path", "by path only"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)

@@ -5,6 +5,9 @@ gpuio.bar = (() => {
   const { make, data } = gpuio;
   const { full, print } = gpuio.format;
   const ROW = 26;
+  // A character of 13 px at most.
+  const WIDE = 7.5;
+  const MARK = "The mark is the lowest ceiling.";
 
   // A bar of a figure: the median of some rows, which are runs of one load.
   const of = (figure, rows, name) => {
@@ -39,17 +42,20 @@ gpuio.bar = (() => {
       group.lastChild.append(make("title", {}, `lowest ceiling: ${full("bytes/s", data.median(ceilings))}`));
     }
     const end = Math.max(long, low < high ? high * scale : 0);
-    group.append(make("text", { x: left + end + 6, y: middle, class: "value" }, text));
+    // Behind the mark of the ceiling where it would run through the text.
+    const mark = ceilings.length ? data.median(ceilings) * scale : -1;
+    const crossed = mark > end - 2 && mark < end + 8 + text.length * WIDE;
+    group.append(make("text", { x: left + (crossed ? mark : end) + 6, y: middle, class: "value" }, text));
     svg.append(group);
   };
 
   // Draws bars below one another at the end of a part of the page.
   const draw = (part, label, bars, width, title) => {
-    const widest = 16 + Math.max(...bars.map(({ name }) => name.length)) * 7.5;
+    const widest = 16 + Math.max(...bars.map(({ name }) => name.length)) * WIDE;
     const below = widest > width * 0.4;
     const left = below ? 0 : widest;
     const most = Math.max(...bars.flatMap(({ values, ceilings }) => [...values, ...ceilings]));
-    const room = 12 + Math.max(...bars.map((bar) => words(bar).length)) * 7.5;
+    const room = 12 + Math.max(...bars.map((bar) => words(bar).length)) * WIDE;
     const scale = most > 0 ? Math.max(20, width - left - room) / most : 0;
     const svg = make("svg", { width, role: "group", "aria-label": label });
     let top = 0;
@@ -64,5 +70,7 @@ gpuio.bar = (() => {
     part.picture = () => gpuio.picture.ofSvg(svg, title);
   };
 
-  return { of, draw };
+  const marked = (bars) => bars.some(({ ceilings }) => ceilings.length > 0);
+
+  return { of, draw, marked, MARK };
 })();

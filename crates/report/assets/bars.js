@@ -69,7 +69,7 @@ gpuio.bars = (() => {
       const marks = all.some((group) => group.paths.some(({ rows }) => rows.some((row) => data.value("ceiling", row) !== null)));
       const depths = all.some((group) => group.several) ? gpuio.hold.DEPTHS : "";
       note.textContent = all.length
-        ? `Medians of the runs of one load.${marks && key === "throughput" ? " The mark is the lowest ceiling." : ""}${depths}${rest}` : why();
+        ? `Medians of the runs of one load.${marks && key === "throughput" ? ` ${gpuio.bar.MARK}` : ""}${depths}${rest}` : why();
     };
     return redraw;
   };

@@ -7,13 +7,24 @@ gpuio.heat = (() => {
   const { full, print } = gpuio.format;
   const MOST = 40;
 
-  const choose = (axes) => {
-    const has = (key) => axes.some((axis) => axis.key === key);
-    if (has("gpu") && has("drive")) return ["drive", "gpu"];
-    const order = ["block", "threads", "depth", "path", "drive", "gpu", "direction", "job"];
-    const found = order.filter(has);
-    return [found[0], found[1] || (axes.find((axis) => axis.key !== found[0]) || {}).key];
+  // Whether a grid has two cells in some line or column: others say nothing.
+  const shares = (pair, chosen) => {
+    const { rows } = gpuio.hold.rows(data.shown(), pair, chosen);
+    const ofs = pair.map((key) => data.axes.get(key).of);
+    const cells = [...new Map(rows.map((row) => [ofs.map((of) => of[row]).join("/"), row])).values()];
+    return ofs.some((of) => new Set(cells.map((row) => of[row])).size < cells.length);
   };
+
+  // The first pair of these axes whose grid says something, or the first pair.
+  const choose = (axes, chosen) => {
+    const order = ["drive", "gpu", "block", "threads", "depth", "path", "direction", "job"];
+    const keys = axes.map((axis) => axis.key);
+    const found = [...order.filter((key) => keys.includes(key)), ...keys.filter((key) => !order.includes(key))].slice(0, 6);
+    if (found[0] !== "drive" || found[1] !== "gpu") found.sort((a, b) => late(a) - late(b));
+    const pairs = found.flatMap((one, nth) => found.slice(nth + 1).map((other) => [one, other]));
+    return pairs.find((pair) => shares(pair, chosen)) || found;
+  };
+  const late = (key) => (["drive", "gpu"].includes(key) ? 1 : 0);
 
   const cell = (rows, figure, low, high, own) => {
     const values = rows.map((row) => data.value(figure.key, row)).filter((value) => value !== null);
@@ -64,7 +75,7 @@ gpuio.heat = (() => {
     host.append(head, controls, area, note);
     const redraw = () => {
       const axes = [...data.axes.values()].filter((axis) => data.places(axis.key).length > 1 && axis.role !== "name");
-      const [first, second] = choose(axes);
+      const [first, second] = choose(axes, chosen);
       const valid = (one) => axes.some((axis) => axis.key === one);
       if (!second) {
         controls.replaceChildren();
@@ -77,6 +88,14 @@ gpuio.heat = (() => {
       const listed = axes.map((axis) => [axis.key, axis.label]);
       const set = (change) => (value) => { change(value); redraw(); };
       const drawn = gpuio.hold.rows(data.shown(), [across, down], chosen);
+      // A grid that was asked for is drawn.
+      if (x === null && y === null && !shares([across, down], chosen)) {
+        controls.replaceChildren();
+        area.replaceChildren();
+        head.textContent = "Two axes at once";
+        note.textContent = "Not drawn: no load was run at two values of an axis.";
+        return;
+      }
       head.textContent = `Two axes at once${gpuio.hold.caption(drawn.held)}`;
       controls.replaceChildren(
         gpuio.axisPlot.select("figure", data.figures.figures.map((one) => [one.key, one.label]), key, set((value) => { key = value; })),

@@ -65,7 +65,7 @@ gpuio.latency = (() => {
     const ticks = [[1, "0"], [2, "50"], [10, "90"], [100, "99"], [1e3, "99.9"], [1e4, "99.99"],
       [1e5, "99.999"], [1e6, "99.9999"], [1e7, "99.99999"]].filter(([place]) => place <= all);
     return {
-      title: "Latency by percentile", height: 300,
+      title: "Latency by percentile",
       x: { values: x, log: true, label: "percentile", widest: 60,
         ticks: ticks.map(([place, text]) => ({ at: place, text, first: text === "50" || text === "99" })),
         text: (value) => (100 * (1 - 1 / value)).toPrecision(6).replace(/\.?0+$/, "") },
@@ -91,7 +91,7 @@ gpuio.latency = (() => {
     const last = Math.max(...used) + 1;
     const places = Array.from({ length: last - first + 1 }, (_, nth) => first + nth);
     return {
-      title: "Latency histogram", height: 300, stepped: true,
+      title: "Latency histogram", stepped: true,
       x: { values: places.map((place) => 2 ** (place / 2 ** grain)), log: true, unit: "ns", label: "latency",
         text: (value) => `${gpuio.format.print("ns", value)} to ${gpuio.format.print("ns", value * 2 ** (1 / 2 ** grain))}` },
       y: { unit: "share", zero: true, log: false },

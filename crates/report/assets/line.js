@@ -5,7 +5,6 @@ gpuio.line = (() => {
   const { make } = gpuio;
   const { print, full, ticks, wide } = gpuio.format;
   const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [14, 4]];
-  const BORDERS = ["solid", "dashed", "dotted", "double", "groove"];
   const tip = () => document.getElementById("tip");
   const say = (text) => { document.getElementById("say").textContent = text; };
 
@@ -189,9 +188,10 @@ gpuio.line = (() => {
   };
 
   const legend = (spec, plot) => spec.lines.map((line, nth) => {
-    const dot = make("span", { class: "swatch" });
-    dot.style.borderTop = `3px ${BORDERS[(line.dash || 0) % 5]} ${line.colour}`;
-    const button = make("button", { type: "button", class: "key", "aria-pressed": "true" }, dot, line.label);
+    const sample = make("svg", { class: "swatch", viewBox: "0 0 28 10", "aria-hidden": "true" },
+      make("line", { x1: 0, x2: 28, y1: 5, y2: 5, stroke: line.colour, "stroke-width": 3,
+        "stroke-dasharray": DASHES[(line.dash || 0) % 5].join(" ") || null }));
+    const button = make("button", { type: "button", class: "key", "aria-pressed": "true" }, sample, line.label);
     button.addEventListener("click", () => {
       const show = !plot.series[nth + 1].show;
       plot.setSeries(nth + 1, { show });
@@ -217,7 +217,9 @@ gpuio.line = (() => {
     let focused = -1;
     const data = [spec.x.values, ...spec.lines.map((line) => line.values)];
     const width = Math.max(280, canvas.clientWidth);
-    const plot = new uPlot(options(spec, width, spec.height || 280, hooks), data, canvas);
+    // Low on paper, where two stand side by side.
+    const usual = document.documentElement.classList.contains("printing") ? 140 : 280;
+    const plot = new uPlot(options(spec, width, spec.height || usual, hooks), data, canvas);
     canvas.addEventListener("mouseleave", () => { tip().hidden = true; });
     keys(spec, plot, canvas);
     const keysRow = make("div", { class: "keys" }, ...legend(spec, plot));

@@ -23,7 +23,7 @@ gpuio.page = (() => {
       const note = [...host.querySelectorAll("p.quiet")].map((one) => one.textContent).find((text) => text.startsWith("Not drawn"));
       if (note) lines.push(`${host.querySelector("figcaption").textContent}: ${note.replace("Not drawn: ", "")}`);
     }
-    for (const part of document.querySelectorAll("details.more")) {
+    for (const part of document.querySelectorAll("details.more, #plots > .pair")) {
       const figures = [...part.querySelectorAll("figure.plot")];
       part.hidden = figures.every((one) => one.classList.contains("undrawn"));
     }
@@ -139,7 +139,8 @@ gpuio.page = (() => {
         const long = fold.querySelectorAll("tbody tr").length > LONG.rows && !(fold.id in LONG)
           || fold.id in LONG && inner.length > LONG[fold.id];
         fold.open = !long;
-        if (fold.id in LONG && !long) inner.forEach((one) => { one.open = true; });
+        // The names of what a finding concerns are few words.
+        if (fold.id === "findings" || fold.id in LONG && !long) inner.forEach((one) => { one.open = true; });
       }
       for (const area of document.querySelectorAll("figure.plot *")) {
         const canvas = area.picture && area.querySelector(":scope > .canvas");
@@ -250,7 +251,7 @@ gpuio.page = (() => {
 
   // On a narrow screen the cells of a row stand below one another, each with its head.
   const startSummary = () => {
-    for (const row of document.querySelectorAll("table.summary tr")) {
+    for (const row of document.querySelectorAll("table.summary tr:not(.note)")) {
       const heads = row.closest("table").tHead.rows[0].cells;
       [...row.cells].forEach((cell, nth) => { cell.dataset.head = heads[nth].textContent; });
     }

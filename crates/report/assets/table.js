@@ -10,6 +10,7 @@ gpuio.table = (() => {
   const words = (key, row) => {
     if (key === "name") return data.figures.names[row];
     if (key === "loads") return data.figures.loads[row];
+    if (key === "disturbed") return data.figures.disturbed[row];
     return data.word(key, row);
   };
 

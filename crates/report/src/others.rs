@@ -1,17 +1,31 @@
 //! The part that other programs had in what the drives moved while a job ran, as the warning
 //! `other_traffic` counts it.
 
+use crate::number::many;
 use gpuio_record::{JobPlan, JobResult, Record, Source, WarningKind};
 
 /// Share of a drive's bytes from which on a rate is that of others more than gpuio's.
 pub(crate) const MOST: f64 = 0.5;
 
 /// The traffic of others beside a job.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Others {
     /// Their share of all bytes, from 0 to 1.
     pub(crate) share: f64,
     /// `other programs moved 78 % of the drive's bytes`.
     pub(crate) words: String,
+}
+
+/// The disturbed ones of some runs, behind the word: `: …`, or ` in 2 of 3 runs; in the worst, …`.
+pub(crate) fn disturbed(of: &[Others], runs: usize) -> Option<String> {
+    let worst = of.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    Some(match runs {
+        1 => format!(": {}", worst.words),
+        _ => {
+            let runs = many(runs as u64, "run");
+            format!(" in {} of {runs}; in the worst, {}", of.len(), worst.words)
+        }
+    })
 }
 
 /// That of one job; `None` where no warning has any, and where the page cache served it.

@@ -35,6 +35,11 @@ document.addEventListener('securitypolicyviolation',
 
 /// Opens the page, runs `steps` (which fill `out`), and gives `out` with what was seen meanwhile.
 pub fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
+    open_at(browser, name, html, steps, 1300)
+}
+
+/// [`open`] in a window of this width; below 500 the browser takes 500.
+pub fn open_at(browser: &Path, name: &str, html: &str, steps: &str, width: u32) -> Value {
     let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
     let dir = dir.path();
     let end = format!(
@@ -53,7 +58,8 @@ pub fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
     let mut command = Command::new(browser);
     command
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--virtual-time-budget=15000", "--window-size=1300,1000", "--dump-dom"])
+        .args(["--virtual-time-budget=15000", "--dump-dom"])
+        .arg(format!("--window-size={width},1000"))
         .arg(format!("--user-data-dir={}", dir.join("profile").display()))
         .arg(format!("file://{}", file.display()))
         .stderr(Stdio::null());
@@ -61,6 +67,23 @@ pub fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
     let reported = dom.split("<pre id=\"out\">").nth(1).and_then(|rest| rest.split('<').next());
     let reported = reported.unwrap_or_else(|| panic!("{command:?} gave no answer"));
     serde_json::from_slice(&unbase64(reported)).unwrap()
+}
+
+/// The page on paper, as PDF.
+pub fn print(browser: &Path, name: &str, html: &str) -> Vec<u8> {
+    let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+    let [page, pdf] = ["page.html", "page.pdf"].map(|name| dir.path().join(name));
+    std::fs::write(&page, html).unwrap();
+    let mut command = Command::new(browser);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--virtual-time-budget=20000", "--no-pdf-header-footer"])
+        .arg(format!("--user-data-dir={}", dir.path().join("profile").display()))
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(format!("file://{}", page.display()))
+        .stderr(Stdio::null());
+    finish(&mut command, &dir.path().join("out"));
+    std::fs::read(&pdf).unwrap()
 }
 
 /// Runs the browser to its end, or kills it and fails when it hangs.

@@ -241,6 +241,15 @@ fn table(out: &mut String, of: &Table) {
             cell(out, column, one, nth == 0);
         }
         out.push_str("</tr>\n");
+        // Over the whole width: in a column of its own a sentence would be a tower.
+        for note in row.cells.iter().map(|cell| &cell.note).filter(|note| !note.is_empty()) {
+            let (all, note) = (of.columns.len(), markup(note));
+            let _ = writeln!(
+                out,
+                "<tr class=\"note\"{mark}><td colspan=\"{all}\"><p class=\"quiet\">{note}</p></td>\
+                 </tr>"
+            );
+        }
     }
     out.push_str("</tbody></table>\n</div>\n");
 }
@@ -257,13 +266,9 @@ fn cell(out: &mut String, column: &Column, of: &Cell, first: bool) {
     let exact = if rounded { exact } else { String::new() };
     let title = if of.because.is_empty() { &exact } else { &of.because };
     let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
-    let note = match of.note.as_str() {
-        "" => String::new(),
-        note => format!("<p class=\"quiet\">{}</p>", markup(note)),
-    };
     let _ = write!(
         out,
-        "<{tag}{scope}{}{}>{}{}{note}</{tag}>",
+        "<{tag}{scope}{}{}>{}{}</{tag}>",
         attribute("class", &class),
         attribute("title", title),
         of.text.html(),

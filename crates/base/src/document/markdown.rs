@@ -1,10 +1,10 @@
 //! Markdown, for an issue or a wiki.
 
 use crate::document::markdown_page::MarkdownPage;
-use crate::document::table::Table;
+use crate::document::table::{Row, Table};
 use crate::document::terminal::drawn;
 use crate::document::text::{Text, Tone};
-use crate::document::{Block, Document, Item, List, Section, unique};
+use crate::document::{Block, Document, Item, List, Section, grouped, unique};
 
 /// Names of what an item concerns; of more only the first.
 const NAMES: usize = 4;
@@ -98,24 +98,38 @@ fn table(page: &mut MarkdownPage, of: &Table) {
         }
         row(page, one.cells.iter().map(|cell| cell.text.clone()));
     }
-    let noted = of.rows.iter().flat_map(|row| {
-        let name = row.cells.first().map_or_else(String::new, |cell| cell.text.plain());
+    let notes = of.rows.iter().flat_map(|row| {
         let cells = row.cells.iter().filter(|cell| !cell.note.is_empty());
-        cells.map(move |cell| (name.clone(), &cell.note))
+        cells.map(|cell| (name(row), cell.note.as_str()))
     });
-    let notes: Vec<(String, &String)> = noted.collect();
-    if !notes.is_empty() {
+    let reasons = of.rows.iter().flat_map(|row| {
+        let cells = row.cells.iter().filter(|cell| !cell.because.is_empty());
+        cells.map(|cell| (cell.because.as_str(), name(row)))
+    });
+    let reasons = grouped(reasons).into_iter().map(|(because, names)| {
+        let names = match unique(names).as_slice() {
+            all if all.len() == of.rows.len() && all.len() > 1 => "all rows".to_owned(),
+            [first, rest @ ..] if rest.len() >= NAMES => {
+                format!("{first}; and {} more", rest.len())
+            }
+            names => names.join("; "),
+        };
+        (names, because)
+    });
+    let mut remarks = notes.chain(reasons).peekable();
+    if remarks.peek().is_some() {
         page.markup("\n");
     }
-    for (name, note) in notes {
+    for (about, text) in remarks {
         page.markup("- ");
-        Text::default().and(Tone::Strong, name).and(Tone::Plain, ": ").markdown(page);
-        page.text(note).markup("\n");
+        Text::default().and(Tone::Strong, about).and(Tone::Plain, ": ").markdown(page);
+        page.text(text).markup("\n");
     }
-    let cells = of.rows.iter().flat_map(|row| &row.cells);
-    for because in unique(cells.map(|cell| &cell.because).filter(|why| !why.is_empty())) {
-        page.markup("\n").text(because).markup("\n");
-    }
+}
+
+/// A row by its first cell.
+fn name(row: &Row) -> String {
+    row.cells.first().map_or_else(String::new, |cell| cell.text.plain())
 }
 
 fn row(page: &mut MarkdownPage, cells: impl Iterator<Item = Text>) {

@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(
             page.markdown(),
             "| load | path |\n| --- | --- |\n| a | direct |\n| b | direct |\n\n- **a**: slow\n\
-             - **b**: slow\n\nby counters\n"
+             - **b**: slow\n- **all rows**: by counters\n"
         );
         assert!(page.page("test").contains("<p class=\"quiet\">slow</p>"));
     }

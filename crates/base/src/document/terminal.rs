@@ -93,6 +93,9 @@ fn list(out: &mut String, all: &List, paper: Paper) {
     all.items.iter().for_each(|one| item(out, one, all.layout, paper));
 }
 
+/// Blanks before further lines of an item whose label is long.
+const HANG: usize = 4;
+
 fn item(out: &mut String, one: &Item, layout: Layout, paper: Paper) {
     let colon = if layout.colon && !one.label.is_empty() { ":" } else { "" };
     let label = printable(&one.label);
@@ -108,7 +111,9 @@ fn item(out: &mut String, one: &Item, layout: Layout, paper: Paper) {
         [] => String::new(),
         names => format!(" ({})", names.join(", ")),
     };
-    wrap(out, &head, indent + layout.hang, &(one.text.plain() + &about), paper);
+    // Behind a label of more than half a line the text would be a tower.
+    let hang = if 2 * indent > prose { layout.indent + HANG } else { indent + layout.hang };
+    wrap(out, &head, hang, &(one.text.plain() + &about), paper);
     let below = Layout { indent, ..Layout::labels(0) };
     one.items.iter().for_each(|inner| item(out, inner, below, paper));
 }
@@ -330,6 +335,15 @@ mod tests {
         all.list(List::behind("Next", Layout::labels(5), ["one", "two"]));
         let text = "FAIL (1)\n  acs   on\\u202e\n        at: a b\nNext: one\n      two\n";
         assert_eq!(page(all).terminal(80), text);
+    }
+
+    #[test]
+    fn text_behind_a_long_label_begins_further_left() {
+        let mut all = Section::default();
+        all.item(Layout::labels(0), Item::new("a long label", "one two three four"));
+        let all = page(all);
+        assert_eq!(all.terminal(20), "a long label: one\n    two three four\n");
+        assert_eq!(all.terminal(30), "a long label: one two three\n              four\n");
     }
 
     #[test]

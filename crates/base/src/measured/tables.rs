@@ -2,9 +2,10 @@
 //! or latencies and the settings of a load, and a row per result.
 //!
 //! A row counts where it has a rate or IOPS, and where whether it reads or writes is said: in the
-//! head of its column, in the row, or in the lines above the table. Limits, ratios and percentiles
-//! are no results.
+//! head of its column, in the row, or in the lines above the table. Limits and ratios are no
+//! results; they and other figures that are not read are named.
 
+use crate::stat::Percentile;
 use crate::units::parse_bytes;
 
 const KIB: f64 = 1024.0;
@@ -29,12 +30,16 @@ pub struct Entry {
     pub rate: Option<f64>,
     pub iops: Option<f64>,
     pub latency_ns: Option<f64>,
+    /// Percentiles of the latency, in nanoseconds.
+    pub percentiles: Vec<(Percentile, f64)>,
 }
 
 /// The table that begins at a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     pub entries: Vec<Entry>,
+    /// Heads of columns whose figures are in no entry.
+    pub unread: Vec<String>,
     /// Lines from its head on.
     pub lines: usize,
 }
@@ -47,7 +52,8 @@ enum Kind {
     Rate,
     Iops,
     Latency,
-    /// A limit, a ratio, a percentile.
+    Percentile(Percentile),
+    /// A limit, a ratio.
     No,
     Words,
 }
@@ -87,6 +93,8 @@ pub fn table(lines: &[&str], at: usize) -> Option<Table> {
     let above = above.map(|line| Side::of(line)).find(|side| side.writes.is_some());
     let above = above.unwrap_or_default();
     let mut entries = Vec::new();
+    let mut rows = Vec::new();
+    let mut read = vec![false; columns.len()];
     let mut is_set = columns.iter().any(is_setting);
     let mut count = 2;
     for line in lines[at + 2..].iter().take(MOST_ROWS) {
@@ -95,29 +103,65 @@ pub fn table(lines: &[&str], at: usize) -> Option<Table> {
         let words = columns.iter().zip(&row).filter(|(one, _)| one.kind == Kind::Words);
         let own = words.fold(Side::default(), |side, (_, cell)| side.or(Side::of(cell)));
         is_set |= own != Side::default();
-        entries.extend(of_row(&columns, &row, own.or(above), count - 1));
+        entries.extend(of_row(&columns, &row, (own.or(above), count - 1), &mut read));
+        rows.push(row);
     }
-    (is_set && !entries.is_empty()).then_some(Table { entries, lines: count })
+    let unread = unread(&columns, &rows, &read).into_iter().map(|nth| head[nth].clone()).collect();
+    (is_set && !entries.is_empty()).then_some(Table { entries, unread, lines: count })
 }
 
-/// The results of a row: one for each direction and path that its columns have.
-fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<Entry> {
+/// The columns with figures that are in no entry.
+fn unread(columns: &[Column], rows: &[Vec<String>], read: &[bool]) -> Vec<usize> {
+    let bare = |cell: &str| cell.trim_end_matches(['%', 'x', ' ']).parse::<f64>().is_ok();
+    let has_figures = |nth: &usize| {
+        let mut cells = rows.iter().filter_map(|row| row.get(*nth)).filter(|one| !one.is_empty());
+        match columns[*nth].kind {
+            _ if read[*nth] => false,
+            Kind::Threads | Kind::Depth | Kind::Block => false,
+            Kind::Words => cells.clone().next().is_some() && cells.all(|cell| bare(cell)),
+            _ => cells.any(|cell| figure(cell).is_some() || bare(cell)),
+        }
+    };
+    (0..columns.len()).filter(has_figures).collect()
+}
+
+/// The columns of figures. IOPS come first: they decide which GB a rate is in.
+fn in_turn(columns: &[Column]) -> Vec<usize> {
+    let turn = |nth: &usize| match columns[*nth].kind {
+        Kind::Iops => Some(0),
+        Kind::Rate => Some(1),
+        Kind::Latency | Kind::Percentile(_) => Some(2),
+        _ => None,
+    };
+    let mut all: Vec<usize> = (0..columns.len()).filter(|nth| turn(nth).is_some()).collect();
+    all.sort_by_key(turn);
+    all
+}
+
+/// The results of a row: one for each direction and path that its columns have. Marks the columns
+/// that they are from.
+fn of_row(
+    columns: &[Column],
+    row: &[String],
+    (own, below): (Side, usize),
+    read: &mut [bool],
+) -> Vec<Entry> {
     let mut entries: Vec<(Side, Entry)> = Vec::new();
+    let mut from: Vec<(usize, usize)> = Vec::new();
     let cells = || columns.iter().zip(row);
-    // IOPS first: they decide which GB a rate is in.
-    let of_kind = |kind: Kind| cells().filter(move |(column, _)| column.kind == kind);
-    let measured = [Kind::Iops, Kind::Rate, Kind::Latency].into_iter().flat_map(of_kind);
-    for (column, cell) in measured {
+    for nth in in_turn(columns).into_iter().filter(|nth| *nth < row.len()) {
+        let (column, cell) = (&columns[nth], &row[nth]);
         let Some((number, unit)) = figure(cell) else { continue };
         let value = unit.or(column.unit).map(|scales| scales.map(|scale| number * scale));
         if value.is_none() && column.kind != Kind::Iops {
             continue;
         }
         let side = column.side.or(own);
-        // A latency without a direction is of the row's only result.
-        let bare = column.kind == Kind::Latency && column.side == Side::default();
-        let side = match entries.as_slice() {
-            [(only, _)] if bare => *only,
+        // A latency is of the only result that its head fits.
+        let is_time = matches!(column.kind, Kind::Latency | Kind::Percentile(_));
+        let mut fitting = entries.iter().filter(|(known, _)| column.side.fits(*known));
+        let side = match (fitting.next(), fitting.next()) {
+            (Some((only, _)), None) if is_time => *only,
             _ => side,
         };
         let at = entries.iter().position(|(known, _)| *known == side);
@@ -125,10 +169,12 @@ fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<En
             entries.push((side, Entry { below, ..Entry::default() }));
             entries.len() - 1
         });
+        from.push((at, nth));
         let entry = &mut entries[at].1;
         match (column.kind, value) {
             (Kind::Iops, value) => entry.iops = Some(value.map_or(number, |value| value[0])),
             (Kind::Latency, Some(value)) => entry.latency_ns = Some(value[0]),
+            (Kind::Percentile(at), Some(value)) => entry.percentiles.push((at, value[0])),
             (_, value) => {
                 entry.rate = value.map(|[decimal, binary]| {
                     let product =
@@ -143,9 +189,11 @@ fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<En
         let (_, cell) = cells().find(|(column, _)| column.kind == kind)?;
         cell.split_whitespace().next()?.parse::<u64>().ok()
     };
-    let whole = entries.into_iter().filter_map(|(side, entry)| {
+    let whole = entries.into_iter().enumerate().filter_map(|(at, (side, mut entry))| {
         let measured = entry.rate.is_some() || entry.iops.is_some();
         let writes = side.writes.filter(|_| measured)?;
+        from.iter().filter(|one| one.0 == at).for_each(|one| read[one.1] = true);
+        entry.percentiles.sort_by_key(|one| one.0);
         Some(Entry {
             writes,
             random: side.random,
@@ -221,6 +269,13 @@ impl Side {
         Side { writes, random, path }
     }
 
+    /// Whether another one says the same where this one says something.
+    fn fits(self, other: Side) -> bool {
+        let same = |(one, other): (Option<bool>, Option<bool>)| one.is_none() || one == other;
+        let path = self.path.is_none() || self.path == other.path;
+        path && [(self.writes, other.writes), (self.random, other.random)].into_iter().all(same)
+    }
+
     /// With what another one says where this one says nothing.
     fn or(self, other: Side) -> Side {
         Side {
@@ -233,11 +288,7 @@ impl Side {
 
 impl Column {
     fn of(head: &str) -> Column {
-        const NO: [&str; 16] = [
-            "p50",
-            "p90",
-            "p95",
-            "p99",
+        const NO: [&str; 12] = [
             "max",
             "min",
             "limit",
@@ -255,8 +306,10 @@ impl Column {
         let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
         let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
         let found = words.iter().find_map(|word| unit(word));
+        let times = found.is_none_or(|(kind, _)| kind == Kind::Latency);
         let kind = match found {
             _ if has(&NO) => Kind::No,
+            _ if times && let Some(kind) = percentile(head) => kind,
             _ if begins("iops") || has(&["kiops", "miops"]) => Kind::Iops,
             Some((kind, _)) => kind,
             None if begins("thread") || has(&["numjobs", "jobs", "workers"]) => Kind::Threads,
@@ -278,6 +331,19 @@ impl Column {
         };
         Column { kind, unit: scales, side: Side::of(head) }
     }
+}
+
+/// The percentile that a head names: `p99.9`, `p999`, `99.9th`.
+fn percentile(head: &str) -> Option<Kind> {
+    let lower = head.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
+    words.find_map(|word| {
+        let digits = word.strip_prefix('p').or(word.strip_suffix("th"))?;
+        digits.parse::<f64>().ok()?;
+        let nines = digits.len() > 2 && digits.bytes().all(|digit| digit == b'9');
+        let text = if nines { format!("99.{}", &digits[2..]) } else { digits.to_owned() };
+        Some(Percentile::parse(&text).map_or(Kind::No, Kind::Percentile))
+    })
 }
 
 /// A unit by its word in lower case: of rates in bytes per second, of times in ns, in both meanings
@@ -346,6 +412,32 @@ mod tests {
         assert_eq!((read.rate, read.writes, read.below), (Some(6.5 * gib), false, 2));
         assert_eq!((all[1].rate, all[1].writes, all[1].path), (Some(2.0 * gib), true, None));
         assert_eq!((all[2].threads, all[2].below, read.latency_ns), (Some(16), 3, None));
+        let p99 = Percentile::TAIL;
+        assert_eq!(
+            (&read.percentiles[..], &all[1].percentiles[..]),
+            (&[(p99, 900e3)][..], &[][..])
+        );
+    }
+
+    #[test]
+    fn percentiles_are_read_and_other_figures_are_named() {
+        let unread = |text: &str| {
+            let lines: Vec<&str> = text.lines().collect();
+            let one = table(&lines, 0).unwrap();
+            (one.entries, one.unread)
+        };
+        let (all, left) = unread(
+            "| test | read IOPS | p999 | 50th lat | max (us) | score | p100 us | notes |\n\
+             |---|---|---|---|---|---|---|---|\n\
+             | 4K | 485k | 2 ms | 264 us | 9000 | 7 | 8 | 3 runs |\n",
+        );
+        let percentiles = [(Percentile::MEDIAN, 264e3), (Percentile::TABLE[2], 2e6)];
+        assert_eq!((all.len(), &all[0].percentiles[..]), (1, &percentiles[..]));
+        assert_eq!(left, ["max (us)", "score", "p100 us"]);
+        let (all, left) =
+            unread("| read GiB/s | write GiB/s | p99 ms |\n|---|---|---|\n| 2 | 1 | 4 |\n");
+        assert!(all.iter().all(|one| one.percentiles.is_empty()), "{all:?}");
+        assert_eq!(left, ["p99 ms"], "of which is not said");
     }
 
     #[test]

@@ -107,9 +107,15 @@ pub fn digits(count: u64) -> String {
     out
 }
 
-/// A number of things with every digit: `1 sample`, `1,050,624 samples`.
+/// A number of things with every digit: `1 sample`, `1,050,624 samples`. Words of which more than
+/// the end changes have both forms: `file is|files are`.
 pub fn many(number: u64, what: &str) -> String {
-    format!("{} {what}{}", digits(number), if number == 1 { "" } else { "s" })
+    let (one, more) = what.split_once('|').unwrap_or((what, ""));
+    match (number, more) {
+        (1, _) => format!("1 {one}"),
+        (_, "") => format!("{} {one}s", digits(number)),
+        _ => format!("{} {more}", digits(number)),
+    }
 }
 
 fn scaled(value: f64, base: f64, units: &[&str]) -> String {

@@ -350,6 +350,8 @@ fn counts_have_every_digit_and_one_is_singular() {
     assert_eq!(counts, ["0", "999", "1,000", "1,050,624", "18,446,744,073,709,551,615"]);
     let things = [0, 1, 2, 1024].map(|number| many(number, "block"));
     assert_eq!(things, ["0 blocks", "1 block", "2 blocks", "1,024 blocks"]);
+    let are = [0, 1, 2048].map(|number| many(number, "file is|files are"));
+    assert_eq!(are, ["0 files are", "1 file is", "2,048 files are"]);
 }
 
 /// Values of several sizes in one unit have the unit that the largest has alone.

@@ -44,7 +44,7 @@ pub(crate) use network::Network;
 pub(crate) use prefetch::Prefetch;
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;
-pub(crate) use results::{Compare, Report, Show};
+pub(crate) use results::{Compare, Limit, Report, Show};
 pub(crate) use save::Save;
 pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
@@ -305,6 +305,8 @@ pub(crate) struct Ab {
     #[arg(long, value_name = "N", requires = "ab",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
+    #[command(flatten)]
+    pub(crate) limit: Limit,
 }
 
 /// Hardware figures in addition to the built-in ones (docs/expectation.md).

@@ -45,6 +45,18 @@ fn metric() -> String {
     )
 }
 
+/// How much worse a result may be.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Limit {
+    /// Exit with code 1 if a result is worse than the baseline by more than this, even at the
+    /// better end of its 95 % interval: 5%
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) threshold: Option<String>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold",
+        value_parser = one_of(gpuio_record::metric::words()), help = metric())]
+    pub(crate) metric: Vec<String>,
+}
+
 /// The records to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
@@ -58,13 +70,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = one_of(flags()),
         help = despite())]
     pub(crate) despite: Vec<String>,
-    /// Exit with code 1 if a result is worse than the baseline by more than this, even at the
-    /// better end of its 95 % interval: 5%
-    #[arg(long, value_name = "PERCENT")]
-    pub(crate) threshold: Option<String>,
-    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold",
-        value_parser = one_of(gpuio_record::metric::words()), help = metric())]
-    pub(crate) metric: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limit: Limit,
     #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
         help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,

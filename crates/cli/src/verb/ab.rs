@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use gpuio_base::document::Format;
 use gpuio_job::spec::Spec;
 use gpuio_record::{EndedHow, Record};
-use gpuio_report::compare::{Options, Side, compare, of_record, render};
+use gpuio_report::compare::{Options, Side, Threshold, compare, of_record, render};
 use gpuio_report::format::json;
 
 use crate::args::Bench;
@@ -30,6 +30,7 @@ use crate::ranks::{Children, Place, Wanted};
 use crate::records;
 use crate::terminal;
 use crate::unused;
+use crate::verb::compare::{code, threshold};
 
 /// Rounds by default: with five of each, a t interval is 2.8 standard errors wide to either side,
 /// and the rank test can get below 0.05.
@@ -55,6 +56,7 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
     // A wrong text is reported now, not in the first round.
     figures::read(&bench.figures)?;
     let format = formats::document(bench.out.format.as_deref())?;
+    let threshold = threshold(&bench.ab.limit)?;
     let mut jobs = ['a', 'b']
         .into_iter()
         .zip(&bench.ab.ab)
@@ -80,11 +82,13 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
                 Round::Whole => {}
                 Round::Without(code) if round == 0 => return Ok(code),
                 // Rounds that both sides finished are still useful.
-                Round::Stopped | Round::Without(_) => return finish(&jobs, format, false),
+                Round::Stopped | Round::Without(_) => {
+                    return finish(&jobs, format, threshold, false);
+                }
             }
         }
     }
-    finish(&jobs, format, true)
+    finish(&jobs, format, threshold, true)
 }
 
 /// Which of the two runs first and second in a round: A B, then B A, and so on, so that drift
@@ -202,7 +206,12 @@ fn one(
 }
 
 /// Prints the comparison of the rounds that both finished; `all` says whether those are all rounds.
-fn finish(jobs: &[Job], format: &Format, all: bool) -> Result<u8, Failure> {
+fn finish(
+    jobs: &[Job],
+    format: &Format,
+    threshold: Option<Threshold>,
+    all: bool,
+) -> Result<u8, Failure> {
     let whole = |job: &Job| {
         job.records.iter().filter(|(_, record)| record.ended == EndedHow::Complete).count()
     };
@@ -221,9 +230,11 @@ fn finish(jobs: &[Job], format: &Format, all: bool) -> Result<u8, Failure> {
     };
     let sides: Vec<Side> = jobs.iter().map(side).collect();
     // Differences are intended here: they are shown, not refused.
-    let options = Options { despite: vec!["all".to_owned()], in_turns: true, ..Options::default() };
-    output::put(&render(&compare(&sides, &options), format, terminal::width()))?;
-    Ok(u8::from(!(fine && all)))
+    let despite = vec!["all".to_owned()];
+    let options = Options { despite, threshold, in_turns: true, ..Options::default() };
+    let comparison = compare(&sides, &options);
+    output::put(&render(&comparison, format, terminal::width()))?;
+    Ok(if fine && all { code(&comparison) } else { 1 })
 }
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
         let outcome = match wrong.len() {
             0 => format!("all {compared} figures follow from the record's counts"),
             faults => {
-                format!("{faults} of {compared} figures do not follow from the record's counts")
+                let wrong = many(faults as u64, "figure does|figures do");
+                format!("of {compared} figures {wrong} not follow from the record's counts")
             }
         };
         text += &format!("{name}: {outcome}.\n");

@@ -211,6 +211,24 @@ fn two_job_files_run_in_turns() {
     again.prints(&["records", "choose another name"]);
 }
 
+/// A quarter of the rate is kept on any machine that keeps the whole.
+#[test]
+fn in_turns_a_threshold_is_exit_code_1() {
+    let dir = scratch();
+    let paced = |rate: &str| format!("{JOB}rate_iops={rate}\n");
+    file(dir.path(), "a.ini", &paced("400"));
+    file(dir.path(), "b.ini", &paced("100"));
+    let line = "bench --ab a.ini b.ini --rounds 3 -q --threshold 20% --metric iops,throughput";
+    let ran = finish(command(dir.path()).args(words(line))).exits(1);
+    assert_eq!(ran.out.matches("BEYOND THRESHOLD").count(), 2, "{}", ran.out);
+    assert!(ran.out.contains("worse by more than 20 %"), "{}", ran.out);
+    let line = line.replace("20%", "90%");
+    let ran = finish(command(dir.path()).args(words(&line))).exits(0);
+    assert!(ran.out.contains("threshold: no result is certainly worse"), "{}", ran.out);
+    let alone = finish(command(dir.path()).args(words("bench a.ini --threshold 5%"))).exits(2);
+    alone.prints(&["--threshold", "add --ab"]);
+}
+
 #[test]
 fn in_turns_the_guard_comes_first() {
     let dir = scratch();

@@ -237,7 +237,7 @@ fn a_changed_record_is_found() {
     assert!(["run.json", "changed.json"].iter().all(|name| all.contains(&digest(name))), "{all}");
     assert!(all.ends_with("The figures of 1 of 2 records hold.\n"), "{all}");
     let page = gpuio(dir.path(), "report . --format markdown").exits(0).out;
-    assert!(page.contains(&format!("{}  run\n", digest("run.json"))), "{page}");
+    assert!(page.contains(&format!("{}  run.json\n", digest("run.json"))), "{page}");
     std::fs::write(dir.path().join("changed.json"), "{").unwrap();
     let cut = gpuio(dir.path(), "show . --check").exits(1).out;
     assert!(cut.ends_with("The figures of 1 of 1 record hold; 1 file can't be read.\n"), "{cut}");

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use gpuio_base::trace::write::Source;
 use gpuio_base::trace::{Call, FILES_MOST, TraceFile, Within};
+use gpuio_base::units::many;
 
 use crate::environment;
 use crate::fork;
@@ -419,7 +420,8 @@ impl Recorder {
         for (reason, why) in Reason::ALL {
             let count = self.lost[reason as usize].load(Ordering::Relaxed);
             if count > 0 {
-                say(&format!("{count} calls are not in the trace: {why}"));
+                let calls = many(count, "call is|calls are");
+                say(&format!("{calls} not in the trace: {why}"));
             }
         }
     }

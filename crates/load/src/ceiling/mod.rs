@@ -12,6 +12,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gpuio_base::units::many;
 use gpuio_host::Root;
 use gpuio_io::CATALOG;
 use gpuio_io::clock::Clock;
@@ -161,7 +162,8 @@ fn reading(result: &JobResult, direction: Option<Towards>) -> Result<Reading, St
         }
         EndedHow::Failed => {
             let first = result.failures.first().map(|failure| format!("; first: {}", failure.what));
-            return Err(format!("{} I/Os failed{}", result.failed, first.unwrap_or_default()));
+            let failed = many(result.failed, "I/O");
+            return Err(format!("{failed} failed{}", first.unwrap_or_default()));
         }
     }
     let (bytes_per_s, iops) = match direction {
@@ -175,6 +177,6 @@ fn reading(result: &JobResult, direction: Option<Towards>) -> Result<Reading, St
     if bytes_per_s <= 0.0 {
         return Err("no I/O completed in its time; give it more (ceilings=TIME)".to_owned());
     }
-    let detail = (result.failed > 0).then(|| format!("{} I/Os failed", result.failed));
+    let detail = (result.failed > 0).then(|| format!("{} failed", many(result.failed, "I/O")));
     Ok(Reading { bytes_per_s, iops: Some(iops), detail })
 }

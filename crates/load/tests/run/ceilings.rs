@@ -63,7 +63,7 @@ fn a_ceiling_that_fails_is_a_row_and_the_results_stand() {
     let storage = one(&ran.ceilings, CeilingKind::Storage);
     assert_eq!(storage.bytes_per_s, None);
     let why = storage.why.as_ref().unwrap();
-    assert!(why.contains("1000 I/Os failed; first: "), "{why}");
+    assert!(why.contains("1,000 I/Os failed; first: "), "{why}");
     assert_eq!((ran.jobs.len(), ran.jobs[0].failed), (1, 256));
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use gpuio_base::stat::{Percentile, enough_for};
-use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns};
+use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns, many};
 
 use super::Severity;
 
@@ -224,8 +224,8 @@ warnings! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_bytes: bool = false,
     } => format!(
-        "Only {} I/Os in {} were measured. {}{}",
-        count(*ios),
+        "Only {} in {}. {}{}",
+        many(*ios, "I/O was measured|I/Os were measured"),
         time(*elapsed_ns),
         short_of(*elapsed_ns, *ios),
         match of_files {
@@ -327,10 +327,10 @@ warnings! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_ns: Option<u64> = Some(180_000_000),
     } => format!(
-        "{} I/Os were due before the end but never started; {} completed. The missing ones \
+        "{} due before the end but never started; {} completed. The missing ones \
          are in no latency figure and would be the slowest: {}the maximum is at least {}. \
          Lower --rate or --rate-iops to what the load can sustain.",
-        count(*ios),
+        many(*ios, "I/O was|I/Os were"),
         count(*completed),
         bounded(*ios, *completed),
         time((*longest_wait_ns).max(max_ns.unwrap_or(0))),

@@ -7,6 +7,7 @@ use gpuio_record::Metric;
 
 use crate::compare::aspect::{ASPECTS, Kind, SINCE, SOFTWARE};
 use crate::compare::run::{Figure, Run};
+use crate::others::{self, Others};
 
 /// Repeats of one thing, in the order in which they were given.
 #[derive(Debug, Clone)]
@@ -81,6 +82,13 @@ impl<'a> Cell<'a> {
             format!("outlier {file}: {name} {own}, median of the {all} runs {middle}")
         };
         outliers(&values).into_iter().map(one).collect()
+    }
+
+    /// That other programs used the drive meanwhile, in a sentence.
+    pub(crate) fn disturbed(&self) -> Option<String> {
+        let others: Vec<Others> = self.runs.iter().filter_map(|run| run.others.clone()).collect();
+        let how = others::disturbed(&others, self.runs.len())?;
+        Some(format!("disturbed{how}"))
     }
 
     /// Job, load and point, for the heading of a table.

@@ -177,6 +177,7 @@ fn one_side(
             let outliers = main.map_or_else(Vec::new, |metric| cell.outliers(metric));
             notes
                 .chain(outliers)
+                .chain(cell.disturbed())
                 .chain(due(cell, [a, b]).map(str::to_owned))
                 .map(move |note| format!("{name}: {note}"))
         });

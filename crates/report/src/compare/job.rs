@@ -9,6 +9,7 @@ use gpuio_record::{
 };
 
 use crate::compare::aspect::{DUE, NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
+use crate::number::many;
 use crate::workload::sizes_short;
 
 /// Separates two of cuFile's settings.
@@ -64,11 +65,11 @@ impl Job<'_> {
             .to_owned(),
         ];
         if self.result.failed > 0 {
-            words.push(format!("{} I/Os failed", self.result.failed));
+            words.push(format!("{} failed", many(self.result.failed, "I/O")));
         }
         let bad = self.result.verify.as_ref().map_or(0, |verify| verify.bad_blocks);
         if bad > 0 {
-            words.push(format!("{bad} blocks had wrong data"));
+            words.push(format!("{} had wrong data", many(bad, "block")));
         }
         words.join(", ")
     }

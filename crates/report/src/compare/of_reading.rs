@@ -52,6 +52,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         latency: None,
         since_submission: None,
         percentiles: Vec::new(),
+        others: None,
         contradicts_itself: !contradictions.is_empty(),
         notes: doubt.chain(reading.notes.iter().cloned()).collect(),
     }

@@ -47,6 +47,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             latency: side.figures().latency.as_ref().map(|latency| latency.total.clone()),
             since_submission: since_submission(&side),
             percentiles: plan.percentiles.clone(),
+            others: crate::others::of(record, plan, result),
             contradicts_itself: false,
             notes: notes(result),
         }

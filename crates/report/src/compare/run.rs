@@ -11,6 +11,7 @@ use gpuio_record::{Metric, Pacing};
 
 use crate::compare::aspect::{DUE, SINCE};
 use crate::compare::keys::Keys;
+use crate::others::Others;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
@@ -53,6 +54,8 @@ pub struct Run {
     /// was due and the record has it.
     pub since_submission: Option<Summary>,
     pub percentiles: Vec<Percentile>,
+    /// Traffic of other programs beside a record's run.
+    pub(crate) others: Option<Others>,
     /// Whether figures that another tool printed can't all be right.
     pub contradicts_itself: bool,
     pub notes: Vec<String>,

@@ -25,6 +25,7 @@ mod seen;
 mod sentence;
 mod single;
 
+use gpuio_base::stat::Percentile;
 use serde::Serialize;
 
 use crate::foreign::{Direction, gdsio};
@@ -47,6 +48,8 @@ pub struct Post {
     /// Commands with their results, in the order of the text.
     pub runs: Vec<Run>,
     lines: Vec<Line>,
+    /// Lines of tables, with the heads of columns whose figures are not read.
+    unread: Vec<(usize, Vec<String>)>,
 }
 
 impl Post {
@@ -131,6 +134,8 @@ pub(crate) struct Got {
     pub(crate) iops: Option<f64>,
     /// Nanoseconds.
     pub(crate) latency: Option<f64>,
+    /// Percentiles of the latency, ascending, in nanoseconds.
+    pub(crate) percentiles: Vec<(Percentile, f64)>,
     pub(crate) engine: Option<String>,
     /// The share by which products of rate, IOPS and latency may be off by their printed digits.
     pub(crate) rounding: f64,
@@ -207,8 +212,15 @@ pub struct Statement {
 /// Reads a text. One without any of these parts gives a post without runs.
 pub fn read(name: &str, text: &str) -> Post {
     let lines = line::lines(text);
-    let runs = runs(&lines);
-    Post { name: name.to_owned(), runs, lines }
+    let mut reader = Reader::default();
+    for (index, line) in lines.iter().enumerate() {
+        if reader.runs.len() >= MOST_RUNS {
+            break;
+        }
+        reader.line(&lines, index, line);
+    }
+    let unread = std::mem::take(&mut reader.unread);
+    Post { name: name.to_owned(), runs: reader.finish(&lines), lines, unread }
 }
 
 /// The rates, times and counts that sentences of a text have, with their lines: all that is
@@ -233,17 +245,6 @@ pub fn figures_in_words(text: &str) -> Option<String> {
     ))
 }
 
-fn runs(lines: &[Line]) -> Vec<Run> {
-    let mut reader = Reader::default();
-    for (index, line) in lines.iter().enumerate() {
-        if reader.runs.len() >= MOST_RUNS {
-            break;
-        }
-        reader.line(lines, index, line);
-    }
-    reader.finish(lines)
-}
-
 /// Goes through a text's lines.
 #[derive(Default)]
 struct Reader {
@@ -259,6 +260,8 @@ struct Reader {
     named: Option<(&'static str, usize)>,
     /// Tools that looked on before any command or result.
     early: Vec<Seen>,
+    /// Lines of tables, with the columns that are not read.
+    unread: Vec<(usize, Vec<String>)>,
 }
 
 impl Reader {
@@ -279,8 +282,11 @@ impl Reader {
             all.into_iter().for_each(|got| self.got(got));
             return;
         }
-        if let Some((all, until)) = result::table(lines, index) {
+        if let Some((all, unread, until)) = result::table(lines, index) {
             self.read_until = until;
+            if !unread.is_empty() {
+                self.unread.push((line.number, unread));
+            }
             all.into_iter().for_each(|got| self.got(got));
             return;
         }

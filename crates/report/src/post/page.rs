@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Part, Section};
-use gpuio_base::units::whole;
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{human_ns, many, whole};
 
 use crate::foreign::Direction;
 use crate::post::{About, Asked, Post, Run, Statement, hold};
@@ -50,8 +51,17 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
         section.table(table(several).table("results", shown));
     }
     if runs.len() > MOST_ROWS {
-        let more = runs.len() - MOST_ROWS;
-        section.paragraph(format!("{more} more results are not shown here."));
+        let more = (runs.len() - MOST_ROWS) as u64;
+        let more = many(more, "more result is|more results are");
+        section.paragraph(format!("{more} not shown here."));
+    }
+    for post in posts {
+        for (line, heads) in &post.unread {
+            let place =
+                if several { format!("{}:{line}", short(&post.name)) } else { line.to_string() };
+            let heads = heads.join(", ");
+            section.paragraph(format!("Not read of the table at {place}: {heads}."));
+        }
     }
     for about in About::ALL {
         let own: Vec<&Statement> = statements.iter().filter(|one| one.about == about).collect();
@@ -66,6 +76,11 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
     Some(section)
 }
 
+/// A text's name without its directory.
+fn short(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
 /// The lines of a statement: `416`, `416 430`, with the file where there are several.
 fn place(statement: &Statement, several: bool) -> String {
     let mut lines: Vec<String> = statement.lines.iter().take(3).map(usize::to_string).collect();
@@ -73,7 +88,7 @@ fn place(statement: &Statement, several: bool) -> String {
         lines.push("…".to_owned());
     }
     let lines = lines.join(" ");
-    let file = statement.file.rsplit('/').next().unwrap_or_default();
+    let file = short(&statement.file);
     match several {
         true if lines.is_empty() => file.to_owned(),
         true => format!("{file}:{lines}"),
@@ -91,9 +106,7 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
     let text = |text: Option<String>| text.map_or_else(Cell::default, Cell::from);
     Columns::new()
         .when(several, |columns| {
-            columns.words("file", |row: &Row<'a>| {
-                row.0.name.rsplit('/').next().unwrap_or_default().to_owned()
-            })
+            columns.words("file", |row: &Row<'a>| short(&row.0.name).to_owned())
         })
         .figures(Cow::from("line"), |row: &Row<'a>| row.1.line.to_string())
         .words("host", move |row: &Row<'a>| text(row.1.host.clone()))
@@ -135,6 +148,13 @@ fn table<'a>(several: bool) -> Columns<'a, (&'a Post, &'a Run)> {
         })
         .if_any()
         .part(Part::First)
+        .words("percentiles", move |row: &Row<'a>| {
+            let all = got(row).map(|got| got.percentiles.as_slice()).unwrap_or_default();
+            let one = |(at, ns): &(_, f64)| format!("{} {}", Percentile::label(*at), human_ns(*ns));
+            text((!all.is_empty()).then(|| all.iter().map(one).collect::<Vec<_>>().join(", ")))
+        })
+        .if_any()
+        .part(Part::Second)
         .figures("in flight", move |row: &Row<'a>| {
             let in_flight = got(row).and_then(super::Got::in_flight);
             text(in_flight.map(|count| format!("{count:.1}")))

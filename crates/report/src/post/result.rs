@@ -70,8 +70,9 @@ pub(crate) fn document(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)
     Some((read.readings.iter().map(got).collect(), index + count))
 }
 
-/// The results of a table that begins at a line, and the index of the line behind it.
-pub(crate) fn table(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)> {
+/// The results of a table that begins at a line, heads of its columns that are not read, and the
+/// index of the line behind it.
+pub(crate) fn table(lines: &[Line], index: usize) -> Option<(Vec<Got>, Vec<String>, usize)> {
     if !lines[index].text.trim_start().starts_with('|') {
         return None;
     }
@@ -96,10 +97,11 @@ pub(crate) fn table(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)> {
         rate: entry.rate,
         iops: entry.iops,
         latency: entry.latency_ns,
+        percentiles: entry.percentiles.clone(),
         rounding: BY_HAND,
         ..Got::default()
     };
-    Some((table.entries.iter().map(got).collect(), until))
+    Some((table.entries.iter().map(got).collect(), table.unread, until))
 }
 
 /// People round, and write GB for both.

@@ -9,7 +9,7 @@ use gpuio_record::metric::Unit;
 use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
 
 use super::{Set, series};
-use crate::number::{self, count, float};
+use crate::number::{self, count, float, many, times};
 
 /// The figures of a probe that get a column and a line, in this order. Others are only in the
 /// record.
@@ -236,7 +236,7 @@ fn sampler(set: &Set) -> Option<String> {
         true => "at several intervals".to_owned(),
         false => format!("every {}", format_duration_ns(first.interval_ns)),
     };
-    let samples = count(all.iter().map(|one| one.samples).sum());
+    let samples = times(all.iter().map(|one| one.samples).sum());
     let known: Vec<_> = all.iter().filter_map(|one| Some((one, one.cpu_ns?))).collect();
     let cost = match known.as_slice() {
         [] => "its CPU time is unknown".to_owned(),
@@ -255,9 +255,12 @@ fn sampler(set: &Set) -> Option<String> {
     let rest = all.len() - known.len();
     let rest = match (rest, known.is_empty()) {
         (0, _) | (_, true) => String::new(),
-        _ => format!(" ({rest} records have no figure for it)"),
+        _ => {
+            let records = many(rest as u64, "record has|records have");
+            format!(" ({records} no figure for it)")
+        }
     };
-    Some(format!("Devices were sampled {every}, {samples} times; {cost}{rest}."))
+    Some(format!("Devices were sampled {every}, {samples}; {cost}{rest}."))
 }
 
 /// The meaning of the tables over whole groups.
@@ -285,7 +288,7 @@ pub(super) fn absent(set: &Set) -> Option<String> {
             Some("Device series: the devices of these runs were not sampled.".to_owned())
         }
         _ => Some(format!(
-            "Device series: {without} of {all} records have none; the first is {}.",
+            "Device series: none in {without} of {all} records; the first is {}.",
             set.members
                 .iter()
                 .find(|member| member.record.watched.is_none())

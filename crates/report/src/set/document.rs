@@ -151,8 +151,7 @@ fn curve(set: &Set, draws: bool) -> Section {
     }
     if draws {
         section.push(Block::Markup(format!(
-            "<figure class=\"curve\"><figcaption>{}</figcaption><div class=\"scroll\">{}</div>\
-             </figure>\n",
+            "<figure class=\"curve\"><figcaption>{}</figcaption>{}</figure>\n",
             markup(&plot.title),
             plot::inside(&plot)
         )));
@@ -192,15 +191,27 @@ fn verdict(row: &Row<'_>) -> String {
     row.result.proof.as_ref().map_or_else(|| "unknown".to_owned(), |one| one.verdict.words.clone())
 }
 
+/// The meaning of the column of disturbances, if any row has one.
+fn disturbances(rows: &[Row<'_>]) -> Option<&'static str> {
+    rows.iter().any(|row| !row.disturbed().is_empty()).then_some(
+        "disturbed: partial, the run did not end as planned; stood still, the process was stopped \
+         or the machine slept; others, the share of the drive's bytes that other programs or \
+         write-back moved.",
+    )
+}
+
 /// A row per job and direction: rates and percentiles, then costs and shares.
 fn all_rows(set: &Set) -> Section {
     let mut section = Section::default();
+    let rows = rows(set);
+    let disturbances = disturbances(&rows);
     let columns = Columns::<Row<'_>>::new()
         .words("record", |row| row.member.name.clone())
         .words("job", |row| row.plan.name.clone())
         .words("path", |row| row.plan.path.choice.actual.clone())
         .words("path taken", verdict)
         .words("load", Row::load)
+        .when(disturbances.is_some(), |columns| columns.words("disturbed", Row::disturbed))
         .figures("throughput", |row| Cell::rate(row.figures().bytes_per_s))
         .figures("IOPS", |row| Cell::count(row.figures().iops));
     let percentiles = Percentile::shown(&set.percentiles(), &Percentile::TABLE);
@@ -214,11 +225,15 @@ fn all_rows(set: &Set) -> Section {
         .figures("µs/MiB", |row| cost(&row.result.cpu))
         .figures("% of ceiling", |row| ceilings::cell(row.figures().of_ceiling.as_ref()))
         .figures("% of expected", |row| expected::cell(row.expected()))
-        .table("all rows", rows(set));
+        .table("all rows", rows);
     let more = table.cut(MOST_IN_MARKDOWN);
     section.table(table);
+    if let Some(meaning) = disturbances {
+        section.paragraph(meaning);
+    }
     if more > 0 {
-        let text = Text::from(format!("{more} more rows: use ")).and(Tone::Code, "--format csv");
+        let more = number::many(more as u64, "more row");
+        let text = Text::from(format!("{more}: use ")).and(Tone::Code, "--format csv");
         section
             .paragraph(text.and(Tone::Plain, " or ").and(Tone::Code, "html").and(Tone::Plain, "."));
     }
@@ -246,6 +261,10 @@ pub(super) fn first_rows(set: &Set, rows: &[Row<'_>]) -> String {
         .key("taken")
         .words("load", Row::load)
         .key("loads");
+    let disturbances = disturbances(rows);
+    let columns = columns.when(disturbances.is_some(), |columns| {
+        columns.words("disturbed", Row::disturbed).key("disturbed")
+    });
     // Columns in which some row has a figure.
     let mut metrics = set.metrics(Metrics::Table);
     metrics.retain(|metric| rows.iter().any(|row| metric.of(row).is_some()));
@@ -258,6 +277,9 @@ pub(super) fn first_rows(set: &Set, rows: &[Row<'_>]) -> String {
     });
     let rows = rows.iter().take(MOST);
     section.table(columns.table("One row per job and direction", rows).id("rows"));
+    if let Some(meaning) = disturbances {
+        section.emphasized("quiet", meaning);
+    }
     section.push(Block::Markup("<p class=\"pages\" hidden></p>\n".to_owned()));
     fragment(&[section])
 }
@@ -400,7 +422,7 @@ fn environment(set: &Set) -> Section {
 
 /// The records by the digests of their files.
 fn digests(set: &Set, most: usize) -> Option<Section> {
-    let line = |member: &Member| Some(format!("{}  {}", member.digest.as_ref()?, member.name));
+    let line = |member: &Member| Some(format!("{}  {}", member.digest.as_ref()?, member.file));
     let lines: Vec<String> = set.members.iter().filter_map(line).take(most).collect();
     let mut section = Section::new("digests", "SHA-256 of the records").fold(false);
     section.push(Block::Lines(lines.join("\n")));

@@ -10,7 +10,7 @@ use gpuio_record::{
 use super::rows::Row;
 use super::{Member, Set};
 use crate::format::text::{header, warnings::marked};
-use crate::number::count;
+use crate::number::many;
 use crate::verification;
 
 /// The source of a row: its job, and its record if there are several.
@@ -104,10 +104,9 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
         }
         let others = group.split_off(1);
         let first = &mut group[0];
-        let more = others.len();
         first.text.push_str(&format!(
-            " (The first of {}; {more} more differ only in their figures.)",
-            more + 1
+            " (The first of {}, which differ only in their figures.)",
+            others.len() + 1
         ));
         let about = std::mem::take(&mut first.about).into_iter();
         first.about = unique(about.chain(others.into_iter().flat_map(|other| other.about)));
@@ -147,7 +146,7 @@ fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
                 let (op, path, offset) = (&failure.op, &failure.path, failure.offset);
                 format!("; the first: {op} at {offset} of {path}: {}", failure.what)
             });
-            bad(format!("{} I/Os failed{}.", count(job.failed), first.unwrap_or_default()));
+            bad(format!("{} failed{}.", many(job.failed, "I/O"), first.unwrap_or_default()));
         }
         if let Some(trouble) = job.verify.as_ref().and_then(verification::trouble) {
             bad(format!("Verification: {trouble}."));
@@ -288,7 +287,8 @@ fn page_cache(set: &Set) -> String {
         (Some((_, state)), None) => format!("bypassed with O_DIRECT in all jobs; {state}"),
         (None, Some((_, state))) => format!("used by all jobs; {state}"),
         (Some((direct, first)), Some((through, second))) => format!(
-            "bypassed with O_DIRECT in {direct} jobs ({first}); used by {through} ({second})"
+            "bypassed with O_DIRECT in {} ({first}); used by {through} ({second})",
+            many(direct as u64, "job")
         ),
     };
     let requested: Vec<&str> =

@@ -41,6 +41,8 @@ use crate::workload::scaled;
 pub struct Member {
     /// Name to show: that of the file, relative to the caller's argument.
     pub name: String,
+    /// Its file, relative to the directory that all members share.
+    pub file: String,
     pub record: Record,
     /// Its point in a sweep: key and value for each axis, in the sweep's order. Empty without one.
     pub at: Vec<(String, String)>,
@@ -57,8 +59,10 @@ impl Member {
     #[must_use]
     pub fn new(name: impl Into<String>, record: Record) -> Member {
         let recheck = recheck(&record);
+        let name = name.into();
         Member {
-            name: name.into(),
+            file: name.clone(),
+            name,
             record,
             at: Vec::new(),
             within_limit: None,

@@ -2,10 +2,11 @@
 
 use std::ops::Deref;
 
-use gpuio_record::{Side, Towards};
+use gpuio_record::{EndedHow, Side, Towards, WarningKind};
 
 use super::{Member, Set, chosen};
 use crate::number;
+use crate::others;
 use crate::workload::{jobs, load_word, rw_of, sizes_short};
 
 /// One direction of a job of a record.
@@ -76,6 +77,24 @@ impl Row<'_> {
         let of = |direction: &Towards| direction.of(self.result);
         let all = self.plan.directions().iter().map(of);
         all.fold((0.0, 0.0), |(bytes, ios), side| (bytes + side.bytes_per_s, ios + side.iops))
+    }
+
+    /// In a few words why its figures are not those of a whole run alone; empty where they are.
+    pub(super) fn disturbed(&self) -> String {
+        let mut words = Vec::new();
+        if self.result.ended != EndedHow::Complete {
+            words.push("partial".to_owned());
+        }
+        let stood_still = self.record.warnings.iter().any(|warning| {
+            let own = warning.job.as_ref().is_none_or(|name| *name == self.plan.name);
+            own && matches!(warning.kind, WarningKind::Stopped { .. })
+        });
+        if stood_still {
+            words.push("stood still".to_owned());
+        }
+        let others = others::of(self.record, self.plan, self.result);
+        words.extend(others.map(|others| format!("others {:.0} %", others.share * 100.0)));
+        words.join(", ")
     }
 
     pub(super) fn rate(&self) -> String {

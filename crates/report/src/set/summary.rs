@@ -12,8 +12,8 @@ use super::axes::{Column, columns};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
-use crate::number::{NONE, count, many};
-use crate::others::{self, Others};
+use crate::number::{NONE, many};
+use crate::others;
 use crate::verification;
 use crate::{ceilings, expected};
 
@@ -217,22 +217,11 @@ fn notes(point: &[Row<'_>]) -> String {
         ));
     }
     let others = point.iter().filter_map(|row| others::of(row.record, row.plan, row.result));
-    let others: Vec<Others> = others.collect();
-    let worst = others.iter().max_by(|a, b| a.share.total_cmp(&b.share));
-    notes.extend(worst.map(|worst| match point.len() {
-        1 => format!("Disturbed: {}.", worst.words),
-        all => {
-            format!(
-                "Disturbed in {} of {}; in the worst, {}.",
-                others.len(),
-                runs(all),
-                worst.words
-            )
-        }
-    }));
+    let others = others::disturbed(&others.collect::<Vec<_>>(), point.len());
+    notes.extend(others.map(|how| format!("Disturbed{how}.")));
     let failed: u64 = point.iter().map(|row| row.figures().failed).sum();
     if failed > 0 {
-        notes.push(format!("{} I/Os failed.", count(failed)));
+        notes.push(format!("{} failed.", many(failed, "I/O")));
     }
     let checks = point.iter().map(|row| row.result.verify.as_ref()).filter(Option::is_some);
     let checks = unique(checks.map(verification::word));

@@ -107,12 +107,14 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     bytes(&mut one);
     let quiet = set(vec![one.clone()]);
     assert!(sentences(&quiet).contains("All bytes took the requested path."));
-    assert!(!render("html", &quiet).contains("isturbed"));
+    let page = render("html", &quiet);
+    assert!(!page.contains("Disturbed") && !page.contains("data-key=\"disturbed\""), "{page}");
     let loud = set(vec![disturbed(one.clone())]);
     let note = format!("Note: the rate is not that of the storage alone in the job ({words}).");
     assert!(sentences(&loud).contains(&note), "{}", sentences(&loud));
     let escaped = format!("Disturbed: {words}.").replace('\'', "&#39;");
     assert!(render("html", &loud).replace("&#x27;", "&#39;").contains(&escaped));
+    assert!(render("html", &loud).contains("<td>others 75 %</td>"), "the row in the list of all");
     let two = set(vec![disturbed(one.clone()), one]);
     assert!(sentences(&two).contains(&format!("in 1 of 2 jobs ({words})")), "{}", sentences(&two));
     let page = render("markdown", &two);

@@ -15,6 +15,7 @@ mod csv_rules;
 mod documents;
 mod first_screen;
 mod gdsio_line;
+mod looks;
 mod one_load;
 mod origins;
 mod page_loads;

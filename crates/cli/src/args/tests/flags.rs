@@ -14,6 +14,8 @@ use crate::args::{Cli, keys};
 const TESTED: &[(&str, &str, &str)] = &[
     ("bench", "ab", "compare::two_job_files_run_in_turns"),
     ("bench", "rounds", "compare::two_job_files_run_in_turns"),
+    ("bench", "threshold", "compare::in_turns_a_threshold_is_exit_code_1"),
+    ("bench", "metric", "compare::in_turns_a_threshold_is_exit_code_1"),
     ("bench", "spec", "expected::a_user_s_figures_stand_beside_what_was_measured"),
     ("bench", "server", "expected::mistakes_in_figures_are_reported_before_anything_runs"),
     ("bench", "cufile-lib", "cufile::our_own_library_is_distinguished_from_nvidias"),

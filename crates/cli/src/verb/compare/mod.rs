@@ -10,7 +10,7 @@ use gpuio_report::compare::{
     Comparison, Options, Side, Threshold, axis, compare, count_once, flags, is_flag, render,
 };
 
-use crate::args::{Compare, Save};
+use crate::args::{Compare, Limit, Save};
 use crate::failure::Failure;
 use crate::formats;
 use crate::output::Delivery;
@@ -24,12 +24,16 @@ pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
     let comparison = compare(&sides, &options);
     refuse(&comparison)?;
     delivery.put(&render(&comparison, format, terminal::width()))?;
-    let beyond = comparison.beyond().next().is_some();
-    Ok(match beyond {
-        true => ExitCode::from(1),
-        false if comparison.is_undetermined() => ExitCode::from(2),
-        false => ExitCode::SUCCESS,
-    })
+    Ok(ExitCode::from(code(&comparison)))
+}
+
+/// The exit code of a comparison, by its threshold.
+pub(crate) fn code(comparison: &Comparison) -> u8 {
+    match comparison.beyond().next() {
+        Some(_) => 1,
+        None if comparison.is_undetermined() => 2,
+        None => 0,
+    }
 }
 
 /// Arguments for `gpuio compare` that compare a directory's results by this axis, with `--despite`
@@ -40,8 +44,7 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
         inputs: vec![directory.to_owned()],
         axis: Some(axis.to_owned()),
         despite: Vec::new(),
-        threshold: None,
-        metric: Vec::new(),
+        limit: Limit::default(),
         format: None,
         save: Save::default(),
     };
@@ -72,7 +75,7 @@ fn options(args: &Compare) -> Result<Options, Failure> {
     }
     Ok(Options {
         despite: args.despite.clone(),
-        threshold: threshold(args)?,
+        threshold: threshold(&args.limit)?,
         axis: args
             .axis
             .as_deref()
@@ -83,13 +86,13 @@ fn options(args: &Compare) -> Result<Options, Failure> {
     })
 }
 
-fn threshold(args: &Compare) -> Result<Option<Threshold>, Failure> {
-    let Some(text) = &args.threshold else {
+pub(crate) fn threshold(limit: &Limit) -> Result<Option<Threshold>, Failure> {
+    let Some(text) = &limit.threshold else {
         return Ok(None);
     };
     let percent = gpuio_base::units::parse_percent(text)
         .map_err(|error| Failure::Usage(format!("--threshold: {error}")))?;
-    let threshold = Threshold::new(percent, &args.metric).map_err(|name| {
+    let threshold = Threshold::new(percent, &limit.metric).map_err(|name| {
         Failure::Usage(format!("--metric {name}: metrics are {}", metric::words().join(", ")))
     })?;
     Ok(Some(threshold))

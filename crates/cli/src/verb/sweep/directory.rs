@@ -165,8 +165,8 @@ impl SweepDirectory {
     pub(super) fn budget_is_spent(&mut self, resolved: &ResolvedSweep) -> Result<(), Failure> {
         let budget = resolved.budget.unwrap_or_default();
         for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
-            let runs = point.records.len();
-            point.ended = Some(format!("{BUDGET} {budget:?} spent after {runs} runs"));
+            let runs = many(point.records.len() as u64, "run");
+            point.ended = Some(format!("{BUDGET} {budget:?} spent after {runs}"));
         }
         self.save()
     }

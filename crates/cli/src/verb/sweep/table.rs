@@ -228,7 +228,9 @@ fn knees(directory: &SweepDirectory) -> Option<String> {
     let mut lines: Vec<String> = sentences.collect();
     let more = lines.len().saturating_sub(CURVES_MOST);
     lines.truncate(CURVES_MOST);
-    lines.extend((more > 0).then(|| format!("{} are left out here.", many(more as u64, "curve"))));
+    lines.extend(
+        (more > 0).then(|| format!("{} left out here.", many(more as u64, "curve is|curves are"))),
+    );
     (!lines.is_empty()).then(|| format!("{}\n{}", lines.join("\n"), knee::rule(key)))
 }
 

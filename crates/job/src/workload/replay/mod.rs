@@ -21,6 +21,7 @@ mod tests;
 
 use gpuio_base::catalog::Op;
 use gpuio_base::trace::{End, Format, Trace};
+use gpuio_base::units::many;
 use gpuio_record::ReplayOrder;
 
 pub use files::ReplayFile;
@@ -187,10 +188,17 @@ pub fn missing(trace: &Trace) -> Option<String> {
         }
     };
     let lost = (trace.lost > 0).then(|| {
-        format!("{} calls were not recorded, for reasons given as the program ended", trace.lost)
+        let calls = many(trace.lost, "call was|calls were");
+        format!("{calls} not recorded, for reasons given as the program ended")
     });
-    let senseless = (trace.senseless > 0)
-        .then(|| format!("{} calls of no known file or time are left out", trace.senseless));
+    let senseless = (trace.senseless > 0).then(|| {
+        let calls = many(
+            trace.senseless,
+            "call of no known file or time is|\
+            calls of no known file or time are",
+        );
+        format!("{calls} left out")
+    });
     let mut both: Vec<String> = end.into_iter().chain(lost).chain(senseless).collect();
     let other = trace.other;
     if other.syncs + other.trims > 0 {

@@ -1,7 +1,7 @@
 //! Several hosts as text.
 
 use gpuio_base::document::{Document, Item, Layout, List, Section, grouped};
-use gpuio_base::units::{host_list, hosts_of};
+use gpuio_base::units::{host_list, hosts_of, many};
 
 use super::{Difference, HostFacts, HostsFinding, Value};
 use crate::check::text::{RULE, by_reason, counts, item, section as of_severity};
@@ -78,7 +78,8 @@ fn words(difference: &Difference, all: usize) -> String {
     let shown = difference.values.iter().enumerate().take(PARTS).map(value);
     let mut shown: Vec<String> = shown.collect();
     if difference.values.len() > PARTS {
-        shown.push(format!("and {} more values", difference.values.len() - PARTS));
+        let more = (difference.values.len() - PARTS) as u64;
+        shown.push(format!("and {}", many(more, "more value")));
     }
     text + &shown.join("; ")
 }

@@ -1,6 +1,7 @@
 //! All mounts and GPUs of a machine: one row each, equal GPUs together.
 
 use gpuio_base::document::{Columns, Look, Section, unique};
+use gpuio_base::units::many;
 use serde::Serialize;
 
 use super::Why;
@@ -80,7 +81,8 @@ impl Overview {
         let mut section = Section::new("overview", "GDS, by the facts of this machine");
         section.table(table.table("mounts and GPUs", &self.rows).look(Look::Indented(2)));
         if more > 0 {
-            let text = format!("and {more} more mounts: name one with --mount");
+            let more = many(more as u64, "more mount");
+            let text = format!("and {more}: name one with --mount");
             section.list(gpuio_base::document::List::of(2, [text]));
         }
         section

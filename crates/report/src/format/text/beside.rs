@@ -9,7 +9,7 @@ use gpuio_record::{
 };
 
 use super::of_jobs;
-use crate::number::{NONE, maybe_time};
+use crate::number::{NONE, many, maybe_time};
 use crate::verification::trouble;
 use crate::workload::jobs;
 
@@ -110,7 +110,7 @@ fn load(plan: &JobPlan, job: &JobResult, found: &ComputationCost) -> String {
 fn wrong(found: &ComputationCost) -> Vec<String> {
     let alone = &found.alone;
     let failed = (alone.failed > 0)
-        .then(|| format!("in the run alone, {} I/Os of the job failed", alone.failed));
+        .then(|| format!("in the run alone, {} of the job failed", many(alone.failed, "I/O")));
     let bad = alone.verify.as_ref().and_then(trouble);
     let bad =
         bad.map(|trouble| format!("WRONG DATA or an unfinished check in the run alone: {trouble}"));

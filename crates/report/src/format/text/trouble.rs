@@ -3,7 +3,7 @@
 use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_record::{IoFailure, Record};
 
-use crate::number::{count, times};
+use crate::number::{count, many, times};
 use crate::workload::jobs;
 
 /// The failed I/Os of all jobs: how many, and the first of each kind; then the error that ended the
@@ -18,7 +18,7 @@ pub(super) fn failures(record: &Record) -> Section {
         let done = job.read.ios + job.write.ios;
         let failed = job.failed;
         let text =
-            format!("{}: {} I/Os failed, {} completed", plan.name, count(failed), count(done));
+            format!("{}: {} failed, {} completed", plan.name, many(failed, "I/O"), count(done));
         section.item(Layout::default().wide(), Item::new("", text));
         let listed: u64 = job.failures.iter().map(|failure| failure.times).sum();
         let more = failed.saturating_sub(listed);

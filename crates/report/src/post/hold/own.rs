@@ -252,11 +252,12 @@ struct Relation {
     check: fn(&Got, Option<f64>) -> Found,
 }
 
-const RELATIONS: [Relation; 4] = [
+const RELATIONS: [Relation; 5] = [
     Relation { name: "I/Os x size are the data", check: data },
     Relation { name: "data / time is the rate", check: rate },
     Relation { name: "IOPS x size is the rate", check: iops },
     Relation { name: "latency x rate are the I/Os that threads have in flight", check: in_flight },
+    Relation { name: "percentiles ascend", check: percentiles },
 ];
 
 /// The outcome of a check.
@@ -282,6 +283,19 @@ impl Found {
 
 fn is_long(got: &Got) -> bool {
     got.seconds.is_none_or(|seconds| seconds >= 1.0)
+}
+
+fn percentiles(got: &Got, _: Option<f64>) -> Found {
+    let pairs = || got.percentiles.iter().zip(got.percentiles.iter().skip(1));
+    match pairs().find(|(lower, higher)| lower.1 > higher.1) {
+        _ if pairs().next().is_none() => Found::Open,
+        None => Found::Holds,
+        Some((lower, higher)) => {
+            let [lower, higher] =
+                [lower, higher].map(|(at, ns)| format!("{} ({})", at.label(), words::time(*ns)));
+            Found::Says(About::Contradiction, format!("{higher} lies below {lower}."))
+        }
+    }
 }
 
 fn data(got: &Got, _: Option<f64>) -> Found {
@@ -473,6 +487,24 @@ mod tests {
         let wrong = text.replace("62500.0", "92500.0");
         let said = hold(&[crate::post::read("post", &wrong)], &[]);
         assert!(said.iter().any(|one| one.words.contains("189.4 I/Os in flight")), "{said:?}");
+    }
+
+    #[test]
+    fn percentiles_of_a_table_ascend_or_contradict() {
+        let said = |p99: u32| {
+            let text = format!(
+                "| read IOPS | p99 us | p50 us | max us |\n|---|---|---|---|\n\
+                 | 9 | {p99} | 264 | 7 |\n"
+            );
+            let posts = [crate::post::read("post", &text)];
+            let page = crate::post::section(&posts, &crate::post::hold(&posts, &[]));
+            gpuio_base::document::fragment(&page)
+        };
+        let (right, wrong) = (said(900), said(90));
+        assert!(right.contains("p50 264 µs, p99 900 µs"), "{right}");
+        assert!(right.contains("Not read of the table at 1: max us."), "{right}");
+        assert!(right.contains("percentiles ascend in 1") && !right.contains("below"), "{right}");
+        assert!(wrong.contains("p99 (90.0 µs) lies below p50 (264 µs)."), "{wrong}");
     }
 
     #[test]

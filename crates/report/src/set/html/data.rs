@@ -60,6 +60,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "names": rows.iter().map(|row| findings_text::name(row, several)).collect::<Vec<String>>(),
         "colours": colours::of_paths(rows),
         "loads": rows.iter().map(Row::load).collect::<Vec<String>>(),
+        "disturbed": rows.iter().map(Row::disturbed).collect::<Vec<String>>(),
         "own_depth": rows
             .iter()
             .map(|row| u8::from(chosen::depth_is_ours(row)))

@@ -12,7 +12,7 @@ use super::super::rows::{Row, rows};
 use super::super::{Set, colours, fix};
 use super::ticks::{counts, times, wide};
 use super::{Axis, Line, Mark, Plot, Shape, axis, common, rates};
-use crate::number::{iops, throughput};
+use crate::number::{iops, many, throughput};
 use crate::workload::block_bounds;
 
 /// Blocks from this size on are compared by bytes, smaller ones by I/Os.
@@ -71,7 +71,10 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
     let unit = if by_bytes { "throughput" } else { "IOPS" };
     let left = match rows.len() - drawn.len() {
         0 => String::new(),
-        rows => format!(" {rows} rows of other loads are not in it."),
+        rows => {
+            let rows = many(rows as u64, "row of another load is|rows of other loads are");
+            format!(" {rows} not in it.")
+        }
     };
     let ring = if marks().any(|mark| mark.is_knee) { " Ring: the knee." } else { "" };
     let plot = Plot {

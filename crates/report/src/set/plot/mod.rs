@@ -19,7 +19,7 @@ use super::fix;
 use super::rows::{Row, rows};
 use super::summary::told_apart;
 use super::{chosen, colours};
-use crate::number::{float, throughput};
+use crate::number::{float, many, throughput};
 use crate::workload::{rw_of, sizes_short};
 pub(super) use curve::curve;
 pub(super) use ticks::rates;
@@ -109,7 +109,7 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
 
 /// The plot inside a page, whose style sheet it uses.
 pub(super) fn inside(plot: &Plot) -> String {
-    svg::draw(plot, false)
+    svg::wide_and_narrow(plot)
 }
 
 /// The plot as a picture of its own, with the curve of latencies below it; of a set without one,
@@ -125,7 +125,7 @@ pub(super) fn render(set: &Set) -> String {
             let note = format!("{} {}", words.join(" "), curve.note);
             svg::one_above(&plot, &Plot { note, ..curve }) + "\n"
         }
-        None => svg::draw(&plot, true) + "\n",
+        None => svg::alone(&plot) + "\n",
     }
 }
 
@@ -261,10 +261,7 @@ fn common(rows: &[Row<'_>], except: &str) -> String {
     };
     same("load", &|row| rw_of(row.plan, row.direction));
     same("block", &|row| sizes_short(row.plan));
-    same("threads", &|row| match row.plan.threads {
-        1 => "1 thread".to_owned(),
-        many => format!("{many} threads"),
-    });
+    same("threads", &|row| many(row.plan.threads.into(), "thread"));
     same("depth", &|row| match chosen::depth_is_ours(row) {
         true => "automatic depth".to_owned(),
         false => format!("depth {}", row.plan.depth),
@@ -284,7 +281,8 @@ fn note(lines: &[Line], drawn: &[Row<'_>], left: usize) -> String {
         note.push_str(" Depths were chosen automatically and differ; the summary has them.");
     }
     if left > 0 {
-        let _ = write!(note, " {left} rows of other loads are below.");
+        let rows = many(left as u64, "row of another load is|rows of other loads are");
+        let _ = write!(note, " {rows} below.");
     }
     note
 }
@@ -355,7 +353,10 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
         Line { label, colour: nth, marks: series.map(mark).collect(), dots: false, dashed: false }
     };
     let more = point.len() - some.len();
-    let more = if more > 0 { format!(" {more} more runs are below.") } else { String::new() };
+    let more = match more as u64 {
+        0 => String::new(),
+        more => format!(" {} below.", many(more, "more run is|more runs are")),
+    };
     Some(Plot {
         title: format!(
             "Throughput over time: {}, {}",

@@ -8,8 +8,10 @@ use super::ticks::{Tick, ticks};
 use super::{Axis, Bar, Line, MARK, Plot, Shape};
 use crate::number::throughput;
 
-/// Size of the picture in its own units, and the space around the plot.
+/// Size of the picture in its own units, also of one for a narrow screen, and the space around the
+/// plot.
 const WIDTH: f64 = 720.0;
+const NARROW: f64 = 390.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 22.0;
@@ -33,13 +35,20 @@ const STYLE: &str = "<style>svg{--ink:#1b1f23;--quiet:#5a636d;--grid:#dfe3e7;--p
     --grid:#343c44;--paper:#14181c;--p0:#4aa8e0;--p1:#f08a3c;--p2:#2fc79a;--p3:#f2e36a;\
     --p4:#e8ecef;--p5:#6a76ea;--p6:#a8607a;--p7:#b6dcff}}</style>";
 
-pub(super) fn draw(plot: &Plot, alone: bool) -> String {
-    sized(plot, alone).0
+/// A picture of its own.
+pub(super) fn alone(plot: &Plot) -> String {
+    sized(plot, WIDTH, true).0
+}
+
+/// For a page, which shows one of both.
+pub(super) fn wide_and_narrow(plot: &Plot) -> String {
+    let [wide, narrow] = [WIDTH, NARROW].map(|width| sized(plot, width, false).0);
+    format!("<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>")
 }
 
 /// Two pictures in one, the first above the second.
 pub(super) fn one_above(first: &Plot, second: &Plot) -> String {
-    let [(first, above), (second, below)] = [first, second].map(|plot| sized(plot, true));
+    let [(first, above), (second, below)] = [first, second].map(|plot| sized(plot, WIDTH, true));
     let inner = |picture: &str, y: f64, height: f64| {
         let place = format!("<svg y=\"{y:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\"");
         picture.replacen(MARK, &place, 1)
@@ -54,28 +63,28 @@ pub(super) fn one_above(first: &Plot, second: &Plot) -> String {
 }
 
 /// The picture with its height.
-fn sized(plot: &Plot, alone: bool) -> (String, f64) {
+fn sized(plot: &Plot, width: f64, alone: bool) -> (String, f64) {
     let top = if alone { 2.0 * LINE + 8.0 } else { 4.0 };
     let mut body = String::new();
     let bottom = match &plot.shape {
         Shape::Lines { x, log, of, lines } => {
-            let top = legend(&mut body, lines, top);
-            lines_at(&mut body, x, (*log, *of), lines, top)
+            let top = legend(&mut body, lines, (top, width));
+            lines_at(&mut body, x, (*log, *of), lines, (top, width))
         }
-        Shape::Bars(bars) => bars_at(&mut body, bars, top),
+        Shape::Bars(bars) => bars_at(&mut body, bars, (top, width)),
     };
     let note = paragraph("", 0, &plot.note, NOTE);
     let lines: Vec<&str> = if alone { note.lines().collect() } else { Vec::new() };
     let height = lines.iter().fold(bottom, |height, _| height + LINE);
     let mut out = format!(
-        "{MARK} xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
+        "{MARK} xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" \
          role=\"img\" aria-label=\"{}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">",
         markup(&plot.title)
     );
     if alone {
         let _ = write!(
             out,
-            "{STYLE}<rect width=\"{WIDTH}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
+            "{STYLE}<rect width=\"{width}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
              <text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"600\" \
              fill=\"var(--ink)\">{}</text>",
             markup(&plot.title)
@@ -111,8 +120,14 @@ impl Scale {
 /// Whether the vertical axis is logarithmic, and what makes its ticks.
 type Values = (bool, fn(f64, f64, bool, f64) -> Vec<Tick>);
 
-/// Draws from `top`; gives the lower end.
-fn lines_at(out: &mut String, x: &Axis, (log, of): Values, lines: &[Line], top: f64) -> f64 {
+/// Draws from `top` in a width; gives the lower end.
+fn lines_at(
+    out: &mut String,
+    x: &Axis,
+    (log, of): Values,
+    lines: &[Line],
+    (top, width): (f64, f64),
+) -> f64 {
     let (upper, lower) = (top + 8.0, top + HEIGHT - BOTTOM);
     let marks = || lines.iter().flat_map(|line| &line.marks);
     let low = if log { marks().map(|mark| mark.low).fold(f64::INFINITY, f64::min) } else { 0.0 };
@@ -124,7 +139,7 @@ fn lines_at(out: &mut String, x: &Axis, (log, of): Values, lines: &[Line], top: 
     let first = across().fold(f64::INFINITY, f64::min);
     let last = across().fold(f64::NEG_INFINITY, f64::max);
     let margin = if x.ticks.is_empty() { 0.0 } else { 18.0 };
-    let places = (LEFT + margin, WIDTH - RIGHT - margin);
+    let places = (LEFT + margin, width - RIGHT - margin);
     let across = Scale { log: x.log, values: (first, last), places };
     for (value, text) in &ticks {
         let at = y.at(*value);
@@ -133,7 +148,7 @@ fn lines_at(out: &mut String, x: &Axis, (log, of): Values, lines: &[Line], top: 
             "<line x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{at:.1}\" y2=\"{at:.1}\" \
              stroke=\"var(--grid)\"/><text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\" \
              fill=\"var(--quiet)\">{text}</text>",
-            WIDTH - RIGHT,
+            width - RIGHT,
             LEFT - 8.0,
             at + 4.0
         );
@@ -146,15 +161,16 @@ fn lines_at(out: &mut String, x: &Axis, (log, of): Values, lines: &[Line], top: 
              transform=\"rotate(-90 10 {middle:.1})\">{LOG}</text>"
         );
     }
-    horizontal(out, x, &across, lower);
+    horizontal(out, x, &across, (lower, width));
+    let mut taken = Vec::new();
     for line in lines {
-        path(out, line, &across, &y);
+        path(out, line, &across, &y, &mut taken);
     }
     lower + BOTTOM
 }
 
 /// Labels of the horizontal axis that do not overlap, the first of each clash kept.
-fn horizontal(out: &mut String, x: &Axis, across: &Scale, lower: f64) {
+fn horizontal(out: &mut String, x: &Axis, across: &Scale, (lower, width): (f64, f64)) {
     let seconds: Vec<(f64, String)>;
     let ticks = match x.ticks.as_slice() {
         [] => {
@@ -188,13 +204,32 @@ fn horizontal(out: &mut String, x: &Axis, across: &Scale, lower: f64) {
     let _ = write!(
         out,
         "<text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\">{}</text>",
-        f64::midpoint(LEFT, WIDTH - RIGHT),
+        f64::midpoint(LEFT, width - RIGHT),
         lower + 38.0,
         markup(&if x.log { format!("{} ({LOG})", x.label) } else { x.label.clone() })
     );
 }
 
-fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale) {
+/// A rectangle: left, top, right, lower end.
+type Place = [f64; 4];
+
+/// The place of a text beside a dot, where no other text is: first above the line to its left,
+/// since curves rise to the right.
+fn free(text: &str, (x, y): (f64, f64), taken: &[Place]) -> Option<(Place, &'static str)> {
+    let wide = text.chars().count() as f64 * CHARACTER;
+    let places = [(-8.0 - wide, -7.0), (8.0, -7.0), (-8.0 - wide, 15.0), (8.0, 15.0)];
+    let place = |(dx, dy): (f64, f64)| [x + dx, y + dy - 10.0, x + dx + wide, y + dy];
+    let is_free = |one: &Place| {
+        let apart = |other: &Place| {
+            one[2] <= other[0] || other[2] <= one[0] || one[3] <= other[1] || other[3] <= one[1]
+        };
+        taken.iter().all(apart)
+    };
+    let found = places.into_iter().map(place).find(is_free)?;
+    Some((found, if found[0] < x { "end" } else { "start" }))
+}
+
+fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Vec<Place>) {
     let colour = format!("var(--p{})", line.colour);
     let place = |mark: &super::Mark| (across.at(mark.x), y.at(mark.y));
     let points: Vec<String> =
@@ -230,14 +265,17 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale) {
                  stroke=\"var(--ink)\" stroke-width=\"1.5\"/>"
             );
         }
-        if let Some(number) = &mark.number {
-            // Above the line, to its left: curves rise to the right.
+        let number = mark.number.as_ref();
+        if let Some((number, (place, anchor))) =
+            number.and_then(|number| Some((number, free(number, (x, middle), taken)?)))
+        {
+            taken.push(place);
             let _ = write!(
                 out,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"{colour}\" \
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" fill=\"var(--ink)\" \
                  paint-order=\"stroke\" stroke=\"var(--paper)\" stroke-width=\"3\">{}</text>",
-                x - 8.0,
-                middle - 7.0,
+                if anchor == "end" { place[2] } else { place[0] },
+                place[3],
                 markup(number)
             );
         }
@@ -245,14 +283,14 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale) {
 }
 
 /// The names of lines; gives the lower end. A line without a name needs none.
-fn legend(out: &mut String, lines: &[Line], top: f64) -> f64 {
+fn legend(out: &mut String, lines: &[Line], (top, width): (f64, f64)) -> f64 {
     if lines.iter().all(|line| line.label.is_empty()) {
         return top;
     }
     let (mut x, mut y) = (LEFT, top + 14.0);
     for line in lines {
         let wide = 30.0 + line.label.chars().count() as f64 * CHARACTER + 18.0;
-        if x + wide > WIDTH - RIGHT && x > LEFT {
+        if x + wide > width - RIGHT && x > LEFT {
             (x, y) = (LEFT, y + LINE);
         }
         let _ = write!(
@@ -274,14 +312,14 @@ fn legend(out: &mut String, lines: &[Line], top: f64) -> f64 {
 
 /// Horizontal bars from 0, behind their labels, or below where one takes more than half of the
 /// width; gives the lower end.
-fn bars_at(out: &mut String, bars: &[Bar], top: f64) -> f64 {
+fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
     let most = bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
     let widest = |text: &str| text.chars().count() as f64 * CHARACTER;
     let label = bars.iter().map(|bar| widest(&bar.label)).fold(0.0, f64::max) + 16.0;
-    let above = label > WIDTH / 2.0;
+    let above = label > width / 2.0;
     let label = if above { 12.0 } else { label.max(60.0) };
     let (end, anchor) = if above { (label, "start") } else { (label - 8.0, "end") };
-    let space = WIDTH - label - 90.0;
+    let space = width - label - 90.0;
     let mut y = top;
     for bar in bars {
         let rate = throughput(bar.value);

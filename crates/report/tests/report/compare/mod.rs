@@ -15,6 +15,7 @@ use gpuio_report::compare::{
 };
 use serde_json::Value;
 
+use gpuio_record::{Warning, WarningKind};
 use made::{host, repeats, runs, scale, side, software};
 
 const NEAR: [f64; 5] = [0.99, 1.01, 1.0, 0.995, 1.005];
@@ -95,6 +96,30 @@ fn a_run_far_from_the_others_is_named() {
         "note: after: outlier after/2.json: throughput 572 MiB/s, median of the 5 runs 954 MiB/s";
     assert!(page.contains(note), "{page}");
     assert_eq!(page.matches("outlier").count(), 1, "{page}");
+}
+
+/// A rate beside other programs is not that of what is compared alone.
+#[test]
+fn runs_beside_other_programs_are_named_with_the_worst() {
+    let mut sides = [repeats("before", &NEAR), repeats("after", &NEAR)];
+    for (nth, device_bytes) in [(1, 4_000_000_000_u64), (3, 100_000_000_000)] {
+        let kind = WarningKind::OtherTraffic {
+            device: "nvme0n1".to_owned(),
+            direction: "read".to_owned(),
+            ours_bytes: 1_000_000_000,
+            device_bytes,
+        };
+        let job = host()["jobs"][0]["name"].as_str().map(str::to_owned);
+        let warning = Warning { job, text: kind.to_string(), kind };
+        sides[1].runs[nth] = runs(host(), "after/other.json", |record| {
+            scale(record, NEAR[nth]);
+            record["warnings"] = serde_json::to_value([warning]).unwrap();
+        })
+        .remove(0);
+    }
+    let page = shown_at("text", &compare(&sides, &Options::default()), 1000);
+    let note = "note: after: disturbed in 2 of 5 runs; in the worst, other programs moved ";
+    assert!(page.contains(note) && !page.contains("before: disturbed"), "{page}");
 }
 
 /// A percentile that a side's runs lack, for they had too few I/Os.
