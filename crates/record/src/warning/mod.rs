@@ -108,7 +108,7 @@ macro_rules! warnings {
 
 mod rows;
 
-pub use rows::{SHORT_NS, WarningKind};
+pub use rows::{SHORT_NS, ThreadsOf, WarningKind};
 
 impl WarningKind {
     /// The stable name of the kind, which records, the column `warnings` of CSV and texts have and

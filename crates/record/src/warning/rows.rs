@@ -404,17 +404,22 @@ warnings! {
         /// The data has fio's headers, which gpuio's verification after the run refuses.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         fio_headers: bool = false,
+        /// Reads are verified between I/Os.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reads: bool = true,
+        /// Data of verified writes is generated, or read back, between I/Os.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        writes: bool = true,
+        /// The buffer is filled anew before each write.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        refill: bool = true,
     } => format!(
         "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
          Latencies exclude this time, but throughput and IOPS include it and are too low by \
          at most that share (with several I/Os in flight by less). To measure speed, {}.",
         time(*between_ns),
         share * 100.0,
-        match fio_headers {
-            false => "use --verify=pass for reads and --verify=rewrite for writes, which work \
-                      after the run, and omit --refill",
-            true => "leave verification out: fio's headers are made and checked between I/Os",
-        },
+        work_left_out(*fio_headers, (*reads, *writes), *refill),
     ),
     /// Steps of a training feed computed longer than planned.
     ComputeOverran: Mixed, ignore:
@@ -434,10 +439,21 @@ warnings! {
         threads: u32 = 64,
         /// CPUs allowed.
         cpus: u32 = 8,
+        /// Where their number comes from.
+        #[serde(default, skip_serializing_if = "ThreadsOf::is_job")]
+        of: ThreadsOf = ThreadsOf::Job,
     } => format!(
         "{threads} threads shared {cpus} CPUs. Threads may wait for a CPU; latencies include \
-         that wait, which looks like a wait for the device. Use at most --threads {cpus} \
-         with a higher --depth on --engine io_uring, or allow more CPUs."
+         that wait, which looks like a wait for the device. {}.",
+        match of {
+            ThreadsOf::Job => format!(
+                "Use at most --threads {cpus} with a higher --depth on --engine io_uring, or \
+                 allow more CPUs"
+            ),
+            ThreadsOf::Feed =>
+                "Use fewer --readers or --accelerators, or allow more CPUs".to_owned(),
+            ThreadsOf::Trace => "Allow more CPUs: the trace has so many threads".to_owned(),
+        }
     ),
     /// A worker ran on another NUMA node than its GPU.
     FarFromGpu: Explained, ignore:
@@ -770,4 +786,41 @@ fn time(ns: u64) -> String {
 
 fn count(number: u64) -> String {
     human_count(float(number))
+}
+
+/// Where the number of a group's threads comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadsOf {
+    /// A job's own.
+    #[default]
+    Job,
+    /// Readers of the accelerators of training feeds.
+    Feed,
+    /// Threads of a recorded program.
+    Trace,
+}
+
+impl ThreadsOf {
+    fn is_job(&self) -> bool {
+        *self == ThreadsOf::Job
+    }
+}
+
+/// How to leave out the work between I/Os, by flags that the load has.
+fn work_left_out(fio_headers: bool, verified: (bool, bool), refill: bool) -> String {
+    if fio_headers {
+        let text = "leave verification out: fio's headers are made and checked between I/Os";
+        return text.to_owned();
+    }
+    let verify = match verified {
+        (true, true) => Some(
+            "use --verify=pass for reads and --verify=rewrite for writes, which work after the run",
+        ),
+        (true, false) => Some("use --verify=pass, which works after the run"),
+        (false, true) => Some("use --verify=rewrite, which works after the run"),
+        (false, false) => None,
+    };
+    let both = [verify, refill.then_some("omit --refill")];
+    both.into_iter().flatten().collect::<Vec<_>>().join(", and ")
 }

@@ -130,11 +130,25 @@ fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() 
     assert!(!note.contains("changed nothing"), "{note}");
 }
 
+/// A feed refuses `--threads`, and a replay has as many as the trace.
+#[test]
+fn threads_are_fewer_by_the_flags_of_their_load() {
+    let words = |of| WarningKind::MoreThreadsThanCpus { threads: 4, cpus: 2, of }.to_string();
+    assert!(words(ThreadsOf::Job).contains("Use at most --threads 2 with"));
+    let feed = words(ThreadsOf::Feed);
+    assert!(feed.contains("fewer --readers or --accelerators, or allow more CPUs."), "{feed}");
+    let trace = words(ThreadsOf::Trace);
+    assert!([feed, trace].iter().all(|text| !text.contains("--threads")));
+}
+
 /// Writes that are verified by reading back contain patterns; `pass` does not avoid that cost.
 #[test]
 fn reads_and_writes_get_the_same_advice_on_measuring_speed() {
     let words = |fio_headers| {
-        WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1, fio_headers }.to_string()
+        let (between_ns, share) = (1, 0.1);
+        let [reads, writes, refill] = [true; 3];
+        WarningKind::WorkBetweenIos { between_ns, share, fio_headers, reads, writes, refill }
+            .to_string()
     };
     let own = words(false);
     assert!(own.contains("--verify=pass for reads and --verify=rewrite for writes"), "{own}");
