@@ -74,6 +74,12 @@ impl FeedPlan {
         (!self.writes && steps.saturating_mul(self.epochs) <= ahead).then_some(ahead)
     }
 
+    /// Whether it is of a key-value cache: contexts that have a service level and are moved one by
+    /// one, without computation.
+    pub fn is_cache(&self) -> bool {
+        self.slo.is_some() && self.compute == FeedCompute::None && self.batch_samples == 1
+    }
+
     /// Bytes of a sample that are read from files, or written, on average.
     pub fn moved_bytes(&self) -> f64 {
         let read = self.columns.iter().filter(|column| column.read);

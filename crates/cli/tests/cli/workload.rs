@@ -491,11 +491,13 @@ fn caches_are_read_while_others_are_written() {
         "95 % of 240 contexts were read within",
         "(NOT KEPT: 1 ns)",
         "too few contexts",
+        "20 rounds of 12 users, which overlap: 240 contexts read once a round, 0 never, 0 ",
+        "1 round of 12 users: 12 contexts written once a round, 0 never, 0 repeatedly; 624 KiB wr",
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
-    let of_training = ["training feed", "samples/s", "utilisation"].map(|word| text.contains(word));
-    assert_eq!(of_training, [false; 3], "{text}");
+    let of_training = ["training feed", "samples/s", "utilisation", "epoch 1"];
+    assert_eq!(of_training.map(|word| text.contains(word)), [false; 4], "{text}");
     run(dir.path(), "kv-cache --model gpt")
         .exits(2)
         .prints(&["kv-cache-gpt", "kv-cache-llama3-8b"]);
@@ -577,7 +579,9 @@ fn a_tier_is_read_by_what_a_list_says() {
         for words in [
             format!("for 4 contexts: {hits} hits and {misses} misses"),
             format!("{evictions} evicted by LRU, 0 not kept"),
-            "12 contexts of 624 KiB read as often as drawn, 0 too seldom, 0 too often".to_owned(),
+            "5 rounds of 12 users, which overlap: 60 contexts read as often as drawn, 0 too \
+             seldom, 0 too often; 3.05 MiB read, from storage "
+                .to_owned(),
             "of the samples came from the tier in CPU memory (cache_memory)".to_owned(),
         ] {
             assert!(text.contains(&words), "no {words:?} in {text}");
