@@ -329,7 +329,7 @@ pub struct FeedResult {
     /// One entry for each epoch that was begun.
     pub epochs: Vec<EpochResult>,
     /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
-    /// feeds that write, go backwards, or have a service level.
+    /// feeds that write, go backwards, or have a service level and are of no key-value cache.
     pub rules: Vec<FeedRule>,
     /// The counts of the tier in host memory; absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -221,6 +221,17 @@ fn a_checkpoint_is_saved_and_restored() {
         let part = page.find("A part of a larger load. save: scale 0.0001: ").unwrap();
         assert!(part < page.find("throughput").unwrap(), "{page}");
     }
+    let rules = flat(&text);
+    for words in [
+        "save+restore",
+        "MLPerf rule broken: all 64 ranks (2)",
+        "MLPerf rule broken: the whole checkpoint of a rank (scale 0.0001: 1.36 MiB of 13.3 GiB)",
+        "MLPerf rule broken: 10 are written, then 10 read (2 written, 2 read)",
+        "results on another file system (not checked)",
+        "rules kept: fsync at the end of each write; more than 3 times the memory is written, or",
+    ] {
+        assert!(rules.contains(words), "no {words:?} in {text}");
+    }
     run(dir.path(), "checkpoint-llama3-8b --gpu software --ranks 9").exits(2).prints(&["--ranks"]);
     let feed = "checkpoint-llama3-8b --gpu software --epochs 2";
     run(dir.path(), feed).exits(2).prints(&["--epochs", "of a training feed"]);
@@ -493,6 +504,10 @@ fn caches_are_read_while_others_are_written() {
         "too few contexts",
         "20 rounds of 12 users, which overlap: 240 contexts read once a round, 0 never, 0 ",
         "1 round of 12 users: 12 contexts written once a round, 0 never, 0 repeatedly; 624 KiB wr",
+        "MLPerf rule broken: the parameters of the workload (sample_size=50000 (--set))",
+        "MLPerf rule broken: contexts are read and written for 300 s (",
+        "MLPerf rule broken: each context is flushed as it is written (no flush)",
+        "MLPerf rule unknown: results on another file system than the cache (not checked)",
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }

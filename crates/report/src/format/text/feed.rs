@@ -8,7 +8,7 @@ use gpuio_record::{
     JobResult, Record, ServiceLevel, Source,
 };
 
-use super::of_jobs;
+use super::{checkpoint, of_jobs};
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
 use crate::others::{self, Others};
 use crate::workload::jobs;
@@ -89,9 +89,17 @@ pub(crate) fn section(record: &Record) -> Section {
     })
 }
 
-/// The rules of MLPerf that it kept or broke, lines per job that is a training feed.
+/// The rules of MLPerf that were kept or broken, lines per job that is a feed and for checkpoints.
 pub(crate) fn of_mlperf(record: &Record) -> Section {
-    lines(record, ("rules of MLPerf Storage:", false), |(.., found, _)| rules(&found.rules))
+    let feed = |(plan, job): (&JobPlan, &JobResult)| {
+        job.feed.as_ref().map(|found| (plan.name.clone(), rules(&found.rules)))
+    };
+    let checkpoints = checkpoint::rules(record).map(|(name, all)| (name, rules(&all)));
+    let all: Vec<(String, Vec<String>)> =
+        jobs(record).filter_map(feed).chain(checkpoints).collect();
+    let lines = all.iter().flat_map(|(name, lines)| lines.iter().map(|line| (&**name, line)));
+    let lines = lines.map(|(name, line)| (name, line.clone()));
+    of_jobs(record, "rules of MLPerf Storage:", lines)
 }
 
 /// Lines per job of a key-value cache: its contexts, their times and its tier.
