@@ -74,7 +74,8 @@ pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint}
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
 pub use warning::{
-    SHORT_NS, Severity, ThreadsOf, Warning, WarningAbout, WarningKind, warning_kinds,
+    OTHER_CPU_SHARE, SHORT_NS, Severity, ThreadsOf, Warning, WarningAbout, WarningKind,
+    warning_kinds,
 };
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 

@@ -5,6 +5,7 @@
 //! could have, and the text: two to four short sentences on one line, with the figures behind the
 //! warning, what they mean for the result, and a flag or command to try. The text is for people and
 //! may change at any time; programs read the fields.
+// tidy: table, a row for each kind of warning
 
 use std::fmt::{Display, Formatter};
 
@@ -19,6 +20,10 @@ use super::Severity;
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
 /// and governors have not settled.
 pub const SHORT_NS: u64 = 1_000_000_000;
+
+/// Others' share of the processors' time from which on it is reported: daemons of a machine at rest
+/// take a few per cent.
+pub const OTHER_CPU_SHARE: f64 = 0.1;
 
 warnings! {
     /// Reads came from the page cache, not from storage.
@@ -519,6 +524,41 @@ warnings! {
              results are those of a shared device. Find it with gpuio top or iotop, stop it \
              and repeat; --runtime 60s shows whether the traffic lasts.",
             size(*device_bytes),
+        )
+    },
+    /// Others used the processors.
+    OtherCpuTime: Mixed, ignore:
+        "The other work belongs to what you measure." {
+        /// Processors that this process may use.
+        cpus: u32 = 8,
+        /// Their time during the run, nanoseconds.
+        all_ns: u64 = 80_000_000_000,
+        /// The part of this process.
+        ours_ns: u64 = 9_600_000_000,
+        /// The part of other programs.
+        programs_ns: u64 = 51_200_000_000,
+        /// The part of the kernel that was not on behalf of this process: other programs' calls,
+        /// and its own threads, such as those of encryption, network storage and write-back.
+        kernel_ns: u64 = 4_000_000_000,
+        /// The part that the hypervisor gave to other virtual machines.
+        stolen_ns: u64 = 0,
+    } => {
+        let share = |ns: &u64| float(*ns) * 100.0 / float(*all_ns).max(1.0);
+        let parts = [
+            ("other programs", programs_ns),
+            ("the kernel for them or for storage", kernel_ns),
+            ("other virtual machines", stolen_ns),
+        ];
+        let parts = parts.into_iter().filter(|(_, ns)| share(ns) >= 1.0);
+        let parts: Vec<String> =
+            parts.map(|(who, ns)| format!("{who} {:.0} %", share(ns))).collect();
+        format!(
+            "gpuio had {:.0} % of the time of its {cpus} CPUs during the run, {}. A thread that \
+             waits for a CPU looks like one that waits for a device, so the results are those of \
+             a shared machine. Stop the programs that top shows and repeat; --runtime 60s shows \
+             whether their work lasts.",
+            share(ours_ns),
+            parts.join(", "),
         )
     },
     /// Members of an array carried unequal parts of its traffic.
