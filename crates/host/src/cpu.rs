@@ -54,7 +54,10 @@ pub(crate) fn list(root: &Root, path: &str) -> Result<Option<Vec<u32>>, HostErro
 
 /// Processors this process may run on (`Cpus_allowed_list` of proc_pid_status(5)), which is the
 /// affinity mask cut by the control group's processor set.
-fn allowed(root: &Root) -> Result<Option<Vec<u32>>, HostError> {
+///
+/// # Errors
+/// [`HostError`] when the file cannot be read or understood.
+pub fn allowed(root: &Root) -> Result<Option<Vec<u32>>, HostError> {
     let Some(text) = root.read("proc/self/status")? else {
         return Ok(None);
     };

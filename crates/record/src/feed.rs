@@ -74,6 +74,12 @@ impl FeedPlan {
         (!self.writes && steps.saturating_mul(self.epochs) <= ahead).then_some(ahead)
     }
 
+    /// Whether it is of a key-value cache: contexts that have a service level and are moved one by
+    /// one, without computation.
+    pub fn is_cache(&self) -> bool {
+        self.slo.is_some() && self.compute == FeedCompute::None && self.batch_samples == 1
+    }
+
     /// Bytes of a sample that are read from files, or written, on average.
     pub fn moved_bytes(&self) -> f64 {
         let read = self.columns.iter().filter(|column| column.read);
@@ -323,7 +329,7 @@ pub struct FeedResult {
     /// One entry for each epoch that was begun.
     pub epochs: Vec<EpochResult>,
     /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
-    /// feeds that write, go backwards, or have a service level.
+    /// feeds that write, go backwards, or have a service level and are of no key-value cache.
     pub rules: Vec<FeedRule>,
     /// The counts of the tier in host memory; absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -61,7 +61,9 @@ pub use ranks::{
     HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksEnd,
     RanksResult, RateOver, Straggler,
 };
-pub use replay::{ReplayOrder, ReplayPace, ReplayPlan, ReplayResult};
+pub use replay::{
+    RecordedCalls, RecordedLatency, ReplayOrder, ReplayPace, ReplayPlan, ReplayResult,
+};
 pub use result::{
     ActualEngine, CacheReading, EndedHow, FanOutResult, FileLegCounters, FlushResult, GpuResult,
     InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult, NeverStarted, Point,
@@ -71,7 +73,10 @@ pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
-pub use warning::{SHORT_NS, Severity, Warning, WarningAbout, WarningKind, warning_kinds};
+pub use warning::{
+    OTHER_CPU_SHARE, SHORT_NS, Severity, ThreadsOf, Warning, WarningAbout, WarningKind,
+    warning_kinds,
+};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
 /// Version of the record's schema. It rises when a field is removed, renamed, changes its meaning

@@ -36,6 +36,35 @@ pub struct ReplayPlan {
     /// fio's traces, which have no durations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_ns: Option<u64>,
+    /// The recorded calls that are repeated; absent in fio's traces and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_calls: Option<RecordedCalls>,
+}
+
+/// Calls as they were when they were recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedCalls {
+    /// Time in which at least one of them was under way, nanoseconds: the rest of the recorded time
+    /// are pauses of the program.
+    pub in_calls_ns: u64,
+    /// How long reads took; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<RecordedLatency>,
+    /// How long writes took; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<RecordedLatency>,
+    /// Bytes that were moved to or from GPU memory; the others were of host memory.
+    pub gpu_bytes: u64,
+}
+
+/// How long recorded calls took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedLatency {
+    /// Median, nanoseconds.
+    pub p50_ns: u64,
+    /// 99th percentile, nanoseconds; absent with too few calls for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
 }
 
 /// The calls that a call waits for.

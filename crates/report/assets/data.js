@@ -4,6 +4,7 @@
 gpuio.data = (() => {
   const block = (id) => JSON.parse(document.getElementById(id).textContent);
   const figures = block("figures");
+  if (figures.si) gpuio.format.si();
   const lazy = {};
   // Large blocks are read on first use.
   const later = (id) => () => {

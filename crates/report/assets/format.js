@@ -5,6 +5,7 @@ const gpuio = {};
 gpuio.format = (() => {
   const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   const DECIMAL = ["", "k", "M", "G", "T"];
+  const DECIMAL_BYTES = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
   const TIME = ["ns", "µs", "ms", "s"];
 
   // As Rust rounds: a number that lies in the middle goes to the even digit.
@@ -40,10 +41,14 @@ gpuio.format = (() => {
     return tenths === 1000 ? "100" : fixed(tenths / 10, 1);
   };
 
+  const bytes = (base, names) => ({
+    "bytes/s": [base, names.map((name) => name + "/s"), 1],
+    "B": [base, names, 1],
+  });
+
   // For each unit its base, the names of its powers, and how many of the first are one of it.
   const POWERS = {
-    "bytes/s": [1024, BINARY.map((name) => name + "/s"), 1],
-    "B": [1024, BINARY, 1],
+    ...bytes(1024, BINARY),
     "1/s": [1000, DECIMAL, 1],
     "count": [1000, DECIMAL, 1],
     "cores": [1000, DECIMAL, 1],
@@ -130,5 +135,8 @@ gpuio.format = (() => {
     return low > 0 && Number.isFinite(high) && high / low > 10;
   };
 
-  return { print, full, ticks, wide };
+  // Sizes and rates in powers of 1000 from now on.
+  const si = () => Object.assign(POWERS, bytes(1000, DECIMAL_BYTES));
+
+  return { print, full, ticks, wide, si };
 })();

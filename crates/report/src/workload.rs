@@ -2,9 +2,7 @@
 
 use gpuio_base::document::unique;
 use gpuio_base::units::format_bytes;
-use gpuio_record::{
-    BlockShare, FeedCompute, FeedPlan, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards,
-};
+use gpuio_record::{BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
 
 use crate::number::{bytes, count, many};
 
@@ -37,7 +35,7 @@ pub(crate) fn replay(plan: &ReplayPlan) -> String {
 pub(crate) fn scaled(record: &Record) -> Vec<(&str, String)> {
     let share = |plan: &JobPlan| {
         let feed = plan.feed.as_ref().filter(|feed| feed.files < feed.full_files)?;
-        let what = if is_cache(feed) { "user" } else { "file" };
+        let what = if feed.is_cache() { "user" } else { "file" };
         let whole = many(feed.full_files, what);
         Some(format!("scale {}: {} of {whole}", feed.scale, count(feed.files)))
     };
@@ -49,12 +47,6 @@ pub(crate) fn scaled(record: &Record) -> Vec<(&str, String)> {
             Some((plan.name.as_str(), words))
         })
         .collect()
-}
-
-/// Whether a feed is of a key-value cache: contexts that have a service level and are moved one by
-/// one, without computation.
-pub(crate) fn is_cache(plan: &FeedPlan) -> bool {
-    plan.slo.is_some() && plan.compute == FeedCompute::None && plan.batch_samples == 1
 }
 
 /// A job's plan and its result. Jobs that never ran have no result and are not included.

@@ -1,5 +1,9 @@
 //! Metrics as they are read, what changed between two readings, and figures made of that.
 
+use std::borrow::Cow;
+
+use gpuio_base::units::{Powers, powers};
+
 /// How a metric behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -111,14 +115,30 @@ pub enum Form {
 impl Form {
     /// The figure in the unit that its heading names.
     pub fn shown(self, value: f64) -> f64 {
+        let one = if powers(Powers::Iec) == Powers::Si { 1000.0 } else { 1024.0 };
         match self {
             Form::Number | Form::Percent => value,
-            Form::Mebibytes => value / f64::from(1 << 20),
-            Form::Kibibytes => value / 1024.0,
-            Form::Gibibytes => value / f64::from(1 << 30),
+            Form::Kibibytes => value / one,
+            Form::Mebibytes => value / one.powi(2),
+            Form::Gibibytes => value / one.powi(3),
             Form::Milliseconds => value * 1000.0,
             Form::Megahertz => value / 1e6,
         }
+    }
+}
+
+/// A heading with the unit that the powers in print have.
+pub(crate) fn heading(own: &'static str) -> Cow<'static, str> {
+    match powers(Powers::Iec) {
+        Powers::Iec => Cow::Borrowed(own),
+        Powers::Si => Cow::Owned(own.replace("KiB", "kB").replace("iB", "B")),
+    }
+}
+
+impl Figure {
+    /// Its heading as it is shown.
+    pub fn title(&self) -> Cow<'static, str> {
+        heading(self.heading)
     }
 }
 

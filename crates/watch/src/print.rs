@@ -31,7 +31,7 @@ const NARROW: usize = 96;
 /// Figures of a table that fit: those of a narrow screen, and of the others, in their order, as
 /// many as fit.
 pub fn columns(table: &Table, width: usize) -> Vec<(usize, &'static Figure)> {
-    let needs = |figure: &Figure| figure.heading.chars().count().max(8) + 1;
+    let needs = |figure: &Figure| figure.title().chars().count().max(8) + 1;
     let figures = table.probe.figures;
     let narrow: usize = figures.iter().filter(|one| one.narrow).map(needs).sum();
     let mut space = if width < NARROW { 0 } else { width.saturating_sub(narrow + WIDEST_NAME) };
@@ -65,7 +65,7 @@ fn one_table(table: &Table, width: usize) -> String {
     let name = names.max().unwrap_or(0).max(title).min(WIDEST_NAME);
     let mut text = format!("{:<name$}", short(table.probe.title, name));
     for (_, figure) in &columns {
-        let _ = write!(text, " {:>1$}", figure.heading, figure.heading.len().max(8));
+        let _ = write!(text, " {:>1$}", figure.title(), figure.title().len().max(8));
     }
     text.push('\n');
     for row in &table.rows {
@@ -77,7 +77,7 @@ fn one_table(table: &Table, width: usize) -> String {
         let figures = row.figures(table.probe);
         for (nth, figure) in &columns {
             let cell = cell(figure.form, figures.get(*nth).copied().flatten());
-            let _ = write!(text, " {:>1$}", cell, figure.heading.len().max(8));
+            let _ = write!(text, " {:>1$}", cell, figure.title().len().max(8));
         }
         if !row.about.is_empty() {
             let _ = write!(text, "  {}", printable_short(&row.about));

@@ -1,5 +1,6 @@
 //! Rounded forms for people, three significant digits. Never read back.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -27,8 +28,56 @@ pub fn print_in(powers: Powers) {
     let _ = REQUESTED.set(powers);
 }
 
-fn powers(own: Powers) -> Powers {
+/// The powers of a form that has these by itself.
+pub fn powers(own: Powers) -> Powers {
     REQUESTED.get().copied().unwrap_or(own)
+}
+
+/// A sentence, such as a record has saved, with its sizes and rates in the powers that are
+/// requested by [`print_in`]: those of the forms of [`human_bytes`] and [`human_rate`], of which
+/// three digits are known.
+pub fn in_requested(sentence: &str) -> Cow<'_, str> {
+    REQUESTED.get().map_or(Cow::Borrowed(sentence), |to| rewritten(sentence, *to))
+}
+
+pub(crate) fn rewritten(sentence: &str, to: Powers) -> Cow<'_, str> {
+    let (base, names): (f64, &[&str]) = match to {
+        Powers::Si => (1024.0, &BINARY),
+        Powers::Iec => (1000.0, &DECIMAL_BYTES),
+    };
+    let mut out = String::new();
+    let mut kept = 0;
+    for (blank, _) in sentence.match_indices(' ') {
+        let (before, unit) = (&sentence[kept..blank], &sentence[blank + 1..]);
+        let of_number = |c: char| c.is_ascii_digit() || c == '.';
+        let number = &before[before.trim_end_matches(of_number).len()..];
+        let begins_a_word = !before[..before.len() - number.len()]
+            .ends_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | '_' | '-'));
+        let unit = &unit[..unit.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.len())];
+        // The unit itself is the same in both.
+        let Some(power) = names.iter().skip(1).position(|name| *name == unit) else { continue };
+        let Some(value) = number
+            .parse::<f64>()
+            .ok()
+            .filter(|value| begins_a_word && (three_digits(*value, false) == number))
+        else {
+            continue;
+        };
+        let of_unit = |_| base;
+        let value = value * (0..=power).map(of_unit).product::<f64>();
+        let text = match to {
+            Powers::Si => scaled(value, 1000.0, &DECIMAL_BYTES),
+            Powers::Iec => scaled(value, 1024.0, &BINARY),
+        };
+        out.push_str(&before[..before.len() - number.len()]);
+        out.push_str(&text);
+        kept = blank + 1 + unit.len();
+    }
+    if out.is_empty() {
+        return Cow::Borrowed(sentence);
+    }
+    out.push_str(&sentence[kept..]);
+    Cow::Owned(out)
 }
 
 /// Bytes as `512 B`, `2.31 GiB`, `1000 KiB`: powers of 1024, named so, unless others are requested

@@ -23,6 +23,24 @@ fn every_spelling_of_a_size() {
     assert_eq!(parse_bytes("15E"), Ok(15 << 60));
 }
 
+/// A number is one of ours where it has three digits.
+#[test]
+fn saved_sentences_have_the_units_of_the_page() {
+    let si = |text| human::rewritten(text, Powers::Si).into_owned();
+    assert_eq!(
+        si("vda read 1.14 GiB, 134 MiB of it from gpuio (256 KiB/s); 1000 KiB."),
+        "vda read 1.22 GB, 141 MB of it from gpuio (262 kB/s); 1.02 MB."
+    );
+    for kept in
+        ["", "off the 4 KiB grid", "12 B", "1.14 GB/s", "a1.14 GiB", "1,134 MiB", "2 x", " "]
+    {
+        assert_eq!(si(kept), kept);
+    }
+    let iec = |text| human::rewritten(text, Powers::Iec).into_owned();
+    assert_eq!(iec("16.0 GB/s of 123 kB, 1.00 MiB"), "14.9 GiB/s of 120 KiB, 1.00 MiB");
+    assert_eq!(in_requested("1.14 GiB"), "1.14 GiB", "none are requested");
+}
+
 #[test]
 fn a_wrong_size_names_the_column() {
     for (text, column) in [

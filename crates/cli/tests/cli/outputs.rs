@@ -101,6 +101,30 @@ fn units_colours_and_defaults() {
     bench(dir, &format!("{LOAD} -o r.json")).exits(0);
     let si = gpuio(dir, "show r.json --units si").exits(0).out;
     assert!(si.contains("B/s") && !si.contains("iB/s"), "{si}");
+    // So have sentences that the record saved in others, and what the page's scripts print.
+    for line in [
+        "show r.json --evidence",
+        "report r.json --format markdown -o -",
+        "report r.json --format html -o -",
+        "top --interval 100ms --count 1",
+    ] {
+        let iec = gpuio(dir, line).exits(0).out;
+        let si = gpuio(dir, &format!("{line} --units si")).exits(0).out;
+        let [iec, si] = [iec, si].map(|page| {
+            let words = page.split("<script").next().unwrap_or_default();
+            let is_of_1024 = |line: &&str| {
+                let of = |unit: &str| {
+                    line.match_indices(unit)
+                        .any(|(at, _)| line[..at].ends_with(|before: char| before.is_ascii_digit()))
+                };
+                line.contains("MiB/s") || [" KiB", " MiB", " GiB"].into_iter().any(of)
+            };
+            let found: Vec<String> = words.lines().filter(is_of_1024).map(str::to_owned).collect();
+            (found, page.contains("\"si\":true"))
+        });
+        assert!(!iec.0.is_empty() && !iec.1, "{line}");
+        assert_eq!(si, (Vec::new(), line.contains("html")), "{line}");
+    }
     let show = |name: &str, value: &str| {
         let mut command = command(dir);
         finish(command.args(["show", "r.json", "--format", "summary"]).env(name, value))

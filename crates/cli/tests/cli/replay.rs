@@ -190,12 +190,17 @@ fn recorded_pauses_take_their_time() {
     assert!(text.contains("replay: replay t (gpuio 2): 50 calls by wave, "), "{text}");
     assert!(text.contains("order threads, pace recorded"), "{text}");
     assert!(text.contains("made all 50 calls in"), "{text}");
-    assert!(text.contains("recorded in 49.0 ms"), "{text}");
+    // All but 5 µs are pauses.
+    assert!(text.contains("recorded in 49.0 ms, 5.00 µs of it in calls ("), "{text}");
+    assert!(text.contains("reads p50 / p99: recorded 100 ns / -, now "), "{text}");
+    assert!(text.contains("recorded bytes: all of host memory; "), "{text}");
+    let recorded = &plan["recorded_calls"];
+    assert_eq!((n(&recorded["in_calls_ns"]), n(&recorded["read"]["p50_ns"])), (5000, 100));
     let words = ["show", "r.json", "--format", "summary"];
     let short = finish(command(dir.path()).args(words)).exits(0).out;
     let short = short.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(short.contains(": made all 50 calls in "), "{short}");
-    assert!(short.contains(", recorded in 49.0 ms ("), "{short}");
+    assert!(short.contains(", recorded in 49.0 ms, 5.00 µs of it in calls ("), "{short}");
     assert!(!short.contains("fastest way") && !short.contains("Your storage"), "{short}");
 }
 

@@ -165,5 +165,6 @@ pub(super) fn plan(replay: &ReplayRequest) -> ReplayPlan {
         order: replay.order,
         pace: replay.pace,
         recorded_ns: Some(script.recorded_ns).filter(|time| *time > 0),
+        recorded_calls: script.recorded_calls,
     }
 }

@@ -120,6 +120,9 @@ impl<'a> Collector<'a> {
             let interval_ns = sampler.interval_ns();
             readings.series = Some(GroupSeries { interval_ns, group, count, cpu_ns });
         }
+        let moments = readings.before.processors.as_ref().zip(readings.after.processors.as_ref());
+        let ticks = rustix::param::clock_ticks_per_second();
+        readings.counted.cpu = moments.and_then(|(before, after)| before.until(after, ticks));
         readings
     }
 }

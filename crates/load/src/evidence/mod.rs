@@ -68,6 +68,7 @@ mod group;
 mod layout;
 mod net_devices;
 mod pcie_meter;
+mod processors;
 mod reconcile;
 mod sampler;
 mod series;

@@ -11,6 +11,7 @@ use crate::evidence::OpenFile;
 use crate::evidence::block_stack;
 use crate::evidence::layout::Layout;
 use crate::evidence::pcie_meter::Links;
+use crate::evidence::processors::Processors;
 use crate::evidence::reconcile::Counted;
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
@@ -27,6 +28,8 @@ pub(crate) struct Snapshot {
     pub(crate) sample: Sample,
     /// cuFile's own counters.
     pub(crate) cufile: Result<Stats, String>,
+    /// `/proc/stat` and `/proc/self/stat`.
+    pub(crate) processors: Option<Processors>,
     /// Per job, the share of its files' bytes in the page cache.
     pub(crate) resident: Vec<Result<f64, String>>,
 }
@@ -50,7 +53,8 @@ impl Snapshot {
         let sample = watcher.sample_at(at);
         let devices = watcher.counters();
         let cufile = cufile.and_then(|one| one.read().map_err(|absent| absent.to_string()));
-        Snapshot { process, devices, sample, cufile, resident }
+        let processors = Processors::read(root);
+        Snapshot { process, processors, devices, sample, cufile, resident }
     }
 }
 

@@ -159,6 +159,32 @@ fn ranks_of_a_host_are_no_other_programs_to_each_other() {
 }
 
 #[test]
+fn ranks_of_a_host_are_no_others_on_its_processors() {
+    let warnings = |strangers_s: u64| {
+        let mut all = Warnings::default();
+        for rank in 0..4 {
+            let s = 1_000_000_000;
+            let kind = WarningKind::OtherCpuTime {
+                cpus: 8,
+                all_ns: 80 * s,
+                ours_ns: 10 * s,
+                programs_ns: (30 + strangers_s) * s,
+                kernel_ns: 4 * s,
+                stolen_ns: 0,
+            };
+            all.add(rank, "n0", &[Warning { job: None, kind, text: String::new() }]);
+        }
+        all.finish(4, 4, false)
+    };
+    assert_eq!(warnings(3), [], "with the kernel's, 7 of 80 seconds are others'");
+    let found = warnings(20);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let words =
+        "gpuio had 50 % of the time of its 8 CPUs during the run, other programs 25 %, the ";
+    assert!(found[0].text.starts_with(words), "{found:?}");
+}
+
+#[test]
 fn a_warning_of_some_ranks_names_them() {
     let note = |kind: WarningKind, text: &str| Warning {
         job: Some("job".to_owned()),

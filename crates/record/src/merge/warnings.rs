@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Warning, WarningKind};
+use gpuio_base::units::float;
+
+use crate::{OTHER_CPU_SHARE, Warning, WarningKind};
 
 use crate::merge::rank_list;
 
@@ -18,19 +20,28 @@ pub(crate) struct Warnings {
     all: Vec<(Warning, Vec<u32>)>,
     /// Warnings whose figures are not the same on all of their ranks, by job and text.
     varied: BTreeSet<(Option<String>, String)>,
-    /// Traffic of a device that is not of the rank alone, by host, device, direction and job: the
-    /// warning, what all ranks moved, and the ranks.
+    /// Traffic of a device, and time of processors, that is not of the rank alone, by host, device,
+    /// direction and job: the warning, what all ranks moved or took, and the ranks.
     traffic: BTreeMap<Device, (Warning, u64, Vec<u32>)>,
 }
 
 impl Warnings {
     pub(crate) fn add(&mut self, rank: u32, host: &str, warnings: &[Warning]) {
         for warning in warnings {
-            if let WarningKind::OtherTraffic { device, direction, ours_bytes, .. } = &warning.kind {
-                let key = (host.to_owned(), device.clone(), direction.clone(), warning.job.clone());
+            let ours = match &warning.kind {
+                WarningKind::OtherTraffic { device, direction, ours_bytes, .. } => {
+                    Some((device.clone(), direction.clone(), *ours_bytes))
+                }
+                WarningKind::OtherCpuTime { ours_ns, .. } => {
+                    Some((String::new(), String::new(), *ours_ns))
+                }
+                _ => None,
+            };
+            if let Some((device, direction, ours)) = ours {
+                let key = (host.to_owned(), device, direction, warning.job.clone());
                 let entry =
                     self.traffic.entry(key).or_insert_with(|| (warning.clone(), 0, Vec::new()));
-                entry.1 += ours_bytes;
+                entry.1 += ours;
                 entry.2.push(rank);
                 continue;
             }
@@ -60,21 +71,8 @@ impl Warnings {
     ) -> Vec<Warning> {
         let whole = received == ranks;
         for ((host, ..), (warning, ours, of)) in self.traffic.into_iter().filter(|_| whole) {
-            let WarningKind::OtherTraffic { device_bytes, device, direction, .. } = &warning.kind
-            else {
-                continue;
-            };
             // The other ranks of the host were the other programs.
-            let least = device_bytes - device_bytes * EXPLAINED_PERCENT / 100;
-            if ours >= least {
-                continue;
-            }
-            let kind = WarningKind::OtherTraffic {
-                device: device.clone(),
-                direction: direction.clone(),
-                ours_bytes: ours,
-                device_bytes: *device_bytes,
-            };
+            let Some(kind) = unexplained(&warning.kind, ours) else { continue };
             let text = if many_hosts { format!("host {host}: {kind}") } else { kind.to_string() };
             self.all.push((Warning { job: warning.job, kind, text }, of));
         }
@@ -92,6 +90,31 @@ impl Warnings {
         };
         self.all.into_iter().map(named).collect()
     }
+}
+
+/// The same where all ranks of the host had so much of it; nothing where that explains it.
+fn unexplained(kind: &WarningKind, ours: u64) -> Option<WarningKind> {
+    let mut kind = kind.clone();
+    let all = match &mut kind {
+        WarningKind::OtherTraffic { ours_bytes, device_bytes, .. } => {
+            *ours_bytes = ours;
+            *device_bytes
+        }
+        WarningKind::OtherCpuTime {
+            all_ns, ours_ns, programs_ns, kernel_ns, stolen_ns, ..
+        } => {
+            let mut more = ours.saturating_sub(*ours_ns);
+            *ours_ns = ours;
+            for theirs in [&mut *programs_ns, &mut *kernel_ns] {
+                let taken = more.min(*theirs);
+                (*theirs, more) = (*theirs - taken, more - taken);
+            }
+            let others = float(*programs_ns + *kernel_ns + *stolen_ns);
+            return (others >= float(*all_ns) * OTHER_CPU_SHARE).then_some(kind);
+        }
+        _ => return None,
+    };
+    (ours < all - all * EXPLAINED_PERCENT / 100).then_some(kind)
 }
 
 /// Whether two warnings about one job say the same, figures aside.

@@ -108,9 +108,14 @@ macro_rules! warnings {
 
 mod rows;
 
-pub use rows::{SHORT_NS, WarningKind};
+pub use rows::{OTHER_CPU_SHARE, SHORT_NS, ThreadsOf, WarningKind};
 
 impl WarningKind {
+    /// Whether others had a part in what the storage or the processors did.
+    pub fn is_of_others(&self) -> bool {
+        matches!(self, WarningKind::OtherTraffic { .. } | WarningKind::OtherCpuTime { .. })
+    }
+
     /// The stable name of the kind, which records, the column `warnings` of CSV and texts have and
     /// the reference has a page for: `holes`.
     pub fn id(&self) -> String {

@@ -5,6 +5,7 @@
 //! could have, and the text: two to four short sentences on one line, with the figures behind the
 //! warning, what they mean for the result, and a flag or command to try. The text is for people and
 //! may change at any time; programs read the fields.
+// tidy: table, a row for each kind of warning
 
 use std::fmt::{Display, Formatter};
 
@@ -19,6 +20,10 @@ use super::Severity;
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
 /// and governors have not settled.
 pub const SHORT_NS: u64 = 1_000_000_000;
+
+/// Others' share of the processors' time from which on it is reported: daemons of a machine at rest
+/// take a few per cent.
+pub const OTHER_CPU_SHARE: f64 = 0.1;
 
 warnings! {
     /// Reads came from the page cache, not from storage.
@@ -404,17 +409,22 @@ warnings! {
         /// The data has fio's headers, which gpuio's verification after the run refuses.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         fio_headers: bool = false,
+        /// Reads are verified between I/Os.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reads: bool = true,
+        /// Data of verified writes is generated, or read back, between I/Os.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        writes: bool = true,
+        /// The buffer is filled anew before each write.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        refill: bool = true,
     } => format!(
         "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
          Latencies exclude this time, but throughput and IOPS include it and are too low by \
          at most that share (with several I/Os in flight by less). To measure speed, {}.",
         time(*between_ns),
         share * 100.0,
-        match fio_headers {
-            false => "use --verify=pass for reads and --verify=rewrite for writes, which work \
-                      after the run, and omit --refill",
-            true => "leave verification out: fio's headers are made and checked between I/Os",
-        },
+        work_left_out(*fio_headers, (*reads, *writes), *refill),
     ),
     /// Steps of a training feed computed longer than planned.
     ComputeOverran: Mixed, ignore:
@@ -434,10 +444,21 @@ warnings! {
         threads: u32 = 64,
         /// CPUs allowed.
         cpus: u32 = 8,
+        /// Where their number comes from.
+        #[serde(default, skip_serializing_if = "ThreadsOf::is_job")]
+        of: ThreadsOf = ThreadsOf::Job,
     } => format!(
         "{threads} threads shared {cpus} CPUs. Threads may wait for a CPU; latencies include \
-         that wait, which looks like a wait for the device. Use at most --threads {cpus} \
-         with a higher --depth on --engine io_uring, or allow more CPUs."
+         that wait, which looks like a wait for the device. {}.",
+        match of {
+            ThreadsOf::Job => format!(
+                "Use at most --threads {cpus} with a higher --depth on --engine io_uring, or \
+                 allow more CPUs"
+            ),
+            ThreadsOf::Feed =>
+                "Use fewer --readers or --accelerators, or allow more CPUs".to_owned(),
+            ThreadsOf::Trace => "Allow more CPUs: the trace has so many threads".to_owned(),
+        }
     ),
     /// A worker ran on another NUMA node than its GPU.
     FarFromGpu: Explained, ignore:
@@ -503,6 +524,41 @@ warnings! {
              results are those of a shared device. Find it with gpuio top or iotop, stop it \
              and repeat; --runtime 60s shows whether the traffic lasts.",
             size(*device_bytes),
+        )
+    },
+    /// Others used the processors.
+    OtherCpuTime: Mixed, ignore:
+        "The other work belongs to what you measure." {
+        /// Processors that this process may use.
+        cpus: u32 = 8,
+        /// Their time during the run, nanoseconds.
+        all_ns: u64 = 80_000_000_000,
+        /// The part of this process.
+        ours_ns: u64 = 9_600_000_000,
+        /// The part of other programs.
+        programs_ns: u64 = 51_200_000_000,
+        /// The part of the kernel that was not on behalf of this process: other programs' calls,
+        /// and its own threads, such as those of encryption, network storage and write-back.
+        kernel_ns: u64 = 4_000_000_000,
+        /// The part that the hypervisor gave to other virtual machines.
+        stolen_ns: u64 = 0,
+    } => {
+        let share = |ns: &u64| float(*ns) * 100.0 / float(*all_ns).max(1.0);
+        let parts = [
+            ("other programs", programs_ns),
+            ("the kernel for them or for storage", kernel_ns),
+            ("other virtual machines", stolen_ns),
+        ];
+        let parts = parts.into_iter().filter(|(_, ns)| share(ns) >= 1.0);
+        let parts: Vec<String> =
+            parts.map(|(who, ns)| format!("{who} {:.0} %", share(ns))).collect();
+        format!(
+            "gpuio had {:.0} % of the time of its {cpus} CPUs during the run, {}. A thread that \
+             waits for a CPU looks like one that waits for a device, so the results are those of \
+             a shared machine. Stop the programs that top shows and repeat; --runtime 60s shows \
+             whether their work lasts.",
+            share(ours_ns),
+            parts.join(", "),
         )
     },
     /// Members of an array carried unequal parts of its traffic.
@@ -770,4 +826,41 @@ fn time(ns: u64) -> String {
 
 fn count(number: u64) -> String {
     human_count(float(number))
+}
+
+/// Where the number of a group's threads comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadsOf {
+    /// A job's own.
+    #[default]
+    Job,
+    /// Readers of the accelerators of training feeds.
+    Feed,
+    /// Threads of a recorded program.
+    Trace,
+}
+
+impl ThreadsOf {
+    fn is_job(&self) -> bool {
+        *self == ThreadsOf::Job
+    }
+}
+
+/// How to leave out the work between I/Os, by flags that the load has.
+fn work_left_out(fio_headers: bool, verified: (bool, bool), refill: bool) -> String {
+    if fio_headers {
+        let text = "leave verification out: fio's headers are made and checked between I/Os";
+        return text.to_owned();
+    }
+    let verify = match verified {
+        (true, true) => Some(
+            "use --verify=pass for reads and --verify=rewrite for writes, which work after the run",
+        ),
+        (true, false) => Some("use --verify=pass, which works after the run"),
+        (false, true) => Some("use --verify=rewrite, which works after the run"),
+        (false, false) => None,
+    };
+    let both = [verify, refill.then_some("omit --refill")];
+    both.into_iter().flatten().collect::<Vec<_>>().join(", and ")
 }

@@ -37,7 +37,7 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 }
 
 /// Figures and next steps of the examples' texts.
-const FIGURES: [(&str, &[&str]); 35] = [
+const FIGURES: [(&str, &[&str]); 36] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "gpuio bench"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
@@ -67,6 +67,10 @@ const FIGURES: [(&str, &[&str]); 35] = [
     ("far_from_gpu", &["node 0 served GPU 3", "node 1", "--numa 1"]),
     ("note", &["skip_bufregister has no effect on path host."]),
     ("read_ahead", &["32.0 GiB for the 1.00 GiB", "around each small read", "--direct"]),
+    (
+        "other_cpu_time",
+        &["gpuio had 12 % of the time of its 8 CPUs during the run, other programs 64"],
+    ),
     ("other_traffic", &["nvme0n1 read 3.00 GiB during the run, 1.00 GiB of it from gpuio."]),
     ("array_part_used", &["md0 (raid0)", "its 4 members", "nvme3n1 moved 9.00 GiB", "nvme4n1 0 B"]),
     ("path_idle", &["nvme0c0n1 carried 5.00 GiB", "nvme0c1n1 almost nothing", "policy is numa"]),
@@ -130,11 +134,25 @@ fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() 
     assert!(!note.contains("changed nothing"), "{note}");
 }
 
+/// A feed refuses `--threads`, and a replay has as many as the trace.
+#[test]
+fn threads_are_fewer_by_the_flags_of_their_load() {
+    let words = |of| WarningKind::MoreThreadsThanCpus { threads: 4, cpus: 2, of }.to_string();
+    assert!(words(ThreadsOf::Job).contains("Use at most --threads 2 with"));
+    let feed = words(ThreadsOf::Feed);
+    assert!(feed.contains("fewer --readers or --accelerators, or allow more CPUs."), "{feed}");
+    let trace = words(ThreadsOf::Trace);
+    assert!([feed, trace].iter().all(|text| !text.contains("--threads")));
+}
+
 /// Writes that are verified by reading back contain patterns; `pass` does not avoid that cost.
 #[test]
 fn reads_and_writes_get_the_same_advice_on_measuring_speed() {
     let words = |fio_headers| {
-        WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1, fio_headers }.to_string()
+        let (between_ns, share) = (1, 0.1);
+        let [reads, writes, refill] = [true; 3];
+        WarningKind::WorkBetweenIos { between_ns, share, fio_headers, reads, writes, refill }
+            .to_string()
     };
     let own = words(false);
     assert!(own.contains("--verify=pass for reads and --verify=rewrite for writes"), "{own}");

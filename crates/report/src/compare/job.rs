@@ -2,7 +2,7 @@
 
 use crate::foreign::Direction;
 use gpuio_base::document::unique;
-use gpuio_base::units::{format_bytes, format_duration_ns};
+use gpuio_base::units::{format_bytes, format_duration_ns, human_bytes};
 use gpuio_record::{
     Arrivals, BlockShare, DirectMode, Distribution, EndedHow, FeedPlan, Follow, JobPlan, JobResult,
     Order, Pacing, Record, Route, Source, Towards, VerifyMode, VerifyOutcome, VerifySubject,
@@ -346,7 +346,7 @@ impl Job<'_> {
 
     pub(crate) fn machine_memory(&self) -> Option<String> {
         let bytes = self.record.host.memory.usable_bytes?;
-        Some(format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30)))
+        Some(human_bytes(bytes as f64))
     }
 
     /// From when latencies count, where that is not submission: a paced I/O waits for it.

@@ -8,7 +8,7 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::markup;
 use gpuio_record::metric::List as Metrics;
-use gpuio_record::{Assessment, CpuCost, Evidence, Proof};
+use gpuio_record::{Assessment, CpuCost, Evidence, Proof, Record};
 
 use super::findings_text::{self, Weight};
 use super::html::base64;
@@ -27,6 +27,7 @@ const MOST_IN_MARKDOWN: usize = 500;
 
 /// Tables for an issue or a wiki.
 pub(super) fn markdown(set: &Set) -> String {
+    let set = &*set.in_requested_units();
     let mut page = Document::new(set.title.as_str());
     let first = page.begin("", "");
     if software(set) {
@@ -160,10 +161,12 @@ fn curve(set: &Set, draws: bool) -> Section {
     section
 }
 
-/// The results of training feeds and key-value caches, as the text of each record has them.
+/// The results of training feeds and key-value caches, and MLPerf's rules for these and for
+/// checkpoints, as the text of each record has them.
 fn feeds(set: &Set) -> Section {
-    let mut section = Section::new("feeds", "Training feeds and key-value caches");
-    let of_feeds = |one: &&Member| one.record.jobs.iter().any(|job| job.feed.is_some());
+    let mut section = Section::new("feeds", "Training feeds, key-value caches and checkpoints");
+    let is_fed = |record: &Record| record.jobs.iter().any(|job| job.feed.is_some());
+    let of_feeds = |one: &&Member| is_fed(&one.record) || !feed::of_mlperf(&one.record).is_empty();
     let all: Vec<&Member> = set.members.iter().filter(of_feeds).collect();
     cut(&mut section, all.len());
     for member in all.iter().take(MOST) {

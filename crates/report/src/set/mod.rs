@@ -27,12 +27,15 @@ pub use openmetrics::heads as openmetrics_heads;
 pub use origin::{Candidate, Origin, origin};
 
 use gpuio_base::document::unique;
+use std::borrow::Cow;
+
 use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List;
 use gpuio_record::{Metric, Record, Sweep};
 
 use crate::copies::{Content, Copies};
 use crate::number::many;
+use crate::printable;
 use crate::recheck::{Recheck, recheck};
 use crate::workload::scaled;
 
@@ -91,6 +94,20 @@ pub struct Set {
 }
 
 impl Set {
+    /// The set with the sentences of its records in the requested units.
+    fn in_requested_units(&self) -> Cow<'_, Set> {
+        if !printable::is_other() {
+            return Cow::Borrowed(self);
+        }
+        let mut shown = self.clone();
+        for member in &mut shown.members {
+            if let Cow::Owned(record) = printable::record(&member.record) {
+                member.record = record;
+            }
+        }
+        Cow::Owned(shown)
+    }
+
     /// Leaves out records that the set has already, whatever their files' names: a copy is no run.
     pub fn count_once(&mut self) {
         let mut copies = Copies::default();

@@ -110,12 +110,15 @@ fn scripts_print_numbers_as_the_program_does() {
         let html = page(&set(vec![record]));
         let units = ["bytes/s", "1/s", "ns", "cores"];
         let steps = format!(
-            "out.printed = {}.map((unit) => {}.map((value) => gpuio.format.print(unit, value)));",
+            "out.printed = {}.map((unit) => {}.map((value) => gpuio.format.print(unit, value)));
+             gpuio.format.si();
+             out.si = ['bytes/s', 'B'].map((unit) => gpuio.format.print(unit, 1.5e9));",
             serde_json::to_string(&units).unwrap(),
             serde_json::to_string(&values).unwrap()
         );
         let out = open(browser, "format", &html, &steps);
         nothing_wrong(&out);
+        assert_eq!(out["si"], serde_json::json!(["1.50 GB/s", "1.50 GB"]));
         let printed: Vec<Vec<String>> = serde_json::from_value(out["printed"].clone()).unwrap();
         let rules: [fn(f64) -> String; 4] = [
             gpuio_base::units::human_rate,

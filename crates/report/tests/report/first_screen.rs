@@ -146,6 +146,42 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(!cached.contains("(other programs moved"), "{cached}");
 }
 
+/// Where others had the processors, a rate is not the storage's either.
+#[test]
+fn rates_without_processors_are_never_those_of_the_storage() {
+    let starved = |mut record: Record, programs_ns| {
+        let kind = WarningKind::OtherCpuTime {
+            cpus: 2,
+            all_ns: 100,
+            ours_ns: 20,
+            programs_ns,
+            kernel_ns: 30,
+            stolen_ns: 0,
+        };
+        let (job, text) = (Some(record.plan.jobs[0].name.clone()), kind.to_string());
+        record.warnings.push(Warning { job, kind, text });
+        record
+    };
+    let mut quick = records::host_quick();
+    quick.plan.jobs.truncate(1);
+    quick.jobs.truncate(1);
+    let summary = gpuio_report::find("summary").unwrap();
+    let shown = |record: &Record| {
+        let text = (summary.render)(record, 120, Show::default());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let words = "other programs took 80 % of the CPUs' time): not the rate of the storage alone.";
+    let loud = shown(&starved(quick.clone(), 50));
+    assert!(loud.contains(words) && loud.contains("delivered to gpuio"), "{loud}");
+    let kernel = shown(&starved(quick.clone(), 20));
+    assert!(kernel.contains("; others took 50 % of the CPUs' time)"), "{kernel}");
+    let both = sentences(&set(vec![starved(disturbed(quick), 50)]));
+    assert!(
+        both.contains("of the drive's bytes; other programs took 80 % of the CPUs' "),
+        "{both}"
+    );
+}
+
 /// The same set with all jobs on a GPU.
 fn on_gpu(mut set: Set) -> Set {
     let gpus = records::staged_in_trouble().plan.jobs[0].gpus.clone();

@@ -12,6 +12,7 @@ mod page_cache;
 mod process;
 mod rdma;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use gpuio_drivers::nvml::Library;
@@ -19,7 +20,7 @@ use gpuio_host::Root;
 use gpuio_record::facts::NumaNode;
 
 use crate::counters::Counters;
-use crate::metric::{Change, Figure, Form, Metric};
+use crate::metric::{Change, Figure, Form, Metric, heading};
 
 /// A kind of device.
 #[derive(Debug)]
@@ -52,6 +53,13 @@ pub struct Trend {
     pub form: Form,
     /// The number; `None` where it is not known.
     pub of: fn(&Change) -> Option<f64>,
+}
+
+impl Trend {
+    /// Its heading as it is shown.
+    pub fn title(&self) -> Cow<'static, str> {
+        heading(self.heading)
+    }
 }
 
 /// Bytes per second in both directions, by the names of two counters.

@@ -1,7 +1,7 @@
 //! The figures of finished runs.
 
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{Arrivals, JobPlan, JobResult, Record, WarningKind};
+use gpuio_record::{Arrivals, JobPlan, JobResult, Record};
 
 /// The figures of a finished run, reads and writes together. A latency is NaN if too few I/Os
 /// completed for it.
@@ -19,7 +19,7 @@ pub(super) struct Run {
     pub(super) of_ceiling: Option<f64>,
     pub(super) software_gpu: bool,
     pub(super) warned: bool,
-    /// Other programs used the drive (`other_traffic`).
+    /// Others used the drive or the processors (`other_traffic`, `other_cpu_time`).
     pub(super) disturbed: bool,
     /// The load was to become steady and did not.
     pub(super) unsteady: bool,
@@ -81,10 +81,7 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
         max_ns: slower(&|all| Some(all.max_ns)),
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
-        disturbed: record
-            .warnings
-            .iter()
-            .any(|one| matches!(one.kind, WarningKind::OtherTraffic { .. })),
+        disturbed: record.warnings.iter().any(|one| one.kind.is_of_others()),
         unsteady: record
             .jobs
             .iter()

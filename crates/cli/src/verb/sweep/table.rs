@@ -432,8 +432,8 @@ fn said(words: &str, key: &str, percentile: Percentile, found: &[Load<'_>]) -> S
         let runs = many(disturbed as u64, "run");
         _ = write!(
             text,
-            "\nDisturbed: other programs used the drive in {runs} (other_traffic), so the limit \
-             may be met at a higher load without them."
+            "\nDisturbed: others used the drive or the CPUs in {runs} (other_traffic, \
+             other_cpu_time), so the limit may be met at a higher load without them."
         );
     }
     text
@@ -465,8 +465,8 @@ mod tests {
         let plain = "p99=2ms: not reached even at depth=1 (2.07 ms)";
         assert_eq!(said(&[load("1", (0, 3), 0, over)]), plain);
         let split = said(&[load("1", (2, 5), 7, over)]);
-        let words = "p99=2ms: undecided at depth=1 (2.07 ms; 2 of 7 runs met it)\nDisturbed: other \
-                     programs used the drive in 7 runs (other_traffic)";
+        let words = "p99=2ms: undecided at depth=1 (2.07 ms; 2 of 7 runs met it)\nDisturbed: \
+                     others used the drive or the CPUs in 7 runs (other_traffic, other_cpu_time)";
         assert!(split.starts_with(words), "{split}");
         let both = [load("1", (4, 1), 0, within), load("2", (1, 4), 0, over)];
         let words = "p99=2ms: reached at depth=1 (2.07 ms; 4 of 5 runs met it), undecided at \

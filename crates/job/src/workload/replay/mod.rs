@@ -20,9 +20,10 @@ mod lanes;
 mod tests;
 
 use gpuio_base::catalog::Op;
-use gpuio_base::trace::{End, Format, Trace};
+use gpuio_base::stat::{Histogram, Percentile};
+use gpuio_base::trace::{Call, End, Format, Trace};
 use gpuio_base::units::many;
-use gpuio_record::ReplayOrder;
+use gpuio_record::{RecordedCalls, RecordedLatency, ReplayOrder};
 
 pub use files::ReplayFile;
 
@@ -51,6 +52,8 @@ pub struct Script {
     /// From the first call's beginning to the last end, nanoseconds; 0 where the trace has no
     /// durations.
     pub recorded_ns: u64,
+    /// The recorded calls; absent where the trace has no durations.
+    pub recorded_calls: Option<RecordedCalls>,
 }
 
 /// The steps of one thread of the replay.
@@ -146,6 +149,7 @@ impl Script {
             longest: calls.iter().map(|call| call.bytes).max().unwrap_or(0),
             alignment: 1 << zeros.min(32),
             recorded_ns: if has_ends { end.saturating_sub(begin) } else { 0 },
+            recorded_calls: has_ends.then(|| recorded(&calls)),
             files,
         })
     }
@@ -167,6 +171,33 @@ impl Script {
                 _ => true,
             })
         })
+    }
+}
+
+/// The times of calls, and where their bytes were.
+fn recorded(calls: &[Call]) -> RecordedCalls {
+    let mut spans: Vec<(u64, u64)> =
+        calls.iter().map(|call| (call.begin_ns, call.end_ns())).collect();
+    spans.sort_unstable();
+    let (mut in_calls_ns, mut latest) = (0, 0);
+    for (begin, end) in spans {
+        in_calls_ns += end.saturating_sub(begin.max(latest));
+        latest = latest.max(end);
+    }
+    let latency = |op: Op| {
+        let mut all = Histogram::default();
+        let of_op = calls.iter().filter(|call| call.op == op);
+        of_op.for_each(|call| all.record(call.duration_ns));
+        let found = all.summary()?;
+        let p50_ns = found.percentile(Percentile::MEDIAN)?;
+        Some(RecordedLatency { p50_ns, p99_ns: found.percentile(Percentile::TAIL) })
+    };
+    let on_gpus = calls.iter().filter(|call| call.gpu.is_some());
+    RecordedCalls {
+        in_calls_ns,
+        read: latency(Op::Read),
+        write: latency(Op::Write),
+        gpu_bytes: on_gpus.map(|call| call.bytes).sum(),
     }
 }
 

@@ -1,6 +1,6 @@
 use gpuio_base::catalog::Op;
 use gpuio_base::trace::{Call, End, Format, Holes, OtherActions, Trace, TraceFile, Within};
-use gpuio_record::ReplayOrder;
+use gpuio_record::{RecordedLatency, ReplayOrder};
 
 use super::{Pause, ReplayFile, Script, Since, Step, missing};
 
@@ -58,6 +58,16 @@ fn a_call_waits_for_all_that_had_ended() {
     let own = script(calls(), ReplayOrder::Threads);
     assert_eq!((afters(&own), own.orders), (vec![vec![0, 1, 2], vec![0]], vec![3, 1]));
     assert_eq!((observed.recorded_ns, observed.read_bytes, observed.calls), (400, 16384, 4));
+    // From 100 to 400 some call was under way, and from 450 to 500.
+    let recorded = observed.recorded_calls.unwrap();
+    let latency = RecordedLatency { p50_ns: 50, p99_ns: None };
+    assert_eq!((recorded.in_calls_ns, recorded.gpu_bytes), (350, 0));
+    assert_eq!((recorded.read, recorded.write), (Some(latency), None));
+    let on_gpu = Call { gpu: Some(0), op: Op::Write, ..call(0, 9, 100, 200) };
+    let both = script([calls(), vec![on_gpu]].concat(), ReplayOrder::Observed);
+    let recorded = both.recorded_calls.unwrap();
+    assert_eq!((recorded.in_calls_ns, recorded.gpu_bytes), (350, 4096));
+    assert_eq!(recorded.write.map(|write| write.p50_ns), Some(100));
     let pauses: Vec<Pause> = observed.lanes[0].steps.iter().map(|step| step.pause).collect();
     let end = |ns| Pause { since: Since::End, ns };
     assert_eq!(pauses, [Pause { since: Since::Start, ns: 0 }, end(50), end(150)]);

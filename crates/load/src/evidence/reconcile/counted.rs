@@ -5,6 +5,7 @@ use gpuio_record::facts::{BlockKind, Machine};
 use gpuio_watch::{Change, Interval, way_to};
 
 use crate::evidence::pcie_meter::{self, Links};
+use crate::evidence::processors::CpuTime;
 
 /// Counts of the devices below a group of jobs. Devices that could not be counted are not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +15,8 @@ pub(crate) struct Counted {
     pub(crate) block: Vec<Block>,
     pub(crate) gpus: Vec<Gpu>,
     pub(crate) links: Vec<Link>,
+    /// Time of the processors; absent where it could not be read.
+    pub(crate) cpu: Option<CpuTime>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,6 +87,7 @@ impl Counted {
             block: changes(whole, "block").filter_map(|row| block(row, machine)).collect(),
             gpus: changes(whole, "gpu").filter_map(gpu).collect(),
             links: links(whole, machine),
+            cpu: None,
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod counted;
 mod links;
+mod processors;
 mod storage;
 
 use gpuio_base::units::float;
@@ -30,6 +31,7 @@ const RULES: &[Rule] = &[
     storage::read_ahead,
     storage::requests,
     storage::others,
+    processors::others,
     storage::array,
     storage::paths,
     storage::depth,

@@ -1,10 +1,13 @@
 //! Each rule on figures of real runs, and no finding where they agree.
 
+use std::time::Duration;
+
 use gpuio_record::facts::BlockKind;
 use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
 
 use super::counted::{Block, Gpu, Link};
 use super::*;
+use crate::evidence::processors::CpuTime;
 use gpuio_testkit::jobs::{job, result};
 
 const MIB: u64 = 1 << 20;
@@ -34,7 +37,7 @@ fn block(name: &str, read_bytes: u64) -> Block {
 }
 
 const NO_DEVICES: Counted =
-    Counted { seconds: 0.0, block: Vec::new(), gpus: Vec::new(), links: Vec::new() };
+    Counted { seconds: 0.0, block: Vec::new(), gpus: Vec::new(), links: Vec::new(), cpu: None };
 
 /// A Samsung 850 EVO under fio 2.2.10, psync, buffered reads of 1 MiB from the device: fio reported
 /// 519 I/Os and "519.0MB" per second, iostat 2077 r/s and 531712 rkB/s. (fio's MB was 2^20, so
@@ -87,6 +90,37 @@ fn read_ahead_beyond_what_was_read() {
     let (job, mut result) = read("rw=randread\nbs=4k", 4096, 10_000);
     result.cache.process_read_bytes = Some(from_storage);
     assert_eq!(found(&job, &result, &NO_DEVICES), [], "O_DIRECT has no read-ahead");
+}
+
+/// Ten seconds of two processors, of which 3 are ours.
+#[test]
+fn others_on_the_same_processors() {
+    let (job, mut result) = read("rw=randread\nbs=1m", MIB, 1024);
+    result.cache.storage = vec![disk("nvme0n1", 1024, GIB)];
+    let s = Duration::from_secs;
+    let found_of = |all: u64, [idle, programs, kernel, stolen]: [u64; 4]| {
+        let [all, ours, idle] = [all, 3, idle].map(s);
+        let [programs, kernel, stolen] = [programs, kernel, stolen].map(s);
+        let time = CpuTime { cpus: 2, all, idle, ours, programs, kernel, stolen };
+        found(&job, &result, &Counted { cpu: Some(time), ..NO_DEVICES })
+    };
+    let ns = |seconds: u64| seconds * 1_000_000_000;
+    let warned = WarningKind::OtherCpuTime {
+        cpus: 2,
+        all_ns: ns(20),
+        ours_ns: ns(3),
+        programs_ns: ns(12),
+        kernel_ns: ns(2),
+        stolen_ns: ns(1),
+    };
+    assert_eq!(found_of(20, [2, 12, 2, 1]), [warned]);
+    assert_eq!(found_of(20, [5, 2, 0, 0]).len(), 1, "a quarter is idle, a tenth others'");
+    assert_eq!(found_of(20, [6, 11, 0, 0]), [], "there is room for both");
+    assert_eq!(found_of(20, [0, 1, 0, 0]), [], "the rest is interrupts");
+    assert_eq!(found_of(20, [0, 0, 0, 2]).len(), 1, "a hypervisor is others, too");
+    let short = CpuTime { all: Duration::from_millis(990), programs: s(1), ..CpuTime::default() };
+    let short = Counted { cpu: Some(short), ..NO_DEVICES };
+    assert_eq!(found(&job, &result, &short), [], "too few ticks");
 }
 
 #[test]

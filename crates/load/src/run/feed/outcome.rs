@@ -48,7 +48,7 @@ pub(in crate::run) fn result(
     let mut batch_read = Histogram::default();
     feed.queues.iter().for_each(|queue| batch_read.merge(&hold(&queue.state).batch_read));
     let complete = !lost && steps == feed.shape.batches().saturating_mul(feed.plan.epochs);
-    let ruled = Ruled { feed, found, utilisation_percent };
+    let ruled = Ruled { feed, found, utilisation_percent, span_ns };
     FeedResult {
         span_ns,
         samples,

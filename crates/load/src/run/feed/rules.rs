@@ -1,6 +1,6 @@
-//! The rules of MLPerf Storage for training, and whether a run kept them.
+//! The rules of MLPerf Storage for training and key-value caches, and whether a run kept them.
 
-use gpuio_base::units::{human_bytes, human_count};
+use gpuio_base::units::{human_bytes, human_count, human_ns};
 use gpuio_record::{DirectMode, EpochResult, FeedCompute, FeedRule, SampleOrder};
 
 use super::Feed;
@@ -18,28 +18,30 @@ const WARM: f64 = 0.01;
 /// Share of an epoch's bytes that has to come from storage.
 const FROM_STORAGE: f64 = 0.9;
 
+/// How long each option of a key-value cache runs.
+const CACHE_NS: u64 = 300_000_000_000;
+/// Its seed.
+const CACHE_SEED: u64 = 42;
+
 /// The facts that the rules are held against.
 pub(super) struct Ruled<'a> {
     pub(super) feed: &'a Feed,
     pub(super) found: Found<'a>,
     pub(super) utilisation_percent: Option<f64>,
+    /// From the first read to the end of the last step.
+    pub(super) span_ns: u64,
 }
 
 /// All rules, in order.
 pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     let plan = &ruled.feed.plan;
-    if plan.writes || plan.order == SampleOrder::Reverse || plan.slo.is_some() {
-        return Vec::new();
-    }
-    let mut rules = vec![whole(ruled), size(ruled), steps(ruled)];
-    rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
-    rules.extend(utilisation(ruled).filter(|_| plan.changed.is_empty()));
-    rules.push(computed(ruled));
-    rules.push(FeedRule {
-        rule: format!("a warm-up, then {RUNS} runs, each with another seed"),
-        found: "one run".to_owned(),
-        kept: Some(false),
-    });
+    let mut rules = match plan.is_cache() {
+        true => of_cache(ruled, epochs),
+        false if plan.writes || plan.order == SampleOrder::Reverse || plan.slo.is_some() => {
+            return Vec::new();
+        }
+        false => of_training(ruled, epochs),
+    };
     // Another workload may break rules, and keeps none.
     if !plan.changed.is_empty() {
         rules.retain(|rule| rule.kept != Some(true));
@@ -53,15 +55,71 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     rules
 }
 
+fn of_training(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
+    let mut rules = vec![whole(ruled, "the whole data set", "files"), size(ruled), steps(ruled)];
+    rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
+    rules.extend(utilisation(ruled).filter(|_| ruled.feed.plan.changed.is_empty()));
+    rules.push(computed(ruled));
+    let runs = format!("a warm-up, then {RUNS} runs, each with another seed");
+    rules.push(broken(&runs, "one run"));
+    rules
+}
+
+/// Those of key-value caches (mlcommons/storage, Rules.md, chapter 6), of a job that reads contexts
+/// or writes them. Its epochs overlap, so that only their sums are known.
+fn of_cache(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
+    let (job, plan) = (ruled.found.job, &ruled.feed.plan);
+    let mut rules = vec![whole(ruled, "all users of the option", "users")];
+    rules.push(FeedRule {
+        rule: format!("contexts are read and written for {} s", CACHE_NS / 1_000_000_000),
+        found: human_ns(ruled.span_ns as f64),
+        kept: Some(ruled.span_ns >= CACHE_NS / 100 * 99),
+    });
+    rules.push(FeedRule {
+        rule: format!("seed {CACHE_SEED}"),
+        found: job.seed.to_string(),
+        kept: Some(job.seed == CACHE_SEED),
+    });
+    rules.push(match plan.writes {
+        true => FeedRule {
+            rule: "each context is flushed as it is written".to_owned(),
+            found: if job.sync { "each write waits (O_DSYNC)" } else { "no flush" }.to_owned(),
+            kept: Some(job.sync),
+        },
+        false => {
+            let sum = |of: fn(&EpochResult) -> Option<u64>| epochs.iter().map(of).sum();
+            let all = EpochResult {
+                moved_bytes: epochs.iter().map(|epoch| epoch.moved_bytes).sum(),
+                storage_read_bytes: sum(|epoch| epoch.storage_read_bytes),
+                ..EpochResult::default()
+            };
+            stored(ruled, &[all], "what no tier has is read from storage".to_owned())
+        }
+    });
+    rules.push(broken("3 options, 3 trials of each, 90 s apart", "one run of one option"));
+    let own = "a load of gpuio's: contexts of one length, as many written as are read in a round";
+    rules.push(broken("the load of mlpstorage's kv-cache.py", own));
+    rules.push(FeedRule {
+        rule: "results on another file system than the cache".to_owned(),
+        found: "not checked".to_owned(),
+        kept: None,
+    });
+    rules
+}
+
+fn broken(rule: &str, found: &str) -> FeedRule {
+    FeedRule { rule: rule.to_owned(), found: found.to_owned(), kept: Some(false) }
+}
+
 fn bytes(bytes: u64) -> String {
     human_bytes(bytes as f64)
 }
 
-fn whole(ruled: &Ruled<'_>) -> FeedRule {
+fn whole(ruled: &Ruled<'_>, rule: &str, what: &str) -> FeedRule {
     let plan = &ruled.feed.plan;
     FeedRule {
-        rule: "the whole data set".to_owned(),
-        found: format!("scale {}: {} of {} files", plan.scale, plan.files, plan.full_files),
+        rule: rule.to_owned(),
+        found: format!("scale {}: {} of {} {what}", plan.scale, plan.files, plan.full_files),
         kept: Some(plan.files >= plan.full_files),
     }
 }
@@ -110,6 +168,11 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
         let found = format!("{share:.1} % of the bytes came from the tier in CPU memory");
         return FeedRule { rule, found, kept: Some(false) };
     }
+    stored(ruled, epochs, rule)
+}
+
+/// The rule about what is read from files, as the kernel counts it.
+fn stored(ruled: &Ruled<'_>, epochs: &[EpochResult], rule: String) -> FeedRule {
     let job = ruled.found.job;
     let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     // Bytes that storage had delivered and that were not back when an epoch was over are not
@@ -133,10 +196,10 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     FeedRule {
         rule,
         found: match least {
-            Some(share) => format!(
-                "in the epoch with the least, {:.1} % of the bytes came from storage{mode}",
-                share * 100.0
-            ),
+            Some(share) => {
+                let least = if epochs.len() > 1 { "in the epoch with the least, " } else { "" };
+                format!("{least}{:.1} % of the bytes came from storage{mode}", share * 100.0)
+            }
             None if !ruled.feed.reads_alone => {
                 "what came from storage is unknown: another job reads at the same time, and the \
                  kernel counts for the process"

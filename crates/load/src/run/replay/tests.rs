@@ -87,6 +87,7 @@ fn job(script: &Script, depth: u32, order: ReplayOrder) -> JobPlan {
         order,
         pace: ReplayPace::Asap,
         recorded_ns: None,
+        recorded_calls: None,
     };
     // Calls have two parts.
     let size = 2 * PAGE;

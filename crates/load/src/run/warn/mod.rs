@@ -6,7 +6,8 @@ use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
-    DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, SHORT_NS, Warning, WarningKind,
+    DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, SHORT_NS, ThreadsOf,
+    VerifyMode, Warning, WarningKind,
 };
 
 use gpuio_job::plan::REFUSES_DIRECT;
@@ -34,7 +35,14 @@ pub(super) fn group(
     let threads: u32 = jobs.iter().map(|job| job.threads).sum();
     let cpus = host.cpu.allowed.as_ref().map(Vec::len).and_then(|n| u32::try_from(n).ok());
     if let Some(cpus) = cpus.filter(|cpus| threads > *cpus) {
-        all.push(named(None, WarningKind::MoreThreadsThanCpus { threads, cpus }));
+        let of = if jobs.iter().all(|job| job.feed.is_some()) {
+            ThreadsOf::Feed
+        } else if jobs.iter().all(|job| job.replay.is_some()) {
+            ThreadsOf::Trace
+        } else {
+            ThreadsOf::Job
+        };
+        all.push(named(None, WarningKind::MoreThreadsThanCpus { threads, cpus, of }));
     }
     if jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software)) {
         all.push(named(None, WarningKind::SoftwareGpu));
@@ -196,8 +204,15 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
             );
             kinds.push(WarningKind::Note { note });
         } else if job.works_between_ios() {
-            let fio_headers = job.fio_headers;
-            kinds.push(WarningKind::WorkBetweenIos { between_ns, share, fio_headers });
+            let inline = job.verify == VerifyMode::Inline;
+            kinds.push(WarningKind::WorkBetweenIos {
+                between_ns,
+                share,
+                fio_headers: job.fio_headers,
+                reads: inline && job.read_percent > 0,
+                writes: (inline && job.read_percent < 100) || job.reads_writes_back(),
+                refill: job.refill,
+            });
         }
     }
 }

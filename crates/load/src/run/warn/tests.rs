@@ -214,13 +214,27 @@ fn work_between_i_os() {
         warned(&job, &result)
     };
     let between_ns = 5_000_000_000;
-    let warned_of =
-        |fio_headers| WarningKind::WorkBetweenIos { between_ns, share: 0.25, fio_headers };
-    let warning = warned_of(false);
-    assert_eq!(seen("verify=pass", between_ns), std::slice::from_ref(&warning));
-    assert_eq!(seen("path=host\nverify=crc32c", between_ns), [warned_of(true)]);
-    assert_eq!(seen("refill=1", between_ns), [warning]);
+    let warned_of = |fio_headers, [reads, writes, refill]: [bool; 3]| {
+        let share = 0.25;
+        WarningKind::WorkBetweenIos { between_ns, share, fio_headers, reads, writes, refill }
+    };
+    let writes = warned_of(false, [false, true, false]);
+    assert_eq!(seen("verify=pass", between_ns), std::slice::from_ref(&writes));
+    assert!(writes.to_string().ends_with("use --verify=rewrite, which works after the run."));
+    let headers = [warned_of(true, [false, true, false])];
+    assert_eq!(seen("path=host\nverify=crc32c", between_ns), headers);
+    let both = warned_of(false, [false, true, true]);
+    assert_eq!(seen("refill=1\nverify=pass", between_ns), [both]);
+    let refill = warned_of(false, [false, false, true]);
+    assert_eq!(seen("refill=1", between_ns), std::slice::from_ref(&refill));
+    assert!(refill.to_string().ends_with("To measure speed, omit --refill."), "{refill}");
     assert_eq!(seen("verify=pass", 0), []);
+    let job = job("rw=randread\nthreads=2\nverify=inline");
+    let mut result = result(&job, 100_000);
+    result.between_ios_ns = between_ns;
+    let reads = warned(&job, &result);
+    assert_eq!(reads, [warned_of(false, [true, false, false])]);
+    assert!(reads[0].to_string().ends_with("use --verify=pass, which works after the run."));
 }
 
 /// Verification that nobody requested is no fault of the load: it is noted with what it may cost.
@@ -263,7 +277,8 @@ fn more_threads_than_cpus_in_the_group() {
     let results = [result(&two, 100_000), result(&three, 100_000)];
     let all = group(&[two, three], &results, &host(), Vec::new());
     let [only] = &all[..] else { panic!("{all:?}") };
-    assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4 });
+    let of = ThreadsOf::Job;
+    assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4, of });
     assert_eq!(only.job, None);
     let four = job("threads=4");
     assert_eq!(warned(&four, &result(&four, 100_000)), []);

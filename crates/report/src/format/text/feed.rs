@@ -8,10 +8,10 @@ use gpuio_record::{
     JobResult, Record, ServiceLevel, Source,
 };
 
-use super::of_jobs;
+use super::{checkpoint, of_jobs};
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
 use crate::others::{self, Others};
-use crate::workload::{is_cache, jobs};
+use crate::workload::jobs;
 
 /// Epochs and accelerators that get a line each.
 const LINES_MOST: usize = 8;
@@ -27,7 +27,7 @@ fn lines<'r>(
 ) -> Section {
     let of_job = |(plan, job): (&'r JobPlan, &'r JobResult)| {
         let feed = plan.feed.as_ref().zip(job.feed.as_ref());
-        let feed = feed.filter(|(feed, _)| is_cache(feed) == of_cache);
+        let feed = feed.filter(|(feed, _)| feed.is_cache() == of_cache);
         let all = feed.map(|(feed, found)| of((plan, feed, found, job))).unwrap_or_default();
         all.into_iter().map(|line| (plan.name.as_str(), line))
     };
@@ -45,7 +45,7 @@ pub(crate) fn answers(record: &Record) -> Section {
 pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
     let of_job = |(of, job): (&JobPlan, &JobResult)| {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
-        let answer = answer_of(record, (of, plan, found, job)).filter(|_| !is_cache(plan))?;
+        let answer = answer_of(record, (of, plan, found, job)).filter(|_| !plan.is_cache())?;
         Some(format!("Fast enough for the accelerators of {}? {answer}.", of.name))
     };
     jobs(record).filter_map(of_job).collect()
@@ -63,10 +63,10 @@ pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
     let of_job = |(of, job): (&JobPlan, &JobResult)| {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
         let words = match answer_of(record, (of, plan, found, job)) {
-            Some(answer) if !is_cache(plan) => {
+            Some(answer) if !plan.is_cache() => {
                 format!("fast enough for the accelerators? {answer}")
             }
-            _ if is_cache(plan) => contexts(plan, found),
+            _ if plan.is_cache() => contexts(plan, found),
             _ => outcome(plan, found),
         };
         Some(format!("{}: {words}", of.name))
@@ -89,9 +89,17 @@ pub(crate) fn section(record: &Record) -> Section {
     })
 }
 
-/// The rules of MLPerf that it kept or broke, lines per job that is a training feed.
+/// The rules of MLPerf that were kept or broken, lines per job that is a feed and for checkpoints.
 pub(crate) fn of_mlperf(record: &Record) -> Section {
-    lines(record, ("rules of MLPerf Storage:", false), |(.., found, _)| rules(&found.rules))
+    let feed = |(plan, job): (&JobPlan, &JobResult)| {
+        job.feed.as_ref().map(|found| (plan.name.clone(), rules(&found.rules)))
+    };
+    let checkpoints = checkpoint::rules(record).map(|(name, all)| (name, rules(&all)));
+    let all: Vec<(String, Vec<String>)> =
+        jobs(record).filter_map(feed).chain(checkpoints).collect();
+    let lines = all.iter().flat_map(|(name, lines)| lines.iter().map(|line| (&**name, line)));
+    let lines = lines.map(|(name, line)| (name, line.clone()));
+    of_jobs(record, "rules of MLPerf Storage:", lines)
 }
 
 /// Lines per job of a key-value cache: its contexts, their times and its tier.
@@ -100,7 +108,7 @@ pub(crate) fn key_values(record: &Record) -> Section {
         let mut lines = vec![contexts(of, found), users(of)];
         lines.extend(service_level(of, found, job));
         lines.extend(tier(of, found));
-        lines.extend(epochs(of, found));
+        lines.extend(rounds(of, found));
         lines
     })
 }
@@ -312,7 +320,7 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
 /// The times of the batches against those that they were to keep, and the storage alone.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
-    let what = if is_cache(plan) { "contexts" } else { "batches" };
+    let what = if plan.is_cache() { "contexts" } else { "batches" };
     let ([p95, tail], [most, nearly_all]) = (ServiceLevel::AT, slo.times());
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     let batches = found.batch_read.as_ref();
@@ -363,7 +371,7 @@ fn tier(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
          kept; {} came from it and {} from storage, whose bytes and rates have only the latter; \
          what is written does not enter it",
         bytes(kept.bytes()),
-        many(u64::from(kept.places), if is_cache(plan) { "context" } else { "sample" }),
+        many(u64::from(kept.places), if plan.is_cache() { "context" } else { "sample" }),
         many(seen.hits, "hit"),
         match seen.misses {
             1 => "1 miss".to_owned(),
@@ -462,7 +470,7 @@ fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
             "epoch {}: {utilisation}{}; {} of {} {verb}{once}, {} {never}, {} {repeated}; {moved}",
             epoch.number,
             time(epoch.span_ns),
-            many(epoch.once, if is_cache(plan) { "context" } else { "sample" }),
+            many(epoch.once, "sample"),
             bytes(epoch.read_bytes),
             count(epoch.never),
             count(epoch.repeated),
@@ -471,6 +479,33 @@ fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
     let mut lines: Vec<String> = found.epochs.iter().take(LINES_MOST).map(words).collect();
     lines.extend(rest(found.epochs.len(), "epochs"));
     lines
+}
+
+/// Contexts of all rounds together. Nothing waits between rounds, so that they overlap, and times
+/// of single ones would only say when the last of their contexts was back.
+fn rounds(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
+    let all = found.epochs.as_slice();
+    let sum = |of: fn(&EpochResult) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+    let [once, never, repeated] = match plan.order.draws() {
+        true => ["as often as drawn", "too seldom", "too often"],
+        false => ["once a round", "never", "repeatedly"],
+    };
+    let stored: Option<u64> = all.iter().map(|epoch| epoch.storage_read_bytes).sum();
+    let stored = stored.map_or_else(|| "unknown".to_owned(), bytes);
+    let from = if plan.writes { String::new() } else { format!(", from storage {stored}") };
+    let verb = done(plan);
+    let overlap = if all.len() > 1 { ", which overlap" } else { "" };
+    (!all.is_empty()).then(|| {
+        format!(
+            "{} of {}{overlap}: {} {verb} {once}, {} {never}, {} {repeated}; {} {verb}{from}",
+            many(all.len() as u64, "round"),
+            many(plan.files, "user"),
+            many(sum(|epoch| epoch.once), "context"),
+            count(sum(|epoch| epoch.never)),
+            count(sum(|epoch| epoch.repeated)),
+            bytes(sum(|epoch| epoch.read_bytes)),
+        )
+    })
 }
 
 /// The rules of MLPerf Storage that this run did not keep.

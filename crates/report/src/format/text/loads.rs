@@ -5,13 +5,13 @@ use gpuio_base::document::{Item, Layout, List, Section, unique};
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_count, human_ns, human_rate};
 use gpuio_record::{
-    EndedHow, JobPlan, JobResult, RangeKind, Record, ReplayPace, ReplayPlan, ReplayResult, Steady,
-    SteadyFigure, SteadyPlan,
+    EndedHow, JobPlan, JobResult, RangeKind, Record, RecordedCalls, ReplayPace, ReplayPlan,
+    ReplayResult, Steady, SteadyFigure, SteadyPlan,
 };
 
 use super::feed::percentiles;
 use super::{mark, name_width, of_jobs};
-use crate::number::{bytes, count, float, many, throughput, time};
+use crate::number::{bytes, count, float, many, maybe_time, throughput, time};
 use crate::workload::{self, jobs};
 
 /// A line per job with a criterion.
@@ -142,16 +142,7 @@ fn made_and_recorded(of: &ReplayPlan, done: &ReplayResult, job: &JobResult) -> S
         true => format!("made all {} in {took}", many(of.calls, "call")),
         false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
     };
-    let moved = (job.read.bytes + job.write.bytes, job.last_done_ns);
-    match of.recorded_ns {
-        None => format!("{made}, the trace has no durations"),
-        Some(recorded) => format!(
-            "{made}, recorded in {} ({}; now {})",
-            time(recorded),
-            throughput(per_second((of.read_bytes + of.written_bytes, recorded))),
-            throughput(per_second(moved))
-        ),
-    }
+    format!("{made}, {}", recorded_time(of, job))
 }
 
 /// The same as a sentence per job.
@@ -174,6 +165,7 @@ pub(super) fn replay(record: &Record) -> Section {
         let made = made_and_recorded(of, done, job);
         let waited = format!("threads waited {} for one another", time(done.waited_ns));
         let mut lines = vec![format!("{made}; {waited}")];
+        lines.extend(of.recorded_calls.iter().flat_map(|recorded| beside(of, recorded, job)));
         if of.pace == ReplayPace::Recorded && whole {
             let words =
                 "with the recorded pauses, a rate says little of the path; compare latencies";
@@ -188,6 +180,44 @@ pub(super) fn replay(record: &Record) -> Section {
     let items = jobs(record).filter_map(of_job).flatten();
     section.list(List::new(Layout { indent: 2, wide: true, ..Layout::default() }, items));
     section
+}
+
+/// How long the recorded calls took. The program's pauses between them are no part of their rate.
+fn recorded_time(of: &ReplayPlan, job: &JobResult) -> String {
+    let Some(whole) = of.recorded_ns else { return "the trace has no durations".to_owned() };
+    let (in_calls, share) = match of.recorded_calls {
+        Some(calls) => (calls.in_calls_ns, format!(", {} of it in calls", time(calls.in_calls_ns))),
+        None => (whole, String::new()),
+    };
+    format!(
+        "recorded in {}{share} ({}; now {})",
+        time(whole),
+        throughput(per_second((of.read_bytes + of.written_bytes, in_calls))),
+        throughput(per_second((job.read.bytes + job.write.bytes, job.last_done_ns)))
+    )
+}
+
+/// Recorded latencies beside those of now, a line per direction, and where the bytes were.
+fn beside(of: &ReplayPlan, recorded: &RecordedCalls, job: &JobResult) -> Vec<String> {
+    let cut = match job.read.ios + job.write.ios > of.calls {
+        true => ", of parts of calls",
+        false => "",
+    };
+    let sides = [("reads", recorded.read, &job.read), ("writes", recorded.write, &job.write)];
+    let latencies = sides.into_iter().filter_map(|(name, then, now)| {
+        let (then, now) = (then?, now.latency.as_ref().map(|now| &now.total));
+        let now = percentiles(now, &Percentile::SHORT);
+        let then = format!("{} / {}", time(then.p50_ns), maybe_time(then.p99_ns));
+        Some(format!("{name} p50 / p99: recorded {then}, now {now}{cut}"))
+    });
+    let place = match (of.read_bytes + of.written_bytes).saturating_sub(recorded.gpu_bytes) {
+        0 => "all of GPU memory".to_owned(),
+        _ if recorded.gpu_bytes == 0 => "all of host memory".to_owned(),
+        host => format!("{} of host, {} of GPU memory", bytes(host), bytes(recorded.gpu_bytes)),
+    };
+    let place =
+        format!("recorded bytes: {place}; the trace does not say if the page cache had them");
+    latencies.chain([place]).collect()
 }
 
 fn per_second((bytes, ns): (u64, u64)) -> f64 {

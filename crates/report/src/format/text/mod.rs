@@ -3,6 +3,7 @@
 mod beside;
 mod cache;
 mod ceilings;
+mod checkpoint;
 mod detail;
 mod expected;
 pub(crate) mod feed;

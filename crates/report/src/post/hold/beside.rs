@@ -1,6 +1,6 @@
 //! A result against what other tools saw in the same minute.
 
-use gpuio_base::units::float;
+use gpuio_base::units::{float, human_bytes};
 use gpuio_machine::check::Answer;
 
 use super::requested::gds_of;
@@ -163,11 +163,11 @@ fn split(post: &Post, got: &Got, seen: &Seen, moving: &[&Disk]) -> Option<Statem
     let parts = block / request;
     (parts >= 1.5).then(|| {
         let text = format!(
-            "An I/O of {} reaches the drives as {parts:.0} requests of {:.0} KiB: limits of array \
+            "An I/O of {} reaches the drives as {parts:.0} requests of {}: limits of array \
              chunks and drives (max_sectors_kb), and no fault. Their latencies and counts are not \
              those of the program.",
             words::bytes(got.block.unwrap_or(0)),
-            request / 1024.0
+            human_bytes(request)
         );
         say(post, About::Agreement, &[got.line, seen.line], text)
     })

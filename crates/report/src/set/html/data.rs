@@ -4,6 +4,7 @@
 //! when their plots become visible.
 
 use gpuio_base::stat::Summary;
+use gpuio_base::units::{Powers, powers};
 use gpuio_record::metric::List;
 use gpuio_record::{Metric, Proof};
 use serde_json::{Value, json};
@@ -56,6 +57,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "title": set.title,
         "software": super::super::rows::software(set),
         "rows": rows.len(),
+        "si": powers(Powers::Iec) == Powers::Si,
         "varied": varied(set),
         "names": rows.iter().map(|row| findings_text::name(row, several)).collect::<Vec<String>>(),
         "colours": colours::of_paths(rows),

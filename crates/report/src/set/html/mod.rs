@@ -44,10 +44,11 @@ const SCRIPTS: &[&str] = &[
 const ALLOWS: &str = "script-src 'unsafe-inline'; img-src data:";
 
 pub(super) fn render(set: &Set) -> String {
-    let rows = rows(set);
+    let shown = &*set.in_requested_units();
+    let rows = rows(shown);
     let mut out = String::with_capacity(1 << 20);
-    body::body(&mut out, set, &rows);
-    for (id, text) in data::blocks(set, &rows) {
+    body::body(&mut out, shown, &rows);
+    for (id, text) in data::blocks(shown, &rows) {
         out.push_str(&format!("<script type=\"application/json\" id=\"{id}\">{text}</script>\n"));
     }
     let pack = pack::records(set);

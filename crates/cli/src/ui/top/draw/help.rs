@@ -36,12 +36,12 @@ pub(super) fn lines(state: &State, width: usize) -> Vec<Line<'static>> {
         out.push(Line::default());
         out.push(Line::styled(format!("{}, from {}", probe.title, probe.source), bold));
         for figure in probe.figures {
-            out.push(Line::raw(format!("  {:<16} {}", figure.heading, what(figure))));
+            out.push(Line::raw(format!("  {:<16} {}", figure.title(), what(figure))));
         }
         if let Some(trend) = probe.trend {
             let words = format!(
                 "{} of the last {} intervals, and the most of them; bars reach from 0 to it",
-                trend.heading,
+                trend.title(),
                 history::MOST
             );
             out.extend(

@@ -110,12 +110,12 @@ fn one_table(
     let mut head = format!("{title:<NAME$}");
     for (column, figure) in &columns {
         let mark = if nth == state.table && state.sort == Some(*column) { "▼" } else { "" };
-        let heading = format!("{mark}{}", figure.heading);
+        let heading = format!("{mark}{}", figure.title());
         head.push_str(&format!(" {heading:>0$}", wide(figure)));
     }
     if let Some(trend) = trend {
         let (head_left, bars) = (cut(&head, left), history::MOST);
-        let words = format!("last {bars}, {}", trend.heading);
+        let words = format!("last {bars}, {}", trend.title());
         head = format!("{head_left:<left$} {words:>bars$} {:>9}", "most");
     }
     let mut style = Style::new().add_modifier(Modifier::BOLD);
@@ -166,7 +166,7 @@ fn one_row(
 }
 
 fn wide(figure: &Figure) -> usize {
-    figure.heading.chars().count().max(8)
+    figure.title().chars().count().max(8)
 }
 
 fn style(state: &State, figure: &Figure, value: Option<f64>) -> Style {

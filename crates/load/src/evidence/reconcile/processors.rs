@@ -1,0 +1,33 @@
+//! A rule about processors: whether others had the time that the jobs needed.
+
+use std::time::Duration;
+
+use gpuio_record::{OTHER_CPU_SHARE, WarningKind};
+
+use super::GroupContext;
+
+/// With more idle time than this share, a thread that wakes mostly finds a processor that is free,
+/// which the kernel looks for.
+const IDLE: f64 = 0.25;
+/// Less time of processors is too few ticks: of 100, a share is known to about 5 %.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Work of others on the processors that this process may use.
+pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+    let Some(time) = group.counted.cpu.filter(|time| time.all >= LEAST) else { return Vec::new() };
+    let share = |of: Duration| of.as_secs_f64() / time.all.as_secs_f64();
+    if share(time.programs + time.kernel + time.stolen) < OTHER_CPU_SHARE || share(time.idle) > IDLE
+    {
+        return Vec::new();
+    }
+    let ns = |of: Duration| u64::try_from(of.as_nanos()).unwrap_or(u64::MAX);
+    let kind = WarningKind::OtherCpuTime {
+        cpus: time.cpus,
+        all_ns: ns(time.all),
+        ours_ns: ns(time.ours),
+        programs_ns: ns(time.programs),
+        kernel_ns: ns(time.kernel),
+        stolen_ns: ns(time.stolen),
+    };
+    vec![(None, kind)]
+}
