@@ -49,9 +49,9 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
             text += &format!("wrong: {one}\n");
         }
         let outcome = match wrong.len() {
-            0 => format!("all {compared} figures follow from the record's counts"),
+            0 => format!("all {compared} checks hold"),
             faults => {
-                format!("{faults} of {compared} figures do not follow from the record's counts")
+                format!("{faults} of {compared} checks do not hold")
             }
         };
         text += &format!("{name}: {outcome}.\n");
@@ -59,11 +59,15 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     }
     text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
     text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and\n\
-             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches kept,\n\
-             the path taken by its route, its source and the plan.\n\
-             Not: the plan, the machine, samples of devices, what evidence counted, warnings,\n\
-             the bytes that were verified, percentiles of intervals beyond their sums; nor that\n\
-             the run took place.\n\
+             intervals, I/Os in flight, CPU time per MiB, bytes by I/Os and block sizes, bad\n\
+             blocks by the mismatches kept, verified bytes by those moved, the path taken by its\n\
+             route, its source and the plan, evidence by its readings of the process and of\n\
+             cuFile, per cent of ceilings, the plan's text by the plan (of records of this\n\
+             version), the mark of the software GPU, how the run ended.\n\
+             Not: the machine, samples of devices, other evidence, what ceilings were measured,\n\
+             other warnings than of software GPUs, engines, faults and notes, percentiles of\n\
+             intervals beyond their sums; of merged ranks only the figures; nor that the run\n\
+             took place.\n\
              Compare the digest with the published one: gpuio report writes it.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());

@@ -1,5 +1,7 @@
 //! Files that verbs write: directories are made, and only what gpuio wrote is replaced.
 
+use serde_json::json;
+
 use crate::tool::{bench, command, file, finish, gpuio, plain, scratch};
 
 const LOAD: &str = "--rw read --bs 64k --size 1m --loops 1 --directory d -q";
@@ -179,7 +181,7 @@ fn a_changed_record_is_found() {
                 --path staged --gpu software --verify=inline";
     bench(dir.path(), &format!("{line} -o run.json")).exits(0);
     let whole = gpuio(dir.path(), "show run.json --check").exits(0).out;
-    assert!(whole.contains("figures follow from the record's counts"), "{whole}");
+    assert!(whole.contains(" checks hold."), "{whole}");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("run.json")).unwrap())
             .unwrap();
@@ -227,6 +229,34 @@ fn a_changed_record_is_found() {
         std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
         let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
         assert!(found.contains(of) && found.starts_with("wrong: "), "{place}:\n{found}");
+    }
+    let text = record["plan_text"].as_str().unwrap().to_owned();
+    let own = |name: &str| {
+        let all = record["jobs"][0]["proof"]["evidence"].as_array().unwrap();
+        all.iter().position(|one| one["name"] == name).unwrap()
+    };
+    let read_by_process = format!("/jobs/0/proof/evidence/{}/observed_bytes", own("process_io"));
+    let completed = format!("/jobs/0/proof/evidence/{}/expected_bytes", own("own"));
+    for (place, value, of) in [
+        ("/plan/software_gpu", json!(false), "the plan: software_gpu: false recorded"),
+        ("/plan/jobs/0/gpus/0/software", json!(false), "which its name rules out"),
+        ("/warnings", json!([]), "warnings: software_gpu is missing"),
+        ("/plan/jobs/0/blocks/0/min_bytes", json!(65536), "I/Os of at least 65536"),
+        ("/plan/jobs/0/depth", json!(77), "plan_text: "),
+        ("/plan_text", json!(text.replace("threads = 2", "threads = 1")), "plan_text: "),
+        ("/ended", json!("interrupted"), "ended: Interrupted recorded"),
+        ("/error", json!("a drive is gone"), "ended: Complete recorded"),
+        ("/jobs/0/cache/process_read_bytes", json!(5), "process_read_bytes: Some(5) recorded"),
+        ("/jobs/0/verify/timed_bytes", json!(1_u64 << 40), "1099511627776 bytes of the load"),
+        ("/jobs/0/verify/pass_bytes", json!(1_u64 << 40), "after the load, and its files have"),
+        (&read_by_process, json!(7), "process_io of reads: bytes: 7 recorded"),
+        (&completed, json!(7), "own of reads: bytes that completed: 7 recorded"),
+    ] {
+        let mut changed = record.clone();
+        *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
+        std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
+        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
+        assert!(found.contains(of), "{place}:\n{found}");
     }
     // A whole directory; its page has the same digests.
     let digest = |name: &str| {

@@ -1,9 +1,12 @@
 //! Whether the figures of a record follow from its own counts.
 //!
 //! A reader who was given a record can't repeat the run. This recomputes what was derived when the
-//! record was made (rates, percentiles, sums, agreement of evidence) from what was counted. It
-//! finds a record that was damaged or changed in one place, or that a faulty gpuio wrote. Who
-//! changes all figures alike is not found: nothing here is evidence of a measurement.
+//! record was made (rates, percentiles, sums) from what was counted, and holds its statements (the
+//! plan's text, evidence, ceilings, warnings) against each other. It finds a record that was
+//! damaged or changed in one place, or that a faulty gpuio wrote. Who changes all figures alike is
+//! not found: nothing here is evidence of a measurement.
+
+mod stated;
 
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
@@ -76,6 +79,7 @@ pub fn recheck(record: &Record) -> Recheck {
     for group in record.watched.iter().flat_map(|watched| &watched.groups) {
         all.devices(group);
     }
+    all.statements(record);
     all
 }
 
@@ -157,6 +161,9 @@ impl Recheck {
             }
             if plan.feed.is_none() && plan.replay.is_none() {
                 self.sizes(&about, plan.sizes_of(towards == Towards::Write), side);
+                if !merged && plan.ranges.is_none() {
+                    self.least(&about, plan, towards, job);
+                }
             }
             self.latencies(&about, side.ios, side.latency.as_ref());
         }
@@ -197,7 +204,12 @@ impl Recheck {
             self.verdict(&about, plan, proof, merged);
         }
         match &job.verify {
-            Some(verify) => self.verification(&about, verify, merged),
+            Some(verify) => {
+                self.verification(&about, verify, merged);
+                if !merged {
+                    self.verified(&about, plan, job);
+                }
+            }
             None => {
                 let ran = plan.verify != VerifyMode::Off && job.ended == EndedHow::Complete;
                 self.check(&about, !ran, || "no result of the verification planned".to_owned());
