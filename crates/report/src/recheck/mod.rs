@@ -6,6 +6,7 @@
 //! damaged or changed in one place, or that a faulty gpuio wrote. Who changes all figures alike is
 //! not found: nothing here is evidence of a measurement.
 
+mod derived;
 mod stated;
 
 use gpuio_base::stat::{Histogram, Percentile, Summary};
@@ -203,6 +204,9 @@ impl Recheck {
             });
             self.verdict(&about, plan, proof, merged);
         }
+        if !merged {
+            self.derived(&about, plan, job);
+        }
         match &job.verify {
             Some(verify) => {
                 self.verification(&about, verify, merged);
@@ -354,6 +358,11 @@ impl Recheck {
         }
         let busy = cores(&job.cpu, job.last_done_ns);
         self.close(about, "processors kept busy", job.cpu.cores_busy, busy);
+        // A journal of a job that was not over has none.
+        let has_cost = job.cpu.us_per_mib.is_some() == (bytes > 0);
+        self.check(about, has_cost || job.ended != EndedHow::Complete, || {
+            format!("CPU time per MiB: {:?} recorded, of {bytes} bytes", job.cpu.us_per_mib)
+        });
         self.per_mib(about, &job.cpu, bytes);
     }
 
@@ -439,12 +448,26 @@ impl Recheck {
         }
         let buckets = Histogram::from_summary(summary);
         for at in Percentile::ALL {
-            let (Some(recorded), Some(computed)) =
-                (summary.percentile(at), buckets.percentile(at.quantile()))
-            else {
-                continue;
-            };
-            self.equal(about, &format!("{figure}, {}", at.label()), recorded, computed);
+            let (recorded, computed) = (summary.percentile(at), buckets.percentile(at.quantile()));
+            self.check(about, recorded == computed, || {
+                format!(
+                    "{figure}, {}: {recorded:?} recorded, {computed:?} by its counts",
+                    at.label()
+                )
+            });
+        }
+        let bucket = |value: u64| {
+            let mut one = Histogram::default();
+            one.record(value);
+            one.summary().and_then(|one| Some(one.buckets.first()?.0))
+        };
+        let ends = [summary.buckets.first(), summary.buckets.last()];
+        for (name, value, end) in
+            [("least", summary.min_ns, ends[0]), ("largest", summary.max_ns, ends[1])]
+        {
+            self.check(about, bucket(value) == end.map(|end| end.0), || {
+                format!("{figure}, {name}: {value} ns recorded, which its buckets rule out")
+            });
         }
         let (mean, squares) =
             (summary.mean_ns, summary.mean_ns.powi(2) + summary.stddev_ns.powi(2));

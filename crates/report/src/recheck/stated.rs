@@ -1,17 +1,22 @@
 //! Statements of a record against others of it: the plan's text against the plan, ceilings,
 //! evidence against its readings, warnings that must be there.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gpuio_record::{
     Assessment, CeilingKind, CeilingSource, DirectMode, DirectionResult, EndedHow, Evidence,
-    JobPlan, JobResult, OfCeiling, Proof, Record, Route, Towards, VerifyMode, VerifyOutcome,
-    WarningKind,
+    JobPlan, JobResult, OfCeiling, Proof, Record, Route, Source, Towards, VerifyMode,
+    VerifyOutcome, VerifySubject, Warning, WarningKind,
 };
 
-use super::{BUCKET, Recheck};
+use super::{BUCKET, ROUNDING, Recheck};
 use crate::number::float;
 
 /// How the software GPU's driver calls its GPUs, with a number behind it.
 const SOFTWARE_GPU: &str = "gpuio software GPU";
+
+/// Evidence that counts bytes at storage.
+const STORAGE: [&str; 4] = ["process_io", "block", "nfs", "nic"];
 
 impl Recheck {
     pub(super) fn statements(&mut self, record: &Record) {
@@ -30,12 +35,36 @@ impl Recheck {
             self.traffic(job);
             if let Some(proof) = &job.proof {
                 self.evidence(plan, job, proof);
+                self.counted(record, plan, job, proof);
             }
             if record.ended == EndedHow::Complete {
                 self.warned(record, plan, job);
             }
         }
         self.ceilings(record);
+        record.warnings.iter().for_each(|warning| self.worded(warning));
+        let mut whole = record.expected.clone();
+        gpuio_machine::flow::hold_against(&mut whole, &record.jobs);
+        for (own, whole) in record.expected.iter().zip(&whole) {
+            let fits = match (own.percent, whole.percent) {
+                (Some(own), Some(whole)) => (own - whole).abs() <= whole.abs() * ROUNDING,
+                (own, whole) => own == whole,
+            };
+            self.check(&format!("job '{}'", own.job), fits, || {
+                format!(
+                    "per cent of the expected rate: {:?} recorded, {:?} by its rate",
+                    own.percent, whole.percent
+                )
+            });
+        }
+        let groups = |of: &mut dyn Iterator<Item = u32>| of.collect::<BTreeSet<u32>>().len();
+        let (own, ran) = (
+            groups(&mut record.totals.iter().map(|one| one.group)),
+            groups(&mut record.jobs.iter().map(|one| one.group)),
+        );
+        if record.ended == EndedHow::Complete {
+            self.equal("the run", "groups of jobs with a total", own as u64, ran as u64);
+        }
     }
 
     /// The mark of the software GPU, by which no figure of it is taken for one of hardware.
@@ -62,14 +91,27 @@ impl Recheck {
         });
     }
 
+    /// The settings that both have: a record of before a key was added has none of it, and
+    /// comments have been worded otherwise.
     fn plan_text(&mut self, record: &Record) {
         let whole = crate::plan_text(&record.plan);
-        let mut lines = whole.lines().zip(record.plan_text.lines());
-        let other = lines.find(|(by_plan, own)| by_plan != own);
-        let (by_plan, own) = other.unwrap_or(("another length", "its lines"));
-        self.check("plan_text", whole == record.plan_text, || {
-            format!("'{own}' recorded, '{by_plan}' by the plan")
+        let (by_plan, own) = (settings(&whole), settings(&record.plan_text));
+        let (planned, written) = (by_plan.len(), own.len());
+        self.check("plan_text", planned == written, || {
+            format!("{written} jobs recorded, {planned} by the plan")
         });
+        for ((name, by_plan), (own_name, own)) in by_plan.iter().zip(&own) {
+            let both = by_plan.iter().filter_map(|(key, is)| Some((*key, is, own.get(key)?)));
+            let other = both.into_iter().find(|(_, by_plan, own)| by_plan != own);
+            self.check("plan_text", name == own_name && other.is_none(), || match other {
+                Some((key, by_plan, own)) => format!(
+                    "[{name}]: '{key} = {}' recorded, '{}' by the plan",
+                    own.join(" "),
+                    by_plan.join(" ")
+                ),
+                None => format!("[{own_name}] recorded, [{name}] by the plan"),
+            });
+        }
     }
 
     /// How the run ended, by its jobs.
@@ -173,6 +215,10 @@ impl Recheck {
         });
         for one in &proof.evidence {
             let about = format!("job '{}', evidence {} of {}s", job.name, one.name, one.direction);
+            let is_read = one.observed_bytes.is_some() || one.before.is_some();
+            self.check(&about, is_read || one.assessment == Assessment::Inconclusive, || {
+                format!("{:?} recorded, without a reading", one.assessment)
+            });
             let change =
                 |key: &str| reading(&one.after, key)?.checked_sub(reading(&one.before, key)?);
             let counted = match one.name.as_str() {
@@ -223,37 +269,118 @@ impl Recheck {
         }
     }
 
+    /// Evidence and the path taken against what gpuio itself counted.
+    fn counted(&mut self, record: &Record, plan: &JobPlan, job: &JobResult, proof: &Proof) {
+        let about = format!("job '{}'", job.name);
+        let actual = Proof::actual_path(plan, job);
+        self.check(&about, proof.actual == actual, || {
+            format!("path: '{}' recorded, '{actual}' by its result", proof.actual)
+        });
+        if proof.evidence.is_empty() {
+            return;
+        }
+        let group = || record.jobs.iter().filter(|other| other.group == job.group);
+        for towards in plan.directions() {
+            let leg = |job: &JobResult| match towards {
+                Towards::Read => job.file_leg.read_bytes,
+                Towards::Write => job.file_leg.write_bytes,
+            };
+            let all = group().map(leg).fold(0, u64::saturating_add);
+            let own = || proof.evidence.iter().filter(|one| one.direction == towards.name());
+            let has_own = own().any(|one| one.name == "own");
+            self.check(&about, has_own || !proof.as_requested, || {
+                format!("path as requested, without gpuio's own counts of {}s", towards.name())
+            });
+            for one in own() {
+                let about = format!("{about}, evidence {} of {}s", one.name, one.direction);
+                let (figure, recorded, counted) = match one.name.as_str() {
+                    "own" if job.mapped.is_none() => ("file leg", one.observed_bytes, leg(job)),
+                    "process_io" => ("bytes of the group", one.expected_bytes, all),
+                    "page_cache" => ("file leg", one.expected_bytes, leg(job)),
+                    _ => continue,
+                };
+                if let Some(recorded) = recorded {
+                    self.equal(&about, figure, recorded, counted);
+                }
+                let cache = [
+                    (job.cache.resident_before, &one.before),
+                    (job.cache.resident_after, &one.after),
+                ];
+                for (share, reading) in cache.into_iter().filter(|_| one.name == "page_cache") {
+                    let read: Option<f64> =
+                        reading.as_ref().and_then(|it| it.split(' ').next()?.parse().ok());
+                    let Some((share, read)) = share.zip(read) else { continue };
+                    self.check(&about, (share * 100.0 - read).abs() < 0.051, || {
+                        format!("{read} % resident recorded, {share} of the files by its reading")
+                    });
+                }
+            }
+            let storage = || {
+                let counts = own().filter(|one| STORAGE.contains(&one.name.as_str()));
+                counts.filter_map(|one| one.observed_bytes.zip(one.expected_bytes))
+            };
+            let all = storage().any(|(is, of)| is.abs_diff(of) <= of / 10);
+            let little = storage().any(|(is, of)| is < of.div_ceil(20));
+            let fits = match proof.verdict.source {
+                Source::Storage | Source::StorageThroughPageCache => all,
+                Source::PageCache => little || proof.verdict.route == Route::Mapped,
+                Source::Mixed | Source::Holes | Source::Unknown => true,
+            };
+            self.check(&about, fits, || {
+                format!(
+                    "path taken: source {:?} recorded, by no count of bytes at storage",
+                    proof.verdict.source
+                )
+            });
+        }
+    }
+
+    /// A warning's text by its figures, where it is worded as today.
+    fn worded(&mut self, warning: &Warning) {
+        let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+        let (own, whole) = (warning.text.as_str(), warning.kind.to_string());
+        self.check("warnings", bare(own) != bare(&whole) || own == whole, || {
+            format!("{}: '{own}' recorded, '{whole}' by its figures", warning.kind.id())
+        });
+    }
+
     /// Warnings that follow from plan and result alone.
     fn warned(&mut self, record: &Record, plan: &JobPlan, job: &JobResult) {
-        let has = |fits: &dyn Fn(&WarningKind) -> bool| {
-            let mut own = record.warnings.iter().filter(|one| one.job.as_ref() == Some(&plan.name));
-            own.any(|one| fits(&one.kind))
-        };
-        let stepped = job.engine.iter().any(|engine| !engine.steps_down.is_empty());
-        for (name, due, there) in [
-            (
-                "engine_stepped_down",
-                stepped,
-                has(&|kind| matches!(kind, WarningKind::EngineSteppedDown { .. })),
-            ),
-            (
-                "faults_injected",
-                plan.inject.is_some(),
-                has(&|kind| matches!(kind, WarningKind::FaultsInjected { .. })),
-            ),
-            ("note", !plan.notes.is_empty(), has(&|kind| matches!(kind, WarningKind::Note { .. }))),
-        ] {
-            self.check("warnings", !due || there || plan.engine.actual == "null", || {
-                format!("{name} of job '{}' is missing", plan.name)
+        for kind in WarningKind::due(plan, job) {
+            let own = |one: &&Warning| one.job.as_ref() == Some(&plan.name);
+            let there = record.warnings.iter().filter(own).any(|one| one.kind == kind);
+            self.check("warnings", there, || {
+                format!("{} of job '{}' is missing: {kind}", kind.id(), plan.name)
             });
         }
     }
 
     /// No more was verified than was moved, or than the plan has.
     pub(super) fn verified(&mut self, about: &str, plan: &JobPlan, job: &JobResult) {
-        let Some(VerifyOutcome { timed_bytes, pass_bytes, filled_bytes, .. }) = &job.verify else {
-            return;
-        };
+        let Some(found) = &job.verify else { return };
+        let VerifyOutcome { timed_bytes, pass_bytes, filled_bytes, subject, .. } = found;
+        let (whole, place) = (VerifySubject::of(plan), VerifyOutcome::place(plan));
+        let is_old = *subject == VerifySubject::Unspecified;
+        self.check(about, *subject == whole || is_old, || {
+            format!("verified {subject:?} recorded, {whole:?} by the plan")
+        });
+        self.check(about, found.checked_in == place, || {
+            format!("verified in '{}' recorded, '{place}' by the plan", found.checked_in)
+        });
+        let size = plan.sizes().map(|size| size.max_bytes).max().unwrap_or(0);
+        let size = if plan.feed.is_none() && plan.replay.is_none() { size } else { u64::MAX };
+        for (bytes, blocks) in [(timed_bytes, found.timed_blocks), (pass_bytes, found.pass_blocks)]
+        {
+            let fits = *bytes <= blocks.saturating_mul(size) && (*bytes > 0) == (blocks > 0);
+            self.check(about, fits, || {
+                format!("{bytes} bytes verified in {blocks} blocks of at most {size}")
+            });
+        }
+        if let Some(all) = found.sample_of_bytes {
+            self.check(about, all >= *pass_bytes, || {
+                format!("{pass_bytes} bytes verified recorded, a sample of {all}")
+            });
+        }
         // Checks between I/Os are of what was read.
         let inline = plan.verify == VerifyMode::Inline;
         let writes = |bytes: u64| if inline { 0 } else { bytes };
@@ -261,7 +388,9 @@ impl Recheck {
         let moved = leg.max(job.read.bytes.saturating_add(writes(job.write.bytes)));
         // Each GPU has all of it on path fan-out.
         let gpus = job.fan_out.as_ref().map_or(1, |of| u64::from(of.gpus.max(1)));
-        let most = moved.saturating_mul(gpus);
+        let tier = job.feed.as_ref().and_then(|feed| feed.tier);
+        let from_tier = tier.map_or(0, |tier| tier.memory_bytes);
+        let most = moved.saturating_add(from_tier).saturating_mul(gpus);
         self.check(about, *timed_bytes <= most || job.mapped.is_some(), || {
             format!("{timed_bytes} bytes of the load were verified, and at most {most} were moved")
         });
@@ -276,32 +405,41 @@ impl Recheck {
         });
     }
 
-    /// Bytes by I/Os and the smallest block. An I/O at the end of a region may be shorter: one of
-    /// those that a pass has, twice as many where offsets are random; and the last of a thread.
+    /// Bytes by I/Os and the block, where regions are cut into blocks of one size without rest. A
+    /// thread's last I/O may be shorter.
     pub(super) fn least(&mut self, about: &str, plan: &JobPlan, towards: Towards, job: &JobResult) {
         let blocks = plan.sizes_of(towards == Towards::Write);
-        let regions = || plan.workers.iter().flat_map(|worker| &worker.regions);
-        let side = if towards == Towards::Write { &job.write } else { &job.read };
-        let (Some(least), Some(most), Some(length)) = (
-            blocks.iter().map(|one| one.min_bytes).min(),
-            blocks.iter().map(|one| one.max_bytes).max(),
-            regions().map(|one| one.length).min().filter(|length| *length > 0),
-        ) else {
-            return;
-        };
+        let mut regions = plan.workers.iter().flat_map(|worker| &worker.regions);
+        let least = blocks.iter().map(|one| one.min_bytes).min().unwrap_or(0);
+        let most = blocks.iter().map(|one| one.max_bytes).max().unwrap_or(0);
         let even = least == most
+            && most > 0
             && plan.skew_bytes == 0
             && plan.align_bytes >= most
-            && regions().all(|one| one.length % most == 0);
-        let short = if even { 0.0 } else { 2.0 * float(most) / float(length) };
-        if regions().any(|one| one.stripe.is_some()) {
-            return;
-        }
-        let whole = float(side.ios) * (1.0 - short) - f64::from(plan.threads);
-        self.check(about, float(side.bytes) >= whole * float(least), || {
-            format!("{} bytes in {} I/Os of at least {least}", side.bytes, side.ios)
+            && regions.all(|one| one.length % most == 0 && one.stripe.is_none());
+        let side = towards.of(job);
+        let whole = side.ios.saturating_sub(u64::from(plan.threads)).saturating_mul(least);
+        self.check(about, !even || side.bytes >= whole, || {
+            format!("{} bytes in {} I/Os of {least}", side.bytes, side.ios)
         });
     }
+}
+
+/// The settings of each job of a plan's text, those of `[global]` included.
+fn settings(text: &str) -> Vec<(&str, BTreeMap<&str, Vec<&str>>)> {
+    let mut all: Vec<(&str, BTreeMap<&str, Vec<&str>>)> = vec![("global", BTreeMap::new())];
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let section = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        if let Some(name) = section.filter(|name| *name != "global") {
+            let shared = all[0].1.clone();
+            all.push((name, shared));
+        } else if let (Some((key, value)), Some((_, keys))) =
+            (line.split_once(" = "), all.last_mut())
+        {
+            keys.entry(key).or_default().push(value);
+        }
+    }
+    all
 }
 
 fn sides(job: &JobResult) -> [(Towards, &DirectionResult, &'static str); 2] {
@@ -361,6 +499,20 @@ mod tests {
         let mut all = Recheck::default();
         all.evidence(&plan, &jobs::result(&plan, 10), &proof);
         all.wrong.join("; ")
+    }
+
+    #[test]
+    fn blocks_of_one_size_have_its_bytes() {
+        let plan = jobs::job("bs=64k\nsize=1m\nrw=randread");
+        let wrong = |bytes: u64| {
+            let mut job = jobs::result(&plan, 10);
+            job.read.bytes = bytes;
+            let mut all = Recheck::default();
+            all.least("reads", &plan, Towards::Read, &job);
+            all.wrong.join("; ")
+        };
+        assert_eq!(wrong(10 << 16), "");
+        assert_eq!(wrong(5 << 16), "reads: 327680 bytes in 10 I/Os of 65536");
     }
 
     #[test]
