@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::{DirectMode, JobPlan};
+use crate::result::JobResult;
+
 /// The requested data path, the actual one, and the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
@@ -26,6 +29,18 @@ pub struct Proof {
 }
 
 impl Proof {
+    /// The choice that ran, in words.
+    pub fn actual_path(job: &JobPlan, result: &JobResult) -> String {
+        let mut engines: Vec<&str> =
+            result.engine.iter().map(|engine| engine.actual.as_str()).collect();
+        engines.dedup();
+        let held = match result.direct_actual {
+            DirectMode::Direct => "every descriptor has O_DIRECT",
+            DirectMode::Buffered => "descriptors without O_DIRECT",
+        };
+        format!("{}, engine {}, {held}", job.path.choice.actual, engines.join("+"))
+    }
+
     /// Whether the bytes took the requested path; `None` where that is not proved: the evidence is
     /// inconclusive, and none contradicts.
     pub fn is_as_requested(&self) -> Option<bool> {

@@ -49,23 +49,31 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
             text += &format!("wrong: {one}\n");
         }
         let outcome = match wrong.len() {
-            0 => format!("all {compared} figures follow from the record's counts"),
+            0 => format!("all {compared} checks hold"),
             faults => {
-                let wrong = many(faults as u64, "figure does|figures do");
-                format!("of {compared} figures {wrong} not follow from the record's counts")
+                let wrong = many(faults as u64, "check does|checks do");
+                format!("of {compared} checks {wrong} not hold")
             }
         };
         text += &format!("{name}: {outcome}.\n");
         text.extend(digest.iter().map(|digest| format!("SHA-256 {digest}\n")));
     }
     text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
-    text += "Checked: rates, latencies and their means, sums of threads, GPUs, jobs and\n\
-             intervals, I/Os in flight, CPU time per MiB, bad blocks by the mismatches kept,\n\
-             the path taken by its route, its source and the plan.\n\
-             Not: the plan, the machine, samples of devices, what evidence counted, warnings,\n\
-             the bytes that were verified, percentiles of intervals beyond their sums; nor that\n\
-             the run took place.\n\
-             Compare the digest with the published one: gpuio report writes it.\n";
+    text += "Checked: rates, latencies and their means, percentiles and extremes, sums of\n\
+             threads, GPUs, jobs and intervals, I/Os in flight, CPU time per MiB, bytes by I/Os\n\
+             and block sizes, bad blocks by the mismatches kept, verified bytes by those moved,\n\
+             what was verified and where by the plan, the path taken by its route, its source,\n\
+             the plan and counts of storage, evidence by its readings of the process, of the\n\
+             page cache and of cuFile, per cent of ceilings and of expected rates, feeds and\n\
+             computations by their parts, the plan's settings by its text (of records of this\n\
+             version), the mark of the software GPU, warnings that follow from plan and result,\n\
+             how the run ended.\n\
+             Not: the machine, names, times outside the clock, samples of devices, counts that\n\
+             nothing else in the record has, wording, what ceilings were measured, other\n\
+             warnings, percentiles of intervals beyond their sums; of merged ranks only the\n\
+             figures.\n\
+             A record that holds is consistent within itself; that does not prove where it\n\
+             came from. Compare the digest with the published one: gpuio report writes it.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());
     if all + unread > 1 {

@@ -1,6 +1,6 @@
 //! `--ceilings` and `--no-ceilings`.
 
-use crate::tool::{bench, scratch};
+use crate::tool::{bench, gpuio, scratch};
 
 const ALL: &str = "--gpu software --path all --bs 64k --size 1m --runtime 60ms --directory d";
 
@@ -37,6 +37,29 @@ fn a_named_path_has_them_when_requested() {
     shows("--ceilings=40ms", &section);
     let planned = ["ceilings = 1s", "# ceiling 'storage of job, read' (read) of job: measured 1s"];
     shows("--ceilings --dry-run", &planned);
+}
+
+#[test]
+fn a_changed_ceiling_is_found() {
+    let dir = scratch();
+    let line = format!("{} --ceilings=40ms -o r.json", ALL.replace("--path all", "--path cached"));
+    bench(dir.path(), &line).exits(0);
+    let record = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    gpuio(dir.path(), "show r.json --check").exits(0);
+    let ceilings = record["ceilings"].as_array().unwrap();
+    let storage = ceilings.iter().position(|one| one["kind"] == "storage").unwrap();
+    for (place, of) in [
+        ("/jobs/0/read/of_ceiling/percent".to_owned(), "per cent of the ceiling"),
+        (format!("/ceilings/{storage}/bytes_per_s"), "blocks of at most 65536"),
+    ] {
+        let mut changed = record.clone();
+        let figure = changed.pointer_mut(&place).unwrap();
+        *figure = (figure.as_f64().unwrap() * 3.0).into();
+        std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
+        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
+        assert!(found.contains(of), "{place}: {found}");
+    }
 }
 
 #[test]

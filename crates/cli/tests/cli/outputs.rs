@@ -1,5 +1,7 @@
 //! Files that verbs write: directories are made, and only what gpuio wrote is replaced.
 
+use serde_json::json;
+
 use crate::tool::{bench, command, file, finish, gpuio, plain, scratch};
 
 const LOAD: &str = "--rw read --bs 64k --size 1m --loops 1 --directory d -q";
@@ -203,7 +205,7 @@ fn a_changed_record_is_found() {
                 --path staged --gpu software --verify=inline";
     bench(dir.path(), &format!("{line} -o run.json")).exits(0);
     let whole = gpuio(dir.path(), "show run.json --check").exits(0).out;
-    assert!(whole.contains("figures follow from the record's counts"), "{whole}");
+    assert!(whole.contains(" checks hold."), "{whole}");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("run.json")).unwrap())
             .unwrap();
@@ -251,6 +253,51 @@ fn a_changed_record_is_found() {
         std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
         let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
         assert!(found.contains(of) && found.starts_with("wrong: "), "{place}:\n{found}");
+    }
+    let text = record["plan_text"].as_str().unwrap().to_owned();
+    let warnings = record["warnings"].as_array().unwrap();
+    let inline = warnings.iter().position(|one| one["warning"] == "work_between_ios").unwrap();
+    let other = |c: char| c.to_digit(10).map_or(c, |digit| ((digit + 1) % 10 + 48) as u8 as char);
+    let other: String = warnings[inline]["text"].as_str().unwrap().chars().map(other).collect();
+    let inline = format!("/warnings/{inline}/text");
+    let own = |name: &str| {
+        let all = record["jobs"][0]["proof"]["evidence"].as_array().unwrap();
+        all.iter().position(|one| one["name"] == name).unwrap()
+    };
+    let read_by_process = format!("/jobs/0/proof/evidence/{}/observed_bytes", own("process_io"));
+    let completed = format!("/jobs/0/proof/evidence/{}/expected_bytes", own("own"));
+    for (place, value, of) in [
+        ("/plan/software_gpu", json!(false), "the plan: software_gpu: false recorded"),
+        ("/plan/jobs/0/gpus/0/software", json!(false), "which its name rules out"),
+        ("/warnings", json!([]), "warnings: software_gpu is missing"),
+        ("/plan/jobs/0/blocks/0/min_bytes", json!(65536), "plan_text: "),
+        ("/plan/jobs/0/depth", json!(77), "plan_text: "),
+        ("/plan_text", json!(text.replace("threads = 2", "threads = 1")), "plan_text: "),
+        ("/ended", json!("interrupted"), "ended: Interrupted recorded"),
+        ("/error", json!("a drive is gone"), "ended: Complete recorded"),
+        ("/jobs/0/cache/process_read_bytes", json!(5), "process_read_bytes: Some(5) recorded"),
+        ("/jobs/0/verify/timed_bytes", json!(1_u64 << 40), "1099511627776 bytes of the load"),
+        ("/jobs/0/verify/pass_bytes", json!(1_u64 << 40), "after the load, and its files have"),
+        (&read_by_process, json!(7), "process_io of reads: bytes: 7 recorded"),
+        ("/warnings", json!([]), "work_between_ios of job 'job' is missing"),
+        (&inline, json!(other), "' by its figures"),
+        ("/totals", json!([]), "groups of jobs with a total: 0 recorded, 1 by its counts"),
+        ("/jobs/0/proof/actual", json!("host, engine psync"), "recorded, 'staged, engine "),
+        ("/jobs/0/verify/subject", json!("reads"), "verified Reads recorded, TimedReads"),
+        ("/jobs/0/verify/checked_in", json!("GPU memory, by a kernel"), "' by the plan"),
+        ("/jobs/0/verify/timed_blocks", json!(1), "bytes verified in 1 blocks of at most 65536"),
+        ("/jobs/0/first_done_ns", json!(1), "first thread done, ns: 1 recorded"),
+        ("/jobs/0/workers", json!([]), "threads: 0 recorded, 2 by its counts"),
+        ("/jobs/0/write/latency/total/max_ns", json!(1), "largest: 1 ns recorded"),
+        ("/jobs/0/write/latency/total/p99_ns", json!(null), "p99: None recorded"),
+        ("/jobs/0/cpu/us_per_mib", json!(null), "CPU time per MiB: None recorded"),
+        (&completed, json!(7), "own of reads: bytes that completed: 7 recorded"),
+    ] {
+        let mut changed = record.clone();
+        *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
+        std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
+        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
+        assert!(found.contains(of), "{place}:\n{found}");
     }
     // A whole directory; its page has the same digests.
     let digest = |name: &str| {

@@ -106,6 +106,7 @@ macro_rules! warnings {
     };
 }
 
+mod due;
 mod rows;
 
 pub use rows::{OTHER_CPU_SHARE, SHORT_NS, ThreadsOf, WarningKind};

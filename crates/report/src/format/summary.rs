@@ -26,6 +26,7 @@ const MOST_LOADS: usize = 3;
 /// active and why not; how much was verified; the first sentence of the most severe warnings; and
 /// commands that go on from here. Everything else is in [`super::text`]. Ends in a line feed.
 pub fn render(record: &Record, width: u16, show: Show) -> String {
+    let doubt = header::doubt(record, show.check);
     let record = &crate::printable::record(record);
     let mut last = Section::default();
     last.list(List::of(0, conclusion(record)));
@@ -33,7 +34,7 @@ pub fn render(record: &Record, width: u16, show: Show) -> String {
     last.list(List::new(Layout::labels(0), checked));
     warned(&mut last, record);
     let mut page = Document::default();
-    page.push(header::doubt(record, show.check));
+    page.push(doubt);
     page.push(head(record)).push(table(record)).push(last);
     page.terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }

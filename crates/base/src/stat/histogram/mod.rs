@@ -95,7 +95,8 @@ impl Histogram {
         histogram.count = summary.count;
         histogram.sum = whole((summary.mean_ns * n).round());
         histogram.sum_squares = squares * n;
-        histogram.min = summary.min_ns;
+        // Of a summary that others made, it may be above the largest.
+        histogram.min = summary.min_ns.min(summary.max_ns);
         histogram.max = summary.max_ns;
         histogram
     }

@@ -167,7 +167,7 @@ impl Readings {
         let (verdict, as_requested, sentence) = verdict::together(verdicts, jobs.len() > 1);
         Proof {
             requested: requested_path(job),
-            actual: actual_path(job, result),
+            actual: Proof::actual_path(job, result),
             verdict,
             as_requested,
             sentence,
@@ -244,17 +244,6 @@ fn requested_path(job: &JobPlan) -> String {
         ),
         (PathKind::Foreign, _) => format!("{path}: between storage and GPU memory, by a library"),
     }
-}
-
-fn actual_path(job: &JobPlan, result: &JobResult) -> String {
-    let mut engines: Vec<&str> =
-        result.engine.iter().map(|engine| engine.actual.as_str()).collect();
-    engines.dedup();
-    let held = match result.direct_actual {
-        DirectMode::Direct => "every descriptor has O_DIRECT",
-        DirectMode::Buffered => "descriptors without O_DIRECT",
-    };
-    format!("{}, engine {}, {held}", job.path.choice.actual, engines.join("+"))
 }
 
 #[cfg(test)]

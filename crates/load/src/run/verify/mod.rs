@@ -55,22 +55,8 @@ impl Findings {
     }
 
     pub(super) fn into_record(self, job: &JobPlan) -> VerifyOutcome {
-        // The plan has GPU memory on paths with a GPU only.
-        use gpuio_record::MemoryKind::{Device, Managed, Vmm};
-        let on_gpu = matches!(job.memory, Device | Vmm | Managed);
-        let software = job.gpus.iter().any(|gpu| gpu.software);
-        let checked_in = match (on_gpu, software, job.against_file) {
-            (true, false, false) => "GPU memory, by a kernel",
-            (true, true, false) => "software GPU memory, by the kernel's software twin",
-            (false, _, false) => "host memory, by the CPU",
-            (true, false, true) => "GPU memory, by copying back and comparing with the file",
-            (true, true, true) => {
-                "software GPU memory, by copying back and comparing with the file"
-            }
-            (false, _, true) => "host memory, by comparing with the file",
-        };
         VerifyOutcome {
-            subject: subject(job),
+            subject: VerifySubject::of(job),
             timed_blocks: self.timed.0,
             timed_bytes: self.timed.1,
             pass_blocks: self.pass.0,
@@ -78,25 +64,13 @@ impl Findings {
             // A rewritten range is read back whole.
             filled_bytes: if job.reads_writes_back() { self.filled } else { 0 },
             sample_of_bytes: self.sampled.then_some(self.of_bytes),
-            checked_in: checked_in.into(),
+            checked_in: VerifyOutcome::place(job).into(),
             bad_blocks: self.bad_blocks,
             bad_words: self.bad_words,
             mismatches: self.bad.iter().map(|(target, bad)| mismatch(job, *target, bad)).collect(),
             failed: self.failed,
             complete: self.complete,
         }
-    }
-}
-
-/// The subject of a job's verification.
-fn subject(job: &JobPlan) -> VerifySubject {
-    let writes = job.read_percent < 100;
-    match job.verify {
-        VerifyMode::Rewrite => VerifySubject::Rewritten,
-        _ if job.replay.is_some() => VerifySubject::Reads,
-        VerifyMode::Pass if writes => VerifySubject::TimedWrites,
-        VerifyMode::Inline if writes => VerifySubject::TimedReads,
-        _ => VerifySubject::Reads,
     }
 }
 

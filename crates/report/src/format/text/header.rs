@@ -1,6 +1,7 @@
 //! The lines above the table: what, when, where.
 
 use gpuio_base::document::{Item, Layout, List, Section, grouped};
+use gpuio_base::units::printable_short;
 use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
 use gpuio_record::{DirectMode, EndedHow, Record};
 
@@ -13,7 +14,7 @@ use crate::workload::jobs;
 pub(crate) fn doubt(record: &Record, check: bool) -> Section {
     let mut section = Section::default();
     let doubt = check.then(|| crate::recheck(record).doubt()).flatten();
-    let doubt = doubt.map(|doubt| Item::new("DOUBTFUL", format!("{doubt}.")));
+    let doubt = doubt.map(|doubt| Item::new("DOUBTFUL", format!("{}.", printable_short(&doubt))));
     section.list(List::new(Layout::labels(8), doubt));
     section
 }

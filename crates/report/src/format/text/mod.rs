@@ -63,13 +63,15 @@ pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
 /// The document that text, Markdown and HTML print.
 pub(super) fn document(record: &Record, show: Show) -> Document {
     // Names come from users, devices and other people's files.
-    let record = &printable::record(record);
     let Show { evidence, per_rank, check } = show;
+    // Made before texts are: a check compares them as they are.
+    let doubt = header::doubt(record, check);
+    let record = &printable::record(record);
     let mut page = Document::new(match &record.plan.name {
         Some(name) => name.clone(),
         None => format!("Run of {}", header::to_the_second(&record.started_at)),
     });
-    page.push(header::doubt(record, check));
+    page.push(doubt);
     page.push(header::section(record));
     page.push(loads::parts(record));
     page.push(feed::answers(record));

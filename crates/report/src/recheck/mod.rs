@@ -1,9 +1,13 @@
 //! Whether the figures of a record follow from its own counts.
 //!
 //! A reader who was given a record can't repeat the run. This recomputes what was derived when the
-//! record was made (rates, percentiles, sums, agreement of evidence) from what was counted. It
-//! finds a record that was damaged or changed in one place, or that a faulty gpuio wrote. Who
-//! changes all figures alike is not found: nothing here is evidence of a measurement.
+//! record was made (rates, percentiles, sums) from what was counted, and holds its statements (the
+//! plan's text, evidence, ceilings, warnings) against each other. It finds a record that was
+//! damaged or changed in one place, or that a faulty gpuio wrote. Who changes all figures alike is
+//! not found: nothing here is evidence of a measurement.
+
+mod derived;
+mod stated;
 
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
@@ -76,6 +80,7 @@ pub fn recheck(record: &Record) -> Recheck {
     for group in record.watched.iter().flat_map(|watched| &watched.groups) {
         all.devices(group);
     }
+    all.statements(record);
     all
 }
 
@@ -157,6 +162,9 @@ impl Recheck {
             }
             if plan.feed.is_none() && plan.replay.is_none() {
                 self.sizes(&about, plan.sizes_of(towards == Towards::Write), side);
+                if !merged && plan.ranges.is_none() {
+                    self.least(&about, plan, towards, job);
+                }
             }
             self.latencies(&about, side.ios, side.latency.as_ref());
         }
@@ -196,8 +204,16 @@ impl Recheck {
             });
             self.verdict(&about, plan, proof, merged);
         }
+        if !merged {
+            self.derived(&about, plan, job);
+        }
         match &job.verify {
-            Some(verify) => self.verification(&about, verify, merged),
+            Some(verify) => {
+                self.verification(&about, verify, merged);
+                if !merged {
+                    self.verified(&about, plan, job);
+                }
+            }
             None => {
                 let ran = plan.verify != VerifyMode::Off && job.ended == EndedHow::Complete;
                 self.check(&about, !ran, || "no result of the verification planned".to_owned());
@@ -342,6 +358,11 @@ impl Recheck {
         }
         let busy = cores(&job.cpu, job.last_done_ns);
         self.close(about, "processors kept busy", job.cpu.cores_busy, busy);
+        // A journal of a job that was not over has none.
+        let has_cost = job.cpu.us_per_mib.is_some() == (bytes > 0);
+        self.check(about, has_cost || job.ended != EndedHow::Complete, || {
+            format!("CPU time per MiB: {:?} recorded, of {bytes} bytes", job.cpu.us_per_mib)
+        });
         self.per_mib(about, &job.cpu, bytes);
     }
 
@@ -427,12 +448,26 @@ impl Recheck {
         }
         let buckets = Histogram::from_summary(summary);
         for at in Percentile::ALL {
-            let (Some(recorded), Some(computed)) =
-                (summary.percentile(at), buckets.percentile(at.quantile()))
-            else {
-                continue;
-            };
-            self.equal(about, &format!("{figure}, {}", at.label()), recorded, computed);
+            let (recorded, computed) = (summary.percentile(at), buckets.percentile(at.quantile()));
+            self.check(about, recorded == computed, || {
+                format!(
+                    "{figure}, {}: {recorded:?} recorded, {computed:?} by its counts",
+                    at.label()
+                )
+            });
+        }
+        let bucket = |value: u64| {
+            let mut one = Histogram::default();
+            one.record(value);
+            one.summary().and_then(|one| Some(one.buckets.first()?.0))
+        };
+        let ends = [summary.buckets.first(), summary.buckets.last()];
+        for (name, value, end) in
+            [("least", summary.min_ns, ends[0]), ("largest", summary.max_ns, ends[1])]
+        {
+            self.check(about, bucket(value) == end.map(|end| end.0), || {
+                format!("{figure}, {name}: {value} ns recorded, which its buckets rule out")
+            });
         }
         let (mean, squares) =
             (summary.mean_ns, summary.mean_ns.powi(2) + summary.stddev_ns.powi(2));
