@@ -51,7 +51,7 @@ const FIGURES: [(&str, &[&str]); 36] = [
     ("buffered_writes", &["4.00 GiB", "at most 1.00 GiB of them", "--sync"]),
     ("sync_writes", &["O_DSYNC"]),
     ("direct_writes_in_device_cache", &["nvme0n1", "--runtime"]),
-    ("run_too_short", &["480 I/Os in 120 ms", "--runtime 30s"]),
+    ("run_too_short", &["480 I/Os were measured in 120 ms", "--runtime 30s"]),
     ("data_set_fits_memory", &["8.00 GiB", "64.0 GiB"]),
     ("engine_stepped_down", &["io_uring", "psync", "kernel.io_uring_disabled is 2"]),
     ("stopped", &["once: 6.00 s stopped", "the 32 I/Os", "--runtime"]),
