@@ -12,6 +12,7 @@ import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ._checkpoint_drain import MANIFEST
+from ._library import few
 from ._memory import KINDS, Tensor, device_number
 from ._safetensors import _TYPES
 
@@ -312,9 +313,8 @@ class DamagedError(ValueError):
     ) -> None:
         self.directory, self.damaged = directory, damaged
         """By the name of a tensor, or of a file where no tensor is meant: the reason."""
-        shown = "; ".join(f"{name}: {why}" for name, why in list(damaged.items())[:5])
-        more = f", and {len(damaged) - 5} more" if len(damaged) > 5 else ""
-        super().__init__(f"{directory} is damaged: {shown}{more}. {words}")
+        shown = few((f"{name}: {why}" for name, why in damaged.items()), "; ")
+        super().__init__(f"{directory} is damaged: {shown}. {words}")
 
 
 def read_manifest(directory: str) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ import os
 import re
 import reprlib
 import weakref
-from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from ._environment import variable
 
@@ -274,6 +274,13 @@ def listed(value: Any, what: str, accepted: str) -> List[Any]:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         refuse(value, what, accepted)
     return list(value)
+
+
+def few(words: Iterable[str], between: str = ", ") -> str:
+    """The first words of some, and how many more there are."""
+    every = list(words)
+    more = [f"and {len(every) - 5} more"] if len(every) > 5 else []
+    return between.join([*every[:5], *more])
 
 
 def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:

@@ -13,7 +13,7 @@ from typing import (
     overload,
 )
 
-from ._library import PATH, GpuioError, Header, Moved, Part, Run, check, library, listed
+from ._library import PATH, GpuioError, Header, Moved, Part, Run, check, few, library, listed
 from ._memory import KINDS, Device, Memory, Tensor, device_number, open_file
 from ._shards import files_of
 
@@ -207,6 +207,8 @@ def safetensors(
             raise ValueError("shards need devices: one GPU for each")
         numbers = [device_number(device)]
     else:
+        if device != "cuda:0":
+            raise ValueError(f"device={device!r} and devices exclude one another: leave one out")
         numbers = [device_number(one) for one in listed(devices, "devices", "a list of GPUs")]
         if fallback is not None or not numbers or -1 in numbers:
             raise ValueError("devices are GPUs, one or more, and have no fallback")
@@ -220,7 +222,7 @@ def safetensors(
             files.append(_File(one))
             lacking = sorted(wanted - set(files[-1].header.names())) if wanted else []
             if lacking:
-                raise ValueError(f"{one} lacks {', '.join(lacking[:5])}, which the index names")
+                raise ValueError(f"{one} lacks {few(lacking)}, which the index names")
         if shards is not None:
             return _sharded(files, numbers, shards)
         try:

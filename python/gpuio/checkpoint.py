@@ -42,7 +42,7 @@ from ._checkpoint_format import (
 )
 from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
 from ._environment import variable
-from ._library import PATH, GpuioError, check, library, whole
+from ._library import PATH, GpuioError, check, few, library, whole
 from ._memory import Device, device_number
 from ._safetensors import Loaded, safetensors
 
@@ -638,7 +638,7 @@ def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any
     if set(flat.leaves) != set(one["tensors"]):
         stored, given = set(one["tensors"]), set(flat.leaves)
         sides = (("not in the state", stored - given), ("not in the checkpoint", given - stored))
-        words = "; ".join(f"{side}: {', '.join(sorted(names)[:5])}" for side, names in sides if names)
+        words = "; ".join(f"{side}: {few(sorted(names))}" for side, names in sides if names)
         raise ValueError(f"the state has other tensors than {directory}: {words}")
     by_device: Dict[int, List[Tuple[str, int, int]]] = {}
     for name, have in flat.leaves.items():

@@ -186,6 +186,7 @@ class Plain(Case):
         for into, words in [
             ({"y": numpy.zeros((4, 4))}, "not in the state: x; not in the checkpoint: y$"),
             ({"x": numpy.zeros((4, 4)), "y": numpy.zeros(1)}, "one: not in the checkpoint: y$"),
+            ({f"y{n}": numpy.zeros(1) for n in range(9)}, "y0, y1, y2, y3, y4, and 4 more$"),
             ({"x": numpy.zeros((4, 5))}, "float64"),
             ({"x": numpy.zeros((4, 8))[:, ::2]}, "can't be filled"),
             ({"x": numpy.frombuffer(bytes(128)).reshape(4, 4)}, "can't be filled"),

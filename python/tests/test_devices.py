@@ -114,6 +114,9 @@ class OneProcess(unittest.TestCase):
         for more in ({"shards": [{}]}, {"devices": [0], "shards": []}):
             with self.assertRaises(ValueError):
                 gpuio.safetensors(self.path, **more)
+        for device in ("cpu", "cuda:1", 0):
+            with self.assertRaisesRegex(ValueError, "exclude one another"):
+                gpuio.safetensors(self.path, device, devices=[0])
         with self.assertRaisesRegex(gpuio.GpuioError, "GPU 99"):
             gpuio.safetensors(self.path, devices=[99])
 
