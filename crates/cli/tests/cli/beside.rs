@@ -63,9 +63,9 @@ fn what_a_computation_costs_the_job_is_held_against_the_job_alone() {
     let (job, gpu) = job(&record);
     let [beside, alone] =
         [&job["write"], &job["beside"]["alone"]["write"]].map(|side| number(&side["iops"]));
-    // Some more where the computation's thread waits for a processor between two launches: alone
-    // there are thousands.
-    assert!(beside <= 300.0, "{beside} IOPS beside the computation");
+    // How many more depends on how long the computation's thread waits for a processor between two
+    // launches.
+    assert!(beside < alone, "{beside} IOPS beside the computation, {alone} alone");
     // That it was alone shows by what no I/O beside the computation can be.
     let p50 = |side: &Value| side["latency"]["total"]["p50_ns"].as_u64();
     assert!(p50(&job["write"]) >= Some(5_000_000), "{job:#}");
