@@ -114,8 +114,32 @@ impl FilePages {
     pub fn map_to_write(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
         let Self { part, .. } = Self::map(file, part)?;
         let mapping = Mapping::new(file, &part, true)?;
-        mapping.advise(libc::MADV_DONTFORK, "madvise(MADV_DONTFORK)")?;
+        mapping.is_ours_alone()?;
         Ok(Self { mapping, part })
+    }
+
+    /// Whether the file has a page for each byte of the part, whatever the position of its
+    /// descriptor: false if that is not known. Gives it none.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn has_all_pages(&self, file: BorrowedFd<'_>) -> Result<bool, MapError> {
+        let pages = self.mapping.len as u64 / page_size();
+        let mut found = vec![0; usize::try_from(pages).unwrap_or(0)];
+        let start = self.mapping.start.as_ptr().cast::<c_void>();
+        // SAFETY: a mapping of ours, and a byte for each of its pages.
+        if unsafe { libc::mincore(start, self.mapping.len, found.as_mut_ptr()) } != 0 {
+            return Err(refused("mincore"));
+        }
+        if found.iter().any(|page| page & 1 == 0) {
+            return Ok(false);
+        }
+        // The call says yes to all where the process may not write the file by its permissions
+        // (`can_do_mincore`).
+        let facts = facts(file)?;
+        let size = u64::try_from(facts.st_size).unwrap_or(u64::MAX);
+        let blocks = u64::try_from(facts.st_blocks).unwrap_or(0).saturating_mul(512);
+        Ok(facts.st_uid == rustix::process::geteuid().as_raw() || blocks >= size)
     }
 
     /// Allocates all pages, which the file keeps, with so many threads (`madvise(2)`,
@@ -399,18 +423,23 @@ pub struct PageWatch {
     part: Range<u64>,
 }
 
-// SAFETY: it owns its mapping, which nothing accesses.
-unsafe impl Send for PageWatch {}
-
 impl PageWatch {
     /// Maps the bytes `part` of a file, brings its pages into the page table and forbids access.
-    /// The mapping is not inherited by children (`MADV_DONTFORK`).
+    /// The mapping is not inherited by children (`MADV_DONTFORK`), nor dumped: a dump would read
+    /// it, and so bring pages back. Its pages stay small (`MADV_NOHUGEPAGE`): another process may
+    /// have the kernel collapse those of any mapping (`process_madvise(2)`), which brings pages
+    /// into the page table.
     ///
     /// # Errors
     /// The file is shorter, or the kernel refuses.
     pub fn new(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
         let FilePages { mapping, part } = FilePages::map(file, part)?;
-        mapping.advise(libc::MADV_DONTFORK, "madvise(MADV_DONTFORK)")?;
+        mapping.is_ours_alone()?;
+        match mapping.advise(libc::MADV_NOHUGEPAGE, "madvise(MADV_NOHUGEPAGE)") {
+            // A kernel without huge pages collapses none.
+            Ok(()) | Err(MapError::Call { errno: libc::EINVAL, .. }) => {}
+            Err(error) => return Err(error),
+        }
         mapping.populate(0, mapping.len, libc::MADV_POPULATE_READ)?;
         let start = mapping.start.as_ptr().cast::<c_void>();
         // SAFETY: a mapping of ours, whole, which nothing accesses.
@@ -466,9 +495,6 @@ pub struct RetiredFile {
     mapping: ManuallyDrop<Mapping>,
 }
 
-// SAFETY: it owns addresses that nothing accesses.
-unsafe impl Send for RetiredFile {}
-
 impl RetiredFile {
     /// Bytes that are pinned: whole pages.
     pub fn pinned_bytes(&self) -> u64 {
@@ -499,6 +525,8 @@ struct Mapping {
 // SAFETY: through a shared reference only addresses can be had, and calls of the kernel made that
 // change no byte.
 unsafe impl Sync for Mapping {}
+// SAFETY: it owns its addresses, which nothing accesses.
+unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps the pages of `part`, which begins at a page.
@@ -547,6 +575,12 @@ impl Mapping {
         }
     }
 
+    /// Keeps it from children and out of dumps.
+    fn is_ours_alone(&self) -> Result<(), MapError> {
+        self.advise(libc::MADV_DONTFORK, "madvise(MADV_DONTFORK)")?;
+        self.advise(libc::MADV_DONTDUMP, "madvise(MADV_DONTDUMP)")
+    }
+
     /// Advice for the whole mapping, of a kind that changes no page.
     fn advise(&self, how: i32, call: &'static str) -> Result<(), MapError> {
         let start = self.start.as_ptr().cast::<c_void>();
@@ -570,9 +604,18 @@ fn refused(call: &'static str) -> MapError {
     MapError::Call { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
 }
 
-/// The length of a file or block device, in bytes. Moves the position of the descriptor, which
-/// nothing here uses.
+fn facts(file: BorrowedFd<'_>) -> Result<rustix::fs::Stat, MapError> {
+    let facts = rustix::fs::fstat(file);
+    facts.map_err(|errno| MapError::Call { call: "fstat", errno: errno.raw_os_error() })
+}
+
+/// The length of a file or block device, in bytes. Moves the position of a descriptor of the
+/// latter, which nothing here uses.
 fn length(file: BorrowedFd<'_>) -> Result<u64, MapError> {
+    let facts = facts(file)?;
+    if rustix::fs::FileType::from_raw_mode(facts.st_mode).is_file() {
+        return Ok(u64::try_from(facts.st_size).unwrap_or(0));
+    }
     // SAFETY: integers only.
     let end = unsafe { libc::lseek64(file.as_raw_fd(), 0, libc::SEEK_END) };
     u64::try_from(end).map_err(|_| refused("lseek"))

@@ -242,9 +242,25 @@ fn a_watch_says_which_pages_were_lost_since_it_was_made() {
         let pagemap = File::open("/proc/self/pagemap").unwrap();
         let watch = PageWatch::new(file.as_fd(), 0..LEN).unwrap();
         let pages = FilePages::map_to_write(file.as_fd(), 0..LEN).unwrap();
+        assert!(pages.has_all_pages(file.as_fd()).unwrap());
         let mapped = pages.register(&context, false).unwrap();
         let lost = |part| watch.lost_bytes(&pagemap, part).unwrap();
         assert_eq!(lost(0..LEN), 0);
+        // No child has them, no dump reads them, and the kernel makes no huge pages of the watch.
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let of_file = maps.split("VmFlags:").zip(maps.split("VmFlags:").skip(1));
+        let of_file = of_file.filter(|(before, _)| {
+            before
+                .lines()
+                .rev()
+                .find(|line| line.contains('/'))
+                .is_some_and(|line| line.contains("/memfd:watched"))
+        });
+        let flags: Vec<_> = of_file.map(|(_, flags)| flags.lines().next().unwrap()).collect();
+        let have = |flag| flags.iter().filter(|flags| flags.contains(flag)).count();
+        let huge = std::fs::exists("/sys/kernel/mm/transparent_hugepage").unwrap();
+        assert_eq!((flags.len(), have(" dc"), have(" dd")), (2, 2, 2), "{flags:?}");
+        assert_eq!(have(" nh"), usize::from(huge), "{flags:?}");
         let fill = |value: u8| {
             context.make_current().unwrap();
             let stream = Stream::new(&context).unwrap();

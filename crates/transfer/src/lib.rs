@@ -78,6 +78,7 @@
 #![warn(missing_docs)]
 #![allow(unsafe_code)]
 
+pub mod apart;
 mod api;
 mod batch;
 mod bounce;

@@ -250,6 +250,10 @@ fn what_can_not_be_filled_is_written_as_ever() {
     if rustix::fs::statfs(disk.path()).unwrap().f_type != 0x0102_1994 {
         Written::in_memory(disk.path()).is_never_filled();
     }
+    // A descriptor that only writes: it can't be mapped.
+    let path = memory.path().join("written");
+    let only = OpenOptions::new().write(true).create(true).truncate(false).open(&path).unwrap();
+    Written { own: opened(&path, 0), ..Written::new(only) }.is_never_filled();
     // A descriptor that only reads.
     let path = memory.path().join("read");
     std::fs::write(&path, random_bytes(1, FILE)).unwrap();
@@ -293,19 +297,13 @@ fn a_file_is_let_go_of_with_its_last_handle_and_its_pages_are_unpinned() {
         assert!(mappings(&file.own) >= 2);
         let Written { own, file, .. } = file;
         drop(file);
-        // At once, unless the mapper looks at it just now.
-        let clock = Instant::now();
-        while mappings(&own) > 0 {
-            assert!(clock.elapsed() < HANG);
-        }
+        assert_eq!(mappings(&own), 0, "at once");
         // No descriptor that writes is left: the kernel grants this to readers of a file alone.
         let read = File::open(format!("/proc/self/fd/{}", own.as_raw_fd())).unwrap();
         drop(own);
         // SAFETY: numbers only.
-        let lease = || unsafe { libc::fcntl(read.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) };
-        while lease() != 0 {
-            assert!(clock.elapsed() < HANG, "{}", std::io::Error::last_os_error());
-        }
+        let lease = unsafe { libc::fcntl(read.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) };
+        assert_eq!(lease, 0, "{}", std::io::Error::last_os_error());
     }
     // One that stays open gives way to another, when it was not written for some seconds.
     let first = Written::by(transfer.clone(), next());
@@ -531,6 +529,130 @@ fn a_limit_of_the_files_size_holds() {
     assert!(file.content()[3 << 20..] == before[3 << 20..], "nothing behind the limit");
     let done = file.try_to_write(0, 3 << 20).unwrap();
     assert!(done.route.mapped > 0);
+}
+
+/// The description is the program's: its flags may change.
+#[test]
+fn a_file_that_is_appended_to_by_now_is_not_filled() {
+    let file = Written::new(memfd(0));
+    let mut expected = file.heat();
+    let set = |flags| rustix::fs::fcntl_setfl(&file.own, flags).unwrap();
+    set(rustix::fs::OFlags::APPEND);
+    let bytes = random_bytes(5, (1 << 20) + 77);
+    assert_eq!(file.write(100, &bytes).route.mapped, 0);
+    expected.extend(&bytes);
+    assert!(file.content() == expected, "all of it at the end");
+    set(rustix::fs::OFlags::empty());
+    assert!(file.checked(100, &bytes, &mut expected).route.mapped > 0);
+}
+
+#[test]
+fn the_position_of_the_programs_descriptor_stays() {
+    let file = Written::new(memfd(0));
+    rustix::fs::seek(&file.own, rustix::fs::SeekFrom::Start(17)).unwrap();
+    file.heat();
+    assert_eq!(rustix::fs::tell(&file.own).unwrap(), 17);
+}
+
+/// Opening the file again would end it, by a signal, and so would not close it.
+#[test]
+fn a_write_lease_of_the_program_stays() {
+    child::alone(&[], || {
+        let dir = memory_dir();
+        let file = Written::in_memory(dir.path());
+        let lease = |call: i32, kind: i32| {
+            // SAFETY: numbers only.
+            unsafe { libc::fcntl(file.own.as_raw_fd(), call, kind) }
+        };
+        assert_eq!(lease(libc::F_SETLEASE, libc::F_WRLCK), 0);
+        file.heat();
+        let (address, len) = (file.memory.address(), FILE);
+        // SAFETY: memory of the test's own, as long as this.
+        let read =
+            unsafe { file.transfer.call(Op::Read, &file.file, file.location, address, len, 0) };
+        assert_eq!(read.unwrap().bytes, FILE);
+        assert_eq!(lease(libc::F_GETLEASE, 0), libc::F_WRLCK);
+    });
+}
+
+/// How many descriptors of this process are of a file.
+fn descriptors(path: &Path) -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap();
+    let links = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|link| link == path).count()
+}
+
+/// Closing any descriptor of the file would drop them.
+#[test]
+fn record_locks_of_the_program_stay() {
+    for dir in [memory_dir(), dir()] {
+        let path = dir.path().canonicalize().unwrap().join("file");
+        let file = Written::new(opened(&path, 0));
+        let seen = opened(&path, 0);
+        let lock = |own: &File, call, kind: i32| {
+            let l_type = libc::c_short::try_from(kind).unwrap();
+            let mut lock = libc::flock64 { l_type, l_whence: 0, l_start: 5, l_len: 1, l_pid: 0 };
+            // SAFETY: a valid structure.
+            assert_eq!(unsafe { libc::fcntl(own.as_raw_fd(), call, &raw mut lock) }, 0);
+            i32::from(lock.l_type)
+        };
+        let is_locked = || lock(&seen, libc::F_OFD_GETLK, libc::F_WRLCK) == libc::F_WRLCK;
+        let read = || {
+            let (address, len) = (file.memory.address(), FILE);
+            // SAFETY: memory of the test's own, as long as this.
+            let read =
+                unsafe { file.transfer.call(Op::Read, &file.file, file.location, address, len, 0) };
+            assert_eq!(read.unwrap().bytes, FILE);
+        };
+        let mut expected = Vec::new();
+        file.checked(0, &random_bytes(1, FILE), &mut expected);
+        // Cold, so that it is read past the page cache, where there is a disk.
+        file.own.sync_all().unwrap();
+        rustix::fs::fadvise(&file.own, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        lock(&file.own, libc::F_SETLK, libc::F_WRLCK);
+        read();
+        file.checked(0, &random_bytes(2, FILE), &mut expected);
+        assert!(is_locked(), "while it is used");
+        assert_eq!(descriptors(&path), 3, "opened again");
+        lock(&file.own, libc::F_SETLK, libc::F_UNLCK);
+        rustix::fs::fadvise(&file.own, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        read();
+        lock(&file.own, libc::F_SETLK, libc::F_WRLCK);
+        let Written { own, file, transfer, .. } = file;
+        drop(file);
+        assert!(is_locked(), "after the last handle");
+        assert!(descriptors(&path) >= 3, "the library's are there");
+        lock(&own, libc::F_SETLK, libc::F_UNLCK);
+        // Another thread may look at them just now.
+        let clock = Instant::now();
+        while descriptors(&path) > 2 {
+            drop(transfer.file(memfd(0).as_fd()).unwrap());
+            assert!(clock.elapsed() < HANG);
+        }
+    }
+}
+
+/// The program's context is lost meanwhile: ours copies, and that is no success.
+#[test]
+fn a_lost_context_of_the_program_is_an_error() {
+    let test = a_lost_context_of_the_program_is_an_error;
+    if gpuio_testkit::gpu::on_system() {
+        eprintln!("skipped: only the software GPU fails when it shall");
+        return;
+    }
+    if !child::is_child(test) {
+        return child::passes(test, &[("GPUIO_SOFT_FAIL", "cuStreamQuery:700")]);
+    }
+    let file = Written::new(memfd(0));
+    file.memory.put(0, &random_bytes(1, FILE));
+    let clock = Instant::now();
+    loop {
+        match file.try_to_write(0, FILE) {
+            Ok(done) => assert_eq!(done.route.mapped, 0),
+            Err(error) => break assert!(matches!(error, Fault::Gpu(_)), "{error}"),
+        }
+        assert!(clock.elapsed() < HANG);
+    }
 }
 
 /// Errors of the driver: where the context can't be made, and in a copy into pages.

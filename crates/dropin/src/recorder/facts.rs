@@ -7,7 +7,7 @@ use gpuio_base::trace::{HOLES_MOST, Holes, TraceFile};
 use rustix::fs::{AtFlags, FileType, SeekFrom, Stat, StatxFlags, fstat, major, minor, seek, statx};
 use rustix::io::Errno;
 
-use super::apart;
+use gpuio_transfer::apart;
 
 /// Device, inode, and when the inode began, as far as the file system says that: numbers of inodes
 /// are used again.
@@ -63,7 +63,7 @@ fn apart_from_program<T: Send + 'static>(
     if lease == libc::F_RDLCK || lease == libc::F_WRLCK {
         return None;
     }
-    apart::run(move |caller| {
+    apart::run("gpuio-record", move |caller| {
         let own = File::open(format!("/proc/self/task/{caller}/fd/{number}")).ok()?;
         let facts = fstat(own.as_fd()).ok()?;
         if (facts.st_dev, facts.st_ino) == identity { ask(&own) } else { None }

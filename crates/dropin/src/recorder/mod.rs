@@ -7,15 +7,15 @@
 //! thread whose ring is gone, because it is ending, share one.
 //!
 //! The file is made when the driver is first opened, under a name that nothing has, and opened anew
-//! for each write, by the writer's thread, which has a table of descriptors of its own (`apart`). A
-//! child of `fork(2)` is not recorded: it has no driver, and its parent's trace goes on. A program
-//! that it executes is a process like any other, with a trace of its own.
+//! for each write, by the writer's thread, which has a table of descriptors of its own
+//! (`gpuio_transfer::apart`). A child of `fork(2)` is not recorded: it has no driver, and its
+//! parent's trace goes on. A program that it executes is a process like any other, with a trace of
+//! its own.
 //!
 //! The end, in this order: no more calls are put in, the writer takes what is in the rings, and
 //! writes it with the mark of the end. A call that another thread puts in at that very moment can
 //! be in no count.
 
-mod apart;
 mod facts;
 mod ring;
 mod sink;
@@ -191,7 +191,7 @@ fn start_writer(path: std::path::PathBuf, is_anonymous: bool) -> Result<Started,
     let (ends, ended) = sync_channel(1);
     let (made, is_made) = sync_channel(1);
     let spawned = gpuio_transfer::spawn_thread("gpuio-record", move || {
-        let shares_table = !apart::leave_table();
+        let shares_table = !gpuio_transfer::apart::leave_table();
         match Sink::create(&path, is_anonymous, shares_table) {
             Ok(sink) => {
                 let _ = made.send(Ok(std::thread::current()));

@@ -2,11 +2,11 @@
 //!
 //! A program may close any number (a daemon closes all) and put another file there (`dup2(2)`), and
 //! the kernel gives a number that is free to the next file that is opened. So a descriptor here
-//! knows its file. Before a write, a long read and its own end it looks whether the number still is
-//! of that file; before a short read it looks once in some milliseconds, since a look costs a tenth
-//! of such a read. And the numbers are high, where neither loops over the first few hundred nor the
-//! kernel's next descriptors come. A program that closes one and opens the same file again gets the
-//! same number and file, which no look can tell apart.
+//! knows its file: device, inode, and when that began. Before a write, a long read and its own end
+//! it looks whether the number still is of that file; before a short read it looks once in some
+//! milliseconds, since a look costs a tenth of such a read. And the numbers are high, where neither
+//! loops over the first few hundred nor the kernel's next descriptors come. A program that closes
+//! one and opens the same file again gets the same number and file, which no look can tell apart.
 //!
 //! Beside the duplicate of each file there are others that can be opened again at any time
 //! ([`Spare`]). They take what the process has left (`count`), but for a part that is the
@@ -19,8 +19,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::Errno;
 
-/// Device and inode number, for comparison among themselves.
-pub(crate) type FileId = (u64, u64);
+use super::closing;
+use super::magic::{BTRFS, EXT, F2FS, TMPFS, XFS};
+
+/// A file, for comparison among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// When the inode began, in nanoseconds since 1970; 0 if unknown. Numbers of inodes are used
+    /// again (tmpfs with `inode32` counts them with 32 bits).
+    pub(crate) birth: u64,
+}
+
+/// A number and the file that it was of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) fd: RawFd,
+    pub(crate) file: FileId,
+}
 
 /// Where numbers begin, if the limit has room there. Higher ones would make the kernel's table
 /// large, which each fork copies.
@@ -50,8 +67,13 @@ impl KeptFd {
     /// The descriptor is not open, or the process has as many as it may have.
     pub fn duplicate(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         let own = above(fd)?;
-        let file = file_of(own.as_raw_fd())?;
-        Ok(Self::new(own, file, Count::duplicate()))
+        match file_of(own.as_raw_fd()) {
+            Ok(file) => Ok(Self::new(own, file, Count::duplicate())),
+            Err(errno) => {
+                closing::close(own, FileId::default());
+                Err(errno)
+            }
+        }
     }
 
     /// The file of another one, opened again through its link in `/proc` (proc(5)), which also
@@ -72,14 +94,22 @@ impl KeptFd {
         }
         // SAFETY: just opened, and not owned elsewhere.
         let fd = unsafe { owned(fd) };
-        let file = file_of(fd.as_raw_fd()).map_err(Errno::raw_os_error)?;
-        if file != of.file {
+        if !is_of(fd.as_raw_fd(), of.file) {
+            let file = file_of(fd.as_raw_fd()).unwrap_or_default();
+            closing::close(fd, file);
             return Err(libc::EBADF);
         }
+        let file = of.file;
         let high = match above(fd.as_fd()) {
-            Ok(high) => high,
+            Ok(high) => {
+                closing::close(fd, file);
+                high
+            }
             Err(_) if fd.as_raw_fd() >= LEAST => fd,
-            Err(errno) => return Err(errno.raw_os_error()),
+            Err(errno) => {
+                closing::close(fd, file);
+                return Err(errno.raw_os_error());
+            }
         };
         let count = spare.map_or(Count::None, |leave| Count::Spare { _leave: leave });
         Ok(Self::new(high, file, count))
@@ -90,8 +120,8 @@ impl KeptFd {
         Self { fd: fd.into_raw_fd(), file, looked, _count: count }
     }
 
-    pub(crate) fn file(&self) -> FileId {
-        self.file
+    pub(crate) fn place(&self) -> Place {
+        Place { fd: self.fd, file: self.file }
     }
 
     /// Its number, which the caller has looked at.
@@ -102,12 +132,12 @@ impl KeptFd {
     /// Whether the number still is of this file. A file system that does not answer is not asked
     /// again here: the I/O will say why.
     pub fn is_ours(&self) -> bool {
-        match file_of(self.fd) {
-            Ok(file) if file == self.file => {
+        match is_same(self.fd, self.file) {
+            Ok(true) => {
                 self.looked.store(tick(), Ordering::Relaxed);
                 true
             }
-            Ok(_) => false,
+            Ok(false) => false,
             Err(errno) => errno != Errno::BADF,
         }
     }
@@ -131,30 +161,49 @@ impl Drop for KeptFd {
         // Otherwise the number is the program's.
         if self.is_ours() {
             // SAFETY: this value's own, and not used any more.
-            drop(unsafe { owned(self.fd) });
+            closing::close(unsafe { owned(self.fd) }, self.file);
         }
     }
 }
 
 /// Whether a number is of this file. Calls nothing that a child of `fork(2)` may not call.
 pub(crate) fn is_of(fd: RawFd, file: FileId) -> bool {
-    file_of(fd) == Ok(file)
+    is_same(fd, file) == Ok(true)
 }
 
-/// Device and inode of a descriptor's file, without a question to a server.
+/// The same, or why that is not known. Times of birth count where they never change: servers, and
+/// programs that serve a file system, may report another one later.
+fn is_same(fd: RawFd, file: FileId) -> Result<bool, Errno> {
+    let found = file_of(fd)?;
+    if (found.device, found.inode) != (file.device, file.inode) {
+        return Ok(false);
+    }
+    if found.birth == file.birth || found.birth == 0 || file.birth == 0 {
+        return Ok(true);
+    }
+    // SAFETY: only its number is used.
+    let kind = super::magic::of(unsafe { BorrowedFd::borrow_raw(fd) });
+    Ok(!kind.is_some_and(|kind| [BTRFS, EXT, F2FS, TMPFS, XFS].contains(&kind)))
+}
+
+/// A descriptor's file, without a question to a server.
 fn file_of(fd: RawFd) -> Result<FileId, Errno> {
     // SAFETY: only its number is used, and the kernel says whether it is open.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    match rustix::fs::statx(fd, c"", how, StatxFlags::INO) {
+    match rustix::fs::statx(fd, c"", how, StatxFlags::INO | StatxFlags::BTIME) {
         Ok(facts) => {
             let device = u64::from(facts.stx_dev_major) << 32 | u64::from(facts.stx_dev_minor);
-            Ok((device, facts.stx_ino))
+            let began = facts.stx_btime.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000);
+            let began = began.wrapping_add(u64::from(facts.stx_btime.tv_nsec));
+            let is_known = facts.stx_mask & StatxFlags::BTIME.bits() != 0;
+            let birth = if is_known { began } else { 0 };
+            Ok(FileId { device, inode: facts.stx_ino, birth })
         }
         // Linux before 4.11, or a filter of system calls.
         Err(Errno::NOSYS | Errno::PERM) => {
             let facts = rustix::fs::fstat(fd)?;
-            Ok((facts.st_dev, facts.st_ino))
+            Ok(FileId { device: facts.st_dev, inode: facts.st_ino, birth: 0 })
         }
         Err(errno) => Err(errno),
     }
@@ -364,6 +413,16 @@ mod tests {
         // Another thread of this process may have a file of that number by now.
         let refused = KeptFd::reopened(&kept, libc::O_RDONLY, None).err();
         assert!(matches!(refused, Some(libc::ENOENT | libc::EBADF)), "{refused:?}");
+    }
+
+    #[test]
+    fn a_file_that_began_at_another_time_is_another() {
+        let own = rustix::fs::memfd_create(c"born", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let kept = KeptFd::duplicate(own.as_fd()).unwrap();
+        let Place { fd, file } = kept.place();
+        assert!(is_of(fd, file) && is_of(fd, FileId { birth: 0, ..file }));
+        // tmpfs says so from Linux 6.1 on.
+        assert!(file.birth == 0 || !is_of(fd, FileId { birth: 1, ..file }));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Files, opened from callers' descriptors.
 
+mod closing;
 mod count;
 mod edges;
 pub(crate) mod kept;
+pub(crate) mod magic;
 mod read;
 mod reopen;
 mod residency;
@@ -17,16 +19,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use rustix::fs::OFlags;
+
 use crate::Op;
 use crate::fault::{Fault, FileError, FileFault};
 use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
 use kept::owned;
-pub(crate) use kept::{Descriptor, are_fixed_too_many, is_of};
+pub(crate) use kept::{Descriptor, FileId, Place, are_fixed_too_many, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-pub(crate) use reopen::reopen_to_read;
-use reopen::{ReopenedFd, reopen_to_write};
+use reopen::ReopenedFd;
+pub(crate) use reopen::{HAS_LOCKS, reopen_to_read};
 use residency::CacheResidency;
 use shards::DescriptorShards;
 
@@ -37,9 +41,8 @@ use shards::DescriptorShards;
 /// needed: one in the other mode (with or without `O_DIRECT`), and if many threads read the file
 /// three more without `O_DIRECT` (`shards`). The more files there are, the fewer of these (`kept`);
 /// then a use opens the one that it needs. The caller's advice
-/// (`posix_fadvise(2)`) does not apply to them. Closing any of them drops the POSIX record locks
-/// (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as closing any descriptor of a file
-/// does; locks of open file descriptions (`F_OFD_SETLK`) stay.
+/// (`posix_fadvise(2)`) does not apply to them. None is opened nor closed while the process has a
+/// POSIX record lock on the file (`fcntl(2)`, `F_SETLK`): closing any descriptor would drop it.
 #[derive(Debug, Clone)]
 #[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `with_own_count`")]
 pub struct File(pub(crate) Arc<Arc<OpenFile>>);
@@ -148,6 +151,7 @@ impl File {
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
         spares::close_those_too_many();
+        closing::close_parked();
         Ok(Self(Arc::new(Arc::new_cyclic(|itself| OpenFile {
             itself: Weak::clone(itself),
             own,
@@ -162,8 +166,8 @@ impl File {
                     BypassCache::All => true,
                     BypassCache::None => false,
                 },
-            buffered: ReopenedFd::new(),
-            direct: ReopenedFd::new(),
+            buffered: ReopenedFd::new(mode.append),
+            direct: ReopenedFd::new(mode.append),
             direct_refused: AtomicBool::new(false),
             shards: DescriptorShards::new(),
             residency: CacheResidency::new(),
@@ -339,10 +343,21 @@ impl OpenFile {
         self.written()
     }
 
-    /// Whether the caller's descriptor can write at any offset of a file that has a length.
+    /// Whether the file can be mapped for writing by the caller's descriptor, which writes at any
+    /// offset.
     pub(crate) fn can_be_filled(&self) -> bool {
         let access = self.mode.reopen_flags & libc::O_ACCMODE;
-        self.regular && !self.mode.append && access != libc::O_RDONLY
+        self.regular && !self.mode.append && access == libc::O_RDWR
+    }
+
+    /// Whether a write by the caller's descriptor appends by now.
+    pub(crate) fn has_begun_to_append(&self) -> bool {
+        rustix::fs::fcntl_getfl(&self.own).map_or(true, |flags| flags.contains(OFlags::APPEND))
+    }
+
+    /// Where the caller's open file description is.
+    pub(crate) fn place(&self) -> Place {
+        self.own.place()
     }
 
     /// Whether the program has left our duplicate alone.
@@ -355,18 +370,9 @@ impl OpenFile {
         rustix::fs::fcntl_get_seals(&self.own).ok().filter(|_| self.own.is_ours())
     }
 
-    /// A descriptor of its own for reading and writing, one that the process can do without; the
-    /// errno if there is none.
-    pub(crate) fn reopened_to_write(&self) -> Result<KeptFd, i32> {
-        reopen_to_write(&self.own)
-    }
-
     /// Whether the file system has no storage behind the page cache, also for `O_DIRECT`.
     pub(crate) fn is_in_memory(&self) -> bool {
-        /// `TMPFS_MAGIC` (statfs(2)).
-        const TMPFS: i64 = 0x0102_1994;
-        let kind = || rustix::fs::fstatfs(&self.own).is_ok_and(|facts| facts.f_type == TMPFS);
-        *self.in_memory.get_or_init(kind)
+        *self.in_memory.get_or_init(|| magic::of(&self.own) == Some(magic::TMPFS))
     }
 
     /// The file's stamp, by the calling thread's own descriptor; `None` if the kernel refuses.
@@ -376,10 +382,10 @@ impl OpenFile {
         Stamp::of(unsafe { BorrowedFd::borrow_raw(fd.raw()) })
     }
 
-    /// File system, inode number and size.
-    pub(crate) fn identity_and_size(&self) -> Option<((u64, u64), u64)> {
+    /// The file and its size.
+    pub(crate) fn identity_and_size(&self) -> Option<(FileId, u64)> {
         let stat = rustix::fs::fstat(&self.own).ok().filter(|_| self.own.is_ours())?;
-        Some(((stat.st_dev, stat.st_ino), u64::try_from(stat.st_size).ok()?))
+        Some((self.place().file, u64::try_from(stat.st_size).ok()?))
     }
 
     /// A descriptor of its own for reading, or the errno if the kernel refuses: see

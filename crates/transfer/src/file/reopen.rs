@@ -1,8 +1,10 @@
 //! Opens a file again in another mode.
 
+use std::os::fd::AsFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
+use super::closing;
 use super::kept::{Descriptor, KeptFd, Spare, SpareUse};
 
 /// A descriptor that is opened on first use and closed with this value, or earlier where the
@@ -22,13 +24,19 @@ pub(super) struct ReopenedFd {
     given_up: AtomicPtr<KeptFd>,
     /// The kernel does not open the file so.
     refused: AtomicBool,
+    /// It is opened even if the process has a record lock on the file: a number is then taken until
+    /// that is gone.
+    is_needed: bool,
 }
 
+/// The errno of an opening that is left out for the sake of the program's locks.
+pub(crate) const HAS_LOCKS: i32 = libc::EBUSY;
+
 impl ReopenedFd {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_needed: bool) -> Self {
         let none = || AtomicPtr::new(ptr::null_mut());
         let (users, refused) = (AtomicU32::new(0), AtomicBool::new(false));
-        Self { kept: none(), users, given_up: none(), refused }
+        Self { kept: none(), users, given_up: none(), refused, is_needed }
     }
 
     /// The descriptor: the file of `own`, reopened with `flags`. `advised`: it serves cached bytes,
@@ -49,13 +57,13 @@ impl ReopenedFd {
         }
         let spare = Spare::take();
         let stays = spare.is_some();
-        match open(own, flags, advised, spare) {
+        match open(own, flags, (advised, self.is_needed), spare) {
             Ok(opened) if stays => {
                 has_opened();
                 self.set(opened)
             }
             Ok(opened) => Some(Descriptor::Opened(opened)),
-            Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EINTR) => None,
+            Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EINTR | HAS_LOCKS) => None,
             Err(_) => {
                 self.refused.store(true, Ordering::Relaxed);
                 None
@@ -71,7 +79,7 @@ impl ReopenedFd {
         (advised, spare): (bool, Spare),
         has_opened: impl FnOnce(),
     ) -> Option<Descriptor<'_>> {
-        let opened = open(own, flags, advised, Some(spare)).ok()?;
+        let opened = open(own, flags, (advised, false), Some(spare)).ok()?;
         has_opened();
         self.set(opened)
     }
@@ -163,22 +171,22 @@ impl Drop for ReopenedFd {
 pub(crate) fn reopen_to_read(file: &KeptFd, is_spare: bool) -> Result<KeptFd, i32> {
     let opened = |flags| {
         let spare = if is_spare { Some(Spare::take_fixed().ok_or(libc::EMFILE)?) } else { None };
-        open(file, libc::O_RDONLY | flags, false, spare)
+        open(file, libc::O_RDONLY | flags, (false, !is_spare), spare)
     };
     opened(libc::O_NOATIME).or_else(|_| opened(0))
 }
 
-/// The same for reading and writing, as one that the process can do without.
-pub(super) fn reopen_to_write(file: &KeptFd) -> Result<KeptFd, i32> {
-    open(file, libc::O_RDWR, false, Some(Spare::take_fixed().ok_or(libc::EMFILE)?))
-}
-
+/// `is_needed`: record locks of the program's do not matter.
 fn open(
     own: &KeptFd,
     flags: libc::c_int,
-    advised: bool,
+    (advised, is_needed): (bool, bool),
     spare: Option<Spare>,
 ) -> Result<KeptFd, i32> {
+    let has_locks = if is_needed { closing::has_write_lease } else { closing::has_locks };
+    if has_locks(own.as_fd()) {
+        return Err(HAS_LOCKS);
+    }
     let opened = KeptFd::reopened(own, flags, spare)?;
     if advised {
         // With read-ahead, one cached piece would make the kernel read what follows into the cache
@@ -192,7 +200,6 @@ fn open(
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
@@ -201,7 +208,7 @@ mod tests {
     fn what_is_in_use_is_not_closed() {
         let file = tempfile::tempfile().unwrap();
         let own = KeptFd::duplicate(file.as_fd()).unwrap();
-        let reopened = ReopenedFd::new();
+        let reopened = ReopenedFd::new(false);
         let get = || reopened.get(&own, libc::O_RDWR, (false, true), || ()).unwrap();
         let used = get();
         let fd = used.raw();
@@ -217,7 +224,7 @@ mod tests {
     fn uses_find_the_file_while_it_is_closed_again_and_again() {
         let file = tempfile::tempfile().unwrap();
         let own = KeptFd::duplicate(file.as_fd()).unwrap();
-        let (reopened, inode) = (&ReopenedFd::new(), file.metadata().unwrap().ino());
+        let (reopened, inode) = (&ReopenedFd::new(false), file.metadata().unwrap().ino());
         let done = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let users: Vec<_> = (0..3)

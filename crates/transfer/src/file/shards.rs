@@ -30,7 +30,7 @@ struct Shard {
 impl DescriptorShards {
     pub(super) fn new() -> Self {
         Self(std::array::from_fn(|_| Shard {
-            reopened: ReopenedFd::new(),
+            reopened: ReopenedFd::new(false),
             reads: AtomicU32::new(0),
         }))
     }
@@ -104,7 +104,7 @@ mod tests {
     fn a_shard_opens_its_own_description_after_some_reads() {
         let file = tempfile::tempfile().unwrap();
         let own = KeptFd::duplicate(file.as_fd()).unwrap();
-        let shard = Shard { reopened: ReopenedFd::new(), reads: AtomicU32::new(0) };
+        let shard = Shard { reopened: ReopenedFd::new(false), reads: AtomicU32::new(0) };
         let get = || shard.get(&own, libc::O_RDWR, (false, true), || ()).map(|used| used.raw());
         for _ in 0..READS {
             assert_eq!(get(), None);

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gpuio_gpu::{Context, GpuError};
+use gpuio_gpu::{Context, GpuError, Stream};
 
 use crate::device::pace::CopyPace;
 use crate::device::staging::{PinnedMemory, StagingRing};
@@ -25,6 +25,8 @@ const FREE_SHARE: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Filler {
     pub(super) context: Context,
+    /// In the program's context, and always empty: it says whether that is lost.
+    program: Stream,
     pace: Arc<CopyPace>,
     /// A ring of one slot for each thread that copies at once.
     lanes: Mutex<Vec<StagingRing>>,
@@ -50,7 +52,8 @@ impl Filler {
             return Ok(None);
         }
         let context = Context::own(primary.driver(), primary.device())?;
-        Ok(Some(Self { context, pace: Arc::new(CopyPace::new()), lanes: Mutex::default() }))
+        let (program, pace) = (Stream::new(primary)?, Arc::new(CopyPace::new()));
+        Ok(Some(Self { context, program, pace, lanes: Mutex::default() }))
     }
 
     fn lane(&self) -> Result<StagingRing, GpuError> {
@@ -62,11 +65,13 @@ impl Filler {
         StagingRing::new(&self.context, memory, SLOT, 1, &self.pace)
     }
 
-    /// Copies and waits; then `write` gets the number of each end, 0 and 1, and where its bytes
-    /// are.
+    /// Copies the ends and waits; `write` gets the number of the tail, 1, and where its bytes are;
+    /// then copies the parts and waits; then `write` gets head and tail, 0 and 1. After an error of
+    /// the first call nothing else is done.
     ///
     /// # Errors
-    /// The driver's refusal. No copy is in flight any more, unless the context is lost.
+    /// The driver's refusal, also of a question to the program's context: that is lost. No copy is
+    /// in flight any more, unless ours is lost.
     ///
     /// # Safety
     /// The pages stay registered in this context, and the range's memory stays live and unwritten,
@@ -74,36 +79,35 @@ impl Filler {
     pub(super) unsafe fn copy<E>(
         &self,
         copy: &FillCopy<'_>,
-        write: impl FnMut(usize, *const u8) -> Result<(), E>,
+        mut write: impl FnMut(usize, *const u8) -> Result<(), E>,
     ) -> Result<Result<(), E>, GpuError> {
-        let copied = self.context.entered(|| {
+        self.context.entered(|| {
             let mut lane = self.lane()?;
+            let at = lane.slot(0).memory.at;
+            let mut write_end = |end: usize| match copy.ends[end] {
+                (_, _, 0) => Ok(()),
+                (_, skip, _) => write(end, at.wrapping_add(end * SIDE + skip).cast_const()),
+            };
             // SAFETY: the caller's promise.
-            match unsafe { enqueue(&mut lane, copy) } {
-                Ok(()) => Ok(lane),
-                Err(error) => {
-                    // Copies in flight must not meet the next user of slot and pages. A lane whose
-                    // copies may never end is never used again.
-                    match lane.synchronize() {
-                        Ok(()) => self.give_back(lane),
-                        Err(_) => std::mem::forget(lane),
-                    }
-                    Err(error)
+            let copied = unsafe { copy_ends(&mut lane, copy) }.and_then(|()| {
+                if let Err(error) = write_end(1) {
+                    return Ok(Err(error));
                 }
-            }
-        });
-        let lane = copied??;
-        let at = lane.slot(0).memory.at;
-        let places = copy.ends.iter().enumerate();
-        let places = places.filter(|(_, (_, _, len))| *len > 0);
-        let written = places
-            .map(|(end, (_, skip, _))| (end, at.wrapping_add(end * SIDE + skip).cast_const()))
-            .try_for_each({
-                let mut write = write;
-                move |(end, at)| write(end, at)
+                // SAFETY: as above.
+                unsafe { copy_parts(&mut lane, copy) }?;
+                // A copy in the program's context would have failed.
+                self.program.context().entered(|| self.program.query())??;
+                Ok(write_end(0).and_then(|()| write_end(1)))
             });
-        self.give_back(lane);
-        Ok(written)
+            // Copies in flight must not meet the next user of slot and pages. A lane whose copies
+            // may never end is never used again.
+            if copied.is_err() && lane.synchronize().is_err() {
+                std::mem::forget(lane);
+            } else {
+                self.give_back(lane);
+            }
+            copied
+        })?
     }
 
     fn give_back(&self, lane: StagingRing) {
@@ -111,16 +115,25 @@ impl Filler {
     }
 }
 
-/// Enqueues all copies and waits for them. The context is current.
+/// Copies the parts and waits. The context is current.
 ///
 /// # Safety
 /// As [`Filler::copy`].
-unsafe fn enqueue(lane: &mut StagingRing, copy: &FillCopy<'_>) -> Result<(), GpuError> {
+unsafe fn copy_parts(lane: &mut StagingRing, copy: &FillCopy<'_>) -> Result<(), GpuError> {
     let slot = lane.slot(0);
     for &(before, to, len) in copy.parts {
         // SAFETY: the caller's promise, until the wait below or that of the caller.
         unsafe { lane.copy_out(slot, to, copy.address + before, len) }?;
     }
+    lane.wait_for_slot(slot)
+}
+
+/// The same of the ends.
+///
+/// # Safety
+/// As [`Filler::copy`].
+unsafe fn copy_ends(lane: &mut StagingRing, copy: &FillCopy<'_>) -> Result<(), GpuError> {
+    let slot = lane.slot(0);
     for (end, &(before, skip, len)) in copy.ends.iter().enumerate() {
         if len == 0 {
             continue;
@@ -131,4 +144,57 @@ unsafe fn enqueue(lane: &mut StagingRing, copy: &FillCopy<'_>) -> Result<(), Gpu
         unsafe { lane.copy_out(slot, to, copy.address + before, len) }?;
     }
     lane.wait_for_slot(slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    use gpuio_gpu::{COPIED_BY_DEVICE, DeviceBuf, Driver, FilePages, MemoryKind, Which};
+
+    use super::*;
+
+    #[test]
+    fn the_tail_is_written_before_anything_is_filled_and_again_after() {
+        const LEN: usize = 1 << 20;
+        let primary = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
+        let filler = Filler::new(&primary).unwrap().unwrap();
+        let fd = rustix::fs::memfd_create(c"filled", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let file = std::fs::File::from(fd);
+        file.write_all_at(&[1; LEN], 0).unwrap();
+        let pages = FilePages::map_to_write(file.as_fd(), 0..LEN as u64).unwrap();
+        let pages = pages.register(&filler.context, false).unwrap();
+        let memory = DeviceBuf::alloc(&primary, MemoryKind::Device, LEN).unwrap();
+        let put = primary.entered(|| {
+            let stream = Stream::new(&primary)?;
+            // SAFETY: both are as long as this, and the stream is waited for.
+            unsafe { stream.h2d(memory.ptr(), [2; LEN].as_ptr(), LEN) }?;
+            stream.sync()
+        });
+        put.unwrap().unwrap();
+        let filled = COPIED_BY_DEVICE;
+        let parts = [(4096, pages.as_ptr().wrapping_add(4096).cast_mut(), filled)];
+        let ends = [(0, 0, 4096), (4096 + filled as u64, 0, 100)];
+        let copy = FillCopy { address: memory.ptr().0, parts: &parts, ends };
+        let is_filled = || {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, 4096).unwrap();
+            byte == [2]
+        };
+        let mut calls = Vec::new();
+        let mut write = |fails: bool| {
+            let write = |end, at: *const u8| {
+                // SAFETY: the first byte of an end.
+                assert_eq!(unsafe { at.read() }, 2);
+                calls.push((end, is_filled()));
+                if fails { Err(()) } else { Ok(()) }
+            };
+            // SAFETY: the pages stay registered, and no one else has the memory.
+            unsafe { filler.copy(&copy, write) }.unwrap()
+        };
+        assert_eq!((write(true), write(false)), (Err(()), Ok(())));
+        assert_eq!(calls, [(1, false), (1, false), (0, true), (1, true)]);
+        pages.close().unwrap();
+    }
 }

@@ -7,10 +7,7 @@ use super::MappedFiles;
 use super::extent::{EXTENT, ExtentCell, Registered};
 use super::rule::{Rule, RuleAbsent};
 use crate::clock::Nanos;
-use crate::file::{KeptFd, OpenFile, Stamp};
-
-/// A file by its file system and inode number.
-pub(super) type InodeId = (u64, u64);
+use crate::file::{FileId, KeptFd, OpenFile, Stamp};
 
 /// First and longest pause after somebody had the file open for writing, nanoseconds.
 const PAUSE: Nanos = 1_000_000_000;
@@ -25,7 +22,7 @@ const LEASED: u8 = 2;
 #[derive(Debug)]
 pub(crate) struct MappedInode {
     pub(super) files: &'static MappedFiles,
-    pub(super) id: InodeId,
+    pub(super) id: FileId,
     /// Open for reading, from when it is hot until the process has too few descriptors left.
     fd: Mutex<Option<Arc<KeptFd>>>,
     pub(super) cells: Box<[ExtentCell]>,
@@ -49,7 +46,7 @@ pub(super) struct RuleState {
 }
 
 impl MappedInode {
-    pub(super) fn new(files: &'static MappedFiles, id: InodeId, size: u64) -> Self {
+    pub(super) fn new(files: &'static MappedFiles, id: FileId, size: u64) -> Self {
         let cells = (0..size.div_ceil(EXTENT)).map(|_| ExtentCell::default()).collect();
         let rule = RuleState { held: None, ended: 0, until: 0, pause: PAUSE };
         Self {
@@ -247,7 +244,7 @@ mod tests {
         rustix::fs::ftruncate(&fd, LEN).unwrap();
         let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
-        let inode = MappedInode::new(files, (0, 0), LEN);
+        let inode = MappedInode::new(files, FileId::default(), LEN);
         *inode.fd.lock().unwrap() = Some(Arc::new(KeptFd::duplicate(fd.as_fd()).unwrap()));
 
         let first = inode.find_rule(0).unwrap();

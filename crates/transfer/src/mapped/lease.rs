@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::rule::RuleAbsent;
-use crate::file::KeptFd;
+use crate::file::{FileId, KeptFd};
 
 /// Most leases of the process.
 pub(super) const MOST: usize = 256;
@@ -23,9 +23,9 @@ struct OwnerEx {
 const F_SETOWN_EX: libc::c_int = 15;
 const F_OWNER_TID: libc::c_int = 0;
 
-/// The descriptors of all leases and their files, for the child of a fork.
+/// The descriptors of all leases and their files (device, inode, birth), for the child of a fork.
 static DESCRIPTORS: [AtomicI32; MOST] = [const { AtomicI32::new(NONE) }; MOST];
-static FILES: [[AtomicU64; 2]; MOST] = [const { [const { AtomicU64::new(0) }; 2] }; MOST];
+static FILES: [[AtomicU64; 3]; MOST] = [const { [const { AtomicU64::new(0) }; 3] }; MOST];
 
 /// A thread that blocks all signals and waits for those of leases, by its number (gettid(2)).
 #[derive(Debug, Clone, Copy)]
@@ -60,12 +60,13 @@ impl Lease {
             why
         };
         let fd = crate::file::reopen_to_read(file, is_spare).map_err(|errno| {
-            let for_now = is_spare && errno == libc::EMFILE;
+            let for_now = is_spare && [libc::EMFILE, crate::file::HAS_LOCKS].contains(&errno);
             free(if for_now { RuleAbsent::Full } else { RuleAbsent::Reopen(errno) })
         })?;
-        let (device, inode) = fd.file();
-        FILES[entry][0].store(device, Ordering::Relaxed);
-        FILES[entry][1].store(inode, Ordering::Relaxed);
+        let FileId { device, inode, birth } = fd.place().file;
+        for (part, value) in FILES[entry].iter().zip([device, inode, birth]) {
+            part.store(value, Ordering::Relaxed);
+        }
         DESCRIPTORS[entry].store(fd.raw(), Ordering::Release);
         // From here on dropping it frees the entry.
         let lease = Self { fd, entry };
@@ -76,7 +77,8 @@ impl Lease {
         }
         // SAFETY: numbers only.
         if unsafe { libc::fcntl(lease.fd.raw(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
-            return Ok(lease);
+            // Not one on another file, which the program put there meanwhile.
+            return if lease.fd.is_ours() { Ok(lease) } else { Err(RuleAbsent::Full) };
         }
         let error = std::io::Error::last_os_error().raw_os_error();
         Err(if error == Some(libc::EAGAIN) { RuleAbsent::Writer } else { RuleAbsent::Never })
@@ -110,9 +112,9 @@ fn closes_in_children() -> bool {
     extern "C" fn in_child() {
         for (one, file) in DESCRIPTORS.iter().zip(&FILES) {
             let fd = one.swap(NONE, Ordering::AcqRel);
-            let [device, inode] = file.each_ref().map(|half| half.load(Ordering::Relaxed));
+            let [device, inode, birth] = file.each_ref().map(|part| part.load(Ordering::Relaxed));
             // The program may have closed it, and have another file there.
-            if fd >= 0 && crate::file::is_of(fd, (device, inode)) {
+            if fd >= 0 && crate::file::is_of(fd, FileId { device, inode, birth }) {
                 // SAFETY: a lease's descriptor, which this process never uses.
                 unsafe { libc::close(fd) };
             }

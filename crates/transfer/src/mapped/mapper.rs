@@ -9,7 +9,8 @@
 //! Extents that are written are registered in a context of their own (`filler`), and unregistered.
 
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::AsFd;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -20,10 +21,12 @@ use super::extent::{EXTENT, Ended, Registered};
 use super::filler::Filler;
 use super::inode::MappedInode;
 use super::lease::Watcher;
+use super::map::{Access, map};
 use super::written::{PinnedExtent, WrittenInode};
 use super::{MappedFiles, tick};
 use crate::clock::{Clock, Nanos};
 use crate::device::Device;
+use crate::file::{FileId, Place};
 
 /// Without a budget of its own the library registers one part in so many of the machine's memory.
 const SHARE: u64 = 8;
@@ -48,6 +51,8 @@ const WRITE_PAUSE: Nanos = 7;
 pub(super) struct Mapper {
     tasks: Mutex<Tasks>,
     changed: Condvar,
+    /// There is no `pinning` any more.
+    pinned: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +62,8 @@ struct Tasks {
     /// Tasks that do not wait for the pause between two registrations, oldest first.
     returns: VecDeque<ReturnTask>,
     running: Running,
+    /// The file that is mapped to be written, and not published yet.
+    pinning: Option<FileId>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,7 +87,8 @@ struct MapTask {
 #[derive(Debug)]
 enum HotExtent {
     Read(Weak<MappedInode>, usize),
-    Written(Weak<WrittenInode>, u64),
+    /// With its bytes, and where the file is.
+    Written(Weak<WrittenInode>, Range<u64>, Place),
 }
 
 #[derive(Debug)]
@@ -117,7 +125,7 @@ struct Work {
 
 impl Mapper {
     pub(super) fn new() -> Self {
-        Self { tasks: Mutex::default(), changed: Condvar::new() }
+        Self { tasks: Mutex::default(), changed: Condvar::new(), pinned: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Tasks> {
@@ -140,10 +148,10 @@ impl Mapper {
         &self,
         files: &'static MappedFiles,
         inode: &Arc<WrittenInode>,
-        index: u64,
+        (part, place): (Range<u64>, Place),
         device: &'static Device,
     ) {
-        let extent = HotExtent::Written(Arc::downgrade(inode), index);
+        let extent = HotExtent::Written(Arc::downgrade(inode), part, place);
         self.submit(files, |tasks| tasks.maps.push_back(MapTask { extent, device }));
     }
 
@@ -159,6 +167,18 @@ impl Mapper {
     pub(super) fn retire_soon(&self, files: &'static MappedFiles, ended: Vec<Ended>) {
         let task = ReturnTask::Retire(ended);
         self.submit(files, |tasks| tasks.returns.push_back(task));
+    }
+
+    /// Says which file is being mapped to be written.
+    pub(super) fn pins(&self, file: Option<FileId>) {
+        self.lock().pinning = file;
+        self.pinned.notify_all();
+    }
+
+    /// Waits while this file is being mapped to be written, at most for `most`.
+    pub(super) fn wait_for_pin(&self, file: FileId, most: Duration) {
+        let pins = |tasks: &mut Tasks| tasks.pinning == Some(file);
+        drop(self.pinned.wait_timeout_while(self.lock(), most, pins));
     }
 
     /// Starts the mapper and the watcher, unless they run; false if the system refused.
@@ -252,10 +272,9 @@ impl Mapper {
                             }
                             PAUSE
                         }
-                        HotExtent::Written(inode, index) => {
+                        HotExtent::Written(inode, part, place) => {
                             if let Some(inode) = inode.upgrade() {
-                                let pinned = work.pin(files, &inode, index, device);
-                                inode.publish(index, pinned, tick(files.clock.now()));
+                                work.pin(files, &inode, (part, place), device);
                                 // It looks at the sizes of such files.
                                 files.watcher().into_iter().for_each(Watcher::wake);
                             }
@@ -325,7 +344,8 @@ impl Mapper {
         if end <= start || !work.has_room(files, end - start) {
             return None;
         }
-        let pages = FilePages::map(fd.as_ref().as_fd(), start..end);
+        let mapped = move |file: BorrowedFd<'_>| FilePages::map(file, start..end);
+        let pages = map(fd.place(), Access::Read, mapped);
         let made = pages.and_then(|pages| {
             pages.read_in(&|| true)?;
             let file = pages.register(device.context(), true)?;
@@ -388,46 +408,65 @@ impl Work {
         all
     }
 
-    /// Registers an extent to be written, within the budget, with the index of the device.
+    /// Registers an extent to be written, within the budget.
     fn pin(
         &mut self,
-        files: &'static MappedFiles,
+        files: &MappedFiles,
         inode: &WrittenInode,
-        index: u64,
+        (part, place): (Range<u64>, Place),
         device: &'static Device,
-    ) -> Option<(u32, PinnedExtent)> {
-        let (fd, table) = (inode.fd()?, files.page_table()?);
-        let size = rustix::fs::fstat(fd.as_ref()).ok()?;
-        let size = u64::try_from(size.st_size).ok()?;
-        let part = index * EXTENT..((index + 1) * EXTENT).min(size);
-        // Registering would fill holes with pages.
-        let hole = || rustix::fs::seek(fd.as_ref(), rustix::fs::SeekFrom::Hole(part.start));
-        if part.is_empty() || hole().is_ok_and(|hole| hole < part.end) {
-            return None;
-        }
-        if !self.has_room(files, part.end - part.start) {
-            return None;
-        }
-        let Some(filler) = self.filler(files, device) else {
-            inode.refuse();
-            return None;
-        };
-        let made = PageWatch::new(fd.as_fd(), part.clone()).and_then(|watch| {
-            let pages = FilePages::map_to_write(fd.as_fd(), part.clone())?;
-            Ok((watch, pages.register(&filler.context, false)?))
-        });
-        match made {
-            Ok((watch, file)) => {
-                self.registered_bytes += file.pinned_bytes();
-                let pinned = PinnedExtent::new(files, filler, watch, file);
-                // A page that was lost before it was pinned, and kernels before 5.14.
-                (!pinned.has_lost(table)).then_some((device.context().device(), pinned))
+    ) {
+        let index = part.start / EXTENT;
+        let mut pinned = None;
+        if self.has_room(files, part.end - part.start) {
+            match self.filler(files, device) {
+                Some(filler) => {
+                    files.mapper.pins(Some(place.file));
+                    // From now on who ends the file waits.
+                    if !inode.has_ended() {
+                        pinned = self.pin_in(filler, inode, (part, place));
+                    }
+                }
+                None => inode.refuse(),
             }
-            Err(MapError::Gpu(_)) => {
+        }
+        let pinned = pinned.map(|pinned| (device.context().device(), pinned));
+        inode.publish(index, pinned, tick(files.clock.now()));
+        files.mapper.pins(None);
+    }
+
+    fn pin_in(
+        &mut self,
+        filler: &'static Filler,
+        inode: &WrittenInode,
+        (part, place): (Range<u64>, Place),
+    ) -> Option<PinnedExtent> {
+        let table = inode.files.page_table()?;
+        let mapped = map(place, Access::Write, move |file| {
+            let pages = FilePages::map_to_write(file, part.clone())?;
+            // Registering would fill holes with pages, and the watch does.
+            let is_dense = pages.has_all_pages(file)?;
+            let watch = if is_dense { Some(PageWatch::new(file, part)?) } else { None };
+            Ok(watch.map(|watch| (watch, pages)))
+        });
+        let registered = mapped.and_then(|mapped| {
+            let Some((watch, pages)) = mapped else { return Ok(None) };
+            Ok(Some((watch, pages.register(&filler.context, false)?)))
+        });
+        match registered {
+            Ok(registered) => {
+                let (watch, file) = registered?;
+                self.registered_bytes += file.pinned_bytes();
+                let pinned = PinnedExtent::new(inode.files, filler, watch, file);
+                // A page that was lost before it was pinned, and kernels before 5.14.
+                (!pinned.has_lost(table)).then_some(pinned)
+            }
+            // The driver, or the system, will always do so.
+            Err(MapError::Gpu(_) | MapError::Call { errno: libc::ENOSYS | libc::EPERM, .. }) => {
                 inode.refuse();
                 None
             }
-            // The file became shorter.
+            // The file became shorter, or the program closed the descriptor.
             Err(_) => None,
         }
     }
@@ -517,6 +556,8 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use gpuio_gpu::{Context, Driver, Which};
 
     use super::*;

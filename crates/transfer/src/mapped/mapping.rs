@@ -1,12 +1,13 @@
 //! Parts of files that a program maps for its own kernels ([`FileMapping`]).
 
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 
 use gpuio_gpu::{DevPtr, FilePages, GpuError, MapError, MappedFile};
 use thiserror::Error;
 
 use super::MappedFiles;
+use super::map::{Access, map};
 use super::rule::{Rule, RuleAbsent};
 use crate::device::Device;
 use crate::file::{KeptFd, OpenFile, Stamp};
@@ -168,7 +169,8 @@ impl MappedFiles {
         let rule = super::rule::find(&fd, watcher, false)?;
         let stamp = Stamp::of(&fd);
         let (first, bytes) = (range.start, range.end.saturating_sub(range.start));
-        let pages = FilePages::map(fd.as_fd(), range)?;
+        let mapped = move |file: BorrowedFd<'_>| FilePages::map(file, range);
+        let pages = map(fd.place(), Access::Read, mapped)?;
         pages.read_in(&|| true)?;
         let registered = pages.register(device.context(), true).map_err(MapError::Gpu)?;
         let start = registered.seen_by(device.context()).map_err(MapError::Gpu)?;

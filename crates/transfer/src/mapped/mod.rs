@@ -33,6 +33,7 @@ mod extent;
 mod filler;
 mod inode;
 mod lease;
+mod map;
 mod mapper;
 mod mapping;
 mod pages;
@@ -48,11 +49,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::clock::{Clock, Nanos};
 use crate::device::Device;
-use crate::file::{KeptFd, OpenFile};
+use crate::file::{FileId, KeptFd, OpenFile};
 use crate::fork::ProcessMark;
 use crate::settings::Settings;
 use extent::{EXTENT, Ended, ExtentUse};
-use inode::InodeId;
 pub(crate) use inode::MappedInode;
 use lease::Watcher;
 use mapper::Mapper;
@@ -81,8 +81,8 @@ pub(crate) struct MappedFiles {
     budget: Option<u64>,
     /// Bytes that make an extent hot.
     hot: u64,
-    inodes: Mutex<HashMap<InodeId, Weak<MappedInode>>>,
-    written: Mutex<HashMap<InodeId, Weak<WrittenInode>>>,
+    inodes: Mutex<HashMap<FileId, Weak<MappedInode>>>,
+    written: Mutex<HashMap<FileId, Arc<WrittenInode>>>,
     /// The process's page table, once it was needed; `None` if it can't be read.
     page_table: OnceLock<Option<KeptFd>>,
     mapper: Mapper,
@@ -162,7 +162,7 @@ impl MappedFiles {
         self.mark.is_here()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<InodeId, Weak<MappedInode>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileId, Weak<MappedInode>>> {
         self.inodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -310,7 +310,7 @@ impl MappedFiles {
     }
 
     /// Forgets an inode that ended. Another one may have its number by now.
-    fn remove(&self, id: InodeId) {
+    fn remove(&self, id: FileId) {
         let mut inodes = self.lock();
         if inodes.get(&id).is_some_and(|one| one.strong_count() == 0) {
             inodes.remove(&id);
@@ -354,9 +354,6 @@ impl MappedFiles {
             let written = self.all_written();
             for inode in &written {
                 inode.look_at_size();
-                if crate::file::are_fixed_too_many() {
-                    inode.gives_fd_back();
-                }
             }
             let wait = if inodes.is_empty() && written.is_empty() { NOTHING } else { LOOK };
             drop((inodes, written));

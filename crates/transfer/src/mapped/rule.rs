@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use super::lease::{Lease, Watcher};
-use crate::file::KeptFd;
+use crate::file::{KeptFd, magic};
 
 /// Why the bytes of a file stay what they are.
 #[derive(Debug)]
@@ -26,19 +26,6 @@ pub(super) enum RuleAbsent {
     Reopen(i32),
     /// There will be none.
     Never,
-}
-
-/// Magic numbers of file systems (statfs(2); linux/magic.h).
-mod magic {
-    pub(super) const EXT: u64 = 0xEF53;
-    pub(super) const XFS: u64 = 0x5846_5342;
-    pub(super) const BTRFS: u64 = 0x9123_683E;
-    pub(super) const F2FS: u64 = 0xF2F5_2010;
-    pub(super) const TMPFS: u64 = 0x0102_1994;
-    pub(super) const SQUASHFS: u64 = 0x7371_7368;
-    pub(super) const EROFS: u64 = 0xE0F5_E1E2;
-    pub(super) const ISO9660: u64 = 0x9660;
-    pub(super) const CRAMFS: u64 = 0x28CD_3D45;
 }
 
 /// `STATX_ATTR_VERITY` (statx(2), Linux 5.5).
@@ -63,10 +50,7 @@ const VERITY: u64 = 0x0010_0000;
 /// `is_spare`: the lease's descriptor is one that the library can do without.
 pub(super) fn find(kept: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Rule, RuleAbsent> {
     let file = kept.as_fd();
-    let kind = rustix::fs::fstatfs(file).map_err(|_| RuleAbsent::Never)?;
-    #[expect(clippy::cast_sign_loss, reason = "a number of 32 bits in a signed type")]
-    let kind = kind.f_type as u64 & 0xFFFF_FFFF;
-    match kind {
+    match magic::of(file).ok_or(RuleAbsent::Never)? {
         magic::SQUASHFS | magic::EROFS | magic::ISO9660 | magic::CRAMFS => Ok(Rule::Immutable),
         magic::TMPFS if is_sealed(file) => Ok(Rule::Immutable),
         magic::EXT | magic::BTRFS | magic::F2FS | magic::XFS if has_verity(file) => {

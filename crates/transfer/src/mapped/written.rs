@@ -5,7 +5,12 @@
 //! the page cache ([`find_written`]), and then a `pwrite(2)` of what is left: the bytes before the
 //! first page that is filled, and those from the start of the last page on. So the file's
 //! times, limits (`RLIMIT_FSIZE`), errors and its length are those of a `pwrite(2)` that ends where
-//! the range does.
+//! the range does. The last part is also written before: what the kernel refuses changes no byte,
+//! and a process that is killed meanwhile leaves no file with new bytes and old times, or with
+//! set-user-ID.
+//!
+//! The pages are mapped by the program's own open file description (`map`). One that only writes
+//! can't be mapped.
 //!
 //! Nothing keeps others from changing the file meanwhile: they may truncate it or punch holes into
 //! it. Bytes in pages that it has lost by then are in no file. So after the copy and the `pwrite`,
@@ -25,7 +30,10 @@
 //! A registration ends with the last of the library's files of the inode, after a look that misses
 //! a page, when the file has become shorter (within a second), and where the budget is wanted for
 //! others. The file is let go of at once then, so that it is not open for writing any more, and the
-//! mapper unregisters (`filler` says why it may).
+//! mapper unregisters (`filler` says why it may). Who closes the last file waits for a registration
+//! that is under way, since that has the file mapped: no lock is held meanwhile, and registering
+//! waits for no work of the device. Where a driver takes longer than [`PIN_WAIT`], the file stays
+//! open until it answers.
 //!
 //! [`find_written`]: MappedFiles::find_written
 
@@ -33,37 +41,61 @@ use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::os::fd::{AsFd, FromRawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use gpuio_gpu::{COPIED_BY_DEVICE, MappedFile, PageWatch};
 use rustix::fs::SealFlags;
 
 use super::extent::EXTENT;
 use super::filler::{FillCopy, Filler};
-use super::inode::InodeId;
 use super::{MappedFiles, SHORTEST, tick};
 use crate::device::Device;
 use crate::fault::FileFault;
-use crate::file::{KeptFd, OpenFile};
+use crate::file::{FileId, KeptFd, OpenFile};
 
 /// Shorter writes are not filled, bytes: what they save is less than the look costs.
 pub(crate) const SHORTEST_WRITE: u64 = 128 << 10;
 /// How often an extent is written before it is registered: at first and at most.
 const PASSES: (u64, u64) = (2, 64);
+/// How long the end of a file waits for a registration of it that is under way: some milliseconds
+/// on every driver that was seen.
+const PIN_WAIT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 2 });
 
-/// A file in memory that is written. The library's files hold it, and with the last of them it
-/// ends.
+/// A file in memory that is written.
 #[derive(Debug)]
 pub(crate) struct WrittenInode {
-    files: &'static MappedFiles,
-    id: InodeId,
-    /// Open for reading and writing, from when it is hot until the process has too few descriptors
-    /// left.
-    fd: Mutex<Option<Arc<KeptFd>>>,
+    pub(super) files: &'static MappedFiles,
+    id: FileId,
+    /// How many of the library's files are of it; changed under the lock of all.
+    handles: AtomicU32,
     extents: Mutex<HashMap<u64, WrittenExtent>>,
+    /// Its last file has ended; changed under the lock of its extents.
+    ended: AtomicBool,
     passes: AtomicU64,
     refused: AtomicBool,
+}
+
+/// One of the library's files is of this inode. With the last of them it ends.
+#[derive(Debug)]
+struct WrittenFile(Arc<WrittenInode>);
+
+impl Drop for WrittenFile {
+    fn drop(&mut self) {
+        let (inode, files) = (&self.0, self.0.files);
+        // In a child of `fork(2)` all of it is the parent's, and a thread that the child does not
+        // have may have the locks.
+        if !files.is_here() {
+            return;
+        }
+        let mut inodes = files.lock_written();
+        if inode.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
+            inodes.remove(&inode.id);
+            drop(inodes);
+            inode.end();
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -170,8 +202,9 @@ impl WrittenRange {
         self.filled.end - self.filled.start
     }
 
-    /// Copies the bytes at `address` into the pages, then writes the ends of the range to the
-    /// file. Returns how many bytes of the ends went through the page cache, and how many past it.
+    /// Copies the bytes at `address` into the pages, and writes the ends of the range to the file:
+    /// the tail before and after. Returns how many bytes of the ends went through the page cache,
+    /// and how many past it.
     ///
     /// # Safety
     /// The range's memory stays live and unwritten until this returns.
@@ -202,20 +235,20 @@ impl WrittenRange {
             (before, file.skip(end.start), long(end.end - end.start))
         });
         let copy = FillCopy { address, parts: &parts, ends };
-        let (mut cached, mut direct) = (0, 0);
+        let mut written = [(0, 0); 2];
         let write = |end: usize, at: *const u8| {
             let (_, _, len) = ends[end];
             let offset = if end == 0 { head.start } else { tail.start };
             // SAFETY: `len` bytes of the lane's slot, which is this thread's.
             let more = unsafe { file.write(at, len, offset) }?;
-            cached += more.cached;
-            direct += more.direct;
+            written[end] = (more.cached, more.direct);
             Ok(())
         };
         // SAFETY: the extents stay registered for as long as `self`; the caller's promise.
         let done = unsafe { filler.copy(&copy, write) };
         done.map_err(|_| FillError::Gpu)?.map_err(FillError::File)?;
-        Ok((cached, direct))
+        let [head, tail] = written;
+        Ok((head.0 + tail.0, head.1 + tail.1))
     }
 }
 
@@ -224,78 +257,55 @@ impl WrittenInode {
         self.extents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its descriptor, if it has one and the program has not closed it.
-    pub(super) fn fd(&self) -> Option<Arc<KeptFd>> {
-        let fd = self.fd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        fd.filter(|fd| fd.is_ours())
+    /// Lets go of all, and of what is being registered.
+    fn end(&self) {
+        let mut extents = self.lock();
+        self.ended.store(true, Ordering::Relaxed);
+        extents.clear();
+        drop(extents);
+        self.files.mapper.wait_for_pin(self.id, PIN_WAIT);
     }
 
-    fn has_fd(&self, of: &OpenFile) -> bool {
-        let mut fd = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
-        if fd.is_none() {
-            match of.reopened_to_write() {
-                Ok(opened) => *fd = Some(Arc::new(opened)),
-                Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EINTR) => {}
-                Err(_) => self.refused.store(true, Ordering::Relaxed),
-            }
-        }
-        fd.is_some()
-    }
-
-    /// Closes its descriptor, when those who use it are done. Registrations stay.
-    pub(super) fn gives_fd_back(&self) {
-        drop(self.fd.lock().unwrap_or_else(PoisonError::into_inner).take());
+    /// Whether its last file has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        let _extents = self.lock();
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Puts in what was registered for a device, or that this failed.
     pub(super) fn publish(&self, index: u64, pinned: Option<(u32, PinnedExtent)>, tick: u32) {
         let pinned = pinned.map(|(device, one)| (device, Arc::new(one)));
         let mut extents = self.lock();
+        if self.ended.load(Ordering::Relaxed) {
+            return;
+        }
         let extent = extents.entry(index).or_default();
         let last_used = if pinned.is_some() { tick } else { extent.last_used };
-        let before =
-            std::mem::replace(extent, WrittenExtent { pinned, last_used, ..Default::default() });
-        // Its end takes other locks.
-        drop(extents);
-        drop(before);
+        *extent = WrittenExtent { pinned, last_used, ..Default::default() };
     }
 
     /// Lets go of the registrations that `which` says, by the index of the extent and its last
-    /// use; in-flight users keep them so long.
-    fn let_go_of(&self, mut which: impl FnMut(u64, u32) -> bool) {
-        let mut gone = Vec::new();
-        let mut extents = self.lock();
-        for (index, extent) in extents.iter_mut() {
-            if extent.pinned.is_some() && which(*index, extent.last_used) {
-                gone.extend(extent.pinned.take());
+    /// use; in-flight users keep them so long. Under the lock: its end waits until they are gone.
+    fn let_go_of(&self, mut which: impl FnMut(u64, u32, &PinnedExtent) -> bool) {
+        for (index, extent) in self.lock().iter_mut() {
+            let last_used = extent.last_used;
+            if extent.pinned.take_if(|(_, one)| which(*index, last_used, one)).is_some() {
                 extent.heat = 0;
             }
         }
-        drop(extents);
-        drop(gone);
     }
 
     /// No more of it is registered.
     pub(super) fn refuse(&self) {
         self.refused.store(true, Ordering::Relaxed);
-        self.let_go_of(|_, _| true);
+        self.let_go_of(|_, _, _| true);
     }
 
-    /// Lets go of what lies behind the file's end.
+    /// Lets go of extents whose first page is not the file's any more: they lie behind its end, or
+    /// in a hole.
     pub(super) fn look_at_size(&self) {
-        let Some(size) = self.fd().and_then(|fd| rustix::fs::fstat(fd.as_ref()).ok()) else {
-            return;
-        };
-        let size = u64::try_from(size.st_size).unwrap_or(0);
-        self.let_go_of(|index, _| index * EXTENT >= size);
-    }
-}
-
-impl Drop for WrittenInode {
-    fn drop(&mut self) {
-        if self.files.is_here() {
-            self.files.remove_written(self.id);
-        }
+        let Some(table) = self.files.page_table() else { return };
+        self.let_go_of(|index, _, one| one.has_lost_of(table, index * EXTENT..index * EXTENT + 1));
     }
 }
 
@@ -309,13 +319,14 @@ impl MappedFiles {
         offset: u64,
         len: u64,
     ) -> Option<WrittenRange> {
-        let inode: Arc<WrittenInode> = file.written()?;
+        let inode = written(file)?;
         if len < SHORTEST_WRITE || inode.refused.load(Ordering::Relaxed) {
             return None;
         }
         let end = offset.checked_add(len)?;
         let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
-        if limit.is_some_and(|limit| end > limit) || !file.is_still_ours() {
+        let is_refused = limit.is_some_and(|limit| end > limit) || file.has_begun_to_append();
+        if is_refused || !file.is_still_ours() {
             return None;
         }
         let index = device.context().device();
@@ -360,16 +371,16 @@ impl MappedFiles {
 
     /// The file has lost pages of a range.
     pub(crate) fn forget_written(&'static self, file: &OpenFile, range: &WrittenRange) {
-        let Some(inode) = file.written::<WrittenInode>() else { return };
+        let Some(inode) = written(file) else { return };
         let more = |passes: u64| Some((passes * 2).min(PASSES.1));
         let _ = inode.passes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let indices = range.whole.start / EXTENT..=(range.whole.end - 1) / EXTENT;
-        inode.let_go_of(|index, _| indices.contains(&index));
+        inode.let_go_of(|index, _, _| indices.contains(&index));
     }
 
     /// Fills no pages of this file any more: a copy failed.
     pub(crate) fn give_up_written(&'static self, file: &OpenFile) {
-        if let Some(inode) = file.written::<WrittenInode>() {
+        if let Some(inode) = written(file) {
             inode.refuse();
         }
     }
@@ -385,7 +396,8 @@ impl MappedFiles {
         if self.budget == Some(0) || len < SHORTEST_WRITE || self.off.load(Ordering::Relaxed) {
             return;
         }
-        let Some(inode) = file.written_or_else(|| self.written_inode(file)) else { return };
+        let known = file.written_or_else(|| self.written_file(file).map(Arc::new));
+        let Some(inode) = known.map(|known| Arc::clone(&known.0)) else { return };
         let Some(size) = file.size().filter(|size| *size >= SHORTEST) else { return };
         if inode.refused.load(Ordering::Relaxed) {
             return;
@@ -403,24 +415,18 @@ impl MappedFiles {
             let bytes = EXTENT.min(size - index * EXTENT);
             if extent.heat >= bytes * passes && !extent.is_queued && extent.pinned.is_none() {
                 extent.is_queued = true;
-                hot.push(index);
+                hot.push(index * EXTENT..index * EXTENT + bytes);
             }
             at = next;
         }
         drop(extents);
-        let has_fd = hot.is_empty() || inode.has_fd(file);
-        for index in hot {
-            if has_fd {
-                self.mapper.pin_soon(self, &inode, index, device);
-            } else {
-                // It is tried again when it is hot again.
-                inode.publish(index, None, 0);
-            }
+        for part in hot {
+            self.mapper.pin_soon(self, &inode, (part, file.place()), device);
         }
     }
 
-    /// The inode of a file that is written; `None` if its pages can't be filled.
-    fn written_inode(&'static self, file: &OpenFile) -> Option<Arc<WrittenInode>> {
+    /// A file that is written; `None` if its pages can't be filled.
+    fn written_file(&'static self, file: &OpenFile) -> Option<WrittenFile> {
         if !file.is_in_memory() || !file.can_be_filled() {
             return None;
         }
@@ -431,38 +437,30 @@ impl MappedFiles {
         {
             return None;
         }
-        let (id, _) = file.identity_and_size()?;
+        let id = file.place().file;
         let mut inodes = self.lock_written();
-        if let Some(known) = inodes.get(&id).and_then(std::sync::Weak::upgrade) {
-            return Some(known);
-        }
-        let made = Arc::new(WrittenInode {
-            files: self,
-            id,
-            fd: Mutex::default(),
-            extents: Mutex::default(),
-            passes: AtomicU64::new(PASSES.0),
-            refused: AtomicBool::new(false),
+        let inode = inodes.entry(id).or_insert_with(|| {
+            Arc::new(WrittenInode {
+                files: self,
+                id,
+                handles: AtomicU32::new(0),
+                extents: Mutex::default(),
+                ended: AtomicBool::new(false),
+                passes: AtomicU64::new(PASSES.0),
+                refused: AtomicBool::new(false),
+            })
         });
-        inodes.insert(id, Arc::downgrade(&made));
-        Some(made)
+        inode.handles.fetch_add(1, Ordering::Relaxed);
+        Some(WrittenFile(Arc::clone(inode)))
     }
 
-    fn lock_written(&self) -> MutexGuard<'_, HashMap<InodeId, std::sync::Weak<WrittenInode>>> {
+    fn lock_written(&self) -> MutexGuard<'_, HashMap<FileId, Arc<WrittenInode>>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All that are there.
     pub(super) fn all_written(&self) -> Vec<Arc<WrittenInode>> {
-        self.lock_written().values().filter_map(std::sync::Weak::upgrade).collect()
-    }
-
-    /// Forgets an inode that ended. Another one may have its number by now.
-    fn remove_written(&self, id: InodeId) {
-        let mut inodes = self.lock_written();
-        if inodes.get(&id).is_some_and(|one| one.strong_count() == 0) {
-            inodes.remove(&id);
-        }
+        self.lock_written().values().cloned().collect()
     }
 
     /// Lets go of extents that were not used since `before`, for at least `bytes` of others. They
@@ -482,7 +480,59 @@ impl MappedFiles {
         oldest.sort_unstable();
         let extents = usize::try_from(bytes.div_ceil(EXTENT)).unwrap_or(usize::MAX);
         for &(used, nth, index) in oldest.iter().take(extents) {
-            inodes[nth].let_go_of(|one, last_used| one == index && last_used == used);
+            inodes[nth].let_go_of(|one, last_used, _| one == index && last_used == used);
         }
+    }
+}
+
+/// The inode of a file, if it is known to be one that may be filled.
+fn written(file: &OpenFile) -> Option<Arc<WrittenInode>> {
+    file.written::<WrittenFile>().map(|file| Arc::clone(&file.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_gpu::{Context, Driver, FilePages, Which};
+
+    use super::*;
+    use crate::settings::{Settings, UncachedReads};
+
+    #[test]
+    fn the_end_of_a_file_waits_for_a_registration_that_is_under_way() {
+        const LEN: u64 = 1 << 20;
+        let primary = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
+        let settings = Settings { driver: Which::Software, ..Settings::default() };
+        let files: &'static MappedFiles = Box::leak(Box::new(MappedFiles::new(&settings)));
+        let filler = &*Box::leak(Box::new(Filler::new(&primary).unwrap().unwrap()));
+        let fd = rustix::fs::memfd_create(c"pinning", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&fd, LEN).unwrap();
+        let opened = crate::file::File::new(fd.as_fd(), UncachedReads::default()).unwrap();
+        let (first, last) = [(); 2].map(|()| files.written_file(&opened.0).unwrap()).into();
+        let inode = Arc::clone(&first.0);
+        drop(first);
+        assert!(Arc::ptr_eq(&inode, &last.0) && !inode.has_ended(), "one is left");
+        // As the mapper does.
+        files.mapper.pins(Some(inode.id));
+        let watch = PageWatch::new(fd.as_fd(), 0..LEN).unwrap();
+        let pages = FilePages::map_to_write(fd.as_fd(), 0..LEN).unwrap();
+        let file = pages.register(&filler.context, false).unwrap();
+        let has_returned = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                drop(last);
+                has_returned.store(true, Ordering::Release);
+            });
+            while !inode.has_ended() {
+                std::thread::yield_now();
+            }
+            inode.publish(0, Some((0, PinnedExtent::new(files, filler, watch, file))), 0);
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            assert!(!maps.contains("/memfd:pinning "), "it is let go of");
+            assert!(!has_returned.load(Ordering::Acquire));
+            files.mapper.pins(None);
+        });
+        // Another file with the same inode begins anew.
+        let next = files.written_file(&opened.0).unwrap();
+        assert!(!Arc::ptr_eq(&inode, &next.0));
     }
 }

@@ -13,7 +13,7 @@ use std::ffi::c_uint;
 /// Gives the calling thread, for the rest of its life, a table without descriptors. False where
 /// the system refuses: before Linux 5.9, or by a filter of system calls, if that refuses
 /// unshare(2) too. Then it is the program's still.
-pub(super) fn leave_table() -> bool {
+pub fn leave_table() -> bool {
     // Without a copy of the program's descriptors, whose ends another process may wait for.
     // SAFETY: it closes numbers in a new table that only this thread sees, where none is owned.
     let left =
@@ -34,10 +34,11 @@ pub(super) fn leave_table() -> bool {
     true
 }
 
-/// Runs `work` in a thread of its own apart from the program's table; `None` where the system
+/// Runs `work` in a thread of this name apart from the program's table; `None` where the system
 /// refuses that. The number is that of the calling thread: `/proc/self/task/NUMBER/fd` has the
 /// program's descriptors.
-pub(super) fn run<T: Send + 'static>(
+pub fn run<T: Send + 'static>(
+    name: &str,
     work: impl FnOnce(rustix::thread::Pid) -> Option<T> + Send + 'static,
 ) -> Option<T> {
     let caller = rustix::thread::gettid();
@@ -46,7 +47,7 @@ pub(super) fn run<T: Send + 'static>(
         let found = if leave_table() { work(caller) } else { None };
         let _ = done.send(found);
     };
-    gpuio_transfer::spawn_thread("gpuio-record", body).then(|| result.recv().ok()).flatten()?
+    crate::spawn_thread(name, body).then(|| result.recv().ok()).flatten()?
 }
 
 #[cfg(test)]
@@ -59,7 +60,7 @@ mod tests {
     fn numbers_and_files_are_apart() {
         let ours = tempfile::tempfile().unwrap();
         let number = ours.as_raw_fd();
-        let theirs = run(move |caller| {
+        let theirs = run("test", move |caller| {
             // SAFETY: numbers only.
             let is_open = unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0;
             let file = std::fs::File::open(format!("/proc/self/task/{caller}/fd/{number}"));
