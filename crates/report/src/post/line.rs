@@ -131,6 +131,10 @@ fn prompt(text: &str) -> Option<Prompt> {
     let places = signs.iter().filter_map(|sign| text.find(sign).map(|at| (at, sign.len())));
     if let Some((at, length)) = places.min() {
         let (head, command) = (text[..at].trim(), behind_setup(text[at + length..].trim()));
+        // `(base) [user@host ~]$`: the name of an environment stands before it.
+        let named = head.strip_prefix('(').and_then(|rest| rest.split_once(") "));
+        let head =
+            named.filter(|(name, _)| !name.contains(' ')).map_or(head, |(_, rest)| rest.trim());
         let short = head.len() < 60 && (head.starts_with('[') || !head.contains(' '));
         if short && program(command).is_some_and(|name| PROGRAMS.contains(&name)) {
             let is_word = text[at..].starts_with("> ");

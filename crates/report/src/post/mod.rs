@@ -25,12 +25,14 @@ mod seen;
 mod sentence;
 mod single;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::foreign::{Direction, gdsio};
 
 pub(crate) use hold::contradictions;
-pub use hold::{Known, hold};
+pub use hold::{Known, hold, unread};
 pub use page::section;
 
 use line::Line;
@@ -47,9 +49,16 @@ pub struct Post {
     /// Commands with their results, in the order of the text.
     pub runs: Vec<Run>,
     lines: Vec<Line>,
+    /// Lines of the text that were read as a part, from 1.
+    read: BTreeSet<usize>,
 }
 
 impl Post {
+    /// Whether a line, from 1, is of a command, a result or another part that was read.
+    pub fn has_read(&self, line: usize) -> bool {
+        self.read.contains(&line)
+    }
+
     /// Whether it has no result, no tool that looks on, and no request.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
@@ -134,6 +143,8 @@ pub(crate) struct Got {
     pub(crate) engine: Option<String>,
     /// The share by which products of rate, IOPS and latency may be off by their printed digits.
     pub(crate) rounding: f64,
+    /// Cells of words of its table's row.
+    pub(crate) labels: Vec<String>,
     /// Whether it is a line of progress, which is of one moment.
     pub(crate) moment: bool,
 }
@@ -172,6 +183,8 @@ pub enum About {
     Limit,
     /// Two figures that can't both be right.
     Contradiction,
+    /// Lines that look like results and are left out.
+    LeftOut,
     /// Figures of two tools that agree.
     Agreement,
     /// Two results, or a series.
@@ -182,11 +195,12 @@ pub enum About {
 
 impl About {
     /// In the order of the page.
-    pub const ALL: [About; 7] = [
+    pub const ALL: [About; 8] = [
         About::Path,
         About::Expected,
         About::Limit,
         About::Contradiction,
+        About::LeftOut,
         About::Agreement,
         About::Compared,
         About::Next,
@@ -207,19 +221,32 @@ pub struct Statement {
 /// Reads a text. One without any of these parts gives a post without runs.
 pub fn read(name: &str, text: &str) -> Post {
     let lines = line::lines(text);
-    let runs = runs(&lines);
-    Post { name: name.to_owned(), runs, lines }
+    let (runs, mut read) = runs(&lines);
+    let of_run = |run: &Run| {
+        let own =
+            [run.asked.as_ref().map(|asked| asked.line), run.got.as_ref().map(|got| got.line)];
+        own.into_iter().flatten().chain([run.line])
+    };
+    read.extend(runs.iter().flat_map(of_run));
+    // A line that was wrapped goes on to the next one.
+    let ends = lines.iter().skip(1).map(|line| line.number).chain([text.lines().count() + 1]);
+    let wrapped = lines.iter().zip(ends).filter(|(line, _)| read.contains(&line.number));
+    let read = wrapped.flat_map(|(line, end)| line.number..end).collect();
+    Post { name: name.to_owned(), runs, lines, read }
 }
 
-/// The rates, times and counts that sentences of a text have, with their lines: all that is
-/// understood of slides; `None` where there is none.
+/// The rates, times and counts that a text has, with their lines: all that is understood of slides
+/// and of other tools' outputs; `None` where there is none.
 pub fn figures_in_words(text: &str) -> Option<String> {
     const SHOWN: usize = 8;
     let lines = line::lines(text);
     let of_line = |line: &Line| {
         let number = line.number;
         let named = |one: figure::Figure| format!("{} (line {number})", one.text);
-        let figures = figure::figures(&line.text).into_iter().filter(figure::Figure::is_measured);
+        // `<16us` is a limit.
+        let is_limit = |one: &figure::Figure| line.text[..one.at].trim_end().ends_with(['<', '>']);
+        let figures = figure::figures(&line.text).into_iter();
+        let figures = figures.filter(|one| one.is_measured() && !is_limit(one));
         figures.map(named).collect::<Vec<_>>()
     };
     let mut all: Vec<String> = lines.iter().flat_map(of_line).collect();
@@ -228,20 +255,25 @@ pub fn figures_in_words(text: &str) -> Option<String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let figures = (!all.is_empty()).then(|| all.join(", "))?;
     Some(format!(
-        "figures in words: {figures}{more}. No command, result or tool's output is beside them, so \
-         nothing follows from them."
+        "the figures {figures}{more}. Nothing around them has a form that gpuio reads, so nothing \
+         follows from them."
     ))
 }
 
-fn runs(lines: &[Line]) -> Vec<Run> {
+/// The runs, and the lines of commands, results and parts of several lines.
+fn runs(lines: &[Line]) -> (Vec<Run>, BTreeSet<usize>) {
     let mut reader = Reader::default();
     for (index, line) in lines.iter().enumerate() {
         if reader.runs.len() >= MOST_RUNS {
             break;
         }
         reader.line(lines, index, line);
+        if index < reader.read_until {
+            reader.read.insert(line.number);
+        }
     }
-    reader.finish(lines)
+    let read = std::mem::take(&mut reader.read);
+    (reader.finish(lines), read)
 }
 
 /// Goes through a text's lines.
@@ -252,6 +284,8 @@ struct Reader {
     results: result::Results,
     /// Lines below this index belong to what was read already.
     read_until: usize,
+    /// The lines that were read as a part, from 1.
+    read: BTreeSet<usize>,
     /// A rate in words since the last result or tool that looked on.
     words: Option<(f64, usize)>,
     host: Option<String>,
@@ -303,6 +337,7 @@ impl Reader {
             self.same_command();
         }
         if let Some(got) = self.results.line(line) {
+            self.read.insert(line.number);
             self.got(got);
         } else if !is_command {
             self.prose(line);
@@ -371,7 +406,8 @@ impl Reader {
         let words = line.text.split(|c: char| !c.is_ascii_uppercase() && c != '_');
         let path = words.filter(|word| word.len() > 3).find_map(gdsio::path_of);
         self.named = path.map(|path| (path, line.number)).or(self.named);
-        let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w));
+        let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w))
+            && !sentence::is_otherwise(&line.text);
         let found = figure::figures(&line.text);
         let rate = found.iter().find_map(|one| one.rate());
         if let Some(rate) = rate.filter(|_| is_result && self.words.is_none()) {
