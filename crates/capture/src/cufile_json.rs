@@ -52,8 +52,8 @@ fn add(as_printed: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let text = as_printed.replace(['\u{201c}', '\u{201d}', '\u{201e}'], "\"");
     if text != as_printed {
         captured.remark(
-            "cufile.json has typographic quotes, as pages make them, and is read as with plain ones: \
-             if the file itself has them, cuFile can't read it."
+            "cufile.json has typographic quotes, as pages make them, and is read as with plain \
+             ones: if the file itself has them, cuFile can't read it."
                 .to_owned(),
         );
     }

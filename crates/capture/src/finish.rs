@@ -134,7 +134,7 @@ impl Captured {
     }
 
     /// GPUs that one text numbers from 0 and another one shows at as many addresses are the same
-    /// ones. Of several, no text has which is which.
+    /// ones. Which of several is which no text has.
     fn join_gpus(&mut self) {
         let is_numbered = |gpu: &GpuFacts| gpu.pci.is_none() && gpu.index.known().is_some();
         let (numbered, placed): (Vec<GpuFacts>, Vec<GpuFacts>) =

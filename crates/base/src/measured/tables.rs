@@ -173,6 +173,18 @@ fn of_row(
             }
         }
     }
+    let (whole, other) = whole(columns, row, entries);
+    (whole, why.or(other))
+}
+
+/// Measured figures with the settings of their row, where its direction is said; else why not.
+fn whole(
+    columns: &[Column],
+    row: &[String],
+    entries: Vec<(Side, Entry)>,
+) -> (Vec<Entry>, Option<String>) {
+    let cells = || columns.iter().zip(row);
+    let mut why = None;
     let number = |kind: Kind| {
         let (_, cell) = cells().find(|(column, _)| column.kind == kind)?;
         cell.split_whitespace().next()?.parse::<u64>().ok()
@@ -184,7 +196,7 @@ fn of_row(
         let measured = entry.rate.is_some() || entry.iops.is_some();
         let Some(writes) = side.writes.filter(|_| measured) else {
             let not = "no word says, for a rate or IOPS, whether it reads or writes";
-            why.get_or_insert_with(|| not.to_owned());
+            why = Some(not.to_owned());
             continue;
         };
         whole.push(Entry {
@@ -467,8 +479,8 @@ mod tests {
             let text = format!("| drive | read GiB/s |\n|---|---|\n| a | 2 |\n| {row} | 4 |\n");
             assert_eq!(of(&text).len(), 1, "{text}");
         }
-        let two = "| threads | ext4 read GiB/s | xfs read GiB/s | write GiB/s |\n|---|---|---|---|\n\
-                   | 8 | 2 | 3 | 4 |\n";
+        let two = "| threads | ext4 read GiB/s | xfs read GiB/s | write GiB/s |\n\
+                   |---|---|---|---|\n| 8 | 2 | 3 | 4 |\n";
         assert!(of(two).len() == 1 && of(two)[0].writes, "{:?}", of(two));
     }
 

@@ -59,7 +59,8 @@ const OF_THE_KERNEL: [(&str, &str); 18] = [
     ("Device not ready; aborting", "the drive did not come back after a reset"),
     (
         "I/O error, dev ",
-        "an I/O of this device failed: its program got EIO, unless an array or another path took it",
+        "an I/O of this device failed: the program got EIO, unless an array or another path took \
+         it",
     ),
     ("PCIe Bus Error: severity=", "errors on a PCIe link: riser, slot or cable"),
     (
@@ -77,8 +78,8 @@ const OF_THE_KERNEL: [(&str, &str); 18] = [
     ),
     (
         "Unknown symbol ",
-        "the kernel gives the module no such symbol, so it stays out: what has it is not loaded, is \
-         of another build, or is forbidden to it, as another message may say",
+        "the kernel gives the module no such symbol, so it stays out: what has it is not loaded, \
+         is of another build, or is forbidden to it, as another message may say",
     ),
     ("not responding, still trying", "the NFS server gave no answer: I/O on its mounts waits"),
     ("NVRM: Xid", "the GPU's driver reports an error"),
@@ -92,7 +93,8 @@ const OF_THE_KERNEL: [(&str, &str); 18] = [
     ),
 ];
 
-const NO_MODULE: &str = "cuFile has no nvidia-fs (`modprobe nvidia-fs`): at most the kernel's peer-to-peer DMA is direct";
+const NO_MODULE: &str = "cuFile has no nvidia-fs (`modprobe nvidia-fs`): at most the kernel's \
+                         peer-to-peer DMA is direct";
 
 /// Parts of messages and what they mean: NVIDIA's Troubleshooting Guide, and issues of
 /// gds-nvidia-fs (62, 70, 78) and cudf (13651).
@@ -240,8 +242,8 @@ mod tests {
         let text = "[ 3927.730583] nvidia_fs: module using GPL-only symbols uses symbols from \
             proprietary module nvidia.\n\
             [ 3927.730590] nvidia_fs: Unknown symbol nvidia_p2p_dma_unmap_pages (err -2)\n";
-        let log = "NOTICE  cufio:1036 cuFileHandleRegister GDS not supported or disabled by config, \
-            using cuFile posix read/write with compat mode enabled\n\
+        let log = "NOTICE  cufio:1036 cuFileHandleRegister GDS not supported or disabled by \
+            config, using cuFile posix read/write with compat mode enabled\n\
             ERROR  cufio-fs:199 NVMe Driver not registered with nvidia-fs!!!\n\
             ERROR  0:1072 Inc-bar-usage failed: size 524288000 remaining bytes 281018368\n";
         let mut captured = Captured::default();

@@ -213,6 +213,7 @@ mod tests {
         assert_eq!(of("/usr/local/gds/tools/gdsio -x 0"), bare);
         assert_eq!(of("    sudo fio --name=a").unwrap().1, "sudo fio --name=a");
         assert_eq!(of("• gdsio -x 0").unwrap().1, "gdsio -x 0");
+        assert_eq!(of("(base) [me@n1 ~]$ gdsio -w 8"), some("n1", "gdsio -w 8"));
         for text in ["gdsio is a tool", "# Idx  W  C", "fio and vdbench work", "a > b", "fio-3.36"]
         {
             assert_eq!(of(text), None, "{text}");

@@ -1,7 +1,7 @@
-//! Results in sentences: `we get 12 GB/s read on 8 threads`. A sentence counts where its writer says
-//! that he measured, one figure is measured, it reads or writes and not both, a setting of the load
-//! stands in it, and each of its words is known: a word that is not may deny the rate or name the
-//! condition that it has.
+//! Results in sentences: `we get 12 GB/s read on 8 threads`. A sentence counts where its writer
+//! says that he measured, one figure is measured, it reads or writes and not both, a setting of
+//! the load stands in it, and each of its words is known: a word that is not may deny the rate or
+//! name the condition that it has.
 
 use gpuio_base::measured::tables::Side;
 use gpuio_base::units::parse_bytes;

@@ -262,9 +262,9 @@ mod tests {
         let copied = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.497434 s, 2.2 GB/s\n";
         let left = (crate::post::About::LeftOut, 2);
         for (operands, got) in [
-            ("if=/root/data of=/dev/zero", Some(Direction::Read)),
-            ("if=/root/data of=/dev/null", Some(Direction::Read)),
-            ("if=/dev/zero of=/root/data", Some(Direction::Write)),
+            ("if=/d/data of=/dev/zero", Some(Direction::Read)),
+            ("if=/d/data of=/dev/null", Some(Direction::Read)),
+            ("if=/dev/zero of=/d/data", Some(Direction::Write)),
             ("if=/dev/zero of=/dev/null", None),
             ("if=/a/data of=/b/data", None),
         ] {
@@ -272,8 +272,9 @@ mod tests {
             let lost = if got.is_some() { Vec::new() } else { vec![left] };
             assert_eq!(found, (got.into_iter().collect(), lost), "{operands}");
         }
-        let hdparm = "$ hdparm -Tt /dev/sda\n Timing cached reads:   37034 MB in  1.99 seconds = 18631.17 \
-                      MB/sec\n Timing buffered disk reads: 8172 MB in  3.00 seconds = 2723.70 MB/sec\n";
+        let hdparm = "$ hdparm -Tt /dev/sda\n Timing cached reads:   37034 MB in  1.99 seconds = \
+                      18631.17 MB/sec\n Timing buffered disk reads: 8172 MB in  3.00 seconds = \
+                      2723.70 MB/sec\n";
         assert_eq!(of(hdparm), (vec![Direction::Read], vec![left]));
     }
 

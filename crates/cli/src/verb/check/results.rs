@@ -16,7 +16,7 @@ pub(in crate::verb) struct Held {
     pub(in crate::verb) section: Option<Section>,
     /// The texts have results and nothing of a machine.
     alone: bool,
-    /// The lines that neither results nor facts are read from, where there is no machine: a machine's
+    /// The lines that neither results nor facts are read from, where there is no machine: else its
     /// notes have them.
     pub(super) not_understood: Option<String>,
 }

@@ -51,8 +51,8 @@ pub(super) fn unread(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         let words = if text.starts_with("Timing ") && text.contains(" cached reads:") {
             "hdparm's cached reads are of memory alone, and are left out."
         } else if is_dd && text.contains(" bytes ") {
-            "This result of dd is left out: that it reads or writes alone is not shown by a command \
-             above it."
+            "This result of dd is left out: that it reads or writes alone is not shown by a \
+             command above it."
         } else {
             return None;
         };
