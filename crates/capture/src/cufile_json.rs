@@ -47,10 +47,19 @@ pub(crate) fn below_a_title(text: &str) -> Option<(String, Vec<CaptureError>)> {
 }
 
 /// Takes the whole text with its mistakes: `gpuio check` reports them.
-fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+fn add(as_printed: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    // Pages make them of plain quotes; positions in lines stay.
+    let text = as_printed.replace(['\u{201c}', '\u{201d}', '\u{201e}'], "\"");
+    if text != as_printed {
+        captured.remark(
+            "cufile.json has typographic quotes, as pages make them, and is read as with plain \
+             ones: if the file itself has them, cuFile can't read it."
+                .to_owned(),
+        );
+    }
     let facts = &mut captured.machine.cufile;
     facts.path = "cufile.json".to_owned();
-    facts.text = Fact::Known(Some(text.to_owned()));
+    facts.text = Fact::Known(Some(text));
     facts.environment = Fact::unknown("the file does not show environment variables");
     facts.log_directory_writable = Fact::unknown("the directory is on the other machine");
     Ok(())
@@ -59,6 +68,15 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn typographic_quotes_are_a_page_s() {
+        let text = "{\n \"properties\": {\n \"allow_compat_mode\": “false”\n }\n}\n";
+        let mut captured = Captured::default();
+        crate::read("post", text, &mut captured).unwrap();
+        let known = captured.machine.cufile.text.known().unwrap().as_deref().unwrap();
+        assert!(known.contains(": \"false\"") && !captured.remarks().is_empty(), "{known}");
+    }
 
     #[test]
     fn the_text_is_kept_with_its_mistakes() {

@@ -5,8 +5,8 @@ use thiserror::Error;
 /// A position in a text where it differs from what its tool prints.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "line {line}, column {column}: {wanted} was expected, and {text:?} stands there; send the \
-     text whole, as the tool printed it"
+    "line {line}, column {column}: {wanted} was expected, and {text:?} stands there; if the text \
+     was cut or changed, send it as the tool printed it"
 )]
 pub struct CaptureError {
     /// Line, counted from 1.

@@ -60,6 +60,7 @@ impl Captured {
         cards::join(self);
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
+        self.join_gpus();
         self.remark_all(&seen_twice(&self.machine));
         let check = self.machine.gdscheck.as_ref();
         let models = check.and_then(|check| gdscheck::other_models(check, &self.machine));
@@ -130,6 +131,46 @@ impl Captured {
             }
         }
         found.into_iter().for_each(|one| self.conflict(one));
+    }
+
+    /// GPUs that one text numbers from 0 and another one shows at as many addresses are the same
+    /// ones. Which of several is which no text has.
+    fn join_gpus(&mut self) {
+        let is_numbered = |gpu: &GpuFacts| gpu.pci.is_none() && gpu.index.known().is_some();
+        let (numbered, placed): (Vec<GpuFacts>, Vec<GpuFacts>) =
+            self.machine.gpus.iter().cloned().partition(is_numbered);
+        let numbers = numbered.iter().filter_map(|gpu| gpu.index.known().copied());
+        let whole = !numbered.is_empty() && numbers.eq((0..).take(numbered.len()));
+        let bare = placed.iter().all(|gpu| gpu.pci.is_some() && gpu.index.known().is_none());
+        if !whole || !bare || placed.len() != numbered.len() {
+            return;
+        }
+        let model = |gpu: &GpuFacts| gdscheck::model(gpu.name.known()?);
+        let on_pci = |gpu: &GpuFacts| {
+            let one = self.machine.pci.iter().find(|one| Some(&one.address) == gpu.pci.as_ref())?;
+            gdscheck::model(one.name.as_ref()?.split_once('[')?.1)
+        };
+        let shown: Option<Vec<String>> =
+            placed.iter().map(|gpu| model(gpu).or(on_pci(gpu))).collect();
+        if shown.is_some_and(|shown| numbered.iter().filter_map(model).any(|m| !shown.contains(&m)))
+        {
+            return;
+        }
+        if let ([known], [gpu]) = (numbered.as_slice(), placed.as_slice()) {
+            let (pci, node) = (gpu.pci.clone(), gpu.node.or(known.node));
+            let whole = GpuFacts { pci, node, ..known.clone() };
+            self.machine.gpus = vec![whole];
+            return;
+        }
+        let count = placed.len();
+        let alike = numbered.iter().all(|gpu| gpu.name.known() == numbered[0].name.known());
+        let name = numbered[0].name.clone();
+        self.machine.gpus = placed;
+        self.machine.gpus.iter_mut().filter(|_| alike).for_each(|gpu| gpu.name = name.clone());
+        self.remark(format!(
+            "The {count} GPUs that one text numbers and the {count} that another one shows at \
+             addresses are the same; which is which no text says."
+        ));
     }
 
     /// GPUs that gdscheck or the statistics of nvidia-fs alone name.
@@ -268,6 +309,59 @@ mod tests {
             assert!(gpus == count && remarks.contains(words), "{gpus}: {remarks}");
         }
         assert_eq!(of(&[smi, stats]).0, 1);
+    }
+
+    #[test]
+    fn a_gpu_of_a_list_and_of_a_tree_is_one() {
+        let of = |count: u32| {
+            let mut text = "$ lspci\n".to_owned();
+            for at in 1..=count {
+                text += &format!("0{at}:00.0 3D controller: NVIDIA Corporation GA100 (rev a1)\n");
+            }
+            text += "$ nvidia-smi -L\n";
+            for at in 0..count {
+                text += &format!("GPU {at}: NVIDIA A100-PCIE-40GB (UUID: GPU-1c1c1c1c-{at})\n");
+            }
+            let mut captured = Captured::default();
+            crate::read("p", &text, &mut captured).unwrap();
+            captured.finish();
+            captured
+        };
+        let one = of(1).machine.gpus;
+        let whole = one[0].pci.is_some() && one[0].index.known() == Some(&0);
+        assert!(one.len() == 1 && whole && one[0].uuid.known().is_some(), "{one:?}");
+        let two = of(2);
+        let gpus = &two.machine.gpus;
+        let apart = gpus.iter().all(|gpu| gpu.pci.is_some() && gpu.index.known().is_none());
+        assert!(gpus.len() == 2 && apart && gpus[1].name.known().is_some(), "{gpus:?}");
+        assert!(two.remarks.iter().any(|one| one.contains("which is which")), "{:?}", two.remarks);
+        assert!(!two.remarks.iter().any(|one| one.contains("counted twice")), "{:?}", two.remarks);
+    }
+
+    #[test]
+    fn a_second_gpu_of_one_number_is_of_another_machine() {
+        let row =
+            |pci: &str| format!("|   0  NVIDIA A100   Off | 00000000:{pci}:00.0 Off |  0 |\n");
+        let list = |id: u32| format!("GPU 0: NVIDIA A100 (UUID: GPU-{id})\n");
+        let block =
+            |pci: &str| format!("GPU 00000000:{pci}:00.0\n    Product Name   : NVIDIA GB10\n");
+        for text in [
+            row("07") + &row("19"),
+            list(1) + &list(2),
+            format!("Attached GPUs : 1\n{}{}", block("01"), block("dd")),
+        ] {
+            let mut captured = Captured::default();
+            crate::read("p", &text, &mut captured).unwrap();
+            captured.finish();
+            assert_eq!(captured.machine.gpus.len(), 1, "{text}");
+            assert!(captured.conflicts[0].contains("left out"), "{text}");
+        }
+        let text = row("07") + "and on the other node\n" + &row("19");
+        let text = crate::machines::Text { name: "p".to_owned(), body: text };
+        let found = crate::machines::read_all(&[text]).machines;
+        let gpus =
+            found.iter().map(|one| (one.captured.machine.gpus.len(), one.captured.conflicts.len()));
+        assert_eq!(gpus.collect::<Vec<_>>(), [(1, 0), (1, 0)], "{found:?}");
     }
 
     #[test]

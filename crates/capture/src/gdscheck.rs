@@ -187,7 +187,7 @@ pub(crate) fn other_models(check: &GdsCheck, machine: &Machine) -> Option<(Strin
 
 /// The word of a product's name that all tools print: `A100` of `NVIDIA A100 80GB PCIe` and of
 /// `A100-SXM4-40GB`. `None` for names without such a word, like `GeForce RTX 5090`.
-fn model(name: &str) -> Option<String> {
+pub(crate) fn model(name: &str) -> Option<String> {
     name.split([' ', '-', '/']).find_map(|word| {
         let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
         let series = &word[..word.len() - digits.len()];

@@ -67,9 +67,18 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // Details behind a line that is none of a function belong to none.
     let mut inside = false;
     let mut before = false;
+    // How far the functions are indented, as in a quotation: their details are further.
+    let mut depth = 0;
     for (index, line) in lines(text) {
         let unindented = line.trim_start();
+        let indent = line.len() - unindented.len();
         let line = if is_function(unindented) { unindented } else { line };
+        if is_function(unindented) {
+            depth = indent;
+        } else if depth > 0 && indent == depth && !line.contains(':') {
+            captured.skip(CaptureError::new(index, line, 0, "a detail of the function above"));
+            continue;
+        }
         if let (Some(block), Some((from, bytes))) =
             (blocks.last_mut().filter(|_| inside), dump(line))
         {

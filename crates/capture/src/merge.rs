@@ -446,6 +446,35 @@ fn links_of_gpus(machine: &mut Machine) {
     machine.pci.sort_by(|a, b| a.address.cmp(&b.address));
 }
 
+/// Adds GPUs of a text. A second GPU of one number, at another address or of another UUID, is of
+/// another machine or time: which is meant is not known, and it is left out.
+pub(crate) fn gpus(captured: &mut Captured, new: Vec<GpuFacts>) {
+    for gpu in new {
+        let other = captured.machine.gpus.iter().find(|known| {
+            let number = known.index.known().filter(|number| gpu.index.known() == Some(*number));
+            let pci = known.pci.as_ref().zip(gpu.pci.as_ref());
+            let uuids = known.uuid.known().zip(gpu.uuid.known());
+            let differ = pci.map(|(a, b)| a != b).or(uuids.map(|(a, b)| a != b));
+            number.is_some() && differ == Some(true)
+        });
+        match other {
+            Some(other) => {
+                let named = |gpu: &GpuFacts| {
+                    let uuid = gpu.uuid.known().map(|uuid| uuid.to_string());
+                    gpu.pci.clone().or(uuid).unwrap_or_default()
+                };
+                let number = gpu.index.known().copied().unwrap_or_default();
+                let (first, second) = (named(other), named(&gpu));
+                captured.conflict(format!(
+                    "Two GPUs have the number {number}: {first} and {second}. One of them is of \
+                     another machine or time; {second}, the later one, is left out."
+                ));
+            }
+            None => gpuio_host::nvidia_gpu::merge(&mut captured.machine.gpus, vec![gpu]),
+        }
+    }
+}
+
 /// Lists the GPUs among the PCI functions.
 fn gpus_on_pci(machine: &mut Machine) {
     let is_gpu = |one: &&PciFacts| {

@@ -1,9 +1,8 @@
 //! `nvidia-smi -L`: a line for each GPU with name and UUID, instances of MIG below it.
 
-use gpuio_host::nvidia_gpu;
 use gpuio_record::facts::{Fact, GpuFacts};
 
-use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, mig};
+use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, merge, mig};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi -L",
@@ -35,7 +34,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             return Err(CaptureError::new(index, line, 0, "fewer GPUs"));
         }
     }
-    nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
+    merge::gpus(captured, gpus);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `nvidia-smi -q`: a block for each GPU, keys and values by indentation.
 
-use gpuio_host::{numa::normalize_pci, nvidia_gpu};
+use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{Bar1Facts, Fact, GpuFacts, Lanes};
 
 use crate::nvidia_table::driver;
@@ -82,6 +82,15 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         }
     }
     // Blocks are in the driver's order; numbers are known where all of them are there.
+    if let Some(attached) = attached.filter(|attached| *attached < blocks.len()) {
+        let others = blocks.split_off(attached);
+        let places: Vec<String> = others.into_iter().filter_map(|block| block.facts.pci).collect();
+        captured.conflict(format!(
+            "`Attached GPUs` is {attached}, and others are below it: {}. They are of another \
+             machine or time, and are left out.",
+            places.join(", ")
+        ));
+    }
     let whole = attached == Some(blocks.len());
     blocks.retain(|block| block.facts.pci.is_some());
     let gpus = blocks.into_iter().zip(0u32..).map(|(block, number)| {
@@ -89,7 +98,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         facts.index = Fact::or_unknown(whole.then_some(number), WHY);
         facts
     });
-    nvidia_gpu::merge(&mut captured.machine.gpus, gpus.collect());
+    let gpus = gpus.collect();
+    merge::gpus(captured, gpus);
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! `nvidia-smi --query-gpu=… --format=csv`: a heading of property names, a line per GPU.
 
-use gpuio_host::{numa::normalize_pci, nvidia_gpu};
+use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{Fact, GpuFacts, Lanes};
 
-use crate::{CaptureError, Kind, MOST_GPUS, lines};
+use crate::{CaptureError, Kind, MOST_GPUS, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi --query-gpu=… --format=csv",
@@ -13,7 +13,7 @@ pub(crate) const KIND: Kind = Kind {
     add: |text, captured| {
         let mut skipped = Vec::new();
         let gpus = parse(text, &mut |why| skipped.push(why))?;
-        nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
+        merge::gpus(captured, gpus);
         skipped.into_iter().for_each(|why| captured.skip(why));
         Ok(())
     },

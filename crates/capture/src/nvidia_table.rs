@@ -1,7 +1,7 @@
 //! `nvidia-smi` without arguments: the table of GPUs with their bus addresses. Its process list and
 //! usage say nothing about the machine.
 
-use gpuio_host::{numa::normalize_pci, nvidia_gpu};
+use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{Fact, GpuFacts, ModuleFacts};
 
 use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines, merge, mig};
@@ -37,7 +37,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             return Err(CaptureError::new(index, line, 0, "fewer GPUs"));
         }
     }
-    nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
+    merge::gpus(captured, gpus);
     Ok(())
 }
 

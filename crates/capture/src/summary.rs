@@ -24,7 +24,20 @@ impl Captured {
             _ => format!("; not in it: {}", missing.join(", ")),
         };
         let skipped = skipped(&self.texts);
+        let skipped = skipped.map(|lines| format!("; not understood: {lines}"));
+        let skipped = skipped.unwrap_or_default();
         Some(format!("Read from {}: {found}{missing}{skipped}.", commands.join(", ")))
+    }
+
+    /// The lines that were passed over, those aside that something else has read: a text's name and
+    /// a line of it, from 1.
+    pub fn not_understood(&self, is_read: impl Fn(&str, usize) -> bool) -> Option<String> {
+        let left = |text: &TextRead| {
+            let skipped = text.skipped.iter().filter(|one| !is_read(&text.name, one.line));
+            TextRead { skipped: skipped.cloned().collect(), ..text.clone() }
+        };
+        let texts: Vec<TextRead> = self.texts.iter().map(left).collect();
+        skipped(&texts).map(|lines| format!("Not understood: {lines}."))
     }
 
     /// The commands whose output was read, each once.
@@ -129,7 +142,7 @@ fn missing(machine: &Machine, no_matrix: bool) -> Vec<&'static str> {
 }
 
 /// Lines that were passed over: the first few, and how many there are.
-fn skipped(texts: &[TextRead]) -> String {
+fn skipped(texts: &[TextRead]) -> Option<String> {
     let all: Vec<String> = texts
         .iter()
         .flat_map(|text| {
@@ -144,7 +157,7 @@ fn skipped(texts: &[TextRead]) -> String {
         })
         .collect();
     if all.is_empty() {
-        return String::new();
+        return None;
     }
     let least = if all.len() >= crate::MOST_SKIPPED { "at least " } else { "" };
     let lines = match all.len() {
@@ -152,7 +165,7 @@ fn skipped(texts: &[TextRead]) -> String {
         count => format!("{least}{count} lines"),
     };
     let shown = all[..all.len().min(SHOWN)].join(", ");
-    format!("; not understood: {lines} ({shown}{})", others(texts))
+    Some(format!("{lines} ({shown}{})", others(texts)))
 }
 
 /// The numbers of the lines that are not shown: `; also post.txt lines 17-20, 31`.

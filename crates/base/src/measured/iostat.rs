@@ -123,7 +123,8 @@ impl Reader for Iostat {
         } else if let Some((device, values)) = row(&self.head, &words) {
             self.tables.push(&named(&self.head), device, values);
         } else {
-            return is_between(line);
+            let below_a_head = !std::mem::take(&mut self.processors).is_empty();
+            return is_between(line) || are_shares(line, below_a_head);
         }
         true
     }
@@ -141,16 +142,24 @@ fn named(head: &[String]) -> Vec<String> {
 fn row<'l>(head: &[String], words: &[&'l str]) -> Option<(&'l str, Vec<Option<f64>>)> {
     let (device, values) = words.split_first()?;
     let values = below(head, values).filter(|_| !head.is_empty())?;
-    let name =
-        !is_cut(device) && device.chars().all(|c| c.is_ascii_alphanumeric() || "-_.!".contains(c));
+    let name = device.contains(|c: char| c.is_ascii_alphabetic())
+        && !is_cut(device)
+        && device.chars().all(|c| c.is_ascii_alphanumeric() || "-_.!".contains(c));
     (name && values.iter().any(Option::is_some)).then_some((*device, values))
 }
 
-/// The kernel line, the times of `-t`, and shares of processors below a head that was cut.
+/// The kernel line, and the times of `-t`.
 fn is_between(line: &str) -> bool {
     release_and_host_of(line).is_some()
-        || line.split_whitespace().all(|word| number(word).is_some())
         || line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(':') && line.len() < 30
+}
+
+/// Shares of processors below a head that was cut: they are 100 % together, where the head is gone.
+/// Rows of other tools are numbers alone too.
+fn are_shares(line: &str, below_a_head: bool) -> bool {
+    let shares: Option<Vec<f64>> = line.split_whitespace().map(number).collect();
+    let is_whole = |all: &[f64]| (all.iter().sum::<f64>() - 100.0).abs() < 1.0;
+    shares.is_some_and(|all| all.len() <= 6 && (all.is_empty() || below_a_head || is_whole(&all)))
 }
 
 /// The blanks of a line, in bytes, at which head and rows begin, where a page has joined them.
@@ -210,6 +219,16 @@ mod tests {
         assert_eq!(means(&(boot + &second + &third)), three);
         let devices = "Device r/s\nvda 919\nDevice r/s\nvda 2410\n";
         assert_eq!(means(devices), (Some((1, Some(2410.0))), None));
+    }
+
+    #[test]
+    fn rows_of_numbers_alone_are_of_other_tools() {
+        let mut reader = Iostat::default();
+        assert!(reader.line("Device r/s %util") && reader.line("vda 919 1.0"));
+        assert!(
+            !reader.line("    0    98    64    64    92    37     0     0  6472  3092 10816    78")
+        );
+        assert!(!reader.line("0 98 64") && reader.line("   0.85 0.00 2.10 0.00 0.00 97.05"));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! or latencies and the settings of a load, and a row per result.
 //!
 //! A row counts where it has a rate or IOPS, and where whether it reads or writes is said: in the
-//! head of its column, in the row, or in the lines above the table. Limits and ratios are no
-//! results; they and other figures that are not read are named.
+//! head of its column, in the row, or in the lines above the table. Limits, aims, ratios and means
+//! of rows are no results. They, other figures that are not read, and rows with a figure that is not
+//! taken are named.
 
 use crate::stat::Percentile;
 use crate::units::parse_bytes;
@@ -19,6 +20,8 @@ const ABOVE: usize = 3;
 pub struct Entry {
     /// Lines between the head and its row.
     pub below: usize,
+    /// Its cells of words, as they stand.
+    pub labels: Vec<String>,
     pub writes: bool,
     pub random: Option<bool>,
     /// gpuio's name.
@@ -40,6 +43,8 @@ pub struct Table {
     pub entries: Vec<Entry>,
     /// Heads of columns whose figures are in no entry.
     pub unread: Vec<String>,
+    /// Rows with figures that were not taken: the lines between the head and each, and why.
+    pub left_out: Vec<(usize, String)>,
     /// Lines from its head on.
     pub lines: usize,
 }
@@ -92,8 +97,7 @@ pub fn table(lines: &[&str], at: usize) -> Option<Table> {
     let above = lines[..at].iter().rev().filter(|line| !line.trim().is_empty()).take(ABOVE);
     let above = above.map(|line| Side::of(line)).find(|side| side.writes.is_some());
     let above = above.unwrap_or_default();
-    let mut entries = Vec::new();
-    let mut rows = Vec::new();
+    let (mut entries, mut left_out, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let mut read = vec![false; columns.len()];
     let mut is_set = columns.iter().any(is_setting);
     let mut count = 2;
@@ -103,11 +107,13 @@ pub fn table(lines: &[&str], at: usize) -> Option<Table> {
         let words = columns.iter().zip(&row).filter(|(one, _)| one.kind == Kind::Words);
         let own = words.fold(Side::default(), |side, (_, cell)| side.or(Side::of(cell)));
         is_set |= own != Side::default();
-        entries.extend(of_row(&columns, &row, (own.or(above), count - 1), &mut read));
+        let (found, why) = of_row(&columns, &row, (own.or(above), count - 1), &mut read);
+        entries.extend(found);
+        left_out.extend(why.map(|why| (count - 1, why)));
         rows.push(row);
     }
     let unread = unread(&columns, &rows, &read).into_iter().map(|nth| head[nth].clone()).collect();
-    (is_set && !entries.is_empty()).then_some(Table { entries, unread, lines: count })
+    (is_set && !entries.is_empty()).then_some(Table { entries, unread, left_out, lines: count })
 }
 
 /// The columns with figures that are in no entry.
@@ -138,22 +144,43 @@ fn in_turn(columns: &[Column]) -> Vec<usize> {
     all
 }
 
-/// The results of a row: one for each direction and path that its columns have. Marks the columns
-/// that they are from.
+/// The results of a row: one for each direction and path that its columns have, with a mark at the
+/// columns that they are from; and why figures of it are not taken.
 fn of_row(
     columns: &[Column],
     row: &[String],
     (own, below): (Side, usize),
     read: &mut [bool],
-) -> Vec<Entry> {
+) -> (Vec<Entry>, Option<String>) {
     let mut entries: Vec<(Side, Entry)> = Vec::new();
     let mut from: Vec<(usize, usize)> = Vec::new();
-    let cells = || columns.iter().zip(row);
+    let mut why: Option<String> = None;
+    if let Some(why) = no_result(columns, row) {
+        return (Vec::new(), Some(why));
+    }
+    // Columns of one kind, direction and path: the rest of their heads, which is not understood,
+    // is the difference between their figures.
+    let is_double = |column: &Column| {
+        let same = |one: &&Column| (one.kind, one.side) == (column.kind, column.side);
+        columns.iter().filter(same).count() > 1
+    };
     for nth in in_turn(columns).into_iter().filter(|nth| *nth < row.len()) {
         let (column, cell) = (&columns[nth], &row[nth]);
-        let Some((number, unit)) = figure(cell) else { continue };
+        let has_figure = cell.contains(|c: char| c.is_ascii_digit());
+        let Some((number, unit)) = figure(cell) else {
+            let not = has_figure.then(|| format!("`{cell}` is not understood"));
+            why = why.or(not);
+            continue;
+        };
         let value = unit.or(column.unit).map(|scales| scales.map(|scale| number * scale));
         if value.is_none() && column.kind != Kind::Iops {
+            why.get_or_insert_with(|| format!("`{cell}` has no unit"));
+            continue;
+        }
+        if is_double(column) {
+            why.get_or_insert_with(|| {
+                "the heads of two of its columns differ in words that are not understood".to_owned()
+            });
             continue;
         }
         let side = column.side.or(own);
@@ -185,16 +212,37 @@ fn of_row(
             }
         }
     }
+    let (whole, other) = whole(columns, row, entries, (&from, read));
+    (whole, why.or(other))
+}
+
+/// Measured figures with the settings of their row, where its direction is said; else why not.
+fn whole(
+    columns: &[Column],
+    row: &[String],
+    entries: Vec<(Side, Entry)>,
+    (from, read): (&[(usize, usize)], &mut [bool]),
+) -> (Vec<Entry>, Option<String>) {
+    let cells = || columns.iter().zip(row);
+    let mut why = None;
     let number = |kind: Kind| {
         let (_, cell) = cells().find(|(column, _)| column.kind == kind)?;
         cell.split_whitespace().next()?.parse::<u64>().ok()
     };
-    let whole = entries.into_iter().enumerate().filter_map(|(at, (side, mut entry))| {
+    let labels = cells().filter(|(column, _)| column.kind == Kind::Words);
+    let labels: Vec<String> = labels.map(|(_, cell)| cell.clone()).collect();
+    let mut whole = Vec::new();
+    for (at, (side, mut entry)) in entries.into_iter().enumerate() {
         let measured = entry.rate.is_some() || entry.iops.is_some();
-        let writes = side.writes.filter(|_| measured)?;
+        let Some(writes) = side.writes.filter(|_| measured) else {
+            let not = "no word says, for a rate or IOPS, whether it reads or writes";
+            why = Some(not.to_owned());
+            continue;
+        };
         from.iter().filter(|one| one.0 == at).for_each(|one| read[one.1] = true);
         entry.percentiles.sort_by_key(|one| one.0);
-        Some(Entry {
+        whole.push(Entry {
+            labels: labels.clone(),
             writes,
             random: side.random,
             path: side.path,
@@ -202,9 +250,94 @@ fn of_row(
             depth: number(Kind::Depth),
             block_bytes: block(columns, row),
             ..entry
-        })
-    });
-    whole.collect()
+        });
+    }
+    (whole, why)
+}
+
+/// Why a row with figures is no result of a run: it is a limit, an aim or a mean of the others by
+/// its words, or it has a word instead of a count of threads.
+fn no_result(columns: &[Column], row: &[String]) -> Option<String> {
+    let cells = || columns.iter().zip(row);
+    let is_measured =
+        |kind| matches!(kind, Kind::Rate | Kind::Iops | Kind::Latency | Kind::Percentile(_));
+    let settings = || cells().filter(|(one, _)| !is_measured(one.kind) && one.kind != Kind::No);
+    let other = settings()
+        .find(|(_, cell)| is_limit(cell) || has_word(cell, &MEANS) || has_word(cell, &PERCENTILES));
+    if let Some((_, cell)) = other {
+        return Some(format!("by its words `{cell}` it may be no run"));
+    }
+    let counts = cells().filter(|(one, _)| matches!(one.kind, Kind::Threads | Kind::Depth));
+    let mut counts = counts.filter(|(_, cell)| cell.contains(char::is_alphanumeric));
+    let (_, cell) = counts.find(|(_, cell)| {
+        let first = cell.split_whitespace().next().unwrap_or_default();
+        first.parse::<u64>().is_err() && !cell.eq_ignore_ascii_case("n/a")
+    })?;
+    Some(format!("`{cell}` is no count of threads or of I/Os in flight"))
+}
+
+/// Words of rows that are parts of a distribution, and of heads that are, of rates.
+const PERCENTILES: [&str; 4] = ["p50", "p90", "p95", "p99"];
+/// Words of rows that are means of others.
+const MEANS: [&str; 11] = [
+    "avg",
+    "average",
+    "mean",
+    "median",
+    "geomean",
+    "sum",
+    "durchschnitt",
+    "mittelwert",
+    "summe",
+    "gesamt",
+    "moyenne",
+];
+
+fn has_word(text: &str, names: &[&str]) -> bool {
+    words(text).iter().any(|word| names.contains(&word.as_str()))
+}
+
+/// Whether words make a figure a limit, an aim, a ratio or a part of a distribution.
+fn is_limit(text: &str) -> bool {
+    const NO: [&str; 20] = [
+        "max",
+        "min",
+        "maximum",
+        "minimum",
+        "limit",
+        "spec",
+        "ideal",
+        "peak",
+        "ratio",
+        "speedup",
+        "%",
+        "total",
+        "stdev",
+        "goal",
+        "soll",
+        "ziel",
+        "nominal",
+        "rated",
+        "roofline",
+        "datasheet",
+    ];
+    const STEMS: [&str; 11] = [
+        "theor",
+        "th\u{e9}or",
+        "teor",
+        "target",
+        "expect",
+        "erwart",
+        "advertis",
+        "requir",
+        "predict",
+        "estimat",
+        "projected",
+    ];
+    const PARTS: [&str; 6] = ["理论", "目标", "目標", "平均", "合计", "理論"];
+    has_word(text, &NO)
+        || PARTS.iter().any(|part| text.contains(part))
+        || words(text).iter().any(|word| STEMS.iter().any(|stem| word.starts_with(stem)))
 }
 
 /// The block size of a row: `4K`, `1 MiB`, or the first word of `4K random read`.
@@ -235,7 +368,7 @@ fn cells(line: &str) -> Option<Vec<String>> {
 /// Words in lower case; `I/O` is one of them.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace("i/o", "io").replace(['µ', 'μ'], "u");
-    let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '/' | '%' | '_'));
+    let parts = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '%' | '_'));
     parts.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
@@ -260,10 +393,15 @@ impl Side {
             (false, true) => Some(false),
             _ => None,
         };
+        // A path that words deny is another one, and which one they do not say.
+        let denied = words.iter().any(|word| {
+            let no = ["without", "w/o", "no", "not", "non", "ohne", "sans", "off", "disabled"];
+            no.contains(&word.as_str()) || word.starts_with("compat")
+        });
         let path = words.iter().find_map(|word| match word.as_str() {
-            "gds" | "gpud" | "gpudirect" => Some("gds"),
-            "cpu_gpu" => Some("staged"),
-            "cpuonly" => Some("host"),
+            "gds" | "gpud" | "gpudirect" if !denied => Some("gds"),
+            "cpu_gpu" if !denied => Some("staged"),
+            "cpuonly" if !denied => Some("host"),
             _ => None,
         });
         Side { writes, random, path }
@@ -288,28 +426,15 @@ impl Side {
 
 impl Column {
     fn of(head: &str) -> Column {
-        const NO: [&str; 12] = [
-            "max",
-            "min",
-            "limit",
-            "expected",
-            "theoretical",
-            "spec",
-            "ideal",
-            "ratio",
-            "speedup",
-            "%",
-            "total",
-            "stdev",
-        ];
         let words = words(head);
         let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
         let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
         let found = words.iter().find_map(|word| unit(word));
         let times = found.is_none_or(|(kind, _)| kind == Kind::Latency);
         let kind = match found {
-            _ if has(&NO) => Kind::No,
+            _ if is_limit(head) => Kind::No,
             _ if times && let Some(kind) = percentile(head) => kind,
+            _ if has_word(head, &PERCENTILES) => Kind::No,
             _ if begins("iops") || has(&["kiops", "miops"]) => Kind::Iops,
             Some((kind, _)) => kind,
             None if begins("thread") || has(&["numjobs", "jobs", "workers"]) => Kind::Threads,
@@ -376,6 +501,7 @@ fn figure(cell: &str) -> Option<(f64, Option<[f64; 2]>)> {
     let cell = cell.trim_start_matches(['~', '≈']).trim();
     let end = cell.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
     let (digits, rest) = cell.split_at(end.unwrap_or(cell.len()));
+    let rest = without_spread(rest);
     let number: f64 = digits.replace(',', "").parse().ok()?;
     let word = rest.split_whitespace().next().unwrap_or_default();
     let lower = word.to_lowercase().replace(['µ', 'μ'], "u");
@@ -388,9 +514,40 @@ fn figure(cell: &str) -> Option<(f64, Option<[f64; 2]>)> {
     Some((number, scales))
 }
 
+/// The words behind a figure without its spread: `± 0.1 GiB/s`, `+/-0.1`.
+fn without_spread(rest: &str) -> &str {
+    let spread = ["±", "+/-", "+-"].iter().find_map(|sign| rest.trim_start().strip_prefix(sign));
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
+    spread.map_or(rest, |spread| spread.trim_start().trim_start_matches(is_number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_no_run_are_left_out_and_named() {
+        let text = "| GPU | Threads | GDS read (GiB/s) | read (GiB/s) (without GDS) |\n\
+                    |---|---|---|---|\n| 0 | 1 | 2.1 ± 0.1 | 1.9 +/- 0.2 |\n\
+                    | **avg** | | 9.0 | 4.7 |\n| theoretical | | 13.4 | 13.4 |\n\
+                    | target | 16 | 20 | 20 |\n| 0 | max | 14 | 7 |\n| 1 | 8 | 3-4 | 2.0 |\n";
+        let lines: Vec<&str> = text.lines().collect();
+        let table = table(&lines, 0).unwrap();
+        let rates = table.entries.iter().map(|one| (one.below, one.path, one.rate));
+        let gib = KIB * KIB * KIB;
+        let wanted = [(2, Some("gds"), 2.1), (2, None, 1.9), (7, None, 2.0)];
+        assert!(rates.eq(wanted.map(|(at, path, rate)| (at, path, Some(rate * gib)))), "{table:?}");
+        let left: Vec<usize> = table.left_out.iter().map(|one| one.0).collect();
+        assert_eq!(left, [3, 4, 5, 6, 7], "{table:?}");
+        assert_eq!(table.left_out[2].1, "by its words `target` it may be no run");
+        for row in ["理论值", "Durchschnitt", "Soll", "expected", "data sheet (theory)"] {
+            let text = format!("| drive | read GiB/s |\n|---|---|\n| a | 2 |\n| {row} | 4 |\n");
+            assert_eq!(of(&text).len(), 1, "{text}");
+        }
+        let two = "| threads | ext4 read GiB/s | xfs read GiB/s | write GiB/s |\n\
+                   |---|---|---|---|\n| 8 | 2 | 3 | 4 |\n";
+        assert!(of(two).len() == 1 && of(two)[0].writes, "{:?}", of(two));
+    }
 
     fn of(text: &str) -> Vec<Entry> {
         let lines: Vec<&str> = text.lines().collect();

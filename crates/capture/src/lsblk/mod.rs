@@ -56,16 +56,16 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         };
         let Some(row) = head.row(line) else {
             // Further mount points of the device above stand alone.
-            let alone = line.trim_start_matches(MARKS);
-            if let (true, Some((_, name))) = (alone.starts_with('/'), above.last()) {
+            let alone = head.mount_point(line);
+            if let (Some(alone), Some((_, name))) = (alone, above.last()) {
                 let name = name.clone();
                 let before = captured.machine.mounts.iter().rev();
                 let same = before
                     .map(|one| &one.mount)
                     .find(|mount| mount.source.rsplit('/').next() == Some(name.as_str()));
                 let fs_type = same.map_or_else(String::new, |mount| mount.fs_type.clone());
-                mounted(captured, &name, alone.trim(), &fs_type);
-            } else if !alone.starts_with('[') {
+                mounted(captured, &name, alone, &fs_type);
+            } else if !line.trim_start_matches(MARKS).starts_with('[') {
                 let wanted = "a device, like nvme0n1 259:0 0 3.5T 0 disk";
                 captured.skip(CaptureError::new(index, line, 0, wanted));
             }
@@ -222,6 +222,33 @@ mod tests {
         for other in ["a 1:2 0 3 of 4", "see 10:30 0 5G 1 more", "GPU0 X 0 1 0 disk"] {
             assert!(!is_plain_row(other), "{other}");
         }
+    }
+
+    #[test]
+    fn other_tools_lines_below_the_table_are_no_mount_points() {
+        let table = "NAME        MAJ:MIN RM   SIZE RO TYPE MOUNTPOINTS\n\
+                     nvme0n1     259:0    0   3.5T  0 disk /mnt/x\n";
+        let others = [
+            "/dev/nvme0n1 on /mnt/x type ext4 (rw,relatime,data=writeback)",
+            "/dev/nvme0n1 3.5T 1.0T 2.5T 29% /mnt/x",
+            "/dev/nvme0n1 /mnt/x ext4 rw,relatime,data=writeback 0 0",
+            "/mnt/x /dev/nvme0n1 ext4 rw,relatime,data=writeback",
+            "/usr/local/cuda/gds/tools/gdscheck -p",
+            "/mnt/x:",
+        ];
+        for other in others {
+            let mut captured = Captured::default();
+            crate::read("text", &format!("{table}{other}\n"), &mut captured).unwrap();
+            let mounts: Vec<&MountFacts> =
+                captured.machine.mounts.iter().map(|one| &one.mount).collect();
+            assert_eq!((mounts.len(), &*mounts[0].mount_point), (1, "/mnt/x"), "{other}");
+            let shows = other.contains("data=writeback") && other.starts_with("/dev/");
+            assert_eq!(mounts[0].fs_type == "ext4", shows, "{other}: {mounts:?}");
+        }
+        let below = format!("{table}{}/mnt/with two\n/mnt/y\n", " ".repeat(38));
+        let mut captured = Captured::default();
+        crate::read("text", &below, &mut captured).unwrap();
+        assert_eq!(captured.machine.mounts.len(), 3, "{:?}", captured.machine.mounts);
     }
 
     /// A drive is known to be empty only where the column has nothing, and partitions are there.

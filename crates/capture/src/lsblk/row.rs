@@ -147,6 +147,18 @@ impl Head {
         Row::of(depth, value)
     }
 
+    /// A further mount point of the device above, which stands alone below its column. Other tools'
+    /// lines begin with paths too: of several words only those below that column are one.
+    pub(super) fn mount_point<'l>(&self, line: &'l str) -> Option<&'l str> {
+        let own = self.columns.iter().find(|one| one.name.starts_with("MOUNTPOINT"))?;
+        let alone = line.trim_start_matches(MARKS).trim_end();
+        let at = line.trim_end().chars().count() - alone.chars().count();
+        let one_word = !alone.contains(char::is_whitespace) && !alone.ends_with(':');
+        let is_device = alone.starts_with("/dev/");
+        let is = alone.starts_with('/') && !is_device && (one_word || at > 0 && at == own.start);
+        is.then_some(alone)
+    }
+
     /// Whether a column that no device leaves empty has a value, or the head has no such column
     /// beside names.
     fn has_any_needed(&self, cells: &[String]) -> bool {

@@ -18,6 +18,8 @@ pub(super) fn sections(text: &str) -> Vec<(Option<String>, String)> {
     let (mut hosts, mut heads) = of_lines(&lines, host_of_line);
     if hosts.iter().all(Option::is_none) && has_several_titles(&lines) {
         (hosts, heads) = of_lines(&lines, of_title);
+        let titles: Vec<String> = hosts.iter().flatten().cloned().collect();
+        hosts.iter_mut().flatten().for_each(|host| *host = first_of_machine(host, &titles));
     }
     if hosts.iter().all(Option::is_none) {
         (hosts, heads) = of_lines(&lines, said_by_a_tool);
@@ -77,6 +79,29 @@ fn has_several_titles(lines: &[&str]) -> bool {
     };
     let stems: BTreeSet<Option<&str>> = titles.iter().map(|title| stem(title)).collect();
     titles.len() > 1 && stems.len() == 1
+}
+
+/// The first title that names a title's machine: `gdsio on node01` is of `node01`.
+fn first_of_machine(title: &str, titles: &[String]) -> String {
+    let own = machine_in(title);
+    let same = |other: &&String| own.is_some() && machine_in(other) == own;
+    titles.iter().find(same).map_or(title, String::as_str).to_owned()
+}
+
+/// The words of a title that name its machine: `node01`, `node b`.
+fn machine_in(title: &str) -> Option<String> {
+    let lower = title.to_ascii_lowercase();
+    let words: Vec<&str> = lower.split([' ', '(', ')']).filter(|word| !word.is_empty()).collect();
+    let is_machine = |word: &&str| MACHINES.iter().any(|one| word.contains(one));
+    let at = words.iter().position(|word| is_machine(word))?;
+    let rest =
+        |word: &str| MACHINES.iter().fold(word.to_owned(), |rest, one| rest.replace(one, ""));
+    if words[at].contains(|c: char| c.is_ascii_digit()) || rest(words[at]).contains(['-', '_']) {
+        return Some(words[at].to_owned());
+    }
+    let next = words.get(at + 1)?;
+    let numbers = next.len() == 1 || next.contains(|c: char| c.is_ascii_digit());
+    numbers.then(|| format!("{} {next}", words[at]))
 }
 
 /// Words for a machine in titles.
@@ -246,7 +271,12 @@ fn by_prefix(text: &str) -> Option<Vec<(Option<String>, String)>> {
     all.for_each(|(name, _)| *counts.entry(name).or_default() += 1);
     // A line of each host alone is enough where none has more.
     let most = counts.values().max().copied().unwrap_or(0);
-    counts.retain(|_, count| *count > 1 || most == 1);
+    // Names of several lines that differ in numbers alone are hosts', with one line too.
+    let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let repeated = |(name, count): (&String, &usize)| (*count > 1).then(|| stem(name));
+    let stems: BTreeSet<String> = counts.iter().filter_map(repeated).collect();
+    let one_of = |name: &String| stem(name) != *name && stems.contains(&stem(name));
+    counts.retain(|name, count| *count > 1 || most == 1 || one_of(name));
     if most == 1 && counts.len() < 2 {
         return None;
     }
@@ -334,9 +364,10 @@ pub(super) fn chapters(text: &str) -> Vec<Vec<String>> {
     let headings = (1..5).map(|most| {
         parted(&plain, move |lines, at| is_title(lines[at]) && level(lines[at]) <= most)
     });
-    let kinds: [fn(&[&str], usize) -> bool; 3] = [
+    let kinds: [fn(&[&str], usize) -> bool; 4] = [
         |lines, at| is_decorated(lines[at]),
         |lines, at| is_sentence(lines[at]),
+        |lines, at| is_words(lines[at]),
         |lines, at| prompt::is_ruler(lines[at]) && lines[at - 1].trim().is_empty(),
     ];
     let mut ways: Vec<Vec<(usize, usize)>> = headings.collect();
@@ -411,6 +442,13 @@ fn is_decorated(line: &str) -> bool {
         && line.contains(|c: char| c.is_ascii_alphabetic())
 }
 
+/// Words alone, as `and on the other node`.
+fn is_words(line: &str) -> bool {
+    let line = line.trim();
+    let inside = |c: char| c.is_alphabetic() || " ,.:;'!?()-".contains(c);
+    line.split_whitespace().nth(1).is_some() && line.chars().all(inside)
+}
+
 fn is_sentence(line: &str) -> bool {
     let line = line.trim();
     let words = line.split_whitespace().count();
@@ -448,6 +486,19 @@ mod tests {
     }
 
     #[test]
+    fn titles_of_one_machine_are_one() {
+        let rows = |disk: &str| format!("NAME TYPE\n{disk} disk\n");
+        let names = |titles: [&str; 4]| -> Vec<String> {
+            let text: String = titles.map(|title| format!("{title}:\n{}", rows("sda"))).concat();
+            sections(&text).into_iter().filter_map(|(host, _)| host).collect()
+        };
+        let other = ["node01", "node02", "gdsio on node01", "gdsio on node02"];
+        assert_eq!(names(other), ["node01", "node02"]);
+        assert_eq!(names(["Node A", "Node B", "Node A again", "fio, Node B"]).len(), 2);
+        assert_eq!(names(["DGX A100", "DGX H100", "DGX A100 drives", "DGX B200"]).len(), 3);
+    }
+
+    #[test]
     fn prefixes_and_blocks_part_a_text() {
         let rows = "a1: NAME TYPE\na1: sda disk\na2: NAME TYPE\na2: sdb disk\n";
         let parted = sections(rows);
@@ -458,6 +509,11 @@ mod tests {
         let names: Vec<Option<String>> =
             sections(block).into_iter().map(|(host, _)| host).collect();
         assert_eq!(names, [None, Some("n1".to_owned()), Some("n2".to_owned())]);
+        let mixed = "$ pdsh -w n[1-3] 'lsmod | grep nvidia_fs; cat /proc/cmdline'\n\
+            n1: nvidia_fs             262144  0\n\
+            n2: BOOT_IMAGE=/vmlinuz root=/dev/sda2 ro intel_iommu=on\n\
+            n1: BOOT_IMAGE=/vmlinuz root=/dev/sda2 ro intel_iommu=off\n";
+        assert_eq!(sections(mixed).len(), 2);
         let ansible = "n1 | CHANGED | rc=0 >>\nNAME TYPE\nsda disk\nn2 | CHANGED | rc=0 >>\nx\n";
         assert_eq!(sections(ansible).len(), 2);
         assert_eq!(sections("Architecture: x86_64\nCPU(s): 4\n").len(), 1);

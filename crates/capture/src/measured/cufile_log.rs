@@ -42,7 +42,7 @@ pub(crate) const KERNEL: &str = "kernel";
 
 /// Parts of the kernel's messages on I/O that fails or waits, and what they mean: nvme/host/pci.c,
 /// block/blk-core.c, pci/pcie/aer.c, net/sunrpc/clnt.c in Linux; NVIDIA's list of Xid errors.
-const OF_THE_KERNEL: [(&str, &str); 17] = [
+const OF_THE_KERNEL: [(&str, &str); 18] = [
     (
         "timeout, aborting",
         "the drive gave no answer in time (nvme_core.io_timeout): link, power saving or firmware",
@@ -57,7 +57,11 @@ const OF_THE_KERNEL: [(&str, &str); 17] = [
     ("timeout, completion polled", "an interrupt was lost: the drive had answered"),
     ("controller is down; will reset", "the drive left the bus or hangs: link, power or firmware"),
     ("Device not ready; aborting", "the drive did not come back after a reset"),
-    ("I/O error, dev ", "an I/O failed: the program got EIO"),
+    (
+        "I/O error, dev ",
+        "an I/O of this device failed: the program got EIO, unless an array or another path took \
+         it",
+    ),
     ("PCIe Bus Error: severity=", "errors on a PCIe link: riser, slot or cable"),
     (
         "AER: Corrected error",
@@ -67,7 +71,16 @@ const OF_THE_KERNEL: [(&str, &str); 17] = [
         "disagrees about version of symbol",
         "the module was built for other modules than those that run: build it anew",
     ),
-    ("Unknown symbol ", "what the module needs is not loaded or is of another build: it stays out"),
+    (
+        "uses symbols from proprietary module",
+        "the kernel lets a module with GPL-only symbols use none of a proprietary module: it stays \
+         out; NVIDIA's open kernel modules are not proprietary",
+    ),
+    (
+        "Unknown symbol ",
+        "the kernel gives the module no such symbol, so it stays out: what has it is not loaded, \
+         is of another build, or is forbidden to it, as another message may say",
+    ),
     ("not responding, still trying", "the NFS server gave no answer: I/O on its mounts waits"),
     ("NVRM: Xid", "the GPU's driver reports an error"),
     (
@@ -80,12 +93,15 @@ const OF_THE_KERNEL: [(&str, &str); 17] = [
     ),
 ];
 
+const NO_MODULE: &str = "cuFile has no nvidia-fs (`modprobe nvidia-fs`): at most the kernel's \
+                         peer-to-peer DMA is direct";
+
 /// Parts of messages and what they mean: NVIDIA's Troubleshooting Guide, and issues of
 /// gds-nvidia-fs (62, 70, 78) and cudf (13651).
-const MEANINGS: [(&str, &str); 19] = [
+const MEANINGS: [(&str, &str); 20] = [
     (
         "GPUDirect Storage not supported on current file",
-        "cuFile has no direct way to this file, and compatibility mode is forbidden",
+        "cuFile refuses this file: it has no direct way to it, and takes none through host memory",
     ),
     (
         "running in compatible mode",
@@ -93,7 +109,8 @@ const MEANINGS: [(&str, &str); 19] = [
     ),
     (
         "using cuFile posix read/write",
-        "this file goes through host memory: GDS does not take its file system",
+        "this file goes through host memory: GDS can't take it, or the configuration switches GDS \
+         off; which of them the message does not say",
     ),
     ("nvidia_peermem.ko is not loaded", "RDMA from user space is off: `modprobe nvidia_peermem`"),
     (
@@ -102,18 +119,18 @@ const MEANINGS: [(&str, &str); 19] = [
     ),
     (
         "Inc-bar-usage failed",
-        "BAR1 is full: fewer or smaller registered buffers, or a GPU with a larger BAR1",
+        "the buffer is larger than what is left of BAR1: fewer or smaller registered buffers, or a \
+         GPU with a larger BAR1",
     ),
-    (
-        "MAP ioctl failed",
-        "nvidia-fs could not map the buffer's GPU memory: GDS is off for this buffer",
-    ),
+    ("MAP ioctl failed", "nvidia-fs could not map the buffer's GPU memory"),
     ("error allocating nvfs handle", "the buffer could not be registered: see the line above it"),
-    ("Unsupported block device", "cuFile does not take this kind of block device"),
     (
-        "error creating udev_device",
-        "the file system has no block device that udev knows: GDS is off for it",
+        "NVMe Driver not registered with nvidia-fs",
+        "the kernel's NVMe driver does not work with nvidia-fs, which so has no direct way to NVMe \
+         drives: a patched driver (MLNX_OFED, DOCA) registers when it is loaded",
     ),
+    ("Unsupported block device", "cuFile does not take this kind of block device"),
+    ("error creating udev_device", "cuFile finds no block device of the file system in udev"),
     (
         "unable to load,  liburcu",
         "a library for Lustre and user-space RDMA is missing: only they need it",
@@ -124,13 +141,13 @@ const MEANINGS: [(&str, &str); 19] = [
         "the kernel's peer-to-peer DMA is off in cuFile's configuration",
     ),
     ("for bounce buffer", "bytes go through a buffer of another GPU or PCIe group"),
-    ("nvidia-fs.ko driver not loaded", "cuFile can't use GDS: `modprobe nvidia-fs`"),
+    ("nvidia-fs.ko driver not loaded", NO_MODULE),
     (
         "not found in mount table",
         "cuFile takes ext4 in ordered mode alone, and the mount's options do not show that",
     ),
-    ("nvidia-fs driver is not loaded", "cuFile can't use GDS: `modprobe nvidia-fs`"),
-    ("failed to open /proc/driver/nvidia-fs", "cuFile can't use GDS: `modprobe nvidia-fs`"),
+    ("nvidia-fs driver is not loaded", NO_MODULE),
+    ("failed to open /proc/driver/nvidia-fs", NO_MODULE),
     ("gds path taken", "these I/Os took GDS"),
 ];
 
@@ -218,6 +235,34 @@ fn without_numbers(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A meaning says no more than its message: a cause that the message leaves open stays open.
+    #[test]
+    fn meanings_leave_open_what_their_messages_do() {
+        let text = "[ 3927.730583] nvidia_fs: module using GPL-only symbols uses symbols from \
+            proprietary module nvidia.\n\
+            [ 3927.730590] nvidia_fs: Unknown symbol nvidia_p2p_dma_unmap_pages (err -2)\n";
+        let log = "NOTICE  cufio:1036 cuFileHandleRegister GDS not supported or disabled by \
+            config, using cuFile posix read/write with compat mode enabled\n\
+            ERROR  cufio-fs:199 NVMe Driver not registered with nvidia-fs!!!\n\
+            ERROR  0:1072 Inc-bar-usage failed: size 524288000 remaining bytes 281018368\n";
+        let mut captured = Captured::default();
+        for text in [text, log] {
+            crate::read("text", text, &mut captured).unwrap();
+        }
+        let meanings: Vec<&str> = captured.log.iter().filter_map(LogLine::meaning).collect();
+        let wanted = [
+            "proprietary",
+            "is forbidden to it",
+            "or the configuration",
+            "patched",
+            "left of BAR1",
+        ];
+        assert_eq!(meanings.len(), wanted.len(), "{:?}", captured.log);
+        for (meaning, words) in meanings.iter().zip(wanted) {
+            assert!(meaning.contains(words), "{meaning}");
+        }
+    }
 
     #[test]
     fn what_the_kernel_and_gdsio_say_of_failed_io_is_noted_once() {

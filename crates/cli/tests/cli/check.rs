@@ -255,4 +255,15 @@ fn results_in_a_text_are_held_against_each_other() {
     assert_eq!(one["lines"], serde_json::json!([1, 2]));
     let topo = gpuio(dir.path(), "topo --from post.txt").exits(0);
     assert!(topo.out.contains("Read from gdsio: no device"), "{topo:#?}");
+    // A line that results are read from is understood, and words beside it are not.
+    let edit = format!("{text}Edit: after a reboot it works\n");
+    fs::write(dir.path().join("edit.txt"), edit).unwrap();
+    let ran = gpuio(dir.path(), "check --from edit.txt").exits(0);
+    assert!(ran.out.contains("Not understood: 1 line (edit.txt line 3 \"Edit: after"), "{ran:#?}");
+    // Figures of another tool are named; limits are none of them.
+    let ior = "Max Read:  9380.12 MiB/sec\nLnkCap: Exit Latency L1 <16us\n";
+    fs::write(dir.path().join("ior.txt"), ior).unwrap();
+    let wanted =
+        ["the figures 9380.12 MiB/sec (line 1). Nothing", "if the text was cut or changed"];
+    gpuio(dir.path(), "check --from ior.txt").exits(2).prints(&wanted);
 }

@@ -330,8 +330,13 @@ fn dd(words: &[String]) -> Asked {
     let (from, to) = (value("if"), value("of"));
     let is_source = |name: &str| ["/dev/zero", "/dev/urandom", "/dev/random"].contains(&name);
     let (place, direction, flags) = match (from, to) {
-        (Some(from), Some("/dev/null") | None) => (Some(from), Some(Direction::Read), "iflag"),
-        (Some(from), to) if is_source(from) => (to, Some(Direction::Write), "oflag"),
+        // A write to /dev/zero is dropped as one to /dev/null: null(4).
+        (Some(from), Some("/dev/null" | "/dev/zero") | None) if !is_source(from) => {
+            (Some(from), Some(Direction::Read), "iflag")
+        }
+        (Some(from), Some(to)) if is_source(from) && !["/dev/null", "/dev/zero"].contains(&to) => {
+            (Some(to), Some(Direction::Write), "oflag")
+        }
         _ => (None, None, "oflag"),
     };
     let direct = value(flags).is_some_and(|flags| flags.split(',').any(|one| one == "direct"));

@@ -131,6 +131,10 @@ fn prompt(text: &str) -> Option<Prompt> {
     let places = signs.iter().filter_map(|sign| text.find(sign).map(|at| (at, sign.len())));
     if let Some((at, length)) = places.min() {
         let (head, command) = (text[..at].trim(), behind_setup(text[at + length..].trim()));
+        // `(base) [user@host ~]$`: the name of an environment stands before it.
+        let named = head.strip_prefix('(').and_then(|rest| rest.split_once(") "));
+        let head =
+            named.filter(|(name, _)| !name.contains(' ')).map_or(head, |(_, rest)| rest.trim());
         let short = head.len() < 60 && (head.starts_with('[') || !head.contains(' '));
         if short && program(command).is_some_and(|name| PROGRAMS.contains(&name)) {
             let is_word = text[at..].starts_with("> ");
@@ -209,6 +213,7 @@ mod tests {
         assert_eq!(of("/usr/local/gds/tools/gdsio -x 0"), bare);
         assert_eq!(of("    sudo fio --name=a").unwrap().1, "sudo fio --name=a");
         assert_eq!(of("• gdsio -x 0").unwrap().1, "gdsio -x 0");
+        assert_eq!(of("(base) [me@n1 ~]$ gdsio -w 8"), some("n1", "gdsio -w 8"));
         for text in ["gdsio is a tool", "# Idx  W  C", "fio and vdbench work", "a > b", "fio-3.36"]
         {
             assert_eq!(of(text), None, "{text}");

@@ -25,13 +25,15 @@ mod seen;
 mod sentence;
 mod single;
 
+use std::collections::BTreeSet;
+
 use gpuio_base::stat::Percentile;
 use serde::Serialize;
 
 use crate::foreign::{Direction, gdsio};
 
 pub(crate) use hold::contradictions;
-pub use hold::{Known, hold};
+pub use hold::{Known, hold, unread};
 pub use page::section;
 
 use line::Line;
@@ -50,9 +52,16 @@ pub struct Post {
     lines: Vec<Line>,
     /// Lines of tables, with the heads of columns whose figures are not read.
     unread: Vec<(usize, Vec<String>)>,
+    /// Lines of the text that were read as a part, from 1.
+    read: BTreeSet<usize>,
 }
 
 impl Post {
+    /// Whether a line, from 1, is of a command, a result or another part that was read.
+    pub fn has_read(&self, line: usize) -> bool {
+        self.read.contains(&line)
+    }
+
     /// Whether it has no result, no tool that looks on, and no request.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
@@ -139,6 +148,8 @@ pub(crate) struct Got {
     pub(crate) engine: Option<String>,
     /// The share by which products of rate, IOPS and latency may be off by their printed digits.
     pub(crate) rounding: f64,
+    /// Cells of words of its table's row.
+    pub(crate) labels: Vec<String>,
     /// Whether it is a line of progress, which is of one moment.
     pub(crate) moment: bool,
 }
@@ -177,6 +188,8 @@ pub enum About {
     Limit,
     /// Two figures that can't both be right.
     Contradiction,
+    /// Lines that look like results and are left out.
+    LeftOut,
     /// Figures of two tools that agree.
     Agreement,
     /// Two results, or a series.
@@ -187,11 +200,12 @@ pub enum About {
 
 impl About {
     /// In the order of the page.
-    pub const ALL: [About; 7] = [
+    pub const ALL: [About; 8] = [
         About::Path,
         About::Expected,
         About::Limit,
         About::Contradiction,
+        About::LeftOut,
         About::Agreement,
         About::Compared,
         About::Next,
@@ -218,20 +232,37 @@ pub fn read(name: &str, text: &str) -> Post {
             break;
         }
         reader.line(&lines, index, line);
+        if index < reader.read_until {
+            reader.read.insert(line.number);
+        }
     }
-    let unread = std::mem::take(&mut reader.unread);
-    Post { name: name.to_owned(), runs: reader.finish(&lines), lines, unread }
+    let (unread, mut read) = (std::mem::take(&mut reader.unread), std::mem::take(&mut reader.read));
+    let runs = reader.finish(&lines);
+    let of_run = |run: &Run| {
+        let own =
+            [run.asked.as_ref().map(|asked| asked.line), run.got.as_ref().map(|got| got.line)];
+        own.into_iter().flatten().chain([run.line])
+    };
+    read.extend(runs.iter().flat_map(of_run));
+    // A line that was wrapped goes on to the next one.
+    let ends = lines.iter().skip(1).map(|line| line.number).chain([text.lines().count() + 1]);
+    let wrapped = lines.iter().zip(ends).filter(|(line, _)| read.contains(&line.number));
+    let read = wrapped.flat_map(|(line, end)| line.number..end).collect();
+    Post { name: name.to_owned(), runs, lines, unread, read }
 }
 
-/// The rates, times and counts that sentences of a text have, with their lines: all that is
-/// understood of slides; `None` where there is none.
+/// The rates, times and counts that a text has, with their lines: all that is understood of slides
+/// and of other tools' outputs; `None` where there is none.
 pub fn figures_in_words(text: &str) -> Option<String> {
     const SHOWN: usize = 8;
     let lines = line::lines(text);
     let of_line = |line: &Line| {
         let number = line.number;
         let named = |one: figure::Figure| format!("{} (line {number})", one.text);
-        let figures = figure::figures(&line.text).into_iter().filter(figure::Figure::is_measured);
+        // `<16us` is a limit.
+        let is_limit = |one: &figure::Figure| line.text[..one.at].trim_end().ends_with(['<', '>']);
+        let figures = figure::figures(&line.text).into_iter();
+        let figures = figures.filter(|one| one.is_measured() && !is_limit(one));
         figures.map(named).collect::<Vec<_>>()
     };
     let mut all: Vec<String> = lines.iter().flat_map(of_line).collect();
@@ -240,8 +271,8 @@ pub fn figures_in_words(text: &str) -> Option<String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let figures = (!all.is_empty()).then(|| all.join(", "))?;
     Some(format!(
-        "figures in words: {figures}{more}. No command, result or tool's output is beside them, so \
-         nothing follows from them."
+        "the figures {figures}{more}. Nothing around them has a form that gpuio reads, so nothing \
+         follows from them."
     ))
 }
 
@@ -253,6 +284,8 @@ struct Reader {
     results: result::Results,
     /// Lines below this index belong to what was read already.
     read_until: usize,
+    /// The lines that were read as a part, from 1.
+    read: BTreeSet<usize>,
     /// A rate in words since the last result or tool that looked on.
     words: Option<(f64, usize)>,
     host: Option<String>,
@@ -309,6 +342,7 @@ impl Reader {
             self.same_command();
         }
         if let Some(got) = self.results.line(line) {
+            self.read.insert(line.number);
             self.got(got);
         } else if !is_command {
             self.prose(line);
@@ -377,7 +411,8 @@ impl Reader {
         let words = line.text.split(|c: char| !c.is_ascii_uppercase() && c != '_');
         let path = words.filter(|word| word.len() > 3).find_map(gdsio::path_of);
         self.named = path.map(|path| (path, line.number)).or(self.named);
-        let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w));
+        let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w))
+            && !sentence::is_otherwise(&line.text);
         let found = figure::figures(&line.text);
         let rate = found.iter().find_map(|one| one.rate());
         if let Some(rate) = rate.filter(|_| is_result && self.words.is_none()) {

@@ -20,6 +20,7 @@ impl About {
             About::Expected => "EXPECTED",
             About::Limit => "LIMITS",
             About::Contradiction => "CONTRADICTIONS",
+            About::LeftOut => "LEFT OUT",
             About::Agreement => "AGREEMENTS",
             About::Compared => "RESULTS AGAINST EACH OTHER",
             About::Next => "TO RUN NEXT",
@@ -188,5 +189,7 @@ fn what(run: &Run) -> String {
 fn load(direction: Option<Direction>, random: Option<bool>, path: Option<&str>) -> String {
     let random = if random == Some(true) { "rand" } else { "" };
     let load = direction.map(|direction| format!(" {random}{}", direction.name()));
+    // "Cached" would be a rate of memory to people: the page cache need not have the bytes.
+    let path = path.map(|path| if path == "cached" { "buffered" } else { path });
     load.unwrap_or_default() + &path.map(|path| format!(" {path}")).unwrap_or_default()
 }

@@ -73,21 +73,11 @@ pub(crate) fn document(lines: &[Line], index: usize) -> Option<(Vec<Got>, usize)
 /// The results of a table that begins at a line, heads of its columns that are not read, and the
 /// index of the line behind it.
 pub(crate) fn table(lines: &[Line], index: usize) -> Option<(Vec<Got>, Vec<String>, usize)> {
-    if !lines[index].text.trim_start().starts_with('|') {
-        return None;
-    }
-    let from = index.saturating_sub(ABOVE);
-    let near = lines[from..].iter().take(ABOVE + tables::MOST_ROWS + 3);
-    let texts: Vec<&str> = near.map(|line| line.text.as_str()).collect();
-    let table = tables::table(&texts, index - from)?;
-    let until = index + table.lines;
-    // Commands in cells are read as commands.
-    if lines[index..until].iter().any(|line| line.prompt.is_some()) {
-        return None;
-    }
+    let (table, until) = table_at(lines, index)?;
     let got = |entry: &tables::Entry| Got {
         line: lines[index + entry.below].number,
         tool: "table",
+        labels: entry.labels.clone(),
         direction: if entry.writes { Direction::Write } else { Direction::Read },
         random: entry.random,
         path: entry.path.map(str::to_owned),
@@ -102,6 +92,23 @@ pub(crate) fn table(lines: &[Line], index: usize) -> Option<(Vec<Got>, Vec<Strin
         ..Got::default()
     };
     Some((table.entries.iter().map(got).collect(), table.unread, until))
+}
+
+/// The table of results that begins at a line, and the index of the line behind it.
+pub(crate) fn table_at(lines: &[Line], index: usize) -> Option<(tables::Table, usize)> {
+    if !lines[index].text.trim_start().starts_with('|') {
+        return None;
+    }
+    let from = index.saturating_sub(ABOVE);
+    let near = lines[from..].iter().take(ABOVE + tables::MOST_ROWS + 3);
+    let texts: Vec<&str> = near.map(|line| line.text.as_str()).collect();
+    let table = tables::table(&texts, index - from)?;
+    let until = index + table.lines;
+    // Commands in cells are read as commands.
+    if lines[index..until].iter().any(|line| line.prompt.is_some()) {
+        return None;
+    }
+    Some((table, until))
 }
 
 /// People round, and write GB for both.

@@ -19,6 +19,8 @@ pub(crate) struct Live {
     /// Threads and bytes of KvikIO's run.
     threads: Option<u64>,
     block: Option<u64>,
+    /// Whether KvikIO says that cuFile is in its compatibility mode.
+    compat: bool,
     /// perftest's direction, and the bytes per second of its unit.
     perftest: Option<(Direction, Option<f64>)>,
 }
@@ -114,6 +116,7 @@ impl Live {
 
     /// `cufile read       | 901.62 MiB/s`, below `nthreads          | 1`.
     fn kvikio(&mut self, text: &str) -> Option<Got> {
+        self.compat |= text == "GDS not enabled" || text.contains("(Compatibility Mode)");
         let (name, value) = text.split_once('|')?;
         let first = value.split_whitespace().next()?;
         match name.trim() {
@@ -123,7 +126,7 @@ impl Live {
         }
         let (api, side) = name.trim().split_once(' ')?;
         let path = match api {
-            "cufile" => Some("gds".to_owned()),
+            "cufile" => Some(if self.compat { "compat" } else { "gds" }.to_owned()),
             "posix" => None,
             _ => return None,
         };
@@ -245,6 +248,47 @@ mod tests {
     fn all(text: &str) -> Vec<Got> {
         let post = crate::post::read("post", text);
         post.runs.into_iter().filter_map(|run| run.got).collect()
+    }
+
+    #[test]
+    fn dd_s_direction_is_that_of_the_file_and_other_results_are_left_out() {
+        let of = |text: &str| {
+            let post = crate::post::read("post", text);
+            let got = post.runs.iter().filter_map(|run| run.got.as_ref());
+            let got: Vec<Direction> = got.map(|got| got.direction).collect();
+            let said = crate::post::unread(&[post]);
+            (got, said.iter().map(|one| (one.about, one.lines[0])).collect::<Vec<_>>())
+        };
+        let copied = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.497434 s, 2.2 GB/s\n";
+        let left = (crate::post::About::LeftOut, 2);
+        for (operands, got) in [
+            ("if=/d/data of=/dev/zero", Some(Direction::Read)),
+            ("if=/d/data of=/dev/null", Some(Direction::Read)),
+            ("if=/dev/zero of=/d/data", Some(Direction::Write)),
+            ("if=/dev/zero of=/dev/null", None),
+            ("if=/a/data of=/b/data", None),
+        ] {
+            let found = of(&format!("$ dd bs=512k count=2048 {operands}\n{copied}"));
+            let lost = if got.is_some() { Vec::new() } else { vec![left] };
+            assert_eq!(found, (got.into_iter().collect(), lost), "{operands}");
+        }
+        let hdparm = "$ hdparm -Tt /dev/sda\n Timing cached reads:   37034 MB in  1.99 seconds = \
+                      18631.17 MB/sec\n Timing buffered disk reads: 8172 MB in  3.00 seconds = \
+                      2723.70 MB/sec\n";
+        assert_eq!(of(hdparm), (vec![Direction::Read], vec![left]));
+    }
+
+    #[test]
+    fn kvikio_s_warning_is_the_path_of_cufile() {
+        let of = |warning: &str| {
+            let text = format!("{warning}nthreads | 4\ncufile read       |   1.92 GiB/s\n");
+            let post = crate::post::read("post", &text);
+            post.runs[0].got.as_ref().and_then(|got| got.path.clone())
+        };
+        let banner = "   WARNING - cuFile compat mode\n         GDS not enabled\n";
+        assert_eq!(of(banner).as_deref(), Some("compat"));
+        assert_eq!(of("GDS driver        | N/A (Compatibility Mode)\n").as_deref(), Some("compat"));
+        assert_eq!(of("GDS driver        | v2.17\n").as_deref(), Some("gds"));
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn of_one(
         }
         let rules = document.sections.len();
         source.into_iter().for_each(|one| observed::add(&mut document, &one.captured));
-        let warning = held.warning();
+        let last = [held.not_understood.clone(), held.warning()];
         document.sections.extend(held.section);
         // Results in the texts stand below the faults, above the rules that they say less of.
         let shown = document.sections.split_off(rules);
@@ -130,8 +130,8 @@ fn of_one(
             section.paragraph(gds);
             document.sections.insert(0, section);
         }
-        if let Some(warning) = warning {
-            document.begin("", "").paragraph(warning);
+        for words in last.into_iter().flatten() {
+            document.begin("", "").paragraph(words);
         }
         formats::print(format, "check", &document)
     };

@@ -16,6 +16,9 @@ pub(in crate::verb) struct Held {
     pub(in crate::verb) section: Option<Section>,
     /// The texts have results and nothing of a machine.
     alone: bool,
+    /// The lines that neither results nor facts are read from, where there is no machine: else its
+    /// notes have them.
+    pub(super) not_understood: Option<String>,
 }
 
 impl Held {
@@ -62,14 +65,14 @@ pub(in crate::verb) fn hold(
     // A text without results may still have figures in words and tables of its machine.
     let captured = &source.captured;
     let empty = posts.iter().all(Post::is_empty);
-    if empty && conflicts.is_empty() {
-        return Held::default();
-    }
     let alone = captured.machine == Machine::default();
     let topology = Topology::of(&captured.machine, &Printed::all(&captured.machine));
     let known = Known { host: None, machine: &captured.machine, topology: &topology, figures };
     let known = if alone { Vec::new() } else { vec![known] };
-    let mut statements = if empty { Vec::new() } else { post::hold(&posts, &known) };
+    let mut statements = if empty { post::unread(&posts) } else { post::hold(&posts, &known) };
+    if empty && statements.is_empty() && conflicts.is_empty() {
+        return Held::default();
+    }
     statements.extend(conflicts.iter().map(|words| Statement {
         about: About::Contradiction,
         file: String::new(),
@@ -77,5 +80,10 @@ pub(in crate::verb) fn hold(
         words: words.clone(),
     }));
     let section = post::section(&posts, &statements);
-    Held { statements, section, alone }
+    let is_read = |name: &str, line| {
+        posts.iter().any(|one| one.name == name && one.has_read(line))
+            || statements.iter().any(|one| one.file == name && one.lines.contains(&line))
+    };
+    let not_understood = alone.then(|| captured.not_understood(is_read)).flatten();
+    Held { statements, section, alone, not_understood }
 }

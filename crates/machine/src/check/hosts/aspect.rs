@@ -31,6 +31,7 @@ pub const ASPECTS: &[Aspect] = &[
     Aspect { name: "PCIe speed", presence: false, read: speed },
     Aspect { name: "PCI address", presence: false, read: addresses },
     Aspect { name: "NUMA node", presence: false, read: nodes },
+    Aspect { name: "printed distance", presence: false, read: distances },
     Aspect { name: "firmware", presence: false, read: firmware },
     Aspect { name: "network rate", presence: false, read: rates },
     Aspect { name: "network state", presence: false, read: states },
@@ -49,6 +50,12 @@ pub const ASPECTS: &[Aspect] = &[
     Aspect { name: "huge pages", presence: false, read: huge_pages },
     Aspect { name: "ACS", presence: false, read: acs },
 ];
+
+/// Cells of `nvidia-smi topo`, each pair once.
+fn distances(machine: &Machine) -> Parts {
+    let pairs = machine.printed.iter().filter(|one| one.row < one.column);
+    pairs.map(|one| (format!("{}-{}", one.row, one.column), Some(one.cell.clone()))).collect()
+}
 
 fn whole(value: Option<String>) -> Parts {
     vec![(String::new(), value)]

@@ -192,6 +192,7 @@ pub fn json(
 mod tests {
     use super::*;
     use crate::check::{RULES, sample};
+    use gpuio_record::facts::PrintedCell;
 
     fn hosts(count: usize) -> Vec<(String, Machine)> {
         let one = |number| (format!("n{number:02}"), sample::gpu_and_drive_below_a_switch());
@@ -249,6 +250,17 @@ mod tests {
         assert!(text[fail..].contains("n07: "), "{text}");
         assert!(text.lines().count() < 40, "{text}");
         assert!(any_failed(&findings));
+    }
+
+    #[test]
+    fn cells_of_matrices_are_compared() {
+        let mut hosts = hosts(2);
+        for ((_, machine), cell) in hosts.iter_mut().zip(["PIX", "SYS"]) {
+            let [row, column] = ["GPU0", "mlx5_0"].map(str::to_owned);
+            machine.printed = vec![PrintedCell { row, column, cell: cell.to_owned() }];
+        }
+        let differences = differences_in_texts(&facts(&hosts));
+        assert_eq!((differences.len(), &*differences[0].parts[0]), (1, "GPU0-mlx5_0"));
     }
 
     /// An option that one host's mount lacks is a difference; the options of a mount that a host

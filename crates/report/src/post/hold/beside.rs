@@ -33,7 +33,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
                     if module.errors > 0.0 {
                         let errors = words::count(module.errors);
                         let text = format!("nvidia-fs counts {errors} failed I/Os: see dmesg.");
-                        all.push(say(post, About::Contradiction, &[seen.line], text));
+                        all.push(say(post, About::Next, &[seen.line], text));
                     }
                 }
                 Sight::SinceBoot => {

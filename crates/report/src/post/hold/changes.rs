@@ -2,7 +2,7 @@
 //! `before:` and `after:`; and runs of one command that ran again.
 
 use super::own::is_sound;
-use super::pairs::unlike;
+use super::pairs::{ROW, unlike};
 use super::{Known, say, words};
 use crate::foreign::Direction;
 use crate::post::line::Line;
@@ -46,6 +46,13 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         let title = title(line)?;
         Some(Part { line: line.number, title, ..Part::default() })
     }));
+    // A title names the table below it, and not the one below that.
+    let heads: Vec<usize> = post.runs.iter().filter_map(|run| head(post, run)).collect();
+    for pair in heads.windows(2).filter(|pair| pair[0] < pair[1]) {
+        let titled = parts.iter().any(|part| pair[0] < part.line && part.line < pair[1]);
+        parts.extend((!titled).then(|| Part { line: pair[1], ..Part::default() }));
+    }
+    parts.sort_by_key(|part| part.line);
     let all: Vec<_> = sound(post).map(|run| (label(post, run), run)).collect();
     let has_other =
         |label: &str| all.iter().any(|one| one.0.is_some_and(|o| are_opposites(label, o)));
@@ -66,6 +73,28 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
 /// Runs whose figures agree.
 fn sound(post: &Post) -> impl Iterator<Item = &Run> {
     post.runs.iter().filter(move |run| run.got.as_ref().is_some_and(|got| is_sound(post, got)))
+}
+
+/// The head of the table that a result is a row of.
+fn head(post: &Post, run: &Run) -> Option<usize> {
+    let got = run.got.as_ref().filter(|got| got.tool == "table")?;
+    let at = post.lines.iter().position(|line| line.number == got.line)?;
+    let rows = post.lines[..=at].iter().rev();
+    rows.take_while(|line| line.text.trim_start().starts_with('|')).last().map(|line| line.number)
+}
+
+/// Whether the words of two tables' rows name one load: the same cells, but for words of what
+/// changed. A cell that has no others is of any.
+pub(super) fn are_rows_alike(a: &[String], b: &[String]) -> bool {
+    let rest = |cell: &String| -> Vec<String> {
+        let words = cell.split_whitespace().map(str::to_lowercase);
+        words.filter(|word| !OPPOSITES.iter().flatten().any(|other| has(word, other))).collect()
+    };
+    let alike = |(a, b): (&String, &String)| {
+        let (a, b) = (rest(a), rest(b));
+        a == b || a.is_empty() || b.is_empty()
+    };
+    a.len() == b.len() && a.iter().zip(b).all(alike)
 }
 
 /// The cell of a table's row that says on which side of a change it is.
@@ -162,7 +191,8 @@ fn between(post: &Post, first: &Part<'_>, second: &Part<'_>, same: bool) -> Vec<
     });
     if let ([other], [runs], false) = (earlier.as_slice(), later.as_slice(), same) {
         let way = |run: &Run| run.got.as_ref().map(|got| (got.direction, got.random));
-        if way(other[0]) == way(runs[0]) && !is_of_pairs(other[0], runs[0]) {
+        let row = unlike(other[0], runs[0]).iter().any(|(aspect, ..)| *aspect == ROW);
+        if way(other[0]) == way(runs[0]) && !is_of_pairs(other[0], runs[0]) && !row {
             all.extend(change(post, (first, other), (second, runs)));
         }
     }
@@ -247,7 +277,8 @@ fn change(
         commands(post, first[0], second[0]),
         trust(first, second)
     );
-    let lines: Vec<usize> = first.iter().chain(second).map(|run| run.line).collect();
+    let mut lines: Vec<usize> = first.iter().chain(second).map(|run| run.line).collect();
+    lines.extend([from.line, to.line]);
     Some(say(post, About::Compared, &lines, text))
 }
 
@@ -467,6 +498,25 @@ mod tests {
             let six = said(&text);
             assert!(six.len() == 1 && six[0].contains("3 and 3 runs"), "{six:?}");
         }
+    }
+
+    #[test]
+    fn a_title_names_one_table_and_a_row_one_load() {
+        let table = |a: &str, b: &str| {
+            let head = "\n| Test | Read GiB/s |\n|---|---|\n";
+            format!("{head}| seq, 8 jobs | {a} |\n| seq, 16 jobs | {b} |\n")
+        };
+        let text = format!("Before:\n{}\nAfter GDS:\n{}", table("3.1", "3.2"), table("5.9", "6.1"));
+        let third = "\n| System | read GiB/s |\n|---|---|\n| ext4 | 3 |\n| seq, 8 jobs | 6 |\n";
+        let all = said(&(text + third));
+        assert_eq!(all.len(), 2, "{all:?}");
+        for (one, rates) in all.iter().zip(["3.10 GiB/s to 5.90", "3.20 GiB/s to 6.10"]) {
+            assert!(one.contains(rates) && one.contains("One run each"), "{all:?}");
+        }
+        let rows = "| drive | threads | read GiB/s |\n|---|---|---|\n| a | 4 | 1 |\n| b | 8 | 2 |\n\
+                    | c | 16 | 3 |\n";
+        let post = crate::post::read("post", rows);
+        assert_eq!(super::super::pairs::series(&post, &[]), [], "three drives are no series");
     }
 
     #[test]

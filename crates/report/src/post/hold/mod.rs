@@ -53,6 +53,11 @@ const RULES: [Rule; 16] = [
     settings::hold,
 ];
 
+/// Lines of texts without a result that look like one.
+pub fn unread(posts: &[Post]) -> Vec<Statement> {
+    posts.iter().flat_map(|post| own::unread(post, &[])).collect()
+}
+
 /// Conclusions from the texts: by kind, and in the order of the texts.
 pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
     let mut all: Vec<Statement> = Vec::new();

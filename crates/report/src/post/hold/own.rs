@@ -5,6 +5,7 @@ use gpuio_base::units::float;
 use super::{Known, say, words};
 use crate::foreign::{Reading, gdsio};
 use crate::post::command::one_at_a_time;
+use crate::post::line::Line;
 use crate::post::result::of_reading;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
 
@@ -34,14 +35,39 @@ pub(super) fn command_and_line(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     held.collect()
 }
 
-/// Lines with gdsio's fields that can't be read as a result.
+/// Lines that look like results and are none here: gdsio's that can't be read, dd's without a known
+/// direction, hdparm's of memory.
 pub(super) fn unread(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let mut unread = unread_of_gdsio(post);
+    let is_taken = |line: &&Line| {
+        let own = |run: &Run| run.got.as_ref().is_some_and(|got| got.line == line.number);
+        post.runs.iter().any(own)
+    };
+    unread.extend(post.lines.iter().filter(|line| !is_taken(line)).filter_map(|line| {
+        let text = line.text.trim();
+        let seconds = text.split_once(" copied, ").and_then(|(_, rest)| rest.split_once(" s,"));
+        // Seconds without a fraction are of lines of progress.
+        let is_dd = seconds.is_some_and(|(seconds, _)| seconds.contains('.'));
+        let words = if text.starts_with("Timing ") && text.contains(" cached reads:") {
+            "hdparm's cached reads are of memory alone, and are left out."
+        } else if is_dd && text.contains(" bytes ") {
+            "This result of dd is left out: that it reads or writes alone is not shown by a \
+             command above it."
+        } else {
+            return None;
+        };
+        Some(say(post, About::LeftOut, &[line.number], words.to_owned()))
+    }));
+    unread
+}
+
+fn unread_of_gdsio(post: &Post) -> Vec<Statement> {
     let all = ["IoType:", "XferType:", "Throughput:", "Avg_Latency:"];
     let lines = post.lines.iter().filter(|line| all.iter().all(|word| line.text.contains(word)));
     let why = lines.filter_map(|line| Some((line.number, gdsio::line(&line.text).err()?)));
     why.map(|(line, why)| {
         let text = format!("This line looks like a result of gdsio and is left out: {why}.");
-        say(post, About::Contradiction, &[line], text)
+        say(post, About::LeftOut, &[line], text)
     })
     .collect()
 }

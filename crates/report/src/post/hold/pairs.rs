@@ -1,5 +1,6 @@
 //! Results against each other.
 
+use super::changes::are_rows_alike;
 use super::own::is_sound;
 use super::{Known, say, words};
 use crate::foreign::Direction;
@@ -32,6 +33,9 @@ impl Run {
     }
 }
 
+/// The aspect of words in a table's row, which name its load.
+pub(super) const ROW: &str = "row";
+
 /// The settings in which two runs differ, GPUs and places aside: the words of both.
 pub(super) fn unlike(a: &Run, b: &Run) -> Vec<(&'static str, String, String)> {
     let (Some(a), Some(b)) = (&a.got, &b.got) else { return Vec::new() };
@@ -55,6 +59,9 @@ pub(super) fn unlike(a: &Run, b: &Run) -> Vec<(&'static str, String, String)> {
     add("depth", number(a.depth), number(b.depth));
     add("path", a.path.clone(), b.path.clone());
     add("engine", a.engine.clone(), b.engine.clone());
+    if !are_rows_alike(&a.labels, &b.labels) {
+        add(ROW, Some(a.labels.join(" ")), Some(b.labels.join(" ")));
+    }
     all
 }
 

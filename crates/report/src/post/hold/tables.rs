@@ -6,11 +6,31 @@ use gpuio_record::facts::Machine;
 
 use super::{Known, say, words};
 use crate::post::line::Line;
+use crate::post::result::table_at;
 use crate::post::{About, Post, Run, Statement};
 
 pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     let mut all = affinity(post, known);
     all.extend(counts(post));
+    all.extend(left_out(post));
+    all
+}
+
+/// Rows with figures that are no results, or not all of whose figures are taken.
+fn left_out(post: &Post) -> Vec<Statement> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < post.lines.len() {
+        let Some((table, until)) = table_at(&post.lines, at) else {
+            at += 1;
+            continue;
+        };
+        all.extend(table.left_out.iter().map(|(below, why)| {
+            let text = format!("Not all figures of this row are taken as results: {why}.");
+            say(post, About::LeftOut, &[post.lines[at + below].number], text)
+        }));
+        at = until;
+    }
     all
 }
 
