@@ -49,6 +49,18 @@ pub(crate) fn scaled(record: &Record) -> Vec<(&str, String)> {
         .collect()
 }
 
+/// The name of a job, that of all of its times.
+pub(crate) fn name(plan: &JobPlan) -> &str {
+    plan.repeat.as_ref().map_or(plan.name.as_str(), |one| one.of.as_str())
+}
+
+/// The name of a job with a question of its own, whose rate is not to be compared with those of
+/// other names.
+pub(crate) fn own_question(plan: &JobPlan) -> Option<&str> {
+    let has = plan.feed.is_some() || plan.part.is_some() || plan.of_files();
+    has.then(|| name(plan))
+}
+
 /// A job's plan and its result. Jobs that never ran have no result and are not included.
 pub(crate) fn jobs(record: &Record) -> impl Iterator<Item = (&JobPlan, &JobResult)> {
     record.plan.jobs.iter().zip(&record.jobs)

@@ -202,6 +202,13 @@ fn recorded_pauses_take_their_time() {
     assert!(short.contains(": made all 50 calls in "), "{short}");
     assert!(short.contains(", recorded in 49.0 ms, 5.00 µs of it in calls ("), "{short}");
     assert!(!short.contains("fastest way") && !short.contains("Your storage"), "{short}");
+    for format in ["markdown", "html"] {
+        let words = ["report", "r.json", "-o", "-", "--format", format];
+        let page = finish(command(dir.path()).args(words)).exits(0).out;
+        // The answer on top, and all lines below.
+        assert_eq!(page.matches("made all 50 calls in").count(), 2, "{page}");
+        assert!(page.contains("reads p50 / p99: recorded 100 ns / -, now "), "{page}");
+    }
 }
 
 #[test]

@@ -258,6 +258,23 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
     let file = record["plan"]["jobs"][0]["targets"][0]["path"].as_str().unwrap();
     assert!(file.starts_with("/dev/shm/gpuio-stage-") && !Path::new(file).exists(), "{file}");
     assert!(d.join("checkpoint.0").exists());
+    std::fs::write(dir.path().join("r.json"), record.to_string()).unwrap();
+    let lines = [
+        ("show r.json", " [software GPU] "),
+        ("report r.json --format markdown -o -", ": "),
+        ("report r.json --format html -o -", ": "),
+    ];
+    for (line, between) in lines {
+        let text = flat(&gpuio(dir.path(), line).exits(0).out);
+        for (job, words) in [
+            ("save-stall", "training stops for "),
+            ("save-drain", "a save is in the files after "),
+            ("restore", "a restart waits for "),
+        ] {
+            let says = |words| text.contains(&format!("{job}{between}{words}"));
+            assert!(says(words) || says("unknown: "), "{line}: no answer of {job} in {text}");
+        }
+    }
 
     // The name can be guessed, and another user may have taken it.
     let taken = Path::new(file).parent().unwrap();
@@ -899,6 +916,8 @@ fn a_try_scales_what_is_long_and_says_so() {
     let line = "vector-search --try --gpu software --directory d --scale 0.0001 --runtime 200ms \
                 --ranks 2 --no-watch";
     let ran = run(dir.path(), line).exits(0);
+    assert!(ran.err.contains("note: --try: verify inline -> pass"), "{}", ran.err);
+    let ran = run(dir.path(), &format!("{line} --verify inline")).exits(0);
     assert!(ran.err.contains("note: --try: nothing is scaled"), "{}", ran.err);
     let searches = "unet3d-h100 --try --accelerators auto";
     run(dir.path(), searches).exits(2).prints(&["--try", "no effect"]);

@@ -104,10 +104,10 @@ const DEFINED: [&str; 10] = [
 ];
 
 /// The settings that aren't the workload's own: all of `--try` but the share of the data, which the
-/// plan has, and other flags' of [`DEFINED`].
+/// plan has, and gpuio's verification, and other flags' of [`DEFINED`].
 fn changed(job: &JobSpec) -> Vec<String> {
     let is_changed = |(field, one): &(&&'static str, &Requested)| match one.origin {
-        Origin::Flag(short::FLAG) => **field != "scale",
+        Origin::Flag(short::FLAG) => !["scale", "verify"].contains(*field),
         Origin::Flag(_) => DEFINED.contains(*field),
         Origin::File { .. } | Origin::Preset(_) => false,
     };

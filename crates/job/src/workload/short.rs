@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use gpuio_base::document::unique;
 use gpuio_base::units::{format_duration_ns, human_bytes, whole};
+use gpuio_record::VerifyMode;
 
-use crate::spec::{FeedRequest, JobSpec, Origin, Spec, apply};
+use crate::spec::{FeedRequest, JobSpec, Origin, Rw, Spec, apply};
 
 /// The bounds of a short run.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,7 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
             short.blocks(means);
         }
         short.times(runtime_ns);
+        short.checks();
         words.extend(short.words);
         // Jobs of the same files use the same bytes.
         data.extend(short.data.map(|bytes| (short.job.file_prefix.clone(), bytes)));
@@ -174,6 +176,16 @@ impl Short<'_> {
         self.scale(size, part, [bytes(size, all, times), bytes(part, threads, repeat)]);
     }
 
+    /// Blocks are checked after the run: on arrival a check takes the readers' time, and nothing
+    /// would be known of the storage.
+    fn checks(&mut self) {
+        let reads = matches!(self.job.rw, None | Some(Rw::Read | Rw::RandRead));
+        let inline = self.job.verify == Some(VerifyMode::Inline) && self.job.fio_headers.is_none();
+        if reads && inline && self.set("verify", "pass") {
+            self.words.push("verify inline -> pass".to_owned());
+        }
+    }
+
     fn times(&mut self, runtime_ns: u64) {
         self.shorten("runtime", self.job.runtime_ns, runtime_ns);
         self.shorten("start_delay", self.job.start_delay_ns, DELAY_NS);
@@ -250,7 +262,11 @@ mod tests {
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
         let changed =
             ["batch_samples 7 -> 1", "compute_time 323ms -> 46.142857ms", "readers 4 -> 2"];
-        assert_eq!(words, changed);
+        assert_eq!(words[..3], changed);
+        assert_eq!(words[3..], ["verify inline -> pass"]);
+        apply(&mut spec.jobs[0], "verify", "inline", Origin::Flag("--verify")).unwrap();
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
+        assert_eq!(words, Vec::<String>::new(), "the user's verification");
     }
 
     /// The bytes per second that the accelerators need, and three steps of each, also where the
@@ -312,7 +328,7 @@ mod tests {
         let row = crate::workload::preset::find("unet3d-h100").unwrap();
         let mut spec = preset(row.name, row.text);
         let words = shorten(&mut spec, Means { bytes: 1 << 40, cpus: 64, gpus: 1 });
-        assert_eq!(words, ["epochs 5 -> 1"]);
+        assert_eq!(words, ["epochs 5 -> 1", "verify inline -> pass"]);
         assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
     }
 }

@@ -6,7 +6,7 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
-use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, feed, header, loads, warnings};
+use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, feed, header, loads, warnings};
 use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::verification::{self, Checked};
@@ -246,9 +246,11 @@ fn conclusion(record: &Record) -> Vec<String> {
     let all = all_loads(record);
     let mut lines: Vec<String> = Vec::new();
     lines.extend(feed::in_words(record));
+    lines.extend(checkpoint::in_words(record));
     lines.extend(loads::replays_in_words(record));
     // One load that has its own question does not compare paths.
     if lines.is_empty() {
+        lines.extend(loads::ranges_in_words(record));
         lines.extend(storage(record, &all));
         lines.extend(fastest(record, &all));
     }

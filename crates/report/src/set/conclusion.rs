@@ -1,5 +1,6 @@
 //! The conclusion from a set, in two sentences: the first words of a report. The result of a search
-//! for the highest load stands before them, and first of all the answers of training feeds.
+//! for the highest load stands before them, and first of all the answers of loads with
+//! a question of their own.
 //!
 //! The first sentence compares paths into GPU memory where they ran the same load, else it names
 //! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
@@ -19,11 +20,11 @@ use super::fix::points;
 use super::rows::{Row, rows};
 use super::summary::{half_width, half_width_words, median_of};
 use super::{Member, Set};
-use crate::format::text::feed;
+use crate::format::text;
 use crate::number::{iops, throughput};
 use crate::others;
 use crate::printable;
-use crate::workload::{is_mix, load_word, sizes_short};
+use crate::workload::{is_mix, load_word, own_question, sizes_short};
 use gpuio_base::units::human_ns;
 
 /// All runs of one load.
@@ -73,7 +74,7 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
     let answers = set.sweeps.iter().filter_map(|sweep| sweep.answer.as_deref());
     let answers = answers.flat_map(str::lines).map(str::to_owned);
     let answers = set.sweeps.iter().filter_map(Sweep::unfinished).chain(answers);
-    let answers = feeds(set).into_iter().chain(answers);
+    let answers = own_answers(set).into_iter().chain(answers);
     // Rates of a job that did not do its work come after that it did not.
     let is_wrong = |row: &Row<'_>| {
         let outcome = row.result.verify.as_ref();
@@ -88,17 +89,17 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
 }
 
 /// Records at most whose answers stand here; with more, each has its answer in its own part.
-pub(super) const FEEDS_MOST: usize = 4;
+pub(super) const ANSWERS_MOST: usize = 4;
 
-/// Whether storage was fast enough, for each training feed.
-fn feeds(set: &Set) -> Vec<String> {
+/// The answer of each load that has a question of its own.
+fn own_answers(set: &Set) -> Vec<String> {
     let several = set.members.len() > 1;
     let of = |member: &Member| {
         let name = if several { format!("{}: ", member.name) } else { String::new() };
-        let answers = feed::answers_in_words(&printable::record(&member.record));
+        let answers = text::answers_in_words(&printable::record(&member.record));
         answers.into_iter().map(move |answer| format!("{name}{answer}")).collect::<Vec<String>>()
     };
-    let few = set.members.len() <= FEEDS_MOST;
+    let few = set.members.len() <= ANSWERS_MOST;
     set.members.iter().filter(|_| few).flat_map(of).collect()
 }
 
@@ -247,6 +248,12 @@ fn load(row: &Row<'_>) -> String {
 }
 
 fn range(points: &[Point<'_>]) -> String {
+    let plans = || points.iter().map(|point| point.rows[0].plan);
+    if unique(plans().map(own_question)).len() > 1 {
+        let names = unique(plans().map(|plan| own_question(plan).unwrap_or(&plan.name)));
+        let names = names.join(", ");
+        return format!("Rates of loads with different questions are not compared: {names}.");
+    }
     let by = |a: &&Point<'_>, b: &&Point<'_>| a.median.total_cmp(&b.median);
     let (Some(low), Some(high)) = (points.iter().min_by(by), points.iter().max_by(by)) else {
         return String::new();

@@ -8,15 +8,16 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::markup;
 use gpuio_record::metric::List as Metrics;
-use gpuio_record::{Assessment, CpuCost, Evidence, Proof, Record};
+use gpuio_record::{Assessment, CpuCost, Evidence, JobPlan, Proof};
 
 use super::findings_text::{self, Weight};
 use super::html::base64;
 use super::rows::{Row, rows, software};
 use super::summary::{Taken, summary};
 use super::{Member, Picture, Set, conclusion, devices, plot};
-use crate::format::text::feed;
+use crate::format::text;
 use crate::number::{self, maybe_time};
+use crate::workload::own_question;
 use crate::{ceilings, expected, printable, ranks};
 
 /// Limits of what a page lists of jobs, machines and commands, and of the rows that it shows
@@ -45,7 +46,7 @@ pub(super) fn markdown(set: &Set) -> String {
     first.list(facts_of(facts.into_iter().map(|(what, text)| Item::new(what, text))));
     first.blocks.extend(loads(set).blocks);
     first.blocks.extend(curve(set, false).blocks);
-    first.blocks.extend(feeds(set).blocks);
+    first.blocks.extend(workloads(set).blocks);
     first.blocks.extend(all_rows(set).blocks);
     page.push(devices::section(set, MOST_IN_MARKDOWN));
     let findings = findings(set);
@@ -81,7 +82,7 @@ pub(super) fn of_page(set: &Set, rows: &[Row<'_>]) -> [String; 2] {
         absent(set, rows),
     ];
     below.extend(digests(set, usize::MAX));
-    [fragment(&[loads(set), curve(set, true), feeds(set)]), fragment(&below)]
+    [fragment(&[loads(set), curve(set, true), workloads(set)]), fragment(&below)]
 }
 
 fn facts_of(items: impl IntoIterator<Item = Item>) -> List {
@@ -161,26 +162,26 @@ fn curve(set: &Set, draws: bool) -> Section {
     section
 }
 
-/// The results of training feeds and key-value caches, and MLPerf's rules for these and for
-/// checkpoints, as the text of each record has them.
-fn feeds(set: &Set) -> Section {
-    let mut section = Section::new("feeds", "Training feeds, key-value caches and checkpoints");
-    let is_fed = |record: &Record| record.jobs.iter().any(|job| job.feed.is_some());
-    let of_feeds = |one: &&Member| is_fed(&one.record) || !feed::of_mlperf(&one.record).is_empty();
-    let all: Vec<&Member> = set.members.iter().filter(of_feeds).collect();
+/// The results of loads that have a question of their own, as the text of each record has them.
+fn workloads(set: &Set) -> Section {
+    let mut section = Section::new("workloads", "Results of workloads");
+    let is_own = |plan: &JobPlan| own_question(plan).is_some();
+    let all = set.members.iter().filter(|one| one.record.plan.jobs.iter().any(is_own));
+    let all = all.map(|member| (member, text::of_loads(&printable::record(&member.record))));
+    // A computation may run beside any load.
+    let all: Vec<_> =
+        all.filter(|(_, parts)| parts[1..].iter().any(|part| !part.is_empty())).collect();
     cut(&mut section, all.len());
-    for member in all.iter().take(MOST) {
+    for (member, parts) in all.into_iter().take(MOST) {
         if set.members.len() > 1 {
             section.paragraph(format!("{}:", member.name));
         }
-        let record = printable::record(&member.record);
-        let few = set.members.len() <= conclusion::FEEDS_MOST;
-        let answers = (!few).then(|| feed::answers(&record));
-        let parts = [feed::section, feed::key_values].map(|part| part(&record));
+        let few = set.members.len() <= conclusion::ANSWERS_MOST;
+        let answers = (!few).then(|| text::answers(&printable::record(&member.record)));
+        let [parts @ .., rules] = parts;
         // The rules are many, and what a run came to does not follow from them.
-        let parts = answers.into_iter().chain(parts).chain([feed::of_mlperf(&record).fold(false)]);
-        let parts = parts.filter(|part| !part.is_empty());
-        section.blocks.extend(parts.map(Block::Section));
+        let parts = answers.into_iter().flatten().chain(parts).chain([rules.fold(false)]);
+        section.blocks.extend(parts.filter(|part| !part.is_empty()).map(Block::Section));
     }
     section
 }

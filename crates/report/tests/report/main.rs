@@ -18,6 +18,7 @@ mod gdsio_line;
 mod looks;
 mod one_load;
 mod origins;
+mod own_questions;
 mod page_loads;
 mod proof_text;
 mod ranks;

@@ -1,12 +1,18 @@
-//! The rules of MLPerf Storage for checkpoints (mlcommons/storage, Rules.md, chapter 4), and
-//! whether a run kept them.
+//! How long checkpoints stop training; the rules of MLPerf Storage for them (mlcommons/storage,
+//! Rules.md, chapter 4), and whether a run kept them.
 
-use gpuio_base::document::unique;
+use gpuio_base::document::{Section, grouped, unique};
+use gpuio_base::stat::infer::median;
+use gpuio_base::units::{float, per_second, whole};
+use gpuio_job::plan::STAGE;
 use gpuio_job::workload::preset::PRESETS;
 use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, PartPlan, Record};
 
-use crate::number::{bytes, many};
-use crate::workload::jobs;
+use super::feed::CHECKS_MOST;
+use super::of_jobs;
+use crate::number::{bytes, many, throughput, time};
+use crate::others;
+use crate::workload::{jobs, name};
 
 /// Checkpoints that are written, and then read.
 const TIMES: usize = 10;
@@ -21,6 +27,116 @@ fn is_checkpoint(part: &PartPlan) -> bool {
     PRESETS.iter().any(|preset| preset.name.starts_with("checkpoint-") && has(preset.text))
 }
 
+/// The part of a job in a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A save by way of staged pages: into these, and from them to the files.
+    Stall,
+    Drain,
+    /// A save to the files.
+    Save,
+    Restore,
+}
+
+impl Part {
+    /// The first words of its answer, and its times.
+    fn words(self) -> [&'static str; 2] {
+        match self {
+            Part::Stall | Part::Save => ["training stops for", "save"],
+            Part::Drain => ["a save is in the files after another", "drain"],
+            Part::Restore => ["a restart waits for", "restore"],
+        }
+    }
+}
+
+fn part_of(record: &Record, plan: &JobPlan) -> Option<Part> {
+    let is_staged = |plan: &JobPlan| plan.directories().any(|one| one.starts_with(STAGE));
+    let staged = name(plan).strip_suffix("-drain").map(|save| format!("{save}-stall"));
+    if is_staged(plan) {
+        return Some(Part::Stall);
+    }
+    if staged.is_some_and(|stall| {
+        jobs(record).any(|(other, _)| is_staged(other) && name(other) == stall)
+    }) {
+        return Some(Part::Drain);
+    }
+    plan.part.as_ref().filter(|part| is_checkpoint(part))?;
+    Some(if plan.read_percent > 0 { Part::Restore } else { Part::Save })
+}
+
+/// Each name of a job with its answer.
+fn answers_of(record: &Record) -> Vec<(&str, String)> {
+    let of_checkpoints = jobs(record)
+        .filter_map(|(plan, job)| Some((name(plan), (part_of(record, plan)?, plan, job))));
+    let answer = |(name, all): (_, Vec<(Part, &JobPlan, &JobResult)>)| {
+        let part = all.first()?.0;
+        let all: Vec<_> = all.into_iter().map(|(_, plan, job)| (plan, job)).collect();
+        Some((name, answer(record, part, &all)?))
+    };
+    grouped(of_checkpoints).into_iter().filter_map(answer).collect()
+}
+
+/// How long training stops, a line per job of a checkpoint.
+pub(super) fn answers(record: &Record) -> Section {
+    of_jobs(record, "how long do checkpoints stop training?", answers_of(record))
+}
+
+/// The same as a sentence each.
+pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
+    answers_of(record).into_iter().map(|(name, answer)| format!("{name}: {answer}")).collect()
+}
+
+/// Bytes of all ranks together.
+fn whole_state(part: PartPlan) -> u64 {
+    part.full_size_bytes.saturating_mul(u64::from(part.full_threads))
+}
+
+/// The median time of jobs that did the same, with what it would be of the whole state; unknown
+/// where much of it was gpuio's own or others'.
+fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option<String> {
+    let [words, what] = part.words();
+    let (plan, _) = all.first()?;
+    let done: Vec<_> =
+        all.iter().filter(|(_, job)| job.ended == EndedHow::Complete).copied().collect();
+    let failed: u64 = done.iter().map(|(_, job)| job.failed).sum();
+    let times: Vec<f64> = done.iter().map(|(_, job)| float(job.last_done_ns)).collect();
+    let Some(took) = median(&times) else {
+        return Some(format!("unknown: no {what} was complete"));
+    };
+    let threads_ns = times.iter().sum::<f64>() * f64::from(plan.threads);
+    let own = done.iter().map(|(_, job)| float(job.between_ios_ns)).sum::<f64>();
+    let own = own / threads_ns.max(1.0);
+    let others = done.iter().filter_map(|(plan, job)| others::of(record, plan, job));
+    let others = others.max_by(|a, b| a.share.total_cmp(&b.share));
+    let unknown = match &others {
+        _ if failed > 0 => Some(format!("{} failed", many(failed, "I/O"))),
+        _ if own > CHECKS_MOST => Some(format!(
+            "{:.0} % of the workers' time was gpuio's own, which made or checked data (--verify \
+             off leaves it out)",
+            own * 100.0
+        )),
+        Some(others) if others.share > others::MOST => Some(others.words.clone()),
+        _ => None,
+    };
+    let beside = others.filter(|_| unknown.is_none()).map(|others| format!("; {}", others.words));
+    let moved = plan.size_bytes.saturating_mul(u64::from(plan.threads));
+    let rate = per_second(moved, whole(took));
+    let of = match times.len() {
+        1 => format!("one {what}"),
+        several => format!("median of {}", many(several as u64, what)),
+    };
+    let took = format!("{} ({of}: {} at {})", time(whole(took)), bytes(moved), throughput(rate));
+    if let Some(why) = unknown {
+        return Some(format!("unknown: {why}; with that, a {what} took {took}"));
+    }
+    let state = plan.part.map(|part| (whole_state(part), rate));
+    let state = state.filter(|(all, rate)| *all > moved && *rate > 0.0).map(|(all, rate)| {
+        let would = time(whole(float(all) * 1e9 / rate));
+        format!("; the run was a part: all {} at the same rate would take {would}", bytes(all))
+    });
+    Some(format!("{words} {took}{}{}", state.unwrap_or_default(), beside.unwrap_or_default()))
+}
+
 /// The rules, with the names of their jobs; nothing for other loads.
 pub(super) fn rules(record: &Record) -> Option<(String, Vec<FeedRule>)> {
     let part = |plan: &JobPlan| plan.part.filter(is_checkpoint);
@@ -28,7 +144,6 @@ pub(super) fn rules(record: &Record) -> Option<(String, Vec<FeedRule>)> {
         jobs(record).filter(|(plan, _)| part(plan).is_some()).collect();
     let (plan, _) = all.first()?;
     let part = part(plan)?;
-    let name = |plan: &JobPlan| plan.repeat.as_ref().map_or(&plan.name, |one| &one.of).clone();
     let names = unique(all.iter().map(|(plan, _)| name(plan)));
     let rule = |rule: String, found: String, kept| FeedRule { rule, found, kept };
     let mut rules = vec![
@@ -55,8 +170,8 @@ pub(super) fn rules(record: &Record) -> Option<(String, Vec<FeedRule>)> {
     // A save by stages is two jobs.
     let done = |jobs: &[(&JobPlan, &JobResult)]| {
         let ended = jobs.iter().filter(|(_, job)| job.ended == EndedHow::Complete);
-        let names: Vec<String> = ended.map(|(plan, _)| name(plan)).collect();
-        let times = |of: &String| names.iter().filter(|one| *one == of).count();
+        let names: Vec<&str> = ended.map(|(plan, _)| name(plan)).collect();
+        let times = |of: &&str| names.iter().filter(|one| *one == of).count();
         names.iter().map(times).max().unwrap_or(0)
     };
     let [written, read] = [&saves, &restores].map(|jobs| done(jobs));

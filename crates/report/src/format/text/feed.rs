@@ -34,24 +34,25 @@ fn lines<'r>(
     of_jobs(record, title, jobs(record).flat_map(of_job))
 }
 
-/// Whether storage is fast enough for the accelerators, a sentence per job that has some.
-pub(crate) fn answers(record: &Record) -> Section {
+/// Whether storage is fast enough for the accelerators, an answer and its figures per job that has
+/// some.
+pub(super) fn answers(record: &Record) -> Section {
     lines(record, ("fast enough for the accelerators?", false), |feed| {
-        answer_of(record, feed).into_iter().collect()
+        answer_of(record, feed).map(|answer| answer.to_vec()).unwrap_or_default()
     })
 }
 
 /// The same as the first words of a report.
-pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
+pub(super) fn answers_in_words(record: &Record) -> Vec<String> {
     let of_job = |(of, job): (&JobPlan, &JobResult)| {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
         let answer = answer_of(record, (of, plan, found, job)).filter(|_| !plan.is_cache())?;
-        Some(format!("Fast enough for the accelerators of {}? {answer}.", of.name))
+        Some(format!("Fast enough for the accelerators of {}? {}.", of.name, answer.join(". ")))
     };
     jobs(record).filter_map(of_job).collect()
 }
 
-fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<String> {
+fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<[String; 2]> {
     let source = job.proof.as_ref().map(|proof| proof.verdict.source);
     let readers_ns = found.span_ns as f64 * f64::from(of.threads);
     let checked = job.between_ios_ns as f64 / readers_ns.max(1.0);
@@ -64,7 +65,7 @@ pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
         let words = match answer_of(record, (of, plan, found, job)) {
             Some(answer) if !plan.is_cache() => {
-                format!("fast enough for the accelerators? {answer}")
+                format!("fast enough for the accelerators? {}", answer.join(". "))
             }
             _ if plan.is_cache() => contexts(plan, found),
             _ => outcome(plan, found),
@@ -136,23 +137,26 @@ fn wanted(plan: &FeedPlan) -> String {
 
 /// A share of the readers' time: where gpuio's own checks of data take more, they may be the reason
 /// that accelerators waited.
-const CHECKS_MOST: f64 = 0.2;
+pub(super) const CHECKS_MOST: f64 = 0.2;
 
-/// Whether storage is fast enough, by the utilisation that was to be reached; nothing where nothing
-/// is computed. `checked` is the share of the readers' time that gpuio checked or made data. Where
-/// most of the drive's bytes were others', the storage has not shown what it can do.
+/// Whether storage is fast enough, by the utilisation that was to be reached, in one line with its
+/// reason, and the figures; nothing where nothing is computed. `checked` is the share of the
+/// readers' time that gpuio checked or made data. Where most of the drive's bytes were others', the
+/// storage has not shown what it can do.
 fn answer(
     plan: &FeedPlan,
     found: &FeedResult,
     (source, checked): (Option<Source>, f64),
     others: Option<&Others>,
-) -> Option<String> {
+) -> Option<[String; 2]> {
     let needed = plan.needed_bytes_per_s()?;
     let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).fold(0, u64::saturating_add);
     let stall = found.stall_percent(plan);
     let from_storage =
         matches!(source, Some(Source::Storage | Source::StorageThroughPageCache)) || plan.writes;
     let (percent, least) = (found.utilisation_percent, plan.least_utilisation_percent);
+    let reached = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
+    let reached = format!("utilisation {reached}{}", wanted(plan));
     let overran = found.overran_percent(plan).map(|more| {
         let what = match plan.compute {
             FeedCompute::Sleep => "sleeps",
@@ -173,28 +177,27 @@ fn answer(
             "unknown: no utilisation that is to be reached was given (utilisation=90)".to_owned()
         }
         (_, Some(percent), Some(least), _) if percent >= least => match from_storage {
-            true => "yes".to_owned(),
+            true => format!("yes: {reached}"),
             false => "unknown: not all bytes came from storage".to_owned(),
         },
         (.., Some(least), Some(overran)) if stall <= 100.0 - least => format!("unknown: {overran}"),
         _ if checked > CHECKS_MOST => format!(
-            "unknown: gpuio checked or made data for {:.0} % of the readers' time (verify=pass \
-             checks after the run)",
+            "unknown: gpuio checked or made data for {:.0} % of the readers' time (--verify \
+             pass checks after the run)",
             checked * 100.0
         ),
         _ => match others.filter(|others| others.share > others::MOST) {
             Some(others) => format!("unknown: {}", others.words),
-            None => "no".to_owned(),
+            None => format!("no: {reached}"),
         },
     };
     let beside = [others.map(|others| &others.words), overran.as_ref()].into_iter().flatten();
     let beside = beside.filter(|words| !verdict.contains(words.as_str()));
     let beside = beside.fold(String::new(), |all, words| all + "; " + words);
-    let percent = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
-    Some(format!(
-        "{verdict}; {} in {}{beside}; {} {} and {} {} on average over all steps{}, utilisation \
-         {percent}{}, stalled for {stall:.1} % of the whole time (utilisation leaves out the first \
-         and the last step of each epoch)",
+    let reached = if verdict.contains(&reached) { String::new() } else { reached + ", " };
+    let figures = format!(
+        "{} in {}; {} {} and {} {} on average over all steps{}, {reached}stalled for {stall:.1} % \
+         of the whole time (utilisation leaves out the first and the last step of each epoch)",
         many(found.steps, "step"),
         time(found.span_ns),
         match plan.accelerators {
@@ -205,8 +208,8 @@ fn answer(
         if plan.writes { "storage took" } else { "got" },
         throughput(per_second(moved, found.span_ns)),
         if plan.writes { "" } else { " and the wait for the first batch" },
-        wanted(plan),
-    ))
+    );
+    Some([verdict + &beside, figures])
 }
 
 /// How many contexts of a key-value cache were moved, and how long one took.
@@ -563,38 +566,45 @@ mod tests {
                 rules: Vec::new(),
                 tier: None,
             };
-            answer(&plan, &found, (Some(source), 0.05), others).unwrap()
+            answer(&plan, &found, (Some(source), 0.05), others).unwrap().join(". ")
         };
         let answer = |percent, stall_ns, compute_ns, source| {
             beside(percent, stall_ns, compute_ns, source, None)
         };
         let no = answer(Some(50.0), 100_000_000, 10_000_000, Source::Storage);
-        assert!(no.starts_with("no; 10 steps in 200 ms; the accelerator needs "), "{no}");
+        let short = "no: utilisation 50.0 % (90 % or more was to be reached). 10 steps in 200 ms; \
+                     the accelerator needs ";
+        assert!(no.starts_with(short), "{no}");
         assert!(
             no.contains(" on average over all steps and the wait for the first batch, "),
             "{no}"
         );
         let [needed, got] = [100e6, 50e6].map(throughput);
-        for words in [&needed, &got, "utilisation 50.0 % (90 % or more", "50.0 % of the whole"] {
+        for words in [&needed, &got, "batch, stalled for 50.0 % of the whole"] {
             assert!(no.contains(words), "{no}");
         }
         let begins = |answer: String, words: &str| assert!(answer.starts_with(words), "{answer}");
-        begins(answer(Some(95.0), 0, 10_000_000, Source::Storage), "yes; ");
-        begins(answer(Some(95.0), 0, 10_000_000, Source::PageCache), "unknown: not all bytes");
+        begins(answer(Some(95.0), 0, 10_000_000, Source::Storage), "yes: utilisation 95.0 % (");
+        let cached = answer(Some(95.0), 0, 10_000_000, Source::PageCache);
+        assert!(cached.contains("batch, utilisation 95.0 % (90 % or more"), "{cached}");
+        begins(cached, "unknown: not all bytes came from storage. 10 steps");
         begins(answer(None, 0, 10_000_000, Source::Storage), "unknown: utilisation");
         // Sleeps that end late: not the storage's, unless accelerators also waited for it.
         let late = "unknown: the sleeps took 70 % longer than asked";
         begins(answer(Some(55.0), 9_000_000, 17_000_000, Source::Storage), late);
         let no = answer(Some(20.0), 100_000_000, 17_000_000, Source::Storage);
-        begins(no, "no; 10 steps in 200 ms; the sleeps took 70 % longer than asked; the ");
+        let late = "no: utilisation 20.0 % (90 % or more was to be reached); the sleeps took 70 % \
+                    longer than asked. 10 steps in 200 ms; the ";
+        begins(no, late);
         // A drive that mostly served others has not shown what it can do; else they are named.
         let others = |share: f64| Others { share, words: format!("others moved {share}") };
         let answer = |percent, share| {
             beside(percent, 100_000_000, 10_000_000, Source::Storage, Some(&others(share)))
         };
-        begins(answer(Some(50.0), 0.76), "unknown: others moved 0.76; 10 steps in 200 ms; the ");
-        begins(answer(Some(50.0), 0.2), "no; 10 steps in 200 ms; others moved 0.2; the ");
-        begins(answer(Some(95.0), 0.76), "yes; 10 steps in 200 ms; others moved 0.76; the ");
+        begins(answer(Some(50.0), 0.76), "unknown: others moved 0.76. 10 steps in 200 ms; the ");
+        let asked = "(90 % or more was to be reached); others moved";
+        begins(answer(Some(50.0), 0.2), &format!("no: utilisation 50.0 % {asked} 0.2. 10 steps"));
+        begins(answer(Some(95.0), 0.76), &format!("yes: utilisation 95.0 % {asked} 0.76. 10 "));
     }
 
     #[test]

@@ -95,44 +95,53 @@ pub(super) fn flushes(record: &Record) -> Section {
     section
 }
 
-/// A line per job that read whole files: what was read, and after what time all of it was in
-/// memory.
+/// A line per job that read whole files.
 pub(super) fn ranges(record: &Record) -> Section {
-    let lines = jobs(record).filter_map(|(plan, job)| {
-        let ranges = plan.ranges?;
-        let files = many(plan.targets.len() as u64, "file");
-        let what = match ranges.kind {
-            RangeKind::Files => format!("{files} whole"),
-            RangeKind::Tensors => {
-                let empty = match ranges.empty {
-                    0 => String::new(),
-                    empty => format!(" and {} without bytes", count(empty)),
-                };
-                format!("{} of {files}{empty}", many(ranges.count, "tensor"))
-            }
-        };
-        let passes = match ranges.passes {
-            1 => String::new(),
-            passes => format!(", {passes} times"),
-        };
-        let whole = ranges.bytes.saturating_mul(ranges.passes);
-        let is_ready = job.ended == EndedHow::Complete && job.read.bytes == whole;
-        let end = match is_ready {
-            true => format!("in memory after {}", time(job.last_done_ns)),
-            false => format!("NOT READY: {} were read", bytes(job.read.bytes)),
-        };
-        // Pages that the page cache did not hold were read while the files were mapped.
-        let before = job.mapped.as_ref().map_or_else(String::new, |mapped| {
-            format!(", and {} before to map the files", time(mapped.map_ns + mapped.register_ns))
-        });
-        let words = format!(
-            "{what}, {}{passes}, by {}: {end}{before}",
-            bytes(ranges.bytes),
-            many(u64::from(plan.threads), "thread")
-        );
-        Some((plan.name.as_str(), words))
-    });
+    let lines =
+        jobs(record).filter_map(|(plan, job)| Some((plan.name.as_str(), ready(plan, job)?)));
     of_jobs(record, "ready:", lines)
+}
+
+/// The same as a sentence per job.
+pub(in crate::format) fn ranges_in_words(record: &Record) -> Vec<String> {
+    let of_job =
+        |(plan, job): (&JobPlan, &JobResult)| Some(format!("{}: {}", plan.name, ready(plan, job)?));
+    jobs(record).filter_map(of_job).collect()
+}
+
+/// Which files were read whole, and after what time all of it was in memory.
+fn ready(plan: &JobPlan, job: &JobResult) -> Option<String> {
+    let ranges = plan.ranges?;
+    let files = many(plan.targets.len() as u64, "file");
+    let what = match ranges.kind {
+        RangeKind::Files => format!("{files} whole"),
+        RangeKind::Tensors => {
+            let empty = match ranges.empty {
+                0 => String::new(),
+                empty => format!(" and {} without bytes", count(empty)),
+            };
+            format!("{} of {files}{empty}", many(ranges.count, "tensor"))
+        }
+    };
+    let passes = match ranges.passes {
+        1 => String::new(),
+        passes => format!(", {passes} times"),
+    };
+    let whole = ranges.bytes.saturating_mul(ranges.passes);
+    let is_ready = job.ended == EndedHow::Complete && job.read.bytes == whole;
+    let end = match is_ready {
+        true => format!("in memory after {}", time(job.last_done_ns)),
+        false => format!("NOT READY: {} were read", bytes(job.read.bytes)),
+    };
+    // Pages that the page cache did not hold were read while the files were mapped.
+    let before = job.mapped.as_ref().map_or_else(String::new, |mapped| {
+        format!(", and {} before to map the files", time(mapped.map_ns + mapped.register_ns))
+    });
+    Some(format!(
+        "{what}, {}{passes}, by {}: {end}{before}",
+        bytes(ranges.bytes),
+        many(u64::from(plan.threads), "thread")
+    ))
 }
 
 /// How many recorded calls were made, in which time, and in which they were recorded.

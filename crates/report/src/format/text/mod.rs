@@ -3,10 +3,10 @@
 mod beside;
 mod cache;
 mod ceilings;
-mod checkpoint;
+pub(in crate::format) mod checkpoint;
 mod detail;
 mod expected;
-pub(crate) mod feed;
+pub(in crate::format) mod feed;
 mod gpus;
 pub(crate) mod header;
 pub(in crate::format) mod loads;
@@ -74,7 +74,9 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
     page.push(doubt);
     page.push(header::section(record));
     page.push(loads::parts(record));
-    page.push(feed::answers(record));
+    for part in answers(record) {
+        page.push(part);
+    }
     page.push(table::section(record));
     page.push(table::legend(record));
     for part in record.ranks.iter().flat_map(|all| ranks::sections(all, None, per_rank)) {
@@ -87,13 +89,13 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         loads::steady(record),
         loads::stonewall(record),
         loads::flushes(record),
-        beside::section(record),
-        loads::ranges(record),
-        loads::replay(record),
-        loads::times(record),
-        feed::section(record),
-        feed::of_mlperf(record),
-        feed::key_values(record),
+    ] {
+        page.push(part);
+    }
+    for part in of_loads(record) {
+        page.push(part);
+    }
+    for part in [
         expected::section(record, evidence),
         proof::section(record, evidence),
         detail::legs(record),
@@ -111,6 +113,37 @@ pub(super) fn document(record: &Record, show: Show) -> Document {
         page.push(part);
     }
     page
+}
+
+/// The answers of loads that have a question, as the first lines of a text.
+pub(crate) fn answers(record: &Record) -> [Section; 2] {
+    [feed::answers(record), checkpoint::answers(record)]
+}
+
+/// The answers of all loads as the first words of a report.
+pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
+    let all = [
+        feed::answers_in_words(record),
+        checkpoint::in_words(record),
+        loads::ranges_in_words(record),
+        loads::replays_in_words(record),
+    ];
+    let stopped = |words: String| if words.ends_with('.') { words } else { words + "." };
+    all.into_iter().flatten().map(stopped).collect()
+}
+
+/// Lines of special loads, which texts and pages share: computations beside them, what they came
+/// to, and MLPerf's rules.
+pub(crate) fn of_loads(record: &Record) -> [Section; 7] {
+    [
+        beside::section(record),
+        loads::ranges(record),
+        loads::replay(record),
+        loads::times(record),
+        feed::section(record),
+        feed::key_values(record),
+        feed::of_mlperf(record),
+    ]
 }
 
 /// Prefix of a line of results after its job: each line of a job says so.

@@ -20,7 +20,7 @@ use super::rows::{Row, rows};
 use super::summary::told_apart;
 use super::{chosen, colours};
 use crate::number::{float, many, throughput};
-use crate::workload::{rw_of, sizes_short};
+use crate::workload::{own_question, rw_of, sizes_short};
 pub(super) use curve::curve;
 pub(super) use ticks::rates;
 use ticks::{Tick, wide};
@@ -287,13 +287,28 @@ fn note(lines: &[Line], drawn: &[Row<'_>], left: usize) -> String {
     note
 }
 
-/// The name of each point's bar: path and load, of one load for all the path; where several would
-/// be equal with what differs, or else with their jobs.
+/// Whether points are of loads that have questions of their own, and not the same.
+fn own_names(rows: &[Row<'_>], points: &[Vec<usize>]) -> bool {
+    let name = |point: &Vec<usize>| own_question(rows[point[0]].plan);
+    points.iter().any(|point| name(point) != name(&points[0]))
+}
+
+/// The name of each point's bar: that of the load where questions differ, else path and load, of
+/// one load for all the path; where several would be equal with what differs, or else with their
+/// jobs.
 pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Vec<String> {
     let same = points.iter().all(|point| rows[point[0]].load() == rows[points[0][0]].load());
-    let words = |row: &Row<'_>| match same {
-        true => row.plan.path.choice.actual.clone(),
-        false => format!("{} {}", row.plan.path.choice.actual, row.load()),
+    let own = own_names(rows, points);
+    let path = |nth: usize| &rows[nth].plan.path.choice.actual;
+    let paths = points.iter().any(|point| path(point[0]) != path(points[0][0]));
+    let words = |row: &Row<'_>| {
+        let path = &row.plan.path.choice.actual;
+        match own_question(row.plan).filter(|_| own) {
+            Some(name) if paths => format!("{path} {name}"),
+            Some(name) => name.to_owned(),
+            None if same => path.clone(),
+            None => format!("{path} {}", row.load()),
+        }
     };
     let labels = told_apart(points, rows, columns, words);
     let mut once: BTreeSet<&str> = BTreeSet::new();
@@ -323,6 +338,7 @@ fn bars(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Plot {
     let runs = rows.len() > points.len();
     Plot {
         title: match same {
+            _ if own_names(rows, points) => "Throughput of each load".to_owned(),
             true => format!("Throughput by path: {}", first.load_in_words()),
             false => "Throughput of each load (block, threads×depth)".to_owned(),
         },

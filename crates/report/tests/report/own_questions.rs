@@ -1,0 +1,118 @@
+//! Loads with a question of their own: texts and reports begin with the answer, in the same words,
+//! and loads with different questions are not compared.
+
+use gpuio_record::{EndedHow, PartPlan, RangeKind, RangesPlan, Record, RepeatPlan};
+use gpuio_report::set::find_set_format;
+
+use crate::one_load::set;
+use crate::records;
+
+const MS: u64 = 1_000_000;
+
+/// Two saves of 2 of 8 ranks by way of staged pages, and a restore.
+fn checkpoint() -> Record {
+    let part = PartPlan { scale: 0.01, full_size_bytes: 13_125_001_216, full_threads: 8 };
+    let one = |name: &str, nth, directory: &str| {
+        let mut job = records::job(name);
+        (job.size_bytes, job.part) = (128 << 20, Some(part));
+        job.repeat = Some(RepeatPlan { of: name.to_owned(), nth, times: 2 });
+        job.directory = Some(directory.to_owned());
+        job.read_percent = if name == "restore" { 100 } else { 0 };
+        job
+    };
+    let stage = "/dev/shm/gpuio-stage-wl";
+    let mut record = records::record(vec![
+        one("save-stall", 1, stage),
+        one("save-stall", 2, stage),
+        one("save-drain", 1, "wl"),
+        one("restore", 1, "wl"),
+    ]);
+    for (job, took) in record.jobs.iter_mut().zip([10, 14, 400, 500]) {
+        (job.last_done_ns, job.between_ios_ns) = (took * MS, 0);
+    }
+    record
+}
+
+/// A text or a report without its line breaks.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn report(records: Vec<Record>, format: &str) -> String {
+    flat(&(find_set_format(format).unwrap().render)(&set(records)))
+}
+
+#[test]
+fn a_checkpoint_says_how_long_training_stops() {
+    let record = checkpoint();
+    // 256 MiB in 12 ms are 97.8 GiB in 4.69 s.
+    let stall = "training stops for 12.0 ms (median of 2 saves: 256 MiB at 20.8 GiB/s); the run \
+                 was a part: all 97.8 GiB at the same rate would take 4.69 s";
+    let lines = [
+        stall,
+        "a save is in the files after another 400 ms (one drain: ",
+        "a restart waits for 500 ms (one restore: ",
+    ];
+    let text = flat(&gpuio_report::render_text(&record, 400));
+    assert!(text.contains("how long do checkpoints stop training?"), "{text}");
+    let before_figures = text.split("throughput").next().unwrap();
+    assert!(lines.iter().all(|line| before_figures.contains(line)), "{text}");
+    for format in ["markdown", "html"] {
+        let page = report(vec![record.clone()], format);
+        assert!(lines.iter().all(|line| page.contains(line)), "{page}");
+        assert!(page.contains("repeated jobs:") && !page.contains(" loads, from "), "{page}");
+    }
+    let mut own = record.clone();
+    own.jobs[0].between_ios_ns = 40 * MS;
+    let text = flat(&gpuio_report::render_text(&own, 400));
+    let words = "unknown: 83 % of the workers' time was gpuio's own, which made or checked data \
+                 (--verify off leaves it out); with that, a save took 12.0 ms (median of 2 saves";
+    assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
+    let mut cut = record;
+    cut.jobs[3].ended = EndedHow::Interrupted;
+    let text = flat(&gpuio_report::render_text(&cut, 400));
+    assert!(text.contains("unknown: no restore was complete"), "{text}");
+}
+
+#[test]
+fn reports_begin_with_when_a_model_was_in_memory() {
+    let mut job = records::job("files");
+    let bytes = 1 << 20;
+    let kind = RangeKind::Tensors;
+    job.ranges = Some(RangesPlan { kind, count: 39, empty: 0, bytes, passes: 1 });
+    let mut record = records::record(vec![job]);
+    record.jobs[0].read.bytes = bytes;
+    record.jobs[0].last_done_ns = 11_300_000;
+    let words = "39 tensors of 2 files, 1.00 MiB, by 2 threads: in memory after 11.3 ms";
+    assert!(flat(&gpuio_report::render_text(&record, 400)).contains(words));
+    for format in ["markdown", "html"] {
+        let page = report(vec![record.clone()], format);
+        assert!(page.matches(words).count() == 2, "at the top and below its title: {page}");
+    }
+}
+
+#[test]
+fn loads_with_different_questions_are_named_and_not_compared() {
+    let of = |name: &str, faster: f64| {
+        let mut job = records::job(name);
+        job.part = Some(PartPlan { scale: 0.1, full_size_bytes: 1 << 40, full_threads: 2 });
+        let mut record = records::record(vec![job]);
+        record.plan.jobs[0].threads = if faster > 1.0 { 2 } else { 1 };
+        record.jobs[0].read.bytes_per_s *= faster;
+        record
+    };
+    let two = || vec![of("unet3d-h100", 1.0), of("resnet50-h100", 2.3)];
+    for format in ["markdown", "html"] {
+        let page = report(two(), format);
+        let words = "Rates of loads with different questions are not compared: unet3d-h100, \
+                     resnet50-h100.";
+        assert!(page.contains(words) && !page.contains("2.3 times"), "{page}");
+    }
+    let picture = report(two(), "svg");
+    for name in [">unet3d-h100<", ">resnet50-h100<"] {
+        assert!(picture.contains(name), "{picture}");
+    }
+    // Two threads and one of the same load are compared.
+    let page = report(vec![of("unet3d-h100", 1.0), of("unet3d-h100", 2.3)], "markdown");
+    assert!(page.contains("2 loads, from ") && page.contains("2.3 times"), "{page}");
+}
