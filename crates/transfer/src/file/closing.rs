@@ -73,7 +73,7 @@ pub(super) fn has_locks(file: BorrowedFd<'_>) -> bool {
 
 /// Whether the program has a write lease on the file: then this is the file's only open file
 /// description.
-pub(super) fn has_write_lease(file: BorrowedFd<'_>) -> bool {
+pub(crate) fn has_write_lease(file: BorrowedFd<'_>) -> bool {
     // SAFETY: numbers only.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) == libc::F_WRLCK }
 }

@@ -25,6 +25,7 @@ use crate::Op;
 use crate::fault::{Fault, FileError, FileFault};
 use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
+pub(crate) use closing::has_write_lease;
 pub use kept::KeptFd;
 use kept::owned;
 pub(crate) use kept::{Descriptor, FileId, Place, are_fixed_too_many, is_of};

@@ -3,8 +3,9 @@
 //! A number in the program's table may be of another file at any time, also between a look and the
 //! next call. So a thread with a table of its own takes what the number is of (`pidfd_getfd(2)`,
 //! Linux 5.6), looks which file that is, maps it, and closes it: there this drops no lock of the
-//! program's. A description that is taken so is the program's, with its position. Nothing here is
-//! opened for writing: that would break a lease of the program's.
+//! program's. A description that is taken so is the program's, with its position. Where a filter of
+//! system calls refuses that (containers), another description of the same file is opened there,
+//! unless the program has a lease, which that would break.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -14,7 +15,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags};
 use rustix::thread::Pid;
 
 use crate::apart;
-use crate::file::{Place, is_of};
+use crate::file::{Place, has_write_lease, is_of};
 
 /// The call by which a description is taken.
 pub(super) const TAKE: &str = "pidfd_getfd";
@@ -37,9 +38,12 @@ pub(super) fn map<T: Send + 'static>(
     access: Access,
     map: impl FnOnce(BorrowedFd<'_>) -> Result<T, MapError> + Send + 'static,
 ) -> Result<T, MapError> {
+    // SAFETY: a number is looked at; what comes of it counts only where the file is the right one.
+    let program = unsafe { BorrowedFd::borrow_raw(place.fd) };
+    let may_open = !has_write_lease(program) && (access == Access::Read || may_be_filled(program));
     let mapped = move |caller| {
         let map = || {
-            let file = taken(place.fd, caller, access)?;
+            let file = taken(place.fd, caller, access, may_open)?;
             if !is_of(file.as_raw_fd(), place.file) {
                 let call = "the program closed gpuio's descriptor of the file: mmap";
                 return Err(MapError::Call { call, errno: libc::EBADF });
@@ -55,19 +59,19 @@ pub(super) fn map<T: Send + 'static>(
     apart::run("gpuio-map", mapped).unwrap_or_else(refused)
 }
 
-/// The description at a number of the program's. For reading another one of the same file is as
-/// good, where a filter of system calls refuses to take it.
-fn taken(number: RawFd, caller: Pid, access: Access) -> Result<OwnedFd, MapError> {
+/// The description at a number of the program's, or another one of the same file.
+fn taken(number: RawFd, caller: Pid, access: Access, may_open: bool) -> Result<OwnedFd, MapError> {
     let process = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty());
     let taken = process.and_then(|process| {
         rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty())
     });
     taken.or_else(|errno| {
         let refused = Err(MapError::Call { call: TAKE, errno: errno.raw_os_error() });
-        if access == Access::Write {
+        if !may_open {
             return refused;
         }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let mode = if access == Access::Write { OFlags::RDWR } else { OFlags::RDONLY };
+        let flags = mode | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let link = format!("/proc/self/task/{caller}/fd/{number}");
         rustix::fs::open(link, flags, Mode::empty()).or(refused)
     })
@@ -168,20 +172,40 @@ mod tests {
     }
 
     #[test]
-    fn where_a_description_can_not_be_taken_files_are_mapped_to_be_read_alone() {
-        let own = file("gpuio-filtered");
+    fn where_a_description_can_not_be_taken_another_is_opened_unless_there_is_a_lease() {
+        let own = tempfile::tempfile().unwrap();
+        own.set_len(LEN).unwrap();
         let kept = KeptFd::duplicate(own.as_fd()).unwrap();
-        let mapped = std::thread::scope(|scope| {
-            let mapped = scope.spawn(|| {
-                forbid(libc::SYS_pidfd_getfd);
-                let is_mapped = |access| map(kept.place(), access, |_| Ok(()));
-                [Access::Read, Access::Write].map(is_mapped)
-            });
-            mapped.join().unwrap()
-        });
-        let refused =
-            |error: &MapError| matches!(error, MapError::Call { call: TAKE, errno: libc::EPERM });
-        assert!(mapped[0].is_ok() && mapped[1].as_ref().is_err_and(refused), "{mapped:?}");
+        let write_only =
+            File::options().write(true).open(format!("/proc/self/fd/{}", own.as_raw_fd()));
+        let write_only = KeptFd::duplicate(write_only.unwrap().as_fd()).unwrap();
+        let mapped = |kept: &KeptFd| {
+            std::thread::scope(|scope| {
+                let mapped = scope.spawn(|| {
+                    forbid(libc::SYS_pidfd_getfd);
+                    let is_mapped = |access| map(kept.place(), access, |_| Ok(()));
+                    [Access::Read, Access::Write].map(is_mapped)
+                });
+                mapped.join().unwrap()
+            })
+        };
+        let refused = |result: &Result<(), MapError>| {
+            matches!(result, Err(MapError::Call { call: TAKE, errno: libc::EPERM }))
+        };
+        let found = mapped(&kept);
+        assert!(found.iter().all(Result::is_ok), "{found:?}");
+        let found = mapped(&write_only);
+        assert!(found[0].is_ok() && refused(&found[1]), "{found:?}");
+        drop(write_only);
+        // SAFETY: numbers only, here and below.
+        if unsafe { libc::fcntl(own.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) } != 0 {
+            println!("SKIPPED: F_SETLEASE: {}", std::io::Error::last_os_error());
+            return;
+        }
+        let found = mapped(&kept);
+        assert!(found.iter().all(refused), "{found:?}");
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::fcntl(own.as_raw_fd(), libc::F_GETLEASE) }, libc::F_WRLCK);
     }
 
     #[test]
