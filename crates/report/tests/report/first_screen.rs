@@ -174,12 +174,35 @@ fn rates_without_processors_are_never_those_of_the_storage() {
     let loud = shown(&starved(quick.clone(), 50));
     assert!(loud.contains(words) && loud.contains("delivered to gpuio"), "{loud}");
     let kernel = shown(&starved(quick.clone(), 20));
-    assert!(kernel.contains("; others took 50 % of the CPUs' time)"), "{kernel}");
-    let both = sentences(&set(vec![starved(disturbed(quick), 50)]));
-    assert!(
-        both.contains("of the drive's bytes; other programs took 80 % of the CPUs' "),
-        "{both}"
-    );
+    assert!(kernel.contains("; other programs took 20 % of the CPUs' time, the "), "{kernel}");
+    let mut both = set(vec![starved(disturbed(quick.clone()), 40), starved(quick, 50)]);
+    both.members[1].record.jobs[0].read.bytes_per_s /= 2.0;
+    // The worst of each kind, though no run has both.
+    let words = "of the drive's bytes; other programs took 50 % of the CPUs' ";
+    assert!(sentences(&both).contains(words), "{}", sentences(&both));
+    let page = render("html", &both);
+    assert!(page.contains(" %, CPUs 70 %</td>") && page.contains("others: CPUs 80 %</td>"));
+}
+
+/// A percentile of some runs alone would stand below one of all: no row has it.
+#[test]
+fn a_percentile_that_some_runs_lack_is_absent() {
+    let mut runs = [1.0, 1.1, 1.2].map(|faster| run("host", 4096, 1, false, faster)).to_vec();
+    let all = render("markdown", &set(runs.clone()));
+    let latency = runs[1].jobs[0].read.latency.as_mut().unwrap();
+    assert!(latency.total.p99_ns.take().is_some());
+    let some = render("markdown", &set(runs));
+    let p99 = |page: &str| {
+        let mut rows = page.lines().filter(|line| line.starts_with("| "));
+        let cells = |line: &str| line.split('|').map(str::trim).map(str::to_owned).collect();
+        let (heads, row): (Vec<String>, Vec<String>) = rows
+            .find(|line| line.contains(" p99 "))
+            .map(|heads| (cells(heads), cells(rows.find(|line| line.contains("4K")).unwrap())))
+            .unwrap();
+        row[heads.iter().position(|head| head == "p99").unwrap()].clone()
+    };
+    assert!(p99(&all).ends_with("s"), "{all}");
+    assert_eq!(p99(&some), "-", "{some}");
 }
 
 /// The same set with all jobs on a GPU.
