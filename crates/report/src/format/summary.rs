@@ -284,7 +284,7 @@ fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
             .filter(moved)
             .filter(|load| load.0.direction == direction)
             .map(|load| {
-                let beside = others(load).map(|others| format!("; {}", others.words));
+                let beside = others(load).map(|others| format!("; {}", others.words()));
                 format!("{} ({}{})", load.rate(), load.words(), beside.unwrap_or_default())
             })
             .collect();
@@ -350,7 +350,7 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     };
     let part = |load: &Load<'_>| {
         let beside = others::of(record, load.0.plan, load.0.result);
-        let beside = beside.map(|others| format!(" ({})", others.words)).unwrap_or_default();
+        let beside = beside.map(|others| format!(" ({})", others.words())).unwrap_or_default();
         format!("`{}` for {}: {}{}{beside}", load.path(), load.words(), load.rate(), from(load))
     };
     let parts: Vec<String> = best.iter().map(part).collect();

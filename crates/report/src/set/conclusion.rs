@@ -309,8 +309,8 @@ fn caution(rows: &[Row<'_>]) -> Option<String> {
         }
     }
     let others = |row: &Row<'_>| others::of(row.record, row.plan, row.result);
-    let worst = rows.iter().filter_map(others).max_by(|a, b| a.share.total_cmp(&b.share));
-    if let Some(worst) = worst {
+    let worst = others::worst(&rows.iter().filter_map(others).collect::<Vec<_>>());
+    if let Some(worst) = worst.map(|worst| worst.words()) {
         let disturbed = jobs(&|row| others(row).is_some());
         let worst = match disturbed {
             1 => worst.words,

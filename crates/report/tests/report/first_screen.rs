@@ -114,11 +114,14 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(sentences(&loud).contains(&note), "{}", sentences(&loud));
     let escaped = format!("Disturbed: {words}.").replace('\'', "&#39;");
     assert!(render("html", &loud).replace("&#x27;", "&#39;").contains(&escaped));
-    assert!(render("html", &loud).contains("<td>others 75 %</td>"), "the row in the list of all");
+    assert!(
+        render("html", &loud).contains("<td>others: drive 75 %</td>"),
+        "the row in the list of all"
+    );
     let two = set(vec![disturbed(one.clone()), one]);
     assert!(sentences(&two).contains(&format!("in 1 of 2 jobs ({words})")), "{}", sentences(&two));
     let page = render("markdown", &two);
-    assert!(page.contains("Disturbed in 1 of 2 runs; in the worst, other programs"), "{page}");
+    assert!(page.contains("Disturbed in 1 of 2 runs; at worst, other programs"), "{page}");
 
     let summary = gpuio_report::find("summary").unwrap();
     let shown = |record: &Record| {
@@ -170,7 +173,8 @@ fn rates_without_processors_are_never_those_of_the_storage() {
         let text = (summary.render)(record, 120, Show::default());
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let words = "other programs took 80 % of the CPUs' time): not the rate of the storage alone.";
+    let words = "other programs took 50 % of the CPUs' time, the kernel for them or for storage \
+                 30 %): not the rate of the storage alone.";
     let loud = shown(&starved(quick.clone(), 50));
     assert!(loud.contains(words) && loud.contains("delivered to gpuio"), "{loud}");
     let kernel = shown(&starved(quick.clone(), 20));

@@ -118,7 +118,7 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
         .remove(0);
     }
     let page = shown_at("text", &compare(&sides, &Options::default()), 1000);
-    let note = "note: after: disturbed in 2 of 5 runs; in the worst, other programs moved ";
+    let note = "note: after: disturbed in 2 of 5 runs; at worst, other programs moved ";
     assert!(page.contains(note) && !page.contains("before: disturbed"), "{page}");
 }
 
