@@ -147,6 +147,11 @@ impl Load<'_> {
         self.0.result.proof.as_ref().map(|proof| proof.verdict.route)
     }
 
+    /// Whether its bytes are known not to have gone as requested, so that it is no fastest way.
+    fn is_misled(&self) -> bool {
+        self.0.result.proof.as_ref().is_some_and(|proof| proof.is_as_requested() == Some(false))
+    }
+
     fn source(&self) -> Option<Source> {
         self.0.result.proof.as_ref().map(|proof| proof.verdict.source)
     }
@@ -329,6 +334,7 @@ pub fn fastest_path(record: &Record) -> Option<&str> {
 fn best_reads<'a>(all: &[Load<'a>]) -> Vec<Load<'a>> {
     let reads = || {
         let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
+        let to_gpu = to_gpu.filter(|load| !load.is_misled());
         to_gpu.filter(|load| load.0.direction == Towards::Read && load.0.result.failed == 0)
     };
     let kinds = unique(reads().map(Load::kind));

@@ -1,6 +1,6 @@
 //! The first words and the first plot of a report, and the colours of its paths.
 
-use gpuio_record::{EndedHow, Record, Warning, WarningKind};
+use gpuio_record::{EndedHow, Record, Route, Source, Warning, WarningKind};
 use gpuio_report::format::text::Show;
 use gpuio_report::set::{Set, find_set_format};
 
@@ -242,6 +242,15 @@ fn the_fastest_path_is_named_only_if_intervals_are_apart() {
     // Two runs of each have no interval, which is said.
     let few = sentences(&on_gpu(grid()));
     assert!(few.contains("of 6 loads (medians; intervals need three runs)"), "{few}");
+    // A path whose bytes came out of the page cache instead wins nothing.
+    let mut misled = three(&[("gather", [4.0, 4.1, 4.05]), ("staged", [1.0, 1.1, 1.05])]);
+    for member in &mut misled.members[..3] {
+        let proof = member.record.jobs[0].proof.as_mut().unwrap();
+        proof.as_requested = false;
+        (proof.verdict.route, proof.verdict.source) = (Route::HostMemory, Source::PageCache);
+    }
+    let cached = sentences(&misled);
+    assert!(!cached.contains("gather") || cached.starts_with("2 loads, from "), "{cached}");
 }
 
 #[test]
