@@ -109,6 +109,9 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(sentences(&quiet).contains("All bytes took the requested path."));
     let page = render("html", &quiet);
     assert!(!page.contains("Disturbed") && !page.contains("data-key=\"disturbed\""), "{page}");
+    assert!(gpuio_report::gdsio::disturbances(&one).is_empty());
+    let line = gpuio_report::gdsio::disturbances(&disturbed(one.clone()));
+    assert_eq!(line, [format!("# disturbed: job: {words}")]);
     let loud = set(vec![disturbed(one.clone())]);
     let note = format!("Note: the rate is not that of the storage alone in the job ({words}).");
     assert!(sentences(&loud).contains(&note), "{}", sentences(&loud));
@@ -239,9 +242,6 @@ fn the_fastest_path_is_named_only_if_intervals_are_apart() {
     assert!(clear.contains("at depth 1 (3.9 times)"), "{clear}");
     let noise = sentences(&three(&[("gather", [1.0, 3.0, 2.0]), ("staged", [1.1, 2.9, 1.9])]));
     assert!(noise.contains("At no load do the 95 % intervals of two paths lie apart"), "{noise}");
-    // Two runs of each have no interval, which is said.
-    let few = sentences(&on_gpu(grid()));
-    assert!(few.contains("of 6 loads (medians; intervals need three runs)"), "{few}");
     // A path whose bytes came out of the page cache instead wins nothing.
     let mut misled = three(&[("gather", [4.0, 4.1, 4.05]), ("staged", [1.0, 1.1, 1.05])]);
     for member in &mut misled.members[..3] {
@@ -251,6 +251,9 @@ fn the_fastest_path_is_named_only_if_intervals_are_apart() {
     }
     let cached = sentences(&misled);
     assert!(!cached.contains("gather") || cached.starts_with("2 loads, from "), "{cached}");
+    // Two runs of each have no interval, which is said.
+    let few = sentences(&on_gpu(grid()));
+    assert!(few.contains("of 6 loads (medians; intervals need three runs)"), "{few}");
 }
 
 #[test]
