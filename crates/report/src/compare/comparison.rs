@@ -66,6 +66,10 @@ pub struct Pair {
     pub runs: [usize; 2],
     /// How others disturbed the runs of each side; null where they did not.
     pub disturbed: [Option<String>; 2],
+    /// Whether they disturbed one side alone, so that a threshold decides nothing; not of runs in
+    /// turns, which a load meets on both sides.
+    #[serde(skip)]
+    pub(crate) is_disturbed_unlike: bool,
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
@@ -89,11 +93,6 @@ pub struct Alone {
 impl Pair {
     pub(crate) fn is_disturbed(&self) -> bool {
         self.disturbed.iter().any(Option::is_some)
-    }
-
-    /// Whether the runs of one side alone were, so that a threshold decides nothing.
-    pub(crate) fn is_disturbed_unlike(&self) -> bool {
-        self.disturbed[0].is_some() != self.disturbed[1].is_some()
     }
 }
 
@@ -119,7 +118,7 @@ impl Comparison {
     pub fn is_undetermined(&self) -> bool {
         let on = |metric| self.threshold.as_ref().is_some_and(|on| on.metrics.contains(metric));
         self.pairs.iter().any(|pair| {
-            let open = |row: &&Row| pair.is_disturbed_unlike() || !row.is_comparable();
+            let open = |row: &&Row| pair.is_disturbed_unlike || !row.is_comparable();
             pair.rows.iter().filter(open).any(|row| on(&row.metric))
         })
     }
@@ -204,6 +203,7 @@ fn one_side(
             other: b.label(),
             runs: [a.runs.len(), b.runs.len()],
             disturbed: [a, b].map(Cell::disturbed),
+            is_disturbed_unlike: !options.in_turns && a.is_disturbed_unlike(b),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
             rows: comparison.metrics.iter().copied().filter_map(row).collect(),

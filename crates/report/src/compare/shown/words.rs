@@ -208,7 +208,7 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
              runs"
         );
         let disturbed = |row: Option<Row>, pair: &Pair| {
-            row.is_some_and(|row| row.is_comparable()) && pair.is_disturbed_unlike()
+            row.is_some_and(|row| row.is_comparable()) && pair.is_disturbed_unlike
         };
         say(&unlike, &disturbed);
         say(&open, &|row, _| {

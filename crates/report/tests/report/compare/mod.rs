@@ -133,6 +133,9 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     let html = shown_at("html", &found, 1000);
     assert!(html.contains("Disturbed in 1 load") && html.contains("not | disturbed in 2 of 5"));
     assert!(!html.contains("Nothing that is recorded"));
+    // Runs in turns meet a load on both sides.
+    let in_turns = Options { in_turns: true, ..with_threshold(5.0, &["throughput"]) };
+    assert!(compare(&sides, &in_turns).beyond().next().is_some());
     // Where both were disturbed, the threshold holds.
     sides[0].runs[0] = sides[1].runs[1].clone();
     let found = compare(&sides, &with_threshold(5.0, &["throughput"]));
