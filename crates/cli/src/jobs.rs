@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::document::{grouped, unique};
 use gpuio_guard::objects::environment;
 use gpuio_host::answers::answers;
 use gpuio_host::{Root, input};
@@ -40,6 +41,28 @@ pub(crate) fn set(
 ) -> Result<(), Failure> {
     spec::apply(job, key, value, Origin::Flag(flag))
         .map_err(|error| Failure::Usage(format!("{flag}: {error}")))
+}
+
+/// The lines of job files that flags replaced, in a sentence for each flag.
+pub(crate) fn replaced(before: &[JobSpec], after: &[JobSpec]) -> Vec<String> {
+    let of = |(old, new): (&JobSpec, &JobSpec)| {
+        let lines = new.requested.iter().filter_map(|(field, now)| {
+            let was = old.requested.get(field)?;
+            let Origin::Flag(flag) = now.origin else { return None };
+            let counts = matches!(was.origin, Origin::File { .. }) && was.value != now.value;
+            let flag = format!("{flag} {}", now.value);
+            counts.then(|| (flag.trim_end().to_owned(), (was.to_string(), old.name.clone())))
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let flags = grouped(before.iter().zip(after).flat_map(of)).into_iter();
+    let sentences = flags.map(|(flag, lines)| {
+        let lines = grouped(lines)
+            .into_iter()
+            .map(|(line, sections)| format!("{line} of [{}]", unique(sections).join("], [")));
+        format!("{flag} replaces {}", lines.collect::<Vec<_>>().join("; "))
+    });
+    sentences.collect()
 }
 
 /// Reads a job file; `${NAME}` comes from the environment.

@@ -3,29 +3,80 @@
 
 use crate::number::many;
 use gpuio_base::units::float;
-use gpuio_record::{JobPlan, JobResult, Record, Source, Warning, WarningKind};
+use gpuio_record::metric::percent;
+use gpuio_record::{JobPlan, JobResult, Record, Source, Warning, WarningKind, cpu_takers};
 
 /// Share from which on a rate is that of others more than gpuio's.
-pub(crate) const MOST: f64 = 0.5;
+const MOST: f64 = 0.5;
 
-/// The work of others beside a job.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Others {
-    /// Their share of all bytes, or of the processors' busy time, whichever is more, from 0 to 1.
-    pub(crate) share: f64,
-    /// `other programs moved 78 % of the drive's bytes`.
-    pub(crate) words: String,
+/// Where others worked beside a job; the worse one of several runs is found for each alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Drive,
+    Cpus,
 }
 
-/// The disturbed ones of some runs, behind the word: `: …`, or ` in 2 of 3 runs; in the worst, …`.
+/// The work of others in one place.
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    place: Place,
+    /// Their share of all bytes, or of the processors' time, from 0 to 1.
+    share: f64,
+    /// Their share of what was done, which leaves out the time in which processors were idle.
+    of_done: f64,
+    /// `other programs moved 78 % of the drive's bytes`.
+    words: String,
+}
+
+/// The work of others beside a job, at least one part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Others {
+    parts: Vec<Part>,
+}
+
+impl Others {
+    /// Whether a rate is that of others more than gpuio's.
+    pub(crate) fn are_most(&self) -> bool {
+        self.parts.iter().any(|part| part.of_done > MOST)
+    }
+
+    /// All parts: `other programs moved 78 % of the drive's bytes`.
+    pub(crate) fn words(&self) -> String {
+        let words: Vec<&str> = self.parts.iter().map(|part| part.words.as_str()).collect();
+        words.join("; ")
+    }
+
+    /// In a table: `drive 78 %, CPUs 99.6 %`.
+    pub(crate) fn short(&self) -> String {
+        let short = self.parts.iter().map(|part| {
+            let place = if part.place == Place::Drive { "drive" } else { "CPUs" };
+            format!("{place} {} %", percent(part.share * 100.0))
+        });
+        short.collect::<Vec<_>>().join(", ")
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_drive(share: f64, words: String) -> Others {
+        Others { parts: vec![Part { place: Place::Drive, share, of_done: share, words }] }
+    }
+}
+
+/// The worst of each place.
+pub(crate) fn worst(of: &[Others]) -> Option<Others> {
+    let worst = |place| {
+        let parts = of.iter().flat_map(|one| &one.parts).filter(|part| part.place == place);
+        parts.max_by(|a, b| a.share.total_cmp(&b.share)).cloned()
+    };
+    let parts: Vec<Part> = [Place::Drive, Place::Cpus].into_iter().filter_map(worst).collect();
+    (!parts.is_empty()).then_some(Others { parts })
+}
+
+/// The disturbed ones of some runs, behind the word: `: …`, or ` in 2 of 3 runs; at worst, …`.
 pub(crate) fn disturbed(of: &[Others], runs: usize) -> Option<String> {
-    let worst = of.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let worst = worst(of)?.words();
     Some(match runs {
-        1 => format!(": {}", worst.words),
-        _ => {
-            let runs = many(runs as u64, "run");
-            format!(" in {} of {runs}; in the worst, {}", of.len(), worst.words)
-        }
+        1 => format!(": {worst}"),
+        _ => format!(" in {} of {}; at worst, {worst}", of.len(), many(runs as u64, "run")),
     })
 }
 
@@ -36,15 +87,13 @@ pub(crate) fn of(record: &Record, plan: &JobPlan, result: &JobResult) -> Option<
     let about =
         |warning: &&Warning| warning.job.as_ref().map_or(together, |name| *name == plan.name);
     let kinds = || record.warnings.iter().filter(about).map(|warning| &warning.kind);
-    let both = [traffic(kinds(), result), processors(kinds())];
-    both.into_iter().flatten().reduce(|one, other| Others {
-        share: one.share.max(other.share),
-        words: format!("{}; {}", one.words, other.words),
-    })
+    let parts = [traffic(kinds(), result), processors(kinds())];
+    let parts: Vec<Part> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then_some(Others { parts })
 }
 
-/// That on the processors.
-fn processors<'w>(mut kinds: impl Iterator<Item = &'w WarningKind>) -> Option<Others> {
+/// That on the processors, with each who took part as the warning names them.
+fn processors<'w>(mut kinds: impl Iterator<Item = &'w WarningKind>) -> Option<Part> {
     kinds.find_map(|kind| {
         let WarningKind::OtherCpuTime {
             all_ns, ours_ns, programs_ns, kernel_ns, stolen_ns, ..
@@ -52,16 +101,21 @@ fn processors<'w>(mut kinds: impl Iterator<Item = &'w WarningKind>) -> Option<Ot
         else {
             return None;
         };
+        let takers = cpu_takers(*all_ns, [*programs_ns, *kernel_ns, *stolen_ns]);
+        let words = takers.enumerate().map(|(nth, (who, share))| match nth {
+            0 => format!("{who} took {share} % of the CPUs' time"),
+            _ => format!("{who} {share} %"),
+        });
+        let words = words.collect::<Vec<_>>().join(", ");
+        let others = float(programs_ns + kernel_ns + stolen_ns);
         let [all, ours] = [*all_ns, *ours_ns].map(|ns| float(ns).max(1.0));
-        let [programs, others] = [*programs_ns, programs_ns + kernel_ns + stolen_ns].map(float);
-        let who = if programs * 2.0 >= others { "other programs" } else { "others" };
-        let words = format!("{who} took {:.0} % of the CPUs' time", others * 100.0 / all);
-        Some(Others { share: others / (others + ours), words })
+        let (share, of_done) = (others / all, others / (others + ours));
+        Some(Part { place: Place::Cpus, share, of_done, words })
     })
 }
 
 /// That on the drives; `None` where the page cache served the job.
-fn traffic<'w>(kinds: impl Iterator<Item = &'w WarningKind>, result: &JobResult) -> Option<Others> {
+fn traffic<'w>(kinds: impl Iterator<Item = &'w WarningKind>, result: &JobResult) -> Option<Part> {
     let source = result.proof.as_ref().map(|proof| proof.verdict.source);
     if source == Some(Source::PageCache) {
         return None;
@@ -78,6 +132,6 @@ fn traffic<'w>(kinds: impl Iterator<Item = &'w WarningKind>, result: &JobResult)
     let ours = ours.max(result.read.bytes.saturating_add(result.write.bytes));
     let share = (theirs > 0).then(|| theirs as f64 / theirs.saturating_add(ours) as f64)?;
     let who = if wrote { "other programs or write-back" } else { "other programs" };
-    let words = format!("{who} moved {:.0} % of the drive's bytes", share * 100.0);
-    Some(Others { share, words })
+    let words = format!("{who} moved {} % of the drive's bytes", percent(share * 100.0));
+    Some(Part { place: Place::Drive, share, of_done: share, words })
 }

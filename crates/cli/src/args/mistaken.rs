@@ -73,7 +73,8 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
 }
 
 /// Suggests the words to type instead, where a word that is no file follows a flag which takes its
-/// value only after an equals sign: `--verify off` names a job file.
+/// value only after an equals sign: `--verify off` names a job file; or where a number follows a
+/// flag without a value whose plural takes one: `--thread 4`.
 pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<String> {
     let verb = command.find_subcommand(words.get(1)?.to_str()?)?;
     let flags = words.iter().zip(words.iter().skip(1)).take_while(|(word, _)| *word != "--");
@@ -81,6 +82,18 @@ pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<Strin
         let Some(long) = flag.to_str().and_then(|flag| flag.strip_prefix("--")) else { continue };
         let apart = |arg: &clap::Arg| arg.get_long() == Some(long) && arg.is_require_equals_set();
         let shown = value.to_string_lossy();
+        let takes = |name: &str| {
+            let own = |arg: &&clap::Arg| arg.get_long() == Some(name);
+            verb.get_arguments().find(own).is_some_and(|arg| arg.get_action().takes_values())
+        };
+        let plural = format!("{long}s");
+        if shown.bytes().all(|c| c.is_ascii_digit())
+            && takes(&plural)
+            && !takes(long)
+            && !Path::new(value).exists()
+        {
+            return Some(format!("--{long} takes no number: --{plural} {shown} does"));
+        }
         if verb.get_arguments().any(apart) && !shown.starts_with('-') && !Path::new(value).exists()
         {
             return Some(format!(
@@ -182,6 +195,10 @@ mod tests {
         };
         let hint = said("gpuio bench --path host --verify off").unwrap();
         assert!(hint.contains("no file 'off'") && hint.ends_with(" --verify=off"), "{hint}");
+        assert_eq!(
+            said("gpuio bench --thread 4").unwrap(),
+            "--thread takes no number: --threads 4 does"
+        );
         assert!(said("gpuio bench --ceilings 500ms").unwrap().ends_with("--ceilings=500ms"));
         for right in [
             "gpuio bench --verify /",

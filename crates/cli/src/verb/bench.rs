@@ -67,6 +67,7 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
         make_missing: true,
         make_named: spec.jobs.iter().any(|job| job.dialect == Some(Dialect::Fio)),
     };
+    let written = spec.jobs.clone();
     for job in &mut spec.jobs {
         jobs::override_at(job, bench.work.keys(), place)?;
         job.one_of_many = child::is_of_a_sweep();
@@ -78,6 +79,11 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
         if child::is_of_ab() {
             // The seed also decides which side starts.
             job.requested.remove("seed");
+        }
+    }
+    if joined.is_none() && !child::is_of_a_sweep() && !child::is_of_ab() {
+        for note in jobs::replaced(&written, &spec.jobs) {
+            message!("note: {note}");
         }
     }
     let figures = figures::read(&bench.figures)?;

@@ -362,8 +362,9 @@ fn print(
         output::put(&line::line(line::ranks(record), &reads))?;
     }
     // gdsio's XferType is the requested path; the actual path is printed after it.
-    for verdict in line::clients(record).into_iter().chain(line::verdicts(record)) {
-        message!("{verdict}");
+    let clients = line::clients(record).into_iter();
+    for line in clients.chain(line::verdicts(record)).chain(line::disturbances(record)) {
+        message!("{line}");
     }
     trouble(record);
     if !extras.out.quiet {

@@ -32,6 +32,21 @@ fn fio_keys_with_fio_meanings() {
     assert!(left.contains(&"data/seq.1.0".into()), "a directory that was named is kept: {left:?}");
 }
 
+/// A flag holds for all sections, and says of which it replaces which lines.
+#[test]
+fn a_flag_names_the_lines_that_it_replaces() {
+    let dir = scratch();
+    let jobs = "[global]\nsize=1m\ndirectory=d\nrw=read\n[a]\nbs=4k\n[b]\nbs=256k\n[c]\nbs=8k\n";
+    file(dir.path(), "m.ini", jobs);
+    let ran = bench(dir.path(), "m.ini --bs 8k --size 1m --rw randread --dry-run").exits(0);
+    let notes: Vec<&str> = ran.err.lines().filter(|line| line.contains("replaces")).collect();
+    let wanted = [
+        "note: --bs 8k replaces bs=4k (m.ini:6:1) of [a]; bs=256k (m.ini:8:1) of [b]",
+        "note: --rw randread replaces rw=read (m.ini:4:1) of [a], [b], [c]",
+    ];
+    assert_eq!(notes, wanted, "{}", ran.err);
+}
+
 /// Without ioengine fio's default is psync through the page cache; fio's dialect is that of a
 /// section with `ioengine`.
 #[test]

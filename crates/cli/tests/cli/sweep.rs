@@ -105,6 +105,16 @@ fn what_makes_no_sense_is_reported_before_anything_is_made() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+/// A depth that does not run is not one to compare.
+#[test]
+fn a_value_without_effect_at_a_point_is_marked() {
+    let dir = scratch();
+    let line = "sweep --path host --vary engine=psync,io_uring --vary depth=1,8 --dry-run";
+    let csv = gpuio(dir.path(), &format!("{line} --format csv")).exits(0).out;
+    assert!(csv.contains("psync,8 (no effect)") && csv.contains("psync,1\n"), "{csv}");
+    assert!(csv.contains("io_uring,8\n"), "{csv}");
+}
+
 /// A row for each point, in the order of the runs.
 #[test]
 fn the_points_have_the_formats_of_results() {
@@ -358,7 +368,8 @@ fn a_search_ends_at_the_bound() {
     let csv = gpuio(dir.path(), &line).exits(0).out;
     let cells: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let cell = |key| cells[1][cells[0].iter().position(|head| *head == key).unwrap()];
-    assert_eq!((cell("within_limit"), cell("of_best")), ("no", ""), "{csv}");
+    assert_eq!((cell("within_limit"), cell("of_best_percent")), ("no", ""), "{csv}");
+    assert!(["bytes_per_s", "p50_ns", "p99_ns"].iter().all(|key| cells[0].contains(key)), "{csv}");
     let line = format!("{COUNTED} --latency-target p50=1ns {over} -o b");
     let ran = gpuio(dir.path(), &line).exits(0);
     assert!(ran.out.contains("not reached even at threads=1"), "{ran:#?}");

@@ -32,6 +32,14 @@ fn keys() {
     ");
 }
 
+/// It asks for one more log, and measures nothing else.
+#[test]
+fn the_interval_of_a_log_of_histograms_is_noted() {
+    let spec = parse_job_file("a.fio", "[a]\nlog_hist_msec=100\n", &env).unwrap();
+    let notes = &spec.jobs[0].notes;
+    assert!(notes.len() == 1 && notes[0].contains("'log_hist_msec'"), "{notes:?}");
+}
+
 #[test]
 fn sizes_and_times() {
     let text = "[a]\nbs=4x\nbs=0\nbs=4k,8x\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\noffset=101%\n\

@@ -1,8 +1,11 @@
 //! Warnings about results.
 
+use gpuio_base::units::float;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::metric::percent;
 
 /// A warning about one job's numbers (or about all, without a job).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +113,15 @@ mod due;
 mod rows;
 
 pub use rows::{OTHER_CPU_SHARE, SHORT_NS, ThreadsOf, WarningKind};
+
+/// Who took the processors' time, and the share of each in per cent, as [`percent`] prints it:
+/// other programs, the kernel, other virtual machines; without those of less than one per cent.
+pub fn cpu_takers(all_ns: u64, parts: [u64; 3]) -> impl Iterator<Item = (&'static str, String)> {
+    let names = ["other programs", "the kernel for them or for storage", "other virtual machines"];
+    let share = move |ns: u64| float(ns) * 100.0 / float(all_ns).max(1.0);
+    let parts = names.into_iter().zip(parts.map(share)).filter(|(_, share)| *share >= 1.0);
+    parts.map(|(who, share)| (who, percent(share)))
+}
 
 impl WarningKind {
     /// Whether others had a part in what the storage or the processors did.

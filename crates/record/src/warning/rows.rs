@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use gpuio_base::stat::{Percentile, enough_for};
 use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns, many};
 
-use super::Severity;
+use super::{Severity, cpu_takers};
+use crate::metric::percent;
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
 /// and governors have not settled.
@@ -543,21 +544,14 @@ warnings! {
         /// The part that the hypervisor gave to other virtual machines.
         stolen_ns: u64 = 0,
     } => {
-        let share = |ns: &u64| float(*ns) * 100.0 / float(*all_ns).max(1.0);
-        let parts = [
-            ("other programs", programs_ns),
-            ("the kernel for them or for storage", kernel_ns),
-            ("other virtual machines", stolen_ns),
-        ];
-        let parts = parts.into_iter().filter(|(_, ns)| share(ns) >= 1.0);
-        let parts: Vec<String> =
-            parts.map(|(who, ns)| format!("{who} {:.0} %", share(ns))).collect();
+        let parts = cpu_takers(*all_ns, [*programs_ns, *kernel_ns, *stolen_ns]);
+        let parts = parts.map(|(who, share)| format!("{who} {share} %")).collect::<Vec<_>>();
         format!(
-            "gpuio had {:.0} % of the time of its {cpus} CPUs during the run, {}. A thread that \
+            "gpuio had {} % of the time of its {cpus} CPUs during the run, {}. A thread that \
              waits for a CPU looks like one that waits for a device, so the results are those of \
              a shared machine. Stop the programs that top shows and repeat; --runtime 60s shows \
              whether their work lasts.",
-            share(ours_ns),
+            percent(float(*ours_ns) * 100.0 / float(*all_ns).max(1.0)),
             parts.join(", "),
         )
     },

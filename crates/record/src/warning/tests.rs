@@ -69,7 +69,7 @@ const FIGURES: [(&str, &[&str]); 36] = [
     ("read_ahead", &["32.0 GiB for the 1.00 GiB", "around each small read", "--direct"]),
     (
         "other_cpu_time",
-        &["gpuio had 12 % of the time of its 8 CPUs during the run, other programs 64"],
+        &["gpuio had 12 % of the time of its 8 CPUs during the run, other programs 64 %"],
     ),
     ("other_traffic", &["nvme0n1 read 3.00 GiB during the run, 1.00 GiB of it from gpuio."]),
     ("array_part_used", &["md0 (raid0)", "its 4 members", "nvme3n1 moved 9.00 GiB", "nvme4n1 0 B"]),

@@ -84,11 +84,16 @@ impl<'a> Cell<'a> {
         outliers(&values).into_iter().map(one).collect()
     }
 
-    /// That other programs used the drive meanwhile, in a sentence.
+    /// That others used the drive or the processors meanwhile, in words.
     pub(crate) fn disturbed(&self) -> Option<String> {
         let others: Vec<Others> = self.runs.iter().filter_map(|run| run.others.clone()).collect();
         let how = others::disturbed(&others, self.runs.len())?;
         Some(format!("disturbed{how}"))
+    }
+
+    /// Whether others disturbed the runs of one of both alone, so that a difference may be theirs.
+    pub(crate) fn is_disturbed_unlike(&self, other: &Cell<'_>) -> bool {
+        self.disturbed().is_some() != other.disturbed().is_some()
     }
 
     /// Job, load and point, for the heading of a table.

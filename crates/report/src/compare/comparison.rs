@@ -10,7 +10,7 @@ use crate::compare::axis::Axis;
 use crate::compare::cell::Cell;
 use crate::compare::difference::{Difference, differences, unknown_properties};
 use crate::compare::evaluate;
-use crate::compare::figure::{Row, Verdict};
+use crate::compare::figure::Row;
 use crate::compare::pair::pair;
 use crate::compare::run::Side;
 use crate::compare::threshold::Threshold;
@@ -64,6 +64,12 @@ pub struct Pair {
     /// Job and load of the other.
     pub other: String,
     pub runs: [usize; 2],
+    /// How others disturbed the runs of each side; null where they did not.
+    pub disturbed: [Option<String>; 2],
+    /// Whether they disturbed one side alone, so that a threshold decides nothing; not of runs in
+    /// turns, which a load meets on both sides.
+    #[serde(skip)]
+    pub(crate) is_disturbed_unlike: bool,
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
@@ -84,6 +90,12 @@ pub struct Alone {
     pub what: String,
 }
 
+impl Pair {
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.disturbed.iter().any(Option::is_some)
+    }
+}
+
 impl Comparison {
     /// Differences for which pairs are refused, each with its pair.
     pub fn refused(&self) -> impl Iterator<Item = (&Pair, &Difference)> {
@@ -101,11 +113,14 @@ impl Comparison {
         })
     }
 
-    /// Whether the threshold is on a metric that is not comparable somewhere.
+    /// Whether the threshold is on a metric that is not comparable somewhere, or of which the runs
+    /// of one side alone were disturbed.
     pub fn is_undetermined(&self) -> bool {
         let on = |metric| self.threshold.as_ref().is_some_and(|on| on.metrics.contains(metric));
-        let mut rows = self.pairs.iter().flat_map(|pair| &pair.rows);
-        rows.any(|row| row.verdict == Verdict::NotComparable && on(&row.metric))
+        self.pairs.iter().any(|pair| {
+            let open = |row: &&Row| pair.is_disturbed_unlike || !row.is_comparable();
+            pair.rows.iter().filter(open).any(|row| on(&row.metric))
+        })
     }
 
     /// Whether some entry has this basis.
@@ -187,6 +202,8 @@ fn one_side(
             baseline: a.label(),
             other: b.label(),
             runs: [a.runs.len(), b.runs.len()],
+            disturbed: [a, b].map(Cell::disturbed),
+            is_disturbed_unlike: !options.in_turns && a.is_disturbed_unlike(b),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
             rows: comparison.metrics.iter().copied().filter_map(row).collect(),

@@ -75,7 +75,7 @@ pub(crate) fn row(
         verdict,
         runs_needed: needed,
         rank_p: rank_sum(&va, &vb).filter(|rank| rank.least_p < RANK_LEVEL).map(|rank| rank.p),
-        beyond,
+        beyond: beyond.filter(|_| in_turns || !baseline.is_disturbed_unlike(other)),
     })
 }
 

@@ -68,6 +68,10 @@ pub enum Verdict {
 const NOTHING: f64 = 10.0;
 
 impl Row {
+    pub(crate) fn is_comparable(&self) -> bool {
+        self.verdict != Verdict::NotComparable
+    }
+
     /// Whether the interval is so wide that its ends mean nothing.
     pub(crate) fn is_boundless(&self) -> bool {
         self.high >= NOTHING * self.low
@@ -108,6 +112,6 @@ pub struct Row {
     /// too few runs for it to get below 0.05.
     pub rank_p: Option<f64>,
     /// Whether it is worse by more than the threshold, with the whole interval beyond it; `None` if
-    /// no threshold applies to this metric.
+    /// no threshold applies to this metric, or if others disturbed the runs of one side alone.
     pub beyond: Option<bool>,
 }

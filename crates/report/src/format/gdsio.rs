@@ -4,6 +4,7 @@ use gpuio_base::units::printable_short;
 use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan, Towards};
 
 use crate::number::float;
+use crate::others;
 use crate::workload::{fixed_block, is_random, jobs};
 
 const KIB: u64 = 1024;
@@ -34,8 +35,9 @@ pub fn render(record: &Record) -> String {
     if record.ended == EndedHow::Unfinished {
         out.push_str("# unfinished: the process ended before the run was complete\n");
     }
-    for verdict in clients(record).into_iter().chain(verdicts(record)) {
-        out.push_str(&verdict);
+    let clients = clients(record).into_iter();
+    for line in clients.chain(verdicts(record)).chain(disturbances(record)) {
+        out.push_str(&line);
         out.push('\n');
     }
     out
@@ -49,6 +51,16 @@ pub fn verdicts(record: &Record) -> Vec<String> {
         // A name can hold a line feed, and the rest must not look like a result.
         let text = format!("{}: {}", plan.name, proof.sentence);
         Some(format!("# path: {}", printable_short(&text)))
+    };
+    jobs(record).filter_map(line).collect()
+}
+
+/// What others had of the drive and of the processors during each job, as a comment line
+/// `# disturbed: JOB: …`, without a line feed; none where no warning says so.
+pub fn disturbances(record: &Record) -> Vec<String> {
+    let line = |(plan, job): (&JobPlan, &JobResult)| {
+        let text = format!("{}: {}", plan.name, others::of(record, plan, job)?.words());
+        Some(format!("# disturbed: {}", printable_short(&text)))
     };
     jobs(record).filter_map(line).collect()
 }

@@ -147,6 +147,11 @@ impl Load<'_> {
         self.0.result.proof.as_ref().map(|proof| proof.verdict.route)
     }
 
+    /// Whether its bytes are known not to have gone as requested, so that it is no fastest way.
+    fn is_misled(&self) -> bool {
+        self.0.result.proof.as_ref().is_some_and(|proof| proof.is_as_requested() == Some(false))
+    }
+
     fn source(&self) -> Option<Source> {
         self.0.result.proof.as_ref().map(|proof| proof.verdict.source)
     }
@@ -286,7 +291,7 @@ fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
             .filter(moved)
             .filter(|load| load.0.direction == direction)
             .map(|load| {
-                let beside = others(load).map(|others| format!("; {}", others.words));
+                let beside = others(load).map(|others| format!("; {}", others.words()));
                 format!("{} ({}{})", load.rate(), load.words(), beside.unwrap_or_default())
             })
             .collect();
@@ -331,6 +336,7 @@ pub fn fastest_path(record: &Record) -> Option<&str> {
 fn best_reads<'a>(all: &[Load<'a>]) -> Vec<Load<'a>> {
     let reads = || {
         let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
+        let to_gpu = to_gpu.filter(|load| !load.is_misled());
         to_gpu.filter(|load| load.0.direction == Towards::Read && load.0.result.failed == 0)
     };
     let kinds = unique(reads().map(Load::kind));
@@ -352,7 +358,7 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     };
     let part = |load: &Load<'_>| {
         let beside = others::of(record, load.0.plan, load.0.result);
-        let beside = beside.map(|others| format!(" ({})", others.words)).unwrap_or_default();
+        let beside = beside.map(|others| format!(" ({})", others.words())).unwrap_or_default();
         format!("`{}` for {}: {}{}{beside}", load.path(), load.words(), load.rate(), from(load))
     };
     let parts: Vec<String> = best.iter().map(part).collect();

@@ -46,6 +46,12 @@ impl Point<'_> {
         throughput(self.median)
     }
 
+    /// Whether a run is known not to have moved its bytes as requested, so that it wins nothing.
+    fn is_misled(&self) -> bool {
+        let mut proofs = self.rows.iter().filter_map(|row| row.result.proof.as_ref());
+        proofs.any(|proof| proof.is_as_requested() == Some(false))
+    }
+
     /// With its depth, without which no two rates can be compared.
     fn rate_at_depth(&self) -> String {
         format!("{} {} at depth {}", self.path(), self.rate(), self.rows[0].plan.depth)
@@ -152,10 +158,12 @@ fn rates(point: &Point<'_>) -> Vec<f64> {
     point.rows.iter().map(|row| row.whole_rates().0).collect()
 }
 
-/// Loads that at least two paths into GPU memory ran, each with its points, the fastest first.
+/// Loads that at least two paths into GPU memory ran as requested, each with its points, the
+/// fastest first.
 fn contests<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Vec<&'p Point<'a>>> {
     let mut loads: BTreeMap<&[usize], Vec<&Point<'_>>> = BTreeMap::new();
-    for point in points.iter().filter(|point| !point.rows[0].plan.gpus.is_empty()) {
+    let to_gpu = |point: &&Point<'_>| !point.rows[0].plan.gpus.is_empty();
+    for point in points.iter().filter(to_gpu).filter(|point| !point.is_misled()) {
         loads.entry(&point.load).or_default().push(point);
     }
     let several = |group: &Vec<&Point<'_>>| group.iter().any(|one| one.path() != group[0].path());
@@ -164,13 +172,16 @@ fn contests<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Vec<&'p Point<'a>>> {
     all
 }
 
+/// Loads at most that are named with their fastest path; of more the tables have each.
+const LOADS_MOST: usize = 4;
+
 fn compared(points: &[Point<'_>]) -> Option<String> {
     let contests = contests(points);
     if contests.is_empty() {
         return None;
     }
     let mut paths = unique(contests.iter().flatten().map(|point| point.path()));
-    let mut wins: Vec<(&str, usize)> = Vec::new();
+    let mut wins: Vec<(&str, Vec<String>)> = Vec::new();
     let (mut unclear, mut without) = (0, false);
     for contest in &contests {
         let (first, next) = (contest.first()?, contest.get(1)?);
@@ -178,18 +189,24 @@ fn compared(points: &[Point<'_>]) -> Option<String> {
         without |= clear.is_none();
         match (clear, wins.iter_mut().find(|(path, _)| *path == first.path())) {
             (Some(false), _) => unclear += 1,
-            (_, Some((_, times))) => *times += 1,
-            (_, None) => wins.push((first.path(), 1)),
+            (_, Some((_, loads))) => loads.push(load(&first.rows[0])),
+            (_, None) => wins.push((first.path(), vec![load(&first.rows[0])])),
         }
     }
-    wins.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    wins.sort_by_key(|(_, loads)| std::cmp::Reverse(loads.len()));
     paths.sort_unstable();
     let all = contests.len();
     let mut text = String::new();
     if all > 1 {
-        let won = wins.iter().enumerate().map(|(nth, (path, times))| match nth {
-            0 => format!("{path} was the fastest at {times} of {all} loads"),
-            _ => format!("{path} at {times}"),
+        let won = wins.iter().enumerate().map(|(nth, (path, loads))| {
+            let named = match all {
+                0..=LOADS_MOST => format!(" ({})", loads.join("; ")),
+                _ => String::new(),
+            };
+            match nth {
+                0 => format!("{path} was the fastest at {} of {all} loads{named}", loads.len()),
+                _ => format!("{path} at {}{named}", loads.len()),
+            }
         });
         let mut parts: Vec<String> = won.collect();
         if wins.is_empty() {
@@ -225,7 +242,9 @@ fn difference(contests: &[Vec<&Point<'_>>]) -> Option<String> {
     };
     let (first, last) = (most.first()?, most.last()?);
     let factor = ratio(&most)?;
-    let words = times(factor);
+    let depths = [first, last].map(|point| point.rows[0].plan.depth);
+    let unequal = if depths[0] == depths[1] { "" } else { ", at unequal depth" };
+    let words = times(factor) + unequal;
     let head = if contests.len() > 1 { "The largest difference is at " } else { "At " };
     let load = load(&first.rows[0]);
     Some(format!("{head}{load}: {}, {} ({words}).", first.rate_at_depth(), last.rate_at_depth()))
@@ -316,13 +335,10 @@ fn caution(rows: &[Row<'_>]) -> Option<String> {
         }
     }
     let others = |row: &Row<'_>| others::of(row.record, row.plan, row.result);
-    let worst = rows.iter().filter_map(others).max_by(|a, b| a.share.total_cmp(&b.share));
-    if let Some(worst) = worst {
+    let worst = others::worst(&rows.iter().filter_map(others).collect::<Vec<_>>());
+    if let Some(worst) = worst.map(|worst| worst.words()) {
         let disturbed = jobs(&|row| others(row).is_some());
-        let worst = match disturbed {
-            1 => worst.words,
-            _ => format!("in the worst, {}", worst.words),
-        };
+        let worst = if disturbed == 1 { worst } else { format!("at worst, {worst}") };
         let of = of(disturbed);
         parts.push(format!("the rate is not that of the storage alone in {of} ({worst})"));
     }

@@ -93,7 +93,7 @@ impl Row<'_> {
             words.push("stood still".to_owned());
         }
         let others = others::of(self.record, self.plan, self.result);
-        words.extend(others.map(|others| format!("others {:.0} %", others.share * 100.0)));
+        words.extend(others.map(|others| format!("others: {}", others.short())));
         words.join(", ")
     }
 

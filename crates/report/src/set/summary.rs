@@ -90,8 +90,7 @@ pub(super) fn summary(set: &Set) -> Summary {
 }
 
 pub(super) fn median_of(rows: &[Row<'_>], metric: &Metric) -> Option<f64> {
-    let values: Vec<f64> = rows.iter().filter_map(|row| metric.of(row)).collect();
-    median(&values)
+    infer::median_of_all(rows.iter().map(|row| metric.of(row)))
 }
 
 /// Half the width of the 95 % interval of a mean as a share of it, as the sweep prints it: one that

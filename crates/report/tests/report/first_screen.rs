@@ -1,6 +1,6 @@
 //! The first words and the first plot of a report, and the colours of its paths.
 
-use gpuio_record::{EndedHow, Record, Warning, WarningKind};
+use gpuio_record::{EndedHow, Record, Route, Source, Warning, WarningKind};
 use gpuio_report::format::text::Show;
 use gpuio_report::set::{Set, find_set_format};
 
@@ -109,16 +109,22 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(sentences(&quiet).contains("All bytes took the requested path."));
     let page = render("html", &quiet);
     assert!(!page.contains("Disturbed") && !page.contains("data-key=\"disturbed\""), "{page}");
+    assert!(gpuio_report::gdsio::disturbances(&one).is_empty());
+    let line = gpuio_report::gdsio::disturbances(&disturbed(one.clone()));
+    assert_eq!(line, [format!("# disturbed: job: {words}")]);
     let loud = set(vec![disturbed(one.clone())]);
     let note = format!("Note: the rate is not that of the storage alone in the job ({words}).");
     assert!(sentences(&loud).contains(&note), "{}", sentences(&loud));
     let escaped = format!("Disturbed: {words}.").replace('\'', "&#39;");
     assert!(render("html", &loud).replace("&#x27;", "&#39;").contains(&escaped));
-    assert!(render("html", &loud).contains("<td>others 75 %</td>"), "the row in the list of all");
+    assert!(
+        render("html", &loud).contains("<td>others: drive 75 %</td>"),
+        "the row in the list of all"
+    );
     let two = set(vec![disturbed(one.clone()), one]);
     assert!(sentences(&two).contains(&format!("in 1 of 2 jobs ({words})")), "{}", sentences(&two));
     let page = render("markdown", &two);
-    assert!(page.contains("Disturbed in 1 of 2 runs; in the worst, other programs"), "{page}");
+    assert!(page.contains("Disturbed in 1 of 2 runs; at worst, other programs"), "{page}");
 
     let summary = gpuio_report::find("summary").unwrap();
     let shown = |record: &Record| {
@@ -170,16 +176,40 @@ fn rates_without_processors_are_never_those_of_the_storage() {
         let text = (summary.render)(record, 120, Show::default());
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let words = "other programs took 80 % of the CPUs' time): not the rate of the storage alone.";
+    let words = "other programs took 50 % of the CPUs' time, the kernel for them or for storage \
+                 30 %): not the rate of the storage alone.";
     let loud = shown(&starved(quick.clone(), 50));
     assert!(loud.contains(words) && loud.contains("delivered to gpuio"), "{loud}");
     let kernel = shown(&starved(quick.clone(), 20));
-    assert!(kernel.contains("; others took 50 % of the CPUs' time)"), "{kernel}");
-    let both = sentences(&set(vec![starved(disturbed(quick), 50)]));
-    assert!(
-        both.contains("of the drive's bytes; other programs took 80 % of the CPUs' "),
-        "{both}"
-    );
+    assert!(kernel.contains("; other programs took 20 % of the CPUs' time, the "), "{kernel}");
+    let mut both = set(vec![starved(disturbed(quick.clone()), 40), starved(quick, 50)]);
+    both.members[1].record.jobs[0].read.bytes_per_s /= 2.0;
+    // The worst of each kind, though no run has both.
+    let words = "of the drive's bytes; other programs took 50 % of the CPUs' ";
+    assert!(sentences(&both).contains(words), "{}", sentences(&both));
+    let page = render("html", &both);
+    assert!(page.contains(" %, CPUs 70 %</td>") && page.contains("others: CPUs 80 %</td>"));
+}
+
+/// A percentile of some runs alone would stand below one of all: no row has it.
+#[test]
+fn a_percentile_that_some_runs_lack_is_absent() {
+    let mut runs = [1.0, 1.1, 1.2].map(|faster| run("host", 4096, 1, false, faster)).to_vec();
+    let all = render("markdown", &set(runs.clone()));
+    let latency = runs[1].jobs[0].read.latency.as_mut().unwrap();
+    assert!(latency.total.p99_ns.take().is_some());
+    let some = render("markdown", &set(runs));
+    let p99 = |page: &str| {
+        let mut rows = page.lines().filter(|line| line.starts_with("| "));
+        let cells = |line: &str| line.split('|').map(str::trim).map(str::to_owned).collect();
+        let (heads, row): (Vec<String>, Vec<String>) = rows
+            .find(|line| line.contains(" p99 "))
+            .map(|heads| (cells(heads), cells(rows.find(|line| line.contains("4K")).unwrap())))
+            .unwrap();
+        row[heads.iter().position(|head| head == "p99").unwrap()].clone()
+    };
+    assert!(p99(&all).ends_with("s"), "{all}");
+    assert_eq!(p99(&some), "-", "{some}");
 }
 
 /// The same set with all jobs on a GPU.
@@ -212,6 +242,15 @@ fn the_fastest_path_is_named_only_if_intervals_are_apart() {
     assert!(clear.contains("at depth 1 (3.9 times)"), "{clear}");
     let noise = sentences(&three(&[("gather", [1.0, 3.0, 2.0]), ("staged", [1.1, 2.9, 1.9])]));
     assert!(noise.contains("At no load do the 95 % intervals of two paths lie apart"), "{noise}");
+    // A path whose bytes came out of the page cache instead wins nothing.
+    let mut misled = three(&[("gather", [4.0, 4.1, 4.05]), ("staged", [1.0, 1.1, 1.05])]);
+    for member in &mut misled.members[..3] {
+        let proof = member.record.jobs[0].proof.as_mut().unwrap();
+        proof.as_requested = false;
+        (proof.verdict.route, proof.verdict.source) = (Route::HostMemory, Source::PageCache);
+    }
+    let cached = sentences(&misled);
+    assert!(!cached.contains("gather") || cached.starts_with("2 loads, from "), "{cached}");
     // Two runs of each have no interval, which is said.
     let few = sentences(&on_gpu(grid()));
     assert!(few.contains("of 6 loads (medians; intervals need three runs)"), "{few}");

@@ -55,6 +55,13 @@ pub fn median(sample: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(*upper) } else { Some(f64::midpoint(sorted[half - 1], *upper)) }
 }
 
+/// Median of a figure of some runs; `None` unless every run has it (NaN is none): runs that lack a
+/// percentile had the fewest I/Os, so the others do not stand for them.
+pub fn median_of_all(runs: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    let known = |value: Option<f64>| value.filter(|value| !value.is_nan());
+    median(&runs.into_iter().map(known).collect::<Option<Vec<f64>>>()?)
+}
+
 /// Values for outliers: of fewer, half may be on either side.
 const OUTLIER_VALUES: usize = 5;
 
@@ -120,5 +127,9 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median_of_all([Some(3.0), Some(1.0), Some(2.0)]), Some(2.0));
+        for lacking in [None, Some(f64::NAN)] {
+            assert_eq!(median_of_all([Some(3.0), lacking, Some(2.0)]), None);
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use gpuio_io::CATALOG;
 use gpuio_job::plan::{AUTO, path_names, unused};
-use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Origin};
+use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Origin, Requested};
 use gpuio_job::sweep::{Axis, Preset};
 
 use crate::args::Work;
@@ -60,6 +60,20 @@ pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobS
         jobs::set(&mut job, &key, &Place::alone().fill(&value), VARY).ok()?;
     }
     Some(job)
+}
+
+/// The value of an axis at a point, with a mark where it has no effect there: that load is another
+/// one than its name says (`depth=8` with an engine that waits for each I/O).
+pub(super) fn marked(job: &JobSpec, axes: &[Axis], point: &[String], nth: usize) -> String {
+    let value = point.get(nth).cloned().unwrap_or_default();
+    let Some(axis) = axes.get(nth) else { return value };
+    let unused = at(job, axes, point).map(|job| unused::unused_here(&job, CATALOG));
+    let idle =
+        |setting: &Requested| setting.origin == Origin::Flag(VARY) && same(setting.key, &axis.key);
+    match unused.iter().flatten().any(idle) {
+        true => format!("{value} (no effect)"),
+        false => value,
+    }
 }
 
 /// Refuses keys that none of the points uses.

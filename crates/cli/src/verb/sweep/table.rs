@@ -13,6 +13,7 @@ use gpuio_report::set::knee;
 
 use super::Why;
 use super::directory::{SweepDirectory, axes};
+use super::effects;
 use super::resolved::{ResolvedSweep, Verdict};
 use super::runs::{Feed, Run};
 use crate::verb::compare;
@@ -60,6 +61,10 @@ pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
     format!("{points}, {runs} each: about {time}, plus creating data files")
 }
 
+fn marked(resolved: &ResolvedSweep, point: &[String], nth: usize) -> String {
+    effects::marked(&resolved.job, &resolved.axes, point, nth)
+}
+
 /// A readable time: `48s`, `7m 42s`, `3h 5m`; seconds are rounded up.
 pub(super) fn long(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
@@ -80,7 +85,7 @@ pub(super) fn dry_run(resolved: &ResolvedSweep) -> Document {
     }
     let columns = Columns::<(usize, &Vec<String>)>::new().figures("run", |(nth, _)| *nth);
     let columns = axes(resolved).into_iter().enumerate().fold(columns, |columns, (at, axis)| {
-        columns.words(axis.key, move |(_, point)| point.get(at).cloned().unwrap_or_default())
+        columns.words(axis.key, move |(_, point)| marked(resolved, point, at))
     });
     let facts = [
         ("page cache", resolved.cache.to_owned()),
@@ -114,9 +119,10 @@ pub(super) fn of_run(resolved: &ResolvedSweep, run: &Run) -> String {
     format!("{rate}, {label} {}, within the limit: {verdict}", latency(run.limited_ns))
 }
 
-/// The median of a figure over runs; the mean of the middle two of an even number.
+/// The median of a figure over runs, NaN where some lack it; `None` of no runs.
 pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
-    gpuio_base::stat::infer::median(&runs.iter().map(of).collect::<Vec<f64>>())
+    let median = infer::median_of_all(runs.iter().map(|run| Some(of(run))));
+    (!runs.is_empty()).then(|| median.unwrap_or(f64::NAN))
 }
 
 /// The table of results, and the next steps.
@@ -153,16 +159,21 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     let unknown = directory.runs.iter().filter(unknown).count();
     let warned = runs().filter(|run| run.warned).count();
     let unsteady = runs().filter(|run| run.unsteady).count();
+    let disturbed = runs().filter(|run| run.disturbed).count();
+    // A search says it with its answer.
+    let disturbed = if resolved.search.is_some() { 0 } else { disturbed };
     let software = runs().any(|run| run.software_gpu);
     let name = directory.path.display();
     let texts = [
         (unknown > 0).then(|| {
             format!(
                 "No interval for {}: not enough runs for their spread. Use more \
-                 (--repeats 5).",
-                many(unknown as u64, "point")
+                 (--repeats {}).",
+                many(unknown as u64, "point"),
+                more_runs(resolved.rule.max)
             )
         }),
+        (disturbed > 0).then(|| disturbed_in(disturbed, &format!(" of {all}"))),
         (warned > 0).then(|| {
             format!("Warnings in {warned} of {}; gpuio report lists them.", many(all as u64, "run"))
         }),
@@ -184,6 +195,19 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     ];
     page.sections.extend(texts.into_iter().flatten().map(paragraph));
     page
+}
+
+/// Runs of a point to ask for where those that it had were too few.
+fn more_runs(had: u32) -> u32 {
+    had.saturating_mul(2).max(5)
+}
+
+fn disturbed_in(runs: usize, of_all: &str) -> String {
+    let runs = many(runs as u64, "run");
+    format!(
+        "Disturbed: others used the drive or the CPUs in {runs}{of_all} (other_traffic, \
+         other_cpu_time)."
+    )
 }
 
 /// The comparison of paths, if the sweep varies them; else of the first axis. It is tried first, so
@@ -272,8 +296,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     };
     let of_feed = |of: fn(&Feed) -> f64| {
         move |(_, runs): &Point<'_>| {
-            let known: Vec<f64> = runs.iter().filter_map(|run| run.feed.as_ref()).map(of).collect();
-            infer::median(&known).filter(|value| !value.is_nan())
+            infer::median_of_all(runs.iter().map(|run| run.feed.as_ref().map(of)))
         }
     };
     let percent = |of: fn(&Feed) -> f64| {
@@ -282,16 +305,20 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     };
     let axes = sweep.axes.iter().enumerate();
     let columns = axes.fold(Columns::<Point<'_>>::new(), |columns, (nth, axis)| {
-        columns.words(axis.key.clone(), move |(at, _)| at.get(nth).cloned().unwrap_or_default())
+        columns.words(axis.key.clone(), move |(at, _)| marked(resolved, at, nth))
     });
     let table = columns
         .figures("throughput", move |(_, runs)| rate(runs).map(Cell::rate))
+        .key("bytes_per_s")
         .figures("IOPS", move |(_, runs)| middle(|run| run.iops)(runs).map(Cell::count))
         .figures(Percentile::MEDIAN.label(), time_of(|run| run.median_ns))
+        .key(format!("{}_ns", Percentile::MEDIAN.key()))
         .figures(Percentile::TAIL.label(), time_of(|run| run.tail_ns))
+        .key(format!("{}_ns", Percentile::TAIL.key()))
         .when(limited.is_some_and(|at| at != Percentile::TAIL), |columns| {
-            let label = limited.map(Percentile::label).unwrap_or_default();
-            columns.figures(label, time_of(|run| run.limited_ns))
+            let of = |name: fn(Percentile) -> String| limited.map(name).unwrap_or_default();
+            let key = format!("{}_ns", of(Percentile::key));
+            columns.figures(of(Percentile::label), time_of(|run| run.limited_ns)).key(key)
         })
         .when(search.is_some(), |columns| {
             let word = |(_, runs): &Point<'_>| search.map(|search| search.verdict(runs).word());
@@ -301,24 +328,29 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
             middle(|run| run.cores)(runs).map(|cores| Cell::shown(format!("{cores:.2}"), cores))
         })
         .figures("95 %", |(_, runs)| interval(runs, resolved))
-        .key("ci95")
+        .key("ci95_percent")
         .figures("n", |(_, runs)| runs.len())
         .figures("of best", move |(_, runs)| {
             let rate = rate(runs).filter(|_| best > 0.0 && may_be_best(runs))?;
             Some(Cell::percent(rate / best * 100.0, 0))
         })
+        .key("of_best_percent")
         .when(runs().any(|run| run.of_ceiling.is_some()), |columns| {
-            columns.figures("of ceiling", |(_, runs)| {
-                let known: Vec<f64> = runs.iter().filter_map(|run| run.of_ceiling).collect();
-                infer::median(&known).map(|percent| Cell::percent(percent, 0))
-            })
+            let columns = columns.figures("of ceiling", |(_, runs)| {
+                let median = infer::median_of_all(runs.iter().map(|run| run.of_ceiling));
+                median.map(|percent| Cell::percent(percent, 0))
+            });
+            columns.key("of_ceiling_percent")
         })
         .when(runs().any(|run| run.feed.is_some()), |columns| {
             let samples = of_feed(|feed| feed.samples_per_s);
             columns
                 .figures("samples/s", move |point| samples(point).map(Cell::count))
+                .key("samples_per_s")
                 .figures("stalled", percent(|feed| feed.stalled))
+                .key("stalled_percent")
                 .figures("utilisation", percent(|feed| feed.utilisation))
+                .key("utilisation_percent")
         });
     let points = sweep.points.iter().map(|point| point.at.as_slice()).zip(&directory.runs);
     let points = points.filter(|(_, runs)| !runs.is_empty());
@@ -429,12 +461,9 @@ fn said(words: &str, key: &str, percentile: Percentile, found: &[Load<'_>]) -> S
     }
     let disturbed: usize = found.iter().map(|load| load.disturbed).sum();
     if disturbed > 0 {
-        let runs = many(disturbed as u64, "run");
-        _ = write!(
-            text,
-            "\nDisturbed: others used the drive or the CPUs in {runs} (other_traffic, \
-             other_cpu_time), so the limit may be met at a higher load without them."
-        );
+        let words = disturbed_in(disturbed, "");
+        let words = words.trim_end_matches('.');
+        _ = write!(text, "\n{words}, so the limit may be met at a higher load without them.");
     }
     text
 }
@@ -477,6 +506,13 @@ mod tests {
     }
 
     #[test]
+    fn a_grid_asks_for_more_runs_than_it_had() {
+        assert_eq!([1, 2, 3, 5, 9].map(more_runs), [5, 5, 6, 10, 18]);
+        let words = "Disturbed: others used the drive or the CPUs in 1 run of 5 (";
+        assert!(disturbed_in(1, " of 5").starts_with(words));
+    }
+
+    #[test]
     fn medians() {
         let run = |rate| Run {
             bytes_per_s: rate,
@@ -500,5 +536,6 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 9.0]), Some(3.0));
         assert_eq!(median(&[4.0, 1.0]), Some(2.5));
+        assert!(median(&[4.0, f64::NAN, 1.0]).is_some_and(f64::is_nan), "one run lacks it");
     }
 }

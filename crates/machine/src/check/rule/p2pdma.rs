@@ -46,7 +46,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     let nvme = known_module(machine, "nvme_core");
     let multipath = nvme.and_then(|nvme| nvme.parameters.get("multipath"));
     if multipath.is_none() && nvme.is_none_or(|nvme| nvme.loaded) {
-        found.push(Found::unknown("whether NVMe's own multipath is on is not known"));
+        found.push(Found::unknown("the setting of NVMe's own multipath is not known"));
     }
     if multipath.is_some_and(|value| value == "Y") {
         let observed =

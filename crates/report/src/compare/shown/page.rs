@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use gpuio_base::document::{Cell, Document, Item, List, Section, Tone, grouped, unique};
 
-use super::words::{alone, interval, legend, ratio, threshold};
+use super::words::{alone, disturbed, interval, legend, ratio, threshold};
 use super::{Entry, Heads, columns, entries, load};
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
@@ -74,13 +74,19 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     if !main.is_empty() {
         lines.push(format!("Throughput of {}: {}.", loads(main.len()), parts.join(", ")));
+        let disturbed = main.iter().filter(|(pair, _)| pair.is_disturbed()).count();
+        if disturbed > 0 {
+            let beside = "others used the drive or the CPUs, so a difference may be theirs";
+            lines.push(format!("Disturbed in {}: {beside}.", loads(disturbed)));
+        }
     }
     let worst = entries.iter().filter(|entry| is(entry, Verdict::Worse));
     let worst = worst.min_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
     let of = |(pair, row): &Entry<'_>| {
         let [before, after] = [row.baseline, row.other].map(|value| row.metric.print(value));
         let (name, ratio, interval) = (row.metric.name(), ratio(row.ratio), interval(row));
-        format!("{}, {name}: {before} to {after}, ratio {ratio} ({interval})", pair.baseline)
+        let (load, mark) = (&pair.baseline, disturbed(pair));
+        format!("{load}, {name}: {before} to {after}, ratio {ratio} ({interval}){mark}")
     };
     let best = entries.iter().filter(|entry| is(entry, Verdict::Better));
     let best = best.max_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
@@ -105,9 +111,13 @@ fn differing(comparison: &Comparison) -> Section {
             let values = format!("{} | {}", one.baseline, one.other);
             ((one.despite.is_none(), one.what.to_string()), values)
         });
+        let others = pair.is_disturbed().then(|| {
+            let sides = pair.disturbed.each_ref().map(|how| how.as_deref().unwrap_or("not"));
+            ((false, "work of others".to_owned()), sides.join(" | "))
+        });
         let unknown = pair.unknown_properties.iter();
         let unknown = unknown.map(|what| ((true, what.clone()), "unknown for one side".into()));
-        values.chain(unknown).collect::<Vec<((bool, String), String)>>()
+        values.chain(others).chain(unknown).collect::<Vec<((bool, String), String)>>()
     };
     let mut found = grouped(comparison.pairs.iter().flat_map(of_pair));
     if found.is_empty() {

@@ -7,12 +7,13 @@ use crate::compare::comparison::{Alone, Comparison, Pair};
 use crate::compare::evaluate::ranks_disagree;
 use crate::compare::figure::{Basis, Row, Verdict};
 
-/// Both ends; none if they mean nothing, or if they cover rounding alone, which is no noise.
+/// Both ends; none if they mean nothing, unless they decide over a threshold, or if they cover
+/// rounding alone, which is no noise.
 pub(super) fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
     // With two runs, its ends would be 0 and a number of twenty digits.
-    if row.verdict == Verdict::NotComparable || row.is_boundless() {
+    if !row.is_comparable() || (row.is_boundless() && row.beyond != Some(true)) {
         return format!("-{mark}");
     }
     if row.basis == Basis::Rounding {
@@ -48,8 +49,15 @@ pub(super) fn verdict(pair: &Pair, row: &Row) -> String {
         Verdict::NotEnoughRuns => not_enough(pair, row),
     };
     let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
+    let marked = [Verdict::Better, Verdict::Worse, Verdict::Noise].contains(&row.verdict);
+    let disturbed = if marked { disturbed(pair) } else { "" };
     let beyond = if row.beyond == Some(true) { ", BEYOND THRESHOLD" } else { "" };
-    format!("{word}{doubt}{beyond}")
+    format!("{word}{disturbed}{doubt}{beyond}")
+}
+
+/// The mark of figures that others had a part in.
+pub(super) fn disturbed(pair: &Pair) -> &'static str {
+    if pair.is_disturbed() { " (disturbed)" } else { "" }
 }
 
 /// That nothing can be concluded, and how many runs would do where that is known. A percentile is
@@ -184,8 +192,8 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     for metric in &threshold.metrics {
         let more = metric.more_is_better() == Some(true);
         let of = |pair: &Pair| pair.rows.iter().find(|row| row.metric == *metric).copied();
-        let mut say = |what: &str, test: &dyn Fn(Option<Row>) -> bool| {
-            let pairs = comparison.pairs.iter().filter(|pair| test(of(pair)));
+        let mut say = |what: &str, test: &dyn Fn(Option<Row>, &Pair) -> bool| {
+            let pairs = comparison.pairs.iter().filter(|pair| test(of(pair), pair));
             let pairs: Vec<&str> = pairs.map(|pair| pair.baseline.as_str()).collect();
             if !pairs.is_empty() {
                 lines.push(format!("threshold: {what}: {}", pairs.join("; ")));
@@ -195,15 +203,23 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
         let open = format!(
             "undetermined, {word} may be worse by more than {percent} %, and more runs are needed"
         );
-        say(&open, &|row| {
+        let unlike = format!(
+            "undetermined: disturbed, others had a part in {word} of one side alone; repeat its \
+             runs"
+        );
+        let disturbed = |row: Option<Row>, pair: &Pair| {
+            row.is_some_and(|row| row.is_comparable()) && pair.is_disturbed_unlike
+        };
+        say(&unlike, &disturbed);
+        say(&open, &|row, _| {
             row.is_some_and(|row| {
                 row.beyond == Some(false) && threshold.may_be_beyond(more, row.low, row.high)
             })
         });
-        say(&format!("undetermined, {word} is not comparable"), &|row| {
-            row.is_some_and(|row| row.verdict == Verdict::NotComparable)
+        say(&format!("undetermined, {word} is not comparable"), &|row, _| {
+            row.is_some_and(|row| !row.is_comparable())
         });
-        say(&format!("not checked, {word} is only on one side"), &|row| row.is_none());
+        say(&format!("not checked, {word} is only on one side"), &|row, _| row.is_none());
     }
     if lines.is_empty() {
         let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();

@@ -186,12 +186,13 @@ fn answer(
              pass checks after the run)",
             checked * 100.0
         ),
-        _ => match others.filter(|others| others.share > others::MOST) {
-            Some(others) => format!("unknown: {}", others.words),
+        _ => match others.filter(|others| others.are_most()) {
+            Some(others) => format!("unknown: {}", others.words()),
             None => format!("no: {reached}"),
         },
     };
-    let beside = [others.map(|others| &others.words), overran.as_ref()].into_iter().flatten();
+    let others = others.map(Others::words);
+    let beside = [others.as_ref(), overran.as_ref()].into_iter().flatten();
     let beside = beside.filter(|words| !verdict.contains(words.as_str()));
     let beside = beside.fold(String::new(), |all, words| all + "; " + words);
     let reached = if verdict.contains(&reached) { String::new() } else { reached + ", " };
@@ -597,7 +598,7 @@ mod tests {
                     longer than asked. 10 steps in 200 ms; the ";
         begins(no, late);
         // A drive that mostly served others has not shown what it can do; else they are named.
-        let others = |share: f64| Others { share, words: format!("others moved {share}") };
+        let others = |share: f64| Others::of_drive(share, format!("others moved {share}"));
         let answer = |percent, share| {
             beside(percent, 100_000_000, 10_000_000, Source::Storage, Some(&others(share)))
         };

@@ -2,7 +2,7 @@
 
 use gpuio_base::document::grouped;
 use gpuio_base::stat::Percentile;
-use gpuio_base::stat::infer::median;
+use gpuio_base::stat::infer::median_of_all;
 use gpuio_base::units::human_ns;
 use gpuio_record::Metric;
 
@@ -98,7 +98,7 @@ fn steps(rows: &[Row<'_>], across: &Column, of: &[usize]) -> Option<Vec<Step>> {
         let here: Vec<&Row<'_>> =
             of.iter().filter(|row| across.of[**row] == place).map(|row| &rows[*row]).collect();
         let middle = |value: &dyn Fn(&Row<'_>) -> Option<f64>| {
-            median(&here.iter().filter_map(|row| value(row)).collect::<Vec<f64>>())
+            median_of_all(here.iter().map(|row| value(row)))
         };
         Some(Step {
             load: numbers[place],

@@ -118,8 +118,39 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
         .remove(0);
     }
     let page = shown_at("text", &compare(&sides, &Options::default()), 1000);
-    let note = "note: after: disturbed in 2 of 5 runs; in the worst, other programs moved ";
+    let note = "note: after: disturbed in 2 of 5 runs; at worst, other programs moved ";
     assert!(page.contains(note) && !page.contains("before: disturbed"), "{page}");
+    assert!(page.contains("noise (disturbed)"), "{page}");
+
+    // Half as fast beside others is no regression, and the page says so first.
+    sides[0] = repeats("before", &NEAR.map(|near| near * 2.0));
+    let found = compare(&sides, &with_threshold(5.0, &["throughput"]));
+    assert!(found.is_undetermined() && found.beyond().next().is_none());
+    let page = shown_at("text", &found, 1000);
+    assert!(page.contains("slower (disturbed)") && !page.contains("BEYOND"), "{page}");
+    let words = "threshold: undetermined: disturbed, others had a part in throughput of one side";
+    assert!(page.contains(words), "{page}");
+    let html = shown_at("html", &found, 1000);
+    assert!(html.contains("Disturbed in 1 load") && html.contains("not | disturbed in 2 of 5"));
+    assert!(!html.contains("Nothing that is recorded"));
+    // Runs in turns meet a load on both sides.
+    let in_turns = Options { in_turns: true, ..with_threshold(5.0, &["throughput"]) };
+    assert!(compare(&sides, &in_turns).beyond().next().is_some());
+    // Where both were disturbed, the threshold holds.
+    sides[0].runs[0] = sides[1].runs[1].clone();
+    let found = compare(&sides, &with_threshold(5.0, &["throughput"]));
+    assert!(!found.is_undetermined());
+}
+
+/// An exit code rests on these ends, however far apart they are.
+#[test]
+fn an_interval_that_decides_is_printed() {
+    let sides = [repeats("before", &[1.0, 2.0]), repeats("after", &[0.001, 0.002])];
+    let found = compare(&sides, &with_threshold(5.0, &["throughput"]));
+    let row = row(&found, "throughput");
+    assert!(row.high > 10.0 * row.low && row.high < 0.95, "{row:?}");
+    let page = shown_at("text", &found, 1000);
+    assert!(page.contains("regression: ") && !page.contains("interval -"), "{page}");
 }
 
 /// A percentile that a side's runs lack, for they had too few I/Os.

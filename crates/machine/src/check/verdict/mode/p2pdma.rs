@@ -129,7 +129,7 @@ fn multipath(pair: &Pair<'_>) -> Need {
         Some("N") => Need::yes(About::Storage, "NVMe's own multipath is off"),
         Some(_) => Need::no(About::Storage, "NVMe's own multipath is on (nvme_core.multipath)")
             .fix("boot with nvme_core.multipath=N"),
-        None => Need::unknown(About::Storage, "whether NVMe's own multipath is on is not known"),
+        None => Need::unknown(About::Storage, "the setting of NVMe's own multipath is not known"),
     }
 }
 
