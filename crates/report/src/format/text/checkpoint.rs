@@ -106,8 +106,9 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
     let threads_ns = times.iter().sum::<f64>() * f64::from(plan.threads);
     let own = done.iter().map(|(_, job)| float(job.between_ios_ns)).sum::<f64>();
     let own = own / threads_ns.max(1.0);
-    let others = done.iter().filter_map(|(plan, job)| others::of(record, plan, job));
-    let others = others.max_by(|a, b| a.share.total_cmp(&b.share));
+    let others: Vec<_> =
+        done.iter().filter_map(|(plan, job)| others::of(record, plan, job)).collect();
+    let others = others::worst(&others);
     let unknown = match &others {
         _ if failed > 0 => Some(format!("{} failed", many(failed, "I/O"))),
         _ if own > CHECKS_MOST => Some(format!(
@@ -115,10 +116,10 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
              off leaves it out)",
             own * 100.0
         )),
-        Some(others) if others.share > others::MOST => Some(others.words.clone()),
+        Some(others) if others.are_most() => Some(others.words()),
         _ => None,
     };
-    let beside = others.filter(|_| unknown.is_none()).map(|others| format!("; {}", others.words));
+    let beside = others.filter(|_| unknown.is_none()).map(|others| format!("; {}", others.words()));
     let moved = plan.size_bytes.saturating_mul(u64::from(plan.threads));
     let rate = per_second(moved, whole(took));
     let of = match times.len() {
