@@ -18,24 +18,31 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-/// A report. Where one was read before, a whole one takes its place, and a part the place of the
-/// lines that both have: what differs is noted.
+/// A report. Where one was read before, it gives what it has, line by line, and takes nothing away;
+/// a section of a whole one takes the place of the earlier section. What differs is noted.
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let text = &without_others(text, captured)?;
+    let known = captured.machine.gdscheck.clone().unwrap_or_default();
+    let text = &without_others(without_cut_line(text, &known, captured), captured)?;
     let (new, _) = parse(text, GdsCheck::default())?;
-    let known = captured.machine.gdscheck.take().unwrap_or_default();
-    let releases = known.release.known().zip(new.release.known());
-    let are_whole = releases.is_some();
-    let (whole, mut changed) = parse(text, known.clone())?;
-    if let Some((old, new)) = releases.filter(|(old, new)| old != new) {
-        changed.insert(0, format!("release: {old}, then {new}"));
-    }
+    let (mut merged, changed) = parse(text, known.clone())?;
     let gpus = known.gpus.iter().filter_map(|old| {
-        let now = whole.gpus.iter().find(|now| now.index == old.index)?;
+        let now = merged.gpus.iter().find(|now| now.index == old.index)?;
         Some(format!("GPU index {}", old.index.known().filter(|_| now != old)?))
     });
-    changed.extend(gpus);
-    captured.machine.gdscheck = Some(if are_whole { new } else { whole });
+    let mut changed: Vec<String> = changed.iter().map(Change::words).chain(gpus).collect();
+    // Its last line is there, and so are those before it.
+    if new.release.known().and(new.verification.known()).is_some() {
+        merged.by_gpuio = new.by_gpuio;
+        (merged.acs, merged.notes) = (new.acs, new.notes);
+        whole(&mut merged.environment, new.environment);
+        whole(&mut merged.drivers, new.drivers);
+        whole(&mut merged.settings, new.settings);
+        whole(&mut merged.gpus, new.gpus);
+    }
+    if merged.gpus.iter().all(|gpu| gpu.index.known().is_some()) {
+        merged.gpus.sort_by_key(|gpu| gpu.index.known().copied());
+    }
+    captured.machine.gdscheck = Some(merged);
     if !changed.is_empty() {
         let more = changed.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!("; {more} more") } else { String::new() };
@@ -46,6 +53,56 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         ));
     }
     Ok(())
+}
+
+fn whole<T>(old: &mut Vec<T>, new: Vec<T>) {
+    if !new.is_empty() {
+        *old = new;
+    }
+}
+
+/// The text without its last line, where that is the begin of a line that is known: a copy was cut
+/// there (`IOMMU: Di`). The line is passed over.
+fn without_cut_line<'t>(text: &'t str, known: &GdsCheck, captured: &mut Captured) -> &'t str {
+    let text = text.trim_end();
+    let (before, line) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
+    let index = before.lines().count();
+    let is_cut = match (parse(before, known.clone()), parse(text, known.clone())) {
+        (Err(_), _) => false,
+        (Ok(_), Err(_)) => *known != GdsCheck::default(),
+        (Ok((_, first)), Ok((one, changed))) => {
+            let gpu = one.gpus.last();
+            let old = known.gpus.iter().find(|old| gpu.is_some_and(|gpu| gpu.index == old.index));
+            let is_gpu = line.trim_start().starts_with("GPU index ");
+            let gpu_cut = old.zip(gpu).filter(|_| is_gpu).is_some_and(|(old, gpu)| {
+                let iommu = (old.iommu.known(), gpu.iommu.known());
+                iommu.0.is_some_and(|old| iommu.1.is_none_or(|new| is_begin(new, old)))
+            });
+            let names = known.environment.iter().chain(&known.drivers).chain(&known.settings);
+            let note = one.notes.last().filter(|note| note.line == index as u64 + 1);
+            let note_cut = note.is_some_and(|note| {
+                let name = note.text.trim_end_matches([':', ' ']);
+                let known = names.map(|one| one.name.as_str()).chain(MARKS);
+                { known }.any(|known| known.starts_with(name))
+            });
+            let lines = changed.iter().skip(first.len());
+            gpu_cut || note_cut || { lines }.any(|one| is_begin(&one.new, &one.old))
+        }
+    };
+    if !is_cut {
+        return text;
+    }
+    let wanted = "a whole line: the text ends within it";
+    captured.skip(CaptureError::new(index, line, 0, wanted));
+    before
+}
+
+/// Whether a value is cut from the other, and no shorter list of paths (`nvfs` of `nvfs, compat`).
+fn is_begin(short: &str, long: &str) -> bool {
+    long.strip_prefix(short).is_some_and(|rest| {
+        let list = rest.starts_with(',') && short.split(',').all(|one| PATHS.contains(&one.trim()));
+        !rest.is_empty() && !list
+    })
 }
 
 /// Lines of two reports that differ, which are named before the others are counted.
@@ -197,8 +254,37 @@ pub(crate) fn model(name: &str) -> Option<String> {
     })
 }
 
+/// A value that a later text changed.
+struct Change {
+    name: String,
+    old: String,
+    new: String,
+}
+
+impl Change {
+    /// `NVMe: Supported, then Unsupported`.
+    fn words(&self) -> String {
+        format!("{}: {}, then {}", self.name, self.old, self.new)
+    }
+}
+
+/// Takes a value; an unknown one takes nothing away.
+fn take<T: PartialEq + ToString>(
+    (old, new): (&mut Fact<T>, Fact<T>),
+    name: &str,
+    changed: &mut Vec<Change>,
+) {
+    if let Some((old, new)) = old.known().zip(new.known()).filter(|(old, new)| old != new) {
+        let (old, new) = (old.to_string(), new.to_string());
+        changed.push(Change { name: name.to_owned(), old, new });
+    }
+    if new.known().is_some() || old.known().is_none() {
+        *old = new;
+    }
+}
+
 /// A report with the lines of a text in it, and those of its lines that the text changes.
-fn parse(text: &str, out: GdsCheck) -> Result<(GdsCheck, Vec<String>), CaptureError> {
+fn parse(text: &str, out: GdsCheck) -> Result<(GdsCheck, Vec<Change>), CaptureError> {
     let mut reader = Reader { out, changed: Vec::new(), section: Section::Head, known: 0 };
     for (index, whole) in text.lines().enumerate() {
         let line = whole.trim();
@@ -212,7 +298,9 @@ fn parse(text: &str, out: GdsCheck) -> Result<(GdsCheck, Vec<String>), CaptureEr
             reader.known += 1;
         } else {
             let number = u64::try_from(index + 1).unwrap_or(u64::MAX);
-            reader.out.notes.push(GdsNote { line: number, text: line.to_owned() });
+            if !(reader.out.notes.iter()).any(|one| one.line == number && one.text == line) {
+                reader.out.notes.push(GdsNote { line: number, text: line.to_owned() });
+            }
         }
         if reader.known + reader.out.notes.len() > MOST_DEVICES {
             return Err(at.wrong(whole, "fewer lines"));
@@ -259,8 +347,7 @@ fn value(text: &str) -> Fact<String> {
 
 struct Reader {
     out: GdsCheck,
-    /// Lines that a later one changed: `NVMe: Supported, then Unsupported`.
-    changed: Vec<String>,
+    changed: Vec<Change>,
     section: Section,
     /// Lines that were understood.
     known: usize,
@@ -300,10 +387,7 @@ impl Reader {
             list.push(GdsLine { name, value });
             return Ok(true);
         };
-        if let Some((old, new)) = old.value.known().zip(value.known()).filter(|(a, b)| a != b) {
-            self.changed.push(format!("{name}: {old}, then {new}"));
-        }
-        old.value = value;
+        take((&mut old.value, value), &name, &mut self.changed);
         Ok(true)
     }
 
@@ -321,18 +405,23 @@ impl Reader {
 
     /// Versions, and whose output it is.
     fn head(&mut self, line: &str) -> bool {
+        let changed = &mut self.changed;
         if line.starts_with("gpuio gdscheck ") {
             self.out.by_gpuio = true;
             return true;
         }
         if let Some((_, release)) = behind(line, "GDS release version") {
-            self.out.release = value(release);
+            take((&mut self.out.release, value(release)), "release", changed);
             return true;
         }
         // PDFs print a blank for the underscore.
         let least = line.strip_prefix("nvidia_fs minimum version:");
         if let Some(version) = least {
-            self.out.nvidia_fs_least = value(version);
+            take(
+                (&mut self.out.nvidia_fs_least, value(version)),
+                "nvidia_fs minimum version",
+                changed,
+            );
             return true;
         }
         let versions =
@@ -340,15 +429,16 @@ impl Reader {
         let Some(versions) = versions else { return false };
         match versions.split_once("libcufile version:") {
             Some((module, library)) => {
-                self.out.nvidia_fs = value(module);
-                self.out.libcufile = value(library);
+                take((&mut self.out.nvidia_fs, value(module)), "nvidia_fs version", changed);
+                take((&mut self.out.libcufile, value(library)), "libcufile version", changed);
             }
-            None => self.out.nvidia_fs = value(versions),
+            None => take((&mut self.out.nvidia_fs, value(versions)), "nvidia_fs version", changed),
         }
         true
     }
 
     fn platform(&mut self, at: &At<'_>, line: &str) -> Result<bool, CaptureError> {
+        let changed = &mut self.changed;
         if let Some(address) = line.strip_prefix("Found ACS enabled for switch") {
             let address = address.trim();
             if address.is_empty()
@@ -356,24 +446,38 @@ impl Reader {
             {
                 return Err(at.wrong(address, "a switch, like 0000:40:01.1"));
             }
-            self.out.acs.push(address.to_owned());
+            if !self.out.acs.iter().any(|known| known == address) {
+                self.out.acs.push(address.to_owned());
+            }
         } else if let Some(word) = line.strip_prefix("Platform verification") {
             let word = word.trim().trim_end_matches(['.', ':']).trim_end();
             if word.is_empty() {
                 return Err(at.wrong(word, "a result, like succeeded"));
             }
-            self.out.verification = value(word);
+            take((&mut self.out.verification, value(word)), "Platform verification", changed);
         } else if let Some((_, state)) = behind(line, "IOMMU") {
-            self.out.iommu = value(state);
+            take((&mut self.out.iommu, value(state)), "IOMMU", changed);
         } else if let Some((_, status)) = behind(line, "Nvidia Driver Info Status") {
-            self.out.driver_status = value(status);
+            take(
+                (&mut self.out.driver_status, value(status)),
+                "Nvidia Driver Info Status",
+                changed,
+            );
         } else if let Some((_, version)) = behind(line, "Cuda Driver Version Installed") {
-            self.out.cuda_version = at.number(version, "a version, like 12080")?;
+            take(
+                (&mut self.out.cuda_version, at.number(version, "a version, like 12080")?),
+                "Cuda Driver Version Installed",
+                changed,
+            );
         } else if let Some((_, platform)) = behind(line, "Platform") {
             if platform.contains("Arch:") || self.section == Section::Other {
-                self.out.machine = value(platform);
+                take((&mut self.out.machine, value(platform)), "Platform", changed);
             } else {
-                self.out.platform = value(&platform.replace("x86 64", "x86_64"));
+                take(
+                    (&mut self.out.platform, value(&platform.replace("x86 64", "x86_64"))),
+                    "platform",
+                    changed,
+                );
             }
         } else {
             return Ok(false);

@@ -12,7 +12,8 @@ pub(crate) const KIND: Kind = Kind {
     most_bytes: crate::SHORT,
     looks_like: |text| {
         let asked = text.lines().any(|line| is_head(line) || words(line).is_some());
-        asked && (text.lines().any(|line| module(line).is_some()) || is_empty(text))
+        is_list(text)
+            || asked && (text.lines().any(|line| module(line).is_some()) || is_empty(text))
     },
     add,
 };
@@ -28,6 +29,17 @@ fn is_head(line: &str) -> bool {
 fn words(line: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = command_of(line)?.split_whitespace().collect();
     words.iter().any(|word| word.rsplit('/').next() == Some("lsmod")).then_some(words)
+}
+
+/// Whether all lines are those of modules, whose sizes are whole pages: a part of the list that was
+/// saved without command and head.
+fn is_list(text: &str) -> bool {
+    let pages = |line: &str| {
+        let size = module(line).and_then(|_| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        size.is_some_and(|size| size > 0 && size.is_multiple_of(4096))
+    };
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(pages)
 }
 
 /// Whether the command printed nothing: an empty prompt follows it.
@@ -67,7 +79,10 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         }
     }
     // Lines without their command may be cut from a longer list.
-    let listed_all = |name: &str| pattern.as_deref().is_some_and(|part| name.contains(part));
+    let listed_all = |name: &str| {
+        let parts = pattern.iter().flatten();
+        parts.into_iter().any(|part| name.contains(part.as_str()))
+    };
     let absent = NEVER_BUILT_IN.iter().filter(|name| listed_all(name)).copied();
     let absent: Vec<&str> = absent.filter(|name| !listed.iter().any(|one| one == name)).collect();
     for (name, loaded) in listed
@@ -81,19 +96,27 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// The part of a name by which the command shows a module; empty where it shows all. `None` where
-/// that is not plain.
-fn shown(words: &[&str]) -> Option<String> {
+/// The parts of names by which the command shows modules; an empty one where it shows all. `None`
+/// where they are not plain.
+fn shown(words: &[&str]) -> Option<Vec<String>> {
     let at = words.iter().position(|word| *word == "|");
-    let Some(at) = at else { return Some(String::new()) };
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match &words[at + 1..] {
-        ["grep" | "egrep", "-i", part] | ["grep" | "egrep", part] => {
-            let part = part.trim_matches(['"', '\'']);
-            part.chars().all(plain).then(|| part.to_lowercase())
-        }
-        _ => None,
+    let Some(at) = at else { return Some(vec![String::new()]) };
+    let (tool, rest) = words[at + 1..].split_first()?;
+    let options: Vec<&str> = rest.iter().copied().filter(|word| word.starts_with('-')).collect();
+    let is_known = |option: &&str| option[1..].chars().all(|letter| "iEe".contains(letter));
+    if !["grep", "egrep"].contains(tool) || !options.iter().all(is_known) {
+        return None;
     }
+    let has = |letter: char| options.iter().any(|option| option.contains(letter));
+    let patterns: Vec<&str> = rest.iter().copied().filter(|word| !word.starts_with('-')).collect();
+    if patterns.is_empty() || !has('e') && patterns.len() > 1 {
+        return None;
+    }
+    let bar = if *tool == "egrep" || has('E') { "|" } else { "\\|" };
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let parts = patterns.iter().flat_map(|one| one.trim_matches(['"', '\'']).split(bar));
+    let folded = |part: &str| if has('i') { part.to_lowercase() } else { part.to_owned() };
+    parts.map(|part| part.chars().all(plain).then(|| folded(part))).collect()
 }
 
 #[cfg(test)]
@@ -120,6 +143,26 @@ mod tests {
         let cut = "$ uname -r\n6.8.0\n$ lsmod | grep nvidia_fs\n";
         assert_eq!(read(cut), [], "its output may be cut");
         assert_eq!(read(&format!("{cut}$ \n")), [("nvidia_fs".to_owned(), false)]);
+        let rows = "nvme_core 135168 4 nvme\nnvidia 8192 0\nmbcache 16384 1 ext4\n";
+        for command in [
+            "egrep 'nvidia|nvme'",
+            "grep -E \"nvme|nvidia\"",
+            "grep 'nvidia\\|nvme'",
+            "grep -i -e nvme -e NVIDIA",
+        ] {
+            let all = read(&format!("$ lsmod | {command}\n{rows}$ \n"));
+            assert!(all.contains(&("nvidia_fs".to_owned(), false)), "{command}: {all:?}");
+            assert!(!all.iter().any(|one| one.0 == "nv_peer_mem"), "{command}: {all:?}");
+        }
+        for command in ["grep 'nvidia|nvme'", "grep nvidia nvme", "grep -v nvme", "grep NVIDIA"] {
+            let all = read(&format!("$ lsmod | {command}\n{rows}$ \n"));
+            assert!(all.iter().all(|one| one.1), "{command}: {all:?}");
+        }
+        for text in [rows.to_owned(), format!("Module                  Size  Used by\n{rows}")] {
+            let all = read(&text);
+            let loaded = all.iter().filter(|one| one.1).count();
+            assert!(loaded == 3 && all.len() == 3, "{text}: {all:?}");
+        }
         let whole = read(&format!("$ lsmod\nModule  Size  Used by\n{lines}"));
         assert!(whole.contains(&("nv_peer_mem".to_owned(), false)), "{whole:?}");
         assert!(!whole.iter().any(|one| one.0 == "nvme"), "it may be built in: {whole:?}");

@@ -61,7 +61,9 @@ impl Sink {
         let name = formats::of_file(requested, Some(path), formats::RECORD_FILES)?;
         let row = find(name.unwrap_or("json"))?;
         let stdout = if out.quiet { None } else { Some(screen) };
-        unused::evidence(out, stdout.is_some() || row.on_demand)?;
+        if out.quiet {
+            unused::quiet(out, row.on_demand);
+        }
         let file = Some((Output::begin("-o", path, Replace::forced(out.force))?, row));
         Ok(Sink { stdout, evidence, per_rank: false, file })
     }

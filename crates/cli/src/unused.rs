@@ -132,6 +132,15 @@ pub(crate) fn evidence(out: &Out, on_demand: bool) -> Result<(), Failure> {
     refuse(&[("--details", out.details && !on_demand, TEXT_ONLY)])
 }
 
+/// The same with `--quiet`, where the file has the evidence: a note.
+pub(crate) fn quiet(out: &Out, on_demand: bool) {
+    for (flag, given) in [("--evidence", out.evidence), ("--details", out.details)] {
+        if given && !on_demand {
+            message!("note: {flag} has no effect with --quiet: the file has the evidence");
+        }
+    }
+}
+
 const TEXT_ONLY: &str = "it applies to text only, also as Markdown or HTML; other formats always \
                          include the evidence; leave it out";
 

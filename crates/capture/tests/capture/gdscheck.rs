@@ -209,3 +209,28 @@ proptest! {
         }
     }
 }
+
+/// A copy that is cut anywhere takes nothing away from the whole report, whichever is read first.
+#[test]
+fn a_cut_copy_takes_nothing_away() {
+    let read = |texts: &[&str]| {
+        let mut captured = Captured::default();
+        // A cut copy without anything new is refused, by its last line.
+        texts.iter().for_each(|text| _ = add(kind(), text, &mut captured));
+        let check = captured.machine.gdscheck.take().unwrap();
+        (GdsCheck { notes: Vec::new(), ..check }, captured.contradictions)
+    };
+    for text in [H100, RTX_5090] {
+        let (whole, ..) = read(&[text]);
+        for end in (200..text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let cut = &text[..end];
+            assert_eq!(read(&[text, cut]), (whole.clone(), vec![]), "{cut}");
+            assert_eq!(read(&[cut, text]).0, whole, "{cut}");
+        }
+    }
+    let (whole, ..) = read(&[H100]);
+    let changed = H100[..700].replace("NFS                : Supported", "NFS : Unsupported");
+    let (check, differing) = read(&[H100, &changed]);
+    assert_eq!((check.settings, check.iommu), (whole.settings, whole.iommu));
+    assert!(differing[0].contains("NFS: Supported, then Unsupported"), "{differing:?}");
+}

@@ -120,6 +120,11 @@ const OTHER_NAMES: [(&[&str], &str, &str); 8] = [
 
 /// The flag of a verb for one of [`OTHER_NAMES`].
 fn other_name(flag: &str, verb: &Command) -> Option<String> {
+    if verb.get_name() == "bench" && flag == "--repeats" {
+        let sweep = "gpuio sweep with the same words runs the load N times: gpuio sweep JOB.ini \
+                     --repeats N";
+        return Some(format!("error: gpuio bench has no {flag}: {sweep}"));
+    }
     let has = |name: &str| verb.get_arguments().any(|it| it.get_long() == Some(name));
     let rows = OTHER_NAMES.iter().filter(|(names, ..)| names.contains(&flag));
     let mut here = rows.filter_map(|(_, name, value)| match gpuio_job::spec::find(name) {

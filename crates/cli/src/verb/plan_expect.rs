@@ -39,11 +39,11 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     pairing.set_expected(expected.collect(), answer.total);
     let to_gpus = pairing.pairs.iter().any(|pair| pair.gpu.is_some() && !pair.stores.is_empty());
     if to_gpus && !machine.modules.iter().any(|module| module.name == "nvidia_fs") {
-        pairing.notes.push(
-            "No list of modules (lsmod) is among what was read: figures are for paths through \
-             host memory."
-                .to_owned(),
-        );
+        let unknown = match machine.modules.is_empty() {
+            true => "No list of modules (lsmod) is among what was read",
+            false => "The list of modules (lsmod) may be a part, without nvidia_fs",
+        };
+        pairing.notes.push(format!("{unknown}: figures are for paths through host memory."));
     }
     for nth in 0..pairing.regroup.len() {
         let expected = regrouped(machine, figures, pairing, &pairing.regroup[nth]);

@@ -40,7 +40,7 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks each record; the last line has their number.
+/// Checks each record; the last line has their number. Nothing holds where nothing is checked.
 fn check(show: &Show) -> Result<ExitCode, Failure> {
     let set = records::read_all(&show.records)?;
     let mut text = String::new();
@@ -76,7 +76,9 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
              came from. Compare the digest with the published one: gpuio report writes it.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());
-    if all + unread > 1 {
+    if all == 0 {
+        text += "0 records checked.\n";
+    } else if all + unread > 1 {
         let unread = match unread {
             0 => String::new(),
             files => format!("; {} can't be read", many(files as u64, "file")),
@@ -84,5 +86,5 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
         text += &format!("The figures of {hold} of {} hold{unread}.\n", many(all as u64, "record"));
     }
     output::put(&text)?;
-    Ok(if hold == all && unread == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if all > 0 && hold == all && unread == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

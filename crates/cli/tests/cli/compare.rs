@@ -180,6 +180,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
         compare(dir.path(), line).exits(2).prints(says);
     };
     refused("r.json", &["--axis"]);
+    let twice = compare(dir.path(), "r.json r.json r.json").exits(2).err;
+    assert!(twice.trim_start().starts_with("error: a comparison needs two"), "{twice}");
+    let lines: Vec<&str> = twice.lines().collect();
+    assert!(lines.iter().all(|one| lines.iter().filter(|it| *it == one).count() == 1), "{twice}");
     refused("r.json nowhere.json", &["nowhere.json"]);
     refused("r.json other.txt", &["other.txt", "fio's text or JSON"]);
     refused("r.json empty", &["empty", ".json, .csv"]);

@@ -73,12 +73,22 @@ fn of_bench_and_what_it_prints() {
         ("bench --dry-run -o p.ini", &["-o:", "--dry-run prints the plan"]),
         ("bench --dry-run --format json", &["--format:", "--dry-run"]),
         ("bench --size 1m --evidence --format json", &["--evidence:", "text only"]),
-        ("bench --size 1m --evidence -q -o x.json", &["--evidence:", "text only"]),
         ("show r.json --evidence --format csv", &["--evidence:", "text only"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -J --dry-run", &["-J:", "--dry-run"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -J --format json", &["-J:", "--format"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 --ramp 1 --ramp 2", &["--ramp is given twice"]),
     ]);
+}
+
+/// A file has the evidence anyhow: a recipe with both flags runs.
+#[test]
+fn evidence_beside_quiet_is_a_note() {
+    let dir = scratch();
+    for flag in ["--evidence", "--details"] {
+        let line = format!("bench --size 64k --runtime 30ms -q {flag} -o x.json --force");
+        let ran = gpuio(dir.path(), &line).exits(0);
+        assert!(ran.err.contains(&format!("note: {flag} has no effect")), "{ran:#?}");
+    }
 }
 
 #[test]

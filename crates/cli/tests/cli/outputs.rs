@@ -313,4 +313,8 @@ fn a_changed_record_is_found() {
     let cut = gpuio(dir.path(), "show . --check").exits(1).out;
     assert!(cut.ends_with("The figures of 1 of 1 record hold; 1 file can't be read.\n"), "{cut}");
     gpuio(dir.path(), "show run.json run.json").exits(2).prints(&["--check"]);
+    let refused = "sweep --size 64k --bs 4k --runtime 30ms --vary path=gds --repeats 1 -o none";
+    gpuio(dir.path(), refused);
+    let none = gpuio(dir.path(), "show none --check").exits(1).out;
+    assert!(none.ends_with("0 records checked.\n"), "{none}");
 }

@@ -77,11 +77,29 @@ fn a_grid_with_a_condition_is_run_in_rounds_and_reported() {
 }
 
 #[test]
+fn one_load_is_repeated_and_a_target_that_is_not_there_is_refused_before_the_runs() {
+    let dir = scratch();
+    let ran = small(dir.path(), "--repeats 2 -o s").exits(0);
+    assert!(ran.err.contains("1 point, 2 runs each"), "{ran:#?}");
+    let found = points(&dir.path().join("s"));
+    assert!(found.len() == 1 && found[0].1.len() == 2, "{found:?}");
+    small(dir.path(), "--repeats 3 -o s").exits(0);
+    gpuio(dir.path(), "report s --format markdown").exits(0).prints(&["3"]);
+    small(dir.path(), "--repeats 2 -o t").exits(0);
+    gpuio(dir.path(), "compare s t").exits(0);
+    gpuio(dir.path(), "bench --size 64k --repeats 3").exits(2).prints(&["gpuio sweep"]);
+    let absent = "sweep --bs 4k --rw read --vary target=a,b -o none";
+    gpuio(dir.path(), absent).exits(2).prints(&["make it first: mkdir -p a"]);
+    assert!(["none", "a"].iter().all(|name| !dir.path().join(name).exists()));
+}
+
+#[test]
 fn what_makes_no_sense_is_reported_before_anything_is_made() {
     let dir = scratch();
     for (line, word) in [
         ("", "nothing is varied"),
         ("--vary threads=1,x", "threads"),
+        ("--where bs=4k", "nothing is varied"),
         ("--vary thread=1", "has no effect"),
         ("--vary path=all", "several jobs"),
         ("--vary depth=1 --where pth!=gds", "neither side names a key"),

@@ -346,7 +346,9 @@ fn a_model_is_loaded_from_the_users_files() {
     run(dir.path(), "vector-search m").exits(2).prints(&["'m'", "no files of yours"]);
     let feed = "[a]\nfilename=*.safetensors\nbatch_samples=2\n";
     std::fs::write(dir.path().join("feed.ini"), feed).unwrap();
-    for line in ["feed.ini", "feed.ini m"] {
+    let plain = feed.replace("*.safetensors", "samples.bin");
+    std::fs::write(dir.path().join("plain.ini"), plain).unwrap();
+    for line in ["feed.ini", "feed.ini m", "plain.ini"] {
         run(dir.path(), line).exits(2).prints(&["reads none of yours", "gpuio bench --filename"]);
     }
     std::fs::write(&two, b"\x04\0\0\0\0\0\0\0{\"a\"").unwrap();

@@ -47,7 +47,11 @@ const FIGURES: [Figure; 12] = [
         c.per("written_bytes", "writes")
     }),
     figure("queue", "aqu-sz", Form::Number, true, |c| c.rate("queue_seconds")),
-    figure("busy_percent", "%util", Form::Percent, true, |c| Some(c.rate("busy_seconds")? * 100.0)),
+    // The counter is read a moment after the clock: a device that is always busy has some per cent
+    // more than the interval.
+    figure("busy_percent", "%util", Form::Percent, true, |c| {
+        Some((c.rate("busy_seconds")? * 100.0).min(100.0))
+    }),
 ];
 
 pub(super) const PROBE: Probe = Probe {

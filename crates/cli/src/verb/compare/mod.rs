@@ -5,6 +5,7 @@ mod read;
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_base::document::unique;
 use gpuio_record::metric;
 use gpuio_report::compare::{
     Comparison, Options, Side, Threshold, axis, compare, count_once, flags, is_flag, render,
@@ -105,10 +106,10 @@ fn sides(args: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
     count_once(&mut read);
     let Some(axis) = &options.axis else {
         if let [one] = read.as_slice() {
-            let notes: String = one.notes.iter().map(|note| format!("{note}\n  ")).collect();
+            let notes = unique(one.notes.iter().map(|note| format!("\n  {note}"))).concat();
             return Err(Failure::Usage(format!(
-                "{notes}a comparison needs two results: name a second, or split this one with \
-                 --axis KEY=VALUE,VALUE"
+                "a comparison needs two results: name a second, or split this one with --axis \
+                 KEY=VALUE,VALUE{notes}"
             )));
         }
         return Ok(read);

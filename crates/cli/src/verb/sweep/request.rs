@@ -1,5 +1,6 @@
 //! From flags to points, and to the arguments that run a point.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -190,10 +191,11 @@ fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
             return Err(Failure::Usage(format!("--preset {name} needs {why}")));
         }
     }
-    if axes.is_empty() {
+    // With repeats the one point is measured several times.
+    if axes.is_empty() && vary.repeats.is_none() {
         return Err(Failure::Usage(format!(
             "nothing is varied; use --vary KEY=VALUES, --preset NAME or --latency-target \
-                 {}=TIME",
+                 {}=TIME, or --repeats N to run the one point several times",
             Percentile::TAIL.label()
         )));
     }
@@ -369,6 +371,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
         for value in &axis.values {
             if axis.key == TARGET {
                 answers(Path::new(value))?;
+                is_placed(value, job)?;
             }
             let (key, value) = keyed(&axis.key, value);
             let mut job = job.clone();
@@ -382,6 +385,19 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses a target that is not there and that no size would make a file.
+fn is_placed(target: &str, job: &JobSpec) -> Result<(), Failure> {
+    let path = Path::new(target);
+    let absent = path.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if !absent || job.size.is_some() || job.feed.files.is_some() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "--vary target: {target} is not there; if a directory is meant, make it first: mkdir -p \
+         {target}"
+    )))
 }
 
 fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {

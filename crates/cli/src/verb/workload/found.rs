@@ -20,15 +20,17 @@ pub(super) fn files(spec: &mut Spec, workload: &Workload) -> Result<(), Failure>
     let directory = workload.shown.as_deref();
     let mut used = false;
     for job in &mut spec.jobs {
-        let Some([pattern]) = job.filenames.as_deref() else { continue };
-        let Some(end) = pattern.strip_prefix('*') else { continue };
+        let Some(names) = job.filenames.as_deref() else { continue };
         if job.is_feed() {
+            let names = names.join(":");
             return Err(Failure::Usage(format!(
-                "'{pattern}': a training feed makes its files itself, by files and sample_size, and \
+                "'{names}': a training feed makes its files itself, by files and sample_size, and \
                  reads none of yours; leave out filename. gpuio bench --filename FILE --rw randread \
                  measures reads of yours"
             )));
         }
+        let [pattern] = names else { continue };
+        let Some(end) = pattern.strip_prefix('*') else { continue };
         let Some(directory) = directory else {
             return Err(Failure::Usage(format!(
                 "{} reads files of yours; name their directory, which has files *{end}: gpuio \
