@@ -79,7 +79,9 @@ fn without_cut_line<'t>(text: &'t str, known: &GdsCheck, captured: &mut Captured
                 iommu.0.is_some_and(|old| iommu.1.is_none_or(|new| is_begin(new, old)))
             });
             let names = known.environment.iter().chain(&known.drivers).chain(&known.settings);
-            let note = one.notes.last().filter(|note| note.line == index as u64 + 1);
+            // A note of an earlier text may have the same number.
+            let note = one.notes.last();
+            let note = note.filter(|it| it.line == index as u64 + 1 && it.text == line.trim());
             let note_cut = note.is_some_and(|note| {
                 let name = note.text.trim_end_matches([':', ' ']);
                 let known = names.map(|one| one.name.as_str()).chain(MARKS);
