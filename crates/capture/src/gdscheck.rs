@@ -19,7 +19,7 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 /// A report. Where one was read before, it gives what it has, line by line, and takes nothing away;
-/// a section of a whole one takes the place of the earlier section. What differs is noted.
+/// a section of a whole one takes the place of the earlier section. Differences are noted.
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let known = captured.machine.gdscheck.clone().unwrap_or_default();
     let text = &without_others(without_cut_line(text, &known, captured), captured)?;

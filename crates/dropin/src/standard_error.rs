@@ -83,7 +83,7 @@ fn write_if(text: &str, is_meant: impl Fn(&Stat) -> bool) {
 
 /// Runs `write` without the signals that a write may send to its thread.
 fn without_signals(write: impl FnOnce()) {
-    // Of a terminal a signal that is blocked stops nothing: the line is written (tty_check_change).
+    // A terminal's signal that is blocked stops nothing: the line is written (tty_check_change).
     const SENT: [i32; 3] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTOU];
     let mut set = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::direction::DirectionResult;
 use crate::verification::VerifyOutcome;
 
 /// The subject of a ceiling.
@@ -116,32 +115,4 @@ pub struct OfCeiling {
     /// The result's bytes per second in per cent of the ceiling's, not rounded. Above 100 where
     /// the ceiling, measured at another moment, came out lower.
     pub percent: f64,
-}
-
-impl OfCeiling {
-    /// A result of a job beside the lowest ceiling that bounds it, by bytes per second: blocks of
-    /// the ceilings differ in size, so that their I/Os can't be compared. The first of equal ones.
-    pub fn lowest(
-        ceilings: &[Ceiling],
-        job: &str,
-        direction: Towards,
-        side: &DirectionResult,
-    ) -> Option<OfCeiling> {
-        let bounds = |ceiling: &&Ceiling| {
-            let plan = &ceiling.plan;
-            plan.jobs.iter().any(|name| name == job)
-                && plan.direction.is_none_or(|bound| bound == direction)
-        };
-        let known = ceilings.iter().filter(bounds).filter_map(|ceiling| {
-            let rate = ceiling.bytes_per_s.filter(|rate| rate.is_finite() && *rate > 0.0)?;
-            Some((ceiling, rate))
-        });
-        let (ceiling, rate) =
-            known.min_by(|(_, a), (_, b)| a.total_cmp(b)).filter(|_| side.ios > 0)?;
-        Some(OfCeiling {
-            ceiling: ceiling.plan.name.clone(),
-            kind: ceiling.plan.kind,
-            percent: side.bytes_per_s / rate * 100.0,
-        })
-    }
 }

@@ -9,6 +9,7 @@ mod beside;
 mod ceiling;
 mod cost;
 mod cufile;
+mod derived;
 mod direction;
 mod expected;
 pub mod facts;

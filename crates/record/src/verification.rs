@@ -1,10 +1,7 @@
 //! The findings of a verification.
 
-use gpuio_base::catalog::MemoryKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::plan::{JobPlan, VerifyMode};
 
 /// The findings of the verification.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,39 +57,7 @@ pub enum VerifySubject {
     Rewritten,
 }
 
-impl VerifySubject {
-    /// That of a job.
-    pub fn of(job: &JobPlan) -> VerifySubject {
-        let writes = job.read_percent < 100;
-        match job.verify {
-            VerifyMode::Rewrite => VerifySubject::Rewritten,
-            _ if job.replay.is_some() => VerifySubject::Reads,
-            VerifyMode::Pass if writes => VerifySubject::TimedWrites,
-            VerifyMode::Inline if writes => VerifySubject::TimedReads,
-            _ => VerifySubject::Reads,
-        }
-    }
-}
-
 impl VerifyOutcome {
-    /// Where blocks of a job are checked, in words.
-    pub fn place(job: &JobPlan) -> &'static str {
-        // The plan has GPU memory on paths with a GPU only.
-        use MemoryKind::{Device, Managed, Vmm};
-        let on_gpu = matches!(job.memory, Device | Vmm | Managed);
-        let software = job.gpus.iter().any(|gpu| gpu.software);
-        match (on_gpu, software, job.against_file) {
-            (true, false, false) => "GPU memory, by a kernel",
-            (true, true, false) => "software GPU memory, by the kernel's software twin",
-            (false, _, false) => "host memory, by the CPU",
-            (true, false, true) => "GPU memory, by copying back and comparing with the file",
-            (true, true, true) => {
-                "software GPU memory, by copying back and comparing with the file"
-            }
-            (false, _, true) => "host memory, by comparing with the file",
-        }
-    }
-
     /// Mismatches that are kept: the first ones.
     pub const KEPT: usize = 16;
 

@@ -13,8 +13,8 @@ const SENTENCES: [&str; 11] = [
     "words",
 ];
 
-/// The record with every text as [`printable_short`] shows it, and sentences in requested units; the
-/// record itself if that changes nothing, which is usual. All texts at once, so that none is
+/// The record with every text as [`printable_short`] shows it, and sentences in requested units;
+/// the record itself if that changes nothing, which is usual. All texts at once, so that none is
 /// forgotten.
 pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     let mut look = Look { odd: is_other(), run: 0 };

@@ -3,8 +3,8 @@
 //!
 //! A row counts where it has a rate or IOPS, and where whether it reads or writes is said: in the
 //! head of its column, in the row, or in the lines above the table. Limits, aims, ratios and means
-//! of rows are no results. They, other figures that are not read, and rows with a figure that is not
-//! taken are named.
+//! of rows are no results. They, other figures that are not read, and rows with a figure that is
+//! not taken are named.
 
 use crate::stat::Percentile;
 use crate::units::parse_bytes;

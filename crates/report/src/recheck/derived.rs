@@ -8,7 +8,7 @@ use super::Recheck;
 use crate::number::float;
 
 impl Recheck {
-    /// Of a job of one process.
+    /// Figures of a job of one process.
     pub(super) fn derived(&mut self, about: &str, plan: &JobPlan, job: &JobResult) {
         let bytes = job.read.bytes.saturating_add(job.write.bytes);
         self.threads(about, plan, job, bytes);

@@ -32,7 +32,8 @@ impl Recheck {
         let (count, first) = (self.wrong.len(), self.wrong.first()?);
         Some(format!(
             "Figures do not follow from what the run counted ({count} of {}): the record was \
-             changed or damaged, or another build of gpuio wrote it. The first: {first}. `gpuio show RECORD --check` names all",
+             changed or damaged, or another build of gpuio wrote it. The first: {first}. `gpuio \
+             show RECORD --check` names all",
             self.compared
         ))
     }

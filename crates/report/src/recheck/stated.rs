@@ -202,7 +202,7 @@ impl Recheck {
         }
     }
 
-    /// What evidence counted against its two readings, and its assessment against that.
+    /// The count of evidence against its two readings, and its assessment against that.
     fn evidence(&mut self, plan: &JobPlan, job: &JobResult, proof: &Proof) {
         // Past host memory is known by cuFile's own counts alone.
         let straight =
@@ -474,7 +474,7 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with evidence on a job that reads by cuFile into a GPU's memory.
+    /// The faults of evidence on a job that reads by cuFile into a GPU's memory.
     fn of(name: &str, assessment: Assessment, after: &str, why: &str) -> String {
         let plan = jobs::job("path=gds\ndirect=1\ngpus=0\nrw=read");
         let evidence = Evidence {

@@ -95,7 +95,7 @@ impl Histogram {
         histogram.count = summary.count;
         histogram.sum = whole((summary.mean_ns * n).round());
         histogram.sum_squares = squares * n;
-        // Of a summary that others made, it may be above the largest.
+        // In a summary that others made, it may be above the largest.
         histogram.min = summary.min_ns.min(summary.max_ns);
         histogram.max = summary.max_ns;
         histogram

@@ -25,8 +25,8 @@ pub(super) fn files(spec: &mut Spec, workload: &Workload) -> Result<(), Failure>
             let names = names.join(":");
             return Err(Failure::Usage(format!(
                 "'{names}': a training feed makes its files itself, by files and sample_size, and \
-                 reads none of yours; leave out filename. gpuio bench --filename FILE --rw randread \
-                 measures reads of yours"
+                 reads none of yours; leave out filename. gpuio bench --filename FILE --rw \
+                 randread measures reads of yours"
             )));
         }
         let [pattern] = names else { continue };
