@@ -55,8 +55,8 @@ pub fn verdicts(record: &Record) -> Vec<String> {
     jobs(record).filter_map(line).collect()
 }
 
-/// The shares of others in the work of the drive and of the processors during each job, as a comment
-/// line `# disturbed: JOB: …`, without a line feed; none where no warning says so.
+/// The shares of others in the work of the drive and of the processors during each job, as a
+/// comment line `# disturbed: JOB: …`, without a line feed; none where no warning says so.
 pub fn disturbances(record: &Record) -> Vec<String> {
     let line = |(plan, job): (&JobPlan, &JobResult)| {
         let text = format!("{}: {}", plan.name, others::of(record, plan, job)?.words());
