@@ -93,7 +93,7 @@ fn machine_in(title: &str) -> Option<String> {
     let lower = title.to_ascii_lowercase();
     let words: Vec<&str> = lower.split([' ', '(', ')']).filter(|word| !word.is_empty()).collect();
     let is_machine = |word: &&str| MACHINES.iter().any(|one| word.contains(one));
-    let at = words.iter().position(|word| is_machine(word))?;
+    let at = words.iter().position(is_machine)?;
     let rest =
         |word: &str| MACHINES.iter().fold(word.to_owned(), |rest, one| rest.replace(one, ""));
     if words[at].contains(|c: char| c.is_ascii_digit()) || rest(words[at]).contains(['-', '_']) {

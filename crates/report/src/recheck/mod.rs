@@ -141,6 +141,40 @@ impl Recheck {
 
     fn job(&mut self, plan: &JobPlan, job: &JobResult, merged: bool) {
         let name = &job.name;
+        self.directions(plan, job, merged);
+        let about = format!("job '{name}'");
+        if !job.series.is_empty() && plan.feed.is_none() {
+            self.points(&about, plan, job);
+        }
+        if !merged && plan.feed.is_none() && plan.replay.is_none() {
+            self.in_flight(&about, plan, job);
+        }
+        let bytes = job.read.bytes.saturating_add(job.write.bytes);
+        let ios = job.read.ios.saturating_add(job.write.ios);
+        self.cost(&about, job, bytes, merged);
+        let parts = [
+            ("threads", job.workers.iter().map(|it| (it.bytes, it.ios)).collect::<Vec<_>>()),
+            ("GPUs", job.gpus.iter().map(|it| (it.bytes, it.ios)).collect()),
+        ];
+        for (name, parts) in parts.into_iter().filter(|(_, parts)| !parts.is_empty()) {
+            let sum = parts.iter().fold((0, 0), |sum: (u64, u64), part| {
+                (sum.0.saturating_add(part.0), sum.1.saturating_add(part.1))
+            });
+            self.equal(&about, &format!("bytes of its {name}"), sum.0, bytes);
+            self.equal(&about, &format!("I/Os of its {name}"), sum.1, ios);
+        }
+        self.equal(
+            &about,
+            "failed I/Os",
+            job.failed,
+            job.read.failed.saturating_add(job.write.failed),
+        );
+        self.evidence_of(&about, plan, job, merged);
+    }
+
+    /// Each direction of a job.
+    fn directions(&mut self, plan: &JobPlan, job: &JobResult, merged: bool) {
+        let name = &job.name;
         let directions = [(Towards::Read, &job.read), (Towards::Write, &job.write)];
         for (towards, side) in directions {
             let about = format!(
@@ -169,55 +203,32 @@ impl Recheck {
             }
             self.latencies(&about, side.ios, side.latency.as_ref());
         }
-        let about = format!("job '{name}'");
-        if !job.series.is_empty() && plan.feed.is_none() {
-            self.points(&about, plan, job);
-        }
-        if !merged && plan.feed.is_none() && plan.replay.is_none() {
-            self.in_flight(&about, plan, job);
-        }
-        let bytes = job.read.bytes.saturating_add(job.write.bytes);
-        let ios = job.read.ios.saturating_add(job.write.ios);
-        self.cost(&about, job, bytes, merged);
-        let parts = [
-            ("threads", job.workers.iter().map(|it| (it.bytes, it.ios)).collect::<Vec<_>>()),
-            ("GPUs", job.gpus.iter().map(|it| (it.bytes, it.ios)).collect()),
-        ];
-        for (name, parts) in parts.into_iter().filter(|(_, parts)| !parts.is_empty()) {
-            let sum = parts.iter().fold((0, 0), |sum: (u64, u64), part| {
-                (sum.0.saturating_add(part.0), sum.1.saturating_add(part.1))
-            });
-            self.equal(&about, &format!("bytes of its {name}"), sum.0, bytes);
-            self.equal(&about, &format!("I/Os of its {name}"), sum.1, ios);
-        }
-        self.equal(
-            &about,
-            "failed I/Os",
-            job.failed,
-            job.read.failed.saturating_add(job.write.failed),
-        );
+    }
+
+    /// The path taken and the verification of a job.
+    fn evidence_of(&mut self, about: &str, plan: &JobPlan, job: &JobResult, merged: bool) {
         if let Some(proof) = &job.proof {
             let contradicts = |it: &&Evidence| it.assessment == Assessment::Contradicts;
             let other = proof.evidence.iter().find(contradicts).filter(|_| proof.as_requested);
-            self.check(&about, other.is_none(), || {
+            self.check(about, other.is_none(), || {
                 let words = other.map(|it| format!("'{}' contradicts: {}", it.name, it.why));
                 format!("path as requested, but evidence {}", words.unwrap_or_default())
             });
-            self.verdict(&about, plan, proof, merged);
+            self.verdict(about, plan, proof, merged);
         }
         if !merged {
-            self.derived(&about, plan, job);
+            self.derived(about, plan, job);
         }
         match &job.verify {
             Some(verify) => {
-                self.verification(&about, verify, merged);
+                self.verification(about, verify, merged);
                 if !merged {
-                    self.verified(&about, plan, job);
+                    self.verified(about, plan, job);
                 }
             }
             None => {
                 let ran = plan.verify != VerifyMode::Off && job.ended == EndedHow::Complete;
-                self.check(&about, !ran, || "no result of the verification planned".to_owned());
+                self.check(about, !ran, || "no result of the verification planned".to_owned());
             }
         }
     }

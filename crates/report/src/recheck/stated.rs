@@ -118,8 +118,8 @@ impl Recheck {
     fn ending(&mut self, record: &Record) {
         let any = |how| record.jobs.iter().any(|job| job.ended == how);
         let whole = record.jobs.len() == record.plan.jobs.len();
-        let verified = record.jobs.iter().filter_map(|job| job.verify.as_ref());
-        let all_verified = verified.fold(true, |all, one| all && one.complete);
+        let mut verified = record.jobs.iter().filter_map(|job| job.verify.as_ref());
+        let all_verified = verified.all(|one| one.complete);
         let more = !record.plan.ceilings.is_empty()
             || record.plan.jobs.iter().any(|job| job.beside.is_some());
         let complete = whole && record.jobs.iter().all(|job| job.ended == EndedHow::Complete);

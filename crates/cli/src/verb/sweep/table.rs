@@ -277,6 +277,7 @@ fn rates(runs: &[Run]) -> Vec<f64> {
 type Point<'s> = (&'s [String], &'s Vec<Run>);
 
 /// A row for each point: medians of its runs.
+#[expect(clippy::too_many_lines, reason = "one line for each column")]
 fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let runs = || directory.runs.iter().flatten();
     let sweep = &directory.sweep;
