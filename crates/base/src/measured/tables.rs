@@ -5,6 +5,7 @@
 //! head of its column, in the row, or in the lines above the table. Limits, ratios and percentiles
 //! are no results.
 
+use super::number::{self, Decimal};
 use crate::units::parse_bytes;
 
 const KIB: f64 = 1024.0;
@@ -25,7 +26,7 @@ pub struct Entry {
     pub threads: Option<u64>,
     pub depth: Option<u64>,
     pub block_bytes: Option<u64>,
-    /// Bytes per second. GB are taken as the powers of which IOPS and block are nearer, else of 2.
+    /// Bytes per second. GB are 10^9 bytes, unless IOPS and block are nearer to 2^30.
     pub rate: Option<f64>,
     pub iops: Option<f64>,
     pub latency_ns: Option<f64>,
@@ -35,6 +36,9 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     pub entries: Vec<Entry>,
+    /// Cells of rates, IOPS and latencies that are left out: the lines between the head and their
+    /// row, and why.
+    pub unclear: Vec<(usize, String)>,
     /// Lines from its head on.
     pub lines: usize,
 }
@@ -54,6 +58,7 @@ enum Kind {
 
 #[derive(Debug, Clone)]
 struct Column {
+    head: String,
     kind: Kind,
     /// The unit in its head.
     unit: Option<[f64; 2]>,
@@ -69,6 +74,24 @@ pub struct Side {
     /// gpuio's name.
     pub path: Option<&'static str>,
 }
+
+/// Reading and writing in the languages of posts.
+const READS: [&str; 9] =
+    ["read", "lesen", "lecture", "lectura", "lettura", "leitura", "读", "讀", "読"];
+const WRITES: [&str; 10] = [
+    "write",
+    "schreiben",
+    "écriture",
+    "ecriture",
+    "escritura",
+    "scrittura",
+    "escrita",
+    "写",
+    "寫",
+    "書き",
+];
+const RANDOM: [&str; 5] = ["rand", "zufäll", "随机", "隨機", "ランダム"];
+const SEQUENTIAL: [&str; 6] = ["seq", "顺序", "順序", "连续", "連續", "シーケンシャル"];
 
 /// The table of results whose head is this line.
 pub fn table(lines: &[&str], at: usize) -> Option<Table> {
@@ -86,34 +109,70 @@ pub fn table(lines: &[&str], at: usize) -> Option<Table> {
     let above = lines[..at].iter().rev().filter(|line| !line.trim().is_empty()).take(ABOVE);
     let above = above.map(|line| Side::of(line)).find(|side| side.writes.is_some());
     let above = above.unwrap_or_default();
-    let mut entries = Vec::new();
+    let rows = || lines[at + 2..].iter().take(MOST_ROWS).map_while(|line| cells(line));
+    let measured = |row: Vec<String>| {
+        let cells = columns.iter().zip(row).filter(|(column, _)| column.is_measured());
+        cells.map(|(_, cell)| parts(&cell).0.to_owned()).collect::<Vec<_>>()
+    };
+    let numbers: Vec<String> = rows().flat_map(measured).collect();
+    let decimal = number::decimal(numbers.iter().map(String::as_str));
+    let (mut entries, mut unclear) = (Vec::new(), Vec::new());
     let mut is_set = columns.iter().any(is_setting);
     let mut count = 2;
-    for line in lines[at + 2..].iter().take(MOST_ROWS) {
-        let Some(row) = cells(line) else { break };
+    for row in rows() {
         count += 1;
         let words = columns.iter().zip(&row).filter(|(one, _)| one.kind == Kind::Words);
         let own = words.fold(Side::default(), |side, (_, cell)| side.or(Side::of(cell)));
         is_set |= own != Side::default();
-        entries.extend(of_row(&columns, &row, own.or(above), count - 1));
+        let (all, why) = of_row(&columns, &row, own.or(above), decimal);
+        entries.extend(all.into_iter().map(|one| Entry { below: count - 1, ..one }));
+        unclear.extend(why.into_iter().map(|why| (count - 1, why)));
     }
-    (is_set && !entries.is_empty()).then_some(Table { entries, lines: count })
+    let is_read = !entries.is_empty() || !unclear.is_empty();
+    (is_set && is_read).then_some(Table { entries, unclear, lines: count })
 }
 
-/// The results of a row: one for each direction and path that its columns have.
-fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<Entry> {
+/// The results of a row: one for each direction and path that its columns have; and why cells are
+/// left out.
+fn of_row(
+    columns: &[Column],
+    row: &[String],
+    own: Side,
+    decimal: Option<Decimal>,
+) -> (Vec<Entry>, Vec<String>) {
     let mut entries: Vec<(Side, Entry)> = Vec::new();
+    let mut unclear = Vec::new();
     let cells = || columns.iter().zip(row);
+    let has_figure = |cell: &str| cell.contains(|c: char| c.is_ascii_digit());
     // IOPS first: they decide which GB a rate is in.
     let of_kind = |kind: Kind| cells().filter(move |(column, _)| column.kind == kind);
     let measured = [Kind::Iops, Kind::Rate, Kind::Latency].into_iter().flat_map(of_kind);
     for (column, cell) in measured {
-        let Some((number, unit)) = figure(cell) else { continue };
+        let side = column.side.or(own);
+        let same = |other: &&Column| other.kind == column.kind && other.side.or(own) == side;
+        let twin = cells().filter(|(_, cell)| has_figure(cell)).map(|(other, _)| other);
+        let twin = twin.filter(same).find(|other| !std::ptr::eq(*other, column));
+        let mut leave = |why: String| unclear.extend(side.writes.map(|_| why));
+        if let Some(twin) = twin.filter(|_| has_figure(cell)) {
+            leave(format!(
+                "column \"{}\": how it differs from \"{}\" is not understood",
+                column.head, twin.head
+            ));
+            continue;
+        }
+        let (number, unit) = match figure(cell, column.kind, decimal) {
+            Figure::Is(number, unit) => (number, unit),
+            Figure::Open => {
+                let why = "whether its comma is one of decimals is not said";
+                leave(format!("\"{cell}\": {why}"));
+                continue;
+            }
+            Figure::No => continue,
+        };
         let value = unit.or(column.unit).map(|scales| scales.map(|scale| number * scale));
         if value.is_none() && column.kind != Kind::Iops {
             continue;
         }
-        let side = column.side.or(own);
         // A latency without a direction is of the row's only result.
         let bare = column.kind == Kind::Latency && column.side == Side::default();
         let side = match entries.as_slice() {
@@ -122,7 +181,7 @@ fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<En
         };
         let at = entries.iter().position(|(known, _)| *known == side);
         let at = at.unwrap_or_else(|| {
-            entries.push((side, Entry { below, ..Entry::default() }));
+            entries.push((side, Entry::default()));
             entries.len() - 1
         });
         let entry = &mut entries[at].1;
@@ -134,7 +193,7 @@ fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<En
                     let product =
                         entry.iops.zip(block(columns, row)).map(|(n, size)| n * size as f64);
                     let far = |value: f64| product.map_or(0.0, |product| (value - product).abs());
-                    if far(decimal) < far(binary) { decimal } else { binary }
+                    if far(binary) < far(decimal) { binary } else { decimal }
                 })
             }
         }
@@ -156,7 +215,7 @@ fn of_row(columns: &[Column], row: &[String], own: Side, below: usize) -> Vec<En
             ..entry
         })
     });
-    whole.collect()
+    (whole.collect(), unclear)
 }
 
 /// The block size of a row: `4K`, `1 MiB`, or the first word of `4K random read`.
@@ -200,14 +259,20 @@ impl Side {
             let bare = bare.iter().find_map(|start| word.strip_prefix(start)).unwrap_or(word);
             bare == stem || bare.strip_prefix(stem) == Some("s")
         };
-        let any = |stem| words.iter().any(|word| is(word, stem));
-        let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
-        let writes = match (any("read"), any("write")) {
+        let any = |stem: &str| match stem.is_ascii() {
+            true => words.iter().any(|word| is(word, stem)),
+            false => text.contains(stem),
+        };
+        let begins = |start: &str| match start.is_ascii() {
+            true => words.iter().any(|word| word.starts_with(start)),
+            false => text.contains(start),
+        };
+        let writes = match (READS.into_iter().any(any), WRITES.into_iter().any(any)) {
             (true, false) => Some(false),
             (false, true) => Some(true),
             _ => None,
         };
-        let random = match (begins("rand"), begins("seq")) {
+        let random = match (RANDOM.into_iter().any(begins), SEQUENTIAL.into_iter().any(begins)) {
             (true, false) => Some(true),
             (false, true) => Some(false),
             _ => None,
@@ -276,7 +341,11 @@ impl Column {
             Kind::Iops => None,
             _ => found.map(|(_, scales)| scales),
         };
-        Column { kind, unit: scales, side: Side::of(head) }
+        Column { head: head.to_owned(), kind, unit: scales, side: Side::of(head) }
+    }
+
+    fn is_measured(&self) -> bool {
+        matches!(self.kind, Kind::Rate | Kind::Iops | Kind::Latency)
     }
 }
 
@@ -305,21 +374,43 @@ fn unit(word: &str) -> Option<(Kind, [f64; 2])> {
     Some((Kind::Latency, [scale; 2]))
 }
 
-/// The number at the beginning of a cell and the unit behind it: `12.5 GB/s`, `485k`, `27,700`.
-fn figure(cell: &str) -> Option<(f64, Option<[f64; 2]>)> {
+/// The content of a cell.
+enum Figure {
+    /// A number, and what its unit stands for.
+    Is(f64, Option<[f64; 2]>),
+    /// A number whose comma may be of decimals or of thousands.
+    Open,
+    No,
+}
+
+/// The number at the beginning of a cell, and the rest.
+fn parts(cell: &str) -> (&str, &str) {
     let cell = cell.trim_start_matches(['~', '≈']).trim();
     let end = cell.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
-    let (digits, rest) = cell.split_at(end.unwrap_or(cell.len()));
-    let number: f64 = digits.replace(',', "").parse().ok()?;
+    cell.split_at(end.unwrap_or(cell.len()))
+}
+
+/// The number at the beginning of a cell and the unit behind it: `12.5 GB/s`, `485k`, `27,700`.
+fn figure(cell: &str, kind: Kind, decimal: Option<Decimal>) -> Figure {
+    let (text, rest) = parts(cell);
     let word = rest.split_whitespace().next().unwrap_or_default();
     let lower = word.to_lowercase().replace(['µ', 'μ'], "u");
     let scales = match lower.as_str() {
         "" | "iops" => None,
         "k" => Some([1e3; 2]),
         "m" => Some([1e6; 2]),
-        other => Some(unit(other)?.1),
+        other => match unit(other) {
+            Some((_, scales)) => Some(scales),
+            None => return Figure::No,
+        },
     };
-    Some((number, scales))
+    // I/Os per second have no decimals.
+    let decimal = decimal.or((kind == Kind::Iops && scales.is_none()).then_some(Decimal::Dot));
+    match number::digits(text, decimal).and_then(|digits| digits.parse().ok()) {
+        Some(number) => Figure::Is(number, scales),
+        None if number::digits(text, Some(Decimal::Dot)).is_some() => Figure::Open,
+        None => Figure::No,
+    }
 }
 
 #[cfg(test)]
@@ -346,6 +437,48 @@ mod tests {
         assert_eq!((read.rate, read.writes, read.below), (Some(6.5 * gib), false, 2));
         assert_eq!((all[1].rate, all[1].writes, all[1].path), (Some(2.0 * gib), true, None));
         assert_eq!((all[2].threads, all[2].below, read.latency_ns), (Some(16), 3, None));
+    }
+
+    #[test]
+    fn decimal_commas_and_heads_in_other_languages_are_read() {
+        let all = of("| Test | Threads | Lesen (GB/s) | Schreiben (GB/s) |\n|--|--|--|--|\n\
+                      | read x | 16 | 12,5 | 6,25 |\n| read y | 16 | 8,125 | 5,9 |\n");
+        let rates: Vec<_> = all.iter().map(|one| (one.writes, one.rate)).collect();
+        let wanted = [(false, 12.5e9), (true, 6.25e9), (false, 8.125e9), (true, 5.9e9)];
+        assert_eq!(rates, wanted.map(|(writes, rate)| (writes, Some(rate))));
+        let all = of("| 线程 thread | 读 (GB/s) | 写 (GB/s) |\n|--|--|--|\n| 8 | 1.5 | 2 |\n");
+        assert_eq!((all.len(), all[1].writes, all[1].rate), (2, true, Some(2e9)));
+        let slip = of("| Threads | Read GiB/s |\n|--|--|\n| 8 | 9,3 |\n| 8 | 11.1 |\n");
+        assert_eq!(slip[0].rate, Some(9.3 * KIB * KIB * KIB));
+    }
+
+    #[test]
+    fn cells_that_have_two_meanings_are_left_out_with_a_reason() {
+        let left_out = |text: &str| {
+            let lines: Vec<&str> = text.lines().collect();
+            let table = table(&lines, 0).unwrap();
+            assert_eq!((table.entries.len(), table.unclear[0].0), (0, 2), "{table:?}");
+            table.unclear[0].1.clone()
+        };
+        let comma = left_out("| Threads | Read (MB/s) |\n|--|--|\n| 8 | 1,234 |\n");
+        assert!(comma.contains("\"1,234\""), "{comma}");
+        let heads = "| Threads | x GB/s | y GB/s |\n|--|--|--|\n| 8 | 1.5 | 2.5 |\n";
+        let read = heads.replace("| 8 ", "| read 8 ");
+        let twins = left_out(&read.replace("Threads", "Test"));
+        assert!(twins.contains("\"x GB/s\": how it differs from \"y GB/s\""), "{twins}");
+    }
+
+    #[test]
+    fn gb_are_of_10_unless_iops_and_block_say_otherwise() {
+        let of = |iops: u32| {
+            let text =
+                format!("| bs | read GB/s | read IOPS |\n|--|--|--|\n| 1M | 12.0 | {iops} |\n");
+            of(&text)[0].rate.unwrap()
+        };
+        assert!((of(11_444) - 12e9).abs() < 1.0);
+        assert!((of(12_288) - 12.0 * KIB * KIB * KIB).abs() < 1.0);
+        let alone = super::tests::of("| bs | read GB/s |\n|--|--|\n| 1M | 12.0 |\n");
+        assert_eq!(alone[0].rate, Some(12e9));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use gpuio_base::units::float;
 use super::{Known, say, words};
 use crate::foreign::{Reading, gdsio};
 use crate::post::command::one_at_a_time;
+use crate::post::figure::open_figures;
 use crate::post::result::of_reading;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
 
@@ -34,16 +35,23 @@ pub(super) fn command_and_line(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     held.collect()
 }
 
-/// Lines with gdsio's fields that can't be read as a result.
+/// Lines with gdsio's fields that can't be read as a result, and what else is left out.
 pub(super) fn unread(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let all = ["IoType:", "XferType:", "Throughput:", "Avg_Latency:"];
     let lines = post.lines.iter().filter(|line| all.iter().all(|word| line.text.contains(word)));
     let why = lines.filter_map(|line| Some((line.number, gdsio::line(&line.text).err()?)));
-    why.map(|(line, why)| {
-        let text = format!("This line looks like a result of gdsio and is left out: {why}.");
-        say(post, About::Contradiction, &[line], text)
-    })
-    .collect()
+    let why = why.map(|(line, why)| {
+        (line, format!("This line looks like a result of gdsio and is left out: {why}."))
+    });
+    let open = post.lines.iter().filter(|line| line.prompt.is_none()).flat_map(|line| {
+        let all = open_figures(&line.text).into_iter();
+        all.map(move |text| {
+            let words = "is left out: whether its comma is one of decimals is not said.";
+            (line.number, format!("{text} {words}"))
+        })
+    });
+    let all = why.chain(post.unclear.iter().cloned()).chain(open);
+    all.map(|(line, words)| say(post, About::Contradiction, &[line], words)).collect()
 }
 
 /// Commands with a block size behind the flag of the type of I/O.
@@ -195,12 +203,23 @@ fn data_is(got: &Got, block: u64) -> Option<String> {
 pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     let (mut results, mut agree) = (0, vec![0; RELATIONS.len()]);
-    for got in post.runs.iter().filter_map(|run| run.got.as_ref()) {
+    for run in &post.runs {
+        let Some(got) = &run.got else { continue };
         results += 1;
         let most = most_in_post(post, got);
+        let limit = run.asked.as_ref().and_then(|asked| asked.limit.as_deref());
         for (relation, count) in RELATIONS.iter().zip(&mut agree) {
             match (relation.check)(got, most) {
                 Found::Holds => *count += 1,
+                Found::Says(About::Limit, words) => {
+                    let words = match (limit, words.split_once(':')) {
+                        (Some(limit), Some((said, _))) => {
+                            format!("{said}: the command limits its rate ({limit}).")
+                        }
+                        _ => words,
+                    };
+                    all.push(say(post, About::Limit, &[got.line], words));
+                }
                 Found::Says(about, words) => all.push(say(post, about, &[got.line], words)),
                 Found::Open => {}
             }
@@ -333,6 +352,10 @@ fn in_flight(got: &Got, most: Option<f64>) -> Found {
     let (share, off) = (in_flight / most, IN_FLIGHT + got.rounding);
     let is_gdsio = got.tool == "gdsio";
     let seconds = got.seconds.unwrap_or_default();
+    // The rest may be of the other direction.
+    if got.is_shared && share < 1.0 + off {
+        return Found::Open;
+    }
     if near(share, 1.0, off) {
         return Found::Holds;
     }
@@ -367,7 +390,8 @@ fn in_flight(got: &Got, most: Option<f64>) -> Found {
     } else if share < 0.8 && seconds >= SHORT {
         let text = format!(
             "{in_flight:.1} of {most} I/Os are in flight on average: threads wait for something \
-             other than their I/Os (processor, locks, verification), or end early."
+             other than their I/Os (processor, locks, verification, a limit of the rate), or end \
+             early."
         );
         (About::Limit, text)
     } else {
