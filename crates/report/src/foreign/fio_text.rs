@@ -188,7 +188,7 @@ pub(crate) fn head(line: &str) -> Option<Head> {
     let log = words.next().unwrap_or_default().to_owned();
     let inside = |from, to| Some(line.split_once(from)?.1.split_once(to)?.0.to_owned());
     let group = inside(": (groupid=", ",").unwrap_or_default();
-    let date = line.split_once("pid=").and_then(|(_, rest)| Some(rest.split_once(": ")?.1.trim()));
+    let date = line.split_once(" pid=").and_then(|(_, rest)| Some(rest.split_once(": ")?.1.trim()));
     let date = date.and_then(|date| Some(date.get(..24)?.to_owned())).unwrap_or_default();
     Some(Head { log, name: own, group, threads, date })
 }

@@ -228,7 +228,11 @@ fn fio(words: &[String], files: &[JobFile]) -> Option<Asked> {
     // Keys that no job file has, such as --output, are left out one by one.
     let kept: Vec<&str> = keys.lines().filter(|line| is_readable(line)).collect();
     let spec = spec::parse_job_file("text", kept.join("\n"), &|_| None).ok()?;
-    Some(of_jobs("fio", &spec.jobs))
+    let asked = of_jobs("fio", &spec.jobs);
+    // Each name begins a job with results of its own.
+    let is_one = keys.lines().filter(|key| key.starts_with("name=")).count() < 2;
+    let of_all = Asked { tool: "fio", places: asked.places.clone(), ..Asked::default() };
+    Some(if is_one { asked } else { of_all })
 }
 
 /// Jobs that run at once, as one request: a value counts where all have the same.
@@ -491,7 +495,7 @@ mod tests {
                 (2, 512),
             ),
             (
-                "[global]\nbs=8k # a\nrw=randread\n\nsome_new_switch\nsome_key=1\n[a]\nfilename=/a\n",
+                "[global]\nbs=8k # a\nrw=randread\niodepth=1\n\nsome_new_switch\nsome_key=1\n[a]\nfilename=/a\n",
                 (1, 8192),
             ),
             (
@@ -523,6 +527,8 @@ mod tests {
         assert_eq!(asked.block, Some((1 << 20, 1 << 20)));
         let asked = one("$ fio --name=a --rw=randread -bs=8k --iodepth=64 --filename=/dev/nvme0n1");
         assert_eq!(asked.block, Some((8 << 10, 8 << 10)));
+        let asked = one("$ fio --bs=4k --name=a --rw=read --numjobs=8 --name=b --rw=write");
+        assert_eq!((asked.threads, asked.direction, asked.block), (None, None, None));
         let asked = one("$ elbencho -r -t 16 -b 1m --gds --gpuids 0,1 --timelimit 30 /mnt/a");
         assert_eq!((asked.threads, asked.gpus, asked.seconds), (Some(16), vec![0, 1], Some(30.0)));
         assert_eq!((asked.path.as_deref(), asked.places.len()), (Some("gds"), 1));

@@ -299,7 +299,8 @@ mod tests {
             format!("{}again:\n{}", block("t", 0, 8, "19", 3000), block("t", 0, 8, "44", 6000)),
         ] {
             let post = read("post", &text);
-            assert_eq!(rates(&post).iter().map(|one| one.1).collect::<Vec<_>>(), [3000.0, 6000.0]);
+            let all: Vec<f64> = rates(&post).iter().map(|one| one.1).collect();
+            assert_eq!(all, [3000.0, 6000.0], "{text}");
             let last = post.runs[1].got.as_ref().unwrap();
             assert_eq!((last.depth, last.block), (None, None), "of another run");
         }

@@ -143,7 +143,9 @@ fn join(command: &mut String, blank: bool, rest: &str) {
     let is_flag = |word: &str| word.starts_with('-') && word.len() > 1;
     let is_path = first.starts_with('/') && !last.contains('=');
     let is_value_next = is_flag(last) && !last.contains('=') && !first.contains('=');
-    if blank || is_flag(first) && !last.ends_with('-') || is_value_next || is_path {
+    let is_operand = |word: &str| word.contains('=') && !word.starts_with('-');
+    let are_of_dd = is_operand(last) && is_operand(first);
+    if blank || is_flag(first) && !last.ends_with('-') || is_value_next || is_path || are_of_dd {
         command.push(' ');
     }
     command.push_str(rest);

@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn iostat_that_ended_before_a_run_or_began_behind_it_is_not_beside_it() {
+    fn iostat_that_ended_before_a_run_is_not_beside_it() {
         let run = "h> gdsio -D /d -d 0 -w 32 -s 1G -i 1M -x 0 -I 0\nIoType: READ XferType: GPUD \
                    Threads: 32 DataSetSize: 204472320/33554432(KiB) IOSize: 1024(KiB) Throughput: \
                    9.9 GiB/sec, Avg_Latency: 3156.0 usecs ops: 199680 total_time 19.7 secs\n";
@@ -311,19 +311,19 @@ mod tests {
         };
         let said = |text: &str| super::hold(&crate::post::read("post", text), &[]);
         let is = |text: &str, about: About| said(text).iter().any(|one| one.about == about);
-        for text in [disk(6500) + run, run.to_owned() + &disk(6500)] {
-            let all = said(&text);
-            assert!(all.len() == 1 && all[0].about == About::Next, "{text}{all:?}");
-            let all = text.replace("h> ", "$ ");
-            assert!(!is(&all, About::Contradiction) && is(&all, About::Next), "{all}");
-            // In the background, at another prompt or without one it may be.
-            for other in [
-                text.replace("-I 0\n", "-I 0 &\n").replace("1 1\n", "1 1 &\n"),
-                text.replace("h> iostat", "me@h2:~$ iostat"),
-                text.replace("h> iostat", "iostat"),
-            ] {
-                assert!(is(&other, About::Contradiction), "{other}");
-            }
+        let text = disk(6500) + run;
+        let all = said(&text);
+        assert!(all.len() == 1 && all[0].about == About::Next, "{text}{all:?}");
+        let all = text.replace("h> ", "$ ");
+        assert!(!is(&all, About::Contradiction) && is(&all, About::Next), "{all}");
+        // In the background, at another prompt, without one or below the run it may be.
+        for other in [
+            text.replace("-I 0\n", "-I 0 &\n").replace("1 1\n", "1 1 &\n"),
+            text.replace("h> iostat", "me@h2:~$ iostat"),
+            text.replace("h> iostat", "iostat"),
+            run.to_owned() + &disk(6500),
+        ] {
+            assert!(is(&other, About::Contradiction), "{other}");
         }
         assert!(is(&(disk(10100) + run), About::Agreement), "it shows itself");
     }
