@@ -7,6 +7,7 @@
 mod dmon;
 mod gds_stats;
 pub mod iostat;
+pub mod number;
 pub mod nvidia_fs;
 pub mod tables;
 

@@ -6,6 +6,7 @@
 //! of rows are no results. They, other figures that are not read, and rows with a figure that is
 //! not taken are named.
 
+use super::number::{self, Decimal};
 use crate::stat::Percentile;
 use crate::units::parse_bytes;
 
@@ -29,7 +30,7 @@ pub struct Entry {
     pub threads: Option<u64>,
     pub depth: Option<u64>,
     pub block_bytes: Option<u64>,
-    /// Bytes per second. GB are taken as the powers of which IOPS and block are nearer, else of 2.
+    /// Bytes per second. GB are 10^9 bytes, unless IOPS and block are nearer to 2^30.
     pub rate: Option<f64>,
     pub iops: Option<f64>,
     pub latency_ns: Option<f64>,
@@ -63,6 +64,12 @@ enum Kind {
     Words,
 }
 
+impl Kind {
+    fn is_measured(self) -> bool {
+        matches!(self, Kind::Rate | Kind::Iops | Kind::Latency | Kind::Percentile(_))
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Column {
     kind: Kind,
@@ -81,6 +88,24 @@ pub struct Side {
     pub path: Option<&'static str>,
 }
 
+/// Reading and writing in the languages of posts.
+const READS: [&str; 9] =
+    ["read", "lesen", "lecture", "lectura", "lettura", "leitura", "读", "讀", "読"];
+const WRITES: [&str; 10] = [
+    "write",
+    "schreiben",
+    "écriture",
+    "ecriture",
+    "escritura",
+    "scrittura",
+    "escrita",
+    "写",
+    "寫",
+    "書き",
+];
+const RANDOM: [&str; 5] = ["rand", "zufäll", "随机", "隨機", "ランダム"];
+const SEQUENTIAL: [&str; 6] = ["seq", "顺序", "順序", "连续", "連續", "シーケンシャル"];
+
 /// The table of results whose head is this line.
 pub fn table(lines: &[&str], at: usize) -> Option<Table> {
     let head = cells(lines.get(at)?)?;
@@ -97,35 +122,40 @@ pub fn table(lines: &[&str], at: usize) -> Option<Table> {
     let above = lines[..at].iter().rev().filter(|line| !line.trim().is_empty()).take(ABOVE);
     let above = above.map(|line| Side::of(line)).find(|side| side.writes.is_some());
     let above = above.unwrap_or_default();
-    let (mut entries, mut left_out, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let rows = lines[at + 2..].iter().take(MOST_ROWS).map_while(|line| cells(line));
+    let rows: Vec<Vec<String>> = rows.collect();
+    let measured = rows.iter().flat_map(|row| columns.iter().zip(row));
+    let measured = measured.filter(|(column, _)| column.kind.is_measured());
+    let decimal = number::decimal(measured.map(|(_, cell)| parts(cell).0));
+    let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     let mut read = vec![false; columns.len()];
     let mut is_set = columns.iter().any(is_setting);
-    let mut count = 2;
-    for line in lines[at + 2..].iter().take(MOST_ROWS) {
-        let Some(row) = cells(line) else { break };
-        count += 1;
-        let words = columns.iter().zip(&row).filter(|(one, _)| one.kind == Kind::Words);
+    for (row, below) in rows.iter().zip(2..) {
+        let words = columns.iter().zip(row).filter(|(one, _)| one.kind == Kind::Words);
         let own = words.fold(Side::default(), |side, (_, cell)| side.or(Side::of(cell)));
         is_set |= own != Side::default();
-        let (found, why) = of_row(&columns, &row, (own.or(above), count - 1), &mut read);
-        entries.extend(found);
-        left_out.extend(why.map(|why| (count - 1, why)));
-        rows.push(row);
+        let (found, why) = of_row(&columns, row, own.or(above), decimal, &mut read);
+        entries.extend(found.into_iter().map(|one| Entry { below, ..one }));
+        left_out.extend(why.map(|why| (below, why)));
     }
     let unread = unread(&columns, &rows, &read).into_iter().map(|nth| head[nth].clone()).collect();
-    (is_set && !entries.is_empty()).then_some(Table { entries, unread, left_out, lines: count })
+    let is_read = !entries.is_empty() || left_out.iter().any(|(_, why)| why.ends_with(OPEN));
+    let lines = rows.len() + 2;
+    (is_set && is_read).then_some(Table { entries, unread, left_out, lines })
 }
 
 /// The columns with figures that are in no entry.
 fn unread(columns: &[Column], rows: &[Vec<String>], read: &[bool]) -> Vec<usize> {
-    let bare = |cell: &str| cell.trim_end_matches(['%', 'x', ' ']).parse::<f64>().is_ok();
+    let bare = |cell: &str| {
+        number::digits(cell.trim_end_matches(['%', 'x', ' ']), Some(Decimal::Dot)).is_some()
+    };
     let has_figures = |nth: &usize| {
         let mut cells = rows.iter().filter_map(|row| row.get(*nth)).filter(|one| !one.is_empty());
         match columns[*nth].kind {
             _ if read[*nth] => false,
             Kind::Threads | Kind::Depth | Kind::Block => false,
             Kind::Words => cells.clone().next().is_some() && cells.all(|cell| bare(cell)),
-            _ => cells.any(|cell| figure(cell).is_some() || bare(cell)),
+            kind => cells.any(|cell| !matches!(figure(cell, kind, None), Figure::No) || bare(cell)),
         }
     };
     (0..columns.len()).filter(has_figures).collect()
@@ -144,12 +174,16 @@ fn in_turn(columns: &[Column]) -> Vec<usize> {
     all
 }
 
+/// Why a cell is left out whose comma may be of thousands too.
+const OPEN: &str = "whether its comma is one of decimals is not said";
+
 /// The results of a row: one for each direction and path that its columns have, with a mark at the
 /// columns that they are from; and why figures of it are not taken.
 fn of_row(
     columns: &[Column],
     row: &[String],
-    (own, below): (Side, usize),
+    own: Side,
+    decimal: Option<Decimal>,
     read: &mut [bool],
 ) -> (Vec<Entry>, Option<String>) {
     let mut entries: Vec<(Side, Entry)> = Vec::new();
@@ -167,10 +201,17 @@ fn of_row(
     for nth in in_turn(columns).into_iter().filter(|nth| *nth < row.len()) {
         let (column, cell) = (&columns[nth], &row[nth]);
         let has_figure = cell.contains(|c: char| c.is_ascii_digit());
-        let Some((number, unit)) = figure(cell) else {
-            let not = has_figure.then(|| format!("`{cell}` is not understood"));
-            why = why.or(not);
-            continue;
+        let (number, unit) = match figure(cell, column.kind, decimal) {
+            Figure::Is(number, unit) => (number, unit),
+            Figure::Open => {
+                why = Some(format!("`{cell}`: {OPEN}"));
+                continue;
+            }
+            Figure::No => {
+                let not = has_figure.then(|| format!("`{cell}` is not understood"));
+                why = why.or(not);
+                continue;
+            }
         };
         let value = unit.or(column.unit).map(|scales| scales.map(|scale| number * scale));
         if value.is_none() && column.kind != Kind::Iops {
@@ -193,7 +234,7 @@ fn of_row(
         };
         let at = entries.iter().position(|(known, _)| *known == side);
         let at = at.unwrap_or_else(|| {
-            entries.push((side, Entry { below, ..Entry::default() }));
+            entries.push((side, Entry::default()));
             entries.len() - 1
         });
         from.push((at, nth));
@@ -207,7 +248,7 @@ fn of_row(
                     let product =
                         entry.iops.zip(block(columns, row)).map(|(n, size)| n * size as f64);
                     let far = |value: f64| product.map_or(0.0, |product| (value - product).abs());
-                    if far(decimal) < far(binary) { decimal } else { binary }
+                    if far(binary) < far(decimal) { binary } else { decimal }
                 })
             }
         }
@@ -259,9 +300,7 @@ fn whole(
 /// its words, or it has a word instead of a count of threads.
 fn no_result(columns: &[Column], row: &[String]) -> Option<String> {
     let cells = || columns.iter().zip(row);
-    let is_measured =
-        |kind| matches!(kind, Kind::Rate | Kind::Iops | Kind::Latency | Kind::Percentile(_));
-    let settings = || cells().filter(|(one, _)| !is_measured(one.kind) && one.kind != Kind::No);
+    let settings = || cells().filter(|(one, _)| !one.kind.is_measured() && one.kind != Kind::No);
     let other = settings()
         .find(|(_, cell)| is_limit(cell) || has_word(cell, &MEANS) || has_word(cell, &PERCENTILES));
     if let Some((_, cell)) = other {
@@ -381,14 +420,20 @@ impl Side {
             let bare = bare.iter().find_map(|start| word.strip_prefix(start)).unwrap_or(word);
             bare == stem || bare.strip_prefix(stem) == Some("s")
         };
-        let any = |stem| words.iter().any(|word| is(word, stem));
-        let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
-        let writes = match (any("read"), any("write")) {
+        let any = |stem: &str| match stem.is_ascii() {
+            true => words.iter().any(|word| is(word, stem)),
+            false => text.contains(stem),
+        };
+        let begins = |start: &str| match start.is_ascii() {
+            true => words.iter().any(|word| word.starts_with(start)),
+            false => text.contains(start),
+        };
+        let writes = match (READS.into_iter().any(any), WRITES.into_iter().any(any)) {
             (true, false) => Some(false),
             (false, true) => Some(true),
             _ => None,
         };
-        let random = match (begins("rand"), begins("seq")) {
+        let random = match (RANDOM.into_iter().any(begins), SEQUENTIAL.into_iter().any(begins)) {
             (true, false) => Some(true),
             (false, true) => Some(false),
             _ => None,
@@ -496,22 +541,45 @@ fn unit(word: &str) -> Option<(Kind, [f64; 2])> {
     Some((Kind::Latency, [scale; 2]))
 }
 
-/// The number at the beginning of a cell and the unit behind it: `12.5 GB/s`, `485k`, `27,700`.
-fn figure(cell: &str) -> Option<(f64, Option<[f64; 2]>)> {
+/// The content of a cell.
+enum Figure {
+    /// A number, and what its unit stands for.
+    Is(f64, Option<[f64; 2]>),
+    /// A number whose comma may be of decimals or of thousands.
+    Open,
+    No,
+}
+
+/// The number at the beginning of a cell, and the rest.
+fn parts(cell: &str) -> (&str, &str) {
     let cell = cell.trim_start_matches(['~', '≈']).trim();
     let end = cell.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
-    let (digits, rest) = cell.split_at(end.unwrap_or(cell.len()));
+    cell.split_at(end.unwrap_or(cell.len()))
+}
+
+/// The number at the beginning of a cell and the unit behind it: `12.5 GB/s`, `485k`, `27,700`.
+fn figure(cell: &str, kind: Kind, decimal: Option<Decimal>) -> Figure {
+    let (text, rest) = parts(cell);
     let rest = without_spread(rest);
-    let number: f64 = digits.replace(',', "").parse().ok()?;
     let word = rest.split_whitespace().next().unwrap_or_default();
     let lower = word.to_lowercase().replace(['µ', 'μ'], "u");
     let scales = match lower.as_str() {
         "" | "iops" => None,
         "k" => Some([1e3; 2]),
         "m" => Some([1e6; 2]),
-        other => Some(unit(other)?.1),
+        other => match unit(other) {
+            Some((_, scales)) => Some(scales),
+            None => return Figure::No,
+        },
     };
-    Some((number, scales))
+    // I/Os per second have no decimals: where a comma may be of thousands, it is.
+    let is_whole = kind == Kind::Iops && scales.is_none();
+    let decimal = if is_whole && text.contains(',') { Some(Decimal::Dot) } else { decimal };
+    match number::digits(text, decimal).and_then(|digits| digits.parse().ok()) {
+        Some(number) => Figure::Is(number, scales),
+        None if number::digits(text, Some(Decimal::Dot)).is_some() => Figure::Open,
+        None => Figure::No,
+    }
 }
 
 /// The words behind a figure without its spread: `± 0.1 GiB/s`, `+/-0.1`.
@@ -595,6 +663,47 @@ mod tests {
             unread("| read GiB/s | write GiB/s | p99 ms |\n|---|---|---|\n| 2 | 1 | 4 |\n");
         assert!(all.iter().all(|one| one.percentiles.is_empty()), "{all:?}");
         assert_eq!(left, ["p99 ms"], "of which is not said");
+    }
+
+    #[test]
+    fn decimal_commas_and_heads_in_other_languages_are_read() {
+        let all = of("| Test | Threads | Lesen (GB/s) | Schreiben (GB/s) |\n|--|--|--|--|\n\
+                      | read x | 16 | 12,5 | 6,25 |\n| read y | 16 | 8,125 | 5,9 |\n");
+        let rates: Vec<_> = all.iter().map(|one| (one.writes, one.rate)).collect();
+        let wanted = [(false, 12.5e9), (true, 6.25e9), (false, 8.125e9), (true, 5.9e9)];
+        assert_eq!(rates, wanted.map(|(writes, rate)| (writes, Some(rate))));
+        let all = of("| 线程 thread | 读 (GB/s) | 写 (GB/s) |\n|--|--|--|\n| 8 | 1.5 | 2 |\n");
+        assert_eq!((all.len(), all[1].writes, all[1].rate), (2, true, Some(2e9)));
+        let slip = of("| Threads | Read GiB/s |\n|--|--|\n| 8 | 9,3 |\n| 8 | 11.1 |\n");
+        assert_eq!(slip[0].rate, Some(9.3 * KIB * KIB * KIB));
+    }
+
+    #[test]
+    fn a_comma_of_decimals_or_thousands_is_left_out_with_a_reason() {
+        let left_out = |text: &str| {
+            let lines: Vec<&str> = text.lines().collect();
+            let table = table(&lines, 0).unwrap();
+            assert_eq!((table.entries.len(), table.left_out[0].0), (0, 2), "{table:?}");
+            table.left_out[0].1.clone()
+        };
+        let comma = left_out("| Threads | Read (MB/s) |\n|--|--|\n| 8 | 1,234 |\n");
+        assert!(comma.contains("`1,234`: whether its comma"), "{comma}");
+        let thousands =
+            of("| Threads | read GB/s | read IOPS |\n|--|--|--|\n| 8 | 2,5 | 27,700 |\n");
+        assert_eq!(thousands[0].iops, Some(27_700.0));
+    }
+
+    #[test]
+    fn gb_are_of_10_unless_iops_and_block_say_otherwise() {
+        let of = |iops: u32| {
+            let text =
+                format!("| bs | read GB/s | read IOPS |\n|--|--|--|\n| 1M | 12.0 | {iops} |\n");
+            of(&text)[0].rate.unwrap()
+        };
+        assert!((of(11_444) - 12e9).abs() < 1.0);
+        assert!((of(12_288) - 12.0 * KIB * KIB * KIB).abs() < 1.0);
+        let alone = super::tests::of("| bs | read GB/s |\n|--|--|\n| 1M | 12.0 |\n");
+        assert_eq!(alone[0].rate, Some(12e9));
     }
 
     #[test]

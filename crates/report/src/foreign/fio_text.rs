@@ -26,7 +26,8 @@ pub(crate) const TOOL: Tool = Tool {
 /// A job's request, by its first line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Job {
-    name: String,
+    pub(crate) name: String,
+    pub(crate) group: String,
     rw: String,
     block_bytes: [Option<u64>; 2],
     engine: Option<String>,
@@ -127,11 +128,12 @@ fn unfolded(text: &str) -> String {
 /// `seq-read: (g=0): rw=read, bs=(R) 1024KiB-1024KiB, …, ioengine=libaio, iodepth=32`.
 pub(crate) fn job_line(line: &str) -> Option<Job> {
     let (name, rest) = line.split_once(": (g=")?;
-    let (_, rest) = rest.split_once("): rw=")?;
+    let (group, rest) = rest.split_once("): rw=")?;
     let name = name.rsplit(' ').next().unwrap_or_default();
     let mut parts = rest.split(", ");
     let rw = parts.next()?.trim().to_owned();
-    let mut job = Job { name: name.to_owned(), rw, ..Job::default() };
+    let (name, group) = (name.to_owned(), group.to_owned());
+    let mut job = Job { name, group, rw, ..Job::default() };
     let bs = rest.split_once("bs=").map_or("", |(_, bs)| bs);
     // `bs=4K-4K/4K-4K/4K-4K` of fio 2; `bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) …` of fio 3.
     let of = |mark: &str| bs.split_once(mark).and_then(|(_, size)| one_size(size));
@@ -167,17 +169,95 @@ fn result_line(line: &str) -> Option<(&str, u64, Option<String>)> {
     Some((name, threads.trim().parse().ok()?, failed))
 }
 
+/// The head of a job's result, also behind the words that a log puts before each line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Head {
+    /// The last word of the log before it.
+    pub(crate) log: String,
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) threads: u64,
+    /// When its run printed it; the same for all of its jobs.
+    pub(crate) date: String,
+}
+
+pub(crate) fn head(line: &str) -> Option<Head> {
+    let (name, threads, _) = result_line(line)?;
+    let mut words = name.rsplit(' ');
+    let own = words.next().unwrap_or_default().to_owned();
+    let log = words.next().unwrap_or_default().to_owned();
+    let inside = |from, to| Some(line.split_once(from)?.1.split_once(to)?.0.to_owned());
+    let group = inside(": (groupid=", ",").unwrap_or_default();
+    let date = line.split_once(" pid=").and_then(|(_, rest)| Some(rest.split_once(": ")?.1.trim()));
+    let date = date.and_then(|date| Some(date.get(..24)?.to_owned())).unwrap_or_default();
+    Some(Head { log, name: own, group, threads, date })
+}
+
 /// Which way a line of rates is: `read: IOPS=…`, `write: io=…`.
 pub(crate) fn side(line: &str) -> Option<Direction> {
-    let (word, rest) = line.split_once(':')?;
-    let rest = rest.trim_start();
-    let rates = rest.starts_with("IOPS=") || rest.starts_with("io=");
-    match word.trim() {
-        "read" if rates => Some(Direction::Read),
-        "write" if rates => Some(Direction::Write),
-        "mixed" if rates => Some(Direction::Both),
-        _ => None,
+    Some(side_and_log(line)?.0)
+}
+
+/// The same with the last word of a log before it.
+pub(crate) fn side_and_log(line: &str) -> Option<(Direction, &str)> {
+    line.match_indices(':').find_map(|(colon, _)| {
+        let rest = line[colon + 1..].trim_start();
+        let mut words = line[..colon].split_whitespace().rev();
+        let direction = match words.next()? {
+            "read" => Direction::Read,
+            "write" => Direction::Write,
+            "mixed" => Direction::Both,
+            _ => return None,
+        };
+        let rates = rest.starts_with("IOPS=") || rest.starts_with("io=");
+        rates.then(|| (direction, words.next().unwrap_or_default()))
+    })
+}
+
+/// A line of a group's totals, with its rate: `READ: bw=384MiB/s (402MB/s), …, io=67.4GiB
+/// (72.4GB), run=180001-180001msec`; `READ: io=15565MB, aggrb=531298KB/s, …, maxt=30000msec` of
+/// fio 2.
+pub(crate) fn total(line: &str) -> Option<Reading> {
+    let (direction, rest) =
+        [Direction::Read, Direction::Write].into_iter().find_map(|direction| {
+            let mark = format!("{}: ", direction.name().to_uppercase());
+            let at = line.find(&mark).filter(|at| *at == 0 || line[..*at].ends_with(' '))?;
+            Some((direction, &line[at + mark.len()..]))
+        })?;
+    let time = after(rest, "maxt=").or_else(|| after(rest, "run=")?.split('-').next_back())?;
+    let mut reading = Reading::new(NAME, direction);
+    reading.put("throughput", after(rest, "aggrb=").or(after(rest, "bw=")).and_then(bytes));
+    reading.data_bytes = moved(rest);
+    let ms = time.strip_suffix("msec").and_then(|ms| ms.parse::<f64>().ok())?;
+    reading.seconds = Some(ms / 1000.0);
+    (!reading.figures.is_empty()).then_some(reading)
+}
+
+/// A job's line of `--minimal`, version 3 or 4 of its form: the rates of both directions, with
+/// times in µs.
+pub(crate) fn terse(line: &str) -> Option<Vec<Reading>> {
+    let fields: Vec<&str> = line.trim().split(';').collect();
+    let is = matches!(fields[0], "3" | "4") && fields.get(1)?.starts_with("fio-");
+    let mut rest = fields.get(5..).filter(|_| is)?;
+    let mut readings = Vec::new();
+    for direction in [Direction::Read, Direction::Write] {
+        let number = |at: usize| rest.get(at)?.parse::<f64>().ok();
+        let (kib, rate, ms) = (number(0)?, number(1)?, number(3)?);
+        let mut reading = Reading::new(NAME, direction);
+        reading.put("throughput", rest.get(1).and_then(|rate| Number::printed(rate, KIB)));
+        reading.put("iops", rest.get(2).and_then(|iops| Number::printed(iops, 1.0)));
+        reading.data_bytes = Some(kib * KIB);
+        reading.seconds = Some(ms / 1000.0);
+        // Submission and completion, then percentiles; then the whole latency.
+        let percentiles = rest.iter().skip(12).take_while(|field| field.contains("%=")).count();
+        let mean = rest.get(12 + percentiles + 2)?;
+        reading.put("mean", Number::printed(mean, 1e3).filter(|mean| mean.value > 0.0));
+        if rate > 0.0 {
+            readings.push(reading);
+        }
+        rest = rest.get(12 + percentiles + 9..)?;
     }
+    Some(readings)
 }
 
 /// A result of a job, with the facts of its first line.
@@ -272,9 +352,16 @@ fn unit_of(line: &str) -> Option<f64> {
 }
 
 /// `lat (usec): min=…, max=…, avg=10000.12, …`: the whole latency's mean, in nanoseconds.
-pub(crate) fn mean(line: &str) -> Option<Number> {
-    let average = line.starts_with("lat (").then(|| after(line, "avg=")).flatten()?;
-    Number::printed(average, unit_of(line)?)
+fn mean(line: &str) -> Option<Number> {
+    Some(mean_and_log(line)?.0)
+}
+
+/// The same with the last word of a log before it.
+pub(crate) fn mean_and_log(line: &str) -> Option<(Number, &str)> {
+    let is = |at: &usize| *at == 0 || line[..*at].ends_with(' ');
+    let (log, own) = line.split_at(line.match_indices("lat (").map(|(at, _)| at).find(is)?);
+    let mean = Number::printed(after(own, "avg=")?, unit_of(own)?)?;
+    Some((mean, log.split_whitespace().next_back().unwrap_or_default()))
 }
 
 /// Lines of latencies, and of percentiles, whose unit stands in their head.

@@ -14,9 +14,37 @@ pub(crate) struct JobFile {
     name: Option<String>,
     line: usize,
     spec: Spec,
+    limit: Option<String>,
 }
 
 impl JobFile {
+    fn of(name: Option<String>, line: usize, text: &str) -> Option<Self> {
+        const LOAD: [&str; 9] = [
+            "bs",
+            "blocksize",
+            "bsrange",
+            "bssplit",
+            "rw",
+            "readwrite",
+            "iodepth",
+            "numjobs",
+            "num_threads",
+        ];
+        let (kept, left): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| is_readable(line));
+        // Without these its load would be another one.
+        let is_key = |line: &&str| line.contains('=') && !line.trim().starts_with(['#', ';']);
+        let is_load =
+            |line: &&str| LOAD.contains(&line.split('=').next().unwrap_or_default().trim());
+        if left.iter().any(is_load) || !kept.iter().any(is_key) {
+            return None;
+        }
+        // An excerpt may have the settings of all jobs alone.
+        let is_job = |line: &&str| is_section(line.trim()) && line.trim() != "[global]";
+        let job = if kept.iter().any(is_job) { "" } else { "\n[job]" };
+        let spec = spec::parse_job_file("text", kept.join("\n") + job, &|_| None).ok()?;
+        Some(JobFile { name, line, spec, limit: limit(text.lines()) })
+    }
+
     /// A run without a result for each job, where the file's keys show the tool.
     pub(crate) fn requests(&self) -> impl Iterator<Item = Run> + use<'_> {
         let has = |dialect| self.spec.jobs.iter().any(|job| spec::has_key_of(job, dialect));
@@ -29,7 +57,7 @@ impl JobFile {
         tool.into_iter().flat_map(move |tool| {
             self.spec.jobs.iter().map(move |job| {
                 let asked = of_jobs(tool, std::slice::from_ref(job));
-                let asked = Some(Asked { line, is_request: true, ..asked });
+                let asked = Some(Asked { line, limit: self.limit.clone(), ..asked });
                 Run { line, asked, ..Run::default() }
             })
         })
@@ -44,36 +72,58 @@ pub(crate) fn job_file(lines: &[Line], index: usize) -> Option<(JobFile, usize)>
     let words = || printed.map(|prompt| prompt.command.split_whitespace().skip(1));
     let name = words().and_then(|mut words| words.next()).map(str::to_owned);
     let one_line = words().is_some_and(|mut words| words.any(is_section));
-    let (text, from, until) = if one_line {
+    if one_line {
         let words = words()?.skip(1).collect::<Vec<_>>().join("\n");
-        (words, index, index + 1)
-    } else if is_section(line.text.trim()) {
-        let named = lines[..index].iter().rev().take(2).find_map(|line| line.prompt.as_ref());
-        return of_lines(lines, index, named.map(|prompt| prompt.command.clone()));
-    } else {
+        return Some((JobFile::of(name, line.number, &words)?, index + 1));
+    }
+    if !is_section(line.text.trim()) {
         return None;
-    };
-    let spec = spec::parse_job_file("text", &text, &|_| None).ok()?;
-    Some((JobFile { name, line: lines[from].number, spec }, until))
+    }
+    let named = lines[..index].iter().rev().take(2).find_map(|line| line.prompt.as_ref());
+    of_lines(lines, index, named.map(|prompt| prompt.command.clone()))
 }
 
 fn of_lines(lines: &[Line], index: usize, command: Option<String>) -> Option<(JobFile, usize)> {
-    let belongs = |line: &&Line| {
-        let text = line.text.trim();
-        let key = text.split_once('=').is_some_and(|(key, _)| {
+    let is_key = |text: &str| {
+        text.split_once('=').is_some_and(|(key, _)| {
             !key.is_empty()
                 && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ' ')
-        });
-        text.is_empty() || text.starts_with(['#', ';']) || is_section(text) || key
+        })
     };
-    let count = lines[index..].iter().take_while(|line| line.prompt.is_none() && belongs(line));
-    let own: Vec<&Line> = count.collect();
-    let until = index + own.len();
-    let text = own.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
-    let spec = spec::parse_job_file("text", &text, &|_| None).ok()?;
+    let is_between = |text: &str| text.is_empty() || text.starts_with(['#', ';']);
+    // A switch has no value: a word alone, also where it is known to no one but fio.
+    let is_switch = |text: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        !text.is_empty() && text.chars().all(plain)
+    };
+    // What is neither, but goes on behind it, is of the file: prose ends it.
+    let rest = lines[index..].iter().take_while(|line| line.prompt.is_none());
+    let rest = rest
+        .map(|line| line.text.trim())
+        .take_while(|text| is_between(text) || is_section(text) || is_key(text) || is_switch(text));
+    let own: Vec<&str> = rest.collect();
+    let count = own.iter().rposition(|text| is_section(text) || is_key(text))? + 1;
+    let until = index + count;
     let cat = command.filter(|command| program(command) == Some("cat"));
     let name = cat.and_then(|command| command.split_whitespace().nth(1).map(str::to_owned));
-    Some((JobFile { name, line: lines[index].number, spec }, until))
+    Some((JobFile::of(name, lines[index].number, &own[..count].join("\n"))?, until))
+}
+
+/// Whether gpuio reads a line of a job file.
+fn is_readable(line: &str) -> bool {
+    let alone = format!("[job]\n{line}\n");
+    is_section(line.trim()) || spec::parse_job_file("text", alone, &|_| None).is_ok()
+}
+
+/// The key that limits a rate, or pauses between I/Os, with its value.
+fn limit<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> {
+    const LIMITS: [&str; 5] = ["rate", "rate_iops", "thinktime", "limitread", "limitwrite"];
+    let mut words = words.map(|word| word.trim_start_matches('-').trim());
+    let found = words.find(|word| {
+        let key = word.split('=').next().unwrap_or_default();
+        LIMITS.contains(&key.trim())
+    });
+    found.map(str::to_owned)
 }
 
 fn is_section(word: &str) -> bool {
@@ -105,6 +155,7 @@ pub(crate) fn asked(line: &Line, files: &[JobFile]) -> Option<Asked> {
         _ => return None,
     };
     asked.line = line.number;
+    asked.limit = limit(words.iter().map(String::as_str)).or(asked.limit);
     Some(asked)
 }
 
@@ -141,7 +192,7 @@ fn from_file(tool: &'static str, name: &str, files: &[JobFile]) -> Asked {
     let same = |file: &&JobFile| file.name.as_deref().is_some_and(|own| own == name);
     let unnamed = || files.last().filter(|file| file.name.is_none());
     match files.iter().rev().find(same).or_else(unnamed) {
-        Some(file) => of_jobs(tool, &file.spec.jobs),
+        Some(file) => Asked { limit: file.limit.clone(), ..of_jobs(tool, &file.spec.jobs) },
         None => Asked { tool, ..Asked::default() },
     }
 }
@@ -175,16 +226,13 @@ fn fio(words: &[String], files: &[JobFile]) -> Option<Asked> {
         return Some(from_file("fio", &name, files));
     }
     // Keys that no job file has, such as --output, are left out one by one.
-    let kept: Vec<&str> = keys.lines().collect();
-    let mut lines = vec![kept[0]];
-    for line in &kept[1..] {
-        let alone = format!("[job]\n{line}\n");
-        if spec::parse_job_file("text", alone, &|_| None).is_ok() {
-            lines.push(line);
-        }
-    }
-    let spec = spec::parse_job_file("text", lines.join("\n"), &|_| None).ok()?;
-    Some(of_jobs("fio", &spec.jobs))
+    let kept: Vec<&str> = keys.lines().filter(|line| is_readable(line)).collect();
+    let spec = spec::parse_job_file("text", kept.join("\n"), &|_| None).ok()?;
+    let asked = of_jobs("fio", &spec.jobs);
+    // Each name begins a job with results of its own.
+    let is_one = keys.lines().filter(|key| key.starts_with("name=")).count() < 2;
+    let of_all = Asked { tool: "fio", places: asked.places.clone(), ..Asked::default() };
+    Some(if is_one { asked } else { of_all })
 }
 
 /// Jobs that run at once, as one request: a value counts where all have the same.
@@ -440,7 +488,33 @@ mod tests {
                       usecs ops: 78194 total_time 11.703368 secs";
         let ran = crate::post::read("x", &format!("{file}\n{result}\n"));
         assert!(ran.runs.len() == 1 && ran.runs[0].asked.is_none(), "{:?}", ran.runs);
-        for other in ["[global]\nworkgroup = X\n", "[job]\nrw=read\nbs=1M\n"] {
+        // Switches, comments and keys that gpuio does not know are no end of a file.
+        for (text, load) in [
+            (
+                "[global]\nbs=512\nrw=randread\ntime_based\niodepth=16\n[test]\nfilename=/a\nnumjobs=2\n",
+                (2, 512),
+            ),
+            (
+                "[global]\nbs=8k # a\nrw=randread\niodepth=1\n\nsome_new_switch\nsome_key=1\n[a]\nfilename=/a\n",
+                (1, 8192),
+            ),
+            (
+                "[global]\ngroup_reporting\nbs=1M\nrw=read\nthread\nnumjobs=48\nfilename=/dev/nvme0n1\n",
+                (48, 1 << 20),
+            ),
+        ] {
+            let post =
+                crate::post::read("x", &format!("I ran this:\n{text}\nOn my machine it is slow."));
+            let asked = post.runs[0].asked.as_ref().unwrap();
+            let block = asked.block_or_usual();
+            assert_eq!((asked.threads, block), (Some(load.0), Some(load.1)), "{text}");
+            assert!(asked.direction == Some(Direction::Read) && asked.is_request, "{asked:?}");
+        }
+        for other in [
+            "[global]\nworkgroup = X\n",
+            "[job]\nrw=read\nbs=1M\n",
+            "[global]\nioengine=libaio\nbs=any\nrw=read\nfilename=/a\n",
+        ] {
             assert!(crate::post::read("x", other).is_empty(), "{other}");
         }
     }
@@ -453,6 +527,8 @@ mod tests {
         assert_eq!(asked.block, Some((1 << 20, 1 << 20)));
         let asked = one("$ fio --name=a --rw=randread -bs=8k --iodepth=64 --filename=/dev/nvme0n1");
         assert_eq!(asked.block, Some((8 << 10, 8 << 10)));
+        let asked = one("$ fio --bs=4k --name=a --rw=read --numjobs=8 --name=b --rw=write");
+        assert_eq!((asked.threads, asked.direction, asked.block), (None, None, None));
         let asked = one("$ elbencho -r -t 16 -b 1m --gds --gpuids 0,1 --timelimit 30 /mnt/a");
         assert_eq!((asked.threads, asked.gpus, asked.seconds), (Some(16), vec![0, 1], Some(30.0)));
         assert_eq!((asked.path.as_deref(), asked.places.len()), (Some("gds"), 1));

@@ -1,5 +1,7 @@
 //! Figures in sentences: a number with its unit, and how exact it is.
 
+use gpuio_base::measured::number::{self, Decimal};
+
 /// The quantity of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -32,9 +34,15 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// Bytes per second by powers of 2, as tools count them.
+    /// Bytes per second, as written: GB are 10^9 bytes.
     pub(crate) fn rate(&self) -> Option<f64> {
-        (self.unit == Unit::Rate).then(|| self.value * self.scales[1])
+        (self.unit == Unit::Rate).then(|| self.value * self.scales[0])
+    }
+
+    /// Base units in the meaning that is nearer to a value.
+    pub(crate) fn near(&self, value: f64) -> f64 {
+        let [one, other] = self.scales.map(|scale| self.value * scale);
+        if (one - value).abs() <= (other - value).abs() { one } else { other }
     }
 
     /// Base units, where both meanings are one.
@@ -77,7 +85,7 @@ impl Figure {
 
 const KIB: f64 = 1024.0;
 /// Units with what they are of and their scales. The longer one counts where two fit.
-const UNITS: [(&str, Unit, [f64; 2]); 35] = [
+static UNITS: [Row; 35] = [
     ("GiB/sec", Unit::Rate, [KIB * KIB * KIB; 2]),
     ("GiB/s", Unit::Rate, [KIB * KIB * KIB; 2]),
     ("GB/sec", Unit::Rate, [1e9, KIB * KIB * KIB]),
@@ -115,10 +123,20 @@ const UNITS: [(&str, Unit, [f64; 2]); 35] = [
     ("x", Unit::Times, [1.0; 2]),
 ];
 
-/// The figures of a line, in its order.
+/// The figures of a line, in its order. Those whose comma may be of decimals or of thousands are
+/// left out.
 pub(crate) fn figures(line: &str) -> Vec<Figure> {
+    read(line).filter_map(Result::ok).collect()
+}
+
+/// The figures of a line that [`figures`] leaves out, as written.
+pub(crate) fn open_figures(line: &str) -> Vec<String> {
+    read(line).filter_map(Result::err).collect()
+}
+
+fn read(line: &str) -> impl Iterator<Item = Result<Figure, String>> + '_ {
     let bytes = line.as_bytes();
-    let mut found = Vec::new();
+    let mut places = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let begins = bytes[at].is_ascii_digit()
@@ -135,27 +153,49 @@ pub(crate) fn figures(line: &str) -> Vec<Figure> {
         while end > at && b".,".contains(&bytes[end - 1]) {
             end -= 1;
         }
-        found.extend(figure(line, at, end));
+        places.push((at, end, unit(&line[end..])));
         at = end.max(at + 1);
     }
-    found
+    let with_unit = places.iter().filter(|(.., unit)| unit.is_some());
+    let decimal = number::decimal(with_unit.map(|(at, end, _)| &line[*at..*end]));
+    places.into_iter().filter_map(move |(at, end, unit)| {
+        let (unit, length) = unit?;
+        figure(&line[at..end + length], end - at, unit, decimal, at)
+    })
 }
 
-fn figure(line: &str, at: usize, end: usize) -> Option<Figure> {
-    let digits = line[at..end].replace(',', "");
-    let value: f64 = digits.parse().ok()?;
-    let behind = &line[end..];
+type Row = (&'static str, Unit, [f64; 2]);
+
+/// The unit behind a number, and the bytes up to its end.
+fn unit(behind: &str) -> Option<(&'static Row, usize)> {
     let word = behind.strip_prefix(' ').unwrap_or(behind);
-    let fits = |unit: &&(&str, Unit, [f64; 2])| {
+    let fits = |unit: &&Row| {
         let rest = word.strip_prefix(unit.0).filter(|_| unit.1 != Unit::Times || word == behind);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
     };
     let unit = UNITS.iter().filter(fits).max_by_key(|unit| unit.0.len())?;
+    Some((unit, behind.len() - word.len() + unit.0.len()))
+}
+
+/// A figure of a text whose first bytes are its number; its text, where the comma is open.
+fn figure(
+    text: &str,
+    number: usize,
+    unit: &Row,
+    decimal: Option<Decimal>,
+    at: usize,
+) -> Option<Result<Figure, String>> {
+    // Counts per second have no decimals.
+    let whole = unit.0.eq_ignore_ascii_case("iops").then_some(Decimal::Dot);
+    let number = &text[..number];
+    let Some(digits) = number::digits(number, decimal.or(whole)) else {
+        return number::digits(number, Some(Decimal::Dot)).map(|_| Err(text.to_owned()));
+    };
+    let value: f64 = digits.parse().ok()?;
     let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let off = 0.1_f64.powi(i32::try_from(decimals).ok()?) / 2.0;
-    let until = end + (behind.len() - word.len()) + unit.0.len();
-    let text = line[at..until].to_owned();
-    Some(Figure { at, end: until, text, value, off, unit: unit.1, scales: unit.2, digits })
+    let (end, text) = (at + text.len(), text.to_owned());
+    Some(Ok(Figure { at, end, text, value, off, unit: unit.1, scales: unit.2, digits }))
 }
 
 /// The sentences of a line with the bytes before each.
@@ -191,6 +231,16 @@ mod tests {
             ["6.5GB/sec", "9.5GB/秒", "213.3 微秒"]
         );
         assert_eq!(texts("GPU 12, nvme0n1, 0x34, 2 x 100Gb, -w 8, 3.2.1"), [""; 0]);
+    }
+
+    #[test]
+    fn a_comma_is_read_as_the_figures_beside_it_show() {
+        let values = |line: &str| figures(line).iter().map(|one| one.value).collect::<Vec<_>>();
+        assert_eq!(values("3,2 GB/s, not 11,925 GB/s"), [3.2, 11.925]);
+        assert_eq!(values("22,016MB/sec in 2.5 ms; 27,700 IOPS"), [22016.0, 2.5, 27700.0]);
+        assert_eq!(values("1,234 MB/s"), [0.0; 0]);
+        assert_eq!(open_figures("1,234 MB/s and 8 us, 2,5 ms: 3,125 GB/s"), [""; 0]);
+        assert_eq!(open_figures("it reads 1,234 MB/s"), ["1,234 MB/s"]);
     }
 
     #[test]

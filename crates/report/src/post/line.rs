@@ -20,7 +20,7 @@ pub(crate) struct Prompt {
 }
 
 /// Programs whose name begins a command.
-const PROGRAMS: [&str; 36] = [
+const PROGRAMS: [&str; 38] = [
     "gdsio",
     "dd",
     "hdparm",
@@ -57,6 +57,8 @@ const PROGRAMS: [&str; 36] = [
     "ssh",
     "uname",
     "echo",
+    "export",
+    "unset",
 ];
 /// Programs that run another.
 const BEFORE: [&str; 7] = ["sudo", "time", "numactl", "taskset", "nice", "env", "exec"];
@@ -72,8 +74,20 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     // Physical lines that the last one took so far, where it goes on.
     let mut open: Option<usize> = None;
+    // Characters of the last physical line of a command.
+    let mut width: Option<usize> = None;
+    let mut above = "";
     for (index, raw) in text.lines().enumerate() {
+        let is_whole = std::mem::replace(&mut above, raw).ends_with([' ', '\t']);
         let clean = clean(raw);
+        let command = width.take().zip(lines.last_mut());
+        if let Some((_, last)) = command.filter(|(width, last)| is_rest(last, *width, &clean)) {
+            join(&mut last.text, is_whole, clean.trim());
+            last.prompt = prompt(&last.text);
+            width = Some(raw.chars().count());
+            open = goes_on(&last.text).then_some(1);
+            continue;
+        }
         if let (Some(taken), Some(last)) = (open, lines.last_mut()) {
             let begins = !gdsio::continues(&last.text, &clean) || prompt(&clean).is_some();
             if last.text.ends_with('\\') {
@@ -90,10 +104,51 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
             }
         }
         open = goes_on(&clean).then_some(1);
+        width = prompt(&clean).is_some().then(|| raw.chars().count());
         let prompt = prompt(&clean).or_else(|| inline(raw));
         lines.push(Line { number: index + 1, text: clean, prompt });
     }
     lines
+}
+
+/// Narrower lines were not cut by a terminal.
+const NARROW: usize = 60;
+
+/// Whether a line is the rest of a command that a page or a terminal has wrapped: it begins with a
+/// flag, or a wide line stands above it and it has flags.
+fn is_rest(command: &Line, width: usize, below: &str) -> bool {
+    let load = |name: &str| ["gdsio", "fio", "elbencho", "dd", "hdparm"].contains(&name);
+    let name =
+        command.prompt.as_ref().and_then(|prompt| program(&prompt.command)).filter(|n| load(n));
+    let Some(name) = name.filter(|_| !command.text.ends_with('\\') && prompt(below).is_none())
+    else {
+        return false;
+    };
+    let flag = |word: &str| {
+        let bare = word.strip_prefix("--").or(word.strip_prefix('-')).unwrap_or_default();
+        bare.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.ends_with(':')
+            || name == "dd"
+                && ["if=", "of=", "bs=", "count="].iter().any(|key| word.starts_with(key))
+    };
+    let mut words = below.split_whitespace();
+    let is_open = command.text.ends_with(['=', ',']) && words.clone().count() == 1;
+    words.clone().next().is_some_and(flag)
+        || width >= NARROW && !below.contains(": ") && (is_open || words.any(flag))
+}
+
+/// Adds the rest of a command. A terminal cuts words too, and a page cuts at blanks.
+fn join(command: &mut String, blank: bool, rest: &str) {
+    let last = command.rsplit(' ').next().unwrap_or_default();
+    let first = rest.split(' ').next().unwrap_or_default();
+    let is_flag = |word: &str| word.starts_with('-') && word.len() > 1;
+    let is_path = first.starts_with('/') && !last.contains('=');
+    let is_value_next = is_flag(last) && !last.contains('=') && !first.contains('=');
+    let is_operand = |word: &str| word.contains('=') && !word.starts_with('-');
+    let are_of_dd = is_operand(last) && is_operand(first);
+    if blank || is_flag(first) && !last.ends_with('-') || is_value_next || is_path || are_of_dd {
+        command.push(' ');
+    }
+    command.push_str(rest);
 }
 
 /// Whether the next line may belong to this one.
@@ -242,6 +297,34 @@ mod tests {
         assert_eq!(lines[0].prompt.as_ref().unwrap().command, "gdsio -D /d -w 8");
         assert!(at[1].0 == 3 && at[1].1.ends_with("secs"), "{at:?}");
         assert_eq!(at[2], (5, "next"));
+    }
+
+    #[test]
+    fn commands_that_were_wrapped_are_one_line() {
+        let command = "root@a:/x# fio --name=r --directory=/data/set --rw=randread --bs=4K \
+                       --ioengine=io_uring --direct=1 --iodepth=256 --numjobs=8";
+        let bare = command.trim_start_matches("root@a:/x# ");
+        let chars: Vec<char> = command.chars().collect();
+        for width in 60..chars.len() {
+            let rows: Vec<String> = chars.chunks(width).map(|row| row.iter().collect()).collect();
+            // A rest without a flag is no sure one.
+            if rows[1..].iter().any(|row| !row.contains(" -") && !row.starts_with('-')) {
+                continue;
+            }
+            let text = format!("{}\nr: (g=0): rw=randread\n", rows.join("\n"));
+            let lines = lines(&text);
+            let prompt = lines[0].prompt.as_ref().unwrap();
+            assert_eq!((lines.len(), prompt.command.as_str()), (2, bare), "{text}");
+        }
+        for (text, wanted) in [
+            ("$ fio --name=a\n  --rw=read\n  --bs=4k\n", "fio --name=a --rw=read --bs=4k"),
+            ("$ dd if=/dev/zero\nof=/x bs=1M\n", "dd if=/dev/zero of=/x bs=1M"),
+            ("$ gdsio -x 0\n-bash: gdsio: command not found\n", "gdsio -x 0"),
+            ("$ gdsio -x 0\n$ gdsio -x 1\n", "gdsio -x 0"),
+            ("$ gdsio -x 0\n- one thing\n", "gdsio -x 0"),
+        ] {
+            assert_eq!(lines(text)[0].prompt.as_ref().unwrap().command, wanted);
+        }
     }
 
     /// A terminal of any width cuts words and figures too, and a page may take the blanks at ends.

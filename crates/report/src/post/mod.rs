@@ -8,7 +8,8 @@
 //!
 //! - `line`: lines as they were before a terminal wrapped them; prompts with host and command.
 //! - `sentence`: results in words, where a text has no others.
-//! - `command`: what a command line or a job file requested. `result`, `single`: result lines.
+//! - `command`: what a command line or a job file requested. `result`, `fio`, `single`: result
+//!   lines.
 //! - `seen/`: tools that look on: iostat, dmon, gds_stats, the statistics of nvidia-fs.
 //! - `hold/`: the rules, a file for each kind.
 //!
@@ -17,6 +18,7 @@
 
 mod command;
 mod figure;
+mod fio;
 mod hold;
 mod line;
 mod page;
@@ -75,7 +77,7 @@ impl Post {
 
     /// Whether all that it has are requests.
     pub fn is_of_requests(&self) -> bool {
-        !self.is_empty() && self.runs.iter().all(|run| run.request().is_some())
+        !self.runs.is_empty() && self.runs.iter().all(|run| run.request().is_some())
     }
 }
 
@@ -85,12 +87,15 @@ pub struct Run {
     /// The line of the result, else of the command, else of the first tool that looked on; from 1.
     pub line: usize,
     pub host: Option<String>,
+    /// The prompt that waited for its command's end.
+    shell: Option<String>,
     pub(crate) asked: Option<Asked>,
     pub(crate) got: Option<Got>,
     pub(crate) beside: Vec<Seen>,
-    /// The rate in words, where the text has no result line for what was seen: bytes per second by
-    /// powers of 2, and its line.
-    pub(crate) in_words: Option<(f64, usize)>,
+    /// The same of tools that ran before it at the same prompt, as far as the text shows.
+    pub(crate) apart: Vec<Seen>,
+    /// The rate in words, where the text has no result line for what was seen, and its line.
+    pub(crate) in_words: Option<(figure::Figure, usize)>,
 }
 
 /// The request of a command line or a job file. Absent: not said there.
@@ -117,6 +122,8 @@ pub(crate) struct Asked {
     pub(crate) places: Vec<String>,
     pub(crate) engine: Option<String>,
     pub(crate) direct: Option<bool>,
+    /// The option that limits its rate, or pauses between I/Os.
+    pub(crate) limit: Option<String>,
     /// Whether its text has no result, of it or of another.
     pub(crate) is_request: bool,
     /// A size that stands behind gdsio's `-I`, the type of I/O, and is read as that of `-i`.
@@ -150,8 +157,8 @@ pub(crate) struct Got {
     pub(crate) rounding: f64,
     /// Cells of words of its table's row.
     pub(crate) labels: Vec<String>,
-    /// Whether it is a line of progress, which is of one moment.
-    pub(crate) moment: bool,
+    /// Whether its threads have I/Os of the other direction in flight too.
+    pub(crate) is_shared: bool,
 }
 
 impl Run {
@@ -276,23 +283,33 @@ pub fn figures_in_words(text: &str) -> Option<String> {
     ))
 }
 
+/// Whether a command runs the tool that looks on: `iostat`, `nvidia-smi dmon`, `nvidia-fs stats`.
+fn is_of(command: &str, tool: &str) -> bool {
+    let first = tool.split(' ').next().unwrap_or_default();
+    command.contains(first)
+}
+
 /// Goes through a text's lines.
 #[derive(Default)]
 struct Reader {
     runs: Vec<Run>,
     files: Vec<command::JobFile>,
     results: result::Results,
+    /// The runs at the places of `results`.
+    places: Vec<usize>,
     /// Lines below this index belong to what was read already.
     read_until: usize,
     /// The lines that were read as a part, from 1.
     read: BTreeSet<usize>,
     /// A rate in words since the last result or tool that looked on.
-    words: Option<(f64, usize)>,
+    words: Option<(figure::Figure, usize)>,
     host: Option<String>,
+    /// The last command, and the words before it.
+    shell: Option<(String, String)>,
     /// A path that words name by gdsio's type since the last result, and their line.
     named: Option<(&'static str, usize)>,
     /// Tools that looked on before any command or result.
-    early: Vec<Seen>,
+    early: Vec<(Seen, Option<String>)>,
     /// Lines of tables, with the columns that are not read.
     unread: Vec<(usize, Vec<String>)>,
 }
@@ -301,6 +318,10 @@ impl Reader {
     fn line(&mut self, lines: &[Line], index: usize, line: &Line) {
         if let Some(prompt) = &line.prompt {
             self.host = prompt.host.clone().or(self.host.take());
+            let head = line.text.trim().strip_suffix(&prompt.command).unwrap_or_default();
+            // Directories change between commands of one shell.
+            let head = prompt.host.clone().unwrap_or_else(|| head.trim().to_owned());
+            self.shell = Some((prompt.command.clone(), head));
         }
         if index < self.read_until {
             return;
@@ -312,7 +333,7 @@ impl Reader {
         }
         if let Some((all, until)) = result::document(lines, index) {
             self.read_until = until;
-            all.into_iter().for_each(|got| self.got(got));
+            self.got_all(all);
             return;
         }
         if let Some((all, unread, until)) = result::table(lines, index) {
@@ -320,7 +341,7 @@ impl Reader {
             if !unread.is_empty() {
                 self.unread.push((line.number, unread));
             }
-            all.into_iter().for_each(|got| self.got(got));
+            self.got_all(all);
             return;
         }
         if let Some((seen, until)) = seen::read(lines, index) {
@@ -333,20 +354,46 @@ impl Reader {
         if let Some(asked) = asked {
             let host = self.host.clone();
             let line = asked.line;
-            self.results = result::Results::of(&asked);
+            self.begin(&asked);
             self.named = None;
-            self.runs.push(Run { line, host, asked: Some(asked), ..Run::default() });
+            let shell = self.shell();
+            self.runs.push(Run { line, host, shell, asked: Some(asked), ..Run::default() });
             self.words = None;
         }
         if result::is_short(&line.text) {
             self.same_command();
         }
-        if let Some(got) = self.results.line(line) {
+        let given = self.results.line(line);
+        if !given.is_empty() {
             self.read.insert(line.number);
-            self.got(got);
         } else if !is_command {
             self.prose(line);
         }
+        for (place, got) in given {
+            match self.places.get(place) {
+                Some(at) => {
+                    self.runs[*at].line = got.line;
+                    self.runs[*at].got = Some(got);
+                }
+                None => {
+                    let at = self.got(got);
+                    self.places.push(at);
+                }
+            }
+        }
+    }
+
+    /// The prompt of the last command; `None` where it stands without one, or where it goes on
+    /// while others run.
+    fn shell(&self) -> Option<String> {
+        let (command, head) = self.shell.as_ref()?;
+        (!head.is_empty() && !command.trim_end().ends_with('&')).then(|| head.clone())
+    }
+
+    /// The results below a command are no more of what is above it.
+    fn begin(&mut self, asked: &Asked) {
+        self.results = result::Results::of(asked);
+        self.places.clear();
     }
 
     /// A further result of the command above, at a path that words name: `with -x 2 (CPU_GPU)`.
@@ -355,46 +402,61 @@ impl Reader {
         let Some(asked) = self.runs.last().filter(|run| run.got.is_some()) else { return };
         let Some(asked) = asked.asked.clone() else { return };
         let asked = Asked { line, path: Some(path.to_owned()), misplaced: None, ..asked };
-        self.results = result::Results::of(&asked);
+        self.begin(&asked);
         let host = self.host.clone();
         self.runs.push(Run { line, host, asked: Some(asked), ..Run::default() });
     }
 
-    /// A result belongs to the command above it, unless that has one already.
-    fn got(&mut self, got: Got) {
+    fn got_all(&mut self, all: Vec<Got>) {
+        for got in all {
+            self.got(got);
+        }
+    }
+
+    /// A result belongs to the command above it, unless that has one already. Its run.
+    fn got(&mut self, got: Got) -> usize {
         self.words = None;
         let early = std::mem::take(&mut self.early);
+        // What a command printed that ended before another one began was not beside it.
+        let load = self.runs.last().filter(|run| run.got.is_none());
+        let load = load.and_then(|run| run.shell.clone());
+        let ended = |own: &Option<String>| own.is_some() && *own == load;
+        let (apart, early): (Vec<_>, Vec<_>) = early.into_iter().partition(|(_, own)| ended(own));
+        let [apart, early]: [Vec<Seen>; 2] =
+            [apart, early].map(|all| all.into_iter().map(|one| one.0).collect());
         let last = self.runs.last_mut().filter(|run| match (&run.asked, &run.got) {
             (Some(asked), None) => asked.tool == got.tool,
-            // A line of progress gives way to what comes after it.
-            (_, Some(old)) => old.moment && old.tool == got.tool && old.direction == got.direction,
-            (None, None) => false,
+            _ => false,
         });
         match last {
             Some(run) => {
                 run.line = got.line;
                 run.got = Some(got);
                 run.beside.splice(0..0, early);
+                run.apart.splice(0..0, apart);
             }
             None => {
                 let host = self.host.clone();
                 let (line, got) = (got.line, Some(got));
-                self.runs.push(Run { line, host, got, beside: early, ..Run::default() });
+                self.runs.push(Run { line, host, got, beside: early, apart, ..Run::default() });
             }
         }
+        self.runs.len() - 1
     }
 
     /// Outputs of tools belong to the last run, unless words in between are about another.
     fn seen(&mut self, seen: Seen) {
         let words = self.words.take();
+        let own = self.shell.as_ref().filter(|(command, _)| is_of(command, seen.tool));
+        let shell = own.and(self.shell());
         let Some(last) = self.runs.last_mut() else {
-            self.early.push(seen);
+            self.early.push((seen, shell));
             return;
         };
         let again = last.beside.iter().any(|one| one.tool == seen.tool);
-        let other = words.filter(|(rate, _)| {
-            let known = last.got.as_ref().and_then(|got| got.rate).or(last.in_words.map(|w| w.0));
-            known.is_some_and(|known| (known / rate - 1.0).abs() > 0.001)
+        let other = words.filter(|(figure, _)| match (&last.got, &last.in_words) {
+            (Some(got), _) => got.rate.is_some_and(|rate| !figure.is_about(rate, 0.001)),
+            (None, known) => known.as_ref().is_some_and(|(known, _)| known.text != figure.text),
         });
         match other.filter(|_| again) {
             Some(words) => {
@@ -413,17 +475,18 @@ impl Reader {
         self.named = path.map(|path| (path, line.number)).or(self.named);
         let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w))
             && !sentence::is_otherwise(&line.text);
-        let found = figure::figures(&line.text);
-        let rate = found.iter().find_map(|one| one.rate());
+        let mut found = figure::figures(&line.text).into_iter();
+        let rate = found.find(|one| one.unit == figure::Unit::Rate);
         if let Some(rate) = rate.filter(|_| is_result && self.words.is_none()) {
             self.words = Some((rate, line.number));
         }
     }
 
     fn finish(mut self, lines: &[Line]) -> Vec<Run> {
-        if let Some(first) = self.early.first() {
+        let early: Vec<Seen> = self.early.into_iter().map(|one| one.0).collect();
+        if let Some(first) = early.first() {
             let line = first.line;
-            self.runs.push(Run { line, beside: self.early, ..Run::default() });
+            self.runs.push(Run { line, beside: early, ..Run::default() });
         }
         // Beside results, a command whose own is not there says nothing. Without any, commands and
         // job files are requests.

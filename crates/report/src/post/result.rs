@@ -1,38 +1,54 @@
-//! Result lines: gdsio's, fio's for terminals, elbencho's for terminals.
-//!
-//! fio's lines are those of 2.x and 3.x: the job's line (`(g=0): rw=…`), the line of progress
-//! (`Jobs: 1 (f=1): …`), and `read: IOPS=…, BW=…` or `read : io=…, bw=…`; fio's HOWTO,
-//! "Interpreting the output". elbencho's are those of 3.0.
+//! Result lines: gdsio's, elbencho's for terminals as of 3.0, and those of `fio` and `single`.
 
 use gpuio_base::measured::tables;
 use gpuio_base::units::float;
 
-use crate::foreign::{Direction, Reading, elbencho, elbencho_text, fio, fio_text, gdsio};
+use crate::foreign::{Direction, Reading, elbencho, elbencho_text, fio, gdsio};
+use crate::post::fio::Fio;
 use crate::post::line::Line;
 use crate::post::single::Live;
 use crate::post::{Asked, Got};
 
 const KIB: f64 = 1024.0;
 
+/// A result with its place among those since the command. What comes at a place again stands for
+/// what was there.
+pub(crate) type Given = (usize, Got);
+
+/// Counts the places that are taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places(usize);
+
+impl Places {
+    pub(crate) fn next(&mut self) -> usize {
+        self.0 += 1;
+        self.0 - 1
+    }
+}
+
 /// The lines so far, as far as they are of the result to come.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Results {
-    fio: Option<FioJob>,
+    places: Places,
+    fio: Fio,
     /// The command above.
     asked: Option<Asked>,
     /// Whether a shortened line of gdsio may be its result still.
     waits: bool,
     live: Live,
-    /// elbencho's phase, and its bytes.
-    phase: Option<(Reading, Option<f64>)>,
+    /// The place of the last live result.
+    last: usize,
+    phase: Option<Phase>,
 }
 
-#[derive(Debug, Clone, Default)]
-struct FioJob {
-    job: fio_text::Job,
-    processes: Option<u64>,
-    /// The direction whose latency comes next.
-    last: Option<Got>,
+/// elbencho's phase.
+#[derive(Debug, Clone)]
+struct Phase {
+    reading: Reading,
+    data: Option<f64>,
+    /// The kinds of its lines so far: the same again is of a phase whose first line is not there.
+    kinds: Vec<String>,
+    place: Option<usize>,
 }
 
 /// Whether a line is gdsio's without its fields about the load: people shorten it.
@@ -111,7 +127,7 @@ pub(crate) fn table_at(lines: &[Line], index: usize) -> Option<(tables::Table, u
     Some((table, until))
 }
 
-/// People round, and write GB for both.
+/// People round, and some write GB for GiB.
 pub(crate) const BY_HAND: f64 = 0.1;
 /// Lines above a table that may name it.
 const ABOVE: usize = 8;
@@ -123,79 +139,57 @@ impl Results {
         Results { asked: Some(asked.clone()), waits, ..Results::default() }
     }
 
-    /// The result that a line has or completes. A line that adds to the last one gives it again.
-    pub(crate) fn line(&mut self, line: &Line) -> Option<Got> {
+    /// The results that a line has, or to which it adds.
+    pub(crate) fn line(&mut self, line: &Line) -> Vec<Given> {
         let text = line.text.trim();
         if text.contains("XferType:") && text.contains("Throughput:") {
-            return of_gdsio(line);
+            return of_gdsio(line).map(|got| (self.places.next(), got)).into_iter().collect();
         }
         if is_short(text) {
             let waits = std::mem::take(&mut self.waits);
-            return shortened(line, self.asked.as_ref().filter(|_| waits)?);
+            let got = self.asked.as_ref().filter(|_| waits);
+            let got = got.and_then(|asked| shortened(line, asked));
+            return got.map(|got| (self.places.next(), got)).into_iter().collect();
         }
-        if let Some(got) = self.live.line(text, self.asked.as_ref()) {
-            return Some(Got { line: line.number, ..got });
+        if let Some((got, again)) = self.live.line(text, self.asked.as_ref()) {
+            self.last = if again { self.last } else { self.places.next() };
+            return vec![(self.last, Got { line: line.number, ..got })];
         }
-        if let Some(job) = fio_text::job_line(text) {
-            self.fio = Some(FioJob { job, ..FioJob::default() });
+        let given = self.fio.line(line, &mut self.places);
+        if !given.is_empty() {
+            return given;
         }
-        let found = match &mut self.fio {
-            Some(job) => {
-                let processes = fio_text::after(text, "Starting ");
-                job.processes = processes.and_then(|word| word.parse().ok()).or(job.processes);
-                job.line(text)
-            }
-            None => self.elbencho(text),
-        };
-        // Further lines may have more of it.
-        found.map(|got| Got { line: line.number, moment: true, ..got })
+        let given = self.elbencho(text);
+        given.map(|(place, got)| (place, Got { line: line.number, ..got })).into_iter().collect()
     }
 
-    fn elbencho(&mut self, text: &str) -> Option<Got> {
+    fn elbencho(&mut self, text: &str) -> Option<Given> {
         let (phase, kind, values) = elbencho_text::parts(text)?;
-        if let Some(phase) = phase.filter(|_| kind.starts_with("Elapsed")) {
-            self.phase = phase.result().map(|reading| (reading, None));
+        if let Some(phase) = phase {
+            let begins = kind.starts_with("Elapsed");
+            let reading = phase.result().filter(|_| begins);
+            if begins || phase.result().is_some() {
+                let phase = |reading| Phase { reading, data: None, kinds: vec![], place: None };
+                self.phase = reading.map(phase);
+            }
         }
-        let (reading, data) = self.phase.as_mut()?;
+        let phase = self.phase.as_mut()?;
         if kind == "Total MiB" {
-            *data = elbencho_text::last(values).parse::<f64>().ok().map(|mib| mib * KIB * KIB);
-        } else if !elbencho_text::figure(reading, kind, values) {
+            let bytes = elbencho_text::last(values).parse::<f64>().map(|mib| mib * KIB * KIB);
+            phase.data = phase.data.or(bytes.ok());
+        } else if phase.kinds.iter().any(|known| known == kind) {
+            self.phase = None;
+            return None;
+        } else if elbencho_text::figure(&mut phase.reading, kind, values) {
+            phase.kinds.push(kind.to_owned());
+        } else {
             return None;
         }
-        let got = of_reading("elbencho", reading);
-        got.rate.is_some().then_some(Got { data_bytes: *data, ..got })
-    }
-}
-
-impl FioJob {
-    fn line(&mut self, text: &str) -> Option<Got> {
-        if text.contains("Jobs: ") {
-            let state = fio_text::states(&self.job, "", text);
-            let got = of_reading("fio", state.first()?);
-            return Some(Got { threads: self.processes, ..got });
-        }
-        if let Some(direction) = fio_text::side(text) {
-            let mut reading = fio_text::of_job(&self.job, "", direction, self.processes);
-            fio_text::rates(&mut reading, text);
-            let got = Got { data_bytes: fio_text::moved(text), ..of_reading("fio", &reading) };
-            got.rate?;
-            self.last = Some(got);
-        } else if let Some(mean) = fio_text::mean(text) {
-            self.last.as_mut()?.latency = Some(mean.value);
-        } else {
-            return self.total(text);
-        }
-        self.last.clone()
-    }
-
-    /// `READ: bw=384MiB/s (402MB/s), 96MiB/s-97MiB/s, io=67.4GiB (72.4GB), run=180001-180001msec`.
-    fn total(&self, text: &str) -> Option<Got> {
-        let last = self.last.as_ref()?;
-        let rest = text.strip_prefix(&last.direction.name().to_uppercase())?.strip_prefix(": ")?;
-        let rate = fio_text::after(rest, "bw=").and_then(fio_text::bytes)?.value;
-        // The total of one job is the job's own.
-        let iops = last.iops.map(|iops| iops * rate / last.rate.unwrap_or(rate));
-        Some(Got { rate: Some(rate), iops, ..last.clone() })
+        let got = Got { data_bytes: phase.data, ..of_reading("elbencho", &phase.reading) };
+        got.rate?;
+        let place = phase.place.unwrap_or_else(|| self.places.next());
+        phase.place = Some(place);
+        Some((place, got))
     }
 }
 
@@ -221,6 +215,7 @@ pub(super) fn of_reading(tool: &'static str, reading: &Reading) -> Got {
         iops: figure("iops"),
         latency: figure("mean"),
         rounding: ["throughput", "iops", "mean"].into_iter().map(share).sum(),
+        is_shared: reading.mix.is_some(),
         ..Got::default()
     }
 }
@@ -269,7 +264,8 @@ mod tests {
     fn of(text: &str) -> Vec<Got> {
         let lines = crate::post::line::lines(text);
         let mut results = Results::default();
-        lines.iter().filter_map(|line| results.line(line)).collect()
+        let given = lines.iter().flat_map(|line| results.line(line));
+        given.map(|(_, got)| got).collect()
     }
 
     const MIB: f64 = KIB * KIB;
@@ -340,7 +336,8 @@ mod tests {
         assert_eq!(got.rate, Some(383.8 * MIB));
         assert_eq!(got.iops, Some(98_300.0));
         let new = "a: (g=0): rw=write, bs=(R) 1024KiB-1024KiB, (W) 1024KiB-1024KiB, \
-                   ioengine=io_uring, iodepth=8\nStarting 2 processes\n  write: IOPS=519, \
+                   ioengine=io_uring, iodepth=8\nStarting 2 processes\na: (groupid=0, jobs=2): \
+                   err= 0: pid=1\n  write: IOPS=519, \
                    BW=519MiB/s (544MB/s)(91.2GiB/180001msec); 0 zone resets\n    lat (usec): \
                    min=9, max=11, avg=30825.40, stdev= 1\n";
         let all = of(new);
@@ -354,6 +351,33 @@ mod tests {
         let three = of("a: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=libaio, iodepth=4\n\
                         Jobs: 1 (f=1): [r(1)][50.0%][r=384MiB/s][r=98.2k IOPS][eta 01m]");
         assert_eq!((three[0].rate, three[0].iops), (Some(384.0 * MIB), Some(98_200.0)));
+    }
+
+    #[test]
+    fn each_phase_of_elbencho_is_a_result() {
+        let table = |rate| {
+            format!(
+                "OPERATION RESULT TYPE FIRST DONE LAST DONE\nWRITE Elapsed ms : 203 211\n\
+                 IOPS : 4838 {rate}\nThroughput MiB/s : 4838 {rate}\nTotal MiB : 983 1024\n---\n"
+            )
+        };
+        let rates = |text: &str| {
+            let post = crate::post::read("post", text);
+            let got = post.runs.iter().filter_map(|run| run.got.as_ref()?.rate);
+            got.map(|rate| rate / MIB).collect::<Vec<_>>()
+        };
+        let two = format!("Without cufile:\n{}With cufile:\n{}", table(4853), table(6781));
+        assert_eq!(rates(&two), [4853.0, 6781.0]);
+        let cut = two.replacen("WRITE Elapsed ms : 203 211\n", "", 2);
+        assert!(rates(&cut).is_empty(), "which phase is not said");
+        let one = table(4853) + "IOPS : 1 1\nThroughput MiB/s : 1 1\n";
+        assert_eq!(rates(&one), [4853.0]);
+        let head = "ISO Date,Label,Phase,RuntimeMS,Rank,Done%,DoneBytes\n";
+        let row = |ms: u32| format!("x,,READ,{ms},Total,1,{}\n", ms << 20);
+        let (live, again) = (row(1000) + &row(2000), row(1000));
+        assert_eq!(rates(&format!("{head}{live}")), [1000.0]);
+        assert_eq!(rates(&format!("{head}{live}{again}")), [1000.0; 2]);
+        assert_eq!(rates(&format!("{head}{live}\n{head}{live}")), [1000.0; 2]);
     }
 
     #[test]

@@ -274,13 +274,17 @@ mod tests {
 
     #[test]
     fn a_sentence_with_one_rate_its_direction_and_a_setting_is_a_result() {
-        let gib = 1024.0_f64.powi(3);
         let all = of("Hello. We get 12 GB/s read on 8 threads with 1M blocks. Thanks");
-        assert_eq!((all.len(), all[0].rate, all[0].line), (1, Some(12.0 * gib), 1));
+        assert_eq!((all.len(), all[0].rate, all[0].line), (1, Some(12e9), 1));
         assert_eq!((all[0].threads, all[0].block), (Some(8), Some(1 << 20)));
         let many =
             of("Hi all,\n\nso we are now getting 3.2 GiB/s random read with gdsio on 4 threads\n");
-        assert_eq!((many.len(), many[0].rate, many[0].line), (1, Some(3.2 * gib), 3));
+        assert_eq!(
+            (many.len(), many[0].rate, many[0].line),
+            (1, Some(3.2 * 1024.0_f64.powi(3)), 3)
+        );
+        let comma = of("We reached 3,2 GB/s read on 8 threads.");
+        assert_eq!(comma[0].rate, Some(3.2e9));
         let iops = of("I see 485k IOPS at a latency of 264 us for 4K random reads.");
         assert_eq!((iops[0].iops, iops[0].latency), (Some(485e3), Some(264e3)));
         assert_eq!((iops[0].random, iops[0].block), (Some(true), Some(4096)));

@@ -21,19 +21,25 @@ pub(crate) struct Live {
     block: Option<u64>,
     /// Whether KvikIO says that cuFile is in its compatibility mode.
     compat: bool,
+    /// The phase of elbencho's rows, and its milliseconds so far.
+    phase: Option<(Direction, f64)>,
+    /// Whether dd's last line was one of progress.
+    goes_on: bool,
     /// perftest's direction, and the bytes per second of its unit.
     perftest: Option<(Direction, Option<f64>)>,
 }
 
 impl Live {
-    pub(crate) fn line(&mut self, text: &str, asked: Option<&Asked>) -> Option<Got> {
+    /// The result of a line, and whether it stands for the one before it too, which was one of
+    /// progress.
+    pub(crate) fn line(&mut self, text: &str, asked: Option<&Asked>) -> Option<(Got, bool)> {
         let asked_of = |tool: &str| asked.filter(|asked| asked.tool == tool);
-        dd(text, asked_of("dd"))
-            .or_else(|| hdparm(text))
-            .or_else(|| vdbench(text))
-            .or_else(|| self.elbencho(text, asked_of("elbencho")))
-            .or_else(|| self.kvikio(text))
-            .or_else(|| self.perftest(text))
+        if let Some((got, goes_on)) = dd(text, asked_of("dd")) {
+            return Some((got, std::mem::replace(&mut self.goes_on, goes_on)));
+        }
+        let whole = hdparm(text).or_else(|| vdbench(text));
+        let whole = whole.or_else(|| self.kvikio(text)).or_else(|| self.perftest(text));
+        whole.map(|got| (got, false)).or_else(|| self.elbencho(text, asked_of("elbencho")))
     }
 
     /// ` 65536      5000             11012.21            11011.93            0.168029` below the
@@ -75,10 +81,11 @@ impl Live {
     }
 
     /// A row of the whole run so far: bytes by time, so the last row has the run's mean.
-    fn elbencho(&mut self, text: &str, asked: Option<&Asked>) -> Option<Got> {
+    fn elbencho(&mut self, text: &str, asked: Option<&Asked>) -> Option<(Got, bool)> {
         let cells: Vec<&str> = text.split(',').map(str::trim).collect();
         if text.starts_with("ISO Date,Label,Phase,") {
             self.columns = cells.into_iter().map(str::to_owned).collect();
+            self.phase = None;
             return None;
         }
         let cell = |name: &str| {
@@ -91,10 +98,13 @@ impl Live {
             "WRITE" => Direction::Write,
             _ => return None,
         };
-        let (data, seconds) = (number("DoneBytes")?, number("RuntimeMS")? / 1e3);
+        let (data, ms) = (number("DoneBytes")?, number("RuntimeMS")?);
+        let seconds = ms / 1e3;
         let rate = (cell("Rank")? == "Total" && seconds > 0.0).then(|| data / seconds)?;
         let block = asked.and_then(block_of);
-        Some(Got {
+        let last = self.phase.replace((direction, ms));
+        let goes_on = last.is_some_and(|(way, before)| way == direction && before <= ms);
+        let got = Got {
             tool: "elbencho",
             direction,
             random: asked.and_then(|asked| asked.random),
@@ -109,9 +119,9 @@ impl Live {
             latency: number("Lat IO us").filter(|us| *us > 0.0).map(|us| us * 1e3),
             // Its latency is of the last interval.
             rounding: 0.05,
-            moment: true,
             ..Got::default()
-        })
+        };
+        Some((got, goes_on))
     }
 
     /// `cufile read       | 901.62 MiB/s`, below `nthreads          | 1`.
@@ -163,15 +173,15 @@ fn whole(value: f64) -> Option<u64> {
 }
 
 /// `10737418240 bytes (11 GB, 10 GiB) copied, 5.5149 s, 1.9 GB/s`. With `status=progress` lines
-/// of whole seconds come before the last one.
-fn dd(text: &str, asked: Option<&Asked>) -> Option<Got> {
+/// of whole seconds come before the last one: whether it is one of these.
+fn dd(text: &str, asked: Option<&Asked>) -> Option<(Got, bool)> {
     let asked = asked?;
     let (data, rest) = text.split_once(" bytes ")?;
     let (seconds, _) = rest.split_once("copied, ")?.1.split_once(" s,")?;
     let data = data.trim().parse::<f64>().ok()?;
     let time = seconds.parse::<f64>().ok().filter(|time| *time > 0.0)?;
     let (rate, block) = (data / time, block_of(asked));
-    Some(Got {
+    let got = Got {
         tool: "dd",
         direction: asked.direction?,
         random: Some(false),
@@ -183,9 +193,9 @@ fn dd(text: &str, asked: Option<&Asked>) -> Option<Got> {
         seconds: Some(time),
         rate: Some(rate),
         iops: block.map(|block| rate / float(block)),
-        moment: !seconds.contains('.'),
         ..Got::default()
-    })
+    };
+    Some((got, !seconds.contains('.')))
 }
 
 /// ` Timing buffered disk reads: 1122 MB in 3.00 seconds = 373.60 MB/sec`, in MB of 2 to the 20;

@@ -40,6 +40,8 @@ mod udev;
 
 use gpuio_record::facts::Machine;
 
+pub use nvidia_fs::all_through_host;
+
 use crate::check::finding::{Finding, Found, Rule, Severity};
 
 /// The text that shows settings of the kernel.

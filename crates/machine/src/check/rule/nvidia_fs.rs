@@ -8,7 +8,7 @@ use super::Rule;
 use crate::check::finding::{Found, Severity};
 use crate::check::gdscheck::NOT_LOADED;
 use crate::check::gdscheck::interpret::{
-    DataPath, by_nvidia_fs, data_path, drives_by_nvidia_fs, or_printed, storage, torn,
+    DataPath, by_nvidia_fs, data_path, drives_by_nvidia_fs, or_printed, printed, storage, torn,
 };
 use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
 use crate::check::verdict::layer;
@@ -140,6 +140,18 @@ fn from_gdscheck(check: &GdsCheck, printed: &str) -> Option<Found> {
                     or not at all";
         Found::warn(format!("{printed} {observed}"), fix_of(check))
     })
+}
+
+/// Whether gdscheck printed all kinds of storage, and none that goes past host memory.
+pub fn all_through_host(machine: &Machine) -> bool {
+    let none = |check: &GdsCheck| {
+        let paths: Vec<(DataPath, &str)> =
+            storage(check).map(|line| (data_path(line), &line.name[..])).collect();
+        let host =
+            |(path, _): &(DataPath, &str)| matches!(path, DataPath::Host | DataPath::Nothing);
+        torn(check).is_empty() && is_whole(&paths) && paths.iter().all(host)
+    };
+    printed(machine).is_some_and(|(check, _)| none(check))
 }
 
 /// The advice where no storage goes by nvidia-fs. A version that NVIDIA's gdscheck prints does not

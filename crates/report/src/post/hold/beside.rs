@@ -17,6 +17,22 @@ const AGREE: f64 = 0.10;
 pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     for run in &post.runs {
+        for seen in &run.apart {
+            let agreed = match &seen.sight {
+                Sight::Disks(disks) => disks_of(post, run, seen, disks),
+                _ => Vec::new(),
+            };
+            if agreed.iter().any(|one| one.about == About::Agreement) {
+                all.extend(agreed);
+                continue;
+            }
+            let text = format!(
+                "{} and the run stand one after the other at one prompt: whether any of it is of \
+                 the run's time is not said, so nothing follows from it.",
+                seen.tool
+            );
+            all.push(say(post, About::Next, &[run.line, seen.line], text));
+        }
         for seen in &run.beside {
             match &seen.sight {
                 Sight::Disks(disks) => all.extend(disks_of(post, run, seen, disks)),
@@ -131,7 +147,7 @@ fn disks_of(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statemen
 
 /// A rate in words instead of a result line.
 fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statement> {
-    let Some((rate, line)) = run.in_words else { return Vec::new() };
+    let Some((figure, line)) = &run.in_words else { return Vec::new() };
     let both: Vec<(f64, Vec<&Disk>)> = [Direction::Read, Direction::Write]
         .map(|side| {
             let moving = moving(disks, side);
@@ -142,9 +158,9 @@ fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statemen
         return Vec::new();
     };
     let names = words::and(&moving.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>());
-    let (said, at_drives) = (words::rate(rate), words::rate(sum));
-    let apart = words::apart(sum, rate);
-    let fits = (sum / rate - 1.0).abs() <= AGREE;
+    let (said, at_drives) = (&figure.text, words::rate(sum));
+    let apart = words::apart(sum, figure.near(sum));
+    let fits = figure.is_about(sum, AGREE);
     let (about, verb) = match fits {
         true => (About::Agreement, "agree"),
         false => (About::Contradiction, "do not agree"),
@@ -153,7 +169,7 @@ fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statemen
         "iostat's {names} and the rate in words {verb}: {at_drives} and {said}, {apart} apart. The \
          text has no result line for it."
     );
-    vec![say(post, about, &[line, seen.line], text)]
+    vec![say(post, about, &[*line, seen.line], text)]
 }
 
 /// I/Os that the block layer splits.
@@ -284,6 +300,33 @@ mod tests {
     use gpuio_machine::topo::Topology;
 
     use super::*;
+
+    #[test]
+    fn iostat_that_ended_before_a_run_is_not_beside_it() {
+        let run = "h> gdsio -D /d -d 0 -w 32 -s 1G -i 1M -x 0 -I 0\nIoType: READ XferType: GPUD \
+                   Threads: 32 DataSetSize: 204472320/33554432(KiB) IOSize: 1024(KiB) Throughput: \
+                   9.9 GiB/sec, Avg_Latency: 3156.0 usecs ops: 199680 total_time 19.7 secs\n";
+        let disk = |rate: u32| {
+            format!("h> iostat -xmy 1 1\nDevice r/s rMB/s %util\nnvme0n1 52000.00 {rate} 99.90\n")
+        };
+        let said = |text: &str| super::hold(&crate::post::read("post", text), &[]);
+        let is = |text: &str, about: About| said(text).iter().any(|one| one.about == about);
+        let text = disk(6500) + run;
+        let all = said(&text);
+        assert!(all.len() == 1 && all[0].about == About::Next, "{text}{all:?}");
+        let all = text.replace("h> ", "$ ");
+        assert!(!is(&all, About::Contradiction) && is(&all, About::Next), "{all}");
+        // In the background, at another prompt, without one or below the run it may be.
+        for other in [
+            text.replace("-I 0\n", "-I 0 &\n").replace("1 1\n", "1 1 &\n"),
+            text.replace("h> iostat", "me@h2:~$ iostat"),
+            text.replace("h> iostat", "iostat"),
+            run.to_owned() + &disk(6500),
+        ] {
+            assert!(is(&other, About::Contradiction), "{other}");
+        }
+        assert!(is(&(disk(10100) + run), About::Agreement), "it shows itself");
+    }
 
     #[test]
     fn counts_of_nvidia_fs_contradict_that_gds_is_off() {

@@ -70,6 +70,14 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
+/// The title of one side of a change below which a line stands, by its line; 0 for none.
+pub(super) fn side_of(post: &Post, line: usize) -> usize {
+    let titles = || post.lines.iter().filter_map(|line| Some((line.number, title(line)?)));
+    let has_other = |title: &str| titles().any(|(_, other)| are_opposites(title, other));
+    let above = titles().take_while(|(number, _)| *number <= line);
+    above.filter(|(_, title)| has_other(title)).last().map_or(0, |(number, _)| number)
+}
+
 /// Runs whose figures agree.
 fn sound(post: &Post) -> impl Iterator<Item = &Run> {
     post.runs.iter().filter(move |run| run.got.as_ref().is_some_and(|got| is_sound(post, got)))

@@ -324,7 +324,7 @@ fn moved_per_second(post: &Post, line: &Line, found: &[Figure]) -> Vec<Statement
 
 /// Outputs of tools near a line.
 fn near(post: &Post, line: usize) -> impl Iterator<Item = &Seen> {
-    let seen = post.runs.iter().flat_map(|run| &run.beside);
+    let seen = post.runs.iter().flat_map(|run| run.beside.iter().chain(&run.apart));
     seen.filter(move |seen| seen.line + AROUND > line && line + AROUND > seen.line)
 }
 

@@ -55,7 +55,8 @@ const RULES: [Rule; 16] = [
 
 /// Lines of texts without a result that look like one.
 pub fn unread(posts: &[Post]) -> Vec<Statement> {
-    posts.iter().flat_map(|post| own::unread(post, &[])).collect()
+    let of = |post| [own::unread(post, &[]), tables::left_out(post)].concat();
+    posts.iter().flat_map(of).collect()
 }
 
 /// Conclusions from the texts: by kind, and in the order of the texts.

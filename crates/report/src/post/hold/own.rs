@@ -5,6 +5,7 @@ use gpuio_base::units::float;
 use super::{Known, say, words};
 use crate::foreign::{Reading, gdsio};
 use crate::post::command::one_at_a_time;
+use crate::post::figure::open_figures;
 use crate::post::line::Line;
 use crate::post::result::of_reading;
 use crate::post::{About, Asked, Got, Post, Run, Statement};
@@ -36,7 +37,7 @@ pub(super) fn command_and_line(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
 }
 
 /// Lines that look like results and are none here: gdsio's that can't be read, dd's without a known
-/// direction, hdparm's of memory.
+/// direction, hdparm's of memory; and figures whose comma has two meanings.
 pub(super) fn unread(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let mut unread = unread_of_gdsio(post);
     let is_taken = |line: &&Line| {
@@ -65,11 +66,19 @@ fn unread_of_gdsio(post: &Post) -> Vec<Statement> {
     let all = ["IoType:", "XferType:", "Throughput:", "Avg_Latency:"];
     let lines = post.lines.iter().filter(|line| all.iter().all(|word| line.text.contains(word)));
     let why = lines.filter_map(|line| Some((line.number, gdsio::line(&line.text).err()?)));
-    why.map(|(line, why)| {
-        let text = format!("This line looks like a result of gdsio and is left out: {why}.");
-        say(post, About::LeftOut, &[line], text)
-    })
-    .collect()
+    let why = why.map(|(line, why)| {
+        (line, format!("This line looks like a result of gdsio and is left out: {why}."))
+    });
+    // Cells of tables have reasons of their own.
+    let is_prose = |line: &&Line| line.prompt.is_none() && !line.text.trim_start().starts_with('|');
+    let open = post.lines.iter().filter(is_prose).flat_map(|line| {
+        let all = open_figures(&line.text).into_iter();
+        all.map(move |text| {
+            let words = "is left out: whether its comma is one of decimals is not said.";
+            (line.number, format!("{text} {words}"))
+        })
+    });
+    why.chain(open).map(|(line, words)| say(post, About::LeftOut, &[line], words)).collect()
 }
 
 /// Commands with a block size behind the flag of the type of I/O.
@@ -221,12 +230,23 @@ fn data_is(got: &Got, block: u64) -> Option<String> {
 pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     let (mut results, mut agree) = (0, vec![0; RELATIONS.len()]);
-    for got in post.runs.iter().filter_map(|run| run.got.as_ref()) {
+    for run in &post.runs {
+        let Some(got) = &run.got else { continue };
         results += 1;
         let most = most_in_post(post, got);
+        let limit = run.asked.as_ref().and_then(|asked| asked.limit.as_deref());
         for (relation, count) in RELATIONS.iter().zip(&mut agree) {
             match (relation.check)(got, most) {
                 Found::Holds => *count += 1,
+                Found::Says(About::Limit, words) => {
+                    let words = match (limit, words.split_once(':')) {
+                        (Some(limit), Some((said, _))) => {
+                            format!("{said}: the command limits its rate ({limit}).")
+                        }
+                        _ => words,
+                    };
+                    all.push(say(post, About::Limit, &[got.line], words));
+                }
                 Found::Says(about, words) => all.push(say(post, about, &[got.line], words)),
                 Found::Open => {}
             }
@@ -373,6 +393,10 @@ fn in_flight(got: &Got, most: Option<f64>) -> Found {
     let (share, off) = (in_flight / most, IN_FLIGHT + got.rounding);
     let is_gdsio = got.tool == "gdsio";
     let seconds = got.seconds.unwrap_or_default();
+    // The rest may be of the other direction.
+    if got.is_shared && share < 1.0 + off {
+        return Found::Open;
+    }
     if near(share, 1.0, off) {
         return Found::Holds;
     }
@@ -407,7 +431,8 @@ fn in_flight(got: &Got, most: Option<f64>) -> Found {
     } else if share < 0.8 && seconds >= SHORT {
         let text = format!(
             "{in_flight:.1} of {most} I/Os are in flight on average: threads wait for something \
-             other than their I/Os (processor, locks, verification), or end early."
+             other than their I/Os (processor, locks, verification, a limit of the rate), or end \
+             early."
         );
         (About::Limit, text)
     } else {

@@ -1,11 +1,15 @@
 //! The way of the bytes, by what looked on.
 
-use super::{Known, machine_of, requested::gds_of, say, words};
+use std::collections::BTreeMap;
+
+use super::{Known, changes, machine_of, requested::gds_of, say, words};
 use crate::foreign::Direction;
+use crate::post::line::Line;
 use crate::post::seen::{CuFile, Sight, Traffic};
 use crate::post::{About, Post, Run, Statement};
-use gpuio_machine::check::{Answer, Compat, compat_mode};
+use gpuio_machine::check::{Answer, Compat, all_through_host, compat_mode};
 use gpuio_machine::topo::{Class, DeviceKind, Topology};
+use gpuio_record::facts::{Fact, Machine};
 
 /// Traffic above this share of a run's rate carries its bytes: headers add a quarter at most, and
 /// dmon's samples of 20 ms scatter.
@@ -32,14 +36,28 @@ impl Facts {
 fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
     let mut facts = Facts::default();
     facts.lines.extend(run.got.as_ref().map(|got| got.line));
-    facts.lines.extend(run.in_words.map(|words| words.1));
+    facts.lines.extend(run.in_words.as_ref().map(|words| words.1));
     let direction = direction(run);
     let through = through(run, &mut facts);
     let (mut posix, mut gds) = library(run, &mut facts);
     let module = module(run, direction, &mut facts);
     let requested = requested(run);
     let settled = posix || gds || module;
-    let mode = if settled || !is_gds(requested.as_deref()) { None } else { mode(known, run) };
+    let mode = is_gds(requested.as_deref()).then(|| mode(post, known, run)).flatten();
+    let denied = mode.as_ref().filter(|(mode, _)| match mode {
+        Compat::Forced => gds || module,
+        Compat::Forbidden => posix,
+        Compat::Allowed => false,
+    });
+    if let Some((_, words)) = denied {
+        let seen = facts.words.join("; ");
+        let text = format!(
+            "{seen}, and {words}: one of both is of another time or configuration, so the way of \
+             the bytes is not decided."
+        );
+        return vec![say(post, About::Contradiction, &facts.lines, text)];
+    }
+    let mode = mode.filter(|_| !settled);
     if let Some((mode, words)) = &mode {
         (posix, gds) = (*mode == Compat::Forced, *mode == Compat::Forbidden);
         facts.words.push(words.clone());
@@ -89,7 +107,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
 
 fn label(run: &Run) -> String {
     let figures = run.got.as_ref().map(words::figures);
-    let said = run.in_words.map(|(rate, _)| format!("{} in words", words::rate(rate)));
+    let said = run.in_words.as_ref().map(|(figure, _)| format!("{} in words", figure.text));
     let gpu = run.asked.as_ref().filter(|asked| !asked.gpus.is_empty());
     let gpu = gpu.map(|asked| format!(", {}", words::gpus(&asked.gpus))).unwrap_or_default();
     figures.or(said).map(|text| format!("({text}{gpu}) ")).unwrap_or_default()
@@ -123,18 +141,34 @@ fn is_gds(path: Option<&str>) -> bool {
 }
 
 /// cuFile's compatibility mode for a run with a result, and what follows from it in words. Where it
-/// is allowed and GDS is off, it is as good as forced.
-fn mode(known: &[Known<'_>], run: &Run) -> Option<(Compat, String)> {
-    let machine = machine_of(known, run).filter(|_| run.got.is_some())?.machine;
-    let (mode, from) = compat_mode(machine)?;
+/// is allowed and GDS is off, it is as good as forced. `None` where the text has it for another
+/// state of the machine, or a variable that may be the run's.
+fn mode(post: &Post, known: &[Known<'_>], run: &Run) -> Option<(Compat, String)> {
+    run.got.as_ref()?;
+    let known = machine_of(known, run).map(|known| known.machine);
+    let own = environment(post, run, known)?;
+    let mut machine = known.cloned().unwrap_or_default();
+    if !own.is_empty() {
+        let mut all = machine.cufile.environment.known().cloned().unwrap_or_default();
+        all.extend(own);
+        machine.cufile.environment = Fact::Known(all);
+    }
+    let (mode, from) = compat_mode(&machine)?;
+    // What was printed before a change, or after it, is not of the other side.
+    let side = changes::side_of(post, run.line);
+    let mut printed = post.lines.iter().filter(|line| line.text.contains("compat_mode"));
+    let is_of_run = |line: &Line| changes::side_of(post, line.number) == side;
+    if !from.starts_with(VARIABLES) && side > 0 && !printed.any(is_of_run) {
+        return None;
+    }
     let counts = |seen: &crate::post::Seen| match &seen.sight {
         Sight::Module(module) => module.counted() > 0.0,
         _ => false,
     };
     // I/Os that nvidia-fs counts speak against it.
     let off = || {
-        !run.beside.iter().any(counts)
-            && run.asked.as_ref().is_some_and(|asked| gds_of(machine, asked) == Answer::No)
+        let asked = run.asked.as_ref().is_some_and(|one| gds_of(&machine, one) == Answer::No);
+        !run.beside.iter().any(counts) && (asked || all_through_host(&machine))
     };
     Some(match mode {
         Compat::Forced => (mode, format!("compatibility mode is forced ({from})")),
@@ -151,6 +185,52 @@ fn mode(known: &[Known<'_>], run: &Run) -> Option<(Compat, String)> {
             (mode, format!("compatibility mode is allowed ({from}): {words}"))
         }
     })
+}
+
+/// How the names of cuFile's variables for the compatibility mode begin and end.
+const VARIABLES: &str = "CUFILE_";
+const MODE: &str = "_COMPAT_MODE";
+
+/// The variables of the compatibility mode in a run's environment: of its command, or of what was
+/// exported above it. `None` where the text names one otherwise, or a value that cuFile does not
+/// take.
+fn environment(
+    post: &Post,
+    run: &Run,
+    machine: Option<&Machine>,
+) -> Option<BTreeMap<String, String>> {
+    let mut all = BTreeMap::new();
+    let own = run.asked.as_ref().map(|asked| asked.line);
+    let known = machine.and_then(|machine| machine.cufile.environment.known());
+    for line in post.lines.iter().filter(|line| line.text.contains(MODE)) {
+        let is_command = line.prompt.is_some();
+        let mut exports = false;
+        let words = line.text.split([' ', ';', '&']).map(|word| word.trim_matches(['"', '\'']));
+        for word in words {
+            exports |= word == "export" || word == "unset";
+            let Some(at) = word.find(VARIABLES).filter(|_| word.contains(MODE)) else { continue };
+            let (name, value) = word[at..].split_once('=').unwrap_or((&word[at..], ""));
+            let value = value.trim_matches(['"', '\'']);
+            let printed = known.is_some_and(|known| known.contains_key(name));
+            let is_set = matches!(value, "0" | "1" | "true" | "false" | "TRUE" | "FALSE");
+            let counts = exports && own.is_some_and(|own| line.number <= own);
+            match is_command && at == 0 {
+                true if line.text.contains(&format!("unset {name}")) && own.is_some() => {
+                    if counts {
+                        all.remove(name);
+                    }
+                }
+                true if is_set && own.is_some() => {
+                    if counts || Some(line.number) == own {
+                        all.insert(name.to_owned(), value.to_owned());
+                    }
+                }
+                _ if printed => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(all)
 }
 
 /// The rate that traffic is held against: the run's, else the one of gds_stats.
@@ -381,6 +461,75 @@ mod tests {
             assert!(said.contains(words), "{modes:?} {mount}: {said}");
         }
         assert!(!said(["true", "true"], xfs, "1").contains("compatibility"));
+    }
+
+    /// Variables go before the file; where a text's change or words leave them open, so is the way.
+    #[test]
+    fn the_way_is_that_of_the_run_s_own_environment() {
+        let said = |text: &str| {
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let said = hold(&[read("post", text)], &[known]).into_iter();
+            let kinds = [About::Path, About::Contradiction];
+            let said = said.filter(|one| kinds.contains(&one.about));
+            said.map(|one| one.words + "\n").collect::<String>()
+        };
+        let check = |allowed, forced| {
+            format!(
+                "$ gdscheck -p\nGDS release version: 1.7\n NVMe : Supported\n \
+                 properties.use_compat_mode : {allowed}\n properties.force_compat_mode : {forced}\n"
+            )
+        };
+        let line = "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 8388608/8388608(KiB) \
+                    IOSize: 1024(KiB) Throughput: 5.0 GiB/sec, Avg_Latency: 1562.5 usecs ops: 8192 \
+                    total_time 1.6 secs\n";
+        let run = format!("gdsio -D /d -d 0 -w 8 -s 1G -i 1M -x 0 -I 0\n{line}");
+        let off = check(false, false);
+        let forbidden = "not through host memory";
+        let forced = "through host memory (cuFile's POSIX path): compatibility mode is forced";
+        for (above, words) in [
+            ("$ ", forbidden),
+            ("$ CUFILE_FORCE_COMPAT_MODE=true ", forced),
+            ("$ env CUFILE_FORCE_COMPAT_MODE=1 ", forced),
+            ("$ export CUFILE_FORCE_COMPAT_MODE=\"true\"\n$ ", forced),
+            ("$ export CUFILE_FORCE_COMPAT_MODE=true; ", forced),
+            ("$ export CUFILE_ALLOW_COMPAT_MODE=true\n$ ", "not decided by what is here: compat"),
+            (
+                "$ export CUFILE_FORCE_COMPAT_MODE=1\n$ unset CUFILE_FORCE_COMPAT_MODE\n$ ",
+                forbidden,
+            ),
+            ("$ CUFILE_FORCE_COMPAT_MODE=true gdscheck -p\n$ ", forbidden),
+        ] {
+            let said = said(&format!("{above}{run}{off}"));
+            assert!(said.contains(words), "{above}: {said}");
+        }
+        for open in [
+            "# docker run -e CUFILE_FORCE_COMPAT_MODE=true img\n$ ",
+            "I set CUFILE_FORCE_COMPAT_MODE=true for it.\n$ ",
+            "$ export CUFILE_FORCE_COMPAT_MODE=yes\n$ ",
+        ] {
+            let said = said(&format!("{open}{run}{off}"));
+            assert!(!said.contains("Most likely"), "{open}: {said}");
+        }
+        let change = format!("Without nvidia-fs:\n$ {run}With nvidia-fs loaded:\n$ {run}{off}");
+        assert_eq!(said(&change).matches(forbidden).count(), 1, "{}", said(&change));
+        // gdscheck and what looked on contradict each other.
+        let counts = "$ cat /proc/driver/nvidia-fs/stats\nGDS Version: 1.7.0.149\nNVFS \
+                      statistics(ver: 4.0)\nNVFS Driver(version: 2:17:5)\nReads : n=4200 ok=4200 \
+                      err=0 readMiB=4200 io_state_err=0\nReads : Bandwidth(MiB/s)=5120 \
+                      Avg-Latency(usec)=620\nWrites : n=0 ok=0 err=0 writeMiB=0\n";
+        let both = said(&format!("$ {run}{counts}{}", check(true, true)));
+        assert!(both.contains("and compatibility mode is forced") && !both.contains("Most likely"));
+        let whole = "$ gdscheck -p\n GDS release version: 1.16.0.49\n NVMe : compat\n NVMeOF : \
+                     compat\n NFS : compat\n WekaFS : compat\n properties.use_compat_mode : \
+                     true\n properties.force_compat_mode : false\n";
+        let all = said(&format!("{whole}{line}"));
+        assert!(all.contains("Most likely through host memory"), "{all}");
+        let part = said(&format!("{}{line}", whole.replace("NVMe : compat", "NVMe : Supported")));
+        assert!(!part.contains("Most likely"), "{part}");
     }
 
     /// Bytes that took no POSIX path may still have gone by way of another GPU.

@@ -17,7 +17,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
 }
 
 /// Rows with figures that are no results, or not all of whose figures are taken.
-fn left_out(post: &Post) -> Vec<Statement> {
+pub(super) fn left_out(post: &Post) -> Vec<Statement> {
     let mut all = Vec::new();
     let mut at = 0;
     while at < post.lines.len() {

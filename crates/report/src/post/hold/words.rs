@@ -60,5 +60,6 @@ pub(super) fn moves(direction: Direction) -> &'static str {
 
 /// The rate of a run: of its result, in words, or of gds_stats.
 pub(crate) fn rate_of(run: &Run) -> Option<f64> {
-    run.got.as_ref().and_then(|got| got.rate).or(run.in_words.map(|words| words.0))
+    let in_words = || run.in_words.as_ref().and_then(|(figure, _)| figure.rate());
+    run.got.as_ref().and_then(|got| got.rate).or_else(in_words)
 }
