@@ -96,7 +96,7 @@ fn of_lines(lines: &[Line], index: usize, command: Option<String>) -> Option<(Jo
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         !text.is_empty() && text.chars().all(plain)
     };
-    // What is neither, but goes on behind it, is of the file: prose ends it.
+    // Other lines that go on behind it are of the file: prose ends it.
     let rest = lines[index..].iter().take_while(|line| line.prompt.is_none());
     let rest = rest
         .map(|line| line.text.trim())
@@ -491,15 +491,18 @@ mod tests {
         // Switches, comments and keys that gpuio does not know are no end of a file.
         for (text, load) in [
             (
-                "[global]\nbs=512\nrw=randread\ntime_based\niodepth=16\n[test]\nfilename=/a\nnumjobs=2\n",
+                "[global]\nbs=512\nrw=randread\ntime_based\niodepth=16\n\
+                 [test]\nfilename=/a\nnumjobs=2\n",
                 (2, 512),
             ),
             (
-                "[global]\nbs=8k # a\nrw=randread\niodepth=1\n\nsome_new_switch\nsome_key=1\n[a]\nfilename=/a\n",
+                "[global]\nbs=8k # a\nrw=randread\niodepth=1\n\n\
+                 some_new_switch\nsome_key=1\n[a]\nfilename=/a\n",
                 (1, 8192),
             ),
             (
-                "[global]\ngroup_reporting\nbs=1M\nrw=read\nthread\nnumjobs=48\nfilename=/dev/nvme0n1\n",
+                "[global]\ngroup_reporting\nbs=1M\nrw=read\nthread\n\
+                 numjobs=48\nfilename=/dev/nvme0n1\n",
                 (48, 1 << 20),
             ),
         ] {

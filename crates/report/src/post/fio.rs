@@ -153,7 +153,7 @@ impl Fio {
         let has = |block: &Block| block.parts.iter().any(|part| part.got.direction == direction);
         let of_log = self.of_log(log).filter(|at| self.group.is_none() && !has(&self.blocks[*at]));
         let at = of_log.unwrap_or_else(|| {
-            // Of a job whose head is not there.
+            // Its job's head is not there.
             let (jobs, one) = (std::mem::take(&mut self.jobs), self.processes == Some(1));
             let only = self.blocks.is_empty().then(|| <[_; 1]>::try_from(jobs).ok()).flatten();
             let job = only.map(|[job]| job).unwrap_or_default();

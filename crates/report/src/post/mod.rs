@@ -417,7 +417,7 @@ impl Reader {
     fn got(&mut self, got: Got) -> usize {
         self.words = None;
         let early = std::mem::take(&mut self.early);
-        // What a command printed that ended before another one began was not beside it.
+        // The output of a command that ended before another one began was not beside it.
         let load = self.runs.last().filter(|run| run.got.is_none());
         let load = load.and_then(|run| run.shell.clone());
         let ended = |own: &Option<String>| own.is_some() && *own == load;

@@ -11,8 +11,8 @@ use crate::post::{Asked, Got};
 
 const KIB: f64 = 1024.0;
 
-/// A result with its place among those since the command. What comes at a place again stands for
-/// what was there.
+/// A result with its place among those since the command. A later one at a place stands for the
+/// one that was there.
 pub(crate) type Given = (usize, Got);
 
 /// Counts the places that are taken.

@@ -154,7 +154,7 @@ fn mode(post: &Post, known: &[Known<'_>], run: &Run) -> Option<(Compat, String)>
         machine.cufile.environment = Fact::Known(all);
     }
     let (mode, from) = compat_mode(&machine)?;
-    // What was printed before a change, or after it, is not of the other side.
+    // Lines printed before a change, or after it, are not of the other side.
     let side = changes::side_of(post, run.line);
     let mut printed = post.lines.iter().filter(|line| line.text.contains("compat_mode"));
     let is_of_run = |line: &Line| changes::side_of(post, line.number) == side;
