@@ -198,8 +198,8 @@ fn a_changed_record_is_doubted_where_it_is_shown() {
 }
 
 /// `show --check` finds a record that was changed in one place, whichever.
-#[test]
 #[expect(clippy::too_many_lines, reason = "one line for each change")]
+#[test]
 fn a_changed_record_is_found() {
     let dir = scratch();
     let line = "--rw randrw --bs 4k,64k --size 1m --loops 40 --threads 2 --directory d \
