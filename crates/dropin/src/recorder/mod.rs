@@ -59,10 +59,10 @@ enum Reason {
 
 impl Reason {
     const ALL: [(Reason, &'static str); 4] = [
-        (Reason::Full, "they came faster than it was written"),
+        (Reason::Full, "more came than was written in time"),
         (Reason::Threads, "more than 512 threads made calls at about the same time"),
-        (Reason::File, "nothing shows which file they were of"),
-        (Reason::Over, "they were made after its end"),
+        (Reason::File, "nothing shows which file was meant"),
+        (Reason::Over, "made after its end"),
     ];
 }
 

@@ -404,7 +404,7 @@ fn a_call_of_no_known_file_is_counted_and_not_anothers() {
         ("GPUIO_CUFILE_LIB", library.as_str()),
     ];
     let said = alone(test, &variables, || {});
-    assert!(said.contains("1 calls are not in the trace: nothing shows which file"), "{said}");
+    assert!(said.contains("1 call is not in the trace: nothing shows which file"), "{said}");
     let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!((trace.calls.len(), trace.lost, trace.end), (1, 1, End::Whole));
 }
