@@ -85,7 +85,7 @@ fn of_bench_and_what_it_prints() {
 fn evidence_beside_quiet_is_a_note() {
     let dir = scratch();
     for flag in ["--evidence", "--details"] {
-        let line = format!("bench --size 64k --runtime 30ms -q {flag} -o x.json --force");
+        let line = format!("bench --size 64k --bs 4k --runtime 30ms -q {flag} -o x.json --force");
         let ran = gpuio(dir.path(), &line).exits(0);
         assert!(ran.err.contains(&format!("note: {flag} has no effect")), "{ran:#?}");
     }

@@ -170,7 +170,7 @@ fn several_values_of_a_key_are_a_row_each() {
     let point = |line: &str| line.split_whitespace().skip(1).eq(["3", "gather"]);
     assert!(plan.contains("batch_samples") && plan.lines().any(point), "{plan}");
     let csv = run(dir.path(), &format!("{line} --repeats 1 -o f --format csv")).exits(0).out;
-    assert!(csv.starts_with("batch_samples,throughput,") && csv.contains("\n3,"), "{csv}");
+    assert!(csv.starts_with("batch_samples,bytes_per_s,") && csv.contains("\n3,"), "{csv}");
     let plan = run(dir.path(), &format!("{line} -o f --format plan")).exits(2);
     plan.prints(&["formats are text, json, markdown"]);
     run(dir.path(), "dali-inference --batch 3 --repeats 2").exits(2).prints(&["--repeats"]);
