@@ -735,14 +735,17 @@ def latest(directory: PathLike, *, verify: bool = False) -> Optional[str]:
 
 
 def _has_own_file(path: str) -> bool:
-    """Whether a directory has a file that a save of ours has written."""
-    for name in os.listdir(path):
-        file = os.path.join(path, name)
-        if name.endswith(".safetensors") and os.path.isfile(file):
-            with open(file, "rb") as opened:
-                # Behind the length of the header, as `laid_out` writes it.
-                if WRITER.encode() in opened.read(128):
-                    return True
+    """Whether a directory has a file that a save of ours has written; not if it goes meanwhile."""
+    try:
+        for name in os.listdir(path):
+            file = os.path.join(path, name)
+            if name.endswith(".safetensors") and os.path.isfile(file):
+                with open(file, "rb") as opened:
+                    # Behind the length of the header, as `laid_out` writes it.
+                    if WRITER.encode() in opened.read(128):
+                        return True
+    except FileNotFoundError:
+        pass
     return False
 
 

@@ -366,6 +366,19 @@ class Damage(Case):
         with self.assertRaisesRegex(checkpoint.DamagedError, "have its bytes already"):
             checkpoint.load(self.dir / "1", into=state())
 
+    def test_a_checkpoint_that_another_process_removes_meanwhile_is_none(self):
+        checkpoint.save(state(), self.dir / "one").wait()
+        (self.dir / "two").mkdir()
+        real = checkpoint.read_manifest
+
+        def removed(path):
+            if path == str(self.dir / "two"):
+                shutil.rmtree(path)
+            return real(path)
+
+        with mock.patch.object(checkpoint, "read_manifest", side_effect=removed):
+            self.assertEqual(checkpoint.latest(self.dir), str(self.dir / "one"))
+
     def test_what_may_not_be_read_is_an_error_and_no_damage(self):
         for step in range(2):
             checkpoint.save(state(), self.dir / str(step)).wait()
