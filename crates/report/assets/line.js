@@ -39,6 +39,8 @@ gpuio.line = (() => {
 
   const distribution = ({ log, range }) => ({ distr: log ? 3 : 1, range });
   const LOG = "log scale";
+  const QUANTITY = { "bytes/s": "throughput", "1/s": "IOPS", ns: "latency" };
+  const labelled = (name, log) => name && log ? `${name} (${LOG})` : name || (log ? LOG : "");
 
   const extent = (lines) => lines.flatMap((line) =>
     [...line.values, ...(line.low || []), ...(line.high || [])]);
@@ -79,10 +81,11 @@ gpuio.line = (() => {
     if (turned) Object.assign(x, { rotate: 40, size: 24 + spec.x.widest * 0.6 });
     else x.values = (plot) => apart(plot, shown);
     const widest = Math.max(...up.ticks.map(({ text }) => text.length));
-    const labelSize = up.log ? 18 : 0;
+    const name = labelled(QUANTITY[spec.y.unit], up.log);
+    const labelSize = name ? 18 : 0;
     // Plots below one another have the same time at the same place.
     const y = axis({ ...fixed(up.ticks), size: Math.max(90, 14 + widest * 7 + labelSize) - labelSize,
-      label: up.log ? LOG : "", labelSize });
+      label: name, labelSize });
     return {
       width, height, legend: { show: false },
       scales: { x: { time: false, ...distribution(across) }, y: distribution(up) },

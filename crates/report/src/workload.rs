@@ -2,7 +2,7 @@
 
 use gpuio_base::document::unique;
 use gpuio_base::units::format_bytes;
-use gpuio_record::{BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
+use gpuio_record::{Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
 
 use crate::number::{bytes, count, many};
 
@@ -115,6 +115,22 @@ pub(crate) fn rw_short(plan: &JobPlan, direction: Option<Towards>) -> String {
         (true, Some(direction)) => format!("{mix} {}", &direction.name()[..1]),
         (true, None) => mix.to_owned(),
     }
+}
+
+/// The requested rates, by which its own rates are limited: `at 500 I/Os/s per thread`.
+pub(crate) fn paced(plan: &JobPlan) -> Option<String> {
+    let of_writes = plan.write_pacing.as_ref().map(|pacing| (pacing, "writes "));
+    let of_reads = if of_writes.is_some() { "reads " } else { "" };
+    let paced = plan.pacing.as_ref().map(|pacing| (pacing, of_reads));
+    let words = paced.into_iter().chain(of_writes).filter_map(|(pacing, which)| {
+        let iops = pacing.iops.map(|rate| format!("{rate} I/Os/s"));
+        let bytes = pacing.bytes_per_s.map(|rate| format!("{}/s", format_bytes(rate)));
+        let rates: Vec<String> = iops.into_iter().chain(bytes).collect();
+        let how = if pacing.arrivals == Arrivals::Poisson { ", Poisson" } else { "" };
+        (!rates.is_empty()).then(|| format!("{which}at {} per thread{how}", rates.join(" and ")))
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// Smallest and largest block in bytes; zeros when the plan names none.

@@ -176,7 +176,7 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
         let mut ranks = mpi.ranks(dir.path(), 3);
         ranks.arg(crate::tool::GPUIO).args(["sweep", "--rw", "read", "--size", "1M"]);
         ranks.args(["--runtime", "600", "--repeats", "1", "-o", "s", "--vary", "depth=1,2"]);
-        ranks.args(["--rank-timeout", "10"]);
+        ranks.args(["--rank-timeout", "10", "--rate-iops", "100"]);
         let ran = std::thread::spawn(move || Ran::from(ranks.output().unwrap()));
         // Each of the two points has its runs; one is killed, and one hangs.
         for signal in ["-KILL", "-STOP"] {

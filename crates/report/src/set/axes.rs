@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpuio_base::units::format_bytes;
 use gpuio_record::facts::{BlockFacts, TargetStorage};
 use gpuio_record::{
-    Arrivals, DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode,
+    DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode,
 };
 
 use super::rows::Row;
@@ -14,7 +14,7 @@ use crate::compare::keys;
 use crate::expected;
 use crate::format::text::header;
 use crate::number::float;
-use crate::workload::{actual_engine, block_bounds, load_word, sizes_short};
+use crate::workload::{actual_engine, block_bounds, load_word, paced, sizes_short};
 
 /// One value: its text, and its number if it is one.
 pub(super) type Place = (String, Option<f64>);
@@ -259,18 +259,7 @@ fn settings(row: &Row<'_>) -> String {
     when(plan.skew_bytes > 0, "unaligned");
     when(plan.chain, "a chain");
     when(!matches!(plan.read_percent, 0 | 100), &format!("{} % reads", plan.read_percent));
-    let of_writes = plan.write_pacing.as_ref().map(|pacing| (pacing, "writes "));
-    let of_reads = if of_writes.is_some() { "reads " } else { "" };
-    let paced = plan.pacing.as_ref().map(|pacing| (pacing, of_reads));
-    for (pacing, which) in paced.into_iter().chain(of_writes) {
-        let iops = pacing.iops.map(|rate| format!("{rate} I/Os/s"));
-        let bytes = pacing.bytes_per_s.map(|rate| format!("{}/s", format_bytes(rate)));
-        let rates: Vec<String> = iops.into_iter().chain(bytes).collect();
-        let how = if pacing.arrivals == Arrivals::Poisson { ", Poisson" } else { "" };
-        if !rates.is_empty() {
-            words.push(format!("{which}at {} per thread{how}", rates.join(" and ")));
-        }
-    }
+    words.extend(paced(plan));
     const SAID: [&str; 4] = ["layout", "read_shift", "shared_fd", "shared_files"];
     let more = keys::of(plan).into_iter().filter(|(key, _)| !SAID.contains(key));
     words.extend(more.map(|(key, value)| format!("{key} {}", value.unwrap_or_default())));

@@ -21,10 +21,10 @@ use super::rows::{Row, rows};
 use super::summary::{half_width, half_width_words, median_of};
 use super::{Member, Set};
 use crate::format::text;
-use crate::number::{iops, throughput};
+use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::printable;
-use crate::workload::{is_mix, load_word, own_question, sizes_short};
+use crate::workload::{is_mix, load_word, own_question, paced, sizes_short};
 use gpuio_base::units::human_ns;
 
 /// All runs of one load.
@@ -273,8 +273,17 @@ fn range(points: &[Point<'_>]) -> String {
         let names = names.join(", ");
         return format!("Rates of loads with different questions are not compared: {names}.");
     }
-    let by = |a: &&Point<'_>, b: &&Point<'_>| a.median.total_cmp(&b.median);
-    let (Some(low), Some(high)) = (points.iter().min_by(by), points.iter().max_by(by)) else {
+    // The rate of a limited load is the request's, not the storage's.
+    let is_free = |point: &&Point<'_>| paced(point.rows[0].plan).is_none();
+    let free: Vec<&Point<'_>> = points.iter().filter(is_free).collect();
+    let limited = (points.len() - free.len()) as u64;
+    let (all, left_out) = match free.len() {
+        0 | 1 => (points.iter().collect::<Vec<_>>(), String::new()),
+        _ if limited == 0 => (free, String::new()),
+        _ => (free, format!(" {} at a requested rate left out.", many(limited, "load"))),
+    };
+    let by = |a: &&&Point<'_>, b: &&&Point<'_>| a.median.total_cmp(&b.median);
+    let (Some(low), Some(high)) = (all.iter().min_by(by), all.iter().max_by(by)) else {
         return String::new();
     };
     let of = |point: &Point<'_>| {
@@ -282,16 +291,16 @@ fn range(points: &[Point<'_>]) -> String {
     };
     let apart = match high.beats(low) {
         // Loads of all kinds lie apart for many reasons.
-        _ if points.len() > 2 || low.median <= 0.0 => String::new(),
+        _ if all.len() > 2 || low.median <= 0.0 => String::new(),
         Some(false) => ": their 95 % intervals overlap, so none is clearly faster".to_owned(),
         Some(true) => format!(": {}", times(high.median / low.median)),
         None => format!(": {} (an interval needs three runs)", times(high.median / low.median)),
     };
-    format!("{} loads, from {} to {}{apart}.", points.len(), of(low), of(high))
+    format!("{} loads, from {} to {}{apart}.{left_out}", all.len(), of(low), of(high))
 }
 
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.
-fn caution(rows: &[Row<'_>]) -> Option<String> {
+pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
         let mut found: Vec<(usize, usize)> = Vec::new();
         found.extend(rows.iter().filter(|row| test(row)).map(|row| (row.nth, row.job)));

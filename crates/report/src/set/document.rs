@@ -12,7 +12,7 @@ use gpuio_record::{Assessment, CpuCost, Evidence, JobPlan, Proof};
 
 use super::findings_text::{self, Weight};
 use super::html::base64;
-use super::rows::{Row, rows, software};
+use super::rows::{Row, rows};
 use super::summary::{Taken, summary};
 use super::{Member, Picture, Set, conclusion, devices, plot};
 use crate::format::text;
@@ -31,12 +31,7 @@ pub(super) fn markdown(set: &Set) -> String {
     let set = &*set.in_requested_units();
     let mut page = Document::new(set.title.as_str());
     let first = page.begin("", "");
-    if software(set) {
-        let text = "Software GPU: these runs used no hardware GPU. Never compare these figures \
-                    with those of a GPU.";
-        first.paragraph(Text::default().and(Tone::Strong, text));
-    }
-    for text in [set.doubt(), set.scaled()].into_iter().flatten() {
+    for text in set.banners() {
         first.paragraph(Text::default().and(Tone::Strong, text));
     }
     for sentence in conclusion::conclusion(set) {

@@ -130,6 +130,14 @@ impl Set {
         Some(first + &more.unwrap_or_default())
     }
 
+    /// The sentences that stand above all figures, where they hold.
+    pub fn banners(&self) -> Vec<String> {
+        let software = "Software GPU: these runs used no hardware GPU. Never compare these figures \
+                        with those of a GPU.";
+        let software = rows::software(self).then(|| software.to_owned());
+        [software, self.doubt(), self.scaled()].into_iter().flatten().collect()
+    }
+
     /// A sentence on jobs that are a part of a larger load, if there are any.
     pub fn scaled(&self) -> Option<String> {
         const MOST: usize = 4;

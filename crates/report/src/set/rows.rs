@@ -7,7 +7,7 @@ use gpuio_record::{EndedHow, Side, Towards, WarningKind};
 use super::{Member, Set, chosen};
 use crate::number;
 use crate::others;
-use crate::workload::{jobs, load_word, rw_of, sizes_short};
+use crate::workload::{jobs, load_word, paced, rw_of, sizes_short};
 
 /// One direction of a job of a record.
 #[derive(Clone, Copy)]
@@ -64,7 +64,9 @@ impl Row<'_> {
             Some(many) => format!("{many} ranks of "),
             None => String::new(),
         };
-        format!("{rw} {block}, {ranks}{threads} at depth {}{ours}", self.plan.depth)
+        let paced = paced(self.plan).map(|rates| format!(", {rates}, as requested"));
+        let paced = paced.unwrap_or_default();
+        format!("{rw} {block}, {ranks}{threads} at depth {}{ours}{paced}", self.plan.depth)
     }
 
     /// Whether it is the second direction of a mix, whose first stands for the job.

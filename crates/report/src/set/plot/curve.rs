@@ -11,7 +11,7 @@ use super::super::knee::{self, Knee, Step};
 use super::super::rows::{Row, rows};
 use super::super::{Set, colours, fix};
 use super::ticks::{counts, times, wide};
-use super::{Axis, Line, Mark, Plot, Shape, axis, common, rates};
+use super::{Axis, Line, Mark, Plot, Quantity, Shape, axis, common, rates};
 use crate::number::{iops, many, throughput};
 use crate::workload::block_bounds;
 
@@ -83,7 +83,7 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
         shape: Shape::Lines {
             x: Axis { label: unit.to_owned(), log, ticks: ticks(from, high, log, TICKS) },
             log: wide(marks().map(|mark| mark.y)),
-            of: times,
+            of: Quantity("latency", times),
             lines,
         },
     };

@@ -43,12 +43,15 @@ pub(super) struct Plot {
     shape: Shape,
 }
 
+/// A quantity on the vertical axis: its name, and what makes its ticks.
+struct Quantity(&'static str, fn(f64, f64, bool, f64) -> Vec<Tick>);
+
 enum Shape {
-    /// Values by `x`; `log` is of the values, and `of` makes their ticks.
+    /// Values by `x`; `log` is of the values.
     Lines {
         x: Axis,
         log: bool,
-        of: fn(f64, f64, bool, f64) -> Vec<Tick>,
+        of: Quantity,
         lines: Vec<Line>,
     },
     Bars(Vec<Bar>),
@@ -112,14 +115,19 @@ pub(super) fn inside(plot: &Plot) -> String {
     svg::wide_and_narrow(plot)
 }
 
-/// The plot as a picture of its own, with the curve of latencies below it; of a set without one,
-/// its reason.
+/// The plot as a picture of its own, with what must not be overlooked and the curve of latencies
+/// below it; of a set without one, its reason.
 pub(super) fn render(set: &Set) -> String {
-    let plot = main(set).unwrap_or_else(|why| Plot {
+    let mut plot = main(set).unwrap_or_else(|why| Plot {
         title: set.title.clone(),
         note: format!("No plot: {why}."),
         shape: Shape::Bars(Vec::new()),
     });
+    // A picture travels without its page.
+    let mut note = set.banners();
+    note.extend(super::conclusion::caution(&rows(set)));
+    note.push(std::mem::take(&mut plot.note));
+    plot.note = note.join(" ");
     match curve(set) {
         Some((curve, words)) => {
             let note = format!("{} {}", words.join(" "), curve.note);
@@ -206,7 +214,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
                 log: first > 0.0 && last / first >= 8.0,
                 ticks: places.iter().map(|at| (numbers[*at], across.words[*at].clone())).collect(),
             },
-            of: rates,
+            of: Quantity("throughput", rates),
             log: wide(lines.iter().flat_map(|line| &line.marks).flat_map(|m| [m.low, m.high])),
             lines,
         },
@@ -386,7 +394,7 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
             x: Axis { label: "seconds after the ramp".to_owned(), log: false, ticks: Vec::new() },
             // A pause is to be seen: from 0.
             log: false,
-            of: rates,
+            of: Quantity("throughput", rates),
             lines: some.iter().enumerate().map(line).collect(),
         },
     })

@@ -1,11 +1,11 @@
-//! A plot as SVG: colours are the page's style variables, which a picture of its own brings along.
+//! A plot as SVG: colours are the page's style variables; a picture of its own has fixed ones.
 
 use std::fmt::Write as _;
 
 use gpuio_base::units::{markup, paragraph};
 
-use super::ticks::{Tick, ticks};
-use super::{Axis, Bar, Line, MARK, Plot, Shape};
+use super::ticks::ticks;
+use super::{Axis, Bar, Line, MARK, Plot, Quantity, Shape};
 use crate::number::throughput;
 
 /// Size of the picture in its own units, also of one for a narrow screen, and the space around the
@@ -28,12 +28,29 @@ const LOG: &str = "log scale";
 /// A bar with its distance to the next.
 const BAR: f64 = 28.0;
 
-/// Light and dark colours of a picture that stands alone: those of `assets/page.css`.
-const STYLE: &str = "<style>svg{--ink:#1b1f23;--quiet:#5a636d;--grid:#dfe3e7;--paper:#fff;\
-    --p0:#0072b2;--p1:#d55e00;--p2:#009e73;--p3:#3d1466;--p4:#6e4a00;--p5:#2b2f33;--p6:#2f95dd;\
-    --p7:#b8327a}@media(prefers-color-scheme:dark){svg{--ink:#e4e8ec;--quiet:#9aa5b0;\
-    --grid:#343c44;--paper:#14181c;--p0:#4aa8e0;--p1:#f08a3c;--p2:#2fc79a;--p3:#f2e36a;\
-    --p4:#e8ecef;--p5:#6a76ea;--p6:#a8607a;--p7:#b6dcff}}</style>";
+/// The light colours of `assets/page.css`. Most programs that place a picture in a paper know no
+/// variables of styles, and print on white.
+const LIGHT: &[(&str, &str)] = &[
+    ("ink", "#1b1f23"),
+    ("quiet", "#5a636d"),
+    ("grid", "#dfe3e7"),
+    ("paper", "#ffffff"),
+    ("p0", "#0072b2"),
+    ("p1", "#d55e00"),
+    ("p2", "#009e73"),
+    ("p3", "#3d1466"),
+    ("p4", "#6e4a00"),
+    ("p5", "#2b2f33"),
+    ("p6", "#2f95dd"),
+    ("p7", "#b8327a"),
+];
+
+/// The picture with each variable replaced by its colour.
+fn coloured(picture: String) -> String {
+    LIGHT.iter().fold(picture, |picture, (name, colour)| {
+        picture.replace(&format!("var(--{name})"), colour)
+    })
+}
 
 /// A picture of its own.
 pub(super) fn alone(plot: &Plot) -> String {
@@ -69,7 +86,7 @@ fn sized(plot: &Plot, width: f64, alone: bool) -> (String, f64) {
     let bottom = match &plot.shape {
         Shape::Lines { x, log, of, lines } => {
             let top = legend(&mut body, lines, (top, width));
-            lines_at(&mut body, x, (*log, *of), lines, (top, width))
+            lines_at(&mut body, x, (*log, of), lines, (top, width))
         }
         Shape::Bars(bars) => bars_at(&mut body, bars, (top, width)),
     };
@@ -84,7 +101,7 @@ fn sized(plot: &Plot, width: f64, alone: bool) -> (String, f64) {
     if alone {
         let _ = write!(
             out,
-            "{STYLE}<rect width=\"{width}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
+            "<rect width=\"{width}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
              <text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"600\" \
              fill=\"var(--ink)\">{}</text>",
             markup(&plot.title)
@@ -98,7 +115,8 @@ fn sized(plot: &Plot, width: f64, alone: bool) -> (String, f64) {
             markup(line)
         );
     }
-    (out + &body + "</svg>", height)
+    let picture = out + &body + "</svg>";
+    (if alone { coloured(picture) } else { picture }, height)
 }
 
 /// Where a value lies between two ends.
@@ -117,14 +135,14 @@ impl Scale {
     }
 }
 
-/// Whether the vertical axis is logarithmic, and what makes its ticks.
-type Values = (bool, fn(f64, f64, bool, f64) -> Vec<Tick>);
+/// Whether the vertical axis is logarithmic, and what it shows.
+type Values<'q> = (bool, &'q Quantity);
 
 /// Draws from `top` in a width; gives the lower end.
 fn lines_at(
     out: &mut String,
     x: &Axis,
-    (log, of): Values,
+    (log, Quantity(name, of)): Values<'_>,
     lines: &[Line],
     (top, width): (f64, f64),
 ) -> f64 {
@@ -153,14 +171,13 @@ fn lines_at(
             at + 4.0
         );
     }
-    if log {
-        let middle = f64::midpoint(upper, lower);
-        let _ = write!(
-            out,
-            "<text x=\"10\" y=\"{middle:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\" \
-             transform=\"rotate(-90 10 {middle:.1})\">{LOG}</text>"
-        );
-    }
+    let middle = f64::midpoint(upper, lower);
+    let _ = write!(
+        out,
+        "<text x=\"10\" y=\"{middle:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\" \
+         transform=\"rotate(-90 10 {middle:.1})\">{}</text>",
+        labelled(name, log)
+    );
     horizontal(out, x, &across, (lower, width));
     let mut taken = Vec::new();
     for line in lines {
@@ -206,8 +223,12 @@ fn horizontal(out: &mut String, x: &Axis, across: &Scale, (lower, width): (f64, 
         "<text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\">{}</text>",
         f64::midpoint(LEFT, width - RIGHT),
         lower + 38.0,
-        markup(&if x.log { format!("{} ({LOG})", x.label) } else { x.label.clone() })
+        markup(&labelled(&x.label, x.log))
     );
+}
+
+fn labelled(name: &str, log: bool) -> String {
+    if log { format!("{name} ({LOG})") } else { name.to_owned() }
 }
 
 /// A rectangle: left, top, right, lower end.
