@@ -127,7 +127,7 @@ fn the_estimate_says_what_it_includes() {
     let words = "a search over about 5 loads, 2 runs each: about 54s. Included: the clocks; before \
                  them 4.00 GiB are written, 4.00 s at 1.00 GiB/s; after those of a run 4.00 GiB";
     assert!(search.starts_with(words), "{search}");
-    // What is there is not written, and axes count.
+    // A file that is there is not written, and axes count.
     std::fs::write(dir.path().join("f"), [0; 4096]).unwrap();
     assert_eq!(
         estimate("--filename f --bs 4k --vary runtime=1s,5s --cool-down 1s"),

@@ -13,7 +13,7 @@ use crate::format::text::{header, proof, warnings::marked};
 use crate::number::many;
 use crate::verification;
 
-/// What stands between the names of a record and of its job.
+/// Between the names of a record and of its job.
 const BETWEEN: &str = " · ";
 
 /// The source of a row: its job, and its record if there are several.

@@ -100,7 +100,8 @@ fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
 }
 
 /// The scripts' own rounding is that of `gpuio_base::units`, ties included.
-/// A median of some runs of a load is none: plots leave the load out, as the table does, and say so.
+/// A median of some runs of a load is none: plots leave the load out, as the table does, and say
+/// so.
 #[test]
 fn a_load_of_which_a_run_has_no_figure_is_left_out_of_plots() {
     with_browser(|browser| {

@@ -15,7 +15,7 @@ use gpuio_report::format::plan::{
 
 use super::effects;
 
-/// What each of these runs takes once, and the files of all.
+/// Time and bytes of some runs, each once, and the files of all.
 pub(super) struct Cost {
     /// Time of the clocks; nothing where a run has no limit of time.
     clocks_ns: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Of a run at each of these points. `job` also says where the files are.
+    /// The cost of a run at each of these points. `job` also says where the files are.
     pub(super) fn of(job: &JobSpec, axes: &[Axis], points: &[Vec<String>]) -> Cost {
         let mut cost = Cost {
             clocks_ns: Some(0),

@@ -68,7 +68,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let ends = search.as_ref().map(|(_, search)| search.ends().to_vec());
     let tried = ends.as_ref().unwrap_or(&points);
     check_places(&job, &axes, tried)?;
-    // Of a search its highest load.
+    // A search has the cost of its highest load.
     let priced = if search.is_some() { &tried[1..] } else { tried };
     let cost = cost(&job, &added, &axes, priced)?;
     effects::forget(&mut job, preset, &work);
@@ -97,7 +97,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     })
 }
 
-/// Keys that the sweep adds to those of the command; `own_data` is the directory of data of its own.
+/// Keys that the sweep adds to those of the command; `own_data` is the directory of its own data.
 fn added(
     job: &JobSpec,
     axes: &[Axis],

@@ -26,7 +26,7 @@ pub(super) struct ResolvedSweep {
     pub(super) order_seed: u64,
     pub(super) budget: Option<Duration>,
     pub(super) cool_down: Duration,
-    /// Of one run of each point; of a search, of one run at its highest load.
+    /// The cost of one run of each point, or of a search of one run at its highest load.
     pub(super) cost: Cost,
     /// State of the page cache before each run.
     pub(super) cache: &'static str,

@@ -12,8 +12,8 @@ use crate::number::{bytes, many, time};
 /// A rate that makes a time of bytes easy to work out for another.
 const EXAMPLE: u64 = 1 << 30;
 
-/// The files of jobs. Those that follow each other use the same: a later group finds what an earlier
-/// one left.
+/// The files of jobs. Those that follow each other use the same: a later group finds what an
+/// earlier one left.
 #[derive(Debug, Default)]
 pub struct Files<'p>(BTreeMap<Cow<'p, str>, FileUse>);
 
