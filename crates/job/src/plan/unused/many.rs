@@ -74,8 +74,8 @@ pub fn planned(job: &JobSpec, catalog: Catalog, files: &dyn TargetLookup) -> Opt
     paths(job, 0, catalog, files, |(plan, _)| plan)?.pop()
 }
 
-/// The part that is `kept` of the plan and the unused values on each path of a run; nothing where that
-/// depends on its machine.
+/// The part that is `kept` of the plan and the unused values on each path of a run; nothing where
+/// that depends on its machine.
 fn paths<T>(
     job: &JobSpec,
     at: usize,
