@@ -76,11 +76,8 @@ gpuio.axisPlot = (() => {
   const line = (rows, axis, taken, figure, own) => {
     const depths = own && taken.map((place) => gpuio.hold.depth(rows.filter((row) => axis.of[row] === place)));
     const at = new Map(taken.map((place) => [place, []]));
-    for (const row of rows) {
-      const value = data.value(figure, row);
-      if (value !== null) at.get(axis.of[row]).push(value);
-    }
-    const each = taken.map((place) => at.get(place));
+    rows.forEach((row) => at.get(axis.of[row]).push(row));
+    const each = taken.map((place) => data.whole(figure, at.get(place)));
     const of = (how) => each.map((values) => (values.length ? how(values) : null));
     return {
       depths,
@@ -90,7 +87,7 @@ gpuio.axisPlot = (() => {
   };
 
   const spec = (keys, axis, apart, chosen) => {
-    const some = data.shown().filter((row) => data.value(keys[0], row) !== null);
+    const some = data.complete(keys[0]);
     const by = apart === "" ? tell(axis, some, FEW / keys.length) : data.varying(APART.filter((key) => key !== axis.key));
     if (apart !== "" && data.axes.has(apart) && !by.includes(apart)) by.push(apart);
     const { rows, held } = gpuio.hold.rows(some, [axis.key, ...by], chosen);
@@ -138,7 +135,7 @@ gpuio.axisPlot = (() => {
   // Bars of each load, several figures of it below one another.
   const loads = (keys) => {
     const found = new Map();
-    for (const row of data.shown().filter((one) => data.value(keys[0], one) !== null)) {
+    for (const row of data.complete(keys[0])) {
       const point = data.figures.point_of[row];
       if (!found.has(point)) found.set(point, []);
       found.get(point).push(row);
@@ -178,11 +175,11 @@ gpuio.axisPlot = (() => {
         select("against", [[BARS, "each load, as bars"], ...axes.map((axis) => [axis.key, axis.label])], barred ? BARS : key,
           redo((value) => { against = value; })));
       head.textContent = TOGETHER.find(([value]) => value === keys)?.[1] || data.columns.get(list[0]).label;
-      const some = data.shown().some((row) => data.value(list[0], row) !== null);
+      const some = data.complete(list[0]).length > 0;
       const scattered = lone && !barred && against === null;
       if (!key || !some || scattered) {
         area.replaceChildren();
-        note.textContent = !some ? "Not drawn: no shown row has this figure."
+        note.textContent = !some ? `Not drawn: no shown load has this figure.${data.partly(list)}`
           : !key ? "Not drawn: all shown rows have the same value on every axis."
             : "Not drawn: no load was run at two values of an axis, and there are too many for bars.";
         return;
@@ -192,7 +189,7 @@ gpuio.axisPlot = (() => {
         area.replaceChildren();
         gpuio.bar.draw(area, head.textContent, bars, area.clientWidth || 600);
         note.textContent = [bars.some(({ values }) => values.length > 1) && "Medians of the runs of one load, with their range.",
-          gpuio.bar.marked(bars) && gpuio.bar.MARK].filter(Boolean).join(" ");
+          gpuio.bar.marked(bars) && gpuio.bar.MARK].filter(Boolean).join(" ") + data.partly(list);
         return;
       }
       controls.append(select("lines", [["", "automatic"], ["path", "by path only"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
@@ -208,6 +205,7 @@ gpuio.axisPlot = (() => {
       note.textContent = made.most > 1
         ? `Each point is the median of up to ${made.most} runs of one load; whiskers show the lowest and the highest.` : "";
       if (made.own) note.textContent += gpuio.hold.DEPTHS;
+      note.textContent += data.partly(list);
       if (!made.keys && list.length === 2) note.textContent += ` Filled: ${list[0]}; hollow: ${list[1]}.`;
     };
     return draw;

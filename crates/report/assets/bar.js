@@ -11,13 +11,15 @@ gpuio.bar = (() => {
 
   // A bar of a figure: the median of some rows, which are runs of one load.
   const of = (figure, rows, name) => {
-    const all = (key) => rows.map((row) => data.value(key, row)).filter((value) => value !== null);
-    return { name, figure, values: all(figure.key), path: data.word("path", rows[0]), what: "", faint: false,
+    const all = (key) => data.whole(key, rows);
+    const have = rows.filter((row) => data.value(figure.key, row) !== null).length;
+    const none = have > 0 && have < rows.length ? `no figure: ${have} of ${rows.length} runs have one` : "no figure";
+    return { name, figure, values: all(figure.key), none, path: data.word("path", rows[0]), what: "", faint: false,
       ceilings: figure.key === "throughput" ? all("ceiling") : [] };
   };
 
-  const words = ({ what, figure, values }) =>
-    [what, values.length ? full(figure.unit, data.median(values)) : "no figure"].filter(Boolean).join(" ");
+  const words = ({ what, figure, values, none }) =>
+    [what, values.length ? full(figure.unit, data.median(values)) : none].filter(Boolean).join(" ");
 
   // Draws one bar at a height, right of its name, or below it where names are long.
   const one = (svg, y, width, left, bar, scale) => {

@@ -59,6 +59,29 @@ gpuio.data = (() => {
     return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   };
 
+  // The values of a figure, where each of these runs of a load has it: a median of some of them
+  // would pass for one of all. Else none, as in the table.
+  const whole = (key, rows) => {
+    const values = rows.map((row) => value(key, row));
+    return values.includes(null) ? [] : values;
+  };
+
+  // The shown rows of loads each of whose runs has a figure.
+  const complete = (key) => {
+    const lacking = new Set(shown.filter((row) => value(key, row) === null).map((row) => figures.point_of[row]));
+    return shown.filter((row) => !lacking.has(figures.point_of[row]));
+  };
+
+  // How many loads have a figure in some of their shown runs only, as a note.
+  const partly = (keys) => {
+    const loads = new Set(keys.flatMap((key) => {
+      const rows = new Set(complete(key));
+      return shown.filter((row) => value(key, row) !== null && !rows.has(row));
+    }).map((row) => figures.point_of[row]));
+    const of = loads.size === 1 ? "1 load, not every run of which has" : `${loads.size} loads, not every run of which has`;
+    return loads.size ? ` Left out: ${of} this figure.` : "";
+  };
+
   // A number needs the name of its axis.
   const told = (key, row) => (axes.get(key).numbers ? `${axes.get(key).label} ` : "") + word(key, row);
 
@@ -77,7 +100,7 @@ gpuio.data = (() => {
   const varying = (keys) => keys.filter((key) => places(key).length > 1);
 
   return {
-    figures, axes, columns, word, value, places, median, groups, varying, show, search,
+    figures, axes, columns, word, value, whole, complete, partly, places, median, groups, varying, show, search,
     spreads: later("spreads"),
     series: later("series"),
     shown: () => shown,

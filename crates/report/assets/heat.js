@@ -27,7 +27,7 @@ gpuio.heat = (() => {
   const late = (key) => (["drive", "gpu"].includes(key) ? 1 : 0);
 
   const cell = (rows, figure, low, high, own) => {
-    const values = rows.map((row) => data.value(figure.key, row)).filter((value) => value !== null);
+    const values = data.whole(figure.key, rows);
     if (!values.length) return make("td", { class: "n" }, "-");
     const value = data.median(values);
     const share = high > low ? (value - low) / (high - low) : 1;
@@ -49,8 +49,7 @@ gpuio.heat = (() => {
       if (!at.has(key)) at.set(key, []);
       at.get(key).push(row);
     }
-    const medians = [...at.values()].map((rows) =>
-      rows.map((row) => data.value(figure.key, row)).filter((value) => value !== null))
+    const medians = [...at.values()].map((rows) => data.whole(figure.key, rows))
       .filter((values) => values.length).map(data.median);
     const [low, high] = [Math.min(...medians), Math.max(...medians)];
     const head = make("tr", {}, make("th", { scope: "col" }, `${y.label} \\ ${x.label}`),
@@ -105,7 +104,7 @@ gpuio.heat = (() => {
       draw(area, data.axes.get(across), data.axes.get(down), data.columns.get(key), drawn.rows);
       const drives = valid("gpu") && valid("drive") ? "" : " GPU × drive: shown rows have one GPU set or one drive.";
       const depths = gpuio.hold.depthsDiffer(drawn.rows) ? gpuio.hold.DEPTHS : "";
-      note.textContent = `Each cell is one load: the median of its runs.${depths}${drives}`;
+      note.textContent = `Each cell is one load: the median of its runs.${data.partly([key])}${depths}${drives}`;
     };
     return redraw;
   };

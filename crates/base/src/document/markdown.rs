@@ -98,21 +98,24 @@ fn table(page: &mut MarkdownPage, of: &Table) {
         }
         row(page, one.cells.iter().map(|cell| cell.text.clone()));
     }
-    let notes = of.rows.iter().flat_map(|row| {
+    let named = names(of);
+    let notes = named.iter().flat_map(|(name, row)| {
         let cells = row.cells.iter().filter(|cell| !cell.note.is_empty());
-        cells.map(|cell| (name(row), cell.note.as_str()))
+        cells.map(|cell| (name.clone(), cell.note.as_str()))
     });
-    let reasons = of.rows.iter().flat_map(|row| {
+    let reasons = named.iter().enumerate().flat_map(|(nth, (_, row))| {
         let cells = row.cells.iter().filter(|cell| !cell.because.is_empty());
-        cells.map(|cell| (cell.because.as_str(), name(row)))
+        cells.map(move |cell| (cell.because.as_str(), nth))
     });
-    let reasons = grouped(reasons).into_iter().map(|(because, names)| {
-        let names = match unique(names).as_slice() {
-            all if all.len() == of.rows.len() && all.len() > 1 => "all rows".to_owned(),
+    let reasons = grouped(reasons).into_iter().map(|(because, rows)| {
+        let rows = unique(rows);
+        let name = |nth: &usize| named[*nth].0.as_str();
+        let names = match rows.as_slice() {
+            all if all.len() == named.len() && all.len() > 1 => "all rows".to_owned(),
             [first, rest @ ..] if rest.len() >= NAMES => {
-                format!("{first}; and {} more", rest.len())
+                format!("{}; and {} more", name(first), rest.len())
             }
-            names => names.join("; "),
+            few => unique(few.iter().map(name)).join("; "),
         };
         (names, because)
     });
@@ -127,9 +130,38 @@ fn table(page: &mut MarkdownPage, of: &Table) {
     }
 }
 
-/// A row by its first cell.
-fn name(row: &Row) -> String {
-    row.cells.first().map_or_else(String::new, |cell| cell.text.plain())
+/// The rows with cells, each by its first one; where others have the same, with the text above them
+/// and the words beside it that tell them apart.
+fn names(of: &Table) -> Vec<(String, &Row)> {
+    let mut over = "";
+    let mut rows = Vec::new();
+    for row in &of.rows {
+        match &row.over {
+            Some(text) => over = text.trim(),
+            None => rows.push((over, row)),
+        }
+    }
+    let plain = |row: &Row, nth: usize| {
+        row.cells.get(nth).map_or_else(String::new, |cell| cell.text.plain())
+    };
+    let mut names: Vec<String> = rows.iter().map(|(_, row)| plain(row, 0)).collect();
+    let words = of.columns.iter().enumerate().skip(1).filter(|(_, column)| !column.figures);
+    for column in std::iter::once(None).chain(words.map(|(nth, _)| Some(nth))) {
+        let part = |(over, row): &(&str, &Row)| match column {
+            None => (*over).to_owned(),
+            Some(nth) => plain(row, nth),
+        };
+        for (_, same) in grouped(names.clone().into_iter().zip(0..)) {
+            let parts: Vec<String> = same.iter().map(|nth: &usize| part(&rows[*nth])).collect();
+            if parts.windows(2).all(|pair| pair[0] == pair[1]) {
+                continue;
+            }
+            for (nth, part) in same.into_iter().zip(parts).filter(|(_, part)| !part.is_empty()) {
+                names[nth] += &format!(", {part}");
+            }
+        }
+    }
+    names.into_iter().zip(rows).map(|(name, (_, row))| (name, row)).collect()
 }
 
 fn row(page: &mut MarkdownPage, cells: impl Iterator<Item = Text>) {

@@ -330,6 +330,33 @@ mod tests {
         assert_eq!(page.markdown(), "## FAIL (1)\n\n- acs: on\n  - fix: turn it off\n- still on\n");
     }
 
+    /// A job of one name runs on several paths: what tells them apart is said.
+    #[test]
+    fn rows_of_one_name_are_told_apart_in_remarks() {
+        let remarks = |rows: Vec<[&'static str; 3]>| {
+            let table = Columns::<[&'static str; 3]>::new()
+                .words("job", |row| row[0])
+                .figures("n", |_| 1_u32)
+                .words("path", |row| row[1])
+                .words("taken", |row| match row[2] {
+                    "counted" => Cell::from(row[2]).because("by counters"),
+                    other => Cell::from(other).note(other),
+                });
+            let mut section = Section::default();
+            section.table(table.table("t", rows));
+            let text = Document { sections: vec![section], ..Document::default() }.markdown();
+            text.split_once("\n\n").unwrap().1.to_owned()
+        };
+        let two = [["a", "host", "slow"], ["a", "staged", "slow"], ["b", "host", "slow"]];
+        let notes = "- **a, host**: slow\n- **a, staged**: slow\n- **b**: slow\n";
+        assert_eq!(remarks(two.to_vec()), notes);
+        // Rows are counted, and not their names.
+        let mut six = vec![["a", "host", "counted"]; 6];
+        assert_eq!(remarks(six.clone()), "- **all rows**: by counters\n");
+        six.push(["b", "host", ""]);
+        assert_eq!(remarks(six), "- **a; and 5 more**: by counters\n");
+    }
+
     #[test]
     fn remarks_and_reasons_of_cells_are_below_a_table_in_markdown() {
         let table = Columns::<&str>::new()

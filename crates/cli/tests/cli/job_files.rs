@@ -1,7 +1,42 @@
 //! Job files: fio's keys, several jobs together and one after another.
 
+use std::collections::BTreeMap;
+
+use gpuio_base::units::parse_cpu_list;
+
 use crate::record::{check, check_clean, jobs, n, warnings};
+use crate::stats::Run;
 use crate::tool::{bench, bench_with, file, scratch, tree};
+
+/// The kernel says where each thread may run: one CPU of the list for each, in turn.
+#[test]
+fn threads_of_split_cpus_have_one_each() {
+    let of = |status: &str| {
+        let status = std::fs::read_to_string(status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        parse_cpu_list(line.unwrap_or_default().trim()).unwrap_or_default()
+    };
+    // One CPU is enough for the test.
+    let mut cpus = of("/proc/self/status");
+    cpus.truncate(2);
+    let list = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let dir = scratch();
+    let text = format!(
+        "[global]\nrw=randread\nbs=4k\nsize=1m\ndirectory=data\ntime_based\nruntime=600\n\
+         [a]\nnumjobs=3\ncpus_allowed={list}\ncpus_allowed_policy=split\n"
+    );
+    file(dir.path(), "split.ini", &text);
+    let run = Run::start(dir.path(), "split.ini");
+    let all = std::fs::read_dir(format!("/proc/{}/task", run.pid())).unwrap();
+    let threads = all.map(|entry| entry.unwrap().path()).filter_map(|task| {
+        let name = std::fs::read_to_string(task.join("comm")).ok()?;
+        let number = name.trim().strip_prefix("gpuio-")?.parse::<usize>().ok()?;
+        Some((number, of(task.join("status").to_str()?)))
+    });
+    let threads: BTreeMap<usize, Vec<u32>> = threads.collect();
+    let expected = (0..3).map(|nth| (nth, vec![cpus[nth % cpus.len()]])).collect();
+    assert_eq!(threads, expected);
+}
 
 #[test]
 fn fio_keys_with_fio_meanings() {

@@ -89,9 +89,53 @@ fn one_load_is_repeated_and_a_target_that_is_not_there_is_refused_before_the_run
     small(dir.path(), "--repeats 2 -o t").exits(0);
     gpuio(dir.path(), "compare s t").exits(0);
     gpuio(dir.path(), "bench --size 64k --repeats 3").exits(2).prints(&["gpuio sweep"]);
-    let absent = "sweep --bs 4k --rw read --vary target=a,b -o none";
-    gpuio(dir.path(), absent).exits(2).prints(&["make it first: mkdir -p a"]);
-    assert!(["none", "a"].iter().all(|name| !dir.path().join(name).exists()));
+    std::fs::create_dir(dir.path().join("there")).unwrap();
+    for (line, why) in [
+        ("--vary target=a,b", "a is not there, and no size makes it a file"),
+        (
+            "--size 64k --vary target=a,b",
+            "a is not there, and a load that only reads makes no file",
+        ),
+        ("--size 64k --rw write --vary target=there,a", "a is not there, and others are direct"),
+        ("--size 64k --rw write --vary target=no/a", "no/a is not there, nor is the directory"),
+    ] {
+        let ran = gpuio(dir.path(), &format!("sweep --bs 4k {line} -o none")).exits(2);
+        ran.prints(&[why, "; if a directory is meant, make it first: mkdir -p "]);
+    }
+    assert!(["none", "a", "no"].iter().all(|name| !dir.path().join(name).exists()));
+    let line = "sweep --bs 4k --vary directory=there,no/where -o none";
+    gpuio(dir.path(), line).exits(2).prints(&["neither this directory nor the one above it"]);
+    small(dir.path(), "--rw write --vary target=a,b --repeats 1 -q -o files").exits(0);
+    assert!(dir.path().join("a").is_file(), "a load that writes makes it");
+}
+
+/// Files before the clocks and verification after them belong to the time of a sweep.
+#[test]
+fn the_estimate_says_what_it_includes() {
+    let dir = scratch();
+    let estimate = |line: &str| {
+        let line = format!("sweep --path host --runtime 1s --repeats 2 {line} --dry-run");
+        gpuio(dir.path(), &line).exits(0).out.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        estimate("--size 1g --vary threads=1,2 --verify=pass"),
+        "2 points, 2 runs each: about 12s. Included: the clocks; before them 2.00 GiB are \
+         written, 2.00 s at 1.00 GiB/s; after those of one run of each point 3.00 GiB at most are \
+         verified, 3.00 s at 1.00 GiB/s. Not included: the start of each run, the page cache."
+    );
+    let search = estimate("--size 1g --latency-target p50=10s --over threads=1..4 --verify=pass");
+    let words = "a search over about 5 loads, 2 runs each: about 54s. Included: the clocks; before \
+                 them 4.00 GiB are written, 4.00 s at 1.00 GiB/s; after those of a run 4.00 GiB";
+    assert!(search.starts_with(words), "{search}");
+    // A file that is there is not written, and axes count.
+    std::fs::write(dir.path().join("f"), [0; 4096]).unwrap();
+    assert_eq!(
+        estimate("--filename f --bs 4k --vary runtime=1s,5s --cool-down 1s"),
+        "2 points, 2 runs each: about 16s. Included: clocks and pauses. Not included: the start of \
+         each run, the page cache."
+    );
+    let auto = gpuio(dir.path(), "sweep --path auto --vary bs=4k,8k --dry-run").exits(0).out;
+    assert!(auto.contains("files and verification of 2 points, which depend on"), "{auto}");
 }
 
 #[test]
@@ -120,17 +164,43 @@ fn what_makes_no_sense_is_reported_before_anything_is_made() {
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     let plan = gpuio(dir.path(), "sweep --preset paths --dry-run").exits(0);
-    assert!(plan.out.starts_with("28 points, 3 runs each: about 7m 42s"), "{}", plan.out);
+    assert!(
+        plan.out.starts_with("28 points, 3 runs each: about 7m 43s. Included: "),
+        "{}",
+        plan.out
+    );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 /// A depth that does not run is not one to compare.
 #[test]
+fn a_depth_without_effect_is_that_which_ran_and_no_load_of_its_own() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --rw randread --io-size 64k --path host --repeats 1 \
+                --vary engine=psync,io_uring --vary depth=1,8 -o s";
+    let ran = gpuio(dir.path(), line).exits(0);
+    assert!(ran.err.contains("engine=psync depth=1 (8 has no effect): "), "{ran:#?}");
+    assert!(ran.out.contains("No share of best where a value has no effect"), "{ran:#?}");
+    let row = |engine: &str, depth: &str| {
+        let begins = |line: &&str| {
+            line.split_once(' ').is_some_and(|(first, rest)| {
+                first == engine && rest.trim_start().starts_with(depth)
+            })
+        };
+        ran.out.lines().find(begins).unwrap().trim_end()
+    };
+    assert!(row("psync", "1 (8 has no effect)").ends_with(" -"), "{ran:#?}");
+    for (engine, depth) in [("psync", "1  "), ("io_uring", "1 "), ("io_uring", "8 ")] {
+        assert!(row(engine, depth).ends_with(" %"), "{ran:#?}");
+    }
+}
+
+#[test]
 fn a_value_without_effect_at_a_point_is_marked() {
     let dir = scratch();
     let line = "sweep --path host --vary engine=psync,io_uring --vary depth=1,8 --dry-run";
     let csv = gpuio(dir.path(), &format!("{line} --format csv")).exits(0).out;
-    assert!(csv.contains("psync,8 (no effect)") && csv.contains("psync,1\n"), "{csv}");
+    assert!(csv.contains("psync,1 (8 has no effect)") && csv.contains("psync,1\n"), "{csv}");
     assert!(csv.contains("io_uring,8\n"), "{csv}");
 }
 
@@ -381,7 +451,7 @@ fn a_search_ends_at_the_bound() {
     assert_eq!(places, ["1", "2", "4"]);
     assert!(found.iter().all(|(_, records)| records.len() == 1), "as many as asked: {found:?}");
     let plan = gpuio(dir.path(), &format!("{COUNTED} --latency-target p50=10s {over} --dry-run"));
-    let words = "a search, about 9 runs (1m 30s) if runs of a load agree, up to 9 of each load";
+    let words = "a search, about 9 runs (unknown time) if runs of a load agree, up to 9 of each";
     assert!(plan.out.contains(words) || plan.err.contains(words), "{plan:#?}");
     let line = format!("{COUNTED} --latency-target p50=1ns {over} --format csv -o b");
     let csv = gpuio(dir.path(), &line).exits(0).out;

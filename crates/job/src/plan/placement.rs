@@ -26,7 +26,11 @@ pub(super) fn workers(
     for (thread, regions) in (0..threads).zip(laid) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
-        let (cpus, numa_node, placed_by) = assign_cpus(requested, (node, why), facts)?;
+        let (mut cpus, numa_node, placed_by) = assign_cpus(requested, (node, why), facts)?;
+        if requested.split_cpus == Some(true) && requested.cpus.is_some() {
+            // The rule of fio's HOWTO: with more threads than CPUs the list begins again.
+            cpus = turn(cpus.len()).map(|at| vec![cpus[at]]).unwrap_or_default();
+        }
         let gpu = turn(gpus.len()).and_then(|at| u32::try_from(at).ok());
         workers.push(WorkerPlan {
             thread,

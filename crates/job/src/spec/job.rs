@@ -178,6 +178,8 @@ pub struct JobSpec {
     pub numa: Option<u32>,
     /// CPUs the threads may use: sorted, each once.
     pub cpus: Option<Vec<u32>>,
+    /// Whether each thread gets one of those CPUs, in turn, and not all of them.
+    pub split_cpus: Option<bool>,
     /// `O_DIRECT` (true) or the page cache (false).
     pub direct: Option<bool>,
     /// Read the files into the page cache before the measurement.

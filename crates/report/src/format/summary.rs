@@ -6,7 +6,9 @@ use gpuio_base::document::{
 use gpuio_base::stat::Percentile;
 use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
-use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, feed, header, loads, warnings};
+use super::text::{
+    PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, feed, header, loads, proof, warnings,
+};
 use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::verification::{self, Checked};
@@ -32,6 +34,7 @@ pub fn render(record: &Record, width: u16, show: Show) -> String {
     last.list(List::of(0, conclusion(record)));
     let checked = checked(record).into_iter().map(|text| Item::new("Verified", text));
     last.list(List::new(Layout::labels(0), checked));
+    last.list(List::new(Layout::labels(0), astray(record)));
     warned(&mut last, record);
     let mut page = Document::default();
     page.push(doubt);
@@ -414,6 +417,17 @@ fn clause(text: &str) -> &str {
 fn checked(record: &Record) -> Option<String> {
     let outcomes: Vec<_> = jobs(record).filter_map(|(_, job)| job.verify.as_ref()).collect();
     (!outcomes.is_empty()).then(|| outcomes.into_iter().collect::<Checked>().sentence())
+}
+
+/// The findings about paths that were not taken, or not provably, each once.
+fn astray(record: &Record) -> impl Iterator<Item = Item> {
+    let found = jobs(record).filter_map(|(plan, job)| {
+        let finding = proof::finding(job.proof.as_ref()?)?;
+        Some((finding, plan.name.as_str()))
+    });
+    grouped(found).into_iter().map(|((known, text), names)| {
+        Item::new(proof::finding_label(known), format!("{}: {text}", names.join(", ")))
+    })
 }
 
 /// The most severe warnings by their first sentence, and how many more there are.

@@ -9,14 +9,17 @@ use gpuio_record::{
 
 use super::rows::Row;
 use super::{Member, Set};
-use crate::format::text::{header, warnings::marked};
+use crate::format::text::{header, proof, warnings::marked};
 use crate::number::many;
 use crate::verification;
+
+/// Between the names of a record and of its job.
+const BETWEEN: &str = " · ";
 
 /// The source of a row: its job, and its record if there are several.
 pub(super) fn name(row: &Row<'_>, several: bool) -> String {
     match several {
-        true => format!("{} · {}", row.member.name, row.plan.name),
+        true => format!("{}{BETWEEN}{}", row.member.name, row.plan.name),
         false => row.plan.name.clone(),
     }
 }
@@ -67,7 +70,7 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
     for member in &set.members {
         let record = &member.record;
         let about = |job: Option<&str>| match (several, job) {
-            (true, Some(job)) => format!("{} · {job}", member.name),
+            (true, Some(job)) => format!("{}{BETWEEN}{job}", member.name),
             (true, None) => member.name.clone(),
             (false, job) => job.unwrap_or_default().to_owned(),
         };
@@ -88,11 +91,12 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
         add(Weight::Note, None, text.clone(), String::new());
     }
     all.sort_by_key(|finding| finding.weight);
-    merged(all)
+    merged(all, several)
 }
 
-/// Merges findings of one kind that differ only in figures, if there are more than three.
-fn merged(all: Vec<Finding>) -> Vec<Finding> {
+/// Merges findings of one kind that differ only in figures, if there are more than three. `several`
+/// is whether records have names.
+fn merged(all: Vec<Finding>, several: bool) -> Vec<Finding> {
     let alike = |finding: &Finding| {
         let words = finding.text.split(|c: char| c.is_ascii_digit()).next().unwrap_or("");
         (finding.weight, finding.kind, words.to_owned())
@@ -104,12 +108,18 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
         }
         let others = group.split_off(1);
         let first = &mut group[0];
-        first.text.push_str(&format!(
-            " (The first of {}, which differ only in their figures.)",
-            others.len() + 1
-        ));
+        let texts = others.len() + 1;
         let about = std::mem::take(&mut first.about).into_iter();
         first.about = unique(about.chain(others.into_iter().flat_map(|other| other.about)));
+        // The names behind it are counted, too: a text may concern several, and several one.
+        let jobs = first.about.len();
+        let of_records = several && !first.about.iter().any(|name| name.contains(BETWEEN));
+        let noun = if of_records { "record" } else { "job" };
+        let of = match jobs == texts || jobs == 0 {
+            true => texts.to_string(),
+            false => format!("{texts} texts about {}", many(jobs as u64, noun)),
+        };
+        first.text.push_str(&format!(" (The first of {of}, which differ only in their figures.)"));
         group
     };
     kinds.into_iter().flat_map(|(_, group)| merge(group)).collect()
@@ -151,13 +161,10 @@ fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
         if let Some(trouble) = job.verify.as_ref().and_then(verification::trouble) {
             bad(format!("Verification: {trouble}."));
         }
-        let Some(proof) = &job.proof else { continue };
-        let (weight, what) = match proof.is_as_requested() {
-            Some(true) => continue,
-            Some(false) => (Weight::Bad, "The bytes did not take the requested path."),
-            None => (Weight::Warning, "The path of the bytes could not be proved."),
-        };
-        found.push((weight, Some(job.name.clone()), format!("{what} {}", proof.sentence)));
+        if let Some((known, text)) = job.proof.as_ref().and_then(proof::finding) {
+            let weight = if known { Weight::Bad } else { Weight::Warning };
+            found.push((weight, Some(job.name.clone()), text));
+        }
     }
     let left_out = record.plan.left_out.iter().map(|out| (out.why.as_str(), out.path.as_str()));
     for (why, paths) in grouped(left_out) {

@@ -100,6 +100,36 @@ fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
 }
 
 /// The scripts' own rounding is that of `gpuio_base::units`, ties included.
+/// A median of some runs of a load is none: plots leave the load out, as the table does, and say
+/// so.
+#[test]
+fn a_load_of_which_a_run_has_no_figure_is_left_out_of_plots() {
+    with_browser(|browser| {
+        let html = page(&set(vec![records::host_quick(); 3]));
+        let steps = "const { data } = gpuio;
+            const points = data.figures.point_of;
+            const rows = data.shown().filter((row) => points[row] === points[0]);
+            const figure = data.columns.get('p99');
+            const bar = () => gpuio.bar.of(figure, rows, 'a');
+            const notes = () => [...document.querySelectorAll('p.quiet')]
+              .filter((one) => one.textContent.includes('Left out: 1 load,')).length;
+            gpuio.page.drawAll();
+            out.whole = [rows.length, bar().values.length, data.complete('p99').length, notes()];
+            figure.values[rows[1]] = null;
+            data.search('');
+            // It draws with the next picture of the screen.
+            await new Promise((done) => setTimeout(done, 500));
+            out.partly = [bar().values.length, data.complete('p99').length, notes() > 0];
+            out.words = bar().none;";
+        let out = open(browser, "partly", &html, steps);
+        nothing_wrong(&out);
+        let rows = 3 * figures(&set(vec![records::host_quick()])).0.len();
+        assert_eq!(out["whole"], serde_json::json!([3, 3, rows, 0]), "{out:#}");
+        assert_eq!(out["partly"], serde_json::json!([0, rows - 3, true]), "{out:#}");
+        assert_eq!(out["words"], "no figure: 2 of 3 runs have one");
+    });
+}
+
 #[test]
 fn scripts_print_numbers_as_the_program_does() {
     with_browser(|browser| {

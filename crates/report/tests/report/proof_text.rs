@@ -3,12 +3,15 @@
 use crate::records;
 
 use gpuio_record::{Assessment, Record, Route, Source};
-use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
+use gpuio_report::format::{TEXT_WIDTH, summary};
 use gpuio_report::set::{Member, Set, find_set_format};
 use gpuio_report::{find, render_text, render_text_with_evidence};
 
 const HEAD: &str = "path taken, with evidence:";
+
+const ASTRAY: &str = "The bytes did not take the requested path. page cache: storage delivered \
+                      less than 5 %.";
 
 /// The first job of this record did not take the requested path.
 fn astray() -> Record {
@@ -27,7 +30,7 @@ fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
     let text = render_text(&astray(), 120);
     assert_eq!(text.matches(HEAD).count(), 1, "{text}");
     assert_eq!(text.matches("    requested  ").count(), 1, "{text}");
-    assert!(text.contains("  seq-read: page cache: storage delivered less"), "{text}");
+    assert!(text.contains("  error: seq-read: The bytes did not take the requested"), "{text}");
     let row =
         "    process_io  read   supports      20.0 GiB of 20.0 GiB  process_io has its reasons\n";
     assert!(text.contains(row), "{text}");
@@ -42,6 +45,21 @@ fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
         let text = render_text_with_evidence(&astray(), width);
         assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
     }
+}
+
+/// Text, the summary of `bench` and the page call it by one word.
+#[test]
+fn a_path_that_was_not_taken_is_an_error_in_all_texts() {
+    let record = astray();
+    let one = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one(&format!("error: seq-read: {ASTRAY}"));
+    for text in [render_text(&record, 120), summary::render(&record, 120, Show::default())] {
+        assert_eq!(one(&text).matches(&line).count(), 1, "{text}");
+    }
+    assert!(!summary::render(&records::host_quick(), 120, Show::default()).contains("error:"));
+    let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
+    let page = (find_set_format("markdown").unwrap().render)(&set);
+    assert!(page.contains(&format!("- error: {ASTRAY} (seq-read)\n")), "{page}");
 }
 
 /// Evidence that does not decide is no contradiction; one that contradicts is.
@@ -61,6 +79,11 @@ fn a_path_that_is_not_proved_is_not_called_another() {
         assert!(text.contains("the path of the bytes could not be proved for 1 of 4 jobs"));
         assert!(!text.contains("not as requested") && !text.contains("did not take"), "{text}");
     }
+    let mut record = astray();
+    let proof = record.jobs[0].proof.as_mut().unwrap();
+    (proof.verdict.route, proof.verdict.source) = (Route::Unknown, Source::Unknown);
+    let text = render_text(&record, 200);
+    assert!(text.contains("  warning: seq-read: The path of the bytes could not be proved."));
     for text in report(true) {
         assert!(text.contains("the bytes did not take the requested path in 1 of 4 jobs"));
     }

@@ -9,6 +9,7 @@ use gpuio_record::{
 };
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
+use gpuio_report::set::{Member, Set, find_set_format};
 use gpuio_report::{plan_text, render_text, render_text_with_evidence};
 
 /// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
@@ -273,6 +274,30 @@ fn equal_warnings_are_one_paragraph_and_shared_sentences_stand_once() {
                  To see the settings that a run uses";
     assert!(text.contains(notes), "{text}");
     assert_eq!(text.matches("To see the settings that a run uses").count(), 1, "{text}");
+}
+
+/// Several texts may be of one job, and one text of several jobs.
+#[test]
+fn a_list_that_is_cut_counts_texts_and_jobs_apart() {
+    let mut record = records::host_quick();
+    record.warnings.clear();
+    for requests in 0..7 {
+        for job in ["seq-read", "seq-write"] {
+            let (device, ahead) = ("sda".to_owned(), false);
+            let mean_request_bytes = (100 + requests) << 10;
+            let mean_io_bytes = 1 << 20;
+            let kind =
+                WarningKind::SplitByBlockLayer { mean_io_bytes, mean_request_bytes, device, ahead };
+            warn(&mut record, Some(job), kind);
+        }
+    }
+    let text = render_text(&record, 200);
+    assert!(text.contains("warning: 2 jobs, first seq-read, seq-write: I/Os of"), "{text}");
+    let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
+    let page = (find_set_format("markdown").unwrap().render)(&set);
+    let cut = "(The first of 7 texts about 2 jobs, which differ only in their figures.) \
+               (seq-read, seq-write)\n";
+    assert!(page.contains(cut), "{page}");
 }
 
 #[test]

@@ -66,14 +66,26 @@ pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobS
 /// one than its name says (`depth=8` with an engine that waits for each I/O).
 pub(super) fn marked(job: &JobSpec, axes: &[Axis], point: &[String], nth: usize) -> String {
     let value = point.get(nth).cloned().unwrap_or_default();
-    let Some(axis) = axes.get(nth) else { return value };
-    let unused = at(job, axes, point).map(|job| unused::unused_here(&job, CATALOG));
+    match ran(job, axes, point, nth) {
+        Some(ran) if ran == value => value,
+        Some(ran) => format!("{ran} ({value} has no effect)"),
+        None => format!("{value} (no effect)"),
+    }
+}
+
+/// The value of an axis with which a point runs: another depth than the one that was given, or
+/// nothing, where that has no effect there.
+pub(super) fn ran(job: &JobSpec, axes: &[Axis], point: &[String], nth: usize) -> Option<String> {
+    let value = point.get(nth).cloned();
+    let (Some(axis), Some(job)) = (axes.get(nth), at(job, axes, point)) else { return value };
     let idle =
         |setting: &Requested| setting.origin == Origin::Flag(VARY) && same(setting.key, &axis.key);
-    match unused.iter().flatten().any(idle) {
-        true => format!("{value} (no effect)"),
-        false => value,
+    if !unused::unused_here(&job, CATALOG).iter().any(idle) {
+        return value;
     }
+    let is_depth = spec::find(&axis.key).and_then(spec::Key::field) == Some("depth");
+    let depth = is_depth.then(|| unused::depth_here(&job, CATALOG)).flatten();
+    depth.map(|depth| depth.to_string())
 }
 
 /// Refuses keys that none of the points uses.

@@ -6,6 +6,7 @@
 //! (docs/sweep.md).
 
 mod child;
+mod cost;
 mod directory;
 mod effects;
 mod fall_back;
@@ -136,7 +137,7 @@ fn drive(
         made += 1;
         if !quiet {
             let left = left(resolved, directory, began.elapsed() / made);
-            let point = directory.sweep.point(&directory.sweep.points[at].at);
+            let point = table::named(&resolved.job, &resolved.axes, &directory.sweep.points[at].at);
             message!("{point}: {outcome}{left}");
         }
     }

@@ -8,13 +8,13 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::answers::answers;
 use gpuio_host::input;
-use gpuio_job::plan::whole_time_ns;
-use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Origin, Raises, Spec, Status, searched};
+use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Origin, Raises, Rw, Spec, Status, searched};
 use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, grid, is_route,
 };
 use gpuio_job::workload::preset::Preset as Workload;
 
+use super::cost::Cost;
 use super::effects::{RANKS, TARGET, keyed};
 use super::fall_back::fall_back;
 use super::resolved::{ResolvedSweep, Search};
@@ -55,35 +55,29 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     take_target(&mut job, search.is_some(), vary.quiet)?;
     check_ranks(&axes, ranks)?;
     check_values(&job, &axes)?;
-    let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
-    let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
-    if !placed {
-        also("directory", spec::one_name(&directory.join("data").display().to_string()));
-    }
-    let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
-    if !sized && !has(&axes, &["size", "filename", "files", TARGET]) {
-        also("size", SIZE.to_owned());
-    }
-    also("keep", "1".to_owned());
     let cache = cache(&job, &axes);
-    if cache == ALIKE {
-        also("cache_alike", "1".to_owned());
-    }
+    let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
+    let own_data = (!placed).then(|| directory.join("data"));
+    let added = added(&job, &axes, own_data.as_deref(), cache);
+    keys.extend(added.iter().cloned());
     let points = match &search {
         Some(_) => Vec::new(),
         None => points(&axes, &vary, &keys, routes.is_some())?,
     };
     unused::grid(&vary, axes.len(), points.len())?;
-    effects::forget(&mut job, preset, &work);
     let ends = search.as_ref().map(|(_, search)| search.ends().to_vec());
-    effects::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
+    let tried = ends.as_ref().unwrap_or(&points);
+    check_places(&job, &axes, tried)?;
+    // A search has the cost of its highest load.
+    let priced = if search.is_some() { &tried[1..] } else { tried };
+    let cost = cost(&job, &added, &axes, priced)?;
+    effects::forget(&mut job, preset, &work);
+    effects::all(&job, &axes, tried, (&work, preset))?;
     let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
     let has_file = job_file.is_some() || workload.is_some();
-    // A load that may become steady ends then.
-    let bounded = job.loops.is_none() && job.steady.is_none() && job.feed.files.is_none();
     Ok(ResolvedSweep {
         base: [base(&work, has_file, &keys, &directory), limits.words()].concat(),
-        own_data: !placed,
+        own_data: own_data.is_some(),
         via: via.filter(|_| job.via_gpu.is_none()),
         job_file: text(job_file, workload)?,
         rule,
@@ -91,7 +85,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
         order_seed: vary.order_seed.unwrap_or(1),
         budget: vary.budget.as_deref().map(|t| time("--budget", t)).transpose()?,
         cool_down: vary.cool_down.as_deref().map_or(Ok(Duration::ZERO), cool_down)?,
-        each: bounded.then(|| Duration::from_nanos(whole_time_ns(&job))),
+        cost,
         cache,
         note,
         name,
@@ -101,6 +95,45 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
         job,
         ranks,
     })
+}
+
+/// Keys that the sweep adds to those of the command; `own_data` is the directory of its own data.
+fn added(
+    job: &JobSpec,
+    axes: &[Axis],
+    own_data: Option<&Path>,
+    cache: &str,
+) -> Vec<(String, String)> {
+    let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
+    let sized = sized || has(axes, &["size", "filename", "files", TARGET]);
+    let directory = own_data.map(|place| spec::one_name(&place.display().to_string()));
+    let added = [
+        ("directory", directory),
+        ("size", (!sized).then(|| SIZE.to_owned())),
+        ("keep", Some("1".to_owned())),
+        ("cache_alike", (cache == ALIKE).then(|| "1".to_owned())),
+    ];
+    added.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+/// The cost of a run at each of these points, with the keys that the sweep adds by itself.
+fn cost(
+    job: &JobSpec,
+    added: &[(String, String)],
+    axes: &[Axis],
+    points: &[Vec<String>],
+) -> Result<Cost, Failure> {
+    let mut job = job.clone();
+    for (key, value) in added {
+        jobs::set(&mut job, key, &Place::alone().fill(value), "--set")?;
+    }
+    Ok(Cost::of(&job, axes, points))
+}
+
+/// Looks at the directories of all points, as each run would.
+fn check_places(job: &JobSpec, axes: &[Axis], points: &[Vec<String>]) -> Result<(), Failure> {
+    let jobs = points.iter().filter_map(|point| effects::at(job, axes, point));
+    jobs::answer(&mut Spec { name: None, jobs: jobs.collect() })
 }
 
 /// The sweep's name and directory.
@@ -371,7 +404,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
         for value in &axis.values {
             if axis.key == TARGET {
                 answers(Path::new(value))?;
-                is_placed(value, job)?;
+                is_placed(value, job, axes)?;
             }
             let (key, value) = keyed(&axis.key, value);
             let mut job = job.clone();
@@ -387,16 +420,31 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a target that is not there and that no size would make a file.
-fn is_placed(target: &str, job: &JobSpec) -> Result<(), Failure> {
+/// Refuses a target that is not there, unless it can only be a file that the load writes.
+fn is_placed(target: &str, job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     let path = Path::new(target);
-    let absent = path.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
-    if !absent || job.size.is_some() || job.feed.files.is_some() {
+    let absent = |path: &Path| path.metadata().is_err_and(|it| it.kind() == ErrorKind::NotFound);
+    if !absent(path) {
         return Ok(());
     }
+    let reads = matches!(job.rw, None | Some(Rw::Read | Rw::RandRead));
+    let reads = reads && job.mix_percent.is_none() && !has(axes, &["rw", "readwrite"]);
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let targets = || axes.iter().filter(|axis| axis.key == TARGET).flat_map(|axis| &axis.values);
+    let why = if above.is_some_and(absent) {
+        "nor is the directory above it"
+    } else if job.size.is_none() && job.feed.files.is_none() {
+        "and no size makes it a file"
+    } else if targets().any(|other| Path::new(other).is_dir()) {
+        "and others are directories"
+    } else if reads && job.feed.files.is_none() {
+        "and a load that only reads makes no file"
+    } else {
+        return Ok(());
+    };
     Err(Failure::Usage(format!(
-        "--vary target: {target} is not there; if a directory is meant, make it first: mkdir -p \
-         {target}"
+        "--vary target: {target} is not there, {why}; if a directory is meant, make it first: \
+         mkdir -p {target}"
     )))
 }
 

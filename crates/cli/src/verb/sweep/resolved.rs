@@ -6,6 +6,7 @@ use std::time::Duration;
 use gpuio_job::spec::JobSpec;
 use gpuio_job::sweep::{Axis, Bound, Rule, Tried};
 
+use super::cost::Cost;
 use super::effects::{self, RANKS, keyed};
 use super::runs::Run;
 
@@ -25,8 +26,8 @@ pub(super) struct ResolvedSweep {
     pub(super) order_seed: u64,
     pub(super) budget: Option<Duration>,
     pub(super) cool_down: Duration,
-    /// Runtime and ramp of a run that is limited by time.
-    pub(super) each: Option<Duration>,
+    /// The cost of one run of each point, or of a search of one run at its highest load.
+    pub(super) cost: Cost,
     /// State of the page cache before each run.
     pub(super) cache: &'static str,
     /// Note about a preset's results.

@@ -8,7 +8,8 @@ use gpuio_base::document::{
 };
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_ns, human_rate, many};
-use gpuio_job::sweep::{LEAD, Progress, RUNS_MOST, Tried, next};
+use gpuio_job::spec::JobSpec;
+use gpuio_job::sweep::{Axis, LEAD, Progress, RUNS_MOST, Tried, next};
 use gpuio_report::set::knee;
 
 use super::Why;
@@ -26,24 +27,29 @@ pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
         false => format!("{} to {most}", resolved.rule.min),
     };
     let points = many(resolved.points.len() as u64, "point");
-    let Some(each) = resolved.each else {
-        return format!("{points}, {runs} each; the time per run is unknown");
+    let pause = resolved.cool_down;
+    let parts = resolved.cost.words(!pause.is_zero());
+    let known = resolved.cost.time(1, pause).is_some();
+    if !known && resolved.search.is_none() {
+        return format!("{points}, {runs} each; the time per run is unknown.{parts}");
+    }
+    let words = |times: u64| {
+        resolved.cost.time(times, pause).map_or_else(|| "unknown time".to_owned(), long)
     };
-    let each = each + resolved.cool_down;
-    let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
     if let Some(search) = &resolved.search {
         let loads = search.loads();
         return match search.runs {
             Some(_) => format!(
-                "a search over about {}, {runs} each: about {}",
+                "a search over about {}, {runs} each: {}{}.{parts}",
                 many(loads, "load"),
+                if known { "about " } else { "" },
                 words(loads.saturating_mul(resolved.rule.max.into()))
             ),
             None => {
                 let quiet = loads + 2 * u64::from(LEAD - 1);
                 format!(
                     "a search, about {} ({}) if runs of a load agree, up to {} of each load if \
-                     they do not",
+                     they do not.{parts}",
                     many(quiet, "run"),
                     words(quiet),
                     RUNS_MOST
@@ -51,14 +57,29 @@ pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
             }
         };
     }
-    let count = resolved.points.len() as u64;
-    let (least, most) =
-        (count * u64::from(resolved.rule.min), count * u64::from(resolved.rule.max));
+    let (least, most) = (u64::from(resolved.rule.min), u64::from(resolved.rule.max));
     let time = match least == most {
         true => words(least),
         false => format!("{} to {}", words(least), words(most)),
     };
-    format!("{points}, {runs} each: about {time}, plus creating data files")
+    format!("{points}, {runs} each: about {time}.{parts}")
+}
+
+/// A point by the values that it ran with.
+pub(super) fn named(job: &JobSpec, axes: &[Axis], at: &[String]) -> String {
+    let value = |(nth, axis): (usize, &Axis)| {
+        format!("{}={}", axis.key, effects::marked(job, axes, at, nth))
+    };
+    axes.iter().enumerate().map(value).collect::<Vec<_>>().join(" ")
+}
+
+/// Points of the load of one before them, because a value has no effect there.
+fn again<'d>(resolved: &ResolvedSweep, directory: &'d SweepDirectory) -> Vec<&'d [String]> {
+    let points = directory.sweep.points.iter().map(|point| point.at.as_slice());
+    let ran = |at: &[String], nth| effects::ran(&resolved.job, &resolved.axes, at, nth);
+    let load = |at: &[String]| (0..at.len()).map(|nth| ran(at, nth)).collect::<Vec<_>>();
+    let loads = grouped(points.map(|at| (load(at), at))).into_iter();
+    loads.flat_map(|(_, same)| same.into_iter().skip(1)).collect()
 }
 
 fn marked(resolved: &ResolvedSweep, point: &[String], nth: usize) -> String {
@@ -137,7 +158,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     let mut page = Document::new(format!("Sweep {}", directory.path.display()));
     page.begin("", "").table(points(resolved, directory));
     if resolved.search.is_none() {
-        page.sections.extend(knees(directory).map(paragraph));
+        page.sections.extend(knees(resolved, directory).map(paragraph));
     }
     page.sections.extend(sweep.answer.clone().map(paragraph));
     let ended = sweep.points.iter().filter_map(|point| {
@@ -184,6 +205,10 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
                 many(all as u64, "run")
             )
         }),
+        (!again(resolved, directory).is_empty()).then(|| {
+            "No share of best where a value has no effect and the load is that of a row above."
+                .to_owned()
+        }),
         Some(resolved.note.clone()).filter(|note| !note.is_empty()),
         software.then(|| {
             "This sweep used gpuio's software GPU: its results say nothing about hardware."
@@ -224,11 +249,13 @@ const CURVES_MOST: usize = 8;
 
 /// The knee of each curve of loads that push harder and harder, and the rule; nothing for a sweep
 /// without such loads.
-fn knees(directory: &SweepDirectory) -> Option<String> {
+fn knees(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Option<String> {
     let axes = &directory.sweep.axes;
     let nth = knee::KEYS.iter().find_map(|key| axes.iter().position(|axis| axis.key == *key))?;
     let key = axes[nth].key.as_str();
+    let again = again(resolved, directory);
     let points = directory.sweep.points.iter().zip(&directory.runs);
+    let points = points.filter(|(point, _)| !again.contains(&point.at.as_slice()));
     let steps = points.filter_map(|(point, runs)| {
         let middle = |of: fn(&Run) -> f64| median_of(runs, of);
         let time = |of: fn(&Run) -> f64| middle(of).filter(|ns| !ns.is_nan());
@@ -285,7 +312,10 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let search = resolved.search.as_ref();
     let limited = search.map(|search| search.bound.at);
     let may_be_best = |runs: &[Run]| search.is_none_or(|it| it.verdict(runs) == Verdict::Within);
-    let best = directory.runs.iter().filter(|runs| may_be_best(runs));
+    let again = again(resolved, directory);
+    let firsts = sweep.points.iter().zip(&directory.runs);
+    let firsts = firsts.filter(|(point, _)| !again.contains(&point.at.as_slice()));
+    let best = firsts.map(|(_, runs)| runs).filter(|runs| may_be_best(runs));
     let best = best.filter_map(|runs| rate(runs)).fold(0.0, f64::max);
     let middle = |of: fn(&Run) -> f64| move |runs: &[Run]| median_of(runs, of);
     // Absent where too few I/Os completed for it.
@@ -331,8 +361,9 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .figures("95 %", |(_, runs)| interval(runs, resolved))
         .key("ci95_percent")
         .figures("n", |(_, runs)| runs.len())
-        .figures("of best", move |(_, runs)| {
-            let rate = rate(runs).filter(|_| best > 0.0 && may_be_best(runs))?;
+        .figures("of best", move |(at, runs)| {
+            let ranked = best > 0.0 && may_be_best(runs) && !again.contains(at);
+            let rate = rate(runs).filter(|_| ranked)?;
             Some(Cell::percent(rate / best * 100.0, 0))
         })
         .key("of_best_percent")

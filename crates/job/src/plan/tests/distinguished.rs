@@ -17,11 +17,11 @@ use crate::spec::{Status, keys};
 
 /// Another value is shown and not refused: it is no other load, or does not decide how fast one is.
 const SHOWN: &str = "\
-    align bw_log cache_alike ceilings cpus directory file_prefix filenames \
-    fsync_on_close gather_scatter gpu invalidate io_size iops_log keep lat_log log_ns loops \
-    max_latency_ns name numa number_ios offset pre_read ramp_ns rings runtime_ns seed size \
-    skip_bufregister steady steady_check_ns steady_ramp_ns steady_window_ns streams time_based \
-    verify_ns via_gpu via_peer wear_out";
+    align bw_log cache_alike ceilings cpus directory file_prefix filenames fsync_on_close \
+    gather_scatter gpu invalidate io_size iops_log keep lat_log log_ns loops max_latency_ns name \
+    numa number_ios offset pre_read ramp_ns rings runtime_ns seed size skip_bufregister split_cpus \
+    steady steady_check_ns steady_ramp_ns steady_window_ns streams time_based verify_ns via_gpu \
+    via_peer wear_out";
 
 /// Another value is not even shown: only names differ, or what was noted of the request.
 const NOT_SHOWN: &str = "\
@@ -29,11 +29,11 @@ const NOT_SHOWN: &str = "\
 
 /// A figure combines results with different values.
 const COMBINED: &str = "\
-    align blocks_unaligned bw_log ceilings compress_chunk cpus directory feed.slo \
-    feed.utilisation file_prefix filenames fsync_on_close gather_scatter io_size iops_log keep \
-    lat_log log_ns loops max_latency_ns name numa number_ios nvlinks offset percentiles ramp_ns \
-    repeat runtime_ns seed stage steady steady_check_ns steady_ramp_ns steady_window_ns \
-    stonewall time_based verify verify_ns via_peer wear_out";
+    align blocks_unaligned bw_log ceilings compress_chunk cpus directory feed.slo feed.utilisation \
+    file_prefix filenames fsync_on_close gather_scatter io_size iops_log keep lat_log log_ns loops \
+    max_latency_ns name numa number_ios nvlinks offset percentiles ramp_ns repeat runtime_ns seed \
+    split_cpus stage steady steady_check_ns steady_ramp_ns steady_window_ns stonewall time_based \
+    verify verify_ns via_peer wear_out";
 
 /// A record of this plan, whose jobs all did the same.
 fn record(plan: Plan) -> Record {

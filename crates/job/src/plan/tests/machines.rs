@@ -50,6 +50,26 @@ fn a_named_node_wins_over_the_gpus() {
     assert_eq!(reasons(&job), [Some("the NUMA node was named")]);
 }
 
+/// fio's HOWTO: each thread gets one CPU, and with more threads than CPUs the list begins again.
+/// The plan's text says it again.
+#[test]
+fn split_cpus_are_dealt_out_in_turn() {
+    let lines = "cpus_allowed=2,5-6\nnumjobs=5";
+    let job = job(&format!("{lines}\ncpus_allowed_policy=split"));
+    let cpus: Vec<u32> = job.workers.iter().map(|worker| worker.cpus[0]).collect();
+    assert_eq!(cpus, [2, 5, 6, 2, 5]);
+    assert!(job.workers.iter().all(|worker| worker.cpus.len() == 1));
+    let printed = |job: &JobPlan| {
+        let lines = crate::spec::plan_lines(job).into_iter();
+        let cpus = lines.filter(|(key, _)| key.name.starts_with("cpus_allowed"));
+        cpus.map(|(key, value)| format!("{}={value}", key.name)).collect::<Vec<_>>()
+    };
+    assert_eq!(printed(&job), ["cpus_allowed=2,5-6", "cpus_allowed_policy=split"]);
+    let shared = self::job(&format!("{lines}\ncpus_allowed_policy=shared"));
+    assert_eq!(printed(&shared), ["cpus_allowed=2,5-6"]);
+    assert_eq!(shared.workers[4].cpus, [2, 5, 6]);
+}
+
 #[test]
 fn named_cpus_win_over_everything() {
     let job = job("gpu=0\nnuma=1\ncpus=5-6");

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use gpuio_base::catalog::Catalog;
-use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
+use gpuio_record::{Gpu, JobPlan};
 
 use super::super::{
     AUTO, Among, DirectAnswer, Errors, Facts, Gpus, PlanError, TargetInfo, TargetLookup, habits,
@@ -43,7 +43,7 @@ impl TargetLookup for Room {
 pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
     let mut planned = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
-        match unused(job, at, catalog) {
+        match paths(job, at, catalog, &Room, |(_, unused)| unused) {
             Some(paths) => planned.extend(paths.into_iter().map(|unused| (at, unused))),
             None => planned.push((at, Vec::new())),
         }
@@ -53,7 +53,9 @@ pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
 
 /// The values that one run of many would not use on any of its paths.
 pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
-    let Some(mut paths) = unused(job, 0, catalog) else { return Vec::new() };
+    let Some(mut paths) = paths(job, 0, catalog, &Room, |(_, unused)| unused) else {
+        return Vec::new();
+    };
     let Some(first) = paths.pop() else { return Vec::new() };
     let everywhere = |one: &Unused| {
         paths.iter().all(|other| other.iter().any(|two| two.key.field() == one.key.field()))
@@ -61,8 +63,26 @@ pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
     first.into_iter().filter(|one| everywhere(one)).map(|one| one.requested).collect()
 }
 
-/// The unused values on each path of a run; nothing where that depends on its machine.
-fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>> {
+/// The depth at which one run of many runs.
+pub fn depth_here(job: &JobSpec, catalog: Catalog) -> Option<u32> {
+    paths(job, 0, catalog, &Room, |(plan, _)| plan.depth)?.pop()
+}
+
+/// The plan of one run of many, with the files that are there, on a machine that has everything
+/// else; nothing where it can't be planned so.
+pub fn planned(job: &JobSpec, catalog: Catalog, files: &dyn TargetLookup) -> Option<JobPlan> {
+    paths(job, 0, catalog, files, |(plan, _)| plan)?.pop()
+}
+
+/// The part that is `kept` of the plan and the unused values on each path of a run; nothing where
+/// that depends on its machine.
+fn paths<T>(
+    job: &JobSpec,
+    at: usize,
+    catalog: Catalog,
+    targets: &dyn TargetLookup,
+    kept: impl Fn((JobPlan, Vec<Unused>)) -> T,
+) -> Option<Vec<T>> {
     let left_to_us = |name: &String| name == AUTO || name == "all";
     if job.paths.iter().flatten().any(left_to_us) {
         return None;
@@ -82,7 +102,7 @@ fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>
         catalog,
         host: &HostFacts::default(),
         gpus: &Gpus::Present((0..GPUS).map(gpu).collect()),
-        targets: &Room,
+        targets,
         engine_missing: &|_| None,
         cufile_missing: &|_| None,
         cufile_direct: Err(""),
@@ -91,5 +111,5 @@ fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>
     let rows = paths_of(job, &facts, &mut Vec::new()).ok()?;
     let alone = true;
     let each = |row| resolved(job, row, Among { at, alone, many: false, group: 0 }, &facts);
-    rows.iter().map(|row| each(row).ok().map(|(_, unused)| unused)).collect()
+    rows.iter().map(|row| each(row).ok().map(&kept)).collect()
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use super::PlanError;
 use crate::spec::{Dialect, JobSpec, Key, KeyContext, Origin, Requested, Status, keys};
 
-pub use many::{none_uses, unused_here};
+pub use many::{depth_here, none_uses, planned, unused_here};
 
 /// A value without an effect on one job on one path.
 #[derive(Debug)]

@@ -5,8 +5,9 @@ use super::Key;
 use super::loads::{FEED, RANGES, REPLAY};
 use super::printed::{self, FILES, LOAD, REST, WHERE, of_blocks, switch};
 use super::set::{self, key};
-use super::unused::{IN_ORDER, NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
+use super::unused::{self, IN_ORDER, NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
 use crate::spec::value;
+use crate::spec::value::words_of;
 use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
 use gpuio_record::{DirectMode, Fill, Follow};
 
@@ -425,11 +426,21 @@ pub(super) const KEYS: &[Key] = &[
     key("randseed", Fio, set::SEED, "seed of all random choices").tried(["7", "8"]),
     key("cpus_allowed", Fio, set::CPUS, "CPUs the threads may use, such as `0-3,8`")
         .prints(WHERE + 12, |p| {
-            Some(format_cpu_list(
-                printed::pinned(p).map(|it| &it.cpus).filter(|it| !it.is_empty())?,
-            ))
+            let cpus = printed::pinned(p)?.cpus;
+            (!cpus.is_empty()).then(|| format_cpu_list(&cpus))
         })
         .tried(["0", "1"]),
+    key(
+        "cpus_allowed_policy",
+        Fio,
+        field!(split_cpus, value::cpu_policy),
+        "`shared`: a thread may use all of the CPUs; `split`: one of them, thread after thread the \
+         next one, and after the last one the first again",
+    )
+    .unused(unused::split_cpus)
+    .prints(WHERE + 12, |p| printed::pinned(p)?.split.then(|| "split".to_owned()))
+    .with_words(|| words_of(&value::CPU_POLICIES))
+    .tried(["split", "shared"]),
     key(
         "cpumask",
         Fio,

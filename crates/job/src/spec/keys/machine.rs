@@ -24,7 +24,7 @@ pub(super) const KEYS: &[Key] = &[
     key("numa", Native, set::NUMA, "")
         .flags(&[machine("NODE", "NUMA node of the threads [that of their GPU]")])
         .unused(unused::numa)
-        .prints(WHERE + 11, |p| printed::pinned(p)?.numa_node.map(|node| node.to_string()))
+        .prints(WHERE + 11, |p| printed::pinned(p)?.node.map(|node| node.to_string()))
         .tried(["0", "1"]),
     key("cpus", Native, set::CPUS, "")
         .flags(&[machine("CPUS", "CPUs of the threads: 0-3,8")])

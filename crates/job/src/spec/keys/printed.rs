@@ -1,8 +1,10 @@
 //! A plan as lines of a job file: what rows of the table print.
 
+use std::collections::BTreeSet;
+
 use gpuio_base::units::format_bytes;
 use gpuio_record::{
-    Arrivals, BlockShare, Column, FeedPlan, Follow, JobPlan, LayoutPlan, Order, Pacing, WorkerPlan,
+    Arrivals, BlockShare, Column, FeedPlan, Follow, JobPlan, LayoutPlan, Order, Pacing,
 };
 
 use crate::spec::value::one_name;
@@ -154,13 +156,33 @@ pub(super) fn gpus(plan: &JobPlan) -> String {
     format!("{driver}{}", numbers.join(","))
 }
 
+/// The one place in which threads run.
+pub(super) struct Pinned {
+    pub(super) cpus: Vec<u32>,
+    pub(super) node: Option<u32>,
+    /// Whether each thread has one of those CPUs, in turn.
+    pub(super) split: bool,
+}
+
 /// Where threads run, if all are in one place. Threads in different locations were placed near
 /// their GPUs: the plan will place them there again, and no key could.
-pub(super) fn pinned(plan: &JobPlan) -> Option<&WorkerPlan> {
+pub(super) fn pinned(plan: &JobPlan) -> Option<Pinned> {
     let first = plan.workers.first()?;
-    let same =
-        |worker: &WorkerPlan| worker.cpus == first.cpus && worker.numa_node == first.numa_node;
-    plan.workers.iter().all(same).then_some(first)
+    let node = first.numa_node;
+    if plan.workers.iter().any(|worker| worker.numa_node != node) {
+        return None;
+    }
+    if plan.workers.iter().all(|worker| worker.cpus == first.cpus) {
+        return Some(Pinned { cpus: first.cpus.clone(), node, split: false });
+    }
+    let own = plan.workers.iter().map(|worker| match worker.cpus.as_slice() {
+        [cpu] => Some(*cpu),
+        _ => None,
+    });
+    let own: Vec<u32> = own.collect::<Option<_>>()?;
+    let cpus: Vec<u32> = own.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    let split = own.iter().eq(cpus.iter().cycle().take(own.len()));
+    split.then_some(Pinned { cpus, node, split })
 }
 
 pub(super) fn via_peer(plan: &JobPlan) -> Option<String> {

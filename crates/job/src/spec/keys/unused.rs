@@ -220,6 +220,15 @@ pub(super) fn numa(s: &KeyContext<'_>) -> Option<String> {
     )
 }
 
+/// Without a list of CPUs there is none to split.
+pub(super) fn split_cpus(s: &KeyContext<'_>) -> Option<String> {
+    when(
+        s.requested.split_cpus == Some(true) && s.requested.cpus.is_none(),
+        "it gives each thread one of the job's CPUs, and none are named; add cpus_allowed=0-3, or \
+         leave it out",
+    )
+}
+
 /// More than one I/O in flight, where each call blocks and nothing else is in flight.
 pub(super) fn depth(s: &KeyContext<'_>) -> Option<String> {
     let row = s.catalog.engine(&s.plan.engine.actual);

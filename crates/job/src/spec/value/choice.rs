@@ -319,6 +319,13 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
     )
 }
 
+pub(crate) const CPU_POLICIES: [(&str, bool); 2] = [("shared", false), ("split", true)];
+
+/// fio's `cpus_allowed_policy`: whether each thread has one CPU of its own.
+pub(crate) fn cpu_policy(value: &str) -> Read<bool> {
+    choice(value, &CPU_POLICIES, "")
+}
+
 /// Which routes copies between two GPUs may take.
 pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
     choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], "")

@@ -10,7 +10,10 @@ use std::borrow::Cow;
 use gpuio_base::units::{format_duration_ns, printable};
 use gpuio_record::{Choice, JobPlan, Plan};
 
-pub use total::{duration, example_ns, limited_ns};
+pub use total::{
+    Files, at_example, clock_ns, duration, example_ns, example_of, limited_ns, verified,
+    verified_words, written,
+};
 
 /// Jobs from which on lines that all of them have are written once.
 const FOLD_FROM: usize = 5;

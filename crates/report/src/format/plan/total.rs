@@ -1,5 +1,6 @@
 //! Files, bytes and time of a whole plan.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gpuio_job::workload::cover::lays_itself;
@@ -11,7 +12,13 @@ use crate::number::{bytes, many, time};
 /// A rate that makes a time of bytes easy to work out for another.
 const EXAMPLE: u64 = 1 << 30;
 
+/// The files of jobs. Those that follow each other use the same: a later group finds what an
+/// earlier one left.
+#[derive(Debug, Default)]
+pub struct Files<'p>(BTreeMap<Cow<'p, str>, FileUse>);
+
 /// A file of a plan.
+#[derive(Debug)]
 struct FileUse {
     length: u64,
     /// The first group that uses it.
@@ -20,49 +27,64 @@ struct FileUse {
     made: bool,
 }
 
-/// Comments: the files and what is written before the clock starts; how long it runs; and what
-/// takes time before and after it.
-pub(super) fn write(out: &mut String, plan: &Plan) {
-    let jobs = || plan.jobs.iter();
-    // Jobs that follow each other use the same files: a later group finds what an earlier one left.
-    let mut files: BTreeMap<&str, FileUse> = BTreeMap::new();
-    let targets = jobs().flat_map(|job| {
+impl<'p> Files<'p> {
+    /// Adds those of a job, by their paths.
+    pub fn add<'j>(&mut self, job: &'j JobPlan, path: impl Fn(&'j str) -> Cow<'p, str>) {
         let laid_out = job.engine.actual != "null" && !lays_itself(job);
-        job.targets.iter().map(move |target| (target, job.group, laid_out))
-    });
-    for (target, group, laid_out) in targets {
-        let made = laid_out && matches!(target.guard, GuardNote::Make | GuardNote::Remake);
-        let length = target.length_bytes;
-        let file = files.entry(&target.path).or_insert(FileUse { length, group, made });
-        file.made |= made && (group == file.group || length > file.length);
-        file.length = length.max(file.length);
+        for target in &job.targets {
+            let (length, group) = (target.length_bytes, job.group);
+            let made = laid_out && matches!(target.guard, GuardNote::Make | GuardNote::Remake);
+            let file = self.0.entry(path(&target.path));
+            let file = file.or_insert(FileUse { length, group, made });
+            file.made |= made && (group == file.group || length > file.length);
+            file.length = length.max(file.length);
+        }
     }
-    let sum = |only_made: bool| {
-        let of = files.values().filter(|file| file.made || !only_made);
-        of.map(|file| file.length).fold(0, u64::saturating_add)
-    };
-    if !files.is_empty() {
-        out.push('\n');
-        let made = match sum(true) {
-            0 => "none is written before the clock starts".to_owned(),
-            made => {
-                let time = at_example(made);
-                format!("{} are written before the clock starts, {time}", bytes(made))
-            }
-        };
-        let count = many(files.len() as u64, "file");
-        comment(out, &format!("in all: {count}, {}; {made}", bytes(sum(false))));
+
+    /// Bytes of the files that are written before a clock starts.
+    pub fn made(&self) -> u64 {
+        self.sum(|file| file.made)
     }
-    comment(out, &format!("time: {}", duration(plan)));
-    let verified = jobs().map(verified).fold(0, u64::saturating_add);
-    if verified > 0 {
-        let (all, time) = (bytes(verified), at_example(verified));
-        comment(out, &format!("after the clocks: {all} at most are verified, {time}"));
+
+    fn sum(&self, of: impl Fn(&FileUse) -> bool) -> u64 {
+        self.0.values().filter(|file| of(file)).map(|file| file.length).fold(0, u64::saturating_add)
     }
 }
 
+/// Comments: the files and what is written before the clock starts; how long it runs; and what
+/// takes time before and after it.
+pub(super) fn write(out: &mut String, plan: &Plan) {
+    let mut files = Files::default();
+    plan.jobs.iter().for_each(|job| files.add(job, Cow::Borrowed));
+    if !files.0.is_empty() {
+        out.push('\n');
+        let made = match files.made() {
+            0 => "none is written before the clock starts".to_owned(),
+            made => format!("{} before the clock starts, {}", written(made), at_example(made)),
+        };
+        let count = many(files.0.len() as u64, "file");
+        comment(out, &format!("in all: {count}, {}; {made}", bytes(files.sum(|_| true))));
+    }
+    comment(out, &format!("time: {}", duration(plan)));
+    let all = plan.jobs.iter().map(verified).fold(0, u64::saturating_add);
+    if all > 0 {
+        let time = at_example(all);
+        comment(out, &format!("after the clocks: {}, {time}", verified_words(all)));
+    }
+}
+
+/// `2.00 GiB are written`.
+pub fn written(made: u64) -> String {
+    format!("{} are written", bytes(made))
+}
+
+/// `2.00 GiB at most are verified`.
+pub fn verified_words(all: u64) -> String {
+    format!("{} at most are verified", bytes(all))
+}
+
 /// Bytes that are verified after the clock at most, and written anew for it.
-fn verified(job: &JobPlan) -> u64 {
+pub fn verified(job: &JobPlan) -> u64 {
     let passes = match job.verify {
         VerifyMode::Off | VerifyMode::Inline => 0,
         VerifyMode::Rewrite if job.read_percent < 100 => 2,
@@ -73,11 +95,12 @@ fn verified(job: &JobPlan) -> u64 {
 }
 
 /// `2.00 s at 1.00 GiB/s`.
-fn at_example(moved: u64) -> String {
+pub fn at_example(moved: u64) -> String {
     format!("{} at {}/s", time(example_of(moved)), bytes(EXAMPLE))
 }
 
-fn example_of(moved: u64) -> u64 {
+/// Nanoseconds that so many bytes take at 1 GiB/s.
+pub fn example_of(moved: u64) -> u64 {
     let ns = u128::from(moved) * 1_000_000_000 / u128::from(EXAMPLE);
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
@@ -113,10 +136,13 @@ pub fn limited_ns(plan: &Plan) -> Option<u64> {
 
 /// The same without the time of the jobs that have no limit of time.
 fn known_ns(plan: &Plan) -> u64 {
-    sum_of_groups(plan, |job| {
-        let before = job.start_delay_ns.saturating_add(job.ramp_ns);
-        before.saturating_add(job.stop.runtime_ns.unwrap_or(0))
-    })
+    sum_of_groups(plan, clock_ns)
+}
+
+/// The same of one job.
+pub fn clock_ns(job: &JobPlan) -> u64 {
+    let before = job.start_delay_ns.saturating_add(job.ramp_ns);
+    before.saturating_add(job.stop.runtime_ns.unwrap_or(0))
 }
 
 /// Time of an accelerator's steps.

@@ -11,7 +11,7 @@ mod gpus;
 pub(crate) mod header;
 pub(in crate::format) mod loads;
 mod mapped;
-mod proof;
+pub(crate) mod proof;
 mod table;
 mod trouble;
 mod verification;

@@ -36,6 +36,22 @@ fn short(verdict: &Verdict) -> String {
     }
 }
 
+/// The finding about bytes that did not take the requested path, or may not have, and whether that
+/// is known. Every text and page calls it an error where it is, else a warning.
+pub(crate) fn finding(proof: &Proof) -> Option<(bool, String)> {
+    let (known, what) = match proof.is_as_requested() {
+        Some(true) => return None,
+        Some(false) => (true, "The bytes did not take the requested path."),
+        None => (false, "The path of the bytes could not be proved."),
+    };
+    Some((known, format!("{what} {}", proof.sentence)))
+}
+
+/// The word for a finding.
+pub(in crate::format) fn finding_label(known: bool) -> &'static str {
+    if known { "error" } else { "warning" }
+}
+
 /// Sentence and evidence of each job whose actual path differs from the requested one; of `all`
 /// jobs if requested.
 pub(super) fn section(record: &Record, all: bool) -> Section {
@@ -57,8 +73,12 @@ const COUNTED: &str = "counted of expected";
 
 fn of_job(section: &mut Section, plan: &JobPlan, proof: &Proof, readings: bool) {
     let at = |indent: usize| Layout { indent, gap: 2, wide: readings, ..Layout::default() };
-    let sentence = format!("{}: {}", plan.name, proof.sentence);
-    section.item(at(2), Item::new("", sentence));
+    let (label, sentence) = match finding(proof) {
+        Some((known, text)) => (finding_label(known), text),
+        None => ("", proof.sentence.clone()),
+    };
+    let layout = Layout { gap: 1, colon: !label.is_empty(), ..at(2) };
+    section.item(layout, Item::new(label, format!("{}: {sentence}", plan.name)));
     let facts = [("requested", &proof.requested), ("actual", &proof.actual)];
     let facts = facts.map(|(what, text)| Item::new(what, text.as_str()));
     section.list(List::new(Layout { column: 9, ..at(4) }, facts));

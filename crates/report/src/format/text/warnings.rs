@@ -81,7 +81,10 @@ fn block(kind: &WarningKind, texts: &[WarningText<'_>], all: usize) -> List {
         let last = shared.is_empty() && nth + 1 == shown.len();
         let end = if last { id.as_str() } else { "" };
         let jobs = match folded {
-            true => format!("{} jobs, first {}", texts.len(), about(names, all)),
+            true => {
+                let jobs = unique(texts.iter().flat_map(|(_, names)| names)).len();
+                format!("{jobs} jobs, first {}", about(names, all))
+            }
             false => about(names, all),
         };
         lines.push(format!("{jobs}{}{end}", own.join(" ")));
