@@ -80,7 +80,7 @@ impl Recheck {
     }
 }
 
-/// What a record says of a thing, and the thing, as often as it says so.
+/// Each thing that a record describes, and the description, as often as it stands there.
 fn stated(record: &Record) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for device in devices(record) {

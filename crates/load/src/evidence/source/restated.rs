@@ -290,8 +290,8 @@ fn stray_size(one: &Evidence, caused: Option<u64>) -> Option<String> {
     sizes.map(|pair| pair.join(" ")).find(|size| observed.is_some() && !counts.contains(size))
 }
 
-/// The outcomes that an entry's assessment leaves open. Of paths that no foreign library decides on,
-/// none of its reports counts.
+/// The outcomes that an entry's assessment leaves open. Reports of a foreign library count only
+/// where it decides on the path.
 fn possible(requested: &Requested, one: &Evidence) -> Vec<Observed> {
     let foreign = requested.kind == PathKind::Foreign;
     let past = |straight| LibraryRoute::Past { straight };
