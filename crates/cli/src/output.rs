@@ -94,8 +94,8 @@ impl Sink {
         Sink { per_rank, ..self }
     }
 
-    fn show(&self) -> Show {
-        Show { evidence: self.evidence, per_rank: self.per_rank, check: false }
+    fn show(&self) -> Show<'static> {
+        Show { evidence: self.evidence, per_rank: self.per_rank, recheck: None }
     }
 
     /// Saves and prints; the path of the file.

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::input;
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
-use gpuio_report::foreign;
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set};
+use gpuio_report::{Recheck, foreign};
 use sha2::Digest as _;
 
 use crate::failure::Failure;
@@ -41,11 +41,27 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
     Ok(parsed(path)?.1)
 }
 
+/// Holds a record's figures and statements against each other.
+pub(crate) fn recheck(record: &Record) -> Recheck {
+    let mut all = gpuio_report::recheck(record);
+    hold_proofs(&mut all, record);
+    all
+}
+
+/// Holds its proofs against their evidence.
+fn hold_proofs(recheck: &mut Recheck, record: &Record) {
+    let proofs = gpuio_load::evidence::restated(record);
+    recheck.compared += proofs.len();
+    recheck.wrong.extend(proofs.into_iter().flatten());
+}
+
 fn member(path: &Path) -> Result<Member, Failure> {
     let (text, record) = parsed(path)?;
     let digest = sha2::Sha256::digest(text.as_bytes());
     let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
-    Ok(Member { digest, ..Member::new(path.display().to_string(), record) })
+    let mut member = Member { digest, ..Member::new(path.display().to_string(), record) };
+    hold_proofs(&mut member.recheck, &member.record);
+    Ok(member)
 }
 
 /// A record's text, and the record.

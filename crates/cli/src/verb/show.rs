@@ -34,7 +34,7 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     let parts = gpuio_report::format::text::Show {
         evidence: show.evidence,
         per_rank: show.per_rank,
-        check: true,
+        recheck: Some(&records::recheck(&record)),
     };
     delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)
@@ -63,13 +63,14 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
              threads, GPUs, jobs and intervals, I/Os in flight, CPU time per MiB, bytes by I/Os\n\
              and block sizes, bad blocks by the mismatches kept, verified bytes by those moved,\n\
              what was verified and where by the plan, the path taken by its route, its source,\n\
-             the plan and counts of storage, evidence by its readings of the process, of the\n\
-             page cache and of cuFile, per cent of ceilings and of expected rates, feeds and\n\
-             computations by their parts, the plan's settings by its text (of records of this\n\
-             version), the mark of the software GPU, warnings that follow from plan and result,\n\
-             how the run ended.\n\
-             Not: the machine, names, times outside the clock, samples of devices, counts that\n\
-             nothing else in the record has, wording, what ceilings were measured, other\n\
+             the plan and counts of storage, evidence by its readings, its reasons and sentence\n\
+             by these (of records of this version, as the plan's settings by its text), counts\n\
+             of devices by their rates, what devices, GPUs and processors are called wherever\n\
+             they stand, per cent of ceilings and of expected rates, feeds and computations by\n\
+             their parts, the mark of the software GPU, warnings that follow from plan and\n\
+             result, how the run ended.\n\
+             Not: what the record has in one place alone (the machine, names, counts), times\n\
+             outside the clock, samples of devices, what ceilings were measured, other\n\
              warnings, percentiles of intervals beyond their sums; of merged ranks only the\n\
              figures.\n\
              A record that holds is consistent within itself; that does not prove where it\n\

@@ -84,7 +84,9 @@ fn paths_of_one_record_compare_by_axis() {
     bench(dir.path(), &load).exits(0);
     let ran = compare(dir.path(), "both.json --axis path=staged,gather --despite cache,direct");
     let ran = ran.exits(0);
-    assert!(ran.out.starts_with("baseline: path=staged"), "{}", ran.out);
+    let begins = "Software GPU: path=staged and path=gather used no hardware GPU";
+    assert!(ran.out.starts_with(begins), "{}", ran.out);
+    assert!(ran.out.contains("\nbaseline: path=staged"), "{}", ran.out);
     assert!(ran.out.contains("requested path: staged | gather"), "{}", ran.out);
     assert!(ran.out.contains("staged software GPU"), "every head says so: {}", ran.out);
     compare(dir.path(), "both.json --axis path=staged,gds")

@@ -268,6 +268,10 @@ fn a_changed_record_is_found() {
     };
     let read_by_process = format!("/jobs/0/proof/evidence/{}/observed_bytes", own("process_io"));
     let completed = format!("/jobs/0/proof/evidence/{}/expected_bytes", own("own"));
+    let legs = format!("/jobs/0/proof/evidence/{}/why", own("own"));
+    let sentence = record["jobs"][0]["proof"]["sentence"].as_str().unwrap();
+    let (words, _) = sentence.split_once(':').unwrap();
+    let sentence = format!("{words}: straight into GPU memory, as measured.");
     for (place, value, of) in [
         ("/plan/software_gpu", json!(false), "the plan: software_gpu: false recorded"),
         ("/plan/jobs/0/gpus/0/software", json!(false), "which its name rules out"),
@@ -294,6 +298,10 @@ fn a_changed_record_is_found() {
         ("/jobs/0/write/latency/total/p99_ns", json!(null), "p99: None recorded"),
         ("/jobs/0/cpu/us_per_mib", json!(null), "CPU time per MiB: None recorded"),
         (&completed, json!(7), "own of reads: bytes that completed: 7 recorded"),
+        (&legs, json!("all passed no host memory"), "own of reads: reason: 'all passed no host"),
+        ("/jobs/0/proof/sentence", json!(sentence), "as measured.' recorded, '"),
+        ("/jobs/0/proof/requested", json!("gds"), "requested path: 'gds' recorded, 'staged, "),
+        ("/plan/jobs/0/gpus/0/name", json!("NVIDIA H100"), "true recorded, which its name rules"),
     ] {
         let mut changed = record.clone();
         *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;

@@ -90,7 +90,9 @@ fn check_verified(plan: &Value, job: &Value) {
 /// Checks what holds even after errors and interrupts.
 #[track_caller]
 pub(crate) fn check(record: &Value) {
-    let wrong = gpuio_report::recheck(&serde_json::from_value(record.clone()).unwrap()).wrong;
+    let whole = serde_json::from_value(record.clone()).unwrap();
+    let mut wrong = gpuio_report::recheck(&whole).wrong;
+    wrong.extend(gpuio_load::evidence::restated(&whole).into_iter().flatten());
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(n(&record["schema_version"]) >= 1);
     assert_eq!(record["tool"]["name"], "gpuio");

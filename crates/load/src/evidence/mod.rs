@@ -11,6 +11,7 @@
 //!                 ↓ pure functions
 //!  caches              page cache, holes and storage of each job
 //!  prove               evidence entries and the verdict of each job
+//!  restated            the same of a saved record, out of the readings in its evidence
 //!  disagreements       reconciliation: where counters disagree with what the jobs moved
 //!  add_series          the devices over time
 //! ```
@@ -80,6 +81,7 @@ pub mod warn;
 pub use collector::{Collector, Setup};
 pub use sampler::{DeviceSampler, hardware};
 pub use snapshot::Readings;
+pub use source::restated;
 
 use group::by_foreign_library;
 

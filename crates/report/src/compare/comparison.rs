@@ -6,13 +6,14 @@ use gpuio_record::Metric;
 use gpuio_record::metric::List;
 use serde::Serialize;
 
+use crate::compare::aspect::{SOFTWARE, SOFTWARE_GPU};
 use crate::compare::axis::Axis;
 use crate::compare::cell::Cell;
 use crate::compare::difference::{Difference, differences, unknown_properties};
 use crate::compare::evaluate;
 use crate::compare::figure::Row;
 use crate::compare::pair::pair;
-use crate::compare::run::Side;
+use crate::compare::run::{Run, Side};
 use crate::compare::threshold::Threshold;
 use crate::compare::{LEVEL, figure};
 
@@ -52,6 +53,8 @@ pub struct SideLine {
     /// Files, each once.
     pub files: Vec<String>,
     pub notes: Vec<String>,
+    /// Whether a run of it used gpuio's software GPU.
+    pub software_gpu: bool,
 }
 
 /// Two cells and their comparison.
@@ -221,5 +224,8 @@ fn one_side(
 
 fn side_line(side: &Side) -> SideLine {
     let files = unique(side.runs.iter().map(|run| run.from.clone()));
-    SideLine { name: side.name.clone(), files, notes: side.notes.clone() }
+    let is_software =
+        |run: &Run| run.properties.get(SOFTWARE_GPU).is_some_and(|kind| kind == SOFTWARE);
+    let software_gpu = side.runs.iter().any(is_software);
+    SideLine { name: side.name.clone(), files, notes: side.notes.clone(), software_gpu }
 }

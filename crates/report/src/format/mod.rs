@@ -23,7 +23,7 @@ pub struct Row {
     /// Whether evidence of all jobs and rows of ranks are in it on demand ([`text::Show`]).
     pub on_demand: bool,
     /// The record in this format, ending in a line feed; text has so many columns.
-    pub render: fn(&Record, u16, Show) -> String,
+    pub render: fn(&Record, u16, Show<'_>) -> String,
 }
 
 /// Every format, in the order in which help lists them.

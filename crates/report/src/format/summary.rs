@@ -27,8 +27,8 @@ const MOST_LOADS: usize = 3;
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
 /// active and why not; how much was verified; the first sentence of the most severe warnings; and
 /// commands that go on from here. Everything else is in [`super::text`]. Ends in a line feed.
-pub fn render(record: &Record, width: u16, show: Show) -> String {
-    let doubt = header::doubt(record, show.check);
+pub fn render(record: &Record, width: u16, show: Show<'_>) -> String {
+    let doubt = header::doubt(show.recheck);
     let record = &crate::printable::record(record);
     let mut last = Section::default();
     last.list(List::of(0, conclusion(record)));

@@ -2,11 +2,12 @@
 //!
 //! A reader who was given a record can't repeat the run. This recomputes what was derived when the
 //! record was made (rates, percentiles, sums) from what was counted, and holds its statements (the
-//! plan's text, evidence, ceilings, warnings) against each other. It finds a record that was
+//! plan's text, evidence, ceilings, warnings, names) against each other. It finds a record that was
 //! damaged or changed in one place, or that a faulty gpuio wrote. Who changes all figures alike is
 //! not found: nothing here is evidence of a measurement.
 
 mod derived;
+mod identity;
 mod stated;
 
 use gpuio_base::stat::{Histogram, Percentile, Summary};

@@ -30,6 +30,8 @@ impl Recheck {
             self.plan_text(record);
         }
         self.ending(record);
+        self.identity(record);
+        self.storage(record);
         for (plan, job) in record.plan.jobs.iter().zip(&record.jobs) {
             self.of_ceilings(record, job);
             self.traffic(job);
@@ -71,9 +73,13 @@ impl Recheck {
     fn software(&mut self, record: &Record) {
         let marked = record.plan.software_gpu;
         let gpus = || record.plan.jobs.iter().flat_map(|job| &job.gpus);
-        for gpu in gpus().filter(|gpu| gpu.name.starts_with(SOFTWARE_GPU)) {
-            let words = || "software: false recorded, which its name rules out".to_owned();
-            self.check(&format!("GPU {} ({})", gpu.index, gpu.name), gpu.software, words);
+        for gpu in gpus() {
+            let by_name = gpu.name.starts_with(SOFTWARE_GPU);
+            self.check(
+                &format!("GPU {} ({})", gpu.index, gpu.name),
+                gpu.software == by_name,
+                || format!("software: {} recorded, which its name rules out", gpu.software),
+            );
         }
         let flagged = gpus().any(|gpu| gpu.software);
         let proofs = record.jobs.iter().filter_map(|job| job.proof.as_ref());
@@ -223,7 +229,9 @@ impl Recheck {
                 |key: &str| reading(&one.after, key)?.checked_sub(reading(&one.before, key)?);
             let counted = match one.name.as_str() {
                 "process_io" => change("read_bytes").or_else(|| change("write_bytes")),
-                "cufile_stats" => change("bytes"),
+                "cufile_stats" | "nvidia_fs" => change("bytes"),
+                "block" => change("").map(|sectors| sectors.saturating_mul(512)),
+                "nfs" | "nic" => change(""),
                 _ => None,
             };
             if let Some((observed, counted)) = one.observed_bytes.zip(counted) {
@@ -447,9 +455,12 @@ fn sides(job: &JobResult) -> [(Towards, &DirectionResult, &'static str); 2] {
     [(Towards::Read, &job.read, "read"), (Towards::Write, &job.write, "write")]
 }
 
-/// A count of a reading: `read_bytes 12`, or `n=4 posix=4 bytes=9`.
+/// A count of a reading: `read_bytes 12`, or `n=4 posix=4 bytes=9`; without a key the first.
 fn reading(text: &Option<String>, key: &str) -> Option<u64> {
     let words: Vec<&str> = text.as_deref()?.split([' ', '=']).collect();
+    if key.is_empty() {
+        return words.iter().find_map(|word| word.parse().ok());
+    }
     words.windows(2).find(|pair| pair[0] == key)?[1].parse().ok()
 }
 

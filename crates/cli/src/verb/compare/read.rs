@@ -85,7 +85,7 @@ fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Fai
     let wrong = |why: String| Failure::Usage(format!("{name}: {why}"));
     if text.contains("\"schema_version\"") {
         let record = json::parse(&text).map_err(|error| wrong(error.to_string()))?;
-        let doubt = gpuio_report::recheck(&record).doubt();
+        let doubt = records::recheck(&record).doubt();
         side.notes.extend(doubt.map(|doubt| format!("{name}: {doubt}")));
         let runs = of_record::runs(&record, &name, at);
         if runs.is_empty() {

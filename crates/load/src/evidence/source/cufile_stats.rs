@@ -27,6 +27,27 @@ fn reading(stats: &Stats, flow: Flow) -> String {
     format!("n={all} posix={posix} nvfs={nvidia_fs} p2p={p2p} bytes={bytes}")
 }
 
+/// The counts of a reading.
+fn read(text: &str) -> Option<DirectionStats> {
+    let of = |key: &str| {
+        let word = text.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        word?.parse().ok()
+    };
+    Some(DirectionStats {
+        all: of("n")?,
+        posix: of("posix")?,
+        nvidia_fs: of("nvfs")?,
+        p2p: of("p2p")?,
+        bytes: of("bytes")?,
+        ..DirectionStats::default()
+    })
+}
+
+/// The reason between two readings, of a job whose bytes are all that they count.
+pub(super) fn reason(before: &str, after: &str) -> Option<String> {
+    Some(route(&read(before)?.until(&read(after)?)?, false).1)
+}
+
 fn observe(one: &JobFlow<'_>) -> Observation {
     if !by_foreign_library(one.job()) {
         return Observation::none("this path does not use cuFile");

@@ -14,6 +14,7 @@ mod nvidia_fs;
 mod own;
 mod page_cache;
 mod process_io;
+mod restated;
 
 use gpuio_record::{DirectMode, Evidence, HolesReading, JobPlan, JobResult, Proof};
 
@@ -23,6 +24,8 @@ use crate::evidence::snapshot::Readings;
 use crate::evidence::verdict::{
     self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share, size,
 };
+
+pub use restated::restated;
 
 pub(crate) struct Source {
     name: &'static str,
@@ -135,23 +138,12 @@ impl Readings {
 
     fn proof(&self, jobs: &[JobPlan], results: &[JobResult], at: usize) -> Proof {
         let (job, result) = (&jobs[at], &results[at]);
-        let flows = [(Flow::Read, job.read_percent > 0), (Flow::Write, job.read_percent < 100)];
         let mut verdicts = Vec::new();
         let mut entries = Vec::new();
-        for flow in flows.into_iter().filter_map(|(flow, requested)| requested.then_some(flow)) {
+        for flow in flows(job) {
             let of = JobFlow { readings: self, jobs, results, at, flow };
-            let requested = Requested {
-                kind: PathKind::of(&job.path.choice.actual),
-                direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
-                direct_actual: direct_in_force(job, result, flow),
-                flow,
-                bytes: of.bytes(),
-                holes: holes(result),
-                software_gpu: job.gpus.iter().any(|gpu| gpu.software),
-            };
-            let mut observations: Vec<(&'static Source, Observation)> =
-                SOURCES.iter().map(|source| (source, (source.observe)(&of))).collect();
-            leave_out_others(&mut observations);
+            let requested = requested(&of);
+            let observations = observations(&of);
             let mut all_observed: Vec<(&str, Observed)> = observations
                 .iter()
                 .map(|(source, observation)| (source.name, observation.observed))
@@ -174,6 +166,32 @@ impl Readings {
             evidence: entries,
         }
     }
+}
+
+/// The directions of a job.
+fn flows(job: &JobPlan) -> impl Iterator<Item = Flow> + use<> {
+    let flows = [(Flow::Read, job.read_percent > 0), (Flow::Write, job.read_percent < 100)];
+    flows.into_iter().filter_map(|(flow, requested)| requested.then_some(flow))
+}
+
+fn requested(of: &JobFlow<'_>) -> Requested {
+    let (job, result) = (of.job(), of.result());
+    Requested {
+        kind: PathKind::of(&job.path.choice.actual),
+        direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
+        direct_actual: direct_in_force(job, result, of.flow),
+        flow: of.flow,
+        bytes: of.bytes(),
+        holes: holes(result),
+        software_gpu: job.gpus.iter().any(|gpu| gpu.software),
+    }
+}
+
+/// The report of every source.
+fn observations(of: &JobFlow<'_>) -> Vec<(&'static Source, Observation)> {
+    let mut all: Vec<_> = SOURCES.iter().map(|source| (source, (source.observe)(of))).collect();
+    leave_out_others(&mut all);
+    all
 }
 
 fn entry(source: &Source, requested: &Requested, observation: Observation) -> Evidence {

@@ -8,6 +8,14 @@ use crate::evidence::verdict::{Observed, Share};
 pub(super) const SOURCE: Source =
     Source { name: "process_io", source: "/proc/self/io, read_bytes and write_bytes", observe };
 
+const ELSEWHERE: &str = "files lie on ";
+const UNCOUNTED: &str = ", which may move bytes past this counter";
+
+/// The file system that a reason of this source names.
+pub(super) fn elsewhere(why: &str) -> Option<&str> {
+    why.strip_prefix(ELSEWHERE)?.strip_suffix(UNCOUNTED)
+}
+
 fn observe(one: &JobFlow<'_>) -> Observation {
     let (before, after) = match (&one.readings.before.process, &one.readings.after.process) {
         (Ok(before), Ok(after)) => (before, after),
@@ -56,7 +64,7 @@ fn interpret(one: &JobFlow<'_>, moved: u64, of: u64, share: Option<Share>) -> (O
     if let (Kept::Elsewhere(what), Share::Part | Share::Little) = (kept, share)
         && what != "overlay"
     {
-        let why = format!("files lie on {what}, which may move bytes past this counter");
+        let why = format!("{ELSEWHERE}{what}{UNCOUNTED}");
         return (Observed::Nothing, why);
     }
     let why = format!("storage moved {moved} for this process, which moved {of}");

@@ -9,7 +9,7 @@ use gpuio_base::document::{
 
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
-use words::{alone, interval, legend, ratio, remarks, runs, threshold, verdict};
+use words::{alone, cautions, interval, legend, ratio, remarks, runs, threshold, verdict};
 
 type Entry<'a> = (&'a Pair, &'a Row);
 
@@ -73,6 +73,7 @@ fn load(comparison: &Comparison, pair: &Pair) -> Text {
 /// threshold.
 fn text(comparison: &Comparison) -> Document {
     let mut page = Document::default();
+    page.begin("", "").list(List { layout: HANGING, ..List::of(0, cautions(comparison)) });
     let mut sides = Vec::new();
     for (nth, side) in comparison.sides.iter().enumerate() {
         let files = match side.files.as_slice() {
@@ -124,6 +125,9 @@ fn title(comparison: &Comparison, pair: &Pair) -> String {
 /// threshold are above it. The load stands in the first row of a pair alone if `once`.
 fn flat(comparison: &Comparison, once: bool) -> Document {
     let mut section = Section::default();
+    for line in cautions(comparison) {
+        section.paragraph(Text::default().and(Tone::Strong, line));
+    }
     let mut sides = comparison.sides.iter().map(|side| side.name.as_str());
     let baseline = sides.next().unwrap_or_default();
     let names = sides.enumerate().fold(Text::default(), |text, (nth, name)| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use gpuio_base::document::{Cell, Document, Item, List, Section, Tone, grouped, unique};
 
-use super::words::{alone, disturbed, interval, legend, ratio, threshold};
+use super::words::{alone, cautions, disturbed, interval, legend, ratio, threshold};
 use super::{Entry, Heads, columns, entries, load};
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
@@ -25,6 +25,9 @@ pub(super) fn page(comparison: &Comparison) -> Document {
     let mut page = Document::new(format!("{} against baseline {baseline}", others.join(", ")));
     let entries = entries(comparison);
     let mut first = Section::default();
+    for line in cautions(comparison) {
+        first.emphasized("alarm", line);
+    }
     for line in conclusion(&entries) {
         first.emphasized("conclusion", line);
     }
@@ -74,11 +77,6 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     if !main.is_empty() {
         lines.push(format!("Throughput of {}: {}.", loads(main.len()), parts.join(", ")));
-        let disturbed = main.iter().filter(|(pair, _)| pair.is_disturbed()).count();
-        if disturbed > 0 {
-            let beside = "others used the drive or the CPUs, so a difference may be theirs";
-            lines.push(format!("Disturbed in {}: {beside}.", loads(disturbed)));
-        }
     }
     let worst = entries.iter().filter(|entry| is(entry, Verdict::Worse));
     let worst = worst.min_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));

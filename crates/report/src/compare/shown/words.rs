@@ -6,6 +6,7 @@ use gpuio_record::metric::Unit;
 use crate::compare::comparison::{Alone, Comparison, Pair};
 use crate::compare::evaluate::ranks_disagree;
 use crate::compare::figure::{Basis, Row, Verdict};
+use crate::number::many;
 
 /// Both ends; none if they mean nothing, unless they decide over a threshold, or if they cover
 /// rounding alone, which is no noise.
@@ -159,6 +160,37 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
              difference: it may come from a single run"
                 .to_owned(),
         );
+    }
+    lines
+}
+
+/// The cautions on top of the page: figures that are not of hardware, and loads that others had a
+/// part in.
+pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    let software = comparison.sides.iter().filter(|side| side.software_gpu);
+    let software: Vec<&str> = software.map(|side| side.name.as_str()).collect();
+    if !software.is_empty() {
+        lines.push(format!(
+            "Software GPU: {} used no hardware GPU: its figures are those of host memory and CPU \
+             threads. Never compare them with those of a GPU.",
+            software.join(" and ")
+        ));
+    }
+    let (all, disturbed) = (comparison.pairs.len(), comparison.pairs.iter());
+    let disturbed: Vec<&Pair> = disturbed.filter(|pair| pair.is_disturbed()).collect();
+    if let Some(pair) = disturbed.first() {
+        let names = [0, pair.side].map(|side| comparison.sides[side].name.as_str());
+        let how = names.iter().zip(&pair.disturbed);
+        let how = how.filter_map(|(name, how)| Some(format!("{name} {}", how.as_ref()?)));
+        let of = if all == 1 { String::new() } else { format!(" of {all}") };
+        let first = if disturbed.len() == 1 { "" } else { "the first: " };
+        lines.push(format!(
+            "Disturbed in {}{of}: others used the drive or the CPUs, so a difference may be theirs \
+             ({first}{}).",
+            many(disturbed.len() as u64, "load"),
+            how.collect::<Vec<_>>().join("; ")
+        ));
     }
     lines
 }

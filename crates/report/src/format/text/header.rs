@@ -7,13 +7,13 @@ use gpuio_record::{DirectMode, EndedHow, Record};
 
 use super::SOFTWARE_GPU;
 use crate::number::bytes;
-use crate::ranks;
 use crate::workload::jobs;
+use crate::{Recheck, ranks};
 
-/// That figures do not follow from the record's counts, where that is to be checked and they don't.
-pub(crate) fn doubt(record: &Record, check: bool) -> Section {
+/// That figures do not follow from the record's counts, where they were checked and don't.
+pub(crate) fn doubt(recheck: Option<&Recheck>) -> Section {
     let mut section = Section::default();
-    let doubt = check.then(|| crate::recheck(record).doubt()).flatten();
+    let doubt = recheck.and_then(Recheck::doubt);
     let doubt = doubt.map(|doubt| Item::new("DOUBTFUL", format!("{}.", printable_short(&doubt))));
     section.list(List::new(Layout::labels(8), doubt));
     section

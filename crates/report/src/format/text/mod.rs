@@ -22,7 +22,7 @@ use gpuio_base::document::{Document, Item, Layout, List, Section};
 use gpuio_record::Record;
 
 use crate::workload::jobs;
-use crate::{printable, ranks};
+use crate::{Recheck, printable, ranks};
 
 /// Marks results that no hardware produced.
 pub(crate) const SOFTWARE_GPU: &str = "software GPU";
@@ -40,18 +40,18 @@ pub fn render_text(record: &Record, width: u16) -> String {
 
 /// Parts of the text that are shown on demand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Show {
+pub struct Show<'a> {
     /// The evidence for every job and its readings.
     pub evidence: bool,
     /// A row for each rank, in the record of several.
     pub per_rank: bool,
     /// On top, that figures do not follow from the record's counts, where they don't: of a record
     /// that others may have changed.
-    pub check: bool,
+    pub recheck: Option<&'a Recheck>,
 }
 
 /// As [`render_text`], with more on demand.
-pub fn render_text_with(record: &Record, width: u16, show: Show) -> String {
+pub fn render_text_with(record: &Record, width: u16, show: Show<'_>) -> String {
     document(record, show).terminal_with(width, width.min(PARAGRAPH_WIDTH))
 }
 
@@ -61,11 +61,10 @@ pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
 }
 
 /// The document that text, Markdown and HTML print.
-pub(super) fn document(record: &Record, show: Show) -> Document {
+pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
     // Names come from users, devices and other people's files.
-    let Show { evidence, per_rank, check } = show;
-    // Made before texts are: a check compares them as they are.
-    let doubt = header::doubt(record, check);
+    let Show { evidence, per_rank, recheck } = show;
+    let doubt = header::doubt(recheck);
     let record = &printable::record(record);
     let mut page = Document::new(match &record.plan.name {
         Some(name) => name.clone(),

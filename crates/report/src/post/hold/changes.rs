@@ -157,7 +157,9 @@ fn title(line: &Line) -> Option<&str> {
     let has_word = OPPOSITES.iter().flatten().any(|word| has(title, word));
     let count = title.split_whitespace().count();
     let is_key = title.split(' ').next().is_some_and(|first| first.contains('='));
-    let short = count > 0 && title.len() <= TITLE && !is_key && !title.contains('|');
+    // Tools print of a device that something of it is enabled.
+    let is_device = title.split(' ').any(is_address);
+    let short = count > 0 && !is_device && title.len() <= TITLE && !is_key && !title.contains('|');
     let begins = title.starts_with(|c: char| c.is_ascii_uppercase());
     let is_title = match has_word {
         true => is_heading || text.ends_with([':', '=', '-', ']']) || count <= TITLE_WORDS,
@@ -165,6 +167,14 @@ fn title(line: &Line) -> Option<&str> {
     };
     let plain = line.prompt.is_none() && (before.is_none() || has_word);
     (short && is_title && plain && (is_heading || !title.ends_with('.'))).then_some(title)
+}
+
+/// Whether a word is a PCI address, `0000:3a:00.0`.
+fn is_address(word: &str) -> bool {
+    let parts: Vec<&str> = word.split([':', '.']).collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    let digits = || parts.iter().all(|part| part.chars().all(|c| c.is_ascii_hexdigit()));
+    lengths.ends_with(&[4, 2, 2, 1]) && digits()
 }
 
 /// Whether a text has a word, in either case.

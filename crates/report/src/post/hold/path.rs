@@ -523,6 +523,10 @@ mod tests {
                       Avg-Latency(usec)=620\nWrites : n=0 ok=0 err=0 writeMiB=0\n";
         let both = said(&format!("$ {run}{counts}{}", check(true, true)));
         assert!(both.contains("and compatibility mode is forced") && !both.contains("Most likely"));
+        // Lines of gdscheck about devices are no titles of a change.
+        let more = "Found ACS enabled for switch 0000:3a:00.0\nIOMMU: disabled\n";
+        let both = said(&format!("{}{more}{counts}{line}", check(true, true)));
+        assert!(both.contains("and compatibility mode is forced"), "{both}");
         let whole = "$ gdscheck -p\n GDS release version: 1.16.0.49\n NVMe : compat\n NVMeOF : \
                      compat\n NFS : compat\n WekaFS : compat\n properties.use_compat_mode : \
                      true\n properties.force_compat_mode : false\n";

@@ -131,7 +131,13 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     let words = "threshold: undetermined: disturbed, others had a part in throughput of one side";
     assert!(page.contains(words), "{page}");
     let html = shown_at("html", &found, 1000);
-    assert!(html.contains("Disturbed in 1 load") && html.contains("not | disturbed in 2 of 5"));
+    assert!(html.contains("not | disturbed in 2 of 5"));
+    for (format, page) in ["text", "markdown", "html"].map(|one| (one, shown_at(one, &found, 1000)))
+    {
+        let (first, verdict) = (page.find("Disturbed in 1 load: "), page.find("(disturbed)"));
+        assert!(first.is_some() && first < verdict, "{format}: {page}");
+        assert!(page.contains("(after disturbed in 2 of 5 runs; at worst"), "{format}: {page}");
+    }
     assert!(!html.contains("Nothing that is recorded"));
     // Runs in turns meet a load on both sides.
     let in_turns = Options { in_turns: true, ..with_threshold(5.0, &["throughput"]) };
@@ -468,6 +474,26 @@ fn a_software_gpu_never_stands_beside_hardware() {
     let host = [side("host", runs(host(), "a.json", |_| ())), sides[1].clone()];
     let found = compare(&host, &Options::default());
     assert!(found.refused().any(|(_, difference)| difference.aspect == "software-gpu"));
+}
+
+/// Figures that are not of hardware are called so first, whatever the format.
+#[test]
+fn a_comparison_of_software_gpus_begins_with_that() {
+    let sides = ["a", "b"].map(|name| side(name, runs(software(), name, |_| ())));
+    let found = compare(&sides, &Options::default());
+    for (format, begins) in
+        [("text", "Software GPU: a and b used no"), ("markdown", "**Software GPU: a and b used no")]
+    {
+        let page = shown_at(format, &found, 1000);
+        assert!(page.trim_start().starts_with(begins), "{format}: {page}");
+    }
+    let page = shown_at("html", &found, 1000);
+    let (first, table) = (page.find("Software GPU: a and b"), page.find("Throughput of"));
+    assert!(first.is_some() && first < table, "{page}");
+    assert!(shown_at("json", &found, 1000).contains("\"software_gpu\": true"));
+    let host = side("host", runs(host(), "a.json", |_| ()));
+    let page = shown_at("text", &compare(&[host.clone(), host], &Options::default()), 1000);
+    assert!(!page.contains("Software GPU"), "{page}");
 }
 
 #[test]
