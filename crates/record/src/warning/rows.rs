@@ -308,10 +308,14 @@ warnings! {
         format!(
             "Requested engine: {requested}. Used engine: {actual} ({why}). The \
              figures are those of {actual}.{}",
-            advice(spell, "", &[
-                "remove the cause and repeat",
-                &format!("request it: <engine {actual}>"),
-            ]),
+            // `io_uring (fixed buffers)` is a form of io_uring, which can't be requested.
+            match actual.split(' ').next() {
+                Some(name) if name == actual => advice(spell, "", &[
+                    "remove the cause and repeat",
+                    &format!("request it: <engine {actual}>"),
+                ]),
+                _ => " Remove the cause and repeat.".to_owned(),
+            },
         )
     },
     /// The process was stopped while the clock ran, or the machine slept.

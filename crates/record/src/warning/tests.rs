@@ -184,12 +184,14 @@ fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
     };
     assert!(holes(4096, true).contains("are allocated but were never written"), "no hole");
     assert!(holes(4096, false).contains("allocates"), "of writes");
-    let silent = WarningKind::EngineSteppedDown {
-        requested: "a".to_owned(),
-        actual: "b".to_owned(),
-        why: Vec::new(),
+    let stepped = |actual: &str| {
+        let (requested, actual) = ("io_uring".to_owned(), actual.to_owned());
+        WarningKind::EngineSteppedDown { requested, actual, why: Vec::new() }.to_string()
     };
-    assert!(silent.to_string().contains("no reason was reported"));
+    assert!(stepped("psync").contains("no reason was reported"));
+    assert!(stepped("psync").ends_with("or request it: --engine psync."));
+    let form = stepped("io_uring (fixed buffers)");
+    assert!(form.ends_with("(fixed buffers). Remove the cause and repeat."), "{form}");
 }
 
 /// A command that takes no key gets no advice to set one, and no flag is in a text but by its
