@@ -108,7 +108,7 @@ mod tests {
         ];
         for (route, source) in routes.iter().flat_map(|r| sources.iter().map(move |s| (r, s))) {
             for (reads, writes) in [(true, false), (false, true), (true, true)] {
-                let words = Verdict::new(route.clone(), *source, reads, writes).words;
+                let words = Verdict::new(*route, *source, reads, writes).words;
                 all.extend(words.split(", ").map(str::to_owned));
             }
         }
