@@ -10,7 +10,7 @@ use gpuio_dataset::space;
 use gpuio_host::Root;
 use gpuio_io::{CATALOG, engine};
 use gpuio_job::plan::Facts;
-use gpuio_job::spec::Spec;
+use gpuio_job::spec::{Spec, TakenKeys};
 use gpuio_job::workload::replay::Script;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
@@ -223,6 +223,7 @@ impl Session {
                 watched: self.watched,
                 replay: self.replay.clone(),
                 peers: synchronised.as_ref().map(|peers| peers as &dyn Peers),
+                keys: TakenKeys::of(&head.command, &self.plan.jobs),
             };
             let kept = Kept { progress, journal, head: &head, synchronised: synchronised.as_ref() };
             let ran = run::run(&mut self.plan, &means, &kept)?;

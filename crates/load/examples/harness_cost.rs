@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_job::plan::{Facts, Gpus, plan};
-use gpuio_job::spec::{JobSpec, Spec};
+use gpuio_job::spec::{JobSpec, Spec, TakenKeys};
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunObserver, Tick, run};
 use gpuio_record::{JobPlan, JobResult, Plan};
@@ -128,6 +128,7 @@ fn one(
         replay: None,
         watched: false,
         peers: None,
+        keys: TakenKeys::of(&[], &planned.jobs),
     };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))

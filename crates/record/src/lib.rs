@@ -75,8 +75,8 @@ pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint}
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
 pub use warning::{
-    OTHER_CPU_SHARE, SHORT_NS, Severity, ThreadsOf, Warning, WarningAbout, WarningKind, cpu_takers,
-    warning_kinds,
+    OTHER_CPU_SHARE, SHORT_NS, Severity, Spell, ThreadsOf, Warning, WarningAbout, WarningKind,
+    cpu_takers, warning_kinds,
 };
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 

@@ -39,7 +39,8 @@ pub(super) const EXEC: &str = "Examples:
 pub(super) const EXPLAIN: &str = "Examples:
   gpuio explain                           # every warning and rule
   gpuio explain direct_but_cached         # a warning of a run
-  gpuio explain iommu                     # a rule of gpuio check";
+  gpuio explain iommu                     # a rule of gpuio check
+  gpuio explain of best                   # a head or a word of a report";
 
 pub(super) const GENERATE: &str = "Examples:
   source <(gpuio generate bash)           # completions for this shell; zsh, too

@@ -15,12 +15,12 @@ pub(crate) fn explained() -> Vec<String> {
     rules.chain(warning_kinds().into_iter().map(|kind| kind.id)).collect()
 }
 
-/// The rules to explain.
+/// The name or word to explain.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// The warning or rule
+    /// The warning, the rule, or a word of a table or report, such as: of best
     #[arg(value_parser = one_of(explained()))]
-    pub(crate) name: Option<String>,
+    pub(crate) name: Vec<String>,
     #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
         help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,

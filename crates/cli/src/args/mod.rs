@@ -125,10 +125,10 @@ pub(crate) enum Verb {
     /// program.
     #[command(after_help = examples::EXEC)]
     Exec(Exec),
-    /// Explain a warning of a run, or a rule of check, by the name in its brackets.
+    /// Explain a warning of a run, a rule of check, or a word of tables and reports.
     ///
-    /// Prints what it means, an example with what to do, and the fields that records have of it.
-    /// Without a name: lists all of them.
+    /// Prints what it means; of a warning, whose name stands in brackets, an example with what to
+    /// do, and the fields that records have of it. Without a name: lists warnings and rules.
     #[command(after_help = examples::EXPLAIN)]
     Explain(Explain),
     /// Print completions for a shell, or write manual pages or the reference.

@@ -105,6 +105,8 @@ fn a_warning_is_explained_by_the_name_in_its_brackets() {
     for name in ["  direct_but_cached ", "  software_gpu ", "  sata-link "] {
         assert!(all.out.contains(name), "{name}: {}", all.out);
     }
+    let word = explain(&["of", "best"]).exits(0).out;
+    assert!(word.contains("of best") && word.contains("best point of the sweep"), "{word}");
     explain(&["nosuch"]).exits(2).prints(&["nosuch", "gpuio explain lists them"]);
 }
 

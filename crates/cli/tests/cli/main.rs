@@ -9,6 +9,7 @@
     reason = "helpers of tests are tests: a panic is their message"
 )]
 
+mod advice;
 mod bad_days;
 mod bad_input;
 mod beside;

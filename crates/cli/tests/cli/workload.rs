@@ -349,7 +349,7 @@ fn a_model_is_loaded_from_the_users_files() {
     let plain = feed.replace("*.safetensors", "samples.bin");
     std::fs::write(dir.path().join("plain.ini"), plain).unwrap();
     for line in ["feed.ini", "feed.ini m", "plain.ini"] {
-        run(dir.path(), line).exits(2).prints(&["reads none of yours", "gpuio bench --filename"]);
+        run(dir.path(), line).exits(2).prints(&["reads none of yours", "gpuio workload own-files"]);
     }
     std::fs::write(&two, b"\x04\0\0\0\0\0\0\0{\"a\"").unwrap();
     run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
@@ -523,7 +523,7 @@ fn caches_are_read_while_others_are_written() {
         "key-value cache:",
         "240 contexts of ",
         "scale 1: 12 of 12 users",
-        "95 % of 240 contexts were read within",
+        "240 contexts read, 95 % of them within",
         "(NOT KEPT: 1 ns)",
         "too few contexts",
         "20 rounds of 12 users, which overlap: 240 contexts read once a round, 0 never, 0 ",
@@ -888,7 +888,7 @@ fn every_preset_has_a_plan() {
         let sources = ["# MLPerf Storage v", "# Source: "];
         assert!(sources.iter().any(|source| shown.contains(source)), "{shown}");
         file(dir.path(), "own.ini", &shown);
-        let reads = shown.contains("*.safetensors");
+        let reads = shown.contains("\nfilename=*");
         let more = if reads { "m" } else { "--scale 0.001" };
         let more = format!("{more} --gpu software --dry-run");
         let plan = run(dir.path(), &format!("{name} {more}")).exits(0).out;
@@ -904,10 +904,9 @@ fn every_preset_has_a_plan() {
 #[test]
 fn a_try_scales_what_is_long_and_says_so() {
     let dir = scratch();
-    for name in gpuio_job::workload::preset::PRESETS.iter().map(|preset| preset.name) {
-        if name == "safetensors" {
-            continue;
-        }
+    let makes = |preset: &&gpuio_job::workload::preset::Preset| !preset.reads_files();
+    for preset in gpuio_job::workload::preset::PRESETS.iter().filter(makes) {
+        let name = preset.name;
         let ran = run(dir.path(), &format!("{name} --try --gpu software --dry-run")).exits(0);
         let ran = ran.prints(&["note: --try: ", "data ", " -> "]);
         assert!(ran.out.contains("# in all: ") && ran.out.contains("# time: "), "{}", ran.out);
@@ -990,4 +989,31 @@ fn mistakes_in_a_workload_have_a_line_and_a_column() {
         file(dir.path(), "mine.ini", &format!("[a]\n{wrong}\n"));
         run(dir.path(), "mine.ini").exits(2).prints(&[says]);
     }
+}
+
+/// A directory of the user's: a feed reads none of it and says which command does; that one reads
+/// all, and changes nothing.
+#[test]
+fn own_files_of_any_format_are_read_by_the_command_that_a_feed_names() {
+    let dir = scratch();
+    let mine = dir.path().join("mine");
+    std::fs::create_dir_all(mine.join("below")).unwrap();
+    let files = [("a.npz", 3_000_001), ("b.jpg", 17), (".hidden", 5), ("below/c.npz", 9)];
+    for (name, length) in files {
+        std::fs::write(mine.join(name), vec![7; length]).unwrap();
+    }
+    let command = "gpuio workload own-files mine";
+    let feed = "cosmoflow-h100 --gpu software --directory mine --scale 0.00001 --dry-run";
+    run(dir.path(), feed).exits(0).prints(&["mine has 2 other files, such as a.npz", command]);
+    run(dir.path(), "cosmoflow-h100 mine").exits(2).prints(&["reads no files of yours", command]);
+    run(dir.path(), "own-files --directory mine").exits(2).prints(&[command]);
+    let ran = run(dir.path(), "own-files mine --gpu software --no-watch -o r.json").exits(0);
+    assert!(flat(&ran.out).contains("in 1 directory below it are not read"), "{}", ran.out);
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    assert_eq!(number(&record["jobs"][0]["read"]["bytes"]), 3_000_018, "{record:#}");
+    for (name, length) in files {
+        assert_eq!(std::fs::read(mine.join(name)).unwrap(), vec![7; length]);
+    }
+    assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 4, "nothing was made");
 }

@@ -38,8 +38,8 @@ pub use job::{
 };
 pub(crate) use keys::take_writes;
 pub use keys::{
-    CUFILE_PREFIX, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status, apply, find,
-    keys, markdown_table, not_of, plan_lines, searched,
+    CUFILE_PREFIX, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status, TakenKeys,
+    apply, find, keys, markdown_table, not_of, plan_lines, searched,
 };
 pub use origin::{Origin, Requested};
 pub use value::one_name;

@@ -9,6 +9,11 @@ pub struct Preset {
 }
 
 impl Preset {
+    /// Whether it reads files of the user's, and makes none.
+    pub fn reads_files(&self) -> bool {
+        self.text.contains("\nfilename=*")
+    }
+
     /// The workload, in one sentence.
     pub fn summary(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
@@ -37,6 +42,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("kv-cache-llama3-70b"),
     preset!("kv-cache-deepseek-v3"),
     preset!("safetensors"),
+    preset!("own-files"),
     preset!("seismic"),
     preset!("checkpoint-llama3-8b"),
     preset!("checkpoint-llama3-70b"),

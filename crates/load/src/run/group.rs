@@ -428,8 +428,9 @@ impl Group<'_> {
         let total = total::total(&parts, done);
         readings.add_series(&mut ran.watched);
         let found = readings.disagreements(self.jobs, done);
-        ran.warnings.extend(warn::stops(measured.stops, left_out));
-        ran.warnings.extend(warn::group(self.jobs, done, self.means.host, found));
+        ran.warnings.extend(warn::stops(measured.stops, left_out, &self.means.keys));
+        let of_machine = (self.means.host, &self.means.keys);
+        ran.warnings.extend(warn::group(self.jobs, done, of_machine, found));
         ran.totals.push(total);
         broken.map_or(Ok(()), Err)
     }

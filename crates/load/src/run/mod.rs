@@ -56,6 +56,7 @@ pub use error::RunError;
 pub use gpuio_dataset::Looks;
 pub use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{MakeError, scratch};
+use gpuio_job::spec::TakenKeys;
 use gpuio_job::workload::replay::Script;
 use group::Group;
 pub use peers::{OpenError, Peers, Start};
@@ -109,6 +110,8 @@ pub struct Means<'a> {
     pub replay: Option<Arc<Script>>,
     /// Other processes that run the same plan at the same time; none where this one runs alone.
     pub peers: Option<&'a dyn Peers>,
+    /// The keys that warnings may advise to set.
+    pub keys: TakenKeys,
 }
 
 /// The results of a run.

@@ -8,6 +8,7 @@ use gpuio_drivers::cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_job::plan::{Facts, Gpus, plan};
+use gpuio_job::spec::TakenKeys;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunError, RunObserver, Tick, run};
 use gpuio_record::facts::HostFacts;
@@ -209,6 +210,7 @@ impl Lab {
             replay: None,
             watched: true,
             peers: None,
+            keys: TakenKeys::of(&[], &plan.jobs),
         };
         run(plan, &means, watch)
     }

@@ -68,7 +68,7 @@ pub struct WarningAbout {
 
 /// Makes the enum, the texts, the severities and the examples of its rows.
 macro_rules! warnings {
-    ($($(#[$about:meta])* $name:ident: $severity:ident, ignore: $ignore:literal $({
+    ($spell:ident; $($(#[$about:meta])* $name:ident: $severity:ident, ignore: $ignore:literal $({
         $($(#[$meaning:meta])* $field:ident: $type:ty = $example:expr,)*
     })? => $text:expr,)*) => {
         /// Kinds of warning, with the figures behind them.
@@ -94,24 +94,35 @@ macro_rules! warnings {
             }
 
             /// One of each kind, with figures that could be a run's.
-            pub(super) fn examples() -> Vec<WarningKind> {
+            pub fn examples() -> Vec<WarningKind> {
                 vec![$(WarningKind::$name $({ $($field: $example,)* })?,)*]
             }
         }
 
+        impl WarningKind {
+            /// The text for readers of a command that spells keys so: advice that names one which
+            /// the command refuses is left out.
+            pub fn text(&self, $spell: Spell<'_>) -> String {
+                match self {
+                    $(WarningKind::$name $({ $($field,)* })? => String::from($text),)*
+                }
+            }
+        }
+
+        /// As for `gpuio bench`, which takes every key.
         impl Display for WarningKind {
             fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-                f.write_str(&match self {
-                    $(WarningKind::$name $({ $($field,)* })? => String::from($text),)*
-                })
+                f.write_str(&self.text(&super::advice::of_bench))
             }
         }
     };
 }
 
+mod advice;
 mod due;
 mod rows;
 
+pub use advice::Spell;
 pub use rows::{OTHER_CPU_SHARE, SHORT_NS, ThreadsOf, WarningKind};
 
 /// Who took the processors' time, and the share of each in per cent, as [`percent`] prints it:

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use gpuio_base::stat::{Percentile, enough_for};
 use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns, many};
 
+use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
 use crate::metric::percent;
 
@@ -27,6 +28,7 @@ pub const SHORT_NS: u64 = 1_000_000_000;
 pub const OTHER_CPU_SHARE: f64 = 0.1;
 
 warnings! {
+    spell;
     /// Reads came from the page cache, not from storage.
     PageCacheServedReads: NotAsRequested, ignore:
         "The program that you imitate reads through the page cache too, and its data fits into \
@@ -41,13 +43,18 @@ warnings! {
         of_files: bool = false,
     } => format!(
         "Only {} of the {} read came from storage; the rest came from the page cache. The \
-         rate is mostly that of memory. To measure storage, {}.",
+         rate is mostly that of memory.{}",
         size(*from_storage),
         size(*bytes),
         match of_files {
-            false => "add --direct, use a data set well above memory (--size, or more files), or, \
-                      where each byte is read once, begin with a cold cache (--invalidate)",
-            true => "begin each job and path with a cold cache (--invalidate)",
+            false => advice(spell, "To measure storage, ", &[
+                "add <direct>",
+                "use a data set well above memory (<size|files>, or more files)",
+                "begin with a cold cache where each byte is read once (<invalidate>)",
+            ]),
+            true => advice(spell, "To measure storage, ", &[
+                "begin each job and path with a cold cache (<invalidate>)",
+            ]),
         },
     ),
     /// The GPU read or wrote pages of the page cache that were pinned before: no rate of storage.
@@ -61,10 +68,12 @@ warnings! {
     } => format!(
         "The GPU moved {} from or to pages of the page cache that were pinned before the clock \
          started. The rate is that of memory and of the GPU's link, never that of storage: \
-         what storage delivered is in the {} that it took to map and register the files. To \
-         measure storage, use --path staged or gather with --direct.",
+         what storage delivered is in the {} that it took to map and register the files.{}",
         size(*bytes),
         time(*set_up_ns),
+        advice(spell, "To measure storage, ", &[
+            "use <path staged> or gather with <direct|invalidate>",
+        ]),
     ),
     /// The GPU wrote pages that their files had lost.
     WrittenPagesLost: Invalid, ignore:
@@ -76,10 +85,10 @@ warnings! {
     } => format!(
         "The files lost pages of {} of the {} that the GPU wrote in place: something made them \
          shorter, punched holes, or memory was so short that the kernel unmapped them. Bytes \
-         counted as written may be in no file. Let nothing else change the files, or use --path \
-         cached.",
+         counted as written may be in no file.{}",
         size(*lost_bytes),
         size(*mapped_bytes),
+        advice(spell, "", &["let nothing else change the files", "use <path cached>"]),
     ),
     /// Samples came from the job's own tier in host memory, and not from storage.
     TierServedReads: Explained, ignore:
@@ -91,8 +100,8 @@ warnings! {
     } => format!(
         "{} of the samples came from the tier in CPU memory (cache_memory), and {} from \
          storage. Bytes and rates of reading have only the latter; times of batches and \
-         samples per second have both. For storage alone take the workload without a tier, \
-         such as kv-cache --model llama3-8b.",
+         samples per second have both. For storage alone take a workload without a tier, \
+         such as gpuio workload kv-cache --model llama3-8b.",
         size(*from_memory),
         size(*from_storage),
     ),
@@ -124,7 +133,7 @@ warnings! {
         range_bytes: u64 = 64 << 20,
         /// Whether the job reads.
         reads: bool = true,
-    } => of_holes((*hole_bytes, *unwritten_bytes, *range_bytes), *reads),
+    } => of_holes((*hole_bytes, *unwritten_bytes, *range_bytes), *reads, spell),
     /// The file system does not support O_DIRECT.
     DirectRefused: NotAsRequested, ignore:
         "You measure this file system for programs that use the page cache." {
@@ -132,8 +141,11 @@ warnings! {
         filesystem: String = "tmpfs".to_owned(),
     } => format!(
         "{filesystem} does not support O_DIRECT, so all I/O went through the page cache. \
-         Cached reads run at memory speed. Use --directory on another file system (ext4, \
-         xfs), or keep --buffered and use a data set well above memory."
+         Cached reads run at memory speed.{}",
+        advice(spell, "", &[
+            "use <directory> on another file system (ext4, xfs)",
+            "keep <buffered> and use a data set well above memory",
+        ]),
     ),
     /// A depth above 1 on an engine and path that do one I/O at a time.
     DepthOnSynchronousEngine: Explained, ignore:
@@ -143,9 +155,9 @@ warnings! {
         /// The engine.
         engine: String = "psync".to_owned(),
     } => format!(
-        "--depth {depth} was requested, but {engine} does one I/O at a time on this path. The \
-         device never had more than one I/O per thread, and a larger depth changes nothing. \
-         Use --engine io_uring --direct, or more --threads."
+        "A depth of {depth} was requested, but {engine} does one I/O at a time on this path. The \
+         device never had more than one I/O per thread, and a larger depth changes nothing.{}",
+        advice(spell, "", &["use <engine io_uring> <direct>", "use more <threads|readers>"]),
     ),
     /// An asynchronous engine on buffered files.
     AsyncEngineOnBufferedFile: Explained, ignore:
@@ -154,8 +166,11 @@ warnings! {
         engine: String = "libaio".to_owned(),
     } => format!(
         "{engine} ran on buffered files. The kernel may do such I/O inside the submitting \
-         call or in helper threads, so the device may never have seen the requested depth. \
-         Add --direct, or compare with --engine psync and more --threads."
+         call or in helper threads, so the device may never have seen the requested depth.{}",
+        advice(spell, "", &[
+            "add <direct>",
+            "compare with <engine psync> and more <threads|readers>",
+        ]),
     ),
     /// The block layer split or merged I/Os.
     SplitByBlockLayer: Explained, ignore:
@@ -182,11 +197,14 @@ warnings! {
         format!(
             "I/Os of {} on average reached {device} as requests of {}: the block layer {did} \
              them. IOPS and latency of the device are per request, those reported here per \
-             I/O. To see the device's own figures, compare with --bs {}.",
+             I/O.{}",
             size(*mean_io_bytes),
             size(*mean_request_bytes),
             // The next lower power of two.
-            format_bytes(1 << (*mean_request_bytes).max(1).ilog2()),
+            advice(spell, "To see the device's own figures, ", &[&format!(
+                "compare with <bs {}>",
+                format_bytes(1 << (*mean_request_bytes).max(1).ilog2()),
+            )]),
         )
     },
     /// Buffered writes without sync: mostly memory speed.
@@ -197,14 +215,15 @@ warnings! {
         /// Bytes that the device received during the run from all programs, where known: an upper
         /// bound for the job.
         to_storage: Option<u64> = Some(1 << 30),
-    } => of_buffered_writes(*bytes, *to_storage),
+    } => of_buffered_writes(*bytes, *to_storage, spell),
     /// Synchronous writes: each waits for stable storage.
     SyncWrites: Explained, ignore:
         "The load stands for a log, a database or anything else that waits for each write."
-        => "Each write waited until its data was on stable storage \
-        (O_DSYNC). Latency includes a cache flush or a forced write per I/O. This is right \
-        for logs and databases; to measure the data path alone, use --direct without \
-        --sync.",
+        => format!(
+            "Each write waited until its data was on stable storage (O_DSYNC). Latency includes a \
+             cache flush or a forced write per I/O. This is right for logs and databases.{}",
+            advice(spell, "To measure the data path alone, ", &["use <direct> without <sync>"]),
+        ),
     /// O_DIRECT writes may still sit in the device's volatile cache.
     DirectWritesInDeviceCache: Mixed, ignore:
         "The device has capacitors that keep its cache through a power failure (most drives for \
@@ -215,7 +234,7 @@ warnings! {
         /// it reports that there is none, there is no warning.
         #[serde(default)]
         known: bool = false,
-    } => of_device_cache(device, *known),
+    } => of_device_cache(device, *known, spell),
     /// The run was too short for its percentiles or rate.
     RunTooShort: Mixed, ignore:
         "You only try whether the command works." {
@@ -230,17 +249,21 @@ warnings! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_bytes: bool = false,
     } => format!(
-        "Only {} in {}. {}{}",
+        "Only {} in {}.{}{}",
         many(*ios, "I/O was measured|I/Os were measured"),
         time(*elapsed_ns),
         short_of(*elapsed_ns, *ios),
         match of_files {
             false if *of_bytes => {
-                "It ends by its bytes: raise io_size or loops, or instead of them set \
+                " It ends by its bytes: raise io_size or loops, or instead of them set \
                  time_based with runtime=30s and ramp_time=5s."
+                    .to_owned()
             }
-            false => "Use --runtime 30s or more, with --ramp 5s.",
-            true => "Name more or larger files, or read them several times: --set loops=10.",
+            false => advice(spell, "", &["use <runtime 30s> or more, with <ramp 5s>"]),
+            true => advice(spell, "", &[
+                "name more or larger files",
+                "read them several times: <loops 10>",
+            ]),
         },
     ),
     /// Data set smaller than memory on a buffered run.
@@ -255,13 +278,15 @@ warnings! {
         of_files: bool = false,
     } => format!(
         "The data set ({}) fits into memory ({}). After the first pass, buffered reads come \
-         from the page cache, and the rate is not that of storage. {}.",
+         from the page cache, and the rate is not that of storage.{}",
         size(*data_bytes),
         size(*memory_bytes),
         match of_files {
-            false => "Add --direct, or make the data set twice as large as memory (--size, or \
-                      more files)",
-            true => "--invalidate makes the first pass a cold one",
+            false => advice(spell, "", &[
+                "add <direct>",
+                "make the data set twice as large as memory (<size|files>, or more files)",
+            ]),
+            true => advice(spell, "", &["make the first pass a cold one: <invalidate>"]),
         },
     ),
     /// The requested engine was replaced by another.
@@ -282,8 +307,15 @@ warnings! {
         };
         format!(
             "Requested engine: {requested}. Used engine: {actual} ({why}). The \
-             figures are those of {actual}. Remove the cause and repeat, or request {actual} \
-             with --engine."
+             figures are those of {actual}.{}",
+            // `io_uring (fixed buffers)` is a form of io_uring, which can't be requested.
+            match actual.split(' ').next() {
+                Some(name) if name == actual => advice(spell, "", &[
+                    "remove the cause and repeat",
+                    &format!("request it: <engine {actual}>"),
+                ]),
+                _ => " Remove the cause and repeat.".to_owned(),
+            },
         )
     },
     /// The process was stopped while the clock ran, or the machine slept.
@@ -300,7 +332,7 @@ warnings! {
     } => format!(
         "The process stood still {}: {}. That time is in no rate and no latency, and the {} \
          I/Os in flight meanwhile are left out of all figures. Queues and caches may have \
-         changed in it: repeat the run (same --runtime) without a stop.",
+         changed in it: repeat the run without a stop.",
         match times {
             1 => "once".to_owned(),
             times => format!("{times} times"),
@@ -315,9 +347,9 @@ warnings! {
         reached: f64 = 0.731,
     } => format!(
         "The load reached only {:.1} % of the requested rate. I/Os queued before they \
-         started; total latency includes this wait and grows for as long as the run lasts. \
-         Lower --rate or --rate-iops, or raise --threads or --depth.",
+         started; total latency includes this wait and grows for as long as the run lasts.{}",
         reached * 100.0,
+        advice(spell, "", &["lower <rate> or <rate_iops>", "raise <threads> or <depth>"]),
     ),
     /// I/Os were due before the end and never started.
     NeverStarted: NotAsRequested, ignore:
@@ -334,12 +366,12 @@ warnings! {
         max_ns: Option<u64> = Some(180_000_000),
     } => format!(
         "{} due before the end but never started; {} completed. The missing ones \
-         are in no latency figure and would be the slowest: {}the maximum is at least {}. \
-         Lower --rate or --rate-iops to what the load can sustain.",
+         are in no latency figure and would be the slowest: {}the maximum is at least {}.{}",
         many(*ios, "I/O was|I/Os were"),
         count(*completed),
         bounded(*ios, *completed),
         time((*longest_wait_ns).max(max_ns.unwrap_or(0))),
+        advice(spell, "", &["lower <rate> or <rate_iops> to what the load can sustain"]),
     ),
     /// The job ended before it was steady by the requested criterion.
     NotSteady: NotAsRequested, ignore:
@@ -359,8 +391,8 @@ warnings! {
         };
         format!(
             "The load did not become steady ({requested}) before it ended: {observed}. Its \
-             rate was still changing, so the result is not a steady-state rate. Use a longer \
-             --runtime, or a --ramp that excludes the start."
+             rate was still changing, so the result is not a steady-state rate.{}",
+            advice(spell, "Use ", &["a longer <runtime>", "a <ramp> that excludes the start"]),
         )
     },
     /// Workers finished at very different times.
@@ -376,29 +408,35 @@ warnings! {
     } => format!(
         "The first worker finished after {}, the last after {}. In between, fewer threads \
          were working, so the rate over the whole time is lower than what all threads reach \
-         together. {}, or check the placement with --dry-run.",
+         together.{}",
         time(*first_done_ns),
         time(*last_done_ns),
-        match of_files {
-            false => "Use --runtime to stop all at once",
-            true => "Lower --bs, so that threads share the files out more evenly",
-        },
+        advice(spell, "", &[
+            match of_files {
+                false => "use <runtime> to stop all at once",
+                true => "lower <bs>, so that threads share the files out more evenly",
+            },
+            "check the placement with --dry-run",
+        ]),
     ),
     /// The GPUs are gpuio's software GPU.
     SoftwareGpu: Invalid, ignore:
         "You test a setup, a script or the data, and compare no speed."
-        => "This run used gpuio's software GPU (host memory and CPU \
-        threads), so it shows that the path works, not how fast hardware is. Never compare \
-        these numbers with those of a real GPU. On a machine with a GPU, repeat with --gpu \
-        0.",
+        => format!(
+            "This run used gpuio's software GPU (host memory and CPU threads), so it shows that \
+             the path works, not how fast hardware is. Never compare these numbers with those of a \
+             real GPU.{}",
+            advice(spell, "On a machine with a GPU, ", &["repeat with <gpu 0>"]),
+        ),
     /// Faults were injected.
     FaultsInjected: Invalid, ignore:
         "You test how programs or reports take faults." {
         /// As given; `rate`, `iops` and `stall` are of each thread.
         inject: String = "eio:offset=1M".to_owned(),
     } => format!(
-        "Faults were injected (--inject {inject}). Failures, retries and delays in this \
-         result come from gpuio, not from the storage. Omit --inject to measure."
+        "Faults were injected ({inject}). Failures, retries and delays in this \
+         result come from gpuio, not from the storage.{}",
+        advice(spell, "To measure, ", &["omit <inject>"]),
     ),
     /// Data was generated or checked between I/Os: the run time includes it.
     WorkBetweenIos: Mixed, ignore:
@@ -422,10 +460,12 @@ warnings! {
     } => format!(
         "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
          Latencies exclude this time, but throughput and IOPS include it and are too low by \
-         at most that share (with several I/Os in flight by less). To measure speed, {}.",
+         at most that share (with several I/Os in flight by less).{}",
         time(*between_ns),
         share * 100.0,
-        work_left_out(*fio_headers, (*reads, *writes), *refill),
+        advice(spell, "To measure speed, ", &[
+            &work_left_out(*fio_headers, (*reads, *writes), *refill),
+        ]),
     ),
     /// Steps of a training feed computed longer than planned.
     ComputeOverran: Mixed, ignore:
@@ -435,8 +475,8 @@ warnings! {
     } => format!(
         "Steps computed {percent:.0} % longer than planned (compute_time): a busy CPU or timer \
          delays sleeps, other work on the GPU kernels. Utilisation counts the planned time, as \
-         MLPerf Storage's does, so this part of what it lacks is not the storage's. Repeat the \
-         run on an idle machine, or with a longer --compute-time."
+         MLPerf Storage's does, so this part of what it lacks is not the storage's.{}",
+        advice(spell, "Repeat the run ", &["on an idle machine", "with a longer <compute_time>"]),
     ),
     /// More threads than allowed CPUs.
     MoreThreadsThanCpus: Explained, ignore:
@@ -450,15 +490,19 @@ warnings! {
         of: ThreadsOf = ThreadsOf::Job,
     } => format!(
         "{threads} threads shared {cpus} CPUs. Threads may wait for a CPU; latencies include \
-         that wait, which looks like a wait for the device. {}.",
+         that wait, which looks like a wait for the device.{}",
         match of {
-            ThreadsOf::Job => format!(
-                "Use at most --threads {cpus} with a higher --depth on --engine io_uring, or \
-                 allow more CPUs"
-            ),
-            ThreadsOf::Feed =>
-                "Use fewer --readers or --accelerators, or allow more CPUs".to_owned(),
-            ThreadsOf::Trace => "Allow more CPUs: the trace has so many threads".to_owned(),
+            ThreadsOf::Job => advice(spell, "", &[
+                &format!(
+                    "use at most <threads {cpus}> with a higher <depth> on <engine io_uring>"
+                ),
+                "allow more CPUs",
+            ]),
+            ThreadsOf::Feed => advice(spell, "", &[
+                "use fewer <readers> or <accelerators>",
+                "allow more CPUs",
+            ]),
+            ThreadsOf::Trace => " Allow more CPUs: the trace has so many threads.".to_owned(),
         }
     ),
     /// A worker ran on another NUMA node than its GPU.
@@ -474,7 +518,11 @@ warnings! {
     } => format!(
         "A worker on NUMA node {worker_node} served GPU {gpu}, which is on node {gpu_node}. \
          Every byte crossed the link between the nodes, which lowers throughput and adds \
-         latency. Use --numa {gpu_node}, or a --gpu on node {worker_node}."
+         latency.{}",
+        advice(spell, "Use ", &[
+            &format!("<numa {gpu_node}>"),
+            &format!("a <gpu> on node {worker_node}"),
+        ]),
     ),
     /// The kernel read more from storage than the job requested.
     ReadAhead: Explained, ignore:
@@ -493,9 +541,10 @@ warnings! {
         };
         format!(
             "Storage delivered {} for the {} that were read: {why}. This extra work of the \
-             device is in no figure here. Use --direct to bypass the page cache.",
+             device is in no figure here.{}",
             size(*from_storage),
             size(*bytes),
+            advice(spell, "", &["use <direct> to bypass the page cache"]),
         )
     },
     /// A device moved more bytes than this process caused.
@@ -523,7 +572,7 @@ warnings! {
         format!(
             "{device} {verb} {} during the run, {ours} of it from gpuio. {who}, so the \
              results are those of a shared device. Find it with gpuio top or iotop, stop it \
-             and repeat; --runtime 60s shows whether the traffic lasts.",
+             and repeat.",
             size(*device_bytes),
         )
     },
@@ -549,8 +598,7 @@ warnings! {
         format!(
             "gpuio had {} % of the time of its {cpus} CPUs during the run, {}. A thread that \
              waits for a CPU looks like one that waits for a device, so the results are those of \
-             a shared machine. Stop the programs that top shows and repeat; --runtime 60s shows \
-             whether their work lasts.",
+             a shared machine. Stop the programs that top shows and repeat.",
             percent(float(*ours_ns) * 100.0 / float(*all_ns).max(1.0)),
             parts.join(", "),
         )
@@ -577,10 +625,14 @@ warnings! {
         format!(
             "Only a part of {array}{level} did the work: of its {members} members, {busiest} \
              moved {} and {least} {}. Causes are blocks of one chunk, one stream on a mirror, \
-             or files on one part of a volume. Use a --bs of a full stripe, more --threads, \
-             or a larger --size.",
+             or files on one part of a volume.{}",
             size(*busiest_bytes),
             size(*least_bytes),
+            advice(spell, "Use ", &[
+                "a <bs> of a full stripe",
+                "more <threads|readers>",
+                "a larger <size|files>",
+            ]),
         )
     },
     /// Several paths lead to a device, and some of them carried almost nothing.
@@ -625,8 +677,11 @@ warnings! {
     } => format!(
         "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
          {observed:.1} on average. The others waited for a CPU, for GPU copies or in the file \
-         system, so the device may be able to do more. Compare with more --threads, or with \
-         --path host and --engine io_uring if the job used others."
+         system, so the device may be able to do more.{}",
+        advice(spell, "Compare with ", &[
+            "more <threads|readers>",
+            "<path host> and <engine io_uring> if the job used others",
+        ]),
     ),
     /// A GPU that was not requested carried traffic like that of the jobs.
     OtherGpu: NotAsRequested, ignore:
@@ -645,11 +700,14 @@ warnings! {
         format!(
             "GPU {other} carried {} while {} were loaded on {}. A library may route data \
              through a GPU nearer to the storage, which costs throughput; or another program \
-             uses that GPU. Repeat with --gpu {other}, or list the devices near each GPU: \
-             gpuio topo.",
+             uses that GPU.{}",
             rate(*other_bytes_per_s),
             rate(*bytes_per_s),
             requested.join(", "),
+            advice(spell, "", &[
+                &format!("repeat with <gpu {other}>"),
+                "list the devices near each GPU: gpuio topo",
+            ]),
         )
     },
     /// A link carried much less or much more than should have passed over it.
@@ -673,8 +731,8 @@ warnings! {
         };
         format!(
             "{link} counted {}, but {verb} of {} should have passed over it. {why}. Compare \
-             with the evidence for the data path (--evidence) and watch the links with gpuio \
-             top.",
+             with the evidence for the data path (gpuio show --evidence) and watch the links with \
+             gpuio top.",
             rate(*counted_bytes_per_s),
             rate(*bytes_per_s),
         )
@@ -694,7 +752,7 @@ warnings! {
     },
 }
 
-fn of_holes((holes, unwritten, range): (u64, u64, u64), reads: bool) -> String {
+fn of_holes((holes, unwritten, range): (u64, u64, u64), reads: bool, spell: Spell<'_>) -> String {
     let absent = holes.saturating_add(unwritten);
     let kind = match (holes, unwritten) {
         (_, 0) => "are holes",
@@ -705,8 +763,15 @@ fn of_holes((holes, unwritten, range): (u64, u64, u64), reads: bool) -> String {
     if reads {
         format!(
             "{what}. Reads of them are not served by a device: the kernel returns zeros, so the \
-             rate is not that of storage. Write the files in full first (cp --sparse=never), or \
-             let gpuio create its own with --directory."
+             rate is not that of storage.{}",
+            advice(
+                spell,
+                "",
+                &[
+                    "write the files in full first (cp --sparse=never)",
+                    "let gpuio create its own with <directory>",
+                ]
+            ),
         )
     } else {
         format!(
@@ -718,7 +783,7 @@ fn of_holes((holes, unwritten, range): (u64, u64, u64), reads: bool) -> String {
 }
 
 /// How much of what was written to the page cache reached storage.
-fn of_buffered_writes(bytes: u64, to_storage: Option<u64>) -> String {
+fn of_buffered_writes(bytes: u64, to_storage: Option<u64>, spell: Spell<'_>) -> String {
     let reached = match to_storage {
         // The device counts writes of all programs, and write-back of older pages.
         Some(reached) if reached <= bytes => {
@@ -733,14 +798,18 @@ fn of_buffered_writes(bytes: u64, to_storage: Option<u64>) -> String {
     };
     format!(
         "{} were written to the page cache, and {reached}. The rate is mostly that of \
-         copying into memory; the kernel writes the data to storage later. Use --direct \
-         to measure the device, or --sync to wait for stable storage.",
+         copying into memory; the kernel writes the data to storage later.{}",
         size(bytes),
+        advice(
+            spell,
+            "Use ",
+            &["<direct> to measure the device", "<sync> to wait for stable storage",]
+        ),
     )
 }
 
 /// Warns of O_DIRECT writes that may have stopped in the device's own write cache.
-fn of_device_cache(device: &str, known: bool) -> String {
+fn of_device_cache(device: &str, known: bool, spell: Spell<'_>) -> String {
     let lead = if known {
         format!(
             "{device} has a volatile write cache (queue/write_cache: write back), and O_DIRECT \
@@ -753,9 +822,12 @@ fn of_device_cache(device: &str, known: bool) -> String {
         )
     };
     format!(
-        "{lead} write completes before its data is on the medium, so short runs look too fast. \
-         Where the load may be another one, --sync waits for the medium, and a --runtime long \
-         enough fills the cache."
+        "{lead} write completes before its data is on the medium, so short runs look too fast.{}",
+        advice(
+            spell,
+            "Where the load may be another one, ",
+            &["let writes wait for the medium with <sync>", "fill the cache with a long <runtime>",]
+        ),
     )
 }
 
@@ -798,10 +870,10 @@ fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let unknown: Vec<String> = lacking.map(Percentile::label).collect();
     if !unknown.is_empty() {
         let names = unknown.join(" and ");
-        lacks.push_str(&format!("Too few I/Os for a reliable {names}. "));
+        lacks.push_str(&format!(" Too few I/Os for a reliable {names}."));
     }
     if elapsed_ns < SHORT_NS {
-        lacks.push_str("In such a short run, start-up distorts the rate. ");
+        lacks.push_str(" In such a short run, start-up distorts the rate.");
     }
     lacks
 }
@@ -841,7 +913,7 @@ impl ThreadsOf {
     }
 }
 
-/// How to leave out the work between I/Os, by flags that the load has.
+/// How to leave out the work between I/Os.
 fn work_left_out(fio_headers: bool, verified: (bool, bool), refill: bool) -> String {
     if fio_headers {
         let text = "leave verification out: fio's headers are made and checked between I/Os";
@@ -849,12 +921,12 @@ fn work_left_out(fio_headers: bool, verified: (bool, bool), refill: bool) -> Str
     }
     let verify = match verified {
         (true, true) => Some(
-            "use --verify=pass for reads and --verify=rewrite for writes, which work after the run",
+            "use <verify=pass> for reads and <verify=rewrite> for writes, which work after the run",
         ),
-        (true, false) => Some("use --verify=pass, which works after the run"),
-        (false, true) => Some("use --verify=rewrite, which works after the run"),
+        (true, false) => Some("use <verify=pass>, which works after the run"),
+        (false, true) => Some("use <verify=rewrite>, which works after the run"),
         (false, false) => None,
     };
-    let both = [verify, refill.then_some("omit --refill")];
+    let both = [verify, refill.then_some("omit <refill>")];
     both.into_iter().flatten().collect::<Vec<_>>().join(", and ")
 }

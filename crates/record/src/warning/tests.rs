@@ -17,7 +17,8 @@ fn every_text_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_command()
         assert!((2..=4).contains(&sentences), "{sentences} sentences: {words}");
         assert!(words.ends_with('.'), "{words}");
         assert!(!words.contains('\n') && !words.contains("  "), "{words}");
-        assert!(words.contains("--"), "no next step: {words}");
+        let next = ["--", "gpuio top", "repeat"].iter().any(|step| words.contains(step));
+        assert!(next, "no next step: {words}");
         assert!(words.len() < 420, "{} bytes: {words}", words.len());
     }
 }
@@ -45,7 +46,7 @@ const FIGURES: [(&str, &[&str]); 36] = [
     ("written_pages_lost", &["4.00 MiB of the 1.00 GiB", "in no file", "--path cached"]),
     ("tier_served_reads", &["3.00 GiB of the samples", "5.00 GiB from storage", "only the latter"]),
     ("direct_refused", &["tmpfs", "--buffered"]),
-    ("depth_on_synchronous_engine", &["--depth 32", "psync", "--threads"]),
+    ("depth_on_synchronous_engine", &["depth of 32", "psync", "--threads"]),
     ("async_engine_on_buffered_file", &["libaio", "--direct"]),
     ("split_by_block_layer", &["1.00 MiB", "244 KiB", "nvme0n1", "split", "--bs 128K"]),
     ("buffered_writes", &["4.00 GiB", "at most 1.00 GiB of them", "--sync"]),
@@ -54,7 +55,7 @@ const FIGURES: [(&str, &[&str]); 36] = [
     ("run_too_short", &["480 I/Os were measured in 120 ms", "--runtime 30s"]),
     ("data_set_fits_memory", &["8.00 GiB", "64.0 GiB"]),
     ("engine_stepped_down", &["io_uring", "psync", "kernel.io_uring_disabled is 2"]),
-    ("stopped", &["once: 6.00 s stopped", "the 32 I/Os", "--runtime"]),
+    ("stopped", &["once: 6.00 s stopped", "the 32 I/Os", "repeat the run"]),
     ("rate_not_reached", &["73.1 %", "--rate"]),
     ("never_started", &["1,200", "48.0", "250 ms", "--rate"]),
     ("not_steady", &["iops:2%", "3.210 %", "--runtime"]),
@@ -96,7 +97,7 @@ fn what_is_as_long_as_its_files_gets_another_advice() {
         let (elapsed_ns, ios) = (120_000_000, 480);
         WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes }.to_string()
     };
-    assert!(short(true, false).contains("--set loops=10"), "{}", short(true, false));
+    assert!(short(true, false).contains("--loops 10"), "{}", short(true, false));
     let bytes = short(false, true);
     assert!(bytes.contains("raise io_size") && !bytes.contains("--runtime"), "{bytes}");
     let (first_done_ns, last_done_ns) = (4_000_000_000, 9_500_000_000);
@@ -183,10 +184,31 @@ fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
     };
     assert!(holes(4096, true).contains("are allocated but were never written"), "no hole");
     assert!(holes(4096, false).contains("allocates"), "of writes");
-    let silent = WarningKind::EngineSteppedDown {
-        requested: "a".to_owned(),
-        actual: "b".to_owned(),
-        why: Vec::new(),
+    let stepped = |actual: &str| {
+        let (requested, actual) = ("io_uring".to_owned(), actual.to_owned());
+        WarningKind::EngineSteppedDown { requested, actual, why: Vec::new() }.to_string()
     };
-    assert!(silent.to_string().contains("no reason was reported"));
+    assert!(stepped("psync").contains("no reason was reported"));
+    assert!(stepped("psync").ends_with("or request it: --engine psync."));
+    let form = stepped("io_uring (fixed buffers)");
+    assert!(form.ends_with("(fixed buffers). Remove the cause and repeat."), "{form}");
+}
+
+/// A command that takes no key gets no advice to set one, and no flag is in a text but by its
+/// spelling there, or in a command that is named whole.
+#[test]
+fn a_key_that_is_refused_is_not_advised() {
+    for kind in WarningKind::examples() {
+        let words = kind.text(&|_| None);
+        let own = words.replace("--dry-run", "").replace("cp --sparse=never", "");
+        let outside = own.split("gpuio ").next().unwrap_or_default();
+        assert!(!outside.contains("--"), "{words}");
+        assert!(!words.contains(['<', '>']) && words.ends_with('.'), "{words}");
+    }
+    let (data_bytes, memory_bytes, of_files) = (1, 2, false);
+    let fits = WarningKind::DataSetFitsMemory { data_bytes, memory_bytes, of_files };
+    let feed = |key: &str| (key == "files").then(|| "--files".to_owned());
+    let words = fits.text(&feed);
+    let end = ". Make the data set twice as large as memory (--files, or more files).";
+    assert!(words.ends_with(end), "{words}");
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpuio_job::spec::TakenKeys;
 use gpuio_record::{
     Assessment, CeilingKind, CeilingSource, DirectMode, DirectionResult, EndedHow, Evidence,
     JobPlan, JobResult, OfCeiling, Proof, Record, Route, Source, Towards, VerifyMode,
@@ -44,7 +45,8 @@ impl Recheck {
             }
         }
         self.ceilings(record);
-        record.warnings.iter().for_each(|warning| self.worded(warning));
+        let keys = TakenKeys::of(&record.command, &record.plan.jobs);
+        record.warnings.iter().for_each(|warning| self.worded(warning, &keys));
         let mut whole = record.expected.clone();
         gpuio_machine::flow::hold_against(&mut whole, &record.jobs);
         for (own, whole) in record.expected.iter().zip(&whole) {
@@ -344,9 +346,9 @@ impl Recheck {
     }
 
     /// A warning's text by its figures, where it is worded as today.
-    fn worded(&mut self, warning: &Warning) {
+    fn worded(&mut self, warning: &Warning, keys: &TakenKeys) {
         let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
-        let (own, whole) = (warning.text.as_str(), warning.kind.to_string());
+        let (own, whole) = (&*warning.text, warning.kind.text(&|key| keys.spelled(key)));
         self.check("warnings", bare(own) != bare(&whole) || own == whole, || {
             format!("{}: '{own}' recorded, '{whole}' by its figures", warning.kind.id())
         });

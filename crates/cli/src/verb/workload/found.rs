@@ -1,4 +1,5 @@
-//! Files of the user's own that a workload reads: those of a directory by the end of their names.
+//! Files of the user's own that a workload reads: those of a directory by the end of their names,
+//! or all.
 //!
 //! A directory often holds the same weights twice. Where an index names the files of the model,
 //! they are read, and no others; a note says which are left out.
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use gpuio_base::document::unique;
-use gpuio_job::spec::Spec;
+use gpuio_base::units::{many, shell_word};
+use gpuio_job::spec::{JobSpec, Spec};
 
 use crate::args::Workload;
 use crate::failure::Failure;
@@ -25,17 +27,20 @@ pub(super) fn files(spec: &mut Spec, workload: &Workload) -> Result<(), Failure>
             let names = names.join(":");
             return Err(Failure::Usage(format!(
                 "'{names}': a training feed makes its files itself, by files and sample_size, and \
-                 reads none of yours; leave out filename. gpuio bench --filename FILE --rw \
-                 randread measures reads of yours"
+                 reads none of yours; leave out filename. {} reads yours",
+                own_files(directory.unwrap_or("DIRECTORY"))
             )));
         }
         let [pattern] = names else { continue };
         let Some(end) = pattern.strip_prefix('*') else { continue };
         let Some(directory) = directory else {
+            let given = workload.work.written("directory").unwrap_or("DIRECTORY");
             return Err(Failure::Usage(format!(
                 "{} reads files of yours; name their directory, which has files *{end}: gpuio \
-                 workload {} DIRECTORY",
-                workload.name, workload.name
+                 workload {} {}",
+                workload.name,
+                workload.name,
+                shell_word(given)
             )));
         };
         used = true;
@@ -46,11 +51,39 @@ pub(super) fn files(spec: &mut Spec, workload: &Workload) -> Result<(), Failure>
     match directory {
         Some(directory) if !used => Err(Failure::Usage(format!(
             "'{directory}': one workload runs at a time, and {} reads no files of yours; leave it \
-             out",
-            workload.name
+             out, or read that directory's files: {}",
+            workload.name,
+            own_files(directory)
         ))),
         _ => Ok(()),
     }
+}
+
+/// The command that reads all files of a directory.
+fn own_files(directory: &str) -> String {
+    format!("gpuio workload own-files {}", shell_word(directory))
+}
+
+/// A note where the directory of a training feed has files of the user's, which it does not read.
+pub(super) fn unread(spec: &Spec) -> Option<String> {
+    let feed = |job: &&JobSpec| job.is_feed() && job.directory.is_some();
+    let directory = spec.jobs.iter().find(feed)?.directory.as_deref()?;
+    let made: Vec<String> = spec.jobs.iter().filter_map(|job| job.file_prefix.clone()).collect();
+    let own = |path: PathBuf| {
+        let name = name(&path);
+        let is_made = made.iter().any(|prefix| name.starts_with(&format!("{prefix}.")));
+        (path.is_file() && !is_made && !name.starts_with('.')).then_some(name)
+    };
+    let entries = std::fs::read_dir(directory).ok()?;
+    let mut others: Vec<String> = entries.flatten().filter_map(|one| own(one.path())).collect();
+    others.sort();
+    let first = others.first()?;
+    Some(format!(
+        "{directory} has {}, such as {first}, which a training feed does not read: it makes its \
+         own there, and changes no others. To read yours: {}",
+        many(others.len() as u64, "other file"),
+        own_files(directory)
+    ))
 }
 
 /// Leaves out files of the user's behind the first so many bytes, and says how many.
@@ -79,7 +112,11 @@ fn wrong(path: &Path, what: impl std::fmt::Display) -> Failure {
 /// The files of a directory whose names end so, in the order of their names, and which of them are
 /// left out. A file is itself.
 pub(crate) fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<String>), Failure> {
-    let is_one = |path: &Path| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes());
+    let every = end.is_empty();
+    let is_one = |path: &Path| {
+        let hidden = every && name(path).starts_with('.');
+        !hidden && path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes())
+    };
     if directory.is_file() {
         return match is_one(directory) {
             true => Ok((vec![text(directory)?], None)),
@@ -90,7 +127,7 @@ pub(crate) fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<
         };
     }
     let failed = |error: std::io::Error| wrong(directory, error);
-    let (mut all, mut indexes) = (BTreeSet::new(), BTreeSet::new());
+    let (mut all, mut indexes, mut below) = (BTreeSet::new(), BTreeSet::new(), 0);
     let index_end = format!("{end}.index.json");
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -98,6 +135,8 @@ pub(crate) fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<
         let found = std::fs::metadata(&path);
         if is_one(&path) && found.as_ref().map_or(true, std::fs::Metadata::is_file) {
             all.insert(path);
+        } else if every {
+            below += u64::from(found.is_ok_and(|found| found.is_dir()));
         } else if path.as_os_str().as_encoded_bytes().ends_with(index_end.as_bytes()) {
             indexes.insert(path);
         }
@@ -107,6 +146,7 @@ pub(crate) fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<
     let index = indexes.iter().min_by_key(|path| (is_own(path), (*path).clone()));
     let wanted = match index {
         Some(index) => of_index(index, &all)?,
+        None if every => all.clone(),
         None => all.iter().filter(|path| !is_copy(path, &all, end)).cloned().collect(),
     };
     if wanted.is_empty() {
@@ -128,7 +168,11 @@ pub(crate) fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<
     }
     let left: Vec<String> = all.difference(&wanted).map(|path| name(path)).collect();
     let names = wanted.iter().map(|path| text(path)).collect::<Result<_, _>>()?;
-    Ok((names, note(directory, &left, index.map(|index| name(index)))))
+    let not_below = (below > 0).then(|| {
+        let (of, what) = (directory.display(), many(below, "directory|directories"));
+        format!("of {of} the files in {what} below it are not read; name such a directory instead")
+    });
+    Ok((names, not_below.or(note(directory, &left, index.map(|index| name(index))))))
 }
 
 /// The files that an index names.

@@ -83,6 +83,11 @@ fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Fa
     let permit =
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
     let mut spec = spec(workload, accelerators)?;
+    // A search makes several sessions.
+    let unread = || found::unread(&spec).filter(|_| accelerators.is_none() && !workload.out.quiet);
+    if let Some(note) = unread() {
+        message!("note: {note}");
+    }
     if workload.work.own.short {
         shorten(&mut spec, &workload.out)?;
     }

@@ -26,7 +26,7 @@ mod unused;
 pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
 pub use flag::Flag;
-pub use loads::LoadKind;
+pub use loads::{LoadKind, TakenKeys};
 pub use printed::plan_lines;
 pub use table::markdown_table;
 pub use unused::KeyContext;

@@ -9,13 +9,14 @@ use gpuio_record::{
 };
 
 use gpuio_job::plan::REFUSES_DIRECT;
+use gpuio_job::spec::TakenKeys;
 
 /// The warnings of a group's jobs; `found` is where counters disagree with what they moved, each
 /// with the index of its job or none.
 pub(super) fn group(
     jobs: &[JobPlan],
     results: &[JobResult],
-    host: &HostFacts,
+    (host, keys): (&HostFacts, &TakenKeys),
     found: Vec<(Option<usize>, WarningKind)>,
 ) -> Vec<Warning> {
     let mut all = Vec::new();
@@ -24,12 +25,12 @@ pub(super) fn group(
             (*about == Some(at)).then(|| kind.clone())
         };
         let kinds = found.iter().filter_map(of_job).chain(one(job, result, host));
-        all.extend(kinds.map(|kind| named(Some(&job.name), kind)));
+        all.extend(kinds.map(|kind| named(Some(&job.name), kind, keys)));
     }
     let of_all = found.into_iter().filter(|(about, _)| about.is_none());
     // Alone in its group, a job is what the devices' counts are about.
     let alone = if let [job] = jobs { Some(job.name.as_str()) } else { None };
-    all.extend(of_all.map(|(_, kind)| named(alone, kind)));
+    all.extend(of_all.map(|(_, kind)| named(alone, kind, keys)));
     let threads: u32 = jobs.iter().map(|job| job.threads).sum();
     let cpus = host.cpu.allowed.as_ref().map(Vec::len).and_then(|n| u32::try_from(n).ok());
     if let Some(cpus) = cpus.filter(|cpus| threads > *cpus) {
@@ -40,24 +41,26 @@ pub(super) fn group(
         } else {
             ThreadsOf::Job
         };
-        all.push(named(None, WarningKind::MoreThreadsThanCpus { threads, cpus, of }));
+        all.push(named(None, WarningKind::MoreThreadsThanCpus { threads, cpus, of }, keys));
     }
     if jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software)) {
-        all.push(named(None, WarningKind::SoftwareGpu));
+        all.push(named(None, WarningKind::SoftwareGpu, keys));
     }
     all
 }
 
 /// The warning about stops of the process while a group ran.
-pub(super) fn stops(stops: Stops, left_out_ios: u64) -> Option<Warning> {
+pub(super) fn stops(stops: Stops, left_out_ios: u64, keys: &TakenKeys) -> Option<Warning> {
     let Stops { count, stopped_ns, suspended_ns } = stops;
     (count > 0).then(|| {
-        named(None, WarningKind::Stopped { stopped_ns, suspended_ns, times: count, left_out_ios })
+        let times = count;
+        let kind = WarningKind::Stopped { stopped_ns, suspended_ns, times, left_out_ios };
+        named(None, kind, keys)
     })
 }
 
-fn named(job: Option<&str>, kind: WarningKind) -> Warning {
-    let text = kind.to_string();
+fn named(job: Option<&str>, kind: WarningKind, keys: &TakenKeys) -> Warning {
+    let text = kind.text(&|key| keys.spelled(key));
     Warning { job: job.map(str::to_owned), kind, text }
 }
 

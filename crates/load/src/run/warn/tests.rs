@@ -6,13 +6,18 @@ use gpuio_record::{ActualEngine, NeverStarted};
 use super::*;
 use gpuio_testkit::jobs::{host, job, result};
 
+fn keys() -> TakenKeys {
+    TakenKeys::of(&[], &[])
+}
+
 /// The warnings of one job as the machine of the fixture gives them.
 fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
     on(&host(), job, result)
 }
 
 fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let all = group(std::slice::from_ref(job), std::slice::from_ref(result), host, Vec::new());
+    let all =
+        group(std::slice::from_ref(job), std::slice::from_ref(result), (host, &keys()), Vec::new());
     assert!(all.iter().all(|warning| warning.text == warning.kind.to_string()));
     all.into_iter().map(|warning| warning.kind).collect()
 }
@@ -36,7 +41,7 @@ fn what_devices_counted_is_about_a_job_that_ran_alone() {
         device_bytes: 3 << 20,
     };
     let about = |jobs: &[JobPlan], results: &[JobResult]| {
-        let all = group(jobs, results, &host(), vec![(None, other.clone())]);
+        let all = group(jobs, results, (&host(), &keys()), vec![(None, other.clone())]);
         let others =
             all.into_iter().find(|one| matches!(one.kind, WarningKind::OtherTraffic { .. }));
         others.map(|one| one.job)
@@ -275,7 +280,7 @@ fn fewer_random_arrivals_than_on_average_are_no_queue() {
 fn more_threads_than_cpus_in_the_group() {
     let (two, three) = (job("threads=2"), job("threads=3"));
     let results = [result(&two, 100_000), result(&three, 100_000)];
-    let all = group(&[two, three], &results, &host(), Vec::new());
+    let all = group(&[two, three], &results, (&host(), &keys()), Vec::new());
     let [only] = &all[..] else { panic!("{all:?}") };
     let of = ThreadsOf::Job;
     assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4, of });

@@ -1,6 +1,6 @@
 //! Lines about training feeds.
 
-use gpuio_base::document::Section;
+use gpuio_base::document::{Section, grouped};
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
@@ -90,7 +90,8 @@ pub(crate) fn section(record: &Record) -> Section {
     })
 }
 
-/// The rules of MLPerf that were kept or broken, lines per job that is a feed and for checkpoints.
+/// The rules of MLPerf that were kept or broken, by jobs that are feeds and by checkpoints; a line
+/// that several share is printed once.
 pub(crate) fn of_mlperf(record: &Record) -> Section {
     let feed = |(plan, job): (&JobPlan, &JobResult)| {
         job.feed.as_ref().map(|found| (plan.name.clone(), rules(&found.rules)))
@@ -98,8 +99,15 @@ pub(crate) fn of_mlperf(record: &Record) -> Section {
     let checkpoints = checkpoint::rules(record).map(|(name, all)| (name, rules(&all)));
     let all: Vec<(String, Vec<String>)> =
         jobs(record).filter_map(feed).chain(checkpoints).collect();
-    let lines = all.iter().flat_map(|(name, lines)| lines.iter().map(|line| (&**name, line)));
-    let lines = lines.map(|(name, line)| (name, line.clone()));
+    let lines = all.iter().flat_map(|(name, lines)| lines.iter().map(|line| (line, &**name)));
+    let lines: Vec<(String, String)> = grouped(lines)
+        .into_iter()
+        .map(|(line, names)| match names.len() > 1 && names.len() == all.len() {
+            true => ("all".to_owned(), line.clone()),
+            false => (names.join(", "), line.clone()),
+        })
+        .collect();
+    let lines = lines.iter().map(|(names, line)| (&**names, line.clone()));
     of_jobs(record, "rules of MLPerf Storage:", lines)
 }
 
@@ -205,7 +213,14 @@ fn answer(
             1 => "the accelerator needs".to_owned(),
             count => format!("{count} accelerators need"),
         },
-        throughput(needed),
+        match least.filter(|least| *least < 100.0) {
+            Some(least) => format!(
+                "{} for a utilisation of {least} % ({} for 100 %)",
+                throughput(needed * least / 100.0),
+                throughput(needed)
+            ),
+            None => throughput(needed),
+        },
         if plan.writes { "storage took" } else { "got" },
         throughput(per_second(moved, found.span_ns)),
         if plan.writes { "" } else { " and the wait for the first batch" },
@@ -324,7 +339,8 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
 /// The times of the batches against those that they were to keep, and the storage alone.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
-    let what = if plan.is_cache() { "contexts" } else { "batches" };
+    let what = if plan.is_cache() { "context" } else { "batch|batches" };
+    let some = if plan.is_cache() { "contexts" } else { "batches" };
     let ([p95, tail], [most, nearly_all]) = (ServiceLevel::AT, slo.times());
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     let batches = found.batch_read.as_ref();
@@ -340,23 +356,30 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
                     time(most)
                 )
             }
-            _ => format!(
-                "a time that is unknown, since too few {what} were {} ({})",
-                done(plan),
-                time(most)
-            ),
+            _ => format!("a time that is unknown, of too few {some} (to keep: {})", time(most)),
         },
     };
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
     let alone = percentile(file, p95).map_or_else(|| NONE.to_owned(), time);
+    let all = many(batches.map_or(0, |batches| batches.count), what);
+    let is_slow = percentile(batches, Percentile::MEDIAN).is_some_and(|half| half > most);
+    let kept = match percentile(batches, p95) {
+        None if !is_slow => format!(
+            "unknown, by {all} {}: too few for {p95} % within {} and {tail} % within {}",
+            done(plan),
+            time(most),
+            time(nearly_all)
+        ),
+        _ => format!(
+            "{all} {}, {p95} % of them within {}, {tail} % within {}",
+            done(plan),
+            verdict(p95, most),
+            verdict(tail, nearly_all)
+        ),
+    };
     Some(format!(
-        "service level{name}: {p95} % of {} {what} were {} within {}, {tail} % within {}; {} {}, \
-         {p95} % of the I/Os in {alone} by the storage alone",
-        count(batches.map_or(0, |batches| batches.count)),
-        done(plan),
-        verdict(p95, most),
-        verdict(tail, nearly_all),
+        "service level{name}: {kept}; {} {}, {p95} % of the I/Os in {alone} by the storage alone",
         bytes(side.bytes),
         done(plan),
     ))
@@ -512,14 +535,28 @@ fn rounds(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
     })
 }
 
-/// The rules of MLPerf Storage that this run did not keep.
+/// Findings of one rule. Those that end with the same flag, `key=value (--try)`, share it.
+fn joined(found: &[&str]) -> String {
+    let parts = found.iter().map(|one| match one.rsplit_once(" (") {
+        Some((what, flag)) if found.len() > 1 => (flag.trim_end_matches(')'), what),
+        _ => ("", *one),
+    });
+    let by_flag = grouped(parts).into_iter().map(|(flag, what)| match flag {
+        "" => what.join(", "),
+        flag => format!("{flag}: {}", what.join(", ")),
+    });
+    by_flag.collect::<Vec<_>>().join("; ")
+}
+
+/// The rules of MLPerf Storage that this run did not keep, each once.
 fn rules(rules: &[FeedRule]) -> Vec<String> {
-    let words = |rule: &FeedRule| match rule.kept {
-        Some(true) => None,
-        Some(false) => Some(format!("MLPerf rule broken: {} ({})", rule.rule, rule.found)),
-        None => Some(format!("MLPerf rule unknown: {} ({})", rule.rule, rule.found)),
+    let others = rules.iter().filter(|rule| rule.kept != Some(true));
+    let others = grouped(others.map(|rule| ((rule.kept, rule.rule.as_str()), &*rule.found)));
+    let words = |((kept, rule), found): ((Option<bool>, &str), Vec<&str>)| {
+        let how = if kept.is_some() { "broken" } else { "unknown" };
+        format!("MLPerf rule {how}: {rule} ({})", joined(&found))
     };
-    let mut lines: Vec<String> = rules.iter().filter_map(words).collect();
+    let mut lines: Vec<String> = others.into_iter().map(words).collect();
     let kept: Vec<&str> = rules
         .iter()
         .filter(|rule| rule.kept == Some(true))
@@ -580,8 +617,13 @@ mod tests {
             no.contains(" on average over all steps and the wait for the first batch, "),
             "{no}"
         );
-        let [needed, got] = [100e6, 50e6].map(throughput);
-        for words in [&needed, &got, "batch, stalled for 50.0 % of the whole"] {
+        let [needed, least, got] = [100e6, 90e6, 50e6].map(throughput);
+        for words in [
+            &needed,
+            &got,
+            &format!("{least} for a utilisation of 90 % ("),
+            "batch, stalled for 50.0 % of the whole",
+        ] {
             assert!(no.contains(words), "{no}");
         }
         let begins = |answer: String, words: &str| assert!(answer.starts_with(words), "{answer}");
@@ -606,6 +648,28 @@ mod tests {
         let asked = "(90 % or more was to be reached); others moved";
         begins(answer(Some(50.0), 0.2), &format!("no: utilisation 50.0 % {asked} 0.2. 10 steps"));
         begins(answer(Some(95.0), 0.76), &format!("yes: utilisation 95.0 % {asked} 0.76. 10 "));
+    }
+
+    #[test]
+    fn a_rule_that_is_broken_in_several_ways_is_one_line() {
+        let broken = |rule: &str, found: &str| FeedRule {
+            rule: rule.to_owned(),
+            found: found.to_owned(),
+            kept: Some(false),
+        };
+        let (parameters, data) = ("the parameters of the workload", "the whole data set");
+        let all = [
+            broken(parameters, "epochs=1 (--try)"),
+            broken(parameters, "readers=2 (--try)"),
+            broken(data, "scale 0.1: 1 of 10 files (of mine)"),
+            broken(parameters, "seed=3 (--seed)"),
+        ];
+        let lines = [
+            "MLPerf rule broken: the parameters of the workload (--try: epochs=1, readers=2; \
+             --seed: seed=3)",
+            "MLPerf rule broken: the whole data set (scale 0.1: 1 of 10 files (of mine))",
+        ];
+        assert_eq!(rules(&all), lines);
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! `gpuio explain`: what a warning of a run or a rule of `check` means, by its name.
+//! `gpuio explain`: the meaning of a warning of a run, a rule of `check`, or a word of tables and
+//! reports.
+
+mod words;
 
 use std::process::ExitCode;
 
@@ -14,9 +17,9 @@ use crate::output;
 
 pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let format = formats::document(args.format.as_deref())?;
-    let page = match &args.name {
-        None => list(),
-        Some(name) => about(name)?,
+    let page = match args.name.join(" ") {
+        name if name.is_empty() => list(),
+        name => about(&name)?,
     };
     output::put(&formats::print(format, "explain", &page)).map(|()| ExitCode::SUCCESS)
 }
@@ -29,8 +32,9 @@ fn about(name: &str) -> Result<Document, Failure> {
         return Ok(text::explain(rule));
     }
     let kind = warning_kinds().into_iter().find(|kind| plain(&kind.id) == wanted);
-    kind.map(|kind| warning(&kind)).ok_or_else(|| {
-        let none = format!("{name}: no warning and no rule of check has this name");
+    let word = || words::find(name).map(|(word, meaning)| of_word(&word, &meaning));
+    kind.map(|kind| warning(&kind)).or_else(word).ok_or_else(|| {
+        let none = format!("{name}: it is no warning, no rule of check and no word of reports");
         Failure::Usage(match similar(&wanted) {
             Some(known) => format!("{none}; did you mean {known}?"),
             None => format!("{none}; gpuio explain lists them"),
@@ -41,7 +45,7 @@ fn about(name: &str) -> Result<Document, Failure> {
 /// The name that was probably meant, as `explain` lists it.
 fn similar(wanted: &str) -> Option<String> {
     let plain = |name: &String| name.replace('_', "-");
-    let names = explained();
+    let names: Vec<String> = explained().into_iter().chain(words::all()).collect();
     let all: Vec<String> = names.iter().map(plain).collect();
     let near = nearest(wanted, all.iter().map(String::as_str))?;
     names.iter().find(|name| plain(name) == near).cloned()
@@ -61,6 +65,14 @@ fn warning(kind: &WarningAbout) -> Document {
     page
 }
 
+fn of_word(word: &str, meaning: &str) -> Document {
+    let mut section = Section::default();
+    section.item(Layout::labels(0), Item::new(word, meaning));
+    let mut page = Document::new(word);
+    page.push(section);
+    page
+}
+
 fn list() -> Document {
     let kinds = warning_kinds();
     let warnings = kinds.iter().map(|kind| (kind.id.as_str(), kind.meaning.as_str()));
@@ -75,5 +87,9 @@ fn list() -> Document {
     ] {
         page.begin("", title).list(list);
     }
+    page.begin("", "Words of tables and reports:").list(List::of(
+        2,
+        ["such as bounce, knee, of best or CoV: gpuio explain WORD; all terms: docs/glossary.md"],
+    ));
     page
 }
