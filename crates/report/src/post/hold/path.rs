@@ -28,7 +28,12 @@ pub(super) fn path(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
         all.extend(own);
     }
     for (path, runs) in by_request {
-        all.extend(as_requested(post, known, &path, &runs));
+        for one in as_requested(post, known, &path, &runs) {
+            // The advice may stand for other runs already.
+            if all.iter().all(|said: &Statement| said.words != one.words) {
+                all.push(one);
+            }
+        }
     }
     all
 }
