@@ -631,10 +631,11 @@ fn post(name: &str, rates: [f64; 2]) -> Side {
     let [gdsio, fio] = rates;
     let text = format!(
         "$ gdsio -x 0 -I 0\nIoType: READ XferType: GPUD Threads: 4 DataSetSize: \
-         4194304/1048576(KiB) IOSize: 1024(KiB) Throughput: {gdsio:.6} GiB/sec, Avg_Latency: {:.6} usecs ops: 4096 \
-         total_time {:.6} secs\n$ fio {name}.fio\n{name}: (g=0): rw=read, bs=(R) 1024KiB-1024KiB, \
-         (W) 1024KiB-1024KiB, (T) 1024KiB-1024KiB, ioengine=libaio, iodepth=4\nfio-3.33\nStarting \
-         1 process\n{name}: (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  read: \
+         4194304/1048576(KiB) IOSize: 1024(KiB) Throughput: {gdsio:.6} GiB/sec, \
+         Avg_Latency: {:.6} usecs ops: 4096 total_time {:.6} secs\n$ fio {name}.fio\n{name}: \
+         (g=0): rw=read, bs=(R) 1024KiB-1024KiB, (W) 1024KiB-1024KiB, (T) \
+         1024KiB-1024KiB, ioengine=libaio, iodepth=4\nfio-3.33\nStarting 1 process\n{name}: \
+         (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  read: \
          IOPS={}, BW={}MiB/s (1MB/s)({}MiB/10000msec)\n",
         4.0 / gdsio * 1e6 / 1024.0,
         4.0 / gdsio,
