@@ -10,6 +10,7 @@ use gpuio_record::facts::{Acs, AcsControl, Bar1Facts, Fact, GpuFacts, Lanes, Pci
 
 use crate::merge::function;
 use crate::pci_names::{self, NVIDIA, ids};
+use crate::prompt::command_of;
 use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, MOST_GPUS, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
@@ -20,6 +21,7 @@ pub(crate) const KIND: Kind = Kind {
         let indented = |line: &str| line.starts_with(['\t', ' ']);
         let mut heads = text.lines().filter(|line| !indented(line)).filter_map(head);
         heads.next().is_some() && text.lines().any(|line| indented(line) && line.contains(": "))
+            || of_one_function(text)
     },
     add,
 };
@@ -34,6 +36,28 @@ pub(crate) const PLAIN: Kind = Kind {
     },
     ..KIND
 };
+
+/// Lines of details below a command that names their function, as `grep` leaves them.
+fn of_one_function(text: &str) -> bool {
+    let mut lines = text.lines().skip_while(|line| selected(line).is_none()).skip(1);
+    lines.next().is_some_and(is_detail)
+}
+
+/// The function that a command at a prompt shows alone: `$ lspci -vvv -s 41:00.0 | grep -i lnk`.
+fn selected(line: &str) -> Option<String> {
+    let command = command_of(line)?;
+    let mut words = command.split('|').next()?.split_whitespace();
+    words.find(|word| word.rsplit('/').next() == Some("lspci"))?;
+    let at = words.find(|word| word.starts_with("-s"))?;
+    let own = at.strip_prefix("-s").filter(|rest| !rest.is_empty());
+    normalize_pci(own.or_else(|| words.next())?)
+}
+
+/// A line of a function's links, which `grep` may have parted from it.
+fn is_detail(line: &str) -> bool {
+    let mut starts = ["LnkCap", "LnkSta", "LnkCtl"].into_iter();
+    starts.any(|start| line.trim_start().starts_with(start))
+}
 
 /// A function with the name of its class.
 fn is_function(line: &str) -> bool {
@@ -69,8 +93,20 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut before = false;
     // How far the functions are indented, as in a quotation: their details are further.
     let mut depth = 0;
+    let all: Vec<&str> = text.lines().collect();
     for (index, line) in lines(text) {
         let unindented = line.trim_start();
+        let above = index.checked_sub(1).filter(|_| is_detail(line));
+        if let Some(address) = above.and_then(|above| selected(all[above])) {
+            blocks.push(begin(address, ""));
+            (inside, before) = (true, true);
+        }
+        if inside && is_detail(line) && line == unindented {
+            if let Some(Err(why)) = blocks.last_mut().map(|block| detail(index, line, block)) {
+                captured.skip(why);
+            }
+            continue;
+        }
         let indent = line.len() - unindented.len();
         let line = if is_function(unindented) { unindented } else { line };
         if is_function(unindented) {

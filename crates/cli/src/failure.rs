@@ -16,7 +16,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
         "a finding: a rule of `check` failed, a result is worse than `--threshold`, an I/O error \
          (no permission and no space are such), or a verification error",
     ),
-    (2, "wrong usage, or results that cannot be compared"),
+    (2, "wrong usage, or results that cannot be compared or do not decide over `--threshold`"),
     (3, "not available on this machine"),
 ];
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use gpuio_report::compare::{Options, Side, compare, of_reading, of_record};
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{FORMATS, TEXT_WIDTH, json};
+use gpuio_report::recheck;
 use gpuio_report::set::{Member, SET_FORMATS, Set};
 use gpuio_watch::page::format::{Shown, gds_stats, json as page_json, text as page_text};
 use gpuio_watch::page::read::Owner;
@@ -18,11 +19,12 @@ pub(crate) fn record(data: &[u8]) {
     let Ok(record) = json::parse(text) else { return };
     let back = json::parse(&json::render(&record));
     assert!(back.is_ok_and(|back| back == record), "what is saved reads back");
+    let recheck = recheck(&record);
     for format in FORMATS {
         let shown = (format.render)(
             &record,
             TEXT_WIDTH,
-            Show { evidence: true, per_rank: true, check: true },
+            Show { evidence: true, per_rank: true, recheck: Some(&recheck) },
         );
         if format.name != "json" {
             is_shown(&shown);

@@ -29,6 +29,34 @@ fn a_line_that_a_mail_wrapped_is_named_and_details_go_on() {
     assert_eq!((one.link_now.width, one.node), (Some(2), Some(1)));
 }
 
+/// The command names the function whose line `grep` dropped.
+#[test]
+fn details_below_a_command_for_one_function_are_those_of_it() {
+    let cap = "LnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM not supported\n";
+    let now = "LnkSta:\tSpeed 16GT/s, Width x8 (downgraded)\n";
+    let list = "$ lspci\n41:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB]\n";
+    for command in [
+        "root@n1:~# lspci -vvv -s 41:00.0 | grep -i lnk",
+        "$ sudo lspci -s 0000:41:00.0 -vv | egrep 'LnkCap|LnkSta'",
+        "$ lspci -vv -s41:00.0 | grep Lnk",
+    ] {
+        for (above, below) in [("", list), (list, "")] {
+            for tab in ["\t\t", ""] {
+                let text = format!("{above}{command}\n{tab}{cap}{tab}{now}{below}");
+                let machine = whole(&text).machine;
+                let [one] = &machine.pci[..] else { panic!("{command}: {:?}", machine.pci) };
+                assert_eq!(one.address, "0000:41:00.0");
+                assert_eq!((one.link_most.width, one.link_now.width), (Some(16), Some(8)));
+                assert_eq!(machine.gpus.len(), 1, "{command}");
+            }
+        }
+    }
+    // Without one address they are of any function.
+    let text = format!("{list}$ lspci -vvv | grep -i lnk\n\t\t{cap}\t\t{now}");
+    assert_eq!(captured(&text).texts[0].skipped.len(), 2);
+    assert_eq!(captured(&text).machine.pci[0].link_now.width, None);
+}
+
 fn drive<'c>(captured: &'c Captured, name: &str) -> &'c BlockDevice {
     let all: Vec<&str> = captured.machine.block.iter().map(|one| one.facts.name.as_str()).collect();
     captured

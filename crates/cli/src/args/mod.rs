@@ -111,7 +111,7 @@ pub(crate) enum Verb {
     /// Accepts records, sweeps, directories of records (repeats), gdsio's output, fio's JSON and
     /// elbencho's CSV. The first result is the baseline. Exit code 1: a result is worse than
     /// --threshold allows. Exit code 2: the results are not comparable, because settings or
-    /// machines differ (docs/compare.md).
+    /// machines differ, or too few runs decide over --threshold (docs/compare.md).
     #[command(after_help = examples::COMPARE)]
     Compare(Compare),
     /// Run a program that uses cuFile with gpuio's libcufile.so.0.

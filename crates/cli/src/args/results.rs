@@ -49,7 +49,7 @@ fn metric() -> String {
 #[derive(Debug, Default, Args)]
 pub(crate) struct Limit {
     /// Exit with code 1 if a result is worse than the baseline by more than this, even at the
-    /// better end of its 95 % interval: 5%
+    /// better end of its 95 % interval, and with 2 if only the worse end is (undetermined): 5%
     #[arg(long, value_name = "PERCENT")]
     pub(crate) threshold: Option<String>,
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold",

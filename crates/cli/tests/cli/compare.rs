@@ -63,6 +63,42 @@ fn a_regression_is_exit_code_1() {
     compare(dir.path(), "before after --threshold 50%").exits(0);
     compare(dir.path(), "before after --threshold 5% --metric cpu").exits(0);
     compare(dir.path(), "after before --threshold 5%").exits(0);
+    // A gate must not pass on what the runs do not decide, and can tell it from a regression.
+    repeats(dir.path(), "scattered", &record, &[0.6, 1.0, 1.6]);
+    let ran = compare(dir.path(), "before scattered --threshold 5%").exits(2);
+    assert!(ran.out.contains("threshold: undetermined in all"), "{}", ran.out);
+    let json = compare(dir.path(), "before scattered --threshold 5% --format json").exits(2).json();
+    assert_eq!(json["threshold"]["outcome"], "undetermined", "{json:#}");
+    compare(dir.path(), "before scattered").exits(0);
+}
+
+/// A post with results of two tools: each beside its like, and none is lost.
+#[test]
+fn each_tool_of_a_text_is_compared() {
+    let dir = scratch();
+    let fio = |rate: &str| {
+        format!(
+            "$ fio --name=r --rw=read --bs=1M\nr: (g=0): rw=read, bs=(R) 1024KiB-1024KiB, (W) \
+             1024KiB-1024KiB, (T) 1024KiB-1024KiB, ioengine=psync, iodepth=1\nfio-3.33\nStarting \
+             1 process\nr: (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  read: \
+             IOPS={rate}, BW={rate}MiB/s (1MB/s)({rate}0MiB/10000msec)\n"
+        )
+    };
+    let gdsio = "IoType: READ XferType: GPUD Threads: 4 DataSetSize: 4194304/1048576(KiB) IOSize: \
+                 1024(KiB) Throughput: 4.000000 GiB/sec, Avg_Latency: 976.562500 usecs ops: 4096 \
+                 total_time 1.000000 secs\n";
+    file(dir.path(), "a.txt", &format!("{gdsio}{}", fio("3000")));
+    file(dir.path(), "b.txt", &format!("{}{gdsio}", fio("1500")));
+    file(dir.path(), "fio.txt", &fio("3000"));
+    let json = compare(dir.path(), "a.txt b.txt --format json").exits(0).json();
+    let ratios = json["pairs"].as_array().unwrap().iter().map(|pair| {
+        let ratio = pair["rows"][0]["ratio"].as_f64().unwrap();
+        (pair["baseline"].as_str().unwrap().split(' ').next().unwrap().to_owned(), ratio)
+    });
+    assert_eq!(ratios.collect::<Vec<_>>(), [("gdsio".to_owned(), 1.0), ("fio".to_owned(), 0.5)]);
+    let ran = compare(dir.path(), "a.txt fio.txt").exits(0);
+    assert!(ran.out.contains("gdsio read 1M 4×1 gds: in a.txt, not in fio.txt"), "{}", ran.out);
+    assert!(!ran.out.contains("differs: tool"), "{}", ran.out);
 }
 
 #[test]
@@ -189,7 +225,17 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     refused("r.json nowhere.json", &["nowhere.json"]);
     refused("r.json other.txt", &["other.txt", "fio's text or JSON"]);
     refused("r.json empty", &["empty", ".json, .csv"]);
-    refused("r.json r.json --despite colour", &["colour", "software-gpu"]);
+    let known = &["colour", "software-gpu", " rate,", " depth,", "fsync"];
+    refused("r.json r.json --despite colour", known);
+    // Each word of that list works.
+    let ran = compare(dir.path(), "r.json r.json --despite colour").exits(2).err.replace('\n', " ");
+    let list = ran.split("known are ").nth(1).unwrap().replace("part of the load: ", ",");
+    let list =
+        list.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains(' '));
+    let all: Vec<&str> = list.collect();
+    assert!(all.len() > 25, "{all:?}");
+    let ran = compare(dir.path(), &format!("r.json nowhere.json --despite {}", all.join(",")));
+    assert!(!ran.exits(2).err.contains("unknown difference"), "{all:?}");
     refused("r.json r.json --threshold 5% --metric colour", &["colour", "p99.9"]);
     refused("r.json r.json --threshold many", &["--threshold"]);
     refused("r.json r.json --format yaml", &["text, json, markdown, html"]);
@@ -230,7 +276,10 @@ fn in_turns_a_threshold_is_exit_code_1() {
     assert!(ran.out.contains("worse by more than 20 %"), "{}", ran.out);
     let line = line.replace("20%", "90%");
     let ran = finish(command(dir.path()).args(words(&line))).exits(0);
-    assert!(ran.out.contains("threshold: no result is certainly worse"), "{}", ran.out);
+    assert!(ran.out.contains("threshold: passed, no result is worse"), "{}", ran.out);
+    // Too few I/Os for this percentile: nothing decides, as in gpuio compare.
+    let ran = finish(command(dir.path()).args(words(&line.replace("iops,", "p99.9,")))).exits(2);
+    assert!(ran.out.contains("threshold: undetermined, a side lacks p99.9"), "{}", ran.out);
     let alone = finish(command(dir.path()).args(words("bench a.ini --threshold 5%"))).exits(2);
     alone.prints(&["--threshold", "add --ab"]);
 }

@@ -54,6 +54,8 @@ const PLANNED: &[&str] = &[
 const ANSWERS: &[(&str, &[i32])] = &[
     ("gpuio check", &[0, 1]),
     ("gpuio gdscheck", &[0, 3]),
+    // Figures of this minute: passed, failed or undetermined.
+    ("gpuio compare before/ after/ --threshold", &[0, 1, 2]),
     ("gpuio workload vector-search --chain", &[0, 3]),
 ];
 

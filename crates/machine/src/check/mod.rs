@@ -49,6 +49,6 @@ pub use configuration::{Compat, compat_mode};
 pub use finding::{Finding, Found, Rule, Severity};
 pub use rule::{RULES, all_through_host, check, find};
 pub use verdict::{
-    About, Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, drives_of, gpu_of,
-    is_without_nvidia_fs, mount_of, narrow, verdict,
+    About, Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, Whole, drives_of, gpu_of,
+    is_without_nvidia_fs, mount_of, narrow, verdict, whole_below,
 };

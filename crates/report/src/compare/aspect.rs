@@ -244,10 +244,11 @@ pub const ASPECTS: &[Aspect] = &[
     note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
 ];
 
-/// Values of `--despite`, each once, in the order of the table.
+/// Values of `--despite`, each once, in the order of the table: flags, and the load's keys.
 pub fn flags() -> Vec<&'static str> {
-    let flags = ASPECTS.iter().map(|aspect| aspect.flag).filter(|flag| !flag.is_empty());
-    gpuio_base::document::unique(flags.chain(["all"]))
+    let relevant = ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
+    let words = relevant.flat_map(|aspect| [aspect.flag, aspect.word()]);
+    gpuio_base::document::unique(words.chain(["all"]))
 }
 
 /// Whether `--despite` accepts this value: a flag, a key, or `all`.
@@ -308,6 +309,13 @@ mod tests {
             assert_eq!(aspect.flag.is_empty(), aspect.kind == Kind::Note, "{}", aspect.key);
             assert!(aspect.kind == Kind::Note || is_flag(aspect.flag));
         }
+        // Refusals name the narrowest one, so it is on the list that an unknown one gets.
+        let known = flags();
+        let refused = ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
+        assert!(refused.clone().all(|aspect| known.contains(&aspect.word())), "{known:?}");
+        assert!(
+            known.contains(&"rate") && known.contains(&"depth") && known.last() == Some(&"all")
+        );
         assert!(is_flag("all") && is_flag("bs") && !is_flag("disk") && !is_flag(""));
     }
 }

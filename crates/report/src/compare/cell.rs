@@ -13,17 +13,20 @@ use crate::others::{self, Others};
 #[derive(Debug, Clone)]
 pub(crate) struct Cell<'a> {
     pub(crate) runs: Vec<&'a Run>,
+    /// Whether its label has the tool: its side has results of several.
+    among_tools: bool,
 }
 
 impl<'a> Cell<'a> {
     /// The cells of a side. Jobs of one name whose load differs are not repeats.
     pub(crate) fn of(runs: &'a [Run]) -> Vec<Cell<'a>> {
+        let among_tools = runs.windows(2).any(|two| two[0].tool_word() != two[1].tool_word());
         let mut cells: Vec<Cell<'a>> = Vec::new();
         for run in runs {
             let same = |cell: &&mut Cell<'a>| repeats(cell.first(), run);
             match cells.iter_mut().find(same) {
                 Some(cell) => cell.runs.push(run),
-                None => cells.push(Cell { runs: vec![run] }),
+                None => cells.push(Cell { runs: vec![run], among_tools }),
             }
         }
         cells
@@ -101,6 +104,7 @@ impl<'a> Cell<'a> {
         let run = self.first();
         let properties = |key: &str| run.properties.get(key).map(String::as_str);
         let mut words: Vec<String> = Vec::new();
+        words.extend(self.among_tools.then(|| run.tool_word().to_owned()));
         words.extend(run.job.clone());
         words.push(properties("rw").unwrap_or_else(|| run.direction.name()).to_owned());
         words.extend(properties("bs").map(str::to_owned));
@@ -125,8 +129,8 @@ impl<'a> Cell<'a> {
 fn repeats(a: &Run, b: &Run) -> bool {
     // Different releases of one tool may be repeats, and the output will say so; different tools
     // never are.
-    let tool = |run: &Run| run.tool.split(' ').next().map(str::to_owned);
-    let place = (&a.job, a.direction, &a.at, tool(a)) == (&b.job, b.direction, &b.at, tool(b));
+    let place = |run: &'_ Run| (run.job.clone(), run.direction, run.at.clone());
+    let place = place(a) == place(b) && a.tool_word() == b.tool_word();
     place && loads(a) == loads(b) && a.keys == b.keys && a.unread == b.unread
 }
 

@@ -14,7 +14,7 @@ use crate::compare::evaluate;
 use crate::compare::figure::Row;
 use crate::compare::pair::pair;
 use crate::compare::run::{Run, Side};
-use crate::compare::threshold::Threshold;
+use crate::compare::threshold::{Check, Outcome, Threshold};
 use crate::compare::{LEVEL, figure};
 
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ pub struct Comparison {
     pub pairs: Vec<Pair>,
     /// Results without a partner.
     pub alone: Vec<Alone>,
-    /// The threshold, if one was given.
+    /// The threshold with its checks, if one was given.
     pub threshold: Option<Threshold>,
     #[serde(skip)]
     pub metrics: Vec<Metric>,
@@ -79,6 +79,12 @@ pub struct Pair {
     pub unknown_properties: Vec<String>,
     /// An entry for each metric that both have.
     pub rows: Vec<Row>,
+    /// The other metrics, with whether each side has it.
+    #[serde(skip)]
+    pub(crate) absent: Vec<(Metric, [bool; 2])>,
+    /// Whether an absent percentile is one of too few I/Os: all runs have a histogram.
+    #[serde(skip)]
+    pub(crate) counts_each_io: bool,
     /// Notes on the runs, preceded by the side's name.
     pub notes: Vec<String>,
 }
@@ -91,6 +97,9 @@ pub struct Alone {
     pub not_in: usize,
     /// Job and load.
     pub what: String,
+    /// Results of its direction on that side that are without a partner too: none of both is
+    /// certain to be the other's.
+    pub rivals: usize,
 }
 
 impl Pair {
@@ -116,14 +125,9 @@ impl Comparison {
         })
     }
 
-    /// Whether the threshold is on a metric that is not comparable somewhere, or of which the runs
-    /// of one side alone were disturbed.
-    pub fn is_undetermined(&self) -> bool {
-        let on = |metric| self.threshold.as_ref().is_some_and(|on| on.metrics.contains(metric));
-        self.pairs.iter().any(|pair| {
-            let open = |row: &&Row| pair.is_disturbed_unlike || !row.is_comparable();
-            pair.rows.iter().filter(open).any(|row| on(&row.metric))
-        })
+    /// The threshold's outcome; `None` without one.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.threshold.as_ref()?.outcome
     }
 
     /// Whether some entry has this basis.
@@ -151,7 +155,22 @@ pub fn compare(sides: &[Side], options: &Options) -> Comparison {
         let theirs = Cell::of(&other.runs);
         one_side(&mut comparison, &cells, &theirs, nth + 1, options);
     }
+    if let Some(threshold) = &mut comparison.threshold {
+        threshold.checks = checks(threshold, &comparison.pairs);
+        threshold.outcome = threshold.checks.iter().map(|check| check.outcome).max();
+    }
     comparison
+}
+
+fn checks(threshold: &Threshold, pairs: &[Pair]) -> Vec<Check> {
+    let of_pair = |(nth, pair): (usize, &Pair)| {
+        let check = |metric: &Metric| {
+            let row = pair.rows.iter().find(|row| row.metric == *metric);
+            threshold.check((nth, pair.is_disturbed_unlike), *metric, row)
+        };
+        threshold.metrics.iter().map(check).collect::<Vec<_>>()
+    };
+    pairs.iter().enumerate().flat_map(of_pair).collect()
 }
 
 /// Those of every comparison, with the percentiles that runs were asked for, and those of the
@@ -200,6 +219,11 @@ fn one_side(
                 .map(move |note| format!("{name}: {note}"))
         });
         let notes = unique(notes);
+        let rows: Vec<Row> = comparison.metrics.iter().copied().filter_map(row).collect();
+        let lacks = |metric: &&Metric| rows.iter().all(|row| row.metric != **metric);
+        let has = |metric: &Metric| [a, b].map(|cell| !cell.figures(metric).is_empty());
+        let absent = comparison.metrics.iter().filter(lacks);
+        let absent = absent.map(|metric| (*metric, has(metric))).collect();
         comparison.pairs.push(Pair {
             side,
             baseline: a.label(),
@@ -209,17 +233,27 @@ fn one_side(
             is_disturbed_unlike: !options.in_turns && a.is_disturbed_unlike(b),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
-            rows: comparison.metrics.iter().copied().filter_map(row).collect(),
+            rows,
+            absent,
+            counts_each_io: a.runs.iter().chain(&b.runs).all(|run| run.latency.is_some()),
             notes,
         });
     }
-    let lone = |cells: &[Cell<'_>], taken: Vec<usize>, of: usize, not_in: usize| {
-        let left = cells.iter().enumerate().filter(|(nth, _)| !taken.contains(nth));
-        left.map(|(_, cell)| Alone { side: of, not_in, what: cell.label() }).collect::<Vec<_>>()
+    let left = |cells: &'_ [Cell<'_>], which: fn(&(usize, usize)) -> usize| {
+        let taken: Vec<usize> = pairs.iter().map(which).collect();
+        let left = (0..cells.len()).filter(|nth| !taken.contains(nth));
+        left.map(|nth| (cells[nth].first().direction, cells[nth].label())).collect::<Vec<_>>()
     };
-    let taken = |which: fn(&(usize, usize)) -> usize| pairs.iter().map(which).collect::<Vec<_>>();
-    comparison.alone.extend(lone(baseline, taken(|pair| pair.0), 0, side));
-    comparison.alone.extend(lone(other, taken(|pair| pair.1), side, 0));
+    let both = [left(baseline, |pair| pair.0), left(other, |pair| pair.1)];
+    for (own, theirs, side, not_in) in [(0, 1, 0, side), (1, 0, side, 0)] {
+        let alone = both[own].iter().map(|(direction, what)| Alone {
+            side,
+            not_in,
+            what: what.clone(),
+            rivals: both[theirs].iter().filter(|(other, _)| other == direction).count(),
+        });
+        comparison.alone.extend(alone);
+    }
 }
 
 fn side_line(side: &Side) -> SideLine {

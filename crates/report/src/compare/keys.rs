@@ -46,6 +46,11 @@ pub(crate) fn is_load(name: &str) -> bool {
     })
 }
 
+/// All of them, in the order of the tables.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    spec::keys().map(|key| key.name).filter(|name| is_load(name))
+}
+
 /// A key in words.
 pub(crate) fn what(name: &str) -> String {
     let about = spec::find(name).map(spec::Key::about).unwrap_or_default();

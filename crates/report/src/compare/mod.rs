@@ -40,9 +40,10 @@ pub use aspect::{ASPECTS, Aspect, Kind, flags, is_flag};
 pub use comparison::{Alone, Comparison, Options, Pair, SideLine, compare};
 pub use difference::Difference;
 pub use figure::{Basis, Row, Verdict};
+pub use keys::names as load_keys;
 pub use run::{Figure, Run, Side, count_once};
 pub use shown::render;
-pub use threshold::Threshold;
+pub use threshold::{Check, Doubt, Outcome, Threshold};
 
 /// The level of every interval: it holds the true ratio in 95 of 100 comparisons.
 pub const LEVEL: f64 = 0.95;

@@ -13,8 +13,9 @@ use crate::compare::run::Run;
 /// 4. no difference in the load but those that `may_differ`, if that is unique;
 /// 5. the only ones that are left of a direction, if each side has a single one.
 ///
-/// A property that a tool does not report agrees with any value. `free` are keys that may differ,
-/// as they distinguish the two sides. Gives indices, in the order of the baseline.
+/// Within a step results of one tool come first, so that a side with results of several has each
+/// beside its like. A property that a tool does not report agrees with any value. `free` are keys
+/// that may differ, as they distinguish the two sides. Gives indices, in the order of the baseline.
 pub(crate) fn pair(
     baseline: &[Cell<'_>],
     other: &[Cell<'_>],
@@ -29,9 +30,13 @@ pub(crate) fn pair(
         (|a, b, free| placed(a, b, free) && loads_agree(a, b, free), may_differ),
         (|a, b, _| a.direction == b.direction, free),
     ];
-    for (step, free) in steps {
+    let like: fn(&Run, &Run) -> bool = |a, b| a.tool_word() == b.tool_word();
+    for ((step, free), tools) in steps.iter().flat_map(|one| [(one, like), (one, |_, _| true)]) {
         // All matches of this step, before any is taken: a cell with two matches is not unique.
-        let fits = |a: usize, b: usize| step(baseline[a].first(), other[b].first(), free);
+        let fits = |a: usize, b: usize| {
+            let (a, b) = (baseline[a].first(), other[b].first());
+            tools(a, b) && step(a, b, free)
+        };
         let left = |pairs: &[(usize, usize)], a: usize, b: usize| {
             pairs.iter().all(|pair| pair.0 != a && pair.1 != b)
         };

@@ -68,6 +68,11 @@ pub(crate) const BUCKET: f64 = 1.0 / 256.0;
 const MET: f64 = 0.01;
 
 impl Run {
+    /// The tool without its release.
+    pub(crate) fn tool_word(&self) -> &str {
+        self.tool.split(' ').next().unwrap_or_default()
+    }
+
     /// A metric; a percentile also of the histogram.
     pub(crate) fn figure(&self, metric: &Metric) -> Option<Figure> {
         let known = self.figures.get(&metric.word()).copied();

@@ -35,12 +35,47 @@ pub struct Tool {
 pub const TOOLS: &[Tool] =
     &[gdsio::TOOL, fio::TOOL, elbencho::TOOL, fio_text::TOOL, elbencho_text::TOOL];
 
-/// Reads a text of whichever tool it looks like.
+/// By how much a tool's own text and its JSON or CSV of one run differ at most: printed digits.
+const ONE_RUN: f64 = 0.01;
+
+/// Reads a text of all tools that it looks like: a post has those of several. A run that a tool
+/// printed in two forms counts once.
 ///
 /// # Errors
-/// [`ForeignError`]: no tool's form, or one that is cut or broken.
-pub fn read(text: &str) -> Result<(&'static Tool, Output), ForeignError> {
-    let tool = TOOLS.iter().find(|tool| (tool.looks)(text));
-    let tool = tool.ok_or(ForeignError::Strange)?;
-    Ok((tool, (tool.read)(text)?))
+/// [`ForeignError`]: no tool's form, or only ones that are cut or broken.
+pub fn read(text: &str) -> Result<(Vec<&'static Tool>, Output), ForeignError> {
+    let (mut tools, mut all, mut wrong) = (Vec::new(), Output::default(), None);
+    for tool in TOOLS.iter().filter(|tool| (tool.looks)(text)) {
+        let output = match (tool.read)(text) {
+            Ok(output) => output,
+            Err(error) => {
+                let why = error.to_string();
+                all.skipped.push(Skipped { place: format!("results of {}", tool.name), why });
+                wrong = wrong.or(Some(error));
+                continue;
+            }
+        };
+        let (known, new) = output.readings.into_iter().partition(|own: &Reading| {
+            all.readings.iter().any(|other: &Reading| is_one_run(own, other))
+        });
+        let known: Vec<Reading> = known;
+        all.skipped.extend(known.into_iter().map(|own| Skipped {
+            place: own.job.map_or_else(|| tool.name.to_owned(), |job| format!("job {job}")),
+            why: format!("{} printed this run in another form too, which counts", own.tool),
+        }));
+        all.readings.extend::<Vec<Reading>>(new);
+        all.skipped.extend(output.skipped);
+        tools.push(tool);
+    }
+    match tools.is_empty() {
+        true => Err(wrong.unwrap_or(ForeignError::Strange)),
+        false => Ok((tools, all)),
+    }
+}
+
+fn is_one_run(a: &Reading, b: &Reading) -> bool {
+    let rate = |of: &Reading| of.figures.get("throughput").map(|number| number.value);
+    let tool = |of: &Reading| of.tool.split(' ').next().map(str::to_owned);
+    let near = rate(a).zip(rate(b)).is_some_and(|(a, b)| (a / b - 1.0).abs() <= ONE_RUN);
+    tool(a) == tool(b) && a.job == b.job && a.direction == b.direction && near
 }

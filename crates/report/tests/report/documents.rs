@@ -120,6 +120,7 @@ fn the_guide_s_dgx_2() {
             "not decided by what is here",
             "GPU 2 and nvme2n1 and nvme3n1 are below one switch",
             "through the memory of GPU 0, which is not the target: dcgmi dmon",
+            "their XferType (path gds) is a request",
             "GPU 0 and nvme2n1 and nvme3n1 are below one switch",
             "63 of 64 bounce buffers of GPU 0 in use",
         ],
@@ -164,7 +165,7 @@ fn the_guide_s_dgx_a100() {
 fn the_guide_s_nfs() {
     let (post, all) = held(include_str!("posts/nfs.txt"));
     assert_eq!((post.runs.len(), hosts(&post)), (9, BTreeSet::from(["nfs_client"])));
-    has(&all, About::Path, &["nvidia-fs counts 12.8 GiB/s"]);
+    has(&all, About::Path, &["their XferType (path gds)", "nvidia-fs counts 12.8 GiB/s"]);
     has(
         &all,
         About::Contradiction,

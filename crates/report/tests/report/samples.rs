@@ -5,8 +5,8 @@ use gpuio_report::foreign::{Direction, Output, Reading, read};
 
 fn sample(name: &str) -> (&'static str, Output) {
     let path = format!("{}/tests/report/fixtures/foreign/{name}", env!("CARGO_MANIFEST_DIR"));
-    let (tool, output) = read(&std::fs::read_to_string(path).unwrap()).unwrap();
-    (tool.name, output)
+    let (tools, output) = read(&std::fs::read_to_string(path).unwrap()).unwrap();
+    (tools[0].name, output)
 }
 
 /// One line for each reading: enough to see every field.
@@ -73,8 +73,8 @@ fn a_cut_line_of_gdsio_is_left_out_with_its_reason() {
 #[test]
 fn the_caution_about_gdsio_s_time_is_for_nvidia_s_alone() {
     let text = include_str!("fixtures/foreign/gdsio_runs_getting-started.txt");
-    let (tool, _) = read(text).unwrap();
-    let time = tool.measures.iter().find(|words| words.contains("set-up")).unwrap();
+    let (tools, _) = read(text).unwrap();
+    let time = tools[0].measures.iter().find(|words| words.contains("set-up")).unwrap();
     assert!(time.starts_with("if NVIDIA's gdsio wrote it"), "{time}");
 }
 

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use gpuio_base::document::unique;
 use gpuio_record::metric;
 use gpuio_report::compare::{
-    Comparison, Options, Side, Threshold, axis, compare, count_once, flags, is_flag, render,
+    Comparison, Options, Outcome, Side, Threshold, axis, compare, count_once, flags, is_flag,
+    load_keys, render,
 };
 
 use crate::args::{Compare, Limit, Save};
@@ -28,12 +29,13 @@ pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(code(&comparison)))
 }
 
-/// The exit code of a comparison, by its threshold.
+/// The exit code of a comparison, by its threshold. A gate fails on what is not decided too, and
+/// can tell it from a regression.
 pub(crate) fn code(comparison: &Comparison) -> u8 {
-    match comparison.beyond().next() {
-        Some(_) => 1,
-        None if comparison.is_undetermined() => 2,
-        None => 0,
+    match comparison.outcome() {
+        Some(Outcome::Failed) => 1,
+        Some(Outcome::Undetermined) => 2,
+        Some(Outcome::Passed) | None => 0,
     }
 }
 
@@ -70,8 +72,10 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
 fn options(args: &Compare) -> Result<Options, Failure> {
     if let Some(word) = args.despite.iter().find(|word| !is_flag(word)) {
         return Err(Failure::Usage(format!(
-            "--despite {word}: unknown difference; known are {}",
-            flags().join(", ")
+            "--despite {word}: unknown difference; known are {}, and keys of job files that are \
+             part of the load: {}",
+            flags().join(", "),
+            load_keys().collect::<Vec<_>>().join(", ")
         )));
     }
     Ok(Options {

@@ -94,14 +94,14 @@ fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Fai
         side.runs.extend(runs);
         return Ok(());
     }
-    let (tool, output) =
+    let (tools, output) =
         gpuio_report::foreign::read(&text).map_err(|error| wrong(error.to_string()))?;
     let runs: Vec<Run> =
         output.readings.iter().map(|reading| of_reading::run(reading, &name, &text)).collect();
     side.runs.extend(runs);
     let skipped = output.skipped.iter();
     side.notes.extend(skipped.map(|one| format!("left out: {name}, {}: {}", one.place, one.why)));
-    for line in tool.measures {
+    for line in tools.iter().flat_map(|tool| tool.measures) {
         if !side.notes.iter().any(|note| note == line) {
             side.notes.push((*line).to_owned());
         }

@@ -66,7 +66,7 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
         }
         "ext4" if has_option(mount, "data=writeback") => {
             let observed = "ext4 with data=writeback: nvidia-fs supports data=ordered only";
-            Some(Found::info(observed).fix("mount with data=ordered for GPUDirect Storage"))
+            Some(Found::warn(observed, "mount with data=ordered for GPUDirect Storage"))
         }
         "btrfs" => Some(Found::info(
             "btrfs: files with checksums or compression may go through the page cache in spite of \

@@ -78,15 +78,11 @@ fn by_facts(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() && !machine.listed.pci {
         return vec![Found::unknown("no PCI function is known")];
     }
-    let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
-    if !grouped && machine.settings.iommu_units.is_empty() {
+    if is_absent(machine) {
         if !kernel_was_read(machine) || !machine.listed.pci {
             return vec![Found::unknown(KERNEL_NOT_READ)];
         }
-        let guest = machine.host.kernel.containment.hypervisor == Some(true);
-        let of =
-            if guest { " that this virtual machine can see; its host may use one" } else { "" };
-        return vec![Found::pass(format!("no IOMMU is at work{of}"))];
+        return vec![Found::pass(absent(machine))];
     }
     let devices = devices(machine);
     let domain = |function: &&PciFacts| function.iommu_domain.clone();
@@ -124,6 +120,19 @@ fn by_facts(machine: &Machine) -> Vec<Found> {
         found.push(Found::info(observed));
     }
     found
+}
+
+/// Whether the kernel shows no IOMMU: no unit, and no function in a group.
+pub(crate) fn is_absent(machine: &Machine) -> bool {
+    let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
+    !grouped && machine.settings.iommu_units.is_empty()
+}
+
+/// That in words: a virtual machine does not see its host's.
+pub(crate) fn absent(machine: &Machine) -> String {
+    let guest = machine.host.kernel.containment.hypervisor == Some(true);
+    let of = if guest { " that this virtual machine can see; its host may use one" } else { "" };
+    format!("no IOMMU is at work{of}")
 }
 
 /// The finding by gdscheck's line: it has one word for passing through and for translating. Devices

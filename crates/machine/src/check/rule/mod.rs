@@ -15,7 +15,7 @@ mod governor;
 mod gpu_diag;
 mod huge_pages;
 mod io_uring;
-mod iommu;
+pub(crate) mod iommu;
 mod lnet;
 pub(crate) mod memlock;
 mod mtu;
@@ -41,6 +41,7 @@ mod udev;
 use gpuio_record::facts::Machine;
 
 pub use nvidia_fs::all_through_host;
+pub(crate) use nvidia_fs::nothing_direct;
 
 use crate::check::finding::{Finding, Found, Rule, Severity};
 

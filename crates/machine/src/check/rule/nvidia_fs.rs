@@ -154,6 +154,12 @@ pub fn all_through_host(machine: &Machine) -> bool {
     printed(machine).is_some_and(|(check, _)| none(check))
 }
 
+/// The finding where that is so.
+pub(crate) fn nothing_direct(machine: &Machine) -> Option<Found> {
+    let (check, printed) = printed(machine).filter(|_| all_through_host(machine))?;
+    from_gdscheck(check, printed)
+}
+
 /// The advice where no storage goes by nvidia-fs. A version that NVIDIA's gdscheck prints does not
 /// show whether the module is loaded, and a loaded one may have no storage driver registered.
 fn fix_of(check: &GdsCheck) -> &'static str {

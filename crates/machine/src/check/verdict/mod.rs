@@ -124,6 +124,36 @@ pub fn drives_of(machine: &Machine, path: &str) -> Vec<String> {
     names
 }
 
+/// Names of devices that together are all of a path's storage, at two levels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whole<'m> {
+    /// The devices of the mount, or the device node itself.
+    pub top: Vec<&'m str>,
+    /// The drives below them, each once.
+    pub drives: Vec<&'m str>,
+}
+
+/// The whole storage below a device node or the mount that serves a path; `None` where texts do not
+/// show all of it: an array without its members, or a pool that mounts name by one member.
+pub fn whole_below<'m>(machine: &'m Machine, path: &str) -> Option<Whole<'m>> {
+    let of_mount = |mount: &MountedStorage| match mount.mount.fs_type.as_str() {
+        "btrfs" | "zfs" | "bcachefs" => None,
+        _ => Some(mount.devices.clone()),
+    };
+    let devices = match path.strip_prefix("/dev/") {
+        Some(name) => vec![name.to_owned()],
+        None => of_mount(mount_of(machine, path)?)?,
+    };
+    let mount = MountedStorage { devices, ..MountedStorage::default() };
+    let is_cut = mount.devices.is_empty() || layer::cut_off(machine, &mount).is_some();
+    let all = (!is_cut).then(|| layer::below(machine, &mount))?;
+    let name = |device: &&'m BlockDevice| device.facts.name.as_str();
+    let is_top = |device: &&&BlockDevice| mount.devices.contains(&device.facts.name);
+    let top = all.iter().filter(is_top).map(name).collect();
+    let drives: Vec<&str> = all.iter().filter(|device| layer::is_disk(device)).map(name).collect();
+    (!drives.is_empty()).then_some(Whole { top, drives })
+}
+
 /// Whether gdscheck printed the drives of [`drives_of`] as none that nvidia-fs serves.
 pub fn is_without_nvidia_fs(machine: &Machine, path: &str) -> bool {
     let line = super::gdscheck::interpret::drives_by_nvidia_fs(machine, disks_of(machine, path));
@@ -172,6 +202,32 @@ mod tests {
         assert_eq!(device("/data/x/y"), "c");
         assert_eq!(device("/data/xy"), "d");
         assert_eq!(device("/dat"), "a");
+    }
+
+    /// A device's rate is that of a file only where nothing else holds parts of it.
+    #[test]
+    fn the_whole_storage_below_a_path_is_known_or_not() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.block =
+            ["nvme0n1", "nvme1n1"].map(|name| sample::disk(name, "0000:80:00.0")).into();
+        machine.mounts = vec![sample::mount("/a", "nvme0n1"), sample::mount("/m", "md0")];
+        let whole = |machine: &Machine, path: &str| {
+            whole_below(machine, path).map(|all| (all.top.concat(), all.drives.concat()))
+        };
+        let is = |top: &str, drives: &str| Some((top.to_owned(), drives.to_owned()));
+        assert_eq!(whole(&machine, "/a/f"), is("nvme0n1", "nvme0n1"));
+        assert_eq!(whole(&machine, "/dev/nvme1n1"), is("nvme1n1", "nvme1n1"));
+        assert_eq!(whole(&machine, "/m/f"), None, "an array of which nothing is known");
+        let mut array = machine.block[0].clone();
+        array.facts.name = "md0".to_owned();
+        array.facts.kind = gpuio_record::facts::BlockKind::Md;
+        array.made_of = vec!["nvme0n1".to_owned(), "nvme1n1".to_owned()];
+        machine.block.push(array);
+        assert_eq!(whole(&machine, "/m/f"), is("md0", "nvme0n1nvme1n1"));
+        machine.mounts[0].mount.fs_type = "btrfs".to_owned();
+        assert_eq!(whole(&machine, "/a/f"), None, "mounts name one member of a pool");
+        machine.block.remove(1);
+        assert_eq!(whole(&machine, "/m/f"), None, "a member is missing");
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub struct Change {
 /// The answer that follows from a verdict.
 pub fn of(verdict: &Verdict) -> Why {
     let direct = direct_modes(verdict);
-    let library = needs(verdict).find(|(_, need)| need.about == About::Library);
+    let library = library(verdict);
     let gds = match direct.iter().find(|mode| mode.works == Answer::Yes) {
         Some(_) => library.map_or(Answer::Unknown, |(_, need)| need.met),
         None if direct.iter().any(|mode| mode.works == Answer::Unknown) => Answer::Unknown,
@@ -120,6 +120,11 @@ fn find<'v>(verdict: &'v Verdict, name: &str) -> Option<&'v ModeVerdict> {
 
 fn needs(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &Need)> {
     verdict.modes.iter().flat_map(|mode| mode.needs.iter().map(|need| (mode.mode, need)))
+}
+
+/// Whether NVIDIA's library is there, which its mode without needs of hardware names.
+fn library(verdict: &Verdict) -> Option<(&'static str, &Need)> {
+    needs(verdict).find(|(mode, need)| *mode == "compat" && need.about == About::Library)
 }
 
 fn first(mode: &ModeVerdict, met: Answer) -> Option<&Need> {
@@ -327,9 +332,8 @@ fn evidence(verdict: &Verdict) -> Vec<Evidence> {
 fn changes(verdict: &Verdict) -> Vec<Change> {
     let modes = modes_of_this_kind(verdict);
     if let Some(works) = modes.iter().find(|mode| mode.works == Answer::Yes) {
-        let mut needs = needs(verdict).map(|(_, need)| need);
-        let library = needs.find(|need| need.about == About::Library && need.met == Answer::No);
-        let step = library.and_then(|need| need.fix.clone());
+        let library = library(verdict).filter(|(_, need)| need.met == Answer::No);
+        let step = library.and_then(|(_, need)| need.fix.clone());
         let change = |step| Change { mode: works.mode, steps: vec![step], impossible: None };
         return step.map(change).into_iter().collect();
     }

@@ -331,6 +331,74 @@ fn facts_of_gdscheck_stand_in_for_those_that_were_not_read() {
     assert!(with.contains("nvidia-fs no: gdscheck printed `NVMe : Unsupported`"), "{with}");
 }
 
+/// All storage of gdscheck's table is unsupported, and so no fact that is missing can turn GDS on:
+/// the answer and the rows say the same.
+#[test]
+fn gds_is_off_where_gdscheck_printed_no_direct_storage() {
+    use crate::check::{Gpu, Pair, sample};
+    use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
+    let known = |text: &str| Fact::Known(text.to_owned());
+    let row = |name: &str, value: &str| GdsLine { name: name.to_owned(), value: known(value) };
+    let why = |value: &str, release: &str| {
+        let rows = ["NVMe", "NVMeOF", "NFS", "WekaFS"].map(|name| row(name, value));
+        let gdscheck = GdsCheck {
+            drivers: rows.to_vec(),
+            release: known(release),
+            libcufile: known("2.12"),
+            ..GdsCheck::default()
+        };
+        let machine =
+            Machine { gdscheck: Some(gdscheck), ..sample::gpu_and_drive_below_a_switch() };
+        let mut mount = sample::mount("/data", "nvme0n1");
+        mount.mount.fs_type = "xfs".to_owned();
+        let pair = Pair { machine: &machine, mount: &mount, gpu: Gpu::Real(&machine.gpus[0]) };
+        (
+            of(&crate::check::verdict(&pair, "/data")),
+            crate::check::check(&machine, &[crate::check::rule::find("nvidia-fs").unwrap()]),
+        )
+    };
+    let (off, rows) = why("Unsupported", "1.7.2.10");
+    let printed = "gdscheck printed no storage that goes past host memory";
+    assert_eq!(off.gds, Answer::No, "{}", off.conclusion);
+    assert!(off.conclusion.starts_with("GDS is off for ") && off.conclusion.contains(printed));
+    assert!(rows.iter().any(|row| row.observed.starts_with(printed)), "{rows:?}");
+    assert!(!off.ways[0].words.contains("may work"), "{}", off.ways[0].words);
+    let p2pdma = |why: &Why| {
+        let need = why.evidence.iter().find(|one| one.found.contains("GDS release version"));
+        need.map(|one| (one.met, one.found.clone())).unwrap()
+    };
+    assert_eq!(p2pdma(&off).0, Answer::No);
+    assert!(
+        p2pdma(&off)
+            .1
+            .ends_with("`GDS release version: 1.7.2.10`; 1.13 was the first with this mode")
+    );
+    // From 1.16 on the words are others; a release that has the mode is no reason.
+    let (off, _) = why("compat", "1.16.0.49");
+    assert_eq!((off.gds, p2pdma(&off).0), (Answer::No, Answer::Yes));
+    let (open, _) = why("Supported", "1.7.2.10");
+    assert_eq!(open.gds, Answer::Unknown, "{}", open.conclusion);
+    assert!(!open.ways[0].words.contains("p2pdma"), "{}", open.ways[0].words);
+}
+
+/// `why` and `check` have one sentence on an IOMMU that is not there.
+#[test]
+fn an_iommu_that_a_virtual_machine_does_not_see_is_said_as_the_rule_says_it() {
+    use crate::check::{Gpu, Pair, sample};
+    for guest in [false, true] {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.host.kernel.containment.hypervisor = Some(guest);
+        let mut mount = sample::mount("/data", "nvme0n1");
+        mount.mount.fs_type = "xfs".to_owned();
+        let pair = Pair { machine: &machine, mount: &mount, gpu: Gpu::Real(&machine.gpus[0]) };
+        let why = of(&crate::check::verdict(&pair, "/data"));
+        let rule = crate::check::rule::find("iommu").unwrap();
+        let said = (rule.evaluate)(&machine).remove(0).observed;
+        assert_eq!(said.contains("its host may use one"), guest, "{said}");
+        assert!(why.evidence.iter().any(|one| one.found == said), "{said}: {:?}", why.evidence);
+    }
+}
+
 /// A library that was looked for and not found keeps GDS off, and is the step that is left.
 #[test]
 fn an_absent_library_is_a_no() {

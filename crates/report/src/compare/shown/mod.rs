@@ -7,6 +7,8 @@ use gpuio_base::document::{
     Block, Cell, Columns, Document, Format, Item, Layout, List, Look, Section, Text, Tone, json_of,
 };
 
+use serde_json::{Value, json};
+
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
 use words::{alone, cautions, interval, legend, ratio, remarks, runs, threshold, verdict};
@@ -26,7 +28,7 @@ pub fn render(comparison: &Comparison, format: &Format, width: u16) -> String {
         "text" => text(comparison).terminal(width),
         "html" => page::page(comparison).page("compare"),
         "json" => json_of(comparison),
-        name => (format.render)(&flat(comparison, name == "markdown"), "compare", width),
+        name => (format.render)(&flat(comparison, name != "csv"), "compare", width),
     }
 }
 
@@ -35,12 +37,50 @@ fn entries(comparison: &Comparison) -> Vec<Entry<'_>> {
     comparison.pairs.iter().flat_map(|pair| pair.rows.iter().map(of(pair))).collect()
 }
 
-/// The columns of a row's figures, behind those that `before` adds.
+/// The columns of a row's figures, interval and verdict, behind those that `before` adds.
 fn columns<'a>(
     heads: Heads,
     before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
 ) -> Columns<'a, Entry<'a>> {
-    let [metric, baseline, other, of, width, result] = heads;
+    let [.., width, result] = heads;
+    figures(heads, before)
+        .figures(width, |(_, row)| interval(row))
+        .key("interval")
+        .words(result, |(pair, row)| Cell::from(verdict(pair, row)).class(page::class(row)))
+}
+
+/// The same for programs: numbers, and each conclusion as the word that JSON has.
+fn exact<'a>(
+    comparison: &'a Comparison,
+    heads: Heads,
+    before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
+) -> Columns<'a, Entry<'a>> {
+    let end = |row: &Row, end: f64| match row.is_comparable() {
+        true => Cell::shown(ratio(end), end),
+        false => Cell::default(),
+    };
+    let word = |value: Value| value.as_str().map_or_else(Cell::default, Cell::from);
+    figures(heads, before)
+        .figures("low", move |(_, row)| end(row, row.low))
+        .figures("high", move |(_, row)| end(row, row.high))
+        .words("basis", move |(_, row)| word(json!(row.basis)["from"].take()))
+        .words("verdict", move |(_, row)| word(json!(row.verdict)))
+        .words("threshold", move |(pair, row)| {
+            let checks = comparison.threshold.iter().flat_map(|threshold| &threshold.checks);
+            let mut own = checks.filter(|check| {
+                check.metric == row.metric && std::ptr::eq(&comparison.pairs[check.pair], *pair)
+            });
+            own.next().map_or_else(Cell::default, |check| word(json!(check.outcome)))
+        })
+        .words("remark", |(pair, row)| verdict(pair, row))
+}
+
+/// Metric, values and ratio, behind the columns that `before` adds.
+fn figures<'a>(
+    heads: Heads,
+    before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
+) -> Columns<'a, Entry<'a>> {
+    let [metric, baseline, other, of, ..] = heads;
     let value = |row: &Row, value: f64| Cell::shown(row.metric.print(value), value);
     before(Columns::new())
         .words(metric, |(_, row)| row.metric.name())
@@ -51,9 +91,6 @@ fn columns<'a>(
             Verdict::NotComparable => Cell::from("-"),
             _ => Cell::shown(ratio(row.ratio), row.ratio),
         })
-        .figures(width, |(_, row)| interval(row))
-        .key("interval")
-        .words(result, |(pair, row)| Cell::from(verdict(pair, row)).class(page::class(row)))
 }
 
 /// Job and load of both sides, and the side where there are several.
@@ -92,7 +129,7 @@ fn text(comparison: &Comparison) -> Document {
         let rows = pair.rows.iter().map(|row| (pair, row));
         let table = columns(heads, |columns| columns).table("", rows).look(Look::Indented(2));
         section.push(Block::Table(table));
-        let remarks = remarks(pair, &comparison.metrics);
+        let remarks = remarks(pair);
         section.list(List { layout: Layout { indent: 2, ..HANGING }, ..List::of(0, remarks) });
     }
     let lone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
@@ -122,8 +159,8 @@ fn title(comparison: &Comparison, pair: &Pair) -> String {
 }
 
 /// One table for all pairs, for a comment on a change or another program; results beyond the
-/// threshold are above it. The load stands in the first row of a pair alone if `once`.
-fn flat(comparison: &Comparison, once: bool) -> Document {
+/// threshold are above it. For `people` the load stands in the first row of a pair alone.
+fn flat<'a>(comparison: &'a Comparison, people: bool) -> Document {
     let mut section = Section::default();
     for line in cautions(comparison) {
         section.paragraph(Text::default().and(Tone::Strong, line));
@@ -136,22 +173,27 @@ fn flat(comparison: &Comparison, once: bool) -> Document {
     section.paragraph(names.and(Tone::Plain, " against baseline ").and(Tone::Code, baseline));
     section.list(List::of(0, threshold(comparison)));
     let heads = ["", "Baseline", "Other", "Ratio", "95 % interval", "Verdict"];
-    let shown = |(pair, row): &Entry<'_>| {
-        !once || pair.rows.first().is_some_and(|first| std::ptr::eq(first, *row))
+    let shown = move |(pair, row): &Entry<'_>| {
+        !people || pair.rows.first().is_some_and(|first| std::ptr::eq(first, *row))
     };
-    let of_pair = |entry: &Entry<'_>, text: fn(&Comparison, &Pair) -> Text| match shown(entry) {
+    let of_pair = move |entry: &Entry<'_>, text: fn(&Comparison, &Pair) -> Text| match shown(entry)
+    {
         true => text(comparison, entry.0).into(),
         false => Cell::default(),
     };
-    let table = columns(heads, |columns| {
+    let before = |columns: Columns<'a, Entry<'a>>| {
         columns
-            .words("Load", |entry| of_pair(entry, load))
-            .words("Runs", |entry| of_pair(entry, |_, pair| runs(pair).into()))
-    });
+            .words("Load", move |entry| of_pair(entry, load))
+            .words("Runs", move |entry| of_pair(entry, |_, pair| runs(pair).into()))
+    };
+    let table = match people {
+        true => columns(heads, before),
+        false => exact(comparison, heads, before),
+    };
     section.table(table.table("pairs", entries(comparison)));
     let mut lines: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
-        let remarks = remarks(pair, &comparison.metrics);
+        let remarks = remarks(pair);
         lines.extend(remarks.iter().map(|line| format!("{}: {line}", pair.baseline)));
     }
     for one in &comparison.alone {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use gpuio_base::document::{Cell, Document, Item, List, Section, Tone, grouped, unique};
 
-use super::words::{alone, cautions, disturbed, interval, legend, ratio, threshold};
+use super::words::{absent, alone, cautions, disturbed, interval, legend, ratio, threshold};
 use super::{Entry, Heads, columns, entries, load};
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::{Row, Verdict};
@@ -241,13 +241,9 @@ fn picture(row: &Row, reach: f64, class: &str) -> String {
 fn rest(page: &mut Document, comparison: &Comparison) {
     let alone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
     let mut notes = unique(comparison.pairs.iter().flat_map(|pair| pair.notes.clone()));
-    let lacking = comparison.metrics.iter().filter(|metric| {
-        let lacks = |pair: &Pair| pair.rows.iter().all(|row| row.metric != **metric);
-        comparison.pairs.iter().any(lacks)
-    });
-    notes.extend(
-        lacking.map(|metric| format!("{} is only on one side of some loads", metric.name())),
-    );
+    let lacking: Vec<_> = comparison.pairs.iter().flat_map(|pair| pair.absent.clone()).collect();
+    let counts_each_io = comparison.pairs.iter().all(|pair| pair.counts_each_io);
+    notes.extend(absent(&lacking, counts_each_io, " of some loads"));
     let mut sides: Vec<String> = Vec::new();
     for (nth, side) in comparison.sides.iter().enumerate() {
         let role = if nth == 0 { "baseline" } else { "other" };

@@ -1,11 +1,13 @@
 //! The words of formats about a comparison.
 
+use gpuio_base::document::unique;
 use gpuio_record::Metric;
 use gpuio_record::metric::Unit;
 
 use crate::compare::comparison::{Alone, Comparison, Pair};
 use crate::compare::evaluate::ranks_disagree;
 use crate::compare::figure::{Basis, Row, Verdict};
+use crate::compare::threshold::{Doubt, Outcome};
 use crate::number::many;
 
 /// Both ends; none if they mean nothing, unless they decide over a threshold, or if they cover
@@ -90,17 +92,37 @@ pub(super) fn runs(pair: &Pair) -> String {
 /// Where a result without a partner is, behind its name and `between`.
 pub(super) fn alone(comparison: &Comparison, alone: &Alone, between: &str) -> String {
     let name = |side: usize| comparison.sides[side].name.as_str();
-    format!("{}{between}in {}, not in {}", alone.what, name(alone.side), name(alone.not_in))
+    let (what, own, other) = (&alone.what, name(alone.side), name(alone.not_in));
+    match alone.rivals {
+        0 => format!("{what}{between}in {own}, not in {other}"),
+        count => {
+            let left =
+                many(count as u64, "result of its direction is|results of its direction are");
+            format!("{what}{between}in {own}; {left} left in {other}, and none is its only match")
+        }
+    }
 }
 
-/// Metrics that only one of the pair has can't be compared; they are listed.
-fn absent(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
-    let there = |metric: &&Metric| pair.rows.iter().any(|row| row.metric == **metric);
-    metrics.iter().filter(|metric| !there(metric)).map(Metric::name).collect()
+/// Metrics without a ratio, by the reason; a line each. `of` stands behind the reason.
+pub(super) fn absent(all: &[(Metric, [bool; 2])], counts_each_io: bool, of: &str) -> Vec<String> {
+    let names = |fits: &dyn Fn(&(Metric, [bool; 2])) -> bool| {
+        let names = all.iter().filter(|one| fits(one)).map(|(metric, _)| metric.name());
+        unique(names).join(", ")
+    };
+    let is_few = |metric: &Metric| counts_each_io && matches!(metric, Metric::Percentile(..));
+    let neither = |(_, has): &(Metric, [bool; 2])| *has == [false; 2];
+    let found = [
+        ("only on one side", names(&|(_, has)| has[0] != has[1]), ""),
+        ("on neither side", names(&|one| neither(one) && is_few(&one.0)), ": too few I/Os"),
+        ("on neither side", names(&|one| neither(one) && !is_few(&one.0)), ""),
+        ("without a ratio", names(&|(_, has)| *has == [true; 2]), ": a value is 0"),
+    ];
+    let found = found.into_iter().filter(|(_, names, _)| !names.is_empty());
+    found.map(|(place, names, why)| format!("{place}{of}: {names}{why}")).collect()
 }
 
 /// A difference or an unknown property, one line each.
-pub(super) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
+pub(super) fn remarks(pair: &Pair) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for difference in &pair.differences {
         let end = match difference.despite {
@@ -118,10 +140,7 @@ pub(super) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
         ));
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
-    let absent = absent(pair, metrics);
-    if !absent.is_empty() {
-        lines.push(format!("only on one side: {}", absent.join(", ")));
-    }
+    lines.extend(absent(&pair.absent, pair.counts_each_io, ""));
     lines
 }
 
@@ -222,44 +241,40 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
         ));
     }
     for metric in &threshold.metrics {
-        let more = metric.more_is_better() == Some(true);
-        let of = |pair: &Pair| pair.rows.iter().find(|row| row.metric == *metric).copied();
-        let mut say = |what: &str, test: &dyn Fn(Option<Row>, &Pair) -> bool| {
-            let pairs = comparison.pairs.iter().filter(|pair| test(of(pair), pair));
-            let pairs: Vec<&str> = pairs.map(|pair| pair.baseline.as_str()).collect();
-            if !pairs.is_empty() {
-                lines.push(format!("threshold: {what}: {}", pairs.join("; ")));
-            }
-        };
         let (word, percent) = (metric.word(), threshold.percent);
-        let open = format!(
-            "undetermined, {word} may be worse by more than {percent} %, and more runs are needed"
-        );
-        let unlike = format!(
-            "undetermined: disturbed, others had a part in {word} of one side alone; repeat its \
-             runs"
-        );
-        let disturbed = |row: Option<Row>, pair: &Pair| {
-            row.is_some_and(|row| row.is_comparable()) && pair.is_disturbed_unlike
-        };
-        say(&unlike, &disturbed);
-        say(&open, &|row, _| {
-            row.is_some_and(|row| {
-                row.beyond == Some(false) && threshold.may_be_beyond(more, row.low, row.high)
-            })
-        });
-        say(&format!("undetermined, {word} is not comparable"), &|row, _| {
-            row.is_some_and(|row| !row.is_comparable())
-        });
-        say(&format!("not checked, {word} is only on one side"), &|row, _| row.is_none());
+        for doubt in [Doubt::Disturbed, Doubt::MoreRuns, Doubt::NotComparable, Doubt::Absent] {
+            let of = threshold.checks.iter().filter(|check| check.metric == *metric);
+            let pairs = of.filter(|check| check.why == Some(doubt));
+            let pairs: Vec<&str> =
+                pairs.map(|check| comparison.pairs[check.pair].baseline.as_str()).collect();
+            let why = match doubt {
+                _ if pairs.is_empty() => continue,
+                Doubt::Disturbed => format!(
+                    ": disturbed, others had a part in {word} of one side alone; repeat its runs"
+                ),
+                Doubt::MoreRuns => format!(
+                    ", {word} may be worse by more than {percent} %, and more runs are needed"
+                ),
+                Doubt::NotComparable => format!(", {word} is not comparable"),
+                Doubt::Absent => format!(", a side lacks {word}"),
+            };
+            lines.push(format!("threshold: undetermined{why}: {}", pairs.join("; ")));
+        }
     }
-    if lines.is_empty() {
-        let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();
-        let metrics = metrics.join(", ");
-        lines.push(format!(
-            "threshold: no result is certainly worse by more than {} % in {metrics}",
-            threshold.percent
-        ));
+    match threshold.outcome {
+        Some(Outcome::Undetermined) => {
+            lines.push("threshold: undetermined in all: neither passed nor failed".to_owned());
+        }
+        Some(Outcome::Passed) => {
+            let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();
+            let (metrics, percent) = (metrics.join(", "), threshold.percent);
+            let single = comparison.pairs.iter().all(|pair| pair.runs == [1, 1]);
+            let once = if single { "; one run each: repeat them to be sure" } else { "" };
+            lines.push(format!(
+                "threshold: passed, no result is worse by more than {percent} % in {metrics}{once}"
+            ));
+        }
+        Some(Outcome::Failed) | None => {}
     }
     lines
 }

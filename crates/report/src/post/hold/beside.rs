@@ -1,7 +1,8 @@
 //! A result against what other tools saw in the same minute.
 
+use gpuio_base::document::unique;
 use gpuio_base::units::{float, human_bytes};
-use gpuio_machine::check::Answer;
+use gpuio_machine::check::{Answer, whole_below};
 
 use super::requested::gds_of;
 use super::{Known, machine_of, say, words};
@@ -19,7 +20,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     for run in &post.runs {
         for seen in &run.apart {
             let agreed = match &seen.sight {
-                Sight::Disks(disks) => disks_of(post, run, seen, disks),
+                Sight::Disks(disks) => disks_of(post, known, run, seen, disks),
                 _ => Vec::new(),
             };
             if agreed.iter().any(|one| one.about == About::Agreement) {
@@ -35,7 +36,9 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
         }
         for seen in &run.beside {
             match &seen.sight {
-                Sight::Disks(disks) => all.extend(disks_of(post, run, seen, disks)),
+                Sight::Disks(disks) => {
+                    all.extend(disks_of(post, known, run, seen, disks));
+                }
                 Sight::CuFile(stats) => all.extend(cufile(post, run, seen, stats)),
                 Sight::Module(module) => {
                     all.extend(moved_though_off(post, known, run, (seen.line, module)));
@@ -102,8 +105,103 @@ pub(super) fn moved(disk: &Disk, direction: Direction) -> f64 {
     }
 }
 
-fn disks_of(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statement> {
-    let Some(got) = run.got.as_ref() else { return in_words(post, run, seen, disks) };
+/// How much of the storage below a run's files the devices of a list are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Share {
+    /// All of it: its drives, or the array above them.
+    Whole,
+    /// So many of its drives, of so many.
+    Part(u64, u64),
+    /// None of it.
+    Nothing,
+    /// The texts do not show all of it.
+    Unknown,
+}
+
+/// That share, and the devices that are it: an array itself where not all its members are listed.
+pub(super) fn of_storage(
+    known: &[Known<'_>],
+    run: &Run,
+    disks: &[Disk],
+) -> (Share, Option<Vec<Disk>>) {
+    let places = run.asked.as_ref().map_or(&[][..], |asked| &asked.places);
+    let listed = |name: &str| disks.iter().any(|disk| disk.name == name);
+    let own = |names: &[&str]| {
+        let own = disks.iter().filter(|disk| names.contains(&disk.name.as_str()));
+        Some(own.cloned().collect())
+    };
+    let nodes: Vec<&str> = places.iter().filter_map(|place| place.strip_prefix("/dev/")).collect();
+    if !places.is_empty() && nodes.len() == places.len() && nodes.iter().all(|name| listed(name)) {
+        return (Share::Whole, own(&nodes));
+    }
+    let whole = machine_of(known, run).and_then(|known| {
+        let whole = places.iter().map(|place| whole_below(known.machine, place));
+        whole.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
+    });
+    let Some(whole) = whole else { return (Share::Unknown, None) };
+    let top: Vec<&str> = unique(whole.iter().flat_map(|one| one.top.iter().copied()));
+    let drives: Vec<&str> = unique(whole.iter().flat_map(|one| one.drives.iter().copied()));
+    let seen = drives.iter().filter(|name| listed(name)).count();
+    match seen {
+        _ if seen == drives.len() => (Share::Whole, None),
+        _ if top.iter().all(|name| listed(name)) => (Share::Whole, own(&top)),
+        0 => (Share::Nothing, None),
+        _ => (Share::Part(seen as u64, drives.len() as u64), own(&drives)),
+    }
+}
+
+/// The words on devices that are not all of the storage, in place of a contradiction.
+fn in_part(
+    post: &Post,
+    (lines, names): (&[usize; 2], &str),
+    share: &Share,
+    (tool, rate, sum): (&str, f64, f64),
+) -> Option<Statement> {
+    let (own, at_drives) = (words::rate(rate), words::rate(sum));
+    let held = format!("{tool} has {own}, iostat {at_drives} at {names}");
+    let (about, text) = match *share {
+        Share::Whole => return None,
+        Share::Part(seen, of) => {
+            let all = sum / float(seen) * float(of);
+            let fits = (1.0 - AGREE..=1.0 + AGREE).contains(&(all / rate));
+            let which = match seen {
+                1 => format!("{names} is one of {of} drives below the file"),
+                _ => format!("{names} are {seen} of {of} drives below the file"),
+            };
+            let text = format!(
+                "{held}. {which}: if all move as much, they move {}, {:.0} % of it.",
+                words::rate(all),
+                all / rate * 100.0
+            );
+            let next = "`iostat -xm 5` of all of them shows the rest.";
+            match fits {
+                true => (About::Agreement, text),
+                false => (About::Next, format!("{text} {next}")),
+            }
+        }
+        Share::Nothing => {
+            let why = "which is none of the storage below the file, so nothing follows from it";
+            (About::Next, format!("{held}, {why}."))
+        }
+        Share::Unknown => {
+            let why = "whether that is the whole storage below the file is not shown, so nothing \
+                       follows from it. `lsblk`, `mount` and /proc/mdstat show it";
+            (About::Next, format!("{held}: {why}."))
+        }
+    };
+    Some(say(post, about, lines, text))
+}
+
+fn disks_of(
+    post: &Post,
+    known: &[Known<'_>],
+    run: &Run,
+    seen: &Seen,
+    disks: &[Disk],
+) -> Vec<Statement> {
+    let (storage, own) = of_storage(known, run, disks);
+    let disks = own.as_deref().unwrap_or(disks);
+    let Some(got) = run.got.as_ref() else { return in_words(post, run, seen, disks, &storage) };
     let moving = moving(disks, got.direction);
     let sum: f64 = moving.iter().map(|disk| moved(disk, got.direction)).sum();
     let Some(rate) = got.rate.filter(|rate| *rate > 0.0) else { return Vec::new() };
@@ -123,6 +221,8 @@ fn disks_of(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statemen
         all.push(say(post, About::Agreement, &lines, text));
         all.extend(split(post, got, seen, &moving));
         all.extend(queue(post, run, got, seen, &moving));
+    } else if let Some(said) = in_part(post, (&lines, &names), &storage, (&got.tool, rate, sum)) {
+        all.push(said);
     } else {
         let why = match (share < 1.0, got.direction) {
             (true, Direction::Write) => {
@@ -146,7 +246,7 @@ fn disks_of(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statemen
 }
 
 /// A rate in words instead of a result line.
-fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statement> {
+fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk], share: &Share) -> Vec<Statement> {
     let Some((figure, line)) = &run.in_words else { return Vec::new() };
     let both: Vec<(f64, Vec<&Disk>)> = [Direction::Read, Direction::Write]
         .map(|side| {
@@ -161,6 +261,11 @@ fn in_words(post: &Post, run: &Run, seen: &Seen, disks: &[Disk]) -> Vec<Statemen
     let (said, at_drives) = (&figure.text, words::rate(sum));
     let apart = words::apart(sum, figure.near(sum));
     let fits = figure.is_about(sum, AGREE);
+    let rate = figure.near(sum);
+    let part = in_part(post, (&[*line, seen.line], &names), share, ("The text", rate, sum));
+    if let Some(part) = part.filter(|_| !fits) {
+        return vec![part];
+    }
     let (about, verb) = match fits {
         true => (About::Agreement, "agree"),
         false => (About::Contradiction, "do not agree"),
@@ -301,6 +406,80 @@ mod tests {
 
     use super::*;
 
+    /// Statements about a text with its machine.
+    fn said(text: &str) -> Vec<Statement> {
+        let mut captured = gpuio_capture::Captured::default();
+        gpuio_capture::read("post", text, &mut captured).unwrap();
+        let (machine, figures) = (&captured.machine, &Figures::built_in());
+        let topology = &Topology::of(machine, &[]);
+        let known = Known { host: None, machine, topology, figures };
+        super::hold(&crate::post::read("post", text), &[known])
+    }
+
+    const DRIVE: &str = "h> mount\n/dev/nvme0n1 on /d type xfs (rw)\n";
+
+    /// A drive beside others that hold parts of a file says nothing against the file's rate.
+    #[test]
+    fn the_rate_of_one_drive_is_held_against_that_of_all_only_where_it_is_all() {
+        let fio = |place: &str, rate: &str| {
+            format!(
+                "$ fio --name=r --filename={place} --rw=read --bs=1M --direct=1 --numjobs=8\nr: \
+                 (g=0): rw=read, bs=(R) 1024KiB-1024KiB, ioengine=libaio, iodepth=32\nfio-3.33\n\
+                 Starting 8 processes\nr: (groupid=0, jobs=8): err= 0: pid=7: Thu Jan  1 00:00:00 \
+                 2026\n  read: IOPS=24.9k, BW={rate}GiB/s (26.1GB/s)(512GiB/21070msec)\n"
+            )
+        };
+        let iostat = |rows: &[(&str, u32)]| {
+            let rows = rows.iter().map(|(name, rate)| format!("{name} 12000.00 {rate} 99.90\n"));
+            format!("$ iostat -xm 5\nDevice r/s rMB/s %util\n{}", rows.collect::<String>())
+        };
+        let array = "$ cat /proc/mdstat\nPersonalities : [raid0]\nmd0 : active raid0 nvme3n1[3] \
+                     nvme2n1[2] nvme1n1[1] nvme0n1[0]\n      15002423296 blocks super 1.2 512k \
+                     chunks\n\nunused devices: <none>\n$ mount\n/dev/md0 on /m type xfs (rw)\n\
+                     /dev/nvme9n1 on /one type xfs (rw)\n/dev/sda1 on /pool type btrfs (rw)\n";
+        let all = [0, 1, 2, 3].map(|nth| format!("nvme{nth}n1"));
+        let each = |rate| all.each_ref().map(|name| (name.as_str(), rate));
+        let part = "is one of 4 drives below the file";
+        let cache = "came from a cache";
+        for (place, rate, rows, about, words) in [
+            ("/m/f", "24.3", &[("nvme0n1", 6000)][..], About::Agreement, part),
+            ("/m/f", "24.3", &[("nvme0n1", 3000)][..], About::Next, part),
+            (
+                "/m/f",
+                "24.3",
+                &[("nvme0n1", 6000), ("nvme2n1", 6000)][..],
+                About::Agreement,
+                "2 of 4",
+            ),
+            ("/m/f", "24.3", &each(6200)[..], About::Agreement, "agree"),
+            ("/m/f", "24.3", &each(1500)[..], About::Contradiction, cache),
+            // The array's own row is all of it, whatever else is listed.
+            ("/m/f", "24.3", &[("nvme0n1", 6200), ("md0", 24800)][..], About::Agreement, "md0"),
+            (
+                "/m/f",
+                "24.3",
+                &[("nvme0n1", 1500), ("md0", 6000)][..],
+                About::Contradiction,
+                "at md0",
+            ),
+            ("/dev/md0", "24.3", &[("md0", 6000)][..], About::Contradiction, cache),
+            ("/one/f", "24.3", &[("nvme9n1", 6000)][..], About::Contradiction, cache),
+            ("/one/f", "24.3", &[("sdz", 6000)][..], About::Next, "none of the storage below"),
+            ("/pool/f", "24.3", &[("sda", 6000)][..], About::Next, "is not shown"),
+            ("f", "24.3", &[("nvme0n1", 6000)][..], About::Next, "is not shown"),
+        ] {
+            let all = said(&format!("{array}{}{}", fio(place, rate), iostat(rows)));
+            let found = all.iter().find(|one| one.words.contains("iostat"));
+            let found = found.unwrap_or_else(|| panic!("{place} {rows:?}: {all:?}"));
+            assert!(
+                found.about == about && found.words.contains(words),
+                "{place} {rows:?}: {found:?}"
+            );
+            let accused = all.iter().any(|one| one.about == About::Contradiction);
+            assert_eq!(accused, about == About::Contradiction, "{place} {rows:?}: {all:?}");
+        }
+    }
+
     #[test]
     fn iostat_that_ended_before_a_run_is_not_beside_it() {
         let run = "h> gdsio -D /d -d 0 -w 32 -s 1G -i 1M -x 0 -I 0\nIoType: READ XferType: GPUD \
@@ -309,7 +488,7 @@ mod tests {
         let disk = |rate: u32| {
             format!("h> iostat -xmy 1 1\nDevice r/s rMB/s %util\nnvme0n1 52000.00 {rate} 99.90\n")
         };
-        let said = |text: &str| super::hold(&crate::post::read("post", text), &[]);
+        let said = |text: &str| said(&format!("{DRIVE}{text}"));
         let is = |text: &str, about: About| said(text).iter().any(|one| one.about == about);
         let text = disk(6500) + run;
         let all = said(&text);
@@ -336,13 +515,9 @@ mod tests {
                     statistics(ver: 4.0)\nNVFS Driver(version: 2:17:5)\nReads : n=4200 ok=4200 \
                     err=0 readMiB=4200 io_state_err=0\nWrites : n=0 ok=0 err=0 writeMiB=0\n";
         let said = |text: &str| {
-            let mut captured = gpuio_capture::Captured::default();
-            gpuio_capture::read("post", text, &mut captured).unwrap();
-            let (machine, figures) = (&captured.machine, &Figures::built_in());
-            let topology = &Topology::of(machine, &[]);
-            let known = Known { host: None, machine, topology, figures };
-            let said = super::hold(&crate::post::read("post", text), &[known]);
-            said.into_iter().find(|one| one.about == About::Contradiction).map(|one| one.words)
+            let all = super::tests::said(text).into_iter();
+            let mut all = all.filter(|one| one.about == About::Contradiction);
+            all.next().map(|one| one.words)
         };
         let found = said(text).unwrap();
         assert!(found.contains("off for /raid/x") && found.contains("unknown"), "{found}");

@@ -5,7 +5,7 @@ use gpuio_machine::topo::Class;
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
 
-use super::beside::{moved, moving};
+use super::beside::{Share, moved, moving, of_storage};
 use super::{Known, machine_of, say, words};
 use crate::foreign::Direction;
 use crate::post::seen::Sight;
@@ -25,7 +25,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
 
 fn of_run(post: &Post, run: &Run, known: &Known<'_>) -> Vec<Statement> {
     let mut all = Vec::new();
-    let (drives, line) = drives(run, known.machine);
+    let (drives, line) = drives(run, known);
     all.extend(distance(post, run, known, &drives, line));
     all.extend(expected(post, run, known, &drives));
     all.extend(over_link(post, run, known.machine));
@@ -62,10 +62,14 @@ fn over_link(post: &Post, run: &Run, machine: &Machine) -> Option<Statement> {
 }
 
 /// The drives that moved the bytes, by iostat with its line, else by the command's places; only
-/// those that the machine has.
-pub(super) fn drives(run: &Run, machine: &Machine) -> (Vec<String>, usize) {
+/// those that the machine has. Some of an array's drives are not those of its files.
+pub(super) fn drives(run: &Run, known: &Known<'_>) -> (Vec<String>, usize) {
+    let machine = known.machine;
     for seen in &run.beside {
         let Sight::Disks(disks) = &seen.sight else { continue };
+        if matches!(of_storage(&[*known], run, disks).0, Share::Part(..) | Share::Nothing) {
+            continue;
+        }
         let direction = run.got.as_ref().map_or(Direction::Both, |got| got.direction);
         let moving = moving(disks, direction);
         let busy = moving.iter().filter(|disk| moved(disk, direction) > 1e6);

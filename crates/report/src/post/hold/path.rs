@@ -16,8 +16,54 @@ use gpuio_record::facts::{Fact, Machine};
 const CARRIES: f64 = 0.5;
 
 pub(super) fn path(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
-    post.runs.iter().flat_map(|run| of_run(post, known, run)).collect()
+    let mut all = Vec::new();
+    let mut by_request: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
+    for run in &post.runs {
+        let own = of_run(post, known, run);
+        let is_gdsio = run.got.as_ref().is_some_and(|got| got.tool.starts_with("gdsio"));
+        let path = requested(run).filter(|_| is_gdsio && own.is_empty());
+        if let Some(path) = path {
+            by_request.entry(path).or_default().push(run);
+        }
+        all.extend(own);
+    }
+    for (path, runs) in by_request {
+        for one in as_requested(post, known, &path, &runs) {
+            // The advice may stand for other runs already.
+            if all.iter().all(|said: &Statement| said.words != one.words) {
+                all.push(one);
+            }
+        }
+    }
+    all
 }
+
+/// Results of gdsio of which the XferType alone says the way.
+fn as_requested(post: &Post, known: &[Known<'_>], path: &str, runs: &[&Run]) -> Vec<Statement> {
+    let lines: Vec<usize> = runs.iter().map(|run| run.line).collect();
+    let whose = if runs.len() == 1 { "its" } else { "their" };
+    if !is_gds(Some(path)) {
+        let by = by_request(path);
+        let text = format!("As requested {by}: {whose} XferType is all that says so.");
+        return vec![say(post, About::Path, &lines, text)];
+    }
+    let text = format!("{UNDECIDED}: {whose} XferType (path {path}) is a request.");
+    let next = advice(post, known, runs[0], None, false).into_iter();
+    let next = next.map(|one| say(post, one.about, &lines, one.words));
+    [say(post, About::Path, &lines, text)].into_iter().chain(next).collect()
+}
+
+/// A path that is none of cuFile's, in words.
+fn by_request(path: &str) -> &'static str {
+    match path {
+        "host" => "into host memory only",
+        "cached" => "through the page cache and host memory",
+        _ => "through host memory",
+    }
+}
+
+const UNDECIDED: &str = "Between storage and GPU memory; whether directly or by way of host memory \
+                         is not decided by what is here";
 
 /// Facts about a run's way, with their lines.
 #[derive(Default)]
@@ -70,12 +116,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
         }
         (None, true, _) => "Most likely through host memory (cuFile's POSIX path)".to_owned(),
         (None, false, Some(path)) if !is_gds(Some(path)) => {
-            let by = match path {
-                "host" => "into host memory only",
-                "cached" => "through the page cache and host memory",
-                _ => "through host memory",
-            };
-            format!("As requested {by}")
+            format!("As requested {}", by_request(path))
         }
         (None, false, _) if (gds || module) && shown => {
             "Most likely directly between storage and GPU memory".to_owned()
@@ -85,11 +126,7 @@ fn of_run(post: &Post, known: &[Known<'_>], run: &Run) -> Vec<Statement> {
              shown"
                 .to_owned()
         }
-        (None, false, Some(_)) if !ends.is_empty() || mode.is_some() => {
-            "Between storage and GPU memory; whether directly or by way of host memory is not \
-             decided by what is here"
-                .to_owned()
-        }
+        (None, false, Some(_)) if !ends.is_empty() || mode.is_some() => UNDECIDED.to_owned(),
         (None, false, None) if !ends.is_empty() => "Not decided by what is here".to_owned(),
         _ => return Vec::new(),
     };
@@ -461,6 +498,27 @@ mod tests {
             assert!(said.contains(words), "{modes:?} {mount}: {said}");
         }
         assert!(!said(["true", "true"], xfs, "1").contains("compatibility"));
+    }
+
+    /// gdsio names the mode that was requested: the section is there, and says no more than that.
+    #[test]
+    fn a_result_whose_xfer_type_alone_is_known_has_its_way_too() {
+        let line = |xfer: &str| {
+            format!(
+                "IoType: READ XferType: {xfer} Threads: 8 DataSetSize: 8388608/8388608(KiB) \
+                 IOSize: 1024(KiB) Throughput: 5.0 GiB/sec, Avg_Latency: 1562.5 usecs ops: 8192 \
+                 total_time 1.6 secs\n"
+            )
+        };
+        let text = line("GPUD") + &line("CPU_GPU") + &line("GPUD") + &line("CPUONLY");
+        let said = hold(&[read("post", &text)], &[]);
+        let of = |about| said.iter().filter(move |one| one.about == about).collect::<Vec<_>>();
+        let paths = of(About::Path);
+        let way = |words: &str| paths.iter().find(|one| one.words.contains(words)).unwrap();
+        assert_eq!(way("not decided by what is here: their XferType (path gds)").lines, [1, 3]);
+        assert_eq!(way("As requested through host memory: its XferType").lines, [2]);
+        assert_eq!(way("As requested into host memory only: its XferType").lines, [4]);
+        assert_eq!(of(About::Next).len(), 1, "{said:?}");
     }
 
     /// Variables go before the file; where a text's change or words leave them open, so is the way.

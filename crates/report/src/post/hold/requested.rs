@@ -32,7 +32,7 @@ fn expected(run: &Run, asked: &Asked, known: Option<&Known<'_>>) -> Result<Strin
     let direction = asked.direction.ok_or("whether it reads or writes is not said")?;
     let towards = towards(direction).ok_or("reads and writes share it, and their mix is not")?;
     let block_bytes = asked.block_or_usual().ok_or("its blocks are of several sizes")?;
-    let (storage, what) = storage_of(run, machine, &drives(run, machine).0).ok_or_else(|| {
+    let (storage, what) = storage_of(run, machine, &drives(run, known).0).ok_or_else(|| {
         let places = asked.places.join(", ");
         let places = if places.is_empty() { "its files" } else { places.as_str() };
         format!("{places}: no mount or drive of these texts holds it (lsblk, mount)")

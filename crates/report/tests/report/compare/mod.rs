@@ -10,8 +10,8 @@ mod made;
 
 use gpuio_report::compare::axis::{Axis, split};
 use gpuio_report::compare::{
-    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, count_once,
-    of_reading, of_record, render,
+    ASPECTS, Basis, Comparison, Kind, Options, Outcome, Row, Side, Threshold, Verdict, compare,
+    count_once, of_reading, of_record, render,
 };
 use serde_json::Value;
 
@@ -65,6 +65,7 @@ fn repeats_that_are_slower_are_reported_so() {
 
 #[test]
 fn a_threshold_needs_the_whole_interval() {
+    let options = || with_threshold(5.0, &[]);
     let wide = [1.1, 0.9, 1.0, 0.95, 1.05];
     let sides = [repeats("before", &wide), repeats("after", &wide.map(|x| x * 0.93))];
     let found = compare(&sides, &with_threshold(5.0, &[]));
@@ -74,7 +75,79 @@ fn a_threshold_needs_the_whole_interval() {
     assert_eq!(row.verdict, Verdict::NotEnoughRuns, "a loss of 5 % is not excluded");
     let page = shown_at("text", &found, 1000);
     assert!(page.contains("threshold: undetermined, throughput may be worse by more"), "{page}");
-    assert!(!page.contains("no result is certainly worse"), "{page}");
+    assert!(page.contains("undetermined in all") && !page.contains("passed,"), "{page}");
+    // The same for programs: in all, by metric with the bounds, and as a word of a table.
+    let outcomes = |found: &Comparison| -> [Value; 4] {
+        let json: Value = serde_json::from_str(&shown("json", found)).unwrap();
+        let threshold = &json["threshold"];
+        let check = &threshold["checks"][0];
+        let csv = shown("csv", found);
+        let mut rows = csv::Reader::from_reader(csv.as_bytes());
+        let at = rows.headers().unwrap().iter().position(|head| head == "threshold").unwrap();
+        let first = rows.records().next().unwrap().unwrap();
+        let ends = [&check["low"], &check["high"]].map(|end| end.as_f64().unwrap());
+        assert!(ends[0] <= ends[1] && check["pair"] == 0, "{check:#}");
+        assert!((check["limit"].as_f64().unwrap() - 0.95).abs() < 1e-9, "{check:#}");
+        [&threshold["outcome"], &check["outcome"], &check["why"], &first[at].into()]
+            .map(Clone::clone)
+    };
+    let undetermined = ["undetermined", "undetermined", "more_runs", "undetermined"];
+    assert_eq!(outcomes(&found), undetermined.map(Value::from));
+    let of = |factor| compare(&[repeats("a", &NEAR), repeats("b", &times(factor))], &options());
+    let failed = Value::from("failed");
+    assert_eq!(outcomes(&of(0.9)), [failed.clone(), failed.clone(), Value::Null, failed]);
+    let passed = Value::from("passed");
+    assert_eq!(outcomes(&of(0.97)), [passed.clone(), passed.clone(), Value::Null, passed]);
+    assert!(shown_at("text", &of(0.97), 200).contains("threshold: passed, no result is worse"));
+}
+
+/// The worst of all metrics decides, and one that a side lacks is no pass.
+#[test]
+fn a_metric_of_the_threshold_that_is_not_there_is_undetermined() {
+    let mut sides = [repeats("before", &NEAR), repeats("after", &NEAR)];
+    for run in &mut sides[1].runs {
+        run.figures.remove("p99.9");
+        run.latency = None;
+    }
+    let found = compare(&sides, &with_threshold(5.0, &["throughput", "p99.9"]));
+    assert_eq!(found.outcome(), Some(Outcome::Undetermined));
+    let page = shown_at("text", &found, 200);
+    assert!(page.contains("threshold: undetermined, a side lacks p99.9: read-64K"), "{page}");
+    assert!(page.contains("only on one side: p99.9\n"), "{page}");
+    let found = compare(
+        &[repeats("a", &NEAR), repeats("b", &times(0.5))],
+        &with_threshold(5.0, &["throughput", "p99.9"]),
+    );
+    assert_eq!(found.outcome(), Some(Outcome::Failed));
+}
+
+/// Percentiles of too few I/Os are absent from both records.
+#[test]
+fn a_metric_of_neither_side_is_not_one_of_one_side() {
+    let short = |name: &str| {
+        let change = |record: &mut Value| {
+            scale(record, 1.0);
+            let total = &mut record["jobs"][0]["read"]["latency"]["total"];
+            total["count"] = 60.into();
+            for key in ["p99_ns", "p99_9_ns"] {
+                total[key] = Value::Null;
+            }
+        };
+        side(name, runs(host(), &format!("{name}.json"), change))
+    };
+    let found = compare(&[short("a"), short("b")], &Options::default());
+    for page in [shown_at("text", &found, 200), shown("markdown", &found)] {
+        assert!(page.contains("on neither side: p99, p99.9: too few I/Os"), "{page}");
+        assert!(!page.contains("only on one side"), "{page}");
+    }
+    let page = shown("html", &found);
+    assert!(page.contains("on neither side of some loads: p99, p99.9: too few I/Os"), "{page}");
+    let found = compare(&[short("a"), repeats("b", &[1.0])], &Options::default());
+    let page = shown_at("text", &found, 200);
+    assert!(page.contains("only on one side: p99, p99.9") && !page.contains("neither"), "{page}");
+    // gdsio prints none, of however many I/Os.
+    let page = shown_at("text", &compare(&[gdsio("0.9"), gdsio("0.9")], &Options::default()), 200);
+    assert!(page.contains("on neither side: p50, p99, p99.9, ") && !page.contains("few"), "{page}");
 }
 
 #[test]
@@ -125,7 +198,7 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     // Half as fast beside others is no regression, and the page says so first.
     sides[0] = repeats("before", &NEAR.map(|near| near * 2.0));
     let found = compare(&sides, &with_threshold(5.0, &["throughput"]));
-    assert!(found.is_undetermined() && found.beyond().next().is_none());
+    assert_eq!(found.outcome(), Some(Outcome::Undetermined));
     let page = shown_at("text", &found, 1000);
     assert!(page.contains("slower (disturbed)") && !page.contains("BEYOND"), "{page}");
     let words = "threshold: undetermined: disturbed, others had a part in throughput of one side";
@@ -145,7 +218,7 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     // Where both were disturbed, the threshold holds.
     sides[0].runs[0] = sides[1].runs[1].clone();
     let found = compare(&sides, &with_threshold(5.0, &["throughput"]));
-    assert!(!found.is_undetermined());
+    assert_eq!(found.outcome(), Some(Outcome::Failed));
 }
 
 /// An exit code rests on these ends, however far apart they are.
@@ -579,6 +652,87 @@ fn an_axis_that_is_not_there_names_those_that_are() {
     assert!(Axis::parse("engine=psync").is_err() && Axis::parse("=a,b").is_err());
 }
 
+/// A post with a run of gdsio and a fio job of another rate, size and name.
+fn post(name: &str, rates: [f64; 2]) -> Side {
+    let [gdsio, fio] = rates;
+    let text = format!(
+        "$ gdsio -x 0 -I 0\nIoType: READ XferType: GPUD Threads: 4 DataSetSize: \
+         4194304/1048576(KiB) IOSize: 1024(KiB) Throughput: {gdsio:.6} GiB/sec, \
+         Avg_Latency: {:.6} usecs ops: 4096 total_time {:.6} secs\n$ fio {name}.fio\n{name}: \
+         (g=0): rw=read, bs=(R) 1024KiB-1024KiB, (W) 1024KiB-1024KiB, (T) \
+         1024KiB-1024KiB, ioengine=libaio, iodepth=4\nfio-3.33\nStarting 1 process\n{name}: \
+         (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  read: \
+         IOPS={}, BW={}MiB/s (1MB/s)({}MiB/10000msec)\n",
+        4.0 / gdsio * 1e6 / 1024.0,
+        4.0 / gdsio,
+        fio,
+        fio,
+        fio * 10.0,
+    );
+    let (_, output) = gpuio_report::foreign::read(&text).unwrap();
+    let name = format!("{name}.txt");
+    let runs = output.readings.iter().map(|one| of_reading::run(one, &name, &text)).collect();
+    side(&name, runs)
+}
+
+#[test]
+fn each_result_of_a_text_of_several_tools_is_paired_with_its_like() {
+    let of = |side: &Side| -> Vec<String> {
+        side.runs.iter().map(|run| run.tool.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let sides = [post("before", [4.0, 3000.0]), post("after", [2.0, 1500.0])];
+    assert_eq!(of(&sides[0]), ["gdsio", "fio"]);
+    let found = compare(&sides, &Options::default());
+    let labels: Vec<[&str; 2]> =
+        found.pairs.iter().map(|pair| [&pair.baseline[..], &pair.other]).collect();
+    assert_eq!(labels.len(), 2, "{labels:?}");
+    for ([a, b], tool) in labels.into_iter().zip(["gdsio ", "fio "]) {
+        assert!(a.starts_with(tool) && b.starts_with(tool), "{a} {b}");
+    }
+    assert!(found.alone.is_empty() && found.pairs.iter().all(|pair| pair.rows[0].ratio < 0.51));
+    // One tool alone beside the post: its like, and the rest is named.
+    let mut fio = post("again", [1.0, 3000.0]);
+    fio.runs.remove(0);
+    let found = compare(&[post("before", [4.0, 3000.0]), fio], &Options::default());
+    assert_eq!(found.pairs.len(), 1);
+    assert!((found.pairs[0].rows[0].ratio - 1.0).abs() < 0.01, "{:?}", found.pairs[0]);
+    assert_eq!(found.alone.len(), 1);
+    assert!(found.alone[0].what.starts_with("gdsio "), "{:?}", found.alone);
+    // Where several could be the partner, that is the reason.
+    let mut three = post("three", [4.0, 3000.0]);
+    three.runs = ["x", "y"]
+        .map(|job| {
+            let mut run = three.runs[1].clone();
+            run.job = Some(job.to_owned());
+            run
+        })
+        .into();
+    let mut one = three.clone();
+    one.runs.truncate(1);
+    one.runs[0].job = Some("z".to_owned());
+    let page = shown_at("text", &compare(&[three, one], &Options::default()), 200);
+    assert_eq!(page.matches("and none is its only match").count(), 3, "{page}");
+}
+
+/// `--output-format=normal,json` prints both forms of one run.
+#[test]
+fn a_run_in_two_forms_of_one_tool_counts_once() {
+    let text = "j: (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  read: \
+                IOPS=2000, BW=125MiB/s (131MB/s)(125MiB/1000msec)\n";
+    let page = serde_json::json!({"fio version": "fio-3.33", "jobs": [{
+        "jobname": "j", "groupid": 0, "error": 0, "job options": {"rw": "read", "bs": "64k"},
+        "read": {"io_bytes": 131_072_000, "io_kbytes": 128_000, "bw_bytes": 131_072_000,
+            "iops": 2000.0, "runtime": 1000, "total_ios": 2000},
+        "write": {"io_bytes": 0, "io_kbytes": 0, "runtime": 0, "total_ios": 0},
+    }]});
+    let read = |text: String| gpuio_report::foreign::read(&text).unwrap().1;
+    let both = read(format!("{text}{page}"));
+    assert_eq!(both.readings.len(), 1, "{both:?}");
+    assert!(both.skipped.iter().any(|one| one.why.contains("in another form")), "{both:?}");
+    let other = read(format!("{}{page}", text.replace("125MiB/s", "250MiB/s")));
+    assert_eq!(other.readings.len(), 2, "{other:?}");
+}
+
 fn gdsio(figure: &str) -> Side {
     // A rate that figures of one digit round up and down.
     let rate = figure.parse::<f64>().unwrap().max(1.5e-6) * 1024.0 * 1024.0 * 1024.0;
@@ -631,7 +785,7 @@ fn a_result_that_contradicts_itself_gets_no_verdict() {
     ] {
         let found = compare(&[sound(), wrong], &with_threshold(5.0, &["throughput"]));
         assert!(found.pairs[0].rows.iter().all(|row| row.verdict == Verdict::NotComparable));
-        assert!(found.is_undetermined());
+        assert_eq!(found.outcome(), Some(Outcome::Undetermined));
         let page = shown_at("text", &found, 200);
         assert!(page.contains("contradict each other") && page.contains(why), "{page}");
         assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
@@ -704,7 +858,7 @@ fn latencies_from_different_moments_get_no_verdict() {
     for (metric, own) in [("p50", 140_000.0), ("mean", 162_144.0)] {
         assert!((row(&found, metric).baseline - own).abs() < 1.0, "{:?}", row(&found, metric));
     }
-    assert!(!found.is_undetermined());
+    assert_eq!(found.outcome(), Some(Outcome::Passed));
     let page = shown_at("text", &found, 200);
     let line = "differs: latencies count from: when an I/O was due | submission";
     assert!(page.contains(line) && page.contains("(the file leg)"), "{page}");
@@ -721,7 +875,7 @@ fn latencies_from_different_moments_get_no_verdict() {
     let found = compare(&[without_leg, side("fio", several)], &options());
     assert_eq!(row(&found, "p50").verdict, Verdict::NotComparable);
     assert_eq!(row(&found, "mean").verdict, Verdict::NotComparable);
-    assert!(found.is_undetermined());
+    assert_eq!(found.outcome(), Some(Outcome::Undetermined));
     let page = shown_at("text", &found, 200);
     assert!(page.contains("threshold: undetermined, p50 is not comparable: "), "{page}");
     assert!(!page.contains("no result is certainly worse"), "{page}");
@@ -868,8 +1022,15 @@ fn pages() {
     insta::assert_snapshot!("text", shown("text", &page()));
     insta::assert_snapshot!("narrow", shown_at("text", &page(), 60));
     let csv = shown("csv", &page());
-    assert!(csv.starts_with("load,runs,metric,baseline,other,ratio,interval,verdict\n"), "{csv}");
+    let heads = "load,runs,metric,baseline,other,ratio,low,high,basis,verdict,threshold,remark\n";
+    assert!(csv.starts_with(heads), "{csv}");
     assert!(csv.lines().skip(1).all(|line| line.starts_with("read-64K ")), "{csv}");
+    for row in csv::Reader::from_reader(csv.as_bytes()).records() {
+        let row = row.unwrap();
+        let numbers: Vec<f64> = (3..8).map(|nth| row[nth].parse().unwrap()).collect();
+        assert!(numbers[3] <= numbers[2] && numbers[2] <= numbers[4], "{row:?}");
+        assert!(row[8].parse::<f64>().is_err() && !row[9].contains(' '), "{row:?}");
+    }
     insta::assert_snapshot!("markdown", shown("markdown", &page()));
     let json: Value = serde_json::from_str(&shown("json", &page())).unwrap();
     assert_eq!(json["schema"], "gpuio-compare-v1");

@@ -294,7 +294,7 @@ const CASES: &[Case] = &[
     ("direct-io", Pass, |m| mount(m, "xfs", &["rw"])),
     ("direct-io", Pass, |m| mount(m, "ext4", &["rw"])),
     ("direct-io", Warn, |m| mount(m, "xfs", &["rw", "sync"])),
-    ("direct-io", Info, |m| mount(m, "ext4", &["data=writeback"])),
+    ("direct-io", Warn, |m| mount(m, "ext4", &["data=writeback"])),
     ("direct-io", Info, |m| mount(m, "overlay", &[])),
     ("direct-io", Unknown, |m| mount(m, "fuse.sshfs", &[])),
     // data=journal may be among its options; the list may not be whole.

@@ -22,6 +22,9 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         "nvidia_fs",
         "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)",
     ));
+    // The module's need may rest on the same lines.
+    let printed = shared::nothing_direct(pair).filter(|need| !needs.contains(need));
+    needs.extend(printed);
     let local = file_system.met == crate::check::Answer::Yes;
     needs.push(file_system);
     needs.push(shared::not_forced(pair));

@@ -1,9 +1,11 @@
 //! cuFile, direct by the kernel's own peer-to-peer DMA.
 
+use gpuio_base::cufilejson;
 use gpuio_record::facts::Fact;
 
 use super::{Mode, shared};
 use crate::check::configuration::{Setting, p2pdma, switch};
+use crate::check::gdscheck::interpret::printed;
 use crate::check::machine::{linux, module, root_port};
 use crate::check::verdict::layer::{self, Disk};
 use crate::check::verdict::{About, Answer, Gpu, Need, Pair, gpu};
@@ -18,6 +20,9 @@ pub(super) const MODE: Mode = Mode {
     needs,
 };
 
+/// The switch of the mode in cuFile's file.
+const SWITCH: &str = "properties.use_pci_p2pdma";
+
 fn needs(pair: &Pair<'_>) -> Vec<Need> {
     let file_system = shared::local_file_system(pair);
     let local = file_system.met == Answer::Yes;
@@ -28,9 +33,10 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         needs.push(static_bar1(pair));
     }
     needs.push(kernel(pair));
+    needs.extend(release(pair));
     needs.push(file_system);
     needs.push(shared::not_forced(pair));
-    needs.push(switched_on(("properties.use_pci_p2pdma", p2pdma(pair.machine))));
+    needs.push(switched_on((SWITCH, p2pdma(pair.machine))));
     if local {
         let release = linux(pair.machine);
         needs.extend(shared::layers(pair, |name, level| array(name, level, release)));
@@ -39,7 +45,27 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         needs.push(meeting(pair));
     }
     needs.push(shared::udev(pair));
+    let printed = shared::nothing_direct(pair);
+    needs.extend(printed.map(|need| need.fix("`gdscheck -p` again: it has to name p2pdma")));
     needs
+}
+
+/// That a release of GDS that gdscheck printed knows the mode: its switch came with one.
+fn release(pair: &Pair<'_>) -> Option<Need> {
+    let (check, printed) = printed(pair.machine)?;
+    let here = check.release.known()?;
+    let first = cufilejson::find(SWITCH).and_then(|key| key.since)?;
+    let numbers = |text: &str| -> Option<(u32, u32)> {
+        let mut parts = text.split('.').map(|part| part.parse().ok());
+        Some((parts.next()??, parts.next()??))
+    };
+    let is_older = numbers(here)? < numbers(first)?;
+    let found = format!("{printed} `GDS release version: {here}`");
+    Some(match is_older {
+        true => Need::no(About::Library, format!("{found}; {first} was the first with this mode"))
+            .fix(format!("install cuFile of GDS {first} or later")),
+        false => Need::yes(About::Library, found),
+    })
 }
 
 fn kernel(pair: &Pair<'_>) -> Need {

@@ -48,6 +48,8 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
     };
     let mut needs = vec![gpu::real(pair), gpu::driver(pair), shared::not_forced(pair)];
     needs.extend(own);
+    let printed = shared::nothing_direct(pair).filter(|need| !needs.contains(need));
+    needs.extend(printed);
     needs.push(shared::not_denied(pair));
     needs
 }

@@ -5,9 +5,10 @@ use gpuio_record::facts::{BlockKind, Fact, Machine, MountKind};
 use crate::check::configuration::{compat_forced, config};
 use crate::check::gdscheck::interpret::{by_nvidia_fs, printed};
 use crate::check::machine::{has_option, kernel_was_read};
+use crate::check::rule::{iommu, nothing_direct as nothing_direct_by_rule};
 use crate::check::verdict::layer::{self, Disk};
 use crate::check::verdict::ruled::of_rule;
-use crate::check::verdict::{About, Gpu, Need, Pair};
+use crate::check::verdict::{About, Answer, Gpu, Need, Pair};
 
 /// That no setting sends every I/O through host memory.
 pub(super) fn not_forced(pair: &Pair<'_>) -> Need {
@@ -166,7 +167,16 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
         let by_gdscheck = || of_rule(About::Pcie, pair.machine, "iommu");
         return by_gdscheck().unwrap_or_else(|| Need::unknown(About::Pcie, why));
     }
+    if iommu::is_absent(pair.machine) {
+        return Need::yes(About::Pcie, iommu::absent(pair.machine));
+    }
     Need::yes(About::Pcie, "no IOMMU translates the DMA of GPU and drives")
+}
+
+/// That gdscheck printed no storage that goes past host memory, as rule `nvidia-fs` says it.
+pub(super) fn nothing_direct(pair: &Pair<'_>) -> Option<Need> {
+    let found = nothing_direct_by_rule(pair.machine)?;
+    Some(Need { about: About::NvidiaFs, met: Answer::No, found: found.observed, fix: found.fix })
 }
 
 /// udev's database, which cuFile queries about the device below a file.
