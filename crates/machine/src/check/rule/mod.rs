@@ -14,6 +14,7 @@ mod gdscheck;
 mod governor;
 mod gpu_diag;
 mod huge_pages;
+mod io_limit;
 mod io_uring;
 mod iommu;
 mod lnet;
@@ -69,6 +70,7 @@ pub static RULES: &[Rule] = &[
     io_uring::RULE,
     memlock::RULE,
     aio::RULE,
+    io_limit::RULE,
     scheduler::RULE,
     numa_balancing::RULE,
     huge_pages::RULE,
