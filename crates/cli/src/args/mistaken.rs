@@ -129,7 +129,10 @@ fn behind_a_flag(words: &[OsString], verb: &Command) -> Option<String> {
             continue;
         };
         let (flag, word) = (texts[at].as_str(), texts.get(at + own).filter(|_| at + own < end));
-        let missing = |word: &&String| !word.starts_with('-') && !Path::new(*word).exists();
+        // What looks like a name of a file is one, which may be mistyped.
+        let is_name = |word: &str| word.contains('/') || Path::new(word).extension().is_some();
+        let missing =
+            |word: &&String| !word.starts_with('-') && !is_name(word) && !Path::new(*word).exists();
         let Some(word) = word.filter(missing) else {
             at += own;
             continue;

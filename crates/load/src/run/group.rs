@@ -307,11 +307,7 @@ impl Group<'_> {
         let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
         let often = self.means.peers.is_some() || self.jobs.iter().any(stonewall::is_of);
         loop {
-            let timeout = sampler.timeout(self.clock.now(), self.interval_ns);
-            let timeout = collector.due().map_or(timeout, |due| {
-                timeout.min(Duration::from_nanos(due.saturating_sub(self.clock.now())))
-            });
-            let done = gate.await_done(if often { timeout.min(READING) } else { timeout });
+            let done = gate.await_done(self.timeout(&sampler, &collector, often));
             if !done && let Some(at) = collector.look(|| moved(gate, live_ranges)) {
                 (from, usage) = (at, Usage::of_process());
             }
@@ -343,11 +339,7 @@ impl Group<'_> {
         feeds.iter().flatten().for_each(Feed::await_end);
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
-        let after = [VerifyMode::Pass, VerifyMode::Rewrite];
-        if self.jobs.iter().any(|job| after.contains(&job.verify)) {
-            observer.verifying(self.jobs);
-        }
-        gate.open(Stage::After);
+        self.let_verify(gate, observer);
         Ok(Measured {
             from,
             usage,
@@ -459,6 +451,23 @@ impl Group<'_> {
     /// The offset to add to a time of the run's clock for `CLOCK_MONOTONIC`.
     fn monotonic(&self) -> Nanos {
         gpuio_watch::page::monotonic_ns().saturating_sub(self.clock.now())
+    }
+
+    /// How long to wait for the workers before something else is due.
+    fn timeout(&self, sampler: &SeriesSampler, collector: &Collector<'_>, often: bool) -> Duration {
+        let now = self.clock.now();
+        let timeout = sampler.timeout(now, self.interval_ns);
+        let timeout = if often { timeout.min(READING) } else { timeout };
+        let due = collector.due().map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        due.map_or(timeout, |due| timeout.min(due))
+    }
+
+    fn let_verify(&self, gate: &Gate, observer: &dyn RunObserver) {
+        let after = [VerifyMode::Pass, VerifyMode::Rewrite];
+        if self.jobs.iter().any(|job| after.contains(&job.verify)) {
+            observer.verifying(self.jobs);
+        }
+        gate.open(Stage::After);
     }
 
     fn report_moved(&self, peers: &dyn Peers, gate: &Gate, pages: &[Range<usize>], now: Nanos) {

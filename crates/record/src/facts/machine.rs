@@ -18,9 +18,9 @@ pub struct HostFacts {
     pub memory: MemoryFacts,
     /// Kernel release and the settings that decide which I/O engines can work.
     pub kernel: KernelFacts,
-    /// Limits of this process's control group on its I/O; `null` when they could not be read, and
+    /// Limits of this process's control group on its I/O; absent when they could not be read, and
     /// in older records.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_limits: Option<IoLimits>,
     /// Files that could not be read or understood. Interfaces that the kernel simply lacks are not
     /// listed: their fields are `null`.

@@ -540,6 +540,6 @@ mod tests {
         assert!(of("cufile_properties", Supports, "", "").contains("its counts rule out"));
         let other = of("process_io", Supports, "read_bytes 5", "");
         assert!(other.contains("bytes: 40960 recorded, 5 by its counts"), "{other}");
-        assert!(of("process_io", Contradicts, "", "").contains("Contradicts recorded"));
+        assert!(of("process_io", Contradicts, "", "").contains("contradicts recorded"));
     }
 }
