@@ -23,8 +23,8 @@ pub struct WatchedGroup {
     /// Group, as in the plan.
     pub group: u32,
     /// When the first interval began, nanoseconds from the moment at which the group's workers
-    /// started: when the first of its jobs began to count, after its start delay and its ramp. Absent
-    /// where that was the start, and in older records.
+    /// started: when the first of its jobs began to count, after its start delay and its ramp.
+    /// Absent where that was the start, and in older records.
     #[serde(default, skip_serializing_if = "is_start")]
     pub began_ns: u64,
     /// Ends of the intervals on the same clock (that of [`crate::Point`]s).

@@ -129,7 +129,7 @@ fn behind_a_flag(words: &[OsString], verb: &Command) -> Option<String> {
             continue;
         };
         let (flag, word) = (texts[at].as_str(), texts.get(at + own).filter(|_| at + own < end));
-        // What looks like a name of a file is one, which may be mistyped.
+        // A word that looks like a file's name may be a mistyped one.
         let is_name = |word: &str| word.contains('/') || Path::new(word).extension().is_some();
         let missing =
             |word: &&String| !word.starts_with('-') && !is_name(word) && !Path::new(*word).exists();

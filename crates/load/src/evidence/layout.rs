@@ -80,7 +80,7 @@ impl Layout {
         if jobs.iter().any(by_foreign_library) {
             layout.cufile = cufile.and_then(|driver| driver.abilities());
         }
-        // What can't be read limits nothing that is known.
+        // A limit that can't be read is unknown, and no warning.
         let limits = gpuio_host::cgroup::io_limits(root).ok().flatten().unwrap_or_default().limits;
         for job in jobs {
             let storages = storages(root, job);

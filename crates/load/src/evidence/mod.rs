@@ -52,7 +52,8 @@
 //! `gpuio-watch` samples has clocks, power and memory in addition, and the PCIe rates of GPUs that
 //! no job uses. gpuio's own counters (`own`) begin at 0 with each job and need no snapshot.
 //!
-//! Modules: `collector` (what is stateful), `window` (which times readings cover), `layout` (of `block_stack` and `net_devices`),
+//! Modules: `collector` (what is stateful), `window` (which times readings cover), `layout` (of
+//! `block_stack` and `net_devices`),
 //! `snapshot`, `sampler` and `series` (the devices during the run), `pcie_meter`; pure: `source`
 //! (an evidence source is one file and one row), `verdict`, `reconcile` (a rule is one function and
 //! one row), [`warn`]. Counters cover the process or a device, never a job.

@@ -2,8 +2,8 @@
 //! top`, with the cost of the thread.
 //!
 //! The first and the last sample of a series are those of the snapshots with which the group's
-//! window begins and ends, taken by the run's own thread. In between the thread reads once per interval
-//! and sleeps; it waits for no worker.
+//! window begins and ends, taken by the run's own thread. In between the thread reads once per
+//! interval and sleeps; it waits for no worker.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

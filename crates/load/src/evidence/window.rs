@@ -1,9 +1,11 @@
 //! The times that the readings of a group cover. They are defined here and nowhere else.
 //!
-//! | Time | From | Until | Readings |
-//! | --- | --- | --- | --- |
-//! | the I/O | the first I/O of the first job: after its start delay, before its ramp | the last I/O of the last job | evidence, page cache and storage traffic, the rules on them: held against all bytes that were moved, those of ramps too |
-//! | the window | the moment from which the first job's I/Os count: after its start delay and its ramp | the same | all that is "during the run": devices, their series, traffic of others, time of the processors, CPU time of the process |
+//! - **The time of I/O** is from the first I/O of the first job, after its start delay and before
+//!   its ramp, to the last I/O of the last job. Evidence, page cache and storage traffic, and the
+//!   rules on them, cover it: they are held against all bytes that were moved, in ramps too.
+//! - **The window** is from the moment from which the first job's I/Os count, after its start delay
+//!   and its ramp, to the same end. All that is "during the run" covers it: devices and their
+//!   series, traffic of others, time of the processors, CPU time of the process.
 //!
 //! Layout, waiting and verification are in neither. Both begin with the same reading unless each
 //! job has a ramp. A reading takes some milliseconds, and is done before the first I/O: what others

@@ -25,8 +25,9 @@ const MOST_LOADS: usize = 3;
 
 /// The record in about 25 lines, `width` columns wide: machine and storage; a row per path with a
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
-/// active and why not; how much was verified; which files stay; the first sentence of the most severe warnings; and
-/// commands that go on from here. Everything else is in [`super::text`]. Ends in a line feed.
+/// active and why not; how much was verified; which files stay; the first sentence of the most
+/// severe warnings; and commands that go on from here. Everything else is in [`super::text`]. Ends
+/// in a line feed.
 pub fn render(record: &Record, width: u16, show: Show) -> String {
     let doubt = header::doubt(record, show.check);
     let record = &crate::printable::record(record);
