@@ -516,7 +516,7 @@ impl Group<'_> {
     }
 }
 
-/// What each job has moved so far.
+/// The amounts that each job has moved so far.
 fn moved(gate: &Gate, pages: &[Range<usize>]) -> Vec<LiveTotals> {
     let of = |pages: &Range<usize>| {
         let mut all = LiveTotals::default();

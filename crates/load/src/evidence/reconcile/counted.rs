@@ -28,7 +28,7 @@ pub(crate) struct Counted {
 /// Storage from a window's begin, at which I/Os were under way, to its end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct InWindow {
-    /// What each job had moved before.
+    /// The amounts that each job had moved before.
     pub(crate) moved_before: Vec<LiveTotals>,
     /// Bytes that the process caused to be read and written.
     pub(crate) process: Option<[u64; 2]>,
