@@ -50,7 +50,11 @@ pub(crate) fn replaced(before: &[JobSpec], after: &[JobSpec]) -> Vec<String> {
             let was = old.requested.get(field)?;
             let Origin::Flag(flag) = now.origin else { return None };
             let counts = matches!(was.origin, Origin::File { .. }) && was.value != now.value;
-            let flag = format!("{flag} {}", now.value);
+            // One flag sets any key.
+            let flag = match flag {
+                "--set" => format!("{flag} {}={}", now.key, now.value),
+                _ => format!("{flag} {}", now.value),
+            };
             counts.then(|| (flag.trim_end().to_owned(), (was.to_string(), old.name.clone())))
         });
         lines.collect::<Vec<_>>()

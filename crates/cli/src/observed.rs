@@ -3,7 +3,7 @@
 
 use gpuio_base::document::{Columns, Document, Look};
 use gpuio_capture::{Captured, LogLine, Measured};
-use gpuio_record::facts::{Diagnosis, LinkLayer, RdmaFacts, RdmaPort};
+use gpuio_record::facts::{Diagnosis, LinkLayer, RdmaFacts, RdmaPort, Verdict};
 
 /// Rows of one tool that are shown.
 const MOST_ROWS: usize = 64;
@@ -60,7 +60,12 @@ pub(crate) fn add(whole: &mut Document, captured: &Captured) {
     if !captured.machine.diagnoses.is_empty() {
         let table = Columns::<Diagnosis>::new()
             .words("test", |one| one.test.clone())
-            .words("result", |one| format!("{:?}", one.verdict).to_lowercase())
+            .words("result", |one| match one.verdict {
+                Verdict::Pass => "pass",
+                Verdict::Fail => "fail",
+                Verdict::Warn => "warn",
+                Verdict::Skip => "skip",
+            })
             .words("of", |one| one.of.clone())
             .words("words", |one| one.words.clone())
             .table("diagnoses", &captured.machine.diagnoses)

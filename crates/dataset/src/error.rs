@@ -139,8 +139,41 @@ pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> Stri
 }
 
 fn full(path: &Path, left: Option<u64>) -> String {
-    let directory = path.parent().unwrap_or(path);
+    no_space(left, free(path.parent().unwrap_or(path)))
+}
+
+/// The meaning of ENOSPC where so many bytes were still to be written, and so many are free by the
+/// file system's own account.
+fn no_space(left: Option<u64>, free: Option<u64>) -> String {
+    if let Some((left, free)) = left.zip(free).filter(|(left, free)| free >= left) {
+        return format!(
+            "the file system has room ({free} bytes are free for the {left} that are missing), but \
+             the storage below it has none: a thin volume, a pool, a sparse file or a quota that \
+             is used up. Give that more space or use {LESS}"
+        );
+    }
     let needs = left.map_or_else(String::new, |left| format!(": it needs {left} more bytes"));
-    let free = free(directory).map(|free| format!("; {free} bytes are free")).unwrap_or_default();
+    let free = free.map(|free| format!("; {free} bytes are free")).unwrap_or_default();
     format!("the file system is full{needs}{free}; free some space or use {LESS}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_space;
+
+    #[test]
+    fn a_file_system_with_room_is_not_called_full() {
+        let thin = no_space(Some(90_177_536), Some(107_059_200));
+        assert!(thin.starts_with("the file system has room (107059200 bytes are free"), "{thin}");
+        assert!(thin.contains("the storage below it has none") && !thin.contains("full"), "{thin}");
+        let full = no_space(Some(90_177_536), Some(4096));
+        let words = "the file system is full: it needs 90177536 more bytes; 4096 bytes are free;";
+        assert!(full.starts_with(words), "{full}");
+        for (left, free) in [(None, Some(9)), (Some(9), None), (None, None)] {
+            assert!(
+                no_space(left, free).starts_with("the file system is full"),
+                "{left:?} {free:?}"
+            );
+        }
+    }
 }

@@ -78,6 +78,12 @@ pub(crate) fn forward_all() -> Option<Option<&'static NvidiaLibrary>> {
     forward_all.as_ref().map(Option::as_ref)
 }
 
+/// These paths in a text.
+fn listed(all: &[PathBuf]) -> String {
+    let all: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+    all.join(", ")
+}
+
 impl NvidiaLibrary {
     pub(crate) fn load(environment: &Environment) -> Option<NvidiaLibrary> {
         let found = match &environment.library {
@@ -98,7 +104,8 @@ impl NvidiaLibrary {
         }
         log::line(Level::Error, || {
             format!(
-                "NVIDIA's cuFile library not found. Searched {found:?}. Set GPUIO_CUFILE_LIB to it"
+                "NVIDIA's cuFile library not found. Searched {}. Set GPUIO_CUFILE_LIB to it",
+                listed(&found)
             )
         });
         None

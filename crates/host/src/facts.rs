@@ -6,7 +6,7 @@ use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
 
 use crate::mount::Mount;
 use crate::parse::keep;
-use crate::{HostError, Root, block, cpu, kernel, memory, mount, numa, statx};
+use crate::{HostError, Root, block, cgroup, cpu, kernel, memory, mount, numa, statx};
 
 /// Reads the machine once. Never fails: what could not be read or understood is listed in
 /// `problems`, and what the kernel lacks is `None`.
@@ -17,6 +17,7 @@ pub fn collect(root: &Root) -> HostFacts {
         numa: numa::read(root, &mut problems),
         memory: memory::read(root, &mut problems),
         kernel: kernel::read(root, &mut problems),
+        io_limits: keep(cgroup::io_limits(root), &mut problems),
         problems: Vec::new(),
     };
     facts.problems = problems.iter().map(HostError::to_problem).collect();

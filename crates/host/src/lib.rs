@@ -25,6 +25,7 @@
 pub mod answers;
 pub mod block;
 pub mod build_config;
+pub mod cgroup;
 pub mod cpu;
 pub mod cpu_time;
 pub mod cufile;

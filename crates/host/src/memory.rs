@@ -1,18 +1,14 @@
 //! Memory: `/proc/meminfo` and the control group's limit.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gpuio_record::facts::{CgroupLimit, HugePages, MemoryFacts};
 
-use crate::mount::{self, Mount};
 use crate::parse::{count_field, keep, kib_field};
-use crate::{HostError, LineFault, Root, page_cache};
+use crate::{HostError, LineFault, Root, cgroup, page_cache};
 
 /// A version 1 limit at or above this means no limit: the kernel prints `LONG_MAX` cut to pages.
 const V1_UNLIMITED: u64 = 1 << 62;
-
-/// Hierarchies that can limit memory: one of each version, and a few for what may come.
-const MOST_HIERARCHIES: usize = 8;
 
 /// Reads memory sizes and limits. A value that cannot be understood goes to `problems`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> MemoryFacts {
@@ -133,20 +129,11 @@ impl Limit {
 /// The limits on this process: of its own group and every group above it that is in sight, in
 /// version 2 and version 1 hierarchies (a machine may have both).
 fn limits(root: &Root) -> Result<Vec<Limit>, HostError> {
-    let Some(groups) = root.read("proc/self/cgroup")? else {
-        return Ok(Vec::new());
-    };
-    let groups = groups.parse(parse_cgroup)?;
-    let mounts = mount::read(root)?;
     let mut found = Vec::new();
-    // A process is in one group of each hierarchy.
-    for group in groups.into_iter().take(MOST_HIERARCHIES) {
+    for (group, mount) in cgroup::groups(root, "memory")? {
         let unified = group.unified;
-        let Some(mount) = mounts.iter().find(|mount| group.is_mounted_at(mount)) else {
-            continue;
-        };
         let file = if unified { "memory.max" } else { "memory.limit_in_bytes" };
-        for directory in group.directories(mount) {
+        for directory in group.directories(&mount) {
             let Some(text) = root.read(directory.join(file))? else {
                 continue;
             };
@@ -156,55 +143,6 @@ fn limits(root: &Root) -> Result<Vec<Limit>, HostError> {
         }
     }
     Ok(found)
-}
-
-/// A control group that can limit memory: a line of `/proc/self/cgroup` (cgroups(7)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Whether the line is that of the version 2 hierarchy.
-    pub unified: bool,
-    /// The group's path in its hierarchy.
-    pub path: PathBuf,
-}
-
-impl Group {
-    fn is_mounted_at(&self, mount: &Mount) -> bool {
-        if self.unified {
-            return mount.fs_type == "cgroup2";
-        }
-        mount.fs_type == "cgroup" && mount.super_options.iter().any(|option| option == "memory")
-    }
-
-    /// The group's directory and those above it, up to the mount point. In a container the path
-    /// may lie outside what is mounted; then only the mount point is left to look at.
-    fn directories(&self, mount: &Mount) -> Vec<PathBuf> {
-        let below = self.path.strip_prefix(&mount.fs_root).unwrap_or(Path::new(""));
-        let mut dirs: Vec<PathBuf> = below
-            .ancestors()
-            .filter(|part| !part.as_os_str().is_empty() && !part.starts_with("/"))
-            .map(|part| mount.mount_point.join(part))
-            .collect();
-        dirs.push(mount.mount_point.clone());
-        dirs
-    }
-}
-
-/// The groups of `/proc/self/cgroup` that can limit memory: `0::/path` and `4:memory:/path`.
-///
-/// # Errors
-/// [`LineFault`] when a line has fewer than three parts.
-pub fn parse_cgroup(text: &str) -> Result<Vec<Group>, LineFault> {
-    let mut groups = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let malformed = || LineFault::new(index, line, "id:controllers:path");
-        let (id, rest) = line.split_once(':').ok_or_else(malformed)?;
-        let (controllers, path) = rest.split_once(':').ok_or_else(malformed)?;
-        let unified = id == "0" && controllers.is_empty();
-        if unified || controllers.split(',').any(|name| name == "memory") {
-            groups.push(Group { unified, path: PathBuf::from(path) });
-        }
-    }
-    Ok(groups)
 }
 
 /// A limit file's value in bytes; `None` for `max` and for version 1's huge number.

@@ -328,7 +328,8 @@ pub struct FileLegCounters {
     pub faults: u64,
 }
 
-/// Page cache and storage traffic around a job. Absent figures could not be read.
+/// Page cache and storage traffic around a job: from the first I/O of its group to the last, ramps
+/// included. Absent figures could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheReading {
     /// Share of the job's file bytes in the page cache before it (cachestat(2) or mincore(2)).

@@ -18,15 +18,30 @@ pub struct Watched {
 }
 
 /// Devices during one group of jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchedGroup {
     /// Group, as in the plan.
     pub group: u32,
-    /// Ends of the intervals, nanoseconds from the moment at which the group's workers started
-    /// (the clock of [`crate::Point`]s). The first interval began at the start.
+    /// When the first interval began, nanoseconds from the moment at which the group's workers
+    /// started: when the first of its jobs began to count, after its start delay and its ramp.
+    /// Absent where that was the start, and in older records.
+    #[serde(default, skip_serializing_if = "is_start")]
+    pub began_ns: u64,
+    /// Ends of the intervals on the same clock (that of [`crate::Point`]s).
     pub ends_ns: Vec<u64>,
     /// Devices behind the jobs, and the machine's CPUs and page cache.
     pub devices: Vec<DeviceSeries>,
+}
+
+fn is_start(ns: &u64) -> bool {
+    *ns == 0
+}
+
+impl WatchedGroup {
+    /// How long the devices were watched, nanoseconds.
+    pub fn length_ns(&self) -> u64 {
+        self.ends_ns.last().map_or(0, |end| end.saturating_sub(self.began_ns))
+    }
 }
 
 /// One device during one group.

@@ -102,6 +102,57 @@ pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<Strin
             ));
         }
     }
+    behind_a_flag(words, verb)
+}
+
+/// A word that was taken for a job file, is none, and stands behind a flag that takes no value or
+/// has its value: `--direct 0`, `--size 64 M`.
+fn behind_a_flag(words: &[OsString], verb: &Command) -> Option<String> {
+    let takes_file = |arg: &clap::Arg| arg.is_positional() && arg.get_id() == "job_file";
+    if !verb.get_arguments().any(takes_file) {
+        return None;
+    }
+    let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let end = texts.iter().position(|word| word == "--").unwrap_or(texts.len());
+    // How many words are the flag's own, itself included; none where it is no flag of this verb.
+    let own_words = |at: usize| {
+        let long = texts.get(at)?.strip_prefix("--")?;
+        let name = long.split('=').next()?;
+        let arg = verb.get_arguments().find(|arg| arg.get_long() == Some(name))?;
+        let apart = arg.get_action().takes_values() && !arg.is_require_equals_set();
+        Some(if apart && !long.contains('=') { 2 } else { 1 })
+    };
+    let mut at = 2;
+    while at < end {
+        let Some(own) = own_words(at) else {
+            at += 1;
+            continue;
+        };
+        let (flag, word) = (texts[at].as_str(), texts.get(at + own).filter(|_| at + own < end));
+        // A word that looks like a file's name may be a mistyped one.
+        let is_name = |word: &str| word.contains('/') || Path::new(word).extension().is_some();
+        let missing =
+            |word: &&String| !word.starts_with('-') && !is_name(word) && !Path::new(*word).exists();
+        let Some(word) = word.filter(missing) else {
+            at += own;
+            continue;
+        };
+        let value = texts[at..at + own].join(" ");
+        let is_number = value.ends_with(|c: char| c.is_ascii_digit());
+        let is_unit = is_number && word.len() <= 4 && word.bytes().all(|c| c.is_ascii_alphabetic());
+        let long = flag.trim_start_matches("--");
+        let why = match own {
+            _ if is_unit => format!("A unit follows its number without a blank: {value}{word}"),
+            1 if !flag.contains('=') => match gpuio_job::spec::find(long) {
+                Some(key) => {
+                    format!("{flag} takes no value; --set {}={word} gives it one", key.name)
+                }
+                None => format!("{flag} takes no value"),
+            },
+            _ => format!("It stands behind {value}, which has its value"),
+        };
+        return Some(format!("there is no job file '{word}'. {why}"));
+    }
     None
 }
 
@@ -212,6 +263,42 @@ mod tests {
             "gpuio bench --rw write",
             "gpuio exec -- program --verify off",
             "gpuio",
+        ] {
+            assert_eq!(said(right), None, "{right}");
+        }
+    }
+
+    #[test]
+    fn a_word_behind_a_flag_is_no_job_file() {
+        let said = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            value_apart(&words, &crate::args::command())
+        };
+        for (line, why) in [
+            ("gpuio bench --direct 0", "'0'. --direct takes no value; --set direct=0 gives it one"),
+            ("gpuio bench --force 1 --rw read", "'1'. --force takes no value"),
+            (
+                "gpuio bench --size 64 M --rw read",
+                "'M'. A unit follows its number without a blank: --size 64M",
+            ),
+            ("gpuio sweep --vary bs=4k --runtime=2 s", "--runtime=2s"),
+            (
+                "gpuio bench --rw read write",
+                "'write'. It stands behind --rw read, which has its value",
+            ),
+        ] {
+            let hint = said(line).unwrap_or_default();
+            assert!(
+                hint.starts_with("there is no job file '") && hint.ends_with(why),
+                "{line}: {hint}"
+            );
+        }
+        for right in [
+            "gpuio bench --direct Cargo.toml",
+            "gpuio bench none.ini --direct",
+            "gpuio bench --size 64M --direct",
+            "gpuio why 5 --all 6",
+            "gpuio exec --x 1 -- a --direct 0",
         ] {
             assert_eq!(said(right), None, "{right}");
         }

@@ -80,6 +80,9 @@ fn a_flag_names_the_lines_that_it_replaces() {
         "note: --rw randread replaces rw=read (m.ini:4:1) of [a], [b], [c]",
     ];
     assert_eq!(notes, wanted, "{}", ran.err);
+    let set = bench(dir.path(), "m.ini --set size=2m --dry-run").exits(0);
+    let note = "note: --set size=2m replaces size=1m (m.ini:2:1) of [a], [b], [c]";
+    assert!(set.err.lines().any(|line| line == note), "{}", set.err);
 }
 
 /// Without ioengine fio's default is psync through the page cache; fio's dialect is that of a

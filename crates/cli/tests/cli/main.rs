@@ -34,6 +34,7 @@ mod help;
 mod hostile_text;
 mod hosts;
 mod install;
+mod io_limit;
 mod job_files;
 mod journal;
 mod layouts;

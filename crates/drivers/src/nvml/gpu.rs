@@ -22,6 +22,8 @@ const C2C_LINKS: u32 = 170;
 /// Field: temperature of memory (`NVML_FI_DEV_MEMORY_TEMP`).
 const MEMORY_TEMP: u32 = 82;
 
+const NO_COUNT: &str = "the answer is no count";
+
 pub struct Gpu<'library>(pub(crate) Device<'library>);
 
 impl fmt::Debug for Gpu<'_> {
@@ -166,7 +168,7 @@ impl Gpu<'_> {
             let missing = || ReadingAbsent { what, why: "no answer".to_owned() };
             let sample = read(what, answers.next().ok_or_else(missing)?)?;
             let value = read(what, sample.value)?;
-            counter::of(&value).ok_or_else(|| ReadingAbsent { what, why: format!("{value:?}") })
+            counter::of(&value).ok_or_else(|| ReadingAbsent { what, why: NO_COUNT.to_owned() })
         };
         Ok([next()?, next()?])
     }
@@ -226,7 +228,7 @@ impl Gpu<'_> {
         let value = read(what, read(what, answers.next().ok_or_else(missing)?)?.value)?;
         counter::of(&value)
             .map(|counter| counter.value)
-            .ok_or_else(|| ReadingAbsent { what, why: format!("{value:?}") })
+            .ok_or_else(|| ReadingAbsent { what, why: NO_COUNT.to_owned() })
     }
 }
 

@@ -239,7 +239,12 @@ impl Resolver<'_> {
             if slabs.check().is_ok() {
                 return slabs;
             }
-            self.refuse(sizes, &format!("{:?} with counts {:?}", slabs.sizes_kib, slabs.counts));
+            let list = |numbers: &[usize]| {
+                let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+                numbers.join(", ")
+            };
+            let [sizes_kib, counts] = [&slabs.sizes_kib, &slabs.counts].map(|all| list(all));
+            self.refuse(sizes, &format!("{sizes_kib} with counts {counts}"));
         }
         let default_value = |key| default(key).as_ref().and_then(list).unwrap_or_default();
         Slabs { sizes_kib: default_value(sizes), counts: default_value(counts) }

@@ -533,7 +533,7 @@ fn check(request: &Request<'_>) -> Result<(), RingError> {
     } else if len == 0 || len > MAX_LEN || !len.is_multiple_of(4096) {
         format!("buffers of {len} bytes: a ring takes multiples of 4096 up to {MAX_LEN}")
     } else if chain.is_some_and(|chain| chain.len < 8 || chain.count == 0) {
-        format!("{chain:?}: a chain has blocks of 8 bytes at least")
+        "a chain of blocks has at least one, of 8 bytes at least".to_owned()
     } else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! The readers over small trees made here.
 
-use gpuio_host::{Root, block, collect, memory, numa};
-use gpuio_record::facts::{BlockKind, HostFacts};
+use gpuio_host::{Root, block, cgroup, collect, memory, numa};
+use gpuio_record::facts::{BlockKind, HostFacts, IoLimit};
 use gpuio_testkit::tree::{Tree, number};
 
 #[test]
@@ -116,6 +116,42 @@ fn the_tightest_control_group_counts() {
     tree.file("sys/fs/cgroup/unified/memory.current", "8000000\n")
         .file("sys/fs/cgroup/unified/memory.stat", "inactive_file 1000\nactive_file 0\n");
     assert_eq!(memory::available_bytes(&tree.root()), Some(193_000));
+}
+
+#[test]
+fn limits_on_io_are_those_of_the_groups_that_count() {
+    let with = |groups: &str, fs_root: &str| {
+        let tree = Tree::new();
+        tree.device("sys/devices/vda", "254:0", 2000)
+            .file("proc/self/cgroup", groups)
+            .file(
+                "proc/self/mountinfo",
+                &format!(
+                    "1 0 0:1 {fs_root} /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
+                     2 0 0:2 {fs_root} /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+                ),
+            )
+            .file("sys/fs/cgroup/blkio/pod/blkio.throttle.write_bps_device", "254:0 1000\n")
+            .file("sys/fs/cgroup/blkio/pod/me/blkio.throttle.read_iops_device", "254:0 500\n")
+            .file("sys/fs/cgroup/unified/pod/io.max", "254:0 rbps=31457280 wbps=max\n")
+            .file("sys/fs/cgroup/unified/pod/me/io.max", "9:9 rbps=max wbps=7\n");
+        let found = cgroup::io_limits(&tree.root()).unwrap();
+        found.map(|found| {
+            let words = found.limits.iter().map(IoLimit::words).collect::<Vec<_>>();
+            (words, found.hidden)
+        })
+    };
+    let one = |word: &str| vec![word.to_owned()];
+    // Version 1: its own group alone. Version 2: also the groups above.
+    let own = one("reads on vda (254:0) to 500 I/Os per second");
+    assert_eq!(with("7:blkio:/pod/me\n", "/"), Some((own, false)));
+    let both = [one("writes on 9:9 to 7 B/s"), one("reads on vda (254:0) to 30.0 MiB/s")].concat();
+    assert_eq!(with("0::/pod/me\n", "/"), Some((both, false)));
+    assert_eq!(with("0::/elsewhere\n", "/"), Some((vec![], false)));
+    // A group outside what is mounted: its limits and those above it are out of sight.
+    assert_eq!(with("0::/pod/me\n", "/other"), Some((vec![], true)));
+    assert_eq!(with("0::/../pod\n", "/"), Some((vec![], true)));
+    assert_eq!(with("4:memory:/pod\n", "/"), None);
 }
 
 #[test]

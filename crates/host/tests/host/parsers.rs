@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use gpuio_host::{block, cpu, kernel, memory, mount, numa, parse_cpu_list, proc_io, target};
+use gpuio_host::{
+    block, cgroup, cpu, kernel, memory, mount, numa, parse_cpu_list, proc_io, target,
+};
+use gpuio_record::Towards;
 use gpuio_record::facts::{DeviceNumber, ResourceLimit};
 use proptest::prelude::*;
 
@@ -72,11 +75,30 @@ fn memory_sizes_and_limits() {
     assert_eq!(memory::parse_limit("max\n").unwrap(), None);
     assert_eq!(memory::parse_limit("9223372036854771712\n").unwrap(), None);
     assert_eq!(memory::parse_limit("1073741824\n").unwrap(), Some(1 << 30));
-    let groups = memory::parse_cgroup("4:cpu,memory:/a:b\n3:cpuset:/\n0::/c\n").unwrap();
-    assert_eq!(groups.len(), 2);
-    assert_eq!(groups[0].path, Path::new("/a:b"));
+    let groups = cgroup::parse("4:cpu,memory:/a:b\n0::/c\n").unwrap();
+    assert_eq!((&groups[0].path, &groups[0].controllers[1][..]), (&"/a:b".into(), "memory"));
     assert!(groups[1].unified && !groups[0].unified);
-    assert_eq!(memory::parse_cgroup("0::/\nbroken\n").unwrap_err().line, 2);
+    assert_eq!(cgroup::parse("0::/\nbroken\n").unwrap_err().line, 2);
+}
+
+#[test]
+fn limits_on_the_io_of_control_groups() {
+    let of = |limits: Vec<cgroup::Limit>| -> Vec<_> {
+        let one = |one: cgroup::Limit| {
+            (one.device.major, one.device.minor, one.towards, one.bytes_per_s, one.ios_per_s)
+        };
+        limits.into_iter().map(one).collect()
+    };
+    let (read, write) = (Towards::Read, Towards::Write);
+    let text = "8:16 rbps=2097152 wbps=max riops=max wiops=120\n8:0 rbps=max wbps=max riops=max\n";
+    let found = of(cgroup::parse_io_max(text).unwrap());
+    assert_eq!(found, [(8, 16, read, Some(2_097_152), None), (8, 16, write, None, Some(120))]);
+    assert_eq!(cgroup::parse_io_max("8:16 rbps=many\n").unwrap_err().line, 1);
+    let found = of(cgroup::parse_throttle("254:0 31457280\n", write, true).unwrap());
+    assert_eq!(found, [(254, 0, write, Some(31_457_280), None)]);
+    let found = of(cgroup::parse_throttle("254:0 500\n", read, false).unwrap());
+    assert_eq!(found, [(254, 0, read, None, Some(500))]);
+    assert_eq!(cgroup::parse_throttle("\n", read, true).unwrap_err().line, 1);
 }
 
 #[test]
@@ -209,7 +231,9 @@ fn all_parsers(bytes: &[u8]) {
     let _ = memory::parse_meminfo(&text);
     let _ = memory::parse_pins(&text);
     let _ = memory::parse_limit(&text);
-    let _ = memory::parse_cgroup(&text);
+    let _ = cgroup::parse(&text);
+    let _ = cgroup::parse_io_max(&text);
+    let _ = cgroup::parse_throttle(&text, Towards::Read, true);
     let _ = kernel::parse_limit(&text, "Max open files");
     let _ = kernel::parse_hypervisor(&text);
     let _ = kernel::container_of_cgroup(&text);

@@ -97,19 +97,8 @@ pub(super) fn unset(job: &JobSpec) -> Vec<String> {
 
 /// Share of reads and the order of offsets.
 pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
-    let rw = job.rw.unwrap_or(Rw::Read);
-    let mixed = job.read_percent.unwrap_or(50);
-    let (percent, random) = match rw {
-        Rw::Read => (100, false),
-        Rw::Write => (0, false),
-        Rw::RandRead => (100, true),
-        Rw::RandWrite => (0, true),
-        Rw::ReadWrite => (mixed, false),
-        Rw::RandRw => (mixed, true),
-    };
-    // gdsio's -M mixes whatever its -I says; paths that have no -M refuse it.
-    let percent = job.mix_percent.unwrap_or(percent);
-    if !random {
+    let percent = job.reads_percent();
+    if !matches!(job.rw, Some(Rw::RandRead | Rw::RandWrite | Rw::RandRw)) {
         return (percent, Order::Sequential);
     }
     let distribution = job.distribution.clone().unwrap_or(Distribution::Uniform);

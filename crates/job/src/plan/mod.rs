@@ -153,6 +153,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// the first of what several jobs have together.
 pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
+    vet::targets(spec)?;
     let spec = &*habits::of_directions(spec);
     let spec = &*part::repeated(spec)?;
     let spec = &*part::staged(spec)?;

@@ -1,7 +1,7 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
 use gpuio_base::catalog::{Catalog, Inject, PathInfo, RING_ENTRIES};
-use gpuio_base::units::format_duration_ns;
+use gpuio_base::units::{format_duration_ns, shell_word};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, VerifyMode, WorkerPlan,
 };
@@ -125,19 +125,30 @@ fn of_fio(requested: &JobSpec) -> Result<(), PlanError> {
         let what = "it belongs to latency_target; add that, or leave it out";
         return Err(PlanError::usage(requested, "latency_percentile", what));
     }
-    if let Some(target) = requested.latency_target_ns.filter(|_| !requested.one_of_many) {
-        let file = match requested.origin("latency_target_ns") {
-            Some(Origin::File { file, .. }) => file.as_ref(),
-            _ => "FILE",
-        };
-        let (at, within) = (latency_at(requested), format_duration_ns(target));
-        let what = format!(
-            "a run has one load; 'gpuio sweep {file}' searches the highest one whose {at} stays \
-             within {within}"
-        );
-        return Err(PlanError::usage(requested, "latency_target_ns", what));
-    }
     Ok(())
+}
+
+/// A limit on latencies is for a search, which takes one job.
+pub(super) fn targets(spec: &Spec) -> Result<(), PlanError> {
+    let limited = |job: &&JobSpec| job.latency_target_ns.is_some() && !job.one_of_many;
+    let Some(requested) = spec.jobs.iter().find(limited) else { return Ok(()) };
+    let target = requested.latency_target_ns.unwrap_or_default();
+    let within = format!("{} stays within {}", latency_at(requested), format_duration_ns(target));
+    let file = match requested.origin("latency_target_ns") {
+        Some(Origin::File { file, .. }) => shell_word(file),
+        _ => "FILE".into(),
+    };
+    let what = match spec.jobs.len() {
+        1 => format!(
+            "a run has one load; 'gpuio sweep {file}' searches the highest one whose {within}"
+        ),
+        _ => format!(
+            "a run has one load. gpuio sweep searches the highest one whose {within}, for a file \
+             with one job: put [{}] alone into one; or leave this key out",
+            requested.name
+        ),
+    };
+    Err(PlanError::usage(requested, "latency_target_ns", what))
 }
 
 /// The percentile of a latency target; fio's default, all I/Os, is the highest that is searched.

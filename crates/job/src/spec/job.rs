@@ -327,6 +327,18 @@ impl JobSpec {
         self.dialect == Some(Dialect::Fio)
     }
 
+    /// Reads of all I/Os, in per cent.
+    pub fn reads_percent(&self) -> u8 {
+        let mixed = self.read_percent.unwrap_or(50);
+        let percent = match self.rw.unwrap_or(Rw::Read) {
+            Rw::Read | Rw::RandRead => 100,
+            Rw::Write | Rw::RandWrite => 0,
+            Rw::ReadWrite | Rw::RandRw => mixed,
+        };
+        // gdsio's -M mixes whatever its -I says; paths that have no -M refuse it.
+        self.mix_percent.unwrap_or(percent)
+    }
+
     /// Whether it is a training feed.
     pub fn is_feed(&self) -> bool {
         self.requested.keys().any(|field| field.starts_with("feed."))

@@ -247,3 +247,20 @@ fn control_signs_and_long_words_stay_on_one_line() {
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     ");
 }
+
+/// Keys about writes wait until it is known whether the load writes, but no longer than other
+/// errors of the file.
+#[test]
+fn refused_keys_about_writes_are_among_all_errors_of_a_file() {
+    let errors = |rw: &str| {
+        let text =
+            format!("[global]\ndedupe_percentage=50\n[a]\nrw={rw}\nfoo=1\n[b]\nbs=4q\nrw={rw}\n");
+        let errors = parse_job_file("a.fio", &text, &|_| None).unwrap_err();
+        let one = |error: &gpuio_job::spec::JobFileError| (error.line, error.to_string());
+        errors.iter().map(one).collect::<Vec<_>>()
+    };
+    let found = errors("write");
+    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 5, 7], "{found:?}");
+    assert!(found[0].1.contains("'dedupe_percentage' (fio) is not supported"), "{found:?}");
+    assert_eq!(errors("read").len(), 2, "nothing is written");
+}

@@ -1,5 +1,6 @@
 //! Takes the snapshots of a group, and holds what runs in between.
 
+use gpuio_base::stat::LiveTotals;
 use gpuio_drivers::cufile::Counting;
 use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
@@ -9,10 +10,11 @@ use gpuio_watch::{Selection, Watcher};
 
 use crate::evidence::layout::Layout;
 use crate::evidence::pcie_meter::Meter;
-use crate::evidence::reconcile::Counted;
+use crate::evidence::reconcile::{Counted, InWindow};
 use crate::evidence::sampler::{DeviceSampler, Sampling};
-use crate::evidence::snapshot::{GroupSeries, Readings, Snapshot, resident};
+use crate::evidence::snapshot::{Begun, GroupSeries, Readings, Snapshot, resident};
 use crate::evidence::source::gpu_pcie;
+use crate::evidence::window::{Moment, Window};
 use crate::evidence::{OpenFile, by_foreign_library, series};
 
 /// The readings of a group to take, and how.
@@ -38,6 +40,14 @@ pub struct Collector<'a> {
     setup: Setup<'a>,
     layout: Layout,
     before: Snapshot,
+    /// The window's begin, where that was after the first I/O.
+    counts: Option<Begun>,
+    /// The readings that are still to come, the last first; the common start and the window.
+    to_come: Vec<(Nanos, Moment)>,
+    start: Nanos,
+    window: Option<Window>,
+    /// How long the first reading took.
+    took: Nanos,
     /// cuFile counts while this is held.
     counting: Result<Counting, String>,
     meter: Result<Meter, String>,
@@ -62,21 +72,80 @@ impl<'a> Collector<'a> {
         let mut watcher = Watcher::new(setup.root.clone(), nodes, selection.clone());
         let sampling = setup.sampler.and_then(|sampler| Sampling::ready(sampler, setup.clock));
         let counting = count(&setup);
-        let resident = resident(setup.jobs, setup.open);
         let meter = gpu_pcie::meter(setup.jobs);
-        let cufile = counting.as_ref().map_err(Clone::clone);
-        let now = setup.clock.now();
-        let before = Snapshot::take(&setup.root, &mut watcher, now, cufile, resident);
-        let watcher = Some(watcher);
-        Collector { setup, layout, before, counting, meter, watcher, selection, sampling }
+        let began = setup.clock.now();
+        let resident = resident(setup.jobs, setup.open);
+        let before = snapshot(&setup, &counting, &mut watcher, resident);
+        let (took, watcher) = (setup.clock.now() - began, Some(watcher));
+        Collector {
+            setup,
+            layout,
+            before,
+            counts: None,
+            to_come: Vec::new(),
+            start: began,
+            window: None,
+            took,
+            counting,
+            meter,
+            watcher,
+            selection,
+            sampling,
+        }
     }
 
-    /// The workers start at `at`, which is about to be: sampling begins.
+    /// The workers start at `at`, which is about to be.
     pub fn started(&mut self, at: Nanos) {
+        let window = Window::of(self.setup.jobs, at);
+        self.to_come = window.moments(at, self.took);
+        (self.start, self.window) = (at, Some(window));
+        if self.to_come.is_empty() {
+            self.sample(at);
+        }
+    }
+
+    /// When [`look`](Self::look) is to be called; `None` once the window has begun.
+    #[must_use]
+    pub fn due(&self) -> Option<Nanos> {
+        self.to_come.last().map(|(at, _)| *at)
+    }
+
+    /// Reads what is due while the workers wait or run. `moved` is what each job has moved. Returns
+    /// when the window began, if it began with this call.
+    pub fn look(&mut self, moved: impl FnOnce() -> Vec<LiveTotals>) -> Option<Nanos> {
+        let now = self.setup.clock.now();
+        let (_, moment) = self.to_come.pop_if(|(at, _)| *at <= now)?;
+        let (setup, window) = (&self.setup, self.window?);
+        let watcher = self.watcher.as_mut()?;
+        let resident = match moment {
+            Moment::FirstIo => resident(setup.jobs, setup.open),
+            Moment::From => Vec::new(),
+        };
+        let moved = moved();
+        let now = setup.clock.now();
+        let snapshot = snapshot(setup, &self.counting, watcher, resident);
+        let in_time = moment == Moment::FirstIo && window.is_before_io(setup.clock.now());
+        if let Ok(meter) = &self.meter {
+            meter.begin(if in_time { moment } else { Moment::From });
+        }
+        if in_time {
+            self.before = snapshot;
+        } else {
+            self.counts = Some(Begun { snapshot, moved });
+        }
+        self.to_come.is_empty().then(|| {
+            self.sample(now);
+            now
+        })
+    }
+
+    /// The window has begun: sampling begins.
+    fn sample(&mut self, from: Nanos) {
+        let first = self.counts.as_ref().map_or(&self.before, |begun| &begun.snapshot);
         if let Some(sampling) = &self.sampling
             && let Some(watcher) = self.watcher.take()
         {
-            self.watcher = sampling.start(watcher, self.before.sample.clone(), at);
+            self.watcher = sampling.start(watcher, first.sample.clone(), (self.start, from));
         }
     }
 
@@ -93,15 +162,14 @@ impl<'a> Collector<'a> {
             let selection = self.selection.clone().without(&["gpu"]);
             another.insert(Watcher::new(setup.root.clone(), Vec::new(), selection))
         });
-        let cufile = self.counting.as_ref().map_err(Clone::clone);
-        let now = setup.clock.now();
-        let mut after = Snapshot::take(&setup.root, watcher, now, cufile, Vec::new());
+        let mut after = snapshot(setup, &self.counting, watcher, Vec::new());
         let links = self.meter.and_then(Meter::stop);
         drop(self.counting);
         after.resident = resident(setup.jobs, setup.open);
         let mut readings = Readings {
             layout: self.layout,
             before: self.before,
+            counts: self.counts,
             after,
             links,
             counted: Counted::default(),
@@ -120,11 +188,29 @@ impl<'a> Collector<'a> {
             let interval_ns = sampler.interval_ns();
             readings.series = Some(GroupSeries { interval_ns, group, count, cpu_ns });
         }
-        let moments = readings.before.processors.as_ref().zip(readings.after.processors.as_ref());
+        let from = readings.counts.as_ref().map_or(&readings.before, |begun| &begun.snapshot);
+        // A window that never began has no figures of others.
+        let begun = self.to_come.is_empty();
+        let moments = from.processors.as_ref().zip(readings.after.processors.as_ref());
+        let moments = moments.filter(|_| begun);
         let ticks = rustix::param::clock_ticks_per_second();
         readings.counted.cpu = moments.and_then(|(before, after)| before.until(after, ticks));
+        let never = (!begun).then(InWindow::default);
+        readings.counted.in_window = never.or_else(|| readings.in_window());
+        readings.counted.limits.clone_from(&readings.layout.limits);
         readings
     }
+}
+
+/// All counters now.
+fn snapshot(
+    setup: &Setup<'_>,
+    counting: &Result<Counting, String>,
+    watcher: &mut Watcher,
+    resident: Vec<Result<f64, String>>,
+) -> Snapshot {
+    let cufile = counting.as_ref().map_err(Clone::clone);
+    Snapshot::take(&setup.root, watcher, setup.clock.now(), cufile, resident)
 }
 
 /// Has the library count, for groups that have a path of its own.

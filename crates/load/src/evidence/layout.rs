@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gpuio_drivers::cufile::Abilities;
 use gpuio_host::{Root, extents};
 use gpuio_io::path::CufileDriver;
-use gpuio_record::facts::TargetStorage;
+use gpuio_record::facts::{BlockFacts, IoLimit, TargetStorage};
 use gpuio_record::{HolesReading, JobPlan, TargetKind};
 
 use crate::evidence::block_stack::{self, Device, Stack};
@@ -29,6 +29,8 @@ pub(crate) struct Layout {
     /// The abilities that cuFile reports, for groups that use it. They do not change while the
     /// library is open.
     pub(crate) cufile: Option<Abilities>,
+    /// The limits of this process's control group on these devices.
+    pub(crate) limits: Vec<IoLimit>,
     /// All devices with counters, as (probe of `gpuio-watch`, name).
     pub(crate) devices: Vec<(&'static str, String)>,
 }
@@ -78,6 +80,8 @@ impl Layout {
         if jobs.iter().any(by_foreign_library) {
             layout.cufile = cufile.and_then(|driver| driver.abilities());
         }
+        // A limit that can't be read is unknown, and no warning.
+        let limits = gpuio_host::cgroup::io_limits(root).ok().flatten().unwrap_or_default().limits;
         for job in jobs {
             let storages = storages(root, job);
             let (holes, unknown) = holes(job, open);
@@ -89,6 +93,15 @@ impl Layout {
                 unknown,
             };
             layout.add(&of_job, &storages);
+            let below = |limit: &&IoLimit| {
+                let mut devices = storages.iter().filter_map(|storage| storage.device.as_ref());
+                devices.any(|device| is_part(device, &limit.device))
+            };
+            for limit in limits.iter().filter(below) {
+                if !layout.limits.contains(limit) {
+                    layout.limits.push(limit.clone());
+                }
+            }
             layout.jobs.push(of_job);
         }
         layout
@@ -106,6 +119,13 @@ impl Layout {
         }
         self.devices.extend(of_job.net_devices.iter().flatten().map(NetDevice::probe_and_name));
     }
+}
+
+/// Whether the device of this name is this one, its disk or one that it is made of.
+fn is_part(device: &BlockFacts, name: &str) -> bool {
+    device.name == name
+        || device.disk.as_deref() == Some(name)
+        || device.members.iter().any(|member| is_part(member, name))
 }
 
 fn module(root: &Root) -> Option<bool> {

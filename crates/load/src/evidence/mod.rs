@@ -4,10 +4,11 @@
 //! ```text
 //!  Collector::begin    layout    what lies below the jobs' files; no counter
 //!                      before    Snapshot
-//!  Collector::started            the device sampler's thread begins
+//!  Collector::look     before    again, where a start delay is over; then the device sampler's
+//!                                thread begins, after a ramp with a Snapshot of its own
 //!  Collector::end      after     Snapshot
 //!                 ↓
-//!             Readings { layout, before, after, links, counted, series }
+//!             Readings { layout, before, counts, after, links, counted, series }
 //!                 ↓ pure functions
 //!  caches              page cache, holes and storage of each job
 //!  prove               evidence entries and the verdict of each job
@@ -52,7 +53,8 @@
 //! `gpuio-watch` samples has clocks, power and memory in addition, and the PCIe rates of GPUs that
 //! no job uses. gpuio's own counters (`own`) begin at 0 with each job and need no snapshot.
 //!
-//! Modules: `collector` (what is stateful), `layout` (of `block_stack` and `net_devices`),
+//! Modules: `collector` (what is stateful), `window` (which times readings cover), `layout` (of
+//! `block_stack` and `net_devices`),
 //! `snapshot`, `sampler` and `series` (the devices during the run), `pcie_meter`; pure: `source`
 //! (an evidence source is one file and one row), `verdict`, `reconcile` (a rule is one function and
 //! one row), [`warn`]. Counters cover the process or a device, never a job.
@@ -77,6 +79,7 @@ mod snapshot;
 mod source;
 mod verdict;
 pub mod warn;
+mod window;
 
 pub use collector::{Collector, Setup};
 pub use sampler::{DeviceSampler, hardware};

@@ -12,6 +12,8 @@ use std::time::Duration;
 use gpuio_drivers::nvml::{Counter, Gpu, Library, Link, Width};
 use gpuio_io::clock::{Clock, Nanos};
 
+use super::window::Moment;
+
 /// Where NVML does not report the link: the fastest that exists.
 const FASTEST: Link = Link { generation: 6, lanes: 16 };
 
@@ -23,6 +25,8 @@ pub(crate) struct Carried {
     pub(crate) last: [u64; 2],
     /// Bytes between; a reason where that is not known.
     pub(crate) bytes: Result<[u64; 2], String>,
+    /// Those in the window, where all are known.
+    pub(crate) in_window: [u64; 2],
     /// Links to a CPU in addition to PCIe, which these counters do not see.
     pub(crate) other_links: u64,
 }
@@ -33,7 +37,9 @@ pub(crate) type Links = Vec<(String, Result<Carried, String>)>;
 /// Bytes per second that the link of this GPU received and sent; `None` where that is not known.
 pub(crate) fn rates(links: &Links, uuid: &str, seconds: f64) -> Option<(f64, f64)> {
     let (_, carried) = links.iter().find(|(of, _)| of == uuid)?;
-    let [sent, received] = *carried.as_ref().ok()?.bytes.as_ref().ok()?;
+    let carried = carried.as_ref().ok()?;
+    carried.bytes.as_ref().ok()?;
+    let [sent, received] = carried.in_window;
     (seconds > 0.0).then(|| (received as f64 / seconds, sent as f64 / seconds))
 }
 
@@ -44,12 +50,21 @@ struct Odometer {
     first: [Counter; 2],
     last: [Counter; 2],
     bytes: Option<[u64; 2]>,
+    /// The sum when the window began.
+    before: [u64; 2],
     longest: Duration,
 }
 
 impl Odometer {
     fn new(link: Link, first: [Counter; 2]) -> Odometer {
-        Odometer { link, first, last: first, bytes: Some([0; 2]), longest: Duration::ZERO }
+        Odometer {
+            link,
+            first,
+            last: first,
+            bytes: Some([0; 2]),
+            before: [0; 2],
+            longest: Duration::ZERO,
+        }
     }
 
     /// Adds a reading that ended at most `gap` after the one before it began.
@@ -61,6 +76,14 @@ impl Odometer {
         };
         self.longest = self.longest.max(gap);
         self.last = now;
+    }
+
+    /// Begins at this moment: all of it, or the window alone.
+    fn begin(&mut self, moment: Moment) {
+        match moment {
+            Moment::FirstIo => *self = Odometer::new(self.link, self.last),
+            Moment::From => self.before = self.bytes.unwrap_or_default(),
+        }
     }
 
     /// The time in which a counter can go round once; `None` where it can't.
@@ -83,14 +106,22 @@ impl Odometer {
             (Some(bytes), _) => Ok(bytes),
         };
         let values = |of: [Counter; 2]| of.map(|counter| counter.value);
-        Carried { first: values(self.first), last: values(self.last), bytes, other_links }
+        let all = self.bytes.unwrap_or_default();
+        let in_window = [0, 1].map(|at| all[at].saturating_sub(self.before[at]));
+        Carried {
+            first: values(self.first),
+            last: values(self.last),
+            bytes,
+            in_window,
+            other_links,
+        }
     }
 }
 
 /// A thread that adds up; it ends with [`Meter::stop`], or when this is dropped.
 pub(crate) struct Meter {
     /// Hanging up ends the thread.
-    running: Sender<()>,
+    running: Sender<Moment>,
     thread: JoinHandle<Links>,
 }
 
@@ -106,13 +137,18 @@ impl Meter {
             let pause = counted.iter().filter_map(Counted::pause).min();
             let _ = ready.send(());
             loop {
-                let ended = match pause {
-                    Some(pause) => until.recv_timeout(pause) != Err(RecvTimeoutError::Timeout),
-                    None => until.recv().is_err(),
+                let said = match pause {
+                    Some(pause) => until.recv_timeout(pause),
+                    None => until.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 };
                 counted.iter_mut().for_each(Counted::read);
-                if ended {
-                    return uuids.iter().cloned().zip(counted.iter().map(Counted::end)).collect();
+                match said {
+                    Ok(moment) => counted.iter_mut().for_each(|one| one.begin_at(moment)),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => {
+                        let ends = counted.iter().map(Counted::end);
+                        return uuids.iter().cloned().zip(ends).collect();
+                    }
                 }
             }
         };
@@ -121,6 +157,12 @@ impl Meter {
         // It hangs up without a message only by a panic, which `stop` returns.
         let _ = begun.recv();
         Ok(Meter { running, thread })
+    }
+
+    /// Begins at this moment what covers the time from there.
+    pub(crate) fn begin(&self, moment: Moment) {
+        // A thread that broke says so when it is joined.
+        let _ = self.running.send(moment);
     }
 
     /// Reads a last time: what each link carried.
@@ -177,6 +219,12 @@ impl<'library> Counted<'library> {
         self.began = begins;
     }
 
+    fn begin_at(&mut self, moment: Moment) {
+        if let Ok((_, odometer)) = &mut self.state {
+            odometer.begin(moment);
+        }
+    }
+
     fn end(&self) -> Result<Carried, String> {
         let (_, odometer) = self.state.as_ref().map_err(String::clone)?;
         Ok(odometer.carried(self.other_links))
@@ -229,6 +277,19 @@ mod tests {
         assert_eq!(odometer.carried(0).bytes, Ok([1, (1 << 50) - 7]));
         odometer.step(MS, wide(0, 0));
         assert!(odometer.carried(0).bytes.unwrap_err().contains("reset"));
+    }
+
+    #[test]
+    fn the_window_begins_later_than_all_of_it() {
+        let mut odometer = Odometer::new(PCIE5, wide(0, 0));
+        odometer.step(MS, wide(100, 0));
+        odometer.begin(Moment::FirstIo);
+        odometer.step(MS, wide(130, 3));
+        odometer.begin(Moment::From);
+        odometer.step(MS, wide(137, 5));
+        let carried = odometer.carried(0);
+        assert_eq!((carried.first, carried.bytes), ([100, 0], Ok([37, 5])));
+        assert_eq!(carried.in_window, [7, 2]);
     }
 
     #[test]

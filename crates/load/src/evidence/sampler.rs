@@ -1,9 +1,9 @@
 //! A thread that samples, during each group of jobs, the devices below them: the probes of `gpuio
 //! top`, with the cost of the thread.
 //!
-//! The first and the last sample of a series are those of the snapshots before and after the group,
-//! taken by the run's own thread outside the clock. In between the thread reads once per interval
-//! and sleeps; it waits for no worker.
+//! The first and the last sample of a series are those of the snapshots with which the group's
+//! window begins and ends, taken by the run's own thread. In between the thread reads once per
+//! interval and sleeps; it waits for no worker.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -94,8 +94,9 @@ struct Start {
     watcher: Watcher,
     /// The sample of the snapshot before the group.
     first: Sample,
-    /// When workers start.
-    at: Nanos,
+    /// When workers start, and when the window begins.
+    start: Nanos,
+    from: Nanos,
 }
 
 /// The result of a thread.
@@ -109,7 +110,9 @@ pub(crate) struct Sampled {
 pub(crate) struct Series {
     /// The moment at which workers started.
     pub(crate) start: Nanos,
-    /// The first from just before the start, the last from just after the last worker's end.
+    /// The moment at which the window began.
+    pub(crate) from: Nanos,
+    /// The first from that moment, the last from just after the last worker's end.
     pub(crate) samples: Vec<Sample>,
     /// Samples taken, dropped ones included.
     pub(crate) count: u64,
@@ -127,10 +130,15 @@ impl Sampling {
         Some(Sampling { start, thread })
     }
 
-    /// Lets it sample from `at` on, which is about to be. Gives the watcher back where the thread
-    /// broke.
-    pub(crate) fn start(&self, watcher: Watcher, first: Sample, at: Nanos) -> Option<Watcher> {
-        let sent = self.start.send(Start { watcher, first, at });
+    /// Lets it sample from `from` on, which is now or about to be. Gives the watcher back where the
+    /// thread broke.
+    pub(crate) fn start(
+        &self,
+        watcher: Watcher,
+        first: Sample,
+        (start, from): (Nanos, Nanos),
+    ) -> Option<Watcher> {
+        let sent = self.start.send(Start { watcher, first, start, from });
         sent.err().map(|unsent| unsent.0.watcher)
     }
 
@@ -152,10 +160,10 @@ impl Sampled {
 }
 
 fn sample(received: &Receiver<Start>, clock: Clock, mut every: Nanos) -> Option<Sampled> {
-    let Start { mut watcher, first, at: start } = received.recv().ok()?;
+    let Start { mut watcher, first, start, from } = received.recv().ok()?;
     let before = thread_cpu_ns();
     let mut samples = vec![first];
-    let mut next = start + every;
+    let mut next = from + every;
     let mut count = 1;
     loop {
         let wait = Duration::from_nanos(next.saturating_sub(clock.now()));
@@ -172,7 +180,7 @@ fn sample(received: &Receiver<Start>, clock: Clock, mut every: Nanos) -> Option<
         next += every * (1 + clock.now().saturating_sub(next) / every);
     }
     let cpu_ns = thread_cpu_ns().saturating_sub(before);
-    Some(Sampled { watcher, series: Series { start, samples, count, cpu_ns }, every })
+    Some(Sampled { watcher, series: Series { start, from, samples, count, cpu_ns }, every })
 }
 
 /// CPU time of the calling thread (clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`).
@@ -241,7 +249,8 @@ mod tests {
         let sampling = Sampling::ready(&sampler, clock).unwrap();
         let mut watcher = Watcher::new(Root::live(), Vec::new(), Selection::nothing());
         let first = watcher.sample_at(clock.now());
-        assert!(sampling.start(watcher, first, clock.now()).is_none());
+        let now = clock.now();
+        assert!(sampling.start(watcher, first, (now, now)).is_none());
         std::thread::sleep(Duration::from_millis(200));
         let mut sampled = sampling.end().unwrap();
         let last = sampled.watcher.sample_at(clock.now());

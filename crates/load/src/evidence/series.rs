@@ -27,7 +27,8 @@ pub(crate) fn group(group: u32, taken: &Series) -> WatchedGroup {
     let mut devices = devices.list;
     devices.iter_mut().for_each(|device| device.figures.retain(known));
     devices.retain(|device| !device.figures.is_empty());
-    WatchedGroup { group, ends_ns: ends.collect(), devices }
+    let began_ns = taken.from.saturating_sub(taken.start);
+    WatchedGroup { group, began_ns, ends_ns: ends.collect(), devices }
 }
 
 /// Puts the rates of GPUs' links over the whole group where they are counters: those of the jobs'
@@ -122,7 +123,7 @@ mod tests {
     fn figures_are_columns_as_long_as_the_axis() {
         const S: u64 = 1_000_000_000;
         let samples = vec![sample(S, Some(0)), sample(2 * S, Some(8)), sample(3 * S, Some(2056))];
-        let taken = Series { start: S, samples, count: 3, cpu_ns: 0 };
+        let taken = Series { start: S, from: S, samples, count: 3, cpu_ns: 0 };
         let group = group(4, &taken);
         assert_eq!((group.group, &group.ends_ns[..]), (4, &[S, 2 * S][..]));
         let [disk] = &group.devices[..] else { panic!("{:?}", group.devices) };
@@ -148,7 +149,7 @@ mod tests {
             ];
             let (probe, device) = ("gpu".to_owned(), "GPU3".to_owned());
             let devices = vec![DeviceSeries { probe, device, figures }];
-            let mut group = WatchedGroup { group: 0, ends_ns: Vec::new(), devices };
+            let mut group = WatchedGroup { devices, ..WatchedGroup::default() };
             let gpu = Gpu { index: 3, received_per_s: 9.0, sampled: by_sample, ..Gpu::default() };
             put_links(&mut group, &Counted { gpus: vec![gpu], ..Counted::default() });
             group.devices[0].figures[0].whole
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn a_device_that_comes_late_is_unknown_until_then() {
         let samples = vec![sample(1, None), sample(1_000_000_001, Some(8)), sample(3, Some(8))];
-        let taken = Series { start: 0, samples, count: 3, cpu_ns: 0 };
+        let taken = Series { start: 0, from: 0, samples, count: 3, cpu_ns: 0 };
         assert_eq!(group(0, &taken).devices, [], "new, and then no time passed");
     }
 }

@@ -1,5 +1,6 @@
 //! All counters of one moment, and what was read of a group at its moments.
 
+use gpuio_base::stat::LiveTotals;
 use gpuio_drivers::cufile::{Counting, Stats};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, residency};
@@ -12,7 +13,7 @@ use crate::evidence::block_stack;
 use crate::evidence::layout::Layout;
 use crate::evidence::pcie_meter::Links;
 use crate::evidence::processors::Processors;
-use crate::evidence::reconcile::Counted;
+use crate::evidence::reconcile::{Counted, InWindow};
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const MOST_FILES: usize = 64;
@@ -82,7 +83,10 @@ fn resident_of(job: &JobPlan, open: OpenFile<'_>) -> Result<f64, String> {
 #[derive(Debug)]
 pub struct Readings {
     pub(crate) layout: Layout,
+    /// Before the first I/O.
     pub(crate) before: Snapshot,
+    /// When the [window](super::window) began, where that was later.
+    pub(crate) counts: Option<Begun>,
     pub(crate) after: Snapshot,
     /// The bytes on the PCIe links of the jobs' GPUs between the two.
     pub(crate) links: Result<Links, String>,
@@ -90,6 +94,13 @@ pub struct Readings {
     pub(crate) counted: Counted,
     /// The devices as the record keeps them.
     pub(crate) series: Option<GroupSeries>,
+}
+
+/// The counters when the window began while I/Os were under way, and what each job had moved.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) moved: Vec<LiveTotals>,
 }
 
 /// A group's devices during the run.
@@ -116,27 +127,8 @@ impl Readings {
                 None
             }
         };
-        let mut storage = Vec::new();
-        for device in &self.layout.tops {
-            let (before, after) = (&self.before.devices, &self.after.devices);
-            if before.block(&device.name).is_none() {
-                continue;
-            }
-            match block_stack::change(before, after, &device.name) {
-                Some(moved) => storage.push(StorageReading {
-                    device: device.name.clone(),
-                    volatile_cache: device.volatile_cache,
-                    reads: moved.reads,
-                    read_bytes: moved.read_bytes,
-                    writes: moved.writes,
-                    write_bytes: moved.write_bytes,
-                }),
-                None => {
-                    let name = &device.name;
-                    unknown.push(format!("block layer counts of {name}: gone or reset"));
-                }
-            }
-        }
+        let (storage, uncounted) = self.storage(&self.before);
+        unknown.extend(uncounted);
         let moments = self.before.resident.iter().zip(&self.after.resident);
         let of_job =
             |(job, (before, after)): (&crate::evidence::layout::JobLayout, (&Result<_, _>, _))| {
@@ -157,6 +149,46 @@ impl Readings {
                 }
             };
         self.layout.jobs.iter().zip(moments).map(of_job).collect()
+    }
+
+    /// The block devices right under the files from a moment to the end; why some are absent.
+    fn storage(&self, from: &Snapshot) -> (Vec<StorageReading>, Vec<String>) {
+        let (mut storage, mut unknown) = (Vec::new(), Vec::new());
+        for device in &self.layout.tops {
+            let (before, after) = (&from.devices, &self.after.devices);
+            if before.block(&device.name).is_none() {
+                continue;
+            }
+            match block_stack::change(before, after, &device.name) {
+                Some(moved) => storage.push(StorageReading {
+                    device: device.name.clone(),
+                    volatile_cache: device.volatile_cache,
+                    reads: moved.reads,
+                    read_bytes: moved.read_bytes,
+                    writes: moved.writes,
+                    write_bytes: moved.write_bytes,
+                }),
+                None => {
+                    let name = &device.name;
+                    unknown.push(format!("block layer counts of {name}: gone or reset"));
+                }
+            }
+        }
+        (storage, unknown)
+    }
+
+    /// The counts of storage in the window, where that began later than the first I/O.
+    pub(crate) fn in_window(&self) -> Option<InWindow> {
+        let Begun { snapshot, moved } = self.counts.as_ref()?;
+        let process = match (&snapshot.process, &self.after.process) {
+            (Ok(before), Ok(after)) => Some(before.delta(after)),
+            _ => None,
+        };
+        Some(InWindow {
+            moved_before: moved.clone(),
+            process: process.map(|io| [io.storage_read_bytes, io.storage_write_bytes]),
+            storage: self.storage(snapshot).0,
+        })
     }
 
     /// Adds the group's devices to those of the run, where they were sampled.

@@ -16,6 +16,7 @@ use rustix::fs::inotify;
 
 use super::*;
 use crate::evidence::reconcile::GroupContext;
+use gpuio_base::stat::LiveTotals;
 use gpuio_base::units::float;
 use gpuio_testkit::jobs::{job, result};
 use gpuio_testkit::tree;
@@ -119,6 +120,43 @@ impl Tree {
         collector.started(clock.now());
         between();
         collector.end()
+    }
+
+    /// The same for jobs that begin later: what happens before their first I/O, in the ramp of the
+    /// first that counts, in which each moves so much, and in the window.
+    fn later_group(&self, jobs: &[JobPlan], happens: [&dyn Fn(); 3], moved: u64) -> Readings {
+        let open =
+            |path: &str| fs::File::open(path).map(OwnedFd::from).map_err(|error| error.to_string());
+        let sampler = DeviceSampler::new(Machine::default(), 3_600_000_000_000);
+        let clock = Clock::start();
+        let (root, sampler) = (self.root(), Some(&sampler));
+        let mut collector =
+            Collector::begin(Setup { root, jobs, open: &open, cufile: None, clock, sampler });
+        collector.started(clock.now());
+        let [delay, ramp, window] = happens;
+        for happens in [delay, ramp] {
+            happens();
+            let due = collector.due();
+            while due.is_some() && collector.due() == due {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                collector.look(|| {
+                    vec![LiveTotals { read_bytes: moved, ..LiveTotals::default() }; jobs.len()]
+                });
+            }
+        }
+        window();
+        collector.end()
+    }
+
+    /// This process has had so many ticks of the machine's two processors, other programs so many
+    /// more; the rest of these was idle.
+    fn ticks(&self, [ours, others, all]: [u64; 3]) {
+        let cpu =
+            |cpu: u32, user: u64| format!("cpu{cpu} {user} 0 0 {} 0 0 0 0 0 0\n", all / 2 - user);
+        self.put("proc/stat", &(cpu(0, ours) + &cpu(1, others)));
+        let fields = "S 1 1 1 0 -1 0 0 0 0 0";
+        self.put("proc/self/stat", &format!("9 (gpuio) {fields} {ours} 0 0 0 20 0 1 0 5 0 0\n"));
+        self.put("proc/self/status", "Cpus_allowed_list:\t0-1\n");
     }
 }
 
@@ -246,4 +284,76 @@ fn a_counter_that_changes_between_two_reads_contradicts_nothing() {
     let mut apart = cache();
     apart.storage[0].read_bytes = before.delta(&sample()).unwrap().read_bytes;
     assert_eq!(conclusions(&readings, &jobs[0], apart, moved), [true, true]);
+}
+
+/// Others' work in a start delay and in a ramp is in nothing that is "during the run"; in the ramp
+/// it is in what covers all I/Os.
+#[test]
+fn work_of_others_before_the_window_is_not_in_it() {
+    let tree = Tree::with_disk();
+    let job = |delay_ms: u64, ramp_ms: u64| JobPlan {
+        start_delay_ns: delay_ms * 1_000_000,
+        ramp_ns: ramp_ms * 1_000_000,
+        ..tree.job()
+    };
+    let own =
+        |bytes: u64| tree.put(IO, &format!("rchar: 0\nread_bytes: {bytes}\nwrite_bytes: 0\n"));
+    let of = |jobs: &[JobPlan]| {
+        // 8 GiB of others in the delay, 4 GiB of others and 1 of ours in the ramp, 2 of ours in
+        // the window; and others had a processor until then.
+        let delay = || tree.read_from_disk(8 * GIB);
+        let ramp = || {
+            tree.read_from_disk(13 * GIB);
+            own(GIB);
+            tree.ticks([100, 1000, 2000]);
+        };
+        let window = || {
+            tree.read_from_disk(15 * GIB);
+            own(3 * GIB);
+            tree.ticks([300, 1000, 2400]);
+        };
+        // A reading that comes too late for the first I/O is none before it: the next may.
+        let readings = loop {
+            (tree.read_from_disk(0), own(0), tree.ticks([0; 3]));
+            let moved = GIB / jobs.len() as u64;
+            let readings = tree.later_group(jobs, [&delay, &ramp, &window], moved);
+            if readings.before.sample.at_ns > 50_000_000 {
+                break readings;
+            }
+        };
+        let disk = readings.counted.block("vda").unwrap().read_bytes;
+        let cpu = readings.counted.cpu.unwrap();
+        let others = cpu.programs.as_secs_f64() / cpu.all.as_secs_f64();
+        let mut results: Vec<JobResult> = jobs.iter().map(|job| result(job, 0)).collect();
+        for (result, cache) in results.iter_mut().zip(readings.caches()) {
+            result.file_leg.read_bytes = 3 * GIB / jobs.len() as u64;
+            result.cache = cache;
+        }
+        let found = readings.disagreements(jobs, &results);
+        let traffic = found.iter().find_map(|(_, kind)| match kind {
+            WarningKind::OtherTraffic { ours_bytes, device_bytes, .. } => {
+                Some((ours_bytes / GIB, device_bytes / GIB))
+            }
+            _ => None,
+        });
+        let all = results[0].cache.storage[0].read_bytes;
+        let began_ms = readings.series.as_ref().unwrap().group.began_ns / 1_000_000;
+        (disk as u64 / GIB, all / GIB, others, traffic, began_ms)
+    };
+    // The figures are those of the window; what is held against all bytes has the ramp.
+    let (window, all, others, traffic, began) = of(&[job(200, 200)]);
+    assert_eq!((window, all, others, traffic), (2, 7, 0.0, None));
+    assert!(began >= 400, "{began}");
+    // Without a ramp both are one reading, which the second job's later start does not change.
+    let (window, all, _, traffic, began) = of(&[job(400, 0), job(200, 0)]);
+    assert_eq!((window, all, traffic), (7, 7, Some((3, 7))), "others in the first job's time");
+    assert!(began >= 100, "{began}");
+    // One that was interrupted in its delay has no window.
+    let jobs = [job(3_600_000, 0)];
+    (tree.read_from_disk(0), own(0), tree.ticks([0; 3]));
+    let readings =
+        tree.group(&jobs, || (tree.read_from_disk(8 * GIB), tree.ticks([0, 1000, 2000])).1);
+    let mut none = result(&jobs[0], 0);
+    none.cache = readings.caches().remove(0);
+    assert_eq!(readings.disagreements(&jobs, &[none]), []);
 }

@@ -1,12 +1,16 @@
 //! Why a run could not start or had to end.
 
+use gpuio_base::units::format_cpu_list;
 use gpuio_io::path::PathError;
 
 /// The run as a whole failed: there is no result for the job concerned.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A thread could not be placed.
-    #[error("a thread could not be put on CPUs {cpus:?}: {what}; see --numa and cpus_allowed")]
+    #[error(
+        "a thread could not be put on CPUs {}: {what}; see --numa and cpus_allowed",
+        format_cpu_list(.cpus)
+    )]
     Pin {
         cpus: Vec<u32>,
         /// The kernel's answer.

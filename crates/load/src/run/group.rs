@@ -62,8 +62,8 @@ pub(super) struct Group<'a> {
 
 /// The readings of the run's own thread while the workers worked.
 struct Measured {
-    /// The common start on the run's clock.
-    start: Nanos,
+    /// When the window of the group's readings began, on the run's clock.
+    from: Nanos,
     usage: Usage,
     series: Vec<(Vec<Point>, Option<Steady>)>,
     readings: Readings,
@@ -295,19 +295,22 @@ impl Group<'_> {
             sampler: self.sampler,
         });
         let open_ns = self.clock.now() - opening - alone_ns;
-        let usage = Usage::of_process();
+        let mut usage = Usage::of_process();
         let (start, agreed_ns) = self.start().map_err(no_start)?;
         // The offset at the start: after a stop of this process it would be another.
         let (clock_began_ns, stops) = (self.monotonic(), Stops::so_far());
         collector.started(start);
+        let mut from = start;
         observer.started(self.jobs);
         feeds.iter().flatten().for_each(Feed::begins);
         gate.open(Stage::Running(start));
         let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
         let often = self.means.peers.is_some() || self.jobs.iter().any(stonewall::is_of);
         loop {
-            let timeout = sampler.timeout(self.clock.now(), self.interval_ns);
-            let done = gate.await_done(if often { timeout.min(READING) } else { timeout });
+            let done = gate.await_done(self.timeout(&sampler, &collector, often));
+            if !done && let Some(at) = collector.look(|| moved(gate, live_ranges)) {
+                (from, usage) = (at, Usage::of_process());
+            }
             stonewall::decide(self.jobs, firsts, self.means.peers);
             let now = self.clock.now();
             if let Some(peers) = self.means.peers {
@@ -336,13 +339,9 @@ impl Group<'_> {
         feeds.iter().flatten().for_each(Feed::await_end);
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
-        let after = [VerifyMode::Pass, VerifyMode::Rewrite];
-        if self.jobs.iter().any(|job| after.contains(&job.verify)) {
-            observer.verifying(self.jobs);
-        }
-        gate.open(Stage::After);
+        self.let_verify(gate, observer);
         Ok(Measured {
-            start,
+            from,
             usage,
             series: sampler.series(),
             readings,
@@ -420,7 +419,7 @@ impl Group<'_> {
         let done = &ran.jobs[begun..];
         let parts = GroupParts {
             jobs: self.jobs,
-            start: measured.start,
+            from: measured.from,
             usage: &measured.usage,
             before_all,
             first_end: gate.first_end(),
@@ -455,11 +454,25 @@ impl Group<'_> {
         gpuio_watch::page::monotonic_ns().saturating_sub(self.clock.now())
     }
 
+    /// How long to wait for the workers before something else is due.
+    fn timeout(&self, sampler: &SeriesSampler, collector: &Collector<'_>, often: bool) -> Duration {
+        let now = self.clock.now();
+        let timeout = sampler.timeout(now, self.interval_ns);
+        let timeout = if often { timeout.min(READING) } else { timeout };
+        let due = collector.due().map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        due.map_or(timeout, |due| timeout.min(due))
+    }
+
+    fn let_verify(&self, gate: &Gate, observer: &dyn RunObserver) {
+        let after = [VerifyMode::Pass, VerifyMode::Rewrite];
+        if self.jobs.iter().any(|job| after.contains(&job.verify)) {
+            observer.verifying(self.jobs);
+        }
+        gate.open(Stage::After);
+    }
+
     fn report_moved(&self, peers: &dyn Peers, gate: &Gate, pages: &[Range<usize>], now: Nanos) {
-        let of = |pages: &Range<usize>| {
-            gate.live[pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
-        };
-        let bytes: Vec<u64> = pages.iter().map(of).collect();
+        let bytes: Vec<u64> = moved(gate, pages).iter().map(|job| job.counted_bytes).collect();
         let all = gate.live.iter().map(Live::totals);
         let ios = all.map(|one| one.read_ios + one.write_ios + one.failed).sum();
         peers.moved(now + self.monotonic(), &bytes, ios);
@@ -502,6 +515,16 @@ impl Group<'_> {
         let alone = self.computation?.alone.iter().find(|one| one.name == job.name)?;
         Some(learned?.of_job(job, result, alone))
     }
+}
+
+/// The amounts that each job has moved so far.
+fn moved(gate: &Gate, pages: &[Range<usize>]) -> Vec<LiveTotals> {
+    let of = |pages: &Range<usize>| {
+        let mut all = LiveTotals::default();
+        gate.live[pages.clone()].iter().for_each(|page| all += page.totals());
+        all
+    };
+    pages.iter().map(of).collect()
 }
 
 fn spawn<'scope>(

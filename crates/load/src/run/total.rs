@@ -14,8 +14,8 @@ use super::rusage::Usage;
 /// The facts about a group in addition to the results of its jobs.
 pub(super) struct GroupParts<'a> {
     pub(super) jobs: &'a [JobPlan],
-    /// The common start on the run's clock.
-    pub(super) start: Nanos,
+    /// When the window of the group's readings began, on the run's clock.
+    pub(super) from: Nanos,
     /// The process's use from then on.
     pub(super) usage: &'a Usage,
     /// The totals of all workers when the last job began to count.
@@ -36,14 +36,16 @@ struct Together {
 pub(super) fn total(parts: &GroupParts<'_>, results: &[JobResult]) -> RunTotals {
     let together = together(parts, results);
     let spans = || results.iter().filter_map(|job| job.measured);
-    let begin = spans().map(|span| span.begin_ns).min().unwrap_or(parts.start);
+    let begin = spans().map(|span| span.begin_ns).min().unwrap_or(parts.from);
     let end = spans().map(|span| span.end_ns).max().unwrap_or(begin);
     let first_done = |job: &JobResult| Some(job.measured?.begin_ns + job.first_done_ns - begin);
     let read = sum(results.iter().map(|job| &job.read));
     let write = sum(results.iter().map(|job| &job.write));
-    // The process was also busy during ramps and start delays, whose bytes do not count.
+    // I/Os of a ramp that are in flight when the window begins, and ramps of jobs that began later,
+    // take time in it, and their bytes do not count.
     let before = parts.jobs.iter().map(JobPlan::measured_from_ns).max().unwrap_or(0);
-    let elapsed = end.saturating_sub(parts.start);
+    // The reading that begins the window ends a little after it where I/Os are under way.
+    let elapsed = end.saturating_sub(parts.from.min(begin));
     let mut cpu = parts.usage.cost(CpuScope::Process, elapsed, read.bytes + write.bytes);
     if before > 0 {
         cpu.us_per_mib = None;

@@ -41,3 +41,20 @@ fn ceilings_are_not_watched() {
     assert!(!ran.ceilings.is_empty());
     assert_eq!(ran.watched.unwrap().groups.len(), 1);
 }
+
+#[test]
+fn what_is_watched_begins_with_the_first_job_that_counts() {
+    let lab = Lab::new();
+    let ran = lab.run(
+        "[global]\nengine=null\nsize=1m\nbs=4k\nruntime=200ms\ndirectory=${DIR}\n\
+         [a]\nstart_delay=500ms\nfile_prefix=a\n[b]\nstart_delay=200ms\nramp=200ms\n\
+         file_prefix=b\n[c]\nstonewall\nstart_delay=300ms\nfile_prefix=c\n",
+    );
+    let [first, second] = &ran.watched.as_ref().unwrap().groups[..] else { panic!("{ran:?}") };
+    // A reading of some milliseconds is over when I/Os begin; a busy machine reads late.
+    assert!(first.began_ns >= 400 * MS, "{}", first.began_ns);
+    assert!(second.began_ns >= 200 * MS, "{}", second.began_ns);
+    for group in [first, second] {
+        assert!(group.ends_ns[0] > group.began_ns, "{group:?}");
+    }
+}

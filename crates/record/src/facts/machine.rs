@@ -1,7 +1,11 @@
 //! Processors, memory, NUMA nodes and the kernel.
 
+use gpuio_base::units::{float, human_bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::storage::DeviceNumber;
+use crate::Towards;
 
 /// The machine as this process sees it, read once before a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +18,10 @@ pub struct HostFacts {
     pub memory: MemoryFacts,
     /// Kernel release and the settings that decide which I/O engines can work.
     pub kernel: KernelFacts,
+    /// Limits of this process's control group on its I/O; absent when they could not be read, and
+    /// in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_limits: Option<IoLimits>,
     /// Files that could not be read or understood. Interfaces that the kernel simply lacks are not
     /// listed: their fields are `null`.
     pub problems: Vec<ReadProblem>,
@@ -118,6 +126,68 @@ pub struct CgroupLimit {
     pub path: String,
     /// The limit, in bytes.
     pub limit_bytes: u64,
+}
+
+/// Limits of control groups on this process's I/O at block devices.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct IoLimits {
+    /// Those in sight.
+    pub limits: Vec<IoLimit>,
+    /// Whether groups that may have more are out of sight, as in a container.
+    pub hidden: bool,
+}
+
+impl IoLimits {
+    /// Those on a device.
+    pub fn on<'l>(&'l self, device: &'l str) -> impl Iterator<Item = &'l IoLimit> {
+        self.limits.iter().filter(move |limit| limit.device == device)
+    }
+}
+
+/// A control group's limit on I/O in one direction at one device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IoLimit {
+    /// Version of the control-group interface, 1 (`blkio.throttle.*`) or 2 (`io.max`).
+    pub version: u32,
+    /// The file that sets the limit, as it was opened.
+    pub path: String,
+    /// The device's number.
+    pub number: DeviceNumber,
+    /// Its kernel name; empty when the kernel has no such device.
+    pub device: String,
+    /// The direction.
+    pub towards: Towards,
+    /// The limit, in bytes per second.
+    pub bytes_per_s: Option<u64>,
+    /// The limit, in I/Os per second.
+    pub ios_per_s: Option<u64>,
+}
+
+impl IoLimit {
+    /// `reads on vda (254:0) to 30.0 MiB/s`.
+    pub fn words(&self) -> String {
+        let IoLimit { device, number: DeviceNumber { major, minor }, .. } = self;
+        let device = match device.as_str() {
+            "" => format!("{major}:{minor}"),
+            name => format!("{name} ({major}:{minor})"),
+        };
+        format!("{} on {device} to {}", self.verb(), self.most())
+    }
+
+    /// `reads`.
+    pub fn verb(&self) -> &'static str {
+        match self.towards {
+            Towards::Read => "reads",
+            Towards::Write => "writes",
+        }
+    }
+
+    /// `30.0 MiB/s`.
+    pub fn most(&self) -> String {
+        let bytes = self.bytes_per_s.map(|rate| human_bytes(float(rate)) + "/s");
+        let ios = self.ios_per_s.map(|rate| format!("{rate} I/Os per second"));
+        bytes.into_iter().chain(ios).collect::<Vec<_>>().join(" and ")
+    }
 }
 
 /// The kernel and the settings that decide what I/O can be asked of it.

@@ -28,8 +28,8 @@ pub use gdscheck::{Diagnosis, GdsCheck, GdsGpu, GdsLine, GdsNote, Verdict};
 pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer};
 pub use known::Fact;
 pub use machine::{
-    CgroupLimit, Containment, CpuFacts, HostFacts, HugePages, KernelFacts, MemoryFacts, NumaFacts,
-    NumaNode, PciLocality, ReadProblem, ResourceLimit,
+    CgroupLimit, Containment, CpuFacts, HostFacts, HugePages, IoLimit, IoLimits, KernelFacts,
+    MemoryFacts, NumaFacts, NumaNode, PciLocality, ReadProblem, ResourceLimit,
 };
 pub use mounted::{MountKind, MountedStorage, NfsFacts};
 pub use nic::{InterfaceFacts, LinkLayer, NicFacts, RdmaFacts, RdmaPort};

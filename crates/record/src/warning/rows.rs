@@ -17,6 +17,8 @@ use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns,
 
 use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
+use crate::Towards;
+use crate::facts::{DeviceNumber, IoLimit};
 use crate::metric::percent;
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
@@ -662,6 +664,18 @@ warnings! {
             idle.join(", "),
         )
     },
+    /// A control group limits the I/O of this process.
+    CgroupLimitsIo: Explained, ignore:
+        "The program that you imitate runs below the same limit." {
+        /// The limit.
+        limit: IoLimit = example_limit(),
+    } => format!(
+        "This process's cgroup limits {}. No load of this process gets more there, whatever the \
+         device can do. To measure the device, run outside this cgroup, or raise the limit in {}: \
+         gpuio check --explain io-limit.",
+        limit.words(),
+        limit.path,
+    ),
     /// A device had fewer requests in flight than requested.
     DepthNotReached: Explained, ignore:
         "The rate is at a known limit (CPU, link, --rate), so that more I/Os in flight would \
@@ -674,15 +688,30 @@ warnings! {
         /// I/Os in flight at the device on average: its requests in flight times the I/Os in each.
         #[serde(alias = "seen")]
         observed: f64 = 3.2,
-    } => format!(
-        "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
-         {observed:.1} on average. The others waited for a CPU, for GPU copies or in the file \
-         system, so the device may be able to do more.{}",
-        advice(spell, "Compare with ", &[
-            "more <threads|readers>",
-            "<path host> and <engine io_uring> if the job used others",
-        ]),
-    ),
+        /// The limit of this process's control group on the device, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<String> = None,
+    } => {
+        let why = match limit {
+            Some(limit) => format!(
+                "This process's cgroup limits {limit}: the others waited at that limit, and the \
+                 device may be able to do more. Run outside this cgroup, or raise the limit: gpuio \
+                 check --explain io-limit."
+            ),
+            None => format!(
+                "The others waited for a CPU, for GPU copies or in the file system, so the device \
+                 may be able to do more.{}",
+                advice(spell, "Compare with ", &[
+                    "more <threads|readers>",
+                    "<path host> and <engine io_uring> if the job used others",
+                ]),
+            ),
+        };
+        format!(
+            "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
+             {observed:.1} on average. {why}"
+        )
+    },
     /// A GPU that was not requested carried traffic like that of the jobs.
     OtherGpu: NotAsRequested, ignore:
         "You know the program on the other GPU." {
@@ -876,6 +905,18 @@ fn short_of(elapsed_ns: u64, ios: u64) -> String {
         lacks.push_str(" In such a short run, start-up distorts the rate.");
     }
     lacks
+}
+
+fn example_limit() -> IoLimit {
+    IoLimit {
+        version: 2,
+        path: "/sys/fs/cgroup/user.slice/io.max".to_owned(),
+        number: DeviceNumber { major: 8, minor: 0 },
+        device: "sda".to_owned(),
+        towards: Towards::Read,
+        bytes_per_s: Some(30 << 20),
+        ios_per_s: None,
+    }
 }
 
 fn size(bytes: u64) -> String {

@@ -8,6 +8,10 @@ fn every_text_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_command()
         {
             *of_files = true;
         }
+        if let WarningKind::DepthNotReached { limit, .. } = &mut kind {
+            *limit =
+                Some("reads on nvme12n1 (259:12) to 1024 MiB/s and 100000 I/Os per second".into());
+        }
         kind
     };
     let all = WarningKind::examples().into_iter();
@@ -38,7 +42,7 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 }
 
 /// Figures and next steps of the examples' texts.
-const FIGURES: [(&str, &[&str]); 36] = [
+const FIGURES: [(&str, &[&str]); 37] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "gpuio bench"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
@@ -75,6 +79,7 @@ const FIGURES: [(&str, &[&str]); 36] = [
     ("other_traffic", &["nvme0n1 read 3.00 GiB during the run, 1.00 GiB of it from gpuio."]),
     ("array_part_used", &["md0 (raid0)", "its 4 members", "nvme3n1 moved 9.00 GiB", "nvme4n1 0 B"]),
     ("path_idle", &["nvme0c0n1 carried 5.00 GiB", "nvme0c1n1 almost nothing", "policy is numa"]),
+    ("cgroup_limits_io", &["limits reads on sda (8:0) to 30.0 MiB/s", "user.slice/io.max"]),
     ("depth_not_reached", &["256 I/Os", "sda had 3.2"]),
     ("other_gpu", &["GPU 0 carried 5.00 GiB/s", "4.00 GiB/s were loaded on GPU 12", "--gpu 0"]),
     ("link_disagrees", &["ib0 counted 1.00 GiB/s", "reads of 8.00 GiB/s", "another route"]),

@@ -7,7 +7,7 @@ use gpuio_base::stat::Percentile;
 use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
 
 use super::text::{
-    PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, feed, header, loads, proof, warnings,
+    PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, detail, feed, header, loads, proof, warnings,
 };
 use crate::number::{iops, many, throughput};
 use crate::others;
@@ -25,8 +25,9 @@ const MOST_LOADS: usize = 3;
 
 /// The record in about 25 lines, `width` columns wide: machine and storage; a row per path with a
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
-/// active and why not; how much was verified; the first sentence of the most severe warnings; and
-/// commands that go on from here. Everything else is in [`super::text`]. Ends in a line feed.
+/// active and why not; how much was verified; which files stay; the first sentence of the most
+/// severe warnings; and commands that go on from here. Everything else is in [`super::text`]. Ends
+/// in a line feed.
 pub fn render(record: &Record, width: u16, show: Show<'_>) -> String {
     let doubt = header::doubt(show.recheck);
     let record = &crate::printable::record(record);
@@ -35,6 +36,8 @@ pub fn render(record: &Record, width: u16, show: Show<'_>) -> String {
     let checked = checked(record).into_iter().map(|text| Item::new("Verified", text));
     last.list(List::new(Layout::labels(0), checked));
     last.list(List::new(Layout::labels(0), astray(record)));
+    let kept = detail::kept(record).into_iter().map(|text| Item::new("Data files", text));
+    last.list(List::new(Layout::labels(0), kept));
     warned(&mut last, record);
     let mut page = Document::default();
     page.push(doubt);

@@ -10,7 +10,7 @@ use gpuio_record::{
     VerifyOutcome, VerifySubject, Warning, WarningKind,
 };
 
-use super::{BUCKET, ROUNDING, Recheck};
+use super::{BUCKET, ROUNDING, Recheck, word};
 use crate::number::float;
 
 /// How the software GPU's driver calls its GPUs, with a number behind it.
@@ -56,8 +56,9 @@ impl Recheck {
             };
             self.check(&format!("job '{}'", own.job), fits, || {
                 format!(
-                    "per cent of the expected rate: {:?} recorded, {:?} by its rate",
-                    own.percent, whole.percent
+                    "per cent of the expected rate: {} recorded, {} by its rate",
+                    word(&own.percent),
+                    word(&whole.percent)
                 )
             });
         }
@@ -138,7 +139,10 @@ impl Recheck {
             EndedHow::Unfinished => true,
         };
         self.check("the run", fits, || {
-            format!("ended: {:?} recorded, which its jobs and its error rule out", record.ended)
+            format!(
+                "ended: {} recorded, which its jobs and its error rule out",
+                word(&record.ended)
+            )
         });
     }
 
@@ -204,7 +208,10 @@ impl Recheck {
             if let Some(counted) = own.and_then(|one| one.observed_bytes) {
                 let about = format!("job '{}'", job.name);
                 self.check(&about, recorded == Some(counted), || {
-                    format!("{figure}: {recorded:?} recorded, {counted} by evidence process_io")
+                    format!(
+                        "{figure}: {} recorded, {counted} by evidence process_io",
+                        word(&recorded)
+                    )
                 });
             }
         }
@@ -225,7 +232,7 @@ impl Recheck {
             let about = format!("job '{}', evidence {} of {}s", job.name, one.name, one.direction);
             let is_read = one.observed_bytes.is_some() || one.before.is_some();
             self.check(&about, is_read || one.assessment == Assessment::Inconclusive, || {
-                format!("{:?} recorded, without a reading", one.assessment)
+                format!("{} recorded, without a reading", word(&one.assessment))
             });
             let change =
                 |key: &str| reading(&one.after, key)?.checked_sub(reading(&one.before, key)?);
@@ -250,7 +257,7 @@ impl Recheck {
                     | ("nvidia_fs", Assessment::Contradicts)
             );
             self.check(&about, !never && !contradicts_its_bytes(plan, one), || {
-                format!("{:?} recorded, which its counts rule out", one.assessment)
+                format!("{} recorded, which its counts rule out", word(&one.assessment))
             });
             let [all, host, past] = ["n", "posix", "nvfs"].map(change);
             let (Some(all), Some(host), Some(past)) = (all, host, past) else { continue };
@@ -265,16 +272,16 @@ impl Recheck {
             };
             self.check(&about, fits, || {
                 format!(
-                    "{:?} recorded, of {all} transfers {host} by POSIX calls and {past} past host \
+                    "{} recorded, of {all} transfers {host} by POSIX calls and {past} past host \
                      memory",
-                    one.assessment
+                    word(&one.assessment)
                 )
             });
             let said = one.why.contains("all ") && one.why.ends_with("through host memory");
             self.check(
                 &about,
                 !said || host == all && one.assessment != Assessment::Supports,
-                || format!("{:?} recorded, and its reason: {}", one.assessment, one.why),
+                || format!("{} recorded, and its reason: {}", word(&one.assessment), one.why),
             );
         }
     }
@@ -338,8 +345,8 @@ impl Recheck {
             };
             self.check(&about, fits, || {
                 format!(
-                    "path taken: source {:?} recorded, by no count of bytes at storage",
-                    proof.verdict.source
+                    "path taken: source {} recorded, by no count of bytes at storage",
+                    word(&proof.verdict.source)
                 )
             });
         }
@@ -373,7 +380,7 @@ impl Recheck {
         let (whole, place) = (VerifySubject::of(plan), VerifyOutcome::place(plan));
         let is_old = *subject == VerifySubject::Unspecified;
         self.check(about, *subject == whole || is_old, || {
-            format!("verified {subject:?} recorded, {whole:?} by the plan")
+            format!("verified {} recorded, {} by the plan", word(subject), word(&whole))
         });
         self.check(about, found.checked_in == place, || {
             format!("verified in '{}' recorded, '{place}' by the plan", found.checked_in)
@@ -546,6 +553,6 @@ mod tests {
         assert!(of("cufile_properties", Supports, "", "").contains("its counts rule out"));
         let other = of("process_io", Supports, "read_bytes 5", "");
         assert!(other.contains("bytes: 40960 recorded, 5 by its counts"), "{other}");
-        assert!(of("process_io", Contradicts, "", "").contains("Contradicts recorded"));
+        assert!(of("process_io", Contradicts, "", "").contains("contradicts recorded"));
     }
 }

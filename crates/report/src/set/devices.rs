@@ -242,8 +242,8 @@ fn sampler(set: &Set) -> Option<String> {
         [] => "its CPU time is unknown".to_owned(),
         known => {
             let cpu: u64 = known.iter().map(|(_, cpu)| cpu).sum();
-            let ends = known.iter().flat_map(|(one, _)| &one.groups);
-            let time: u64 = ends.filter_map(|group| group.ends_ns.last()).sum();
+            let groups = known.iter().flat_map(|(one, _)| &one.groups);
+            let time: u64 = groups.map(WatchedGroup::length_ns).sum();
             let share = if time > 0 { float(cpu) / float(time) * 100.0 } else { 0.0 };
             format!(
                 "sampling took {} of CPU time in {}, {share:.2} % of one CPU",

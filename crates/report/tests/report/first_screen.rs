@@ -386,3 +386,24 @@ fn colours_of_paths_differ_for_every_sight_and_stand_out() {
     assert_eq!(used, 2, "a colour for each path");
     assert!(palettes[1].iter().all(|colour| !picture.contains(*colour)));
 }
+
+/// Files that stay are named, as in the details.
+#[test]
+fn files_that_stay_are_named_with_their_place() {
+    let mut record = records::host_quick();
+    record.setup.laid_out_bytes = 512 << 20;
+    for job in &mut record.plan.jobs {
+        (job.directory, job.keep) = (Some("/mnt/d".to_owned()), true);
+    }
+    let of = |name: &str, record: &Record| {
+        let format = gpuio_report::find(name).unwrap();
+        (format.render)(record, 120, Show::default())
+    };
+    let screen = |record: &Record| of("summary", record);
+    let words = "512 MiB written, kept in /mnt/d";
+    assert!(screen(&record).contains(&format!("Data files: {words}")), "{}", screen(&record));
+    let details = of("text", &record);
+    assert!(details.contains(&format!("({words})")), "{details}");
+    record.plan.jobs.iter_mut().for_each(|job| job.keep = false);
+    assert!(!screen(&record).contains("Data files"), "{}", screen(&record));
+}

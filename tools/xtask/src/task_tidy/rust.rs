@@ -29,6 +29,7 @@ pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
             source.calls_of_tests(index + 1, &code);
         } else if index < tests {
             source.calls(index + 1, &code);
+            source.debug_forms(index + 1, line);
         }
     }
     source.findings
@@ -121,6 +122,17 @@ impl Source<'_> {
                 self.rules.unsafe_paths.join(", ")
             );
             self.found(line, "unsafe", what);
+        }
+    }
+
+    /// `{:?}` in a text for people: `Some(3)` and `ThroughPageCache` are Rust's, and what a person
+    /// reads has words of its own.
+    fn debug_forms(&mut self, line: usize, text: &str) {
+        let is_text = self.file.path.starts_with("crates/report/src/");
+        let code = text.trim_start();
+        if is_text && (code.contains(":?}") || code.contains(":#?}")) && !code.starts_with("//") {
+            let what = "`{:?}` in a text for people: print a word, a figure or a name";
+            self.found(line, "debug form", what);
         }
     }
 

@@ -189,6 +189,15 @@ fn threads_that_panic_where_the_system_refuses_one() {
 }
 
 #[test]
+fn forms_of_rust_in_texts_for_people() {
+    let text = "fn f(a: Option<u8>) -> String {\n    format!(\"{a:?} recorded\")\n}\n";
+    bad("debug form", 2, "crates/report/src/a.rs", text);
+    good("crates/load/src/a.rs", text);
+    good("crates/report/tests/a.rs", text);
+    good("crates/report/src/a.rs", &format!("#[cfg(test)]\nmod tests {{\n{text}}}\n"));
+}
+
+#[test]
 fn clocks() {
     let call = "fn f() {\n    let t = Instant::now();\n}\n";
     bad("clock", 2, "crates/base/src/stat/a.rs", call);

@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::many;
+use gpuio_base::units::{format_duration_ns, many};
 use gpuio_dataset::leftover;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::{Root, input};
@@ -163,10 +163,11 @@ impl SweepDirectory {
 
     /// Records for every point with missing runs why they are not made now.
     pub(super) fn budget_is_spent(&mut self, resolved: &ResolvedSweep) -> Result<(), Failure> {
-        let budget = resolved.budget.unwrap_or_default();
+        let budget = resolved.budget.unwrap_or_default().as_nanos();
+        let budget = format_duration_ns(u64::try_from(budget).unwrap_or(u64::MAX));
         for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
             let runs = many(point.records.len() as u64, "run");
-            point.ended = Some(format!("{BUDGET} {budget:?} spent after {runs}"));
+            point.ended = Some(format!("{BUDGET} {budget} spent after {runs}"));
         }
         self.save()
     }

@@ -57,7 +57,7 @@ pub(super) struct Search {
 pub(super) enum Verdict {
     Within,
     Over,
-    /// As many runs are within as over it; the search takes it for over.
+    /// Runs disagree, and no more are within than over it; the search takes it for over.
     Undecided,
     /// Too few I/Os completed for the percentile.
     Unknown,
@@ -89,17 +89,11 @@ impl Search {
     /// How many runs of a load let the search go on to higher loads, and how many did not. A load
     /// that could not run counts as failed: nothing is known about higher loads. So does a rate
     /// that was not reached: a queue that grows has low latencies as long as the run is short.
-    /// Where too few I/Os completed for the percentile, the maximum shows the way.
     pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
         if ended.is_some_and(|why| !why.contains("settled")) {
             return Tried { load, within_limit: 0, failed: u32::MAX };
         }
-        let is_within = |run: &&Run| match self.verdict_of(run) {
-            Verdict::Within => true,
-            Verdict::Over | Verdict::Undecided => false,
-            Verdict::Unknown => run.max_ns <= self.bound_ns(),
-        };
-        let within_limit = runs.iter().filter(is_within).count();
+        let within_limit = runs.iter().filter(|run| self.met_it(run)).count();
         let count = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
         Tried { load, within_limit: count(within_limit), failed: count(runs.len() - within_limit) }
     }
@@ -109,12 +103,21 @@ impl Search {
         let share = |one| runs.iter().filter(|run| self.verdict_of(run) == one).count() * 2;
         match runs.len() {
             all if share(Verdict::Within) > all => Verdict::Within,
-            all if share(Verdict::Over) > all => Verdict::Over,
-            all if share(Verdict::Within) == all && share(Verdict::Over) == all && all > 0 => {
+            all if share(Verdict::Over) >= all && runs.iter().any(|run| self.met_it(run)) => {
                 Verdict::Undecided
             }
-            all if share(Verdict::Over) == all && all > 0 => Verdict::Over,
+            all if share(Verdict::Over) >= all && all > 0 => Verdict::Over,
             _ => Verdict::Unknown,
+        }
+    }
+
+    /// Whether a run lets the search go on: where too few I/Os completed for the percentile, the
+    /// maximum shows the way.
+    fn met_it(&self, run: &Run) -> bool {
+        match self.verdict_of(run) {
+            Verdict::Within => true,
+            Verdict::Over | Verdict::Undecided => false,
+            Verdict::Unknown => run.max_ns <= self.bound_ns(),
         }
     }
 

@@ -462,9 +462,10 @@ fn said(words: &str, key: &str, percentile: Percentile, found: &[Load<'_>]) -> S
         format!("{} ({latency}{share}{votes})", at(load))
     };
     let unknown = |load: &Load<'_>| load.latency.is_some() && load.verdict == Verdict::Unknown;
+    let undecided = |load: &Load<'_>| load.verdict == Verdict::Undecided;
     let not = |load: &Load<'_>| match unknown(load) {
         true => format!("unknown at {}", at(load)),
-        false if load.votes().is_some() => format!("undecided at {}", say(load)),
+        false if undecided(load) => format!("undecided at {}", say(load)),
         false => format!("not at {}", say(load)),
     };
     let mut text = match (under, over) {
@@ -473,9 +474,9 @@ fn said(words: &str, key: &str, percentile: Percentile, found: &[Load<'_>]) -> S
             format!("{words}: kept up to {}, the highest load tried; try higher", say(under))
         }
         (Some(under), None) => format!("{words}: reached at {}", say(under)),
-        (None, Some(over)) if highest.is_none() && !unknown(over) => match over.votes() {
-            Some(_) => format!("{words}: {}", not(over)),
-            None => format!("{words}: not reached even at {}", say(over)),
+        (None, Some(over)) if highest.is_none() && !unknown(over) => match undecided(over) {
+            true => format!("{words}: {}", not(over)),
+            false => format!("{words}: not reached even at {}", say(over)),
         },
         (None, Some(over)) if !unknown(over) => {
             format!("{words}: unknown below {}, which is over it", say(over))
@@ -522,14 +523,14 @@ mod tests {
             verdict,
         };
         let said = |all: &[Load<'_>]| said("p99=2ms", "depth", Percentile::TAIL, all);
-        let (over, within) = (Verdict::Over, Verdict::Within);
+        let (over, within, undecided) = (Verdict::Over, Verdict::Within, Verdict::Undecided);
         let plain = "p99=2ms: not reached even at depth=1 (2.07 ms)";
         assert_eq!(said(&[load("1", (0, 3), 0, over)]), plain);
-        let split = said(&[load("1", (2, 5), 7, over)]);
+        let split = said(&[load("1", (2, 5), 7, undecided)]);
         let words = "p99=2ms: undecided at depth=1 (2.07 ms; 2 of 7 runs met it)\nDisturbed: \
                      others used the drive or the CPUs in 7 runs (other_traffic, other_cpu_time)";
         assert!(split.starts_with(words), "{split}");
-        let both = [load("1", (4, 1), 0, within), load("2", (1, 4), 0, over)];
+        let both = [load("1", (4, 1), 0, within), load("2", (1, 4), 0, undecided)];
         let words = "p99=2ms: reached at depth=1 (2.07 ms; 4 of 5 runs met it), undecided at \
                      depth=2 (2.07 ms; 1 of 5 runs met it)";
         assert_eq!(said(&both), words);

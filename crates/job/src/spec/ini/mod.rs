@@ -366,6 +366,33 @@ impl Reader<'_> {
         }
     }
 
+    /// Keys that jobs which write can't have, where the file has other errors anyway: without these
+    /// a flag may still make the load one that only reads.
+    fn refused_writes(&mut self) {
+        if self.errors.is_empty() {
+            return;
+        }
+        let writes = |job: &&JobSpec| job.reads_percent() < 100;
+        let of_jobs = self.spec.jobs.iter().filter(writes).flat_map(|job| &job.for_writes);
+        let mut found: Vec<JobFileError> = Vec::new();
+        for refused in of_jobs {
+            let Origin::File { file, line, column } = &refused.origin else { continue };
+            let fault = find(refused.name).and_then(|key| match key.status {
+                Status::Known { why, instead, .. } => {
+                    let (key, dialect) = (key.name, key.dialect);
+                    Some(JobFileFault::Key(KeyError::Known { key, dialect, why, instead }))
+                }
+                _ => None,
+            });
+            let (file, line, column) = (Arc::clone(file), *line, *column);
+            let error = fault.map(|fault| JobFileError { file, line, column, fault });
+            // A line of [global] is that of several jobs.
+            found.extend(error.filter(|error| !found.contains(error)));
+        }
+        let room = MAX_ERRORS.saturating_sub(self.errors.len());
+        self.errors.extend(found.into_iter().take(room));
+    }
+
     fn finish(mut self) -> Result<Spec, Vec<JobFileError>> {
         // If there is no job at all, only that is reported.
         for (line, column, key) in std::mem::take(&mut self.unread) {
@@ -374,6 +401,7 @@ impl Reader<'_> {
             }
         }
         self.place();
+        self.refused_writes();
         self.errors.sort_by_key(|error| (error.line, error.column));
         if !self.errors.is_empty() {
             return Err(self.errors);

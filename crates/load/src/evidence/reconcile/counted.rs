@@ -1,7 +1,8 @@
-//! The counts of devices from the start of a group's clock to its end.
+//! The counts of devices in the window of a group.
 
-use gpuio_record::WatchedGroup;
-use gpuio_record::facts::{BlockKind, Machine};
+use gpuio_base::stat::LiveTotals;
+use gpuio_record::facts::{BlockKind, IoLimit, Machine};
+use gpuio_record::{StorageReading, WatchedGroup};
 use gpuio_watch::{Change, Interval, way_to};
 
 use crate::evidence::pcie_meter::{self, Links};
@@ -17,6 +18,22 @@ pub(crate) struct Counted {
     pub(crate) links: Vec<Link>,
     /// Time of the processors; absent where it could not be read.
     pub(crate) cpu: Option<CpuTime>,
+    /// Storage in the window; absent where that began with the first I/O, since the results have
+    /// it then.
+    pub(crate) in_window: Option<InWindow>,
+    /// Limits of this process's control group on the devices below the files.
+    pub(crate) limits: Vec<IoLimit>,
+}
+
+/// Storage from a window's begin, at which I/Os were under way, to its end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct InWindow {
+    /// The amounts that each job had moved before.
+    pub(crate) moved_before: Vec<LiveTotals>,
+    /// Bytes that the process caused to be read and written.
+    pub(crate) process: Option<[u64; 2]>,
+    /// The devices right under the files.
+    pub(crate) storage: Vec<StorageReading>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,6 +105,8 @@ impl Counted {
             gpus: changes(whole, "gpu").filter_map(gpu).collect(),
             links: links(whole, machine),
             cpu: None,
+            in_window: None,
+            limits: Vec::new(),
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) fn gpus(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)
     if requested.is_empty() || seconds <= 0.0 || requested.iter().any(|gpu| gpu.software) {
         return Vec::new();
     }
-    let per_s = |flow| float(group.bytes(flow)) / seconds;
+    let per_s = |flow| float(group.bytes_in_window(flow, |_, _| true)) / seconds;
     let load = per_s(Flow::Read) + per_s(Flow::Write);
     let is_requested =
         |gpu: &&Gpu| requested.iter().any(|one| gpu.uuid.as_ref() == Some(&one.uuid));

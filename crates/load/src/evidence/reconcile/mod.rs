@@ -14,11 +14,12 @@ mod processors;
 mod storage;
 
 use gpuio_base::units::float;
-use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
+use gpuio_record::facts::IoLimit;
+use gpuio_record::{JobPlan, JobResult, StorageReading, Towards, WarningKind};
 
-pub(crate) use counted::Counted;
 #[cfg(test)]
 pub(crate) use counted::Gpu;
+pub(crate) use counted::{Counted, InWindow};
 
 use crate::evidence::group::{Flow, cached};
 
@@ -34,6 +35,7 @@ const RULES: &[Rule] = &[
     processors::others,
     storage::array,
     storage::paths,
+    storage::limits,
     storage::depth,
     links::gpus,
     links::network,
@@ -69,6 +71,47 @@ impl GroupContext<'_> {
     /// Bytes of all jobs of the group.
     fn bytes(&self, flow: Flow) -> u64 {
         self.moving().map(|(_, result)| flow.of(result).0).sum()
+    }
+
+    /// Bytes in the window, of the jobs that are chosen.
+    fn bytes_in_window(&self, flow: Flow, is_chosen: impl Fn(&JobPlan, &JobResult) -> bool) -> u64 {
+        let window = self.counted.in_window.as_ref();
+        let each = self.jobs.iter().zip(self.results).enumerate();
+        let of = |(at, (job, result)): (usize, (&JobPlan, &JobResult))| {
+            let moved = window.and_then(|window| window.moved_before.get(at));
+            let before = moved.map_or(0, |moved| match flow {
+                Flow::Read => moved.read_bytes,
+                Flow::Write => moved.write_bytes,
+            });
+            let counts = job.engine.actual != "null" && is_chosen(job, result);
+            if counts { flow.of(result).0.saturating_sub(before) } else { 0 }
+        };
+        each.map(of).sum()
+    }
+
+    /// Bytes that the process caused to be moved at storage in the window.
+    fn caused_in_window(&self, flow: Flow) -> Option<u64> {
+        match &self.counted.in_window {
+            Some(window) => window.process.map(|[read, write]| match flow {
+                Flow::Read => read,
+                Flow::Write => write,
+            }),
+            None => self.caused(flow),
+        }
+    }
+
+    /// The devices right under the files in the window.
+    fn storage_in_window(&self) -> &[StorageReading] {
+        self.counted.in_window.as_ref().map_or(self.storage(), |window| &window.storage)
+    }
+
+    /// The limits on directions in which the jobs move bytes.
+    fn limits(&self) -> impl Iterator<Item = &IoLimit> {
+        let moves = |limit: &&IoLimit| match limit.towards {
+            Towards::Read => self.bytes(Flow::Read) > 0,
+            Towards::Write => self.bytes(Flow::Write) > 0,
+        };
+        self.counted.limits.iter().filter(moves)
     }
 
     /// Whether no job goes through the page cache.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::facts::BlockKind;
+use gpuio_record::facts::{BlockKind, IoLimit};
 use gpuio_record::{DirectMode, JobPlan, JobResult, Order, StorageReading, WarningKind};
 
 use super::counted::Block;
@@ -138,7 +138,7 @@ fn comparable(job: &JobPlan, result: &JobResult, flow: Flow) -> bool {
 /// where all are O_DIRECT without sync: the kernel writes buffered pages when it likes, and a
 /// journal writes small synchronous blocks several times.
 pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
-    let devices = group.storage();
+    let devices = group.storage_in_window();
     if devices.is_empty() || group.moving().next().is_none() {
         return Vec::new();
     }
@@ -159,9 +159,8 @@ pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKin
 /// The bytes that this process caused; `None` where they are not known.
 fn ours(group: &GroupContext<'_>, flow: Flow) -> Option<u64> {
     // Bytes that the page cache served reached no device.
-    let direct = group.moving().filter(|(job, result)| !cached(job, result));
-    let direct: u64 = direct.map(|(_, result)| flow.of(result).0).sum();
-    let caused = group.caused(flow);
+    let direct = group.bytes_in_window(flow, |job, result| !cached(job, result));
+    let caused = group.caused_in_window(flow);
     match flow {
         // Without the counter, read-ahead of ours could not be distinguished from others' reads.
         Flow::Read if caused.is_none() && !group.all_direct() => None,
@@ -252,6 +251,13 @@ fn idle(group: &GroupContext<'_>, device: &str, ways: &[&Block]) -> Option<Warni
     })
 }
 
+/// Limits of this process's control group: I/Os wait for them before the queue of the device, so no
+/// counter shows them.
+pub(super) fn limits(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+    let limits = group.limits().cloned();
+    limits.map(|limit| (None, WarningKind::CgroupLimitsIo { limit })).collect()
+}
+
 /// A queue at the device, in I/Os of the jobs, that is shorter than what was requested.
 ///
 /// Checked where the device alone should hold the load back: one device, O_DIRECT, no rate, nothing
@@ -272,8 +278,9 @@ pub(super) fn depth(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind
     let queue = group.counted.block(&device.device).and_then(|block| block.queue);
     match queue.map(|queue| queue * ios_per_request(group, device)) {
         Some(observed) if requested > 1 && observed < float(requested) * QUEUE_SHARE => {
+            let limit = group.limits().next().map(IoLimit::words);
             let device = device.device.clone();
-            vec![(None, WarningKind::DepthNotReached { device, requested, observed })]
+            vec![(None, WarningKind::DepthNotReached { device, requested, observed, limit })]
         }
         _ => Vec::new(),
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gpuio_record::facts::BlockKind;
+use gpuio_record::facts::{BlockKind, DeviceNumber, IoLimit};
 use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
 
 use super::counted::{Block, Gpu, Link};
@@ -36,8 +36,15 @@ fn block(name: &str, read_bytes: u64) -> Block {
     Block { name: name.into(), read_bytes: float(read_bytes), ..Block::default() }
 }
 
-const NO_DEVICES: Counted =
-    Counted { seconds: 0.0, block: Vec::new(), gpus: Vec::new(), links: Vec::new(), cpu: None };
+const NO_DEVICES: Counted = Counted {
+    seconds: 0.0,
+    block: Vec::new(),
+    gpus: Vec::new(),
+    links: Vec::new(),
+    cpu: None,
+    in_window: None,
+    limits: Vec::new(),
+};
 
 /// A Samsung 850 EVO under fio 2.2.10, psync, buffered reads of 1 MiB from the device: fio reported
 /// 519 I/Os and "519.0MB" per second, iostat 2077 r/s and 531712 rkB/s. (fio's MB was 2^20, so
@@ -270,6 +277,7 @@ fn a_queue_that_does_not_reach_the_device() {
         device: "nvme0n1".into(),
         requested,
         observed,
+        limit: None,
     };
     let deep = "engine=io_uring\ndepth=32\nthreads=4";
     assert_eq!(queue(deep, 9.5), [short(128, 9.5)]);
@@ -296,6 +304,34 @@ fn a_queue_that_does_not_reach_the_device() {
         assert_eq!(queue(&format!("{deep}\n{held}"), 9.5), [], "{held} held it back");
     }
     assert_eq!(queue(&format!("{deep}\ndirect=0\nsize=32g"), 9.5), [], "the kernel's affair");
+}
+
+/// I/Os that wait at a limit of the control group are at no device, and no counter shows them.
+#[test]
+fn a_limit_of_the_control_group_is_stated_and_explains_the_queue() {
+    let (job, mut result) = read("rw=randread\nbs=4k\nengine=io_uring\ndepth=32", 4096, 100_000);
+    result.cache.storage = vec![disk("vda", 100_000, 100_000 * 4096)];
+    let limit = |towards| IoLimit {
+        version: 1,
+        path: "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device".into(),
+        number: DeviceNumber { major: 254, minor: 0 },
+        device: "vda".into(),
+        towards,
+        bytes_per_s: Some(30 << 20),
+        ios_per_s: None,
+    };
+    let of = |towards| {
+        let device = Block { queue: Some(0.1), ..block("vda", 0) };
+        let (block, limits) = (vec![device], vec![limit(towards)]);
+        let kinds = found(&job, &result, &Counted { seconds: 10.0, block, limits, ..NO_DEVICES });
+        kinds.iter().map(WarningKind::to_string).collect::<Vec<_>>()
+    };
+    let [stated, depth] = &of(Towards::Read)[..] else { panic!("{:?}", of(Towards::Read)) };
+    let words = "This process's cgroup limits reads on vda (254:0) to 30.0 MiB/s";
+    assert!(stated.starts_with(words), "{stated}");
+    assert!(depth.contains(words) && !depth.contains("waited for a CPU"), "{depth}");
+    let [depth] = &of(Towards::Write)[..] else { panic!("{:?}", of(Towards::Write)) };
+    assert!(depth.contains("waited for a CPU"), "the job writes nothing: {depth}");
 }
 
 /// A job that reads so many bytes per second into a GPU for 10 s.

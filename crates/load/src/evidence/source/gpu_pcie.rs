@@ -143,7 +143,10 @@ mod tests {
 
     #[test]
     fn reads_are_received_and_links_are_summed() {
-        let carried = |bytes| Carried { first: [1, 2], last: [3, 4], bytes, other_links: 0 };
+        let carried = |bytes| {
+            let in_window = [0; 2];
+            Carried { first: [1, 2], last: [3, 4], bytes, in_window, other_links: 0 }
+        };
         let of = |uuid: &str, bytes| (uuid.to_owned(), Ok(carried(bytes)));
         let broken = ("c".to_owned(), Err("gone".to_owned()));
         let links = Ok(vec![of("a", Ok([10, 20])), of("b", Ok([30, 40])), broken]);

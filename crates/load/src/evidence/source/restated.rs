@@ -204,6 +204,7 @@ fn readings(record: &Record, results: &[JobResult], at: usize, flow: Flow) -> Re
     Readings {
         layout: Layout { jobs: results.iter().map(layout).collect(), ..Layout::default() },
         before: snapshot(|one| &one.before),
+        counts: None,
         after: snapshot(|one| &one.after),
         links: Err(String::new()),
         counted: Counted::default(),

@@ -14,6 +14,7 @@ mod gdscheck;
 mod governor;
 mod gpu_diag;
 mod huge_pages;
+mod io_limit;
 mod io_uring;
 pub(crate) mod iommu;
 mod lnet;
@@ -70,6 +71,7 @@ pub static RULES: &[Rule] = &[
     io_uring::RULE,
     memlock::RULE,
     aio::RULE,
+    io_limit::RULE,
     scheduler::RULE,
     numa_balancing::RULE,
     huge_pages::RULE,

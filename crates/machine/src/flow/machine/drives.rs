@@ -1,5 +1,6 @@
 //! Drives, alone and in arrays.
 
+use gpuio_record::Towards;
 use gpuio_record::facts::{BlockDevice, BlockKind};
 
 use super::{Layer, Source};
@@ -38,6 +39,7 @@ impl Layer<'_> {
             laid.missing.push(format!("nothing is known of device {name}"));
             return;
         };
+        self.group_limits(name, load, laid);
         let below = (stream, depth - 1);
         if device.facts.kind == BlockKind::Disk || device.made_of.is_empty() {
             sources.extend(self.drive(device, load, stream, laid));
@@ -117,6 +119,26 @@ impl Layer<'_> {
             out: load.reads.bytes,
             into: load.writes.bytes,
         })
+    }
+
+    /// The limits of this process's control group on the device.
+    fn group_limits(&mut self, name: &str, load: Load, laid: &mut Laid) {
+        let machine = self.machine;
+        for limit in machine.host.io_limits.iter().flat_map(|limits| limits.on(name)) {
+            let io = match limit.towards {
+                Towards::Read => load.reads,
+                Towards::Write => load.writes,
+            };
+            let part = format!("limit of this process's cgroup on {} of {name}", limit.verb());
+            let figure = format!("{} ({})", limit.most(), limit.path);
+            let rates = [("bytes", io.bytes, limit.bytes_per_s), ("ios", io.ios, limit.ios_per_s)];
+            for (what, amount, rate) in rates {
+                let Some(rate) = rate.filter(|rate| *rate > 0) else { continue };
+                let key = format!("cgroup:{}:{name}:{}:{what}", limit.path, limit.verb());
+                let busy = amount / rate as f64;
+                laid.uses(&mut self.network, (&key, &part), busy, figure.clone());
+            }
+        }
     }
 
     /// The link of a SATA or SAS drive.

@@ -2,7 +2,7 @@
 
 use gpuio_machine::flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::Towards;
-use gpuio_record::facts::{Fact, GpuFacts, Machine};
+use gpuio_record::facts::{DeviceNumber, Fact, GpuFacts, IoLimit, IoLimits, Machine};
 use gpuio_testkit::machines::{DGX_2, read};
 
 fn stream(device: &str, end: End, by: By) -> Stream {
@@ -49,6 +49,38 @@ fn a_downgraded_link_counts_unless_it_is_a_gpus() {
     assert!(slow.bytes_per_s.unwrap() < 1e9, "{slow:#?}");
     let said = slow.bottleneck.unwrap();
     assert!(said.contains("2.5 GT/s x4 (now; both ends could do 8 GT/s x4)"), "{said}");
+}
+
+/// A limit of the control group holds the load back before the drive: known drives have that rate,
+/// and unknown ones no more.
+#[test]
+fn a_limit_of_the_control_group_is_a_part() {
+    let mut machine = read(DGX_2);
+    let limit = |towards, bytes_per_s, ios_per_s| IoLimit {
+        version: 2,
+        path: "/sys/fs/cgroup/a/io.max".to_owned(),
+        number: DeviceNumber { major: 259, minor: 4 },
+        device: "nvme2n1".to_owned(),
+        towards,
+        bytes_per_s,
+        ios_per_s,
+    };
+    let mut of = |limit: IoLimit, figures: &Figures| {
+        machine.host.io_limits = Some(IoLimits { limits: vec![limit], hidden: false });
+        let streams = [stream("nvme2n1", End::Host, By::Host)];
+        of_machine(&machine, figures, &streams).streams.remove(0).expected
+    };
+    let built_in = Figures::built_in();
+    let slow = of(limit(Towards::Read, Some(30_000_000), None), &built_in);
+    assert!((slow.bytes_per_s.unwrap() - 30e6).abs() < 1.0, "{slow:#?}");
+    let said = slow.bottleneck.unwrap();
+    assert!(said.starts_with("limit of this process's cgroup on reads of nvme2n1"), "{said}");
+    let few = of(limit(Towards::Read, Some(30_000_000), Some(10)), &built_in);
+    assert!((few.bytes_per_s.unwrap() - 10.0 * 1048576.0).abs() < 1.0, "{few:#?}");
+    let other = of(limit(Towards::Write, Some(30_000_000), None), &built_in);
+    assert!((other.bytes_per_s.unwrap() - 3.5e9).abs() < 1e7, "{other:#?}");
+    let unknown = of(limit(Towards::Read, Some(30_000_000), None), &Figures::default());
+    assert_eq!((unknown.bytes_per_s, unknown.at_most), (None, Some(30e6)), "{unknown:#?}");
 }
 
 /// From host memory a GPU with a coherent link is reached over that link: a narrow PCIe link above

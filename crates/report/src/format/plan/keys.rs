@@ -16,7 +16,10 @@ pub(super) fn set(out: &mut String, key: &str, value: &str) {
 pub(super) fn text(out: &mut String, key: &str, value: &str) {
     let line = super::one_line(value);
     if line != value || line.trim() != line || ends_in_comment(&line) {
-        comment(out, &format!("the next line can't represent {key} exactly: {value:?}"));
+        comment(
+            out,
+            &format!("the next line can't represent {key} exactly: '{}'", value.escape_debug()),
+        );
     }
     set(out, key, &line.replace("${", "$${"));
 }

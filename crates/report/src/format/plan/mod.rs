@@ -75,7 +75,10 @@ fn head(out: &mut String, job: &JobPlan, new_group: bool) {
     if name != job.name || name.trim() != name || name.contains(']') || name == "global" {
         comment(
             out,
-            &format!("the next line can't represent the job's name exactly: {:?}", job.name),
+            &format!(
+                "the next line can't represent the job's name exactly: '{}'",
+                job.name.escape_debug()
+            ),
         );
     }
     out.push_str(&format!("[{name}]\n"));

@@ -51,8 +51,11 @@ pub(super) fn section(record: &Record) -> Section {
             row.reading.and_then(|it| requests(it.writes, it.write_bytes))
         })
         .table("page cache and storage", rows);
-    let title = "page cache before and after, storage traffic during the run:";
-    let mut section = Section::new("", if table.is_empty() { "" } else { title });
+    // All bytes that were moved are held against this traffic.
+    let ramp = jobs(record).any(|(plan, _)| plan.ramp_ns > 0);
+    let ramp = if ramp { " and its ramp" } else { "" };
+    let title = format!("page cache before and after, storage traffic during the run{ramp}:");
+    let mut section = Section::new("", if table.is_empty() { "" } else { &title });
     let several = jobs(record).any(|(plan, _)| beside(plan));
     let counted = format!(
         "from and to storage: bytes of this process{}; {}: requests of all processes",

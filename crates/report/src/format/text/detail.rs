@@ -95,6 +95,13 @@ pub(super) fn workers(record: &Record) -> Section {
 
 /// Time to create files, and bytes written for it, with the place where they stay.
 fn data_set(record: &Record) -> String {
+    let time = time(record.setup.data_set_ns);
+    written(record)
+        .map_or_else(|| format!("data set {time}"), |text| format!("data set {time} ({text})"))
+}
+
+/// Bytes of files that were made, with the place where they stay: `512 MiB written, kept in d`.
+fn written(record: &Record) -> Option<String> {
     let (setup, jobs) = (record.setup, &record.plan.jobs);
     let places: BTreeSet<_> = jobs.iter().filter_map(|job| job.directory.as_deref()).collect();
     let kept = match Vec::from_iter(places)[..] {
@@ -102,11 +109,13 @@ fn data_set(record: &Record) -> String {
         [_, _, ..] if jobs.iter().all(|job| job.keep) => ", kept".to_owned(),
         _ => String::new(),
     };
-    let laid_out = match setup.laid_out_bytes {
-        0 => String::new(),
-        written => format!(" ({} written{kept})", bytes(written)),
-    };
-    format!("data set {}{laid_out}", time(setup.data_set_ns))
+    let laid_out = setup.laid_out_bytes;
+    (laid_out > 0).then(|| format!("{} written{kept}", bytes(laid_out)))
+}
+
+/// The same where files stay.
+pub(in crate::format) fn kept(record: &Record) -> Option<String> {
+    written(record).filter(|_| record.plan.jobs.iter().any(|job| job.keep))
 }
 
 /// Times that are in no figure.

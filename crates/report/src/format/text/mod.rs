@@ -4,7 +4,7 @@ mod beside;
 mod cache;
 mod ceilings;
 pub(in crate::format) mod checkpoint;
-mod detail;
+pub(in crate::format) mod detail;
 mod expected;
 pub(in crate::format) mod feed;
 mod gpus;

@@ -2,7 +2,7 @@
 
 use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_base::units::whole;
-use gpuio_record::{DeviceSeries, Record, Watched};
+use gpuio_record::{DeviceSeries, Record, Watched, WatchedGroup};
 
 use crate::number::{bytes, float, throughput, time};
 
@@ -87,7 +87,7 @@ fn words(device: &DeviceSeries) -> String {
 
 fn cost(watched: &Watched) -> String {
     let every = time(watched.interval_ns);
-    let clocks: u64 = watched.groups.iter().filter_map(|group| group.ends_ns.last()).sum();
+    let clocks: u64 = watched.groups.iter().map(WatchedGroup::length_ns).sum();
     let cost = match watched.cpu_ns {
         Some(cpu_ns) if clocks > 0 => {
             let share = float(cpu_ns) / float(clocks) * 100.0;
@@ -101,7 +101,7 @@ fn cost(watched: &Watched) -> String {
 #[cfg(test)]
 mod tests {
     use gpuio_base::document::Document;
-    use gpuio_record::{FigureSeries, WatchedGroup};
+    use gpuio_record::FigureSeries;
 
     use super::*;
 
@@ -158,7 +158,11 @@ mod tests {
 
     #[test]
     fn the_cost_is_a_share_of_the_clock() {
-        let group = WatchedGroup { group: 0, ends_ns: vec![1, 2_000_000_000], devices: vec![] };
+        let group = WatchedGroup {
+            began_ns: 6_000_000_000,
+            ends_ns: vec![6_000_000_001, 8_000_000_000],
+            ..WatchedGroup::default()
+        };
         let mut watched = Watched {
             interval_ns: 1_000_000_000,
             samples: 3,

@@ -97,7 +97,11 @@ pub(crate) fn beside() -> Record {
         interval_ns: SECOND,
         samples: u64::from(INTERVALS) + 1,
         cpu_ns: Some(12_000_000),
-        groups: vec![WatchedGroup { group: 0, ends_ns: ends.collect(), devices: devices() }],
+        groups: vec![WatchedGroup {
+            ends_ns: ends.collect(),
+            devices: devices(),
+            ..WatchedGroup::default()
+        }],
     });
     record.expected = vec![JobExpected {
         job: "staged-read".to_owned(),

@@ -294,6 +294,7 @@ fn host() -> HostFacts {
         numa: NumaFacts { nodes: vec![node(0), node(1)] },
         memory: MemoryFacts { usable_bytes: Some(256 << 30), ..MemoryFacts::default() },
         kernel: KernelFacts { release: Some("6.8.0".to_owned()), ..KernelFacts::default() },
+        io_limits: None,
         problems: Vec::new(),
     }
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gpuio_base::catalog::RingAnswer;
+use gpuio_record::Towards;
 use gpuio_record::facts::{
-    Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, Diagnosis, DriveLink, Fact, GdsCheck,
-    GdsGpu, GdsLine, InterfaceFacts, LinkLayer, Listed, Machine, MountKind, MountedStorage,
-    NicFacts, NumaNode, PciPort, RdmaFacts, ResourceLimit, Verdict,
+    Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, DeviceNumber, Diagnosis, DriveLink, Fact,
+    GdsCheck, GdsGpu, GdsLine, InterfaceFacts, IoLimit, IoLimits, LinkLayer, Listed, Machine,
+    MountKind, MountedStorage, NicFacts, NumaNode, PciPort, RdmaFacts, ResourceLimit, Verdict,
 };
 
 use crate::check::Severity;
@@ -33,6 +34,19 @@ fn nothing(_: &mut Machine) {}
 fn diagnosed(machine: &mut Machine, verdict: Verdict) {
     let (test, of) = ("PCIe".to_owned(), "GPU: 0".to_owned());
     machine.diagnoses = vec![Diagnosis { test, verdict, of, words: String::new() }];
+}
+
+fn limited(machine: &mut Machine, is_limited: bool, hidden: bool) {
+    let limits = is_limited.then(|| IoLimit {
+        version: 2,
+        path: "/sys/fs/cgroup/io.max".to_owned(),
+        number: DeviceNumber { major: 259, minor: 0 },
+        device: "nvme0n1".to_owned(),
+        towards: Towards::Read,
+        bytes_per_s: Some(30 << 20),
+        ios_per_s: None,
+    });
+    machine.host.io_limits = Some(IoLimits { limits: limits.into_iter().collect(), hidden });
 }
 
 fn no_gpu(machine: &mut Machine) {
@@ -333,6 +347,9 @@ const CASES: &[Case] = &[
     }),
     ("io-uring", Pass, |m| m.settings.gpu_rings = Fact::Known(RingAnswer::NoSuchRing)),
     ("io-uring", Unknown, nothing),
+    ("io-limit", Pass, |m| limited(m, false, false)),
+    ("io-limit", Warn, |m| limited(m, true, false)),
+    ("io-limit", Unknown, |m| limited(m, false, true)),
     ("memlock", Pass, |m| locked(m, 8 << 20, Some(u64::MAX))),
     ("memlock", Warn, |m| locked(m, 8 << 20, Some(0))),
     ("memlock", Unknown, |m| locked(m, 8 << 20, None)),
