@@ -6,6 +6,7 @@ the place of tensors, the digest of each tensor, and size and digest of each fil
 
 import hashlib
 import json
+import os
 import struct
 import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple

@@ -97,8 +97,8 @@ class Into(Hostile):
         self.save("free", a=one, b=other)
         a, b, c = full(0), full(0), full(0)
         for name, into, words in [
-            ("tied", {"a": a, "b": b, "c": b}, "'a' is one in .*tied, .* the state two: 'a' and 'b'"),
-            ("tied", {"a": a, "b": b, "c": c}, "'a' is one in .*tied, .* the state two: 'a' and 'c'"),
+            ("tied", {"a": a, "b": b, "c": b}, "'a' is one in .*tied, .* state two: 'a' and 'b'"),
+            ("tied", {"a": a, "b": b, "c": c}, "'a' is one in .*tied, .* state two: 'a' and 'c'"),
             ("free", {"a": a, "b": a}, "'a' is one in the state, and in .*free two: 'a' and 'b'"),
         ]:
             with self.assertRaisesRegex(ValueError, words):
