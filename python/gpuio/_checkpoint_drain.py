@@ -437,8 +437,8 @@ class Save:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ESTALE):
                 raise
-            text = read_start(os.path.join(self.directory, MANIFEST))
-            if self.save is None or json.loads(text).get("draft") != self.save:
+            there = self.read(os.path.join(self.directory, MANIFEST)) or {}
+            if self.save is None or there.get("draft") != self.save:
                 raise FileNotFoundError(errno.ENOENT, "the draft is gone", self.draft) from None
             return None
         for name in sorted(names):
@@ -462,9 +462,6 @@ class Save:
                     self.save, [self.member]):
                 raise self.used_before()
             return ranks is not None
-        alone = self.drain.alone_since is not None
-        if alone and (self.rank == 0 or self.save is None):
-            raise ChildProcessError(errno.ECHILD, "its process ended before all ranks had begun")
         for rank in range(self.world) if self.rank == 0 else [0]:
             there = None
             if self.members[rank] is None and JOIN.format(rank) in names:
@@ -480,11 +477,15 @@ class Save:
                                   f"{there['job'][name]!r} there, and {job()[name]!r} for rank "
                                   f"{self.rank}. Each save of each job needs a token of its own")
             if self.rank != 0:
+                self.drain.check_trainer()
                 self.join(there["id"])
             elif there["save"] != self.save:
                 raise OSError(errno.EEXIST, "the token was used before: there is a rank "
                               f"{rank} of another save", self.draft)
             self.members[rank] = there["id"]
+        # Behind the reads: what they found was there while the trainer lived.
+        if self.rank == 0 or self.save is None:
+            self.drain.check_trainer()
         if self.rank == 0 and None not in self.members:
             about = {"save": self.save, "members": self.members}
             write_small(os.path.join(self.draft, RANKS), json.dumps(about).encode())
@@ -635,8 +636,9 @@ class Save:
 
 
 class Drain:
-    def __init__(self, link, pages, direct, page=None):
+    def __init__(self, link, pages, direct, page=None, trainer=None):
         self.link, self.pages, self.direct, self.page = link, pages, direct, page
+        self.trainer = trainer
         self.counting, self.totals, self.under_way, self.error = threading.Lock(), [0, 0], 0, ""
         self.shown = None
         self.writers = started_pool(_WRITERS, "gpuio-drain")
@@ -705,6 +707,15 @@ class Drain:
             save.close()
             seconds = time.monotonic() - save.began
             self.say(op="done", id=save.id, bytes=save.written, seconds=seconds, direct=save.direct)
+
+    def check_trainer(self):
+        """Raises where the trainer has ended. It is asked now: the thread that hears of its end may
+        not have run since."""
+        watched = select.poll()
+        if self.trainer is not None:
+            watched.register(self.trainer, select.POLLIN)
+        if self.alone_since is not None or watched.poll(0):
+            raise ChildProcessError(errno.ECHILD, "its process ended before all ranks had begun")
 
     def with_others(self, save):
         """One of several ranks, beside its writes."""
@@ -849,7 +860,7 @@ def main(words):
         page = Page(words[5])
     except (OSError, ValueError, IndexError):
         page = None  # No shared memory, or it is full: nothing is shown.
-    drain = Drain(socket.socket(fileno=link), pages, bool(direct), page)
+    drain = Drain(socket.socket(fileno=link), pages, bool(direct), page, watched)
     worker = threading.Thread(target=drain.run)
     worker.start()
     try:

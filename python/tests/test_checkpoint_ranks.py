@@ -267,11 +267,29 @@ class Draft(Case):
         self.put("ranks.json", save=save.save, members=[save.member, other.member])
         self.assertTrue(other.agreed())
 
+    def test_a_trainer_is_asked_when_it_counts(self):
+        trainer = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        self.addCleanup(trainer.wait)
+        self.addCleanup(trainer.stdin.close)
+        self.drain.trainer = os.pidfd_open(trainer.pid)
+        self.addCleanup(os.close, self.drain.trainer)
+        save, other = self.saved(), self.saved(rank=1)
+        self.assertFalse(save.agreed())
+        trainer.kill()
+        trainer.wait()
+        # No thread of the drain has heard of it.
+        for one in (other, save):
+            with self.assertRaisesRegex(ChildProcessError, "before all ranks had begun"):
+                one.agreed()
+        self.assertFalse((self.draft / "rank-00001.join").exists())
+
     def test_a_rank_does_not_take_another_save_for_its_own(self):
         save, other = self.saved(), self.saved(rank=1)
         self.assertFalse(other.agreed())
         self.assertTrue(save.agreed())
         os.rename(self.draft, self.final)
+        with self.assertRaisesRegex(FileNotFoundError, "the draft is gone"):
+            other.visible()
         for named in ("another", save.save):
             (self.final / "gpuio-checkpoint.json").write_text(json.dumps({"draft": named}))
             if named == "another":
