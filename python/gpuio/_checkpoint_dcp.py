@@ -1,7 +1,6 @@
 """``torch.distributed.checkpoint`` over gpuio: a StorageWriter and a StorageReader."""
 
 import dataclasses
-import errno
 import io
 import os
 import pickle
@@ -17,7 +16,8 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from . import checkpoint
-from ._checkpoint_format import DCP_METADATA, Leaf, leaf, read_manifest
+from ._checkpoint_format import DCP_METADATA, Leaf, leaf
+from ._checkpoint_manifest import checked, open_regular, read_manifest
 
 
 @dataclasses.dataclass
@@ -136,7 +136,7 @@ class Reader(StorageReader):
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         self._manifest = read_manifest(self._directory)
-        damaged = checkpoint._checked(self._directory, self._manifest)
+        damaged = checked(self._directory, self._manifest)
         if damaged:
             raise checkpoint.DamagedError(self._directory, damaged)
         if DCP_METADATA not in self._manifest["extras"]:
@@ -164,8 +164,7 @@ class Reader(StorageReader):
                 rank, file, name = self._places[item.storage_index]
                 one = self._manifest["ranks"][rank]
                 if file not in files:
-                    path = os.path.join(self._directory, file)
-                    files[file] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                    files[file] = open_regular(os.path.join(self._directory, file))
                 self._item(item, planner, one, name, files[file])
         finally:
             for fd in files.values():
@@ -195,7 +194,7 @@ class Reader(StorageReader):
         to = leaf(name, tensor)
         if to.device >= 0:
             torch.cuda.synchronize(to.device)
-        checkpoint.read_stored(fd, one["tensors"][name], name, to.address, to.nbytes)
+        checkpoint.read_stored(fd, one["tensors"][name], to.address, to.nbytes)
         if self._verify:
             checkpoint._compare(self._directory, one, to.device, [(name, to.address, to.nbytes)])
         return tensor

@@ -12,8 +12,7 @@ import struct
 import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from ._checkpoint_drain import MANIFEST
-from ._library import few, library
+from ._library import library
 from ._memory import KINDS, Tensor, device_number
 from ._safetensors import _TYPES
 
@@ -272,26 +271,6 @@ def rebuilt(structure: Any, tensors: Dict[str, Any]) -> Any:
     return tuple(made) if kind == "tuple" else made
 
 
-def refilled(have: Any, structure: Any, tensors: Dict[str, Any]) -> Any:
-    """A state that takes the values of a structure; its tensors are there already.
-
-    Dictionaries and lists stay the same objects. What else holds values is made anew.
-    """
-    if not isinstance(structure, dict):
-        return structure
-    (kind, inside), = structure.items()
-    if kind == "dict" and isinstance(have, dict):
-        for key, one in inside:
-            have[key] = refilled(have.get(key), one, tensors)
-        return have
-    if kind == "tensor" and is_tensor(have):
-        return have
-    if kind == "list" and isinstance(have, list) and len(have) == len(inside):
-        have[:] = [refilled(was, one, tensors) for was, one in zip(have, inside)]
-        return have
-    return rebuilt(structure, tensors)
-
-
 def laid_out(leaves: Iterable[Leaf], most: int, prefix: str) -> List[File]:
     """Files of at most so many bytes, unless a tensor alone has more."""
     # Larger elements first: then each begins at a multiple of its size.
@@ -372,41 +351,3 @@ def index(files: List[File]) -> Optional[bytes]:
     where = {place.leaf.name: file.name for file in files for place in file.places}
     total = sum(place.leaf.nbytes for file in files for place in file.places)
     return json.dumps({"metadata": {"total_size": total}, "weight_map": where}, indent=1).encode()
-
-
-class DamagedError(ValueError):
-    """A checkpoint whose bytes are not those that were saved."""
-
-    def __init__(
-        self, directory: str, damaged: Dict[str, str], words: str = "Take an older checkpoint"
-    ) -> None:
-        self.directory, self.damaged = directory, damaged
-        """By the name of a tensor, or of a file where no tensor is meant: the reason."""
-        shown = few((f"{name}: {why}" for name, why in damaged.items()), "; ")
-        super().__init__(f"{directory} is damaged: {shown}. {words}")
-
-
-def read_manifest(directory: str) -> Dict[str, Any]:
-    """The manifest, whose own digest is right."""
-    try:
-        with open(os.path.join(directory, MANIFEST), "rb") as file:
-            first = file.readline()
-            body = file.read()
-    except FileNotFoundError:
-        if not os.path.isdir(directory):
-            raise FileNotFoundError(2, "there is no such directory", directory) from None
-        raise FileNotFoundError(
-            2, f"it has no {MANIFEST}, so it is no complete checkpoint of gpuio", directory
-        ) from None
-    expected = b'{"sha256":"' + hashlib.sha256(body).hexdigest().encode() + b'",\n'
-    if first != expected:
-        raise DamagedError(directory, {MANIFEST: "its digest is not that of its contents"})
-    manifest: Dict[str, Any] = json.loads(first + body)
-    if manifest["version"] != 1:
-        raise ValueError(f"{directory} has version {manifest['version']} of the format: this gpuio "
-                         "knows version 1")
-    names = [*manifest["extras"], *(name for rank in manifest["ranks"] for name in rank["files"])]
-    for name in names:
-        if name != os.path.basename(name) or name in ("", ".", ".."):
-            raise DamagedError(directory, {name: "it is no file of the checkpoint's directory"})
-    return manifest

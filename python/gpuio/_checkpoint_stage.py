@@ -1,15 +1,17 @@
 """Staged pages: memory that GPUs copy into, and from which the drain writes files."""
 
+import collections
 import ctypes
 import fcntl
+import functools
 import mmap
 import os
 import resource
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, List, Optional, Set, Tuple
+from typing import Callable, Deque, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar
 
-from ._checkpoint_drain import results, started_pool
+from ._checkpoint_drain import ended, results, started_pool
 from ._library import GpuioError, library
 
 _CHUNK = 256 << 20
@@ -18,6 +20,9 @@ _HUGEPAGE, _DONTFORK, _POPULATE_WRITE = 14, 10, 23
 # Copies of host memory are cut, so that several threads make them. A multiple of 8: of a digest's
 # words.
 _HOST_PIECE = 32 << 20
+# Calls of a pool that are queued: each thread has one, and more to go on with.
+_AHEAD = 32
+_Key = TypeVar("_Key")
 
 
 def threads() -> int:
@@ -193,10 +198,10 @@ class Stage:
         return sum(results(self.pool.submit(one, start) for start in starts)) % 2**64
 
 
-def memory_digest(
-    pool: ThreadPoolExecutor, read: Callable[[int, memoryview], None], nbytes: int, offset: int
-) -> "List[Future[int]]":
-    """Starts to take the digest of bytes that ``read`` brings, in parts: futures of their sums."""
+def digest_parts(
+    read: Callable[[int, memoryview], None], nbytes: int, offset: int
+) -> Iterator[Callable[[], int]]:
+    """Calls that take the digest of bytes that ``read`` brings; their sum is that of all."""
     def one(start: int) -> int:
         length = min(_HOST_PIECE, nbytes - start)
         with mmap.mmap(-1, length) as buffer:
@@ -207,7 +212,29 @@ def memory_digest(
             del place
         return digest
 
-    return [pool.submit(one, start) for start in range(0, nbytes, _HOST_PIECE)]
+    for start in range(0, nbytes, _HOST_PIECE):
+        yield functools.partial(one, start)
+
+
+def in_turn(
+    pool: ThreadPoolExecutor, work: Iterable[Tuple[_Key, Callable[[], int]]]
+) -> Iterator[Tuple[_Key, "Future[int]"]]:
+    """Each call's future in order. A few are under way at a time: a file may claim any number of
+    bytes. None is when this ends."""
+    under_way: Deque[Tuple[_Key, "Future[int]"]] = collections.deque()
+    try:
+        for key, call in work:
+            under_way.append((key, pool.submit(call)))
+            if len(under_way) == _AHEAD:
+                yield under_way[0]
+                under_way.popleft()
+        while under_way:
+            yield under_way[0]
+            under_way.popleft()
+    finally:
+        for _, future in under_way:
+            future.cancel()
+        ended(future for _, future in under_way)
 
 
 _pool: Optional[ThreadPoolExecutor] = None

@@ -7,31 +7,27 @@ that name appears when all is on the disk, and not before. docs/checkpoint.md ha
 
 import atexit
 import base64
+import contextlib
 import errno
 import fcntl
 import hashlib
 import json
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
 import warnings
-from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union, cast
 
 from . import _checkpoint_drain
-from ._checkpoint_drain import (
-    MANIFEST, OTHERS_S, ended, framed, give_up, make_directories, results,
-)
+from ._checkpoint_drain import MANIFEST, OTHERS_S, framed, give_up, make_directories, results
 from ._checkpoint_format import (
     DCP_METADATA,
     PAGE,
     WRITER,
-    DamagedError,
     File,
     Flat,
     Leaf,
@@ -40,11 +36,20 @@ from ._checkpoint_format import (
     described,
     index,
     laid_out,
-    read_manifest,
     rebuilt,
-    refilled,
 )
-from ._checkpoint_stage import Stage, default_limit, memory_digest, shared_pool
+from ._checkpoint_into import placed, refilled, sharing
+from ._checkpoint_manifest import (
+    OWNER,
+    DamagedError,
+    Users,
+    checked,
+    is_own_draft,
+    open_regular,
+    read_manifest,
+    unread,
+)
+from ._checkpoint_stage import Stage, default_limit, digest_parts, in_turn, shared_pool
 from ._environment import variable
 from ._library import PATH, GpuioError, check, few, library, whole
 from ._memory import Device, device_number
@@ -60,8 +65,6 @@ __all__ = [
 # Bytes of a file: so much is free again when one is written.
 _FILE_BYTES = 2 << 30
 _DRAFT = ".gpuio-draft-"
-# What a file system says of bytes that it can't give back right (the last by XFS, ext4 and btrfs).
-_MEDIA = (errno.EIO, errno.ENODATA, errno.EILSEQ, errno.EBADMSG, errno.EUCLEAN)
 
 
 class Handle:
@@ -476,44 +479,6 @@ class Verified(NamedTuple):
     nbytes: int
 
 
-def _unread(error: OSError) -> str:
-    """Why a file counts as damaged; raises what says nothing about the file: no permission, no
-    descriptors, no memory."""
-    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, *_MEDIA):
-        return error.strerror or str(error)
-    raise error
-
-
-def _checked_file(directory: str, name: str, about: Dict[str, Any]) -> Dict[str, str]:
-    """The damage of a file's size and header."""
-    path = os.path.join(directory, name)
-    try:
-        with open(path, "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            header = file.read(about["header_bytes"])
-    except OSError as error:
-        return {name: _unread(error)}
-    if found != about["bytes"]:
-        return {name: f"it has {found} bytes, and had {about['bytes']}"}
-    if hashlib.sha256(header).hexdigest() != about["header_sha256"]:
-        return {name: "the digest of its header is another one"}
-    return {}
-
-
-def _checked(directory: str, manifest: Dict[str, Any]) -> Dict[str, str]:
-    damaged: Dict[str, str] = {}
-    for rank in manifest["ranks"]:
-        for name, about in rank["files"].items():
-            damaged.update(_checked_file(directory, name, about))
-    for name, sum_ in manifest["extras"].items():
-        try:
-            if hashlib.sha256(Path(directory, name).read_bytes()).hexdigest() != sum_:
-                damaged[name] = "its digest is another one"
-        except OSError as error:
-            damaged[name] = _unread(error)
-    return damaged
-
-
 def _damage(name: str, about: Dict[str, Any], found: int) -> Dict[str, str]:
     if f"{found % 2**64:016x}" == about["digest"]:
         return {}
@@ -525,37 +490,41 @@ def verify(directory: PathLike) -> Verified:
     check(PATH, directory=directory)
     directory = os.path.abspath(os.fspath(directory))
     manifest = read_manifest(directory)
-    damaged = _checked(directory, manifest)
+    return _verified(directory, manifest, checked(directory, manifest))
+
+
+def _verified(directory: str, manifest: Dict[str, Any], damaged: Dict[str, str]) -> Verified:
     nbytes = count = 0
     for rank in manifest["ranks"]:
-        files: Dict[str, int] = {}
-        asked = []
-        try:
+        with contextlib.ExitStack() as open_files:
+            files: Dict[str, int] = {}
             for name in rank["files"]:
                 if name not in damaged:
-                    files[name] = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
-            for name, about in rank["tensors"].items():
-                if about["file"] in files:
-                    read = _reader(files[about["file"]])
-                    parts = memory_digest(shared_pool(), read, about["bytes"], about["offset"])
-                    asked.append((name, about, parts))
-            for name, about, parts in asked:
-                try:
-                    damaged.update(_damage(name, about, sum(part.result() for part in parts)))
-                except OSError as error:
-                    damaged[name] = f"its bytes in {about['file']} can't be read: {_unread(error)}"
-                nbytes += about["bytes"]
-                count += 1
-        finally:
-            ended(part for _, _, parts in asked for part in parts)
-            for fd in files.values():
-                os.close(fd)
+                    files[name] = open_regular(os.path.join(directory, name))
+                    open_files.callback(os.close, files[name])
+            tensors = {name: one for name, one in rank["tensors"].items() if one["file"] in files}
+            sums = dict.fromkeys(tensors, 0)
+            broken: Dict[str, str] = {}
+            parts = (
+                (name, part) for name, one in tensors.items()
+                for part in digest_parts(_reader(files[one["file"]]), one["bytes"], one["offset"])
+            )
+            with contextlib.closing(in_turn(shared_pool(), parts)) as futures:
+                for name, future in futures:
+                    try:
+                        sums[name] += future.result()
+                    except OSError as error:
+                        file = tensors[name]["file"]
+                        broken[name] = f"its bytes in {file} can't be read: {unread(error)}"
+            for name, one in tensors.items():
+                damaged.update(
+                    {name: broken[name]} if name in broken else _damage(name, one, sums[name])
+                )
+                nbytes += one["bytes"]
+            count += len(tensors)
     if damaged:
         raise DamagedError(directory, damaged)
     return Verified(count, nbytes)
-
-
-_verified = verify
 
 
 def _reader(fd: int) -> Callable[[int, memoryview], None]:
@@ -576,11 +545,11 @@ def load(
 ) -> Any:
     """The state that was saved, its tensors on a device, or in the tensors of ``into``.
 
-    ``into`` is a state of the same names, types and shapes, whose tensors are filled; numbers, text
-    and None take their places in its dictionaries and lists once all tensors are right. ``device``
-    is not used then. Otherwise tensors are PyTorch's where it is imported, else NumPy's; ``as_`` is
-    ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared where the tensors are, after the
-    bytes have come: `DamagedError` names those that differ.
+    ``into`` is a state of the same structure, types and shapes, whose tensors are filled, each from
+    the one in its place; numbers, text and None take theirs in its dictionaries and lists once all
+    tensors are right. ``device`` is not used then. Otherwise tensors are PyTorch's where it is
+    imported, else NumPy's; ``as_`` is ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared
+    where the tensors are, after the bytes have come: `DamagedError` names those that differ.
     """
     check(PATH, directory=directory)
     check((bool,), verify=verify)
@@ -591,13 +560,13 @@ def load(
     manifest = read_manifest(directory)
     if DCP_METADATA in manifest["extras"]:
         raise ValueError(
-            f"{directory} was written by gpuio.checkpoint.Writer: torch.distributed.checkpoint.load "
-            "with gpuio.checkpoint.Reader reads it"
+            f"{directory} was written by gpuio.checkpoint.Writer: "
+            "torch.distributed.checkpoint.load with gpuio.checkpoint.Reader reads it"
         )
     if not 0 <= whole(rank, "rank") < len(manifest["ranks"]):
         raise ValueError(f"rank {rank} is none of the {len(manifest['ranks'])} of {directory}")
     one = manifest["ranks"][rank]
-    damaged = _checked(directory, {"ranks": [one], "extras": manifest["extras"]})
+    damaged = checked(directory, {"ranks": [one], "extras": manifest["extras"]})
     if damaged:
         raise DamagedError(directory, damaged)
     if into is not None:
@@ -654,104 +623,122 @@ def _compare(
 
 
 def _filled(directory: str, one: Dict[str, Any], into: Any, verify: bool) -> Any:
-    flat = Flat(into, in_place=True)
-    if set(flat.leaves) != set(one["tensors"]):
-        stored, given = set(one["tensors"]), set(flat.leaves)
-        sides = (("not in the state", stored - given), ("not in the checkpoint", given - stored))
-        words = "; ".join(f"{side}: {few(sorted(names))}" for side, names in sides if names)
-        raise ValueError(f"the state has other tensors than {directory}: {words}")
-    by_device: Dict[int, List[Tuple[str, int, int]]] = {}
-    for name, have in flat.leaves.items():
+    leaves = placed(directory, one["structure"], Flat(into, in_place=True))
+    for name, have in leaves.items():
         about = one["tensors"][name]
         if (have.dtype, list(have.shape)) != (about["dtype"], about["shape"]):
             raise ValueError(f"tensor {name!r} is {have.dtype}{list(have.shape)}, and "
                              f"{about['dtype']}{about['shape']} in {directory}")
-        by_device.setdefault(have.device, []).append((name, have.address, have.nbytes))
+    # One would have the other's bytes, unless they are the same.
+    shared = sharing(leaves.values())
+    by_device: Dict[int, List[Tuple[str, int, int]]] = {}
+    for name, have in leaves.items():
+        asked = by_device.setdefault(have.device, [])
+        if verify or name in shared:
+            asked.append((name, have.address, have.nbytes))
     for device in by_device:
         if device >= 0:
             library().move_out(device, [], [])  # Waits for the program's work on the tensors.
-    files = {name: os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
-             for name in one["files"]}
-    try:
-        for name, have in flat.leaves.items():
+    with contextlib.ExitStack() as open_files:
+        files: Dict[str, int] = {}
+        for name in one["files"]:
+            files[name] = open_regular(os.path.join(directory, name))
+            open_files.callback(os.close, files[name])
+        for name, have in leaves.items():
             about = one["tensors"][name]
-            read_stored(files[about["file"]], about, name, have.address, have.nbytes)
-    finally:
-        for fd in files.values():
-            os.close(fd)
-    if verify:
-        for device, asked in by_device.items():
-            try:
-                _compare(directory, one, device, asked)
-            except DamagedError as error:
-                words = "The tensors of into have its bytes already"
-                raise DamagedError(directory, error.damaged, words) from None
-    return refilled(into, one["structure"], {name: leaf.keeps for name, leaf in flat.leaves.items()})
+            read_stored(files[about["file"]], about, have.address, have.nbytes)
+    for device, asked in by_device.items():
+        try:
+            _compare(directory, one, device, asked)
+        except DamagedError as error:
+            if shared.issuperset(error.damaged):
+                raise ValueError(
+                    f"tensors of into share memory, and {directory} has different bytes for them, "
+                    f"or is damaged: {few(sorted(shared))}") from None
+            words = "The tensors of into have its bytes already"
+            raise DamagedError(directory, error.damaged, words) from None
+    return refilled(into, one["structure"], {name: leaf.keeps for name, leaf in leaves.items()})
 
 
-def read_stored(fd: int, about: Dict[str, Any], name: str, address: int, nbytes: int) -> None:
-    """The bytes of a tensor of the manifest to memory of so many bytes of a GPU or the host.
-
-    The manifest may be anybody's: never more than the memory has is read.
-    """
-    if about["bytes"] != nbytes:
-        raise OSError(errno.EINVAL, f"tensor {name!r} has {nbytes} bytes, and the checkpoint's "
-                      f"manifest says {about['bytes']}")
+def read_stored(fd: int, about: Dict[str, Any], address: int, nbytes: int) -> None:
+    """The bytes of a tensor of the manifest to memory of a GPU or the host, never more than that
+    has."""
     if nbytes:
-        moved = library().read(fd, about["offset"], address, about["bytes"])
-        if moved.bytes != about["bytes"]:
+        moved = library().read(fd, about["offset"], address, nbytes)
+        if moved.bytes != nbytes:
             raise OSError(errno.EIO, f"{about['file']} became shorter while it was read")
 
 
 class PassedOverWarning(UserWarning):
-    """A newer checkpoint is damaged, and an older one is taken."""
+    """A directory that `latest` does not take, or `clean` does not remove, and why."""
 
 
-def latest(directory: PathLike, *, verify: bool = False) -> Optional[str]:
+def latest(
+    directory: PathLike, *, verify: bool = False, any_user: bool = False
+) -> Optional[str]:
     """The newest complete checkpoint directly below a directory; None if it has none.
 
     One whose manifest, or the size or header of a file, is damaged is passed over with a
     `PassedOverWarning`; with ``verify`` one with a damaged tensor too, for which all bytes of the
-    newest are read. One that may not be read raises OSError, so that no older one is taken for it.
+    newest are read. One that may not be read raises OSError, and one of a later format ValueError,
+    so that no older one is taken for it.
+
+    Checkpoints of other users than this process's and root are passed over too, with one warning:
+    whoever may write to the directory could put one there. ``any_user`` takes them.
     """
     check(PATH, directory=directory)
-    check((bool,), verify=verify)
-    found: List[Tuple[float, str, Dict[str, Any]]] = []
+    check((bool,), verify=verify, any_user=any_user)
+    found: List[Tuple[Tuple[int, float, str], Dict[str, Any]]] = []
+    others: List[str] = []
+    directory = os.fsdecode(directory)
+    users = None if any_user else Users(directory, 0)
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
         return None
     for name in names:
-        path = os.path.join(os.fspath(directory), name)
+        path = os.path.join(directory, name)
         # `lost+found` of a file system is root's alone.
-        if _DRAFT not in name and name != "lost+found" and os.path.isdir(path):
-            try:
-                manifest = read_manifest(path)
-            except FileNotFoundError:
-                if _has_own_file(path):
-                    _passed_over(DamagedError(path, {MANIFEST: "it is missing"}))
-                continue
-            except DamagedError as error:
-                _passed_over(error)
-                continue
-            except OSError as error:
-                _unread(error)
-                continue
-            found.append((manifest["created"], path, manifest))
-    # Newest first, and no older one is looked at than needed.
-    found.sort(key=lambda one: one[:2], reverse=True)
-    for _, path, manifest in found:
+        if _is_draft(name) or name == "lost+found" or not os.path.isdir(path):
+            continue
         try:
-            damaged = _checked(path, manifest)
+            # A link is its maker's, too.
+            if users and not all(look(path).st_uid in users for look in (os.lstat, os.stat)):
+                if os.path.lexists(os.path.join(path, MANIFEST)):
+                    others.append(name)
+                continue
+            manifest = read_manifest(path, users)
+        except FileNotFoundError:
+            if _has_own_file(path):
+                _passed_over(DamagedError(path, {MANIFEST: "it is missing"}))
+        except DamagedError as error:
+            _passed_over(error)
+        except OSError as error:
+            _passed_over(DamagedError(path, {MANIFEST: unread(error)}))
+        else:
+            # A clock may have been set back between two saves, so their number is first.
+            found.append(((manifest["number"], manifest["created"], path), manifest))
+    if others:
+        _passed_over(f"{few(sorted(others))} in {directory}, of other users. "
+                     "latest(…, any_user=True) takes them")
+    # Newest first, and no older one is looked at than needed.
+    found.sort(key=lambda one: one[0], reverse=True)
+    for (_, _, path), manifest in found:
+        try:
+            damaged = checked(path, manifest, users)
             if damaged:
                 raise DamagedError(path, damaged)
             if verify:
-                _verified(path)
+                _verified(path, manifest, damaged)
         except DamagedError as error:
             _passed_over(error)
         else:
             return path
     return None
+
+
+def _is_draft(name: str) -> bool:
+    return name.startswith(".") and _DRAFT in name
 
 
 def _has_own_file(path: str) -> bool:
@@ -760,7 +747,7 @@ def _has_own_file(path: str) -> bool:
         for name in os.listdir(path):
             file = os.path.join(path, name)
             if name.endswith(".safetensors") and os.path.isfile(file):
-                with open(file, "rb") as opened:
+                with open(open_regular(file), "rb") as opened:
                     # Behind the length of the header, as `laid_out` writes it.
                     if WRITER.encode() in opened.read(128):
                         return True
@@ -769,29 +756,66 @@ def _has_own_file(path: str) -> bool:
     return False
 
 
-def _passed_over(error: DamagedError) -> None:
-    warnings.warn(f"passed over: {error}", PassedOverWarning, stacklevel=3)
+def _passed_over(what: object) -> None:
+    warnings.warn(f"passed over: {what}", PassedOverWarning, stacklevel=3)
 
 
 def clean(directory: PathLike) -> List[str]:
     """Removes drafts directly below a directory that were left by killed processes, and returns
-    their names. Drafts that a drain of this machine writes to stay."""
+    their names. Drafts that a drain of this machine writes to stay.
+
+    Only a draft that a save of this user has made there is removed, by the file in it that says so.
+    Any other, and one that is a whole checkpoint, stays with a `PassedOverWarning`: another user
+    may have given a directory of yours such a name.
+    """
     check(PATH, directory=directory)
-    removed = []
+    directory = os.fsdecode(directory)
+    users, removed = Users(directory), []
     for name in os.listdir(directory):
-        path = os.path.join(os.fspath(directory), name)
-        if not (name.startswith(".") and _DRAFT in name):
+        if not _is_draft(name):
             continue
+        path = os.path.join(directory, name)
         try:
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             continue
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path)
-            removed.append(path)
+            why = _why_left(path, fd, users)
         except OSError:
-            continue
+            continue  # A drain writes it.
         finally:
             os.close(fd)
+        if why is None:
+            removed.append(path)
+        else:
+            _passed_over(f"{path}: {why}")
     return removed
+
+
+def _why_left(path: str, draft: int, users: Users) -> Optional[str]:
+    """Removes a draft, or says why not. Files go through its descriptor, for others may give its
+    name to another directory meanwhile."""
+    names = os.listdir(draft)
+    if os.fstat(draft).st_uid not in users:
+        return "it is another user's draft"
+    # An empty directory has nothing to lose.
+    if names and not is_own_draft(draft, users):
+        return (f"no {OWNER} in it says that a save made it here. Look at it: a save of an earlier "
+                "gpuio made it, or it has got another name. Then remove it by hand")
+    try:
+        if MANIFEST in names:
+            read_manifest(f"/proc/self/fd/{draft}")
+            return "it is a whole checkpoint. Rename it, or remove it by hand"
+    except DamagedError:
+        pass  # The power went while it was written.
+    except (OSError, ValueError) as error:
+        return f"its {MANIFEST} can't be read: {error}"
+    try:
+        # The owner file last: then the next call goes on after a kill.
+        for name in sorted(names, key=lambda name: name == OWNER):
+            os.unlink(name, dir_fd=draft)
+        os.rmdir(path)
+    except OSError as error:
+        return f"it can't be removed: {error}"
+    return None
