@@ -7,7 +7,7 @@ are until the drain has said that they are free.
 
 A checkpoint is written into a draft beside its directory, each file flushed, then the draft is
 renamed to the directory, which must not exist, and the directory above is flushed. So a directory
-of that name is whole, whoever was killed and when.
+of that name is whole, whoever was killed and when. Several ranks agree in it (`Save.agreed`).
 """
 
 import base64
@@ -20,24 +20,37 @@ import json
 import mmap
 import os
 import queue
+import re
 import select
 import shutil
 import socket
+import stat
 import struct
 import sys
 import threading
 import time
 
 MANIFEST = "gpuio-checkpoint.json"
-# In a draft: the manifest of one of several ranks, and that a rank gave up.
+# In a draft: by whom it was made.
+OWNER = ".gpuio-draft.json"
+# In a draft of several ranks: that a rank takes part in a save, that all do, the manifest of one,
+# and that a rank gave up.
+JOIN, RANKS = "rank-{:05}.join", "ranks.json"
 PART, FAILED = "rank-{:05}.part.json", "rank-{:05}.failed"
 
 _PAGE = 4096
 # Bytes of one write, and how many are under way: what fills a drive.
 _PIECE, _WRITERS = 8 << 20, 4
 _LOOK_S = 0.05
+# By which launchers name a job: the same for all of its ranks.
+_JOB = ("SLURM_JOB_ID", "PMIX_NAMESPACE", "TORCHELASTIC_RUN_ID", "MASTER_PORT")
 # So long a drain whose trainer has ended waits for the other ranks: it holds the staged pages.
-_OTHERS_S = 600
+OTHERS_S = 600
+# `clean` holds a draft's lock for a moment.
+_LOCK_S = 10
+# What a manifest begins with, so that its number is known without all of it.
+_NUMBER = re.compile(rb'\{"sha256":"[0-9a-f]{64}",\n"version":1,"number":([0-9]{1,30}),')
+_STATX_BTIME, _EMPTY_PATH = 0x800, 0x1000
 _NOREPLACE, _AT_FDCWD = 1, -100
 # States of a save, as `gpuio top` shows them.
 STAGED, WRITING, WAITS, COMPLETE, GAVE_UP = range(5)
@@ -105,10 +118,10 @@ def make_directories(path):
         flush(os.path.dirname(path))
 
 
-def write_small(path, content):
+def write_small(path, content, mode=0o644):
     """A new file, flushed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o644), "wb") as file:
+    with open(os.open(path, flags, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -136,15 +149,62 @@ def move(draft, directory):
     os.rename(draft, directory)
 
 
+def read_start(path, most=-1):
+    """The first bytes of a regular file; never waits for a pipe of that name."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        return file.read(most)
+
+
+def highest_number(above, owner):
+    """The highest number in the manifests of a user's checkpoints in a directory; 0 for none."""
+    highest = 0
+    with os.scandir(above) as entries:
+        for entry in entries:
+            try:
+                if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+                    continue
+                if entry.stat(follow_symlinks=False).st_uid == owner:
+                    start = _NUMBER.match(read_start(os.path.join(entry.path, MANIFEST), 256))
+                    highest = max(highest, int(start[1]) if start else 0)
+            except OSError:
+                pass  # No checkpoint, or it is removed just now.
+    return highest
+
+
+def birth_ns(fd):
+    """When a file was made, as the file system has it, or None."""
+    buffer = ctypes.create_string_buffer(256)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "statx") or libc.statx(fd, b"", _EMPTY_PATH, _STATX_BTIME, buffer) != 0:
+        return None
+    mask, seconds, nanoseconds = struct.unpack_from("<I76xqI", buffer)
+    return seconds * 10**9 + nanoseconds if mask & _STATX_BTIME else None
+
+
+def new_draft(draft):
+    """Makes a draft, which no other user may enter: who opens a directory can lock it."""
+    os.mkdir(draft, 0o700)
+    fd = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        about = {"id": os.urandom(16).hex(), "inode": os.fstat(fd).st_ino, "birth_ns": birth_ns(fd)}
+        write_small(os.path.join(draft, OWNER), json.dumps(about).encode(), 0o600)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
 def make_draft(draft, rank):
     """The draft of several ranks, which one of them makes; its descriptor. Another user's, or a
     link, is refused: who owns the directory could change what is written there."""
     try:
-        os.mkdir(draft)
+        return new_draft(draft)
     except FileExistsError:
         pass
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(draft, flags)
+    fd = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         owner = os.fstat(fd).st_uid
         if owner != os.geteuid():
@@ -163,6 +223,39 @@ def make_draft(draft, rank):
         os.close(fd)
         raise
     return fd
+
+
+def job():
+    """The job of this process, as far as its launcher has named it."""
+    words = {name: os.environ[name] for name in _JOB if name in os.environ}
+    # Parts of a heterogeneous job of Slurm have numbers of their own.
+    if "SLURM_HET_SIZE" in os.environ:
+        words.pop("SLURM_JOB_ID", None)
+    return words
+
+
+def lock_shared(fd, path):
+    """So that `clean` leaves a draft alone, which holds the lock while it removes one."""
+    until = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                text = f"{holder(fd)} has held its lock for {_LOCK_S} s"
+                raise TimeoutError(errno.ETIMEDOUT, text, path) from None
+        time.sleep(_LOOK_S)
+
+
+def holder(fd):
+    """The process that has locked a file, in words."""
+    inode = str(os.fstat(fd).st_ino)
+    with open("/proc/locks", encoding="ascii") as locks:
+        for line in locks:
+            words = line.split()
+            if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
+                return f"process {words[4]}"
+    return "a process that can't be seen here"
 
 
 def give_up(directory, draft, rank, world):
@@ -284,23 +377,128 @@ class Save:
         self.survive, self.bytes = message["survive"], message["bytes"]
         self.staged, self.state = 0, STAGED
         self.began, self.written, self.direct = time.monotonic(), 0, True
-        self.ended, self.failed, self.stop = False, False, threading.Event()
-        self.lock = None
+        self.ended, self.over, self.stop = False, False, threading.Event()
+        self.why = Stopped("the trainer gave it up")
+        self.lock, self.number = None, 0
+        # Of several ranks: of this one, of the save, of all ranks.
+        self.member, self.save, self.members = os.urandom(16).hex(), None, [None] * self.world
+        self.manifest, self.written_all = None, threading.Event()
 
     def begin(self):
         # `clean` removes only drafts that no process holds.
         if self.world == 1:
-            os.mkdir(self.draft)
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            self.lock = os.open(self.draft, flags)
+            self.lock = new_draft(self.draft)
         else:
+            if os.path.lexists(self.directory):
+                raise FileExistsError(errno.EEXIST, "it is there already", self.directory)
             self.lock = make_draft(self.draft, self.rank)
-        fcntl.flock(self.lock, fcntl.LOCK_SH)
+        lock_shared(self.lock, self.draft)
+        if self.rank == 0:
+            # Not at its end: several ranks may end saves in another order than they began them.
+            above = os.path.dirname(self.directory)
+            number = highest_number(above, os.fstat(self.lock).st_uid)
+            self.number = 1 + max(number, self.drain.numbers.get(above, 0))
+            self.drain.numbers[above] = self.number
+        if self.world > 1 and self.rank == 0:
+            self.join(self.member)
+
+    def join(self, save):
+        """Says that this rank takes part in a save, which has the name that rank 0 has in it."""
+        about = {"save": save, "id": self.member, "world": self.world, "pid": os.getpid(),
+                 "host": socket.gethostname(), "job": job()}
+        path = os.path.join(self.draft, JOIN.format(self.rank))
+        try:
+            write_small(path, json.dumps(about).encode())
+        except FileExistsError:
+            raise self.used_before() from None
+        self.save, self.members[self.rank] = save, self.member
+
+    def used_before(self):
+        there = self.read(JOIN.format(self.rank))
+        who = f", by process {there['pid']} of {there['host']}" if there else ""
+        text = (f"the token was used before: rank {self.rank} has files in this draft{who}. Give "
+                "each save a new one; gpuio.checkpoint.clean removes the draft")
+        return FileExistsError(errno.EEXIST, text, self.draft)
+
+    def read(self, name):
+        """A file of the ranks; None if it is not there, or not whole yet."""
+        try:
+            return json.loads(read_start(os.path.join(self.draft, name)))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def names(self):
+        """The names in the draft; None if it has become the checkpoint."""
+        above = os.path.dirname(self.directory)
+        # A client of NFS asks the server then.
+        os.close(os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        try:
+            names = set(os.listdir(self.draft))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ESTALE):
+                raise
+            there = self.read(os.path.join(self.directory, MANIFEST)) or {}
+            if self.save is None or there.get("draft") != self.save:
+                raise FileNotFoundError(errno.ENOENT, "the draft is gone", self.draft) from None
+            return None
+        for name in sorted(names):
+            if name.endswith(".failed"):
+                raise OSError(errno.ECANCELED, f"rank {int(name[5:10])} gave this checkpoint up")
+        return names
+
+    def agreed(self):
+        """Whether all ranks are known to take part in this save.
+
+        A draft may have files of an earlier life, or of another job, with the same token, whose
+        processes can't be asked: they may be of another host. So each rank joins the save that rank
+        0 has named, and only while its trainer lives; rank 0 lists them, and only while its own
+        does. Then each was at work in this save together with rank 0. What names no member of the
+        list does not count.
+        """
+        names = self.names()
+        if names is None or RANKS in names:
+            ranks = self.read(RANKS)
+            if ranks is not None and (ranks["save"], ranks["members"][self.rank:self.rank + 1]) != (
+                    self.save, [self.member]):
+                raise self.used_before()
+            return ranks is not None
+        for rank in range(self.world) if self.rank == 0 else [0]:
+            there = None
+            if self.members[rank] is None and JOIN.format(rank) in names:
+                there = self.read(JOIN.format(rank))
+            if there is None:
+                continue
+            if there["world"] != self.world:
+                raise OSError(errno.EINVAL, f"rank {rank} is one of {there['world']} ranks, and "
+                              f"rank {self.rank} of {self.world}")
+            for name in job().keys() & there["job"].keys():
+                if job()[name] != there["job"][name]:
+                    raise OSError(errno.EINVAL, f"rank {rank} is of another job: {name} is "
+                                  f"{there['job'][name]!r} there, and {job()[name]!r} for rank "
+                                  f"{self.rank}. Each save of each job needs a token of its own")
+            if self.rank != 0:
+                self.drain.check_trainer()
+                self.join(there["id"])
+            elif there["save"] != self.save:
+                raise OSError(errno.EEXIST, "the token was used before: there is a rank "
+                              f"{rank} of another save", self.draft)
+            self.members[rank] = there["id"]
+        # Behind the reads: what they found was there while the trainer lived.
+        if self.rank == 0 or self.save is None:
+            self.drain.check_trainer()
+        if self.rank == 0 and None not in self.members:
+            about = {"save": self.save, "members": self.members}
+            write_small(os.path.join(self.draft, RANKS), json.dumps(about).encode())
+            return True
+        return False
 
     def file(self, message):
         path = os.path.join(self.draft, message["name"])
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        plain = os.open(path, flags, 0o644)
+        try:
+            plain = os.open(path, flags, 0o644)
+        except FileExistsError:
+            raise self.used_before() from None
         direct = None
         try:
             if self.drain.direct:
@@ -340,7 +538,7 @@ class Save:
         done = 0
         while done < length:
             if self.stop.is_set():
-                raise Stopped
+                raise self.why
             here = self.drain.pages[start + at + done : start + at + length]
             fd = direct if direct is not None and done % _PAGE == 0 else plain
             try:
@@ -356,60 +554,76 @@ class Save:
             done += count
 
     def end(self, message):
-        """Makes it visible, or one of several ranks ready for that. True if it is visible."""
+        """Makes it visible if it is of one rank."""
         for name, content in message["extras"].items():
             write_small(os.path.join(self.draft, name), base64.b64decode(content))
         if self.world == 1:
-            self.commit(message["manifest"])
-            return True
-        name = os.path.join(self.draft, PART.format(self.rank))
-        write_small(name + ".new", json.dumps(message["manifest"]).encode())
-        os.rename(name + ".new", name)
-        flush(self.draft)
-        return self.commit_all()
+            self.commit(message["manifest"], [OWNER])
+        else:
+            self.manifest = message["manifest"]
+            self.written_all.set()
 
-    def commit(self, manifest):
+    def put_part(self):
+        """What rank 0 needs of another one, which is part of the save by now."""
+        if self.rank != 0:
+            # Rank 0 may be on another host: names that it finds are on the disk then.
+            flush(self.draft)
+            part = {"save": self.save, "id": self.member, "manifest": self.manifest}
+            name = os.path.join(self.draft, PART.format(self.rank))
+            write_small(name + ".new", json.dumps(part).encode())
+            os.rename(name + ".new", name)
+
+    def commit(self, manifest, passing):
+        """Makes the draft visible, without what was only for its making."""
+        manifest["number"] = self.number
         write_small(os.path.join(self.draft, MANIFEST), manifest_bytes(manifest))
+        for name in passing:
+            os.unlink(os.path.join(self.draft, name))
+        mode = os.fstat(self.lock).st_mode & 0o7000
+        os.fchmod(self.lock, mode | 0o777 & ~self.drain.umask)
         flush(self.draft)
         if self.stop.is_set():
-            raise Stopped
+            raise self.why
         move(self.draft, self.directory)
         flush(os.path.dirname(self.directory))
 
-    def commit_all(self):
-        """Commits if all ranks are ready: whichever rank finds that first. True if it is done."""
-        above = os.open(os.path.dirname(self.directory), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(above, fcntl.LOCK_EX)
-            if not os.path.isdir(self.draft):
-                with open(os.path.join(self.directory, MANIFEST), "rb") as file:
-                    text = file.read()
-                if json.loads(text).get("draft") != os.path.basename(self.draft):
-                    raise FileNotFoundError(errno.ENOENT, "the draft is gone", self.draft)
-                return True
-            names = set(os.listdir(self.draft))
-            for rank in range(self.world):
-                if FAILED.format(rank) in names:
-                    raise OSError(errno.ECANCELED, f"rank {rank} gave this checkpoint up")
-            parts = [PART.format(rank) for rank in range(self.world)]
-            if not names.issuperset(parts):
-                return False
-            manifest = None
-            for part in parts:
-                with open(os.path.join(self.draft, part), "rb") as file:
-                    one = json.load(file)
-                if manifest is None:
-                    manifest = one
-                else:
-                    manifest["ranks"] += one["ranks"]
-                    manifest["extras"].update(one["extras"])
-            manifest["draft"] = os.path.basename(self.draft)
-            for part in parts:
-                os.unlink(os.path.join(self.draft, part))
-            self.commit(manifest)
+    def visible(self):
+        """Whether it is complete: rank 0 makes it so when all parts of this save are there."""
+        names = self.names()
+        if names is None:
             return True
-        finally:
-            os.close(above)
+        others = range(1, self.world)
+        if self.rank != 0 or not names.issuperset(map(PART.format, others)):
+            return False
+        manifest, passing = self.manifest, [OWNER, RANKS, JOIN.format(0)]
+        for rank in others:
+            part = self.read(PART.format(rank))
+            if (part["save"], part["id"]) != (self.save, self.members[rank]):
+                raise OSError(errno.EEXIST, "the token was used before: there is a part of rank "
+                              f"{rank} of another save", self.draft)
+            manifest["ranks"] += part["manifest"]["ranks"]
+            manifest["extras"].update(part["manifest"]["extras"])
+            passing += [JOIN.format(rank), PART.format(rank)]
+        manifest["draft"] = self.save
+        files = {name: about for one in manifest["ranks"] for name, about in one["files"].items()}
+        for name, about in files.items():
+            # By a descriptor: a client of NFS asks the server when a file is opened.
+            fd = os.open(os.path.join(self.draft, name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if os.fstat(fd).st_size != about["bytes"]:
+                    raise OSError(errno.EIO, "it has not the bytes that were written", name)
+            finally:
+                os.close(fd)
+        # A server's names of removed files are not ours.
+        strange = names.difference(files, manifest["extras"], passing)
+        strange = sorted(name for name in strange if not name.startswith(".nfs"))
+        if strange:
+            raise OSError(errno.EEXIST, "the token was used before: the draft has files of another "
+                          f"save: {', '.join(strange[:5])}", self.draft)
+        if os.stat(self.draft).st_ino != os.fstat(self.lock).st_ino:
+            raise FileNotFoundError(errno.ENOENT, "the draft is another one now", self.draft)
+        self.commit(manifest, passing)
+        return True
 
     def give_up(self):
         give_up(self.directory, self.draft, self.rank, self.world)
@@ -422,8 +636,9 @@ class Save:
 
 
 class Drain:
-    def __init__(self, link, pages, direct, page=None):
+    def __init__(self, link, pages, direct, page=None, trainer=None):
         self.link, self.pages, self.direct, self.page = link, pages, direct, page
+        self.trainer = trainer
         self.counting, self.totals, self.under_way, self.error = threading.Lock(), [0, 0], 0, ""
         self.shown = None
         self.writers = started_pool(_WRITERS, "gpuio-drain")
@@ -432,6 +647,10 @@ class Drain:
         self.saves = {}
         self.said, self.said_at = threading.Lock(), 0.0
         self.waiting = []
+        # The last of this process in each directory; and the mode of new directories.
+        self.numbers = {}
+        self.umask = os.umask(0o077)
+        os.umask(self.umask)
 
     def say(self, **message):
         try:
@@ -465,59 +684,84 @@ class Drain:
                            self.under_way, one.state)
                 self.page.show(self.totals, (one.directory, self.error), numbers)
 
-    def over(self, save, state):
+    def ends(self, save, state):
+        """Whether a save ends now, and not before."""
         with self.counting:
-            self.under_way -= 1
-        self.show(save, state)
+            was, save.over = save.over, True
+            self.under_way -= not was
+        if not was:
+            self.show(save, state)
+        return not was
 
     def fail(self, save, error):
-        if not save.failed:
-            save.failed = True
+        text = str(error) or type(error).__name__
+        self.error = text
+        if self.ends(save, GAVE_UP):
+            save.stop.set()
             save.give_up()
             code = getattr(error, "errno", None) or errno.EIO
-            text = str(error) or type(error).__name__
-            self.error = text
-            self.over(save, GAVE_UP)
             self.say(op="failed", id=save.id, errno=code, text=text)
 
     def done(self, save):
-        save.close()
-        self.over(save, COMPLETE)
-        seconds = time.monotonic() - save.began
-        self.say(op="done", id=save.id, bytes=save.written, seconds=seconds, direct=save.direct)
+        if self.ends(save, COMPLETE):
+            save.close()
+            seconds = time.monotonic() - save.began
+            self.say(op="done", id=save.id, bytes=save.written, seconds=seconds, direct=save.direct)
 
-    def wait_for_others(self, save):
+    def check_trainer(self):
+        """Raises where the trainer has ended. It is asked now: the thread that hears of its end may
+        not have run since."""
+        watched = select.poll()
+        if self.trainer is not None:
+            watched.register(self.trainer, select.POLLIN)
+        if self.alone_since is not None or watched.poll(0):
+            raise ChildProcessError(errno.ECHILD, "its process ended before all ranks had begun")
+
+    def with_others(self, save):
+        """One of several ranks, beside its writes."""
         try:
-            while not save.commit_all():
-                if save.stop.wait(_LOOK_S):
-                    raise Stopped
-                alone = self.alone_since
-                if alone is not None and time.monotonic() - alone > _OTHERS_S:
-                    raise TimeoutError(errno.ETIMEDOUT, "the other ranks were not ready "
-                                       f"{_OTHERS_S} s after this one's process had ended")
+            self.until(save, save.agreed)
+            self.say(op="agreed", id=save.id)
+            while not save.written_all.wait(_LOOK_S):
+                if save.stop.is_set():
+                    raise save.why
+            save.put_part()
+            self.show(save, WAITS)
+            self.until(save, save.visible)
             self.done(save)
         except BaseException as error:
             self.fail(save, error)
 
+    def until(self, save, ready):
+        while not ready():
+            if save.stop.wait(_LOOK_S):
+                raise save.why
+            alone = self.alone_since
+            if alone is not None and time.monotonic() - alone > OTHERS_S:
+                raise TimeoutError(errno.ETIMEDOUT, "the other ranks were not ready "
+                                   f"{OTHERS_S} s after this one's process had ended")
+
     def step(self, message):
         save = self.saves[message["id"]]
         try:
-            if save.failed:
+            # One that has written all is in the hands of the thread that waits for the others.
+            if save.over or save.written_all.is_set():
                 return
             if save.stop.is_set():
-                raise Stopped("the trainer gave it up")
+                raise save.why
             if message["op"] == "save":
                 save.begin()
+                if save.world > 1:
+                    waiter = threading.Thread(target=self.with_others, args=(save,))
+                    waiter.start()
+                    self.waiting.append(waiter)
             elif message["op"] == "file":
                 self.show(save, WRITING)
                 save.file(message)
-            elif save.end(message):
-                self.done(save)
             else:
-                self.show(save, WAITS)
-                waiter = threading.Thread(target=self.wait_for_others, args=(save,))
-                waiter.start()
-                self.waiting.append(waiter)
+                save.end(message)
+                if save.world == 1:
+                    self.done(save)
         except BaseException as error:
             self.fail(save, error)
         finally:
@@ -562,10 +806,24 @@ class Drain:
                 self.work.put({"op": "abort", "id": save.id})
         self.work.put(None)
 
+    def refuse(self, error):
+        """The trainer said what can't be understood: no save goes on, and nothing is heard."""
+        self.say(op="deaf")
+        text = f"the drain can't read its messages: {error or type(error).__name__}"
+        for save in list(self.saves.values()):
+            save.why, save.ended = OSError(errno.EBADMSG, text), False
+            save.stop.set()
+
+
+def framed(message):
+    """A message to the drain: the length of its text, and the text."""
+    text = json.dumps(message).encode()
+    return struct.pack("<Q", len(text)) + text
+
 
 def listen(link, trainer, take):
     """Hands on each message until the trainer closes the socket, or ends."""
-    rest = b""
+    rest = bytearray()
     watched = select.poll()
     watched.register(link, select.POLLIN)
     if trainer is not None:
@@ -579,9 +837,15 @@ def listen(link, trainer, take):
         got = link.recv(1 << 20)
         if not got:
             return
-        *lines, rest = (rest + got).split(b"\n")
-        for line in lines:
-            take(json.loads(line))
+        rest += got
+        at = 0
+        while len(rest) >= at + 8:
+            end = at + 8 + struct.unpack_from("<Q", rest, at)[0]
+            if len(rest) < end:
+                break
+            take(json.loads(rest[at + 8:end]))
+            at = end
+        del rest[:at]
 
 
 def main(words):
@@ -596,15 +860,18 @@ def main(words):
         page = Page(words[5])
     except (OSError, ValueError, IndexError):
         page = None  # No shared memory, or it is full: nothing is shown.
-    drain = Drain(socket.socket(fileno=link), pages, bool(direct), page)
+    drain = Drain(socket.socket(fileno=link), pages, bool(direct), page, watched)
     worker = threading.Thread(target=drain.run)
     worker.start()
     try:
         listen(drain.link, watched, drain.take)
     except OSError:
         pass  # The connection was reset: the trainer has ended.
-    drain.trainer_ended()
-    worker.join()
+    except BaseException as error:
+        drain.refuse(error)
+    finally:
+        drain.trainer_ended()
+        worker.join()
     if page is not None:
         page.remove()
 

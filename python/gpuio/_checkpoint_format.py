@@ -4,6 +4,7 @@ A manifest (``gpuio-checkpoint.json``) has, for each rank, the structure of its 
 the place of tensors, the digest of each tensor, and size and digest of each file's header.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import struct
 import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ._library import library
 from ._memory import KINDS, Tensor, device_number
 from ._safetensors import _TYPES
 
@@ -20,7 +22,15 @@ DCP_METADATA = ".metadata"
 _NAMES = {ours: name for name, ours in _TYPES.items()}
 # In the header of each file of a save.
 WRITER = "gpuio.checkpoint"
-_KEYS = (str, int, float, bool, type(None))
+_PLAIN: Tuple[Any, ...] = (bool, int, float, str)
+# The drain and `load` read with the limits that Python has by default: levels of a state, each of
+# three levels of JSON, and digits of an integer.
+_DEEPEST, _DIGITS = 200, 4300
+_LARGEST = 10**_DIGITS - 1
+# Bytes of a header at most, as the format has it, less what pads it.
+_HEADER_MOST = 100_000_000 - PAGE
+# Of an entry of a header: all but name and shape, and each size.
+_ENTRY, _SIZE = 120, 21
 
 
 class Leaf(NamedTuple):
@@ -100,6 +110,10 @@ def _of_torch(name: str, value: Any) -> Leaf:
             f"tensor {name!r} is a part of a distributed one (DTensor): save it with "
             "torch.distributed.checkpoint and gpuio.checkpoint.Writer"
         )
+    dispatch = getattr(type(value), "__torch_dispatch__", None)
+    if dispatch is not None and dispatch is not sys.modules["torch"].Tensor.__torch_dispatch__:
+        raise TypeError(f"tensor {name!r} is a {type(value).__name__}, which has more than its "
+                        "elements: convert it to a plain tensor first")
     where = value.device.type
     if where not in ("cpu", "cuda") or str(value.layout) != "torch.strided":
         raise TypeError(f"tensor {name!r} is {value.layout} on {where!r}: dense ones of the CPU or "
@@ -130,7 +144,12 @@ def _of_cuda(name: str, value: Any) -> Leaf:
 def _of_host(name: str, value: Any) -> Leaf:
     import numpy
 
-    if not isinstance(value, numpy.ndarray):
+    if isinstance(value, numpy.ndarray):
+        # Others have more than their elements: a mask, names.
+        if type(value) not in (numpy.ndarray, numpy.memmap):
+            raise TypeError(f"tensor {name!r} is a {type(value).__name__}: convert it to a plain "
+                            "array first")
+    else:
         if value.__dlpack_device__()[0] != 1 and "torch" in sys.modules:
             return _of_torch(name, sys.modules["torch"].from_dlpack(value))
         value = numpy.from_dlpack(value)
@@ -158,26 +177,34 @@ class Flat:
         self._known: Dict[Tuple[Any, ...], str] = {}
         self.structure = self._walk(state, "")
 
-    def _walk(self, value: Any, path: str) -> Any:
-        if isinstance(value, (bool, int, float, str, type(None))):
-            # Subclasses become what they are derived from.
-            for plain in (bool, int, float, str):
-                if isinstance(value, plain):
-                    return plain(value)
-            return None
+    def _walk(self, value: Any, path: str, depth: int = 0) -> Any:
+        if value is None or isinstance(value, _PLAIN):
+            return _plain(value, path)
+        if depth > _DEEPEST:
+            raise ValueError(f"the state has more than {_DEEPEST} levels, at {path[:99]}")
+        depth += 1
         if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and not (
             is_tensor(value)
         ):
-            return self._walk(value.item(), path)
+            item = value.item() if value.dtype.kind in "biuf" else None
+            if not isinstance(item, _PLAIN):
+                raise TypeError(f"{path or 'the state'} is a {type(value).__name__} of NumPy, no "
+                                "number of Python")
+            return self._walk(item, path, depth)
         if isinstance(value, dict):
-            for key in value:
-                if not isinstance(key, _KEYS):
+            inside = []
+            for key, one in value.items():
+                if key is not None and not isinstance(key, _PLAIN):
                     raise TypeError(f"the key {key!r} in {path or 'the state'} is no plain value")
-            inside = [[key, self._walk(one, self._below(path, key))] for key, one in value.items()]
+                key = _plain(key, f"the key {key!r} in {path or 'the state'}")
+                inside.append([key, self._walk(one, self._below(path, key), depth)])
+            if len({key for key, _ in inside}) != len(inside):
+                raise TypeError(f"two keys in {path or 'the state'} have the same value")
             return {"dict": inside}
         if isinstance(value, (list, tuple)):
             kind = "tuple" if isinstance(value, tuple) else "list"
-            return {kind: [self._walk(one, self._below(path, n)) for n, one in enumerate(value)]}
+            return {kind: [self._walk(one, self._below(path, n), depth)
+                           for n, one in enumerate(value)]}
         if is_tensor(value):
             return {"tensor": self._add(path or "tensor", value)}
         raise TypeError(
@@ -208,6 +235,29 @@ class Flat:
         return unique
 
 
+def _plain(value: Any, path: str) -> Any:
+    """A value of a class of Python's own: another's becomes what it is derived from, if it equals
+    that. Its own methods are not asked, for they may give another text or number."""
+    for kind in _PLAIN:
+        if isinstance(value, kind):
+            plain = value if kind is bool else getattr(kind, f"__{kind.__name__}__")(value)
+            if type(value) is not kind and plain == plain and not plain == value:
+                raise TypeError(f"{path or 'the state'} is a {type(value).__name__} that does not "
+                                f"equal its {kind.__name__}. Convert it first")
+            if kind is int and abs(plain) > _LARGEST:
+                raise ValueError(f"{path or 'the state'} is an integer of more than {_DIGITS} "
+                                 "digits, which Python does not read by default")
+            return plain
+    return None
+
+
+def check_read_back(structure: Any) -> None:
+    """Refuses a structure that its JSON does not give back, such as text with halves of UTF-16."""
+    # Text, for no value without a number (nan) equals itself, and True is 1.
+    if repr(json.loads(json.dumps(structure))) != repr(structure):
+        raise ValueError("the state has text that does not read back from JSON as it was")
+
+
 def rebuilt(structure: Any, tensors: Dict[str, Any]) -> Any:
     """A state from its structure."""
     if not isinstance(structure, dict):
@@ -226,13 +276,15 @@ def laid_out(leaves: Iterable[Leaf], most: int, prefix: str) -> List[File]:
     # Larger elements first: then each begins at a multiple of its size.
     order = sorted(leaves, key=lambda one: (-KINDS[one.dtype].bits, one.name))
     groups: List[List[Leaf]] = [[]]
-    size = 0
+    size = header = 0
     for one in order:
-        if groups[-1] and size + one.nbytes > most:
+        words = len(json.dumps(one.name)) + _ENTRY + _SIZE * len(one.shape)
+        if groups[-1] and (size + one.nbytes > most or header + words > _HEADER_MOST):
             groups.append([])
-            size = 0
+            size = header = 0
         groups[-1].append(one)
         size += one.nbytes
+        header += words
     count, files = len(groups), []
     for number, group in enumerate(groups, 1):
         name = f"{prefix}-{number:05}-of-{count:05}" if count > 1 else prefix
@@ -257,6 +309,24 @@ def _file(name: str, group: List[Leaf]) -> File:
     header = struct.pack("<Q", len(text)) + text
     places = [Place(one, len(header) + start) for one, start in zip(group, starts)]
     return File(name, header, places, len(header) + at)
+
+
+def check_headers(files: List[File]) -> None:
+    """Refuses what `load` could not read: the library's own parser reads each header."""
+    for file in files:
+        fd = os.memfd_create("gpuio-header", os.MFD_CLOEXEC)
+        try:
+            os.write(fd, file.header)
+            os.ftruncate(fd, file.nbytes)
+            library().safetensors(fd)
+        except OSError as error:
+            # A limit of this process, which each file of so many bytes meets.
+            if error.errno != errno.EFBIG:
+                raise
+        except ValueError as error:
+            raise ValueError(f"the state can't be saved: {file.name} would be {error}") from error
+        finally:
+            os.close(fd)
 
 
 def described(file: File, digests: Dict[str, int]) -> Tuple[Dict[str, Any], Dict[str, Any]]:

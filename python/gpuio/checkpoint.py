@@ -23,7 +23,7 @@ import warnings
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union, cast
 
 from . import _checkpoint_drain
-from ._checkpoint_drain import MANIFEST, give_up, make_directories, results
+from ._checkpoint_drain import MANIFEST, OTHERS_S, framed, give_up, make_directories, results
 from ._checkpoint_format import (
     DCP_METADATA,
     PAGE,
@@ -31,6 +31,8 @@ from ._checkpoint_format import (
     File,
     Flat,
     Leaf,
+    check_headers,
+    check_read_back,
     described,
     index,
     laid_out,
@@ -81,7 +83,7 @@ class Handle:
         self.written = 0
         """Bytes written until now."""
         self._draft, self._world, self._rank = job.draft, job.world, job.rank
-        self._survive, self._sent = job.survive, False
+        self._survive, self._sent, self._agreed = job.survive, False, job.world == 1
         self._done, self._reported = threading.Event(), False
         self._error: Optional[GpuioError] = None
 
@@ -143,7 +145,7 @@ class _Drain:
     def say(self, **message: Any) -> None:
         try:
             with self.sending:
-                self.link.sendall(json.dumps(message).encode() + b"\n")
+                self.link.sendall(framed(message))
         except OSError as error:
             raise GpuioError(error.errno, f"the drain process has ended: {error}") from error
 
@@ -155,7 +157,8 @@ class _Drain:
                         break
                     self._heard(json.loads(line))
         except (OSError, ValueError, KeyError):
-            pass
+            # It would go on, and its pages could not be used again.
+            self.process.kill()
         self.dead = True
         code = self.process.wait()
         for handle in list(self.handles.values()):
@@ -168,11 +171,17 @@ class _Drain:
         self.stage.wake()
 
     def _heard(self, message: Dict[str, Any]) -> None:
-        handle = self.handles[message["id"]]
         what = message["op"]
+        if what == "deaf":
+            # The next save has a new one.
+            self.dead = True
+            return
+        handle = self.handles[message["id"]]
         if what == "freed":
             if self.held.pop((message["at"], message["id"]), None) is not None:
                 self.stage.give(message["at"], message["bytes"])
+        elif what == "agreed":
+            handle._agreed = True
         elif what == "wrote":
             handle.written = message["bytes"]
         elif what == "failed":
@@ -229,6 +238,7 @@ class _Saver:
             self.raise_earlier()
             stage, drain = self.staged(), self.drained()
             files = laid_out(job.leaves, min(self.file_bytes, stage.length // 2), job.prefix)
+            check_headers(files)
             make_directories(os.path.dirname(job.directory))
             if os.path.lexists(job.directory):
                 raise FileExistsError(errno.EEXIST, "there is something of that name already: a "
@@ -286,7 +296,9 @@ class _Saver:
         extras: Dict[str, bytes],
     ) -> None:
         sums = {name: hashlib.sha256(content).hexdigest() for name, content in extras.items()}
-        manifest = {"version": 1, "created": time.time(), "ranks": [one], "extras": sums}
+        # The drain knows the number.
+        manifest = {"version": 1, "number": 0, "created": time.time(), "ranks": [one],
+                    "extras": sums}
         shown = {name: base64.b64encode(content).decode() for name, content in extras.items()}
         drain.say(op="end", id=number, manifest=manifest, extras=shown)
         handle._sent = True
@@ -337,8 +349,12 @@ class _Saver:
         if drain is None or self.owner != os.getpid():
             return
         for handle in list(drain.handles.values()):
-            if not handle._survive and handle._sent:
-                handle._done.wait()
+            # Ranks agree while their processes live.
+            until = time.monotonic() + OTHERS_S
+            while handle._sent and not handle.done and (
+                not handle._survive or not handle._agreed and time.monotonic() < until
+            ):
+                handle._done.wait(0.05)
         for handle in self.handles:
             if handle._error is not None and not handle._reported:
                 # The exit code of a program can't be changed any more.
@@ -430,7 +446,8 @@ def save(
     With ``survive`` the drain ends its work after this process has ended, also by a signal.
     Otherwise a process that exits waits for it, and one that is killed leaves no such directory.
 
-    Several ranks give the same directory and a ``token`` of theirs that no earlier save had.
+    Several ranks give the same directory and a ``token`` of theirs that no earlier save had, such
+    as random text that rank 0 sends to the others. With ``survive`` all must have begun.
     """
     check(PATH, directory=directory)
     check((str,), optional=True, token=token)
@@ -440,6 +457,7 @@ def save(
     if world_size > 1 and token is None:
         raise ValueError("several ranks need a token: the same text for all, new for each save")
     flat = Flat(state)
+    check_read_back(flat.structure)
     leaves = list(flat.leaves.values())
     # Nothing is shared by one rank: a draft of its own, whatever others do with the token.
     token = secrets.token_hex(8) if token is None or world_size == 1 else token

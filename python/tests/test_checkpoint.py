@@ -275,21 +275,6 @@ except OSError as error:
             self.assertFalse((self.dir / name).exists())
             self.assertEqual(os.listdir(self.dir / f".{name}.gpuio-draft-t"), [])
 
-    def test_a_drain_without_its_trainer_does_not_wait_for_others_for_ever(self):
-        ours, theirs = socket.socketpair()
-        final, draft = str(self.dir / "all"), str(self.dir / ".all.gpuio-draft-t")
-        drain = _checkpoint_drain.Drain(theirs, memoryview(bytes(4096)), False)
-        drain.take({"op": "save", "id": 1, "directory": final, "draft": draft, "rank": 0,
-                    "world": 2, "survive": True, "bytes": 0})
-        drain.take({"op": "end", "id": 1, "manifest": {}, "extras": {}})
-        with mock.patch.object(_checkpoint_drain, "_OTHERS_S", 0):
-            drain.trainer_ended()
-            drain.run()
-        (failed,) = [json.loads(line) for line in ours.recv(1 << 16).splitlines()]
-        self.assertEqual((failed["op"], failed["errno"]), ("failed", errno.ETIMEDOUT))
-        self.assertTrue((self.dir / ".all.gpuio-draft-t/rank-00000.failed").exists())
-        ours.close(), theirs.close()
-
 
 class Damage(Case):
     def test_a_flipped_bit_in_each_of_many_files_is_found_and_named(self):

@@ -55,6 +55,11 @@ class Disk:
         os.mkdir(path, *more)
         self.wrote("names", self.entry(path, os.stat(path).st_ino))
 
+    def unlink(self, path):
+        # Out of the way: its inode is not used again.
+        os.rename(path, tempfile.mktemp(dir=os.path.dirname(self.base)))
+        self.wrote("names", self.entry(path, None))
+
     def pwrite(self, fd, view, at):
         with self.lock:
             count = os.pwrite(fd, view, at)
@@ -80,7 +85,7 @@ class Disk:
 
     def file(self, fd, mode="r", **named):
         """The built-in ``open``."""
-        if not isinstance(fd, int):
+        if not isinstance(fd, int) or mode == "rb":
             return builtins.open(fd, mode, **named)
         return File(self, fd)
 
