@@ -1,7 +1,7 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
 use gpuio_base::catalog::{Catalog, Inject, PathInfo, RING_ENTRIES};
-use gpuio_base::units::format_duration_ns;
+use gpuio_base::units::{ShellLine, format_duration_ns};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, VerifyMode, WorkerPlan,
 };
@@ -130,10 +130,11 @@ fn of_fio(requested: &JobSpec) -> Result<(), PlanError> {
             Some(Origin::File { file, .. }) => file.as_ref(),
             _ => "FILE",
         };
+        let sweep = ShellLine::new("gpuio sweep").file(file);
         let (at, within) = (latency_at(requested), format_duration_ns(target));
         let what = format!(
-            "a run has one load; 'gpuio sweep {file}' searches the highest one whose {at} stays \
-             within {within}"
+            "a run has one load; `{sweep}` searches the highest one whose {at} stays within \
+             {within}"
         );
         return Err(PlanError::usage(requested, "latency_target_ns", what));
     }
