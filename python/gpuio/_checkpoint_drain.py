@@ -283,11 +283,7 @@ class Page:
     _SIDES, _NUMBERS, _TEXT, _TEXT_BYTES = (128, 4512), 32, 160, 4224
 
     def __init__(self, base):
-        own = os.path.join(base, f"gpuio-{os.geteuid()}")
-        try:
-            os.mkdir(own, 0o700)
-        except FileExistsError:
-            pass
+        own = self._own(base)
         self.lock, self.sequence, self.texts = threading.Lock(), 0, ["", ""]
         self.name = str(os.getpid())
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -309,6 +305,23 @@ class Page:
             raise
         finally:
             os.close(fd)
+
+    @staticmethod
+    def _own(base):
+        """This user's directory, made where it is missing, beside one of another user's."""
+        name = f"gpuio-{os.geteuid()}"
+        beside = sorted(one for one in os.listdir(base) if one.startswith(name + "-"))
+        for one in (name, *beside, f"{name}-{os.urandom(8).hex()}"):
+            own = os.path.join(base, one)
+            try:
+                if one not in beside:
+                    os.mkdir(own, 0o700)
+                    break
+            except FileExistsError:
+                pass
+            if os.lstat(own).st_uid == os.geteuid():
+                break
+        return own
 
     def _clean(self):
         """Removes pages that killed processes of this PID namespace left."""

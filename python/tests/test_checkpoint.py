@@ -581,6 +581,18 @@ class Failures(Case):
                 self.assertEqual(ends[0]["bytes"], 5000)
             ours.close(), theirs.close()
 
+    @unittest.skipIf(os.geteuid(), "only root can give a directory away")
+    def test_another_user_with_the_name_of_the_pages_hides_none(self):
+        for taken in (f"gpuio-{os.geteuid()}", f"gpuio-{os.geteuid()}-0011223344556677"):
+            (self.dir / taken).mkdir(0o755)
+            os.chown(self.dir / taken, 65534, -1)
+        pages = [_checkpoint_drain.Page(str(self.dir)) for _ in range(2)]
+        beside = list(self.dir.glob("gpuio-*/*"))
+        self.assertEqual([file.name for file in beside], [str(os.getpid())])
+        self.assertEqual(beside[0].parent.stat().st_uid, os.geteuid())
+        pages[-1].remove()
+        self.assertEqual(list(self.dir.glob("gpuio-*/*")), [])
+
     @unittest.skipUnless("GPUIO_PROGRAM" in os.environ, "no program gpuio was named")
     def test_top_and_prometheus_show_what_is_saved(self):
         def printed(*words):

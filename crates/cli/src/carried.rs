@@ -13,12 +13,12 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gpuio_guard::objects::{environment, trust};
-use gpuio_guard::outfile::{Directory, Draft};
-use rustix::fs::StatVfsMountFlags;
+use gpuio_guard::objects::environment;
+use gpuio_guard::outfile::{Directory, Draft, Place, make_place, own_directory};
+use rustix::fs::{Mode, StatVfsMountFlags};
 
 /// The archive; empty if the program carries nothing.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/objects.tar.gz"));
@@ -66,11 +66,9 @@ fn objects(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
 /// Where a directory of this user's alone can be, in this order.
 pub(crate) fn places() -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
-    let home = || environment::absolute("HOME").map(|home| home.join(".cache"));
-    let cache = environment::absolute("XDG_CACHE_HOME").or_else(home);
-    let below = [cache, environment::absolute("XDG_RUNTIME_DIR")].into_iter().flatten();
-    let named = std::iter::once(Path::new("/tmp").join(format!("gpuio-{user}")));
-    below.map(|place| place.join("gpuio")).chain(named).collect()
+    let runtime = environment::absolute("XDG_RUNTIME_DIR").map(|place| place.join("gpuio"));
+    let named = Path::new("/tmp").join(format!("gpuio-{user}"));
+    [Place::CACHE.path(), runtime, Some(named)].into_iter().flatten().collect()
 }
 
 /// The first place that can be used, or why each can't.
@@ -119,30 +117,15 @@ fn io(error: impl std::fmt::Display) -> String {
 
 /// The directory `name` below `place`, which only this user can change.
 fn private(place: &Path, name: &str) -> Result<Directory, String> {
-    let make = |path: &Path| {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)
-    };
-    // Nothing is made where others decide what a name on the way means.
-    let there = place.ancestors().find(|at| at.exists()).unwrap_or(Path::new("/"));
-    trust::directory(&std::fs::canonicalize(there).map_err(io)?)?;
-    make(place)?;
-    // Links are followed once, here.
-    let place = std::fs::canonicalize(place).map_err(io)?;
-    trust::directory(&place)?;
-    let path = place.join(name);
+    let place = make_place(place).map_err(io)?;
+    let path = place.path().join(name);
     // The loader's lists have no quoting (ld.so(8)).
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;$".contains(byte)) {
         return Err("the path has a blank, colon, semicolon or dollar".to_owned());
     }
-    make(&path)?;
-    let directory = Directory::open(&place).and_then(|it| it.below(OsStr::new(name)));
-    let directory = directory.map_err(io)?;
-    let facts = std::fs::symlink_metadata(&path).map_err(io)?;
-    let user = rustix::process::geteuid().as_raw();
-    if !facts.is_dir() || facts.uid() != user || facts.mode() & 0o7777 != 0o700 {
-        return Err(format!("{} is not a directory of yours with mode 0700", path.display()));
-    }
-    Ok(directory)
+    let not_own =
+        |error| format!("{} is not a directory of yours with mode 0700: {error}", path.display());
+    own_directory(&path).map_err(not_own)
 }
 
 /// Puts what is missing or different into the directory.
@@ -174,7 +157,7 @@ fn put(directory: &Directory, name: &str, bytes: &[u8]) -> Result<(), String> {
     };
     let draft = directory.try_clone().and_then(|it| Draft::begin(it, name)).map_err(io)?;
     draft.fill_unsynced(bytes).map_err(io)?;
-    draft.file().set_permissions(std::fs::Permissions::from_mode(0o500)).map_err(io)?;
+    draft.set_mode(Mode::RUSR | Mode::XUSR).map_err(io)?;
     match draft.replace(old.as_ref()) {
         Ok(_) => Ok(()),
         // Another process was faster.
@@ -208,6 +191,8 @@ fn right(directory: &Directory, name: &OsStr, bytes: &[u8]) -> Result<Found, Str
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn sample() -> Vec<(String, Vec<u8>)> {

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::ShellLine;
 use gpuio_drivers::cufile::{
     Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
@@ -179,10 +180,10 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         }
         written => {
             for left in written.iter().flat_map(|environment| &environment.left) {
-                let left = left.display();
+                let (remove, left) = (ShellLine::new("rm -r").file(left), left.display());
                 message!(
                     "note: a killed run left {left}, which also holds files that are not gpuio's; \
-                     check them, then: rm -r '{left}'"
+                     check them, then: {remove}"
                 );
             }
             Ok(Some(written.map_err(|error| error.to_string())))

@@ -7,14 +7,15 @@
 //! locked before it gets its name, so the named file of an active run is always locked.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gpuio_guard::objects::environment;
-use gpuio_guard::outfile::{Directory, Draft, Identity};
+use gpuio_base::units::ShellLine;
+use gpuio_guard::objects::trust;
+use gpuio_guard::outfile::{Directory, Draft, Identity, Place, make_place};
 use gpuio_io::CATALOG;
 use gpuio_record::{Plan, Record};
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -154,9 +155,14 @@ impl Journal {
 /// Writes this text to a file, completely, to disk and locked, replacing `old`, which this process
 /// wrote, or under a new name.
 fn put(path: &Path, old: Option<&File>, text: &str, sync: Sync) -> std::io::Result<File> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory_of(path))?;
-    let (directory, name) = Directory::of(path)?;
-    let draft = Draft::begin(directory, &name)?;
+    let above = directory_of(path);
+    // That of the output was made with it; that of this user's state is made here.
+    let directory = match state_directory().is_ok_and(|state| state == above) {
+        true => make_place(&above)?,
+        false => Directory::open(&above)?,
+    };
+    let name = path.file_name().ok_or(std::io::ErrorKind::IsADirectory)?;
+    let draft = Draft::begin(directory, name)?;
     match sync {
         Sync::Yes => draft.fill(text.as_bytes())?,
         Sync::No => draft.fill_unsynced(text.as_bytes())?,
@@ -171,19 +177,16 @@ fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// `$XDG_STATE_HOME/gpuio`, by default `~/.local/state/gpuio` (XDG Base Directory Specification
-/// 0.8, which accepts only absolute paths).
 fn state_directory() -> Result<PathBuf, String> {
-    environment::absolute("XDG_STATE_HOME")
-        .or_else(|| Some(environment::absolute("HOME")?.join(".local/state")))
-        .map(|state| state.join("gpuio"))
-        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is set to an absolute path".to_owned())
+    let unset = "neither XDG_STATE_HOME nor HOME is set to an absolute path";
+    Place::STATE.path().ok_or_else(|| unset.to_owned())
 }
 
 /// One line about crashed runs, if journals of this user, or of runs with this `output`, exist that
 /// no run has reported yet. They are marked: none is reported twice.
 pub(crate) fn report_crashed_runs(output: Option<&Path>) -> Option<String> {
-    let directories = [state_directory().ok(), output.map(directory_of)];
+    let state = state_directory().ok().filter(|state| trust::way(state).is_ok());
+    let directories = [state, output.map(directory_of)];
     let mut found: Vec<(std::time::SystemTime, PathBuf)> =
         directories.iter().flatten().flat_map(|directory| crashed_runs_in(directory)).collect();
     found.sort();
@@ -192,16 +195,16 @@ pub(crate) fn report_crashed_runs(output: Option<&Path>) -> Option<String> {
         0 => String::new(),
         more => format!(" (and {more} more there)"),
     };
-    let newest = newest.display();
-    let all: String = found.iter().map(|(_, path)| format!(" '{}'", path.display())).collect();
+    let show = ShellLine::new("gpuio show").file(newest);
+    let remove = ShellLine::new("rm").files(found.iter().map(|(_, path)| path));
     Some(format!(
-        "note: an earlier run crashed. To see its results until then: gpuio show \
-         {newest}{others}. To remove what such runs left: rm{all}. This is said once"
+        "note: an earlier run crashed. To see its results until then: {show}{others}. To remove \
+         what such runs left: {remove}. This is said once"
     ))
 }
 
-/// Journals in a directory whose runs have ended and that were not reported, with the time of their
-/// last results. Marks them as reported.
+/// Journals of this user in a directory whose runs have ended and that were not reported, with the
+/// time of their last results. Marks them as reported.
 fn crashed_runs_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
     let Ok(directory) = Directory::open(path) else { return Vec::new() };
     let names = directory.names().unwrap_or_default().into_iter();
@@ -218,15 +221,15 @@ fn crashed_runs_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
 
 /// When the last results were saved; `None` if the run may still be active.
 fn crashed_since(directory: &Directory, name: &OsStr) -> Option<std::time::SystemTime> {
-    let file = directory.file(name).ok()??;
-    flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
-    let found = file.metadata().ok()?;
+    let mine = directory.mine(name).ok()??;
+    flock(mine.file(), FlockOperation::NonBlockingLockShared).ok()?;
+    let found = mine.file().metadata().ok()?;
     // A file without a name was just replaced by its run.
     if found.nlink() == 0 || is_reported(&found) {
         return None;
     }
     // One that can't be marked is reported again.
-    let _ = rustix::fs::fchmod(&file, Mode::RUSR);
+    let _ = mine.make_read_only();
     found.modified().ok()
 }
 
@@ -261,6 +264,34 @@ mod tests {
         let crashed = crashed_runs_in(directory.path());
         assert_eq!(crashed.iter().map(|(_, path)| path).collect::<Vec<_>>(), [&path]);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no draft stays");
+    }
+
+    /// In a directory where others may write, one of them gives a third user's file the name of a
+    /// journal, or gives a file of his own one that a shell would obey.
+    #[test]
+    fn files_of_others_are_no_journals_and_keep_their_mode() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        std::fs::write(at("shared"), "").unwrap();
+        std::fs::set_permissions(at("shared"), PermissionsExt::from_mode(0o666)).unwrap();
+        std::fs::hard_link(at("shared"), at("linked.gpuio-journal.json")).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::fs::write(at("theirs.gpuio-journal.json"), "").unwrap();
+            let theirs = at("theirs.gpuio-journal.json");
+            std::os::unix::fs::chown(theirs, Some(65534), None).unwrap();
+        }
+        assert_eq!(crashed_runs_in(dir.path()), []);
+        assert_eq!(mode(&at("shared")), 0o666);
+        let hostile = at("x'; touch PWNED; echo '.gpuio-journal.json");
+        std::fs::write(&hostile, "").unwrap();
+        let said = report_crashed_runs(Some(&at("r.json"))).unwrap();
+        let quoted = gpuio_base::units::shell_word(&hostile.to_string_lossy()).into_owned();
+        let lines = [format!("gpuio show {quoted}. To"), format!("rm {quoted}. This")];
+        assert!(lines.iter().all(|line| said.contains(line)), "{said}");
+        assert_eq!(mode(&hostile), 0o400);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gpuio_base::units::printable_lines;
+use gpuio_base::units::{ShellLine, printable_lines};
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_record::{Record, WarningKind};
 use gpuio_report::format::text::Show;
@@ -391,8 +391,8 @@ impl Output {
 fn clear_drafts(directory: &Directory, name: &OsStr) {
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     for path in directory.clear_drafts(name, empty) {
-        let path = path.display();
-        message!("note: {path} is an incomplete file of a killed run; remove it: rm '{path}'");
+        let (remove, path) = (ShellLine::new("rm").file(&path), path.display());
+        message!("note: {path} is an incomplete file of a killed run; remove it: {remove}");
     }
 }
 

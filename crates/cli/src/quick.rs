@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use gpuio_base::units::{human_bytes, whole};
+use gpuio_base::units::{ShellLine, human_bytes, whole};
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_host::answers::answers;
@@ -108,8 +108,8 @@ fn write_rate(directory: &Path) -> Option<f64> {
 pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> String {
     let mut lines: Vec<(String, &str)> = Vec::new();
     if let Some(path) = saved {
-        let show = format!("gpuio show {}", path.display());
-        lines.push((show, "every table and warning"));
+        let show = ShellLine::new("gpuio show").file(path);
+        lines.push((show.to_string(), "every table and warning"));
     }
     let on_gpu = record.plan.jobs.iter().any(|job| !job.gpus.is_empty());
     if on_gpu && !record.plan.software_gpu {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::ShellLine;
 use gpuio_host::input;
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
 use gpuio_report::format::json;
@@ -74,9 +75,10 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
         let other = foreign::TOOLS.iter().find(|tool| is_shape && (tool.looks)(&text));
         Failure::Usage(match other {
             Some(tool) => format!(
-                "{name}: this is a result of {}, and no record of gpuio; gpuio compare {name} \
-                 OTHER compares it with one",
-                tool.name
+                "{name}: this is a result of {}, and no record of gpuio; {} OTHER compares it with \
+                 one",
+                tool.name,
+                ShellLine::new("gpuio compare").file(path)
             ),
             None if is_shape => {
                 format!("{name}: {error}; name a file saved with -o NAME.json, or a journal")

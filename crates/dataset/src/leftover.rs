@@ -63,15 +63,15 @@ pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
     lines
 }
 
-/// Removes files of a data set that are empty: a run that was killed between making a file and
-/// listing it left it so. Nothing is lost with one.
+/// Removes this user's files of a data set that are empty: a run that was killed between making a
+/// file and listing it left it so. Nothing is lost with one.
 pub fn remove_empty(parent: &Directory, name: &OsStr) {
     let Ok(directory) = parent.below(name) else { return };
     let real = directory.path().canonicalize().unwrap_or(directory.path().to_owned());
     let mut gone = Vec::new();
     for file in directory.names().unwrap_or_default() {
         let found = directory.look(&file).ok().flatten();
-        let empty = found.filter(|found| found.is_regular() && found.size == 0);
+        let empty = found.filter(|found| found.is_mine() && found.size == 0);
         if let Some(found) = empty.filter(|_| is_of_a_data_set(&file)) {
             // One that stays is checked by the next run.
             let removed = directory.remove(&file, found.identity);

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gpuio_base::pattern::{Key, Salt};
+use gpuio_base::units::ShellLine;
 use gpuio_host::Root;
 use gpuio_host::target::Danger;
 use gpuio_record::facts::{TargetFacts, TargetKind as Found};
@@ -438,10 +439,9 @@ fn write_command(wanted: &Wanted, permit: &Permit) -> String {
     };
     if !permit.make_missing {
         let flag = if wanted.directory.is_some() { "-D" } else { "-f" };
-        return format!(
-            "gdsio {flag} {} -I 1 with the same -w, -s and -o, and -V if the read has it",
-            place.display()
-        );
+        let write = ShellLine::new("gdsio").word(flag).file(place);
+        return format!("{write} -I 1 with the same -w, -s and -o, and -V if the read has it");
     }
-    format!("gpuio bench --rw write {flag} {} --size {size}", place.display())
+    let write = ShellLine::new("gpuio bench --rw write").word(flag).file(place);
+    format!("{write} --size {size}")
 }

@@ -3,6 +3,7 @@
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::ShellLine;
 use thiserror::Error;
 
 use super::error::LESS;
@@ -122,8 +123,8 @@ pub enum Refusal {
         changed: Option<String>,
     },
     #[error(
-        "{} is a directory; name a file in it, or let gpuio make its own with --directory {}",
-        path.display(), path.display()
+        "{} is a directory; name a file in it, or let gpuio make its own with {}",
+        path.display(), ShellLine::new("--directory").file(path)
     )]
     Directory { path: PathBuf },
     /// A pipe, a character device, a socket.

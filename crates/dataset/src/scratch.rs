@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::ShellLine;
 use gpuio_guard::outfile::{Directory, Draft, Identity, Removed};
 use gpuio_host::Root;
 use gpuio_record::JobPlan;
@@ -136,11 +137,10 @@ fn dead(
     root: &Root,
     looks: Option<&Looks<'_>>,
 ) -> Option<Vec<String>> {
-    let (text, file) = directory.read(name, MOST_BYTES).ok()??;
-    let mine = file.metadata().ok()?.uid() == rustix::process::geteuid().as_raw();
-    if !mine || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return None;
-    }
+    let file = directory.mine(name).ok()??.into_file();
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let mut text = Vec::new();
+    (&file).take(MOST_BYTES).read_to_end(&mut text).ok()?;
     let says: Says = serde_json::from_slice(&text).ok()?;
     let real = directory.path().canonicalize().ok()?;
     let mut lines = Vec::new();
@@ -148,7 +148,7 @@ fn dead(
     let mut lists = Lists::with(looks, Vec::new());
     for name in says.kept.iter().filter(|name| !name.contains('/')) {
         let found = directory.look(OsStr::new(name)).ok().flatten();
-        if let Some(found) = found.filter(|found| found.is_regular() && found.size == 0) {
+        if let Some(found) = found.filter(|found| found.is_mine() && found.size == 0) {
             // It was made and not listed yet, and would stand in the way as another owner's.
             let _ = directory.remove(OsStr::new(name), found.identity);
         }
@@ -159,10 +159,12 @@ fn dead(
             Taken::Gone(identity) => gone.push((path, identity)),
             Taken::Absent => {}
             Taken::Stays(why) => {
-                let (pid, path) = (says.pid, path.display());
                 lines.push(format!(
-                    "a run that was killed (process {pid}) left {path}, which stays: {why}; if it \
-                     may go: rm '{path}'"
+                    "a run that was killed (process {}) left {}, which stays: {why}; if it may \
+                     go: {}",
+                    says.pid,
+                    path.display(),
+                    ShellLine::new("rm").file(&path)
                 ));
             }
         }
@@ -198,7 +200,7 @@ fn take_away(directory: &Directory, path: &Path, lists: &mut Lists<'_>, root: &R
         Err(error) => return Taken::Stays(error.to_string()),
     };
     // One that is empty was made and not listed yet, and holds nothing that could be lost.
-    let empty = found.is_regular() && found.size == 0;
+    let empty = found.is_mine() && found.size == 0;
     let known = ours(lists, path, root);
     let identity = known.or_else(|| empty.then_some(found.identity));
     let Some(identity) = identity else {
@@ -245,8 +247,27 @@ mod tests {
         }
         std::fs::write(dir.path().join("other"), "").unwrap();
         let lines = clear_in(dir.path(), &Root::live(), None);
-        assert!(lines.len() == 1 && lines[0].contains("own'"), "{lines:?}");
+        assert!(lines.len() == 1 && lines[0].ends_with("/own"), "{lines:?}");
         assert_eq!(names(dir.path()), ["full", "other", "own"]);
+    }
+
+    /// In a directory where others may write, one of them gives the name to an own empty file.
+    #[test]
+    fn an_empty_file_of_another_user_stays() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("SKIPPED: only root can give a file away");
+        }
+        let dir = directory();
+        killed(dir.path(), &[("f", false), ("kept", true)]);
+        for name in ["f", "kept", "gpuio.0"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+            std::os::unix::fs::chown(dir.path().join(name), Some(65534), None).unwrap();
+        }
+        let lines = clear_in(dir.path(), &Root::live(), None);
+        assert!(lines.len() == 1 && lines[0].contains("is not gpuio's"), "{lines:?}");
+        let parent = Directory::open(dir.path().parent().unwrap()).unwrap();
+        crate::leftover::remove_empty(&parent, dir.path().file_name().unwrap());
+        assert_eq!(names(dir.path()), ["f", "gpuio.0", "kept"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
 use gpuio_guard::outfile::{Directory, Draft, Identity, Private, Removed};
@@ -98,6 +98,56 @@ fn a_lock_truncates_nothing_and_follows_nothing() {
     drop(held);
     assert!(directory.lock(name("notes")).unwrap().is_some());
     assert_eq!(fs::read(dir.path().join("notes")).unwrap(), b"notes");
+}
+
+/// Who may open a file may lock it, to read alone too.
+#[test]
+fn a_lock_is_this_users_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = Directory::open(dir.path()).unwrap();
+    let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().mode() & 0o777;
+    fs::write(dir.path().join("old"), b"").unwrap();
+    for lock in ["new", "old"] {
+        assert!(directory.lock(name(lock)).unwrap().is_some());
+        assert_eq!(mode(lock), 0o600);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: only root can give a file away");
+    }
+    fs::write(dir.path().join("other"), b"").unwrap();
+    chown(dir.path().join("other"), Some(65534), None).unwrap();
+    let why = directory.lock(name("other")).unwrap_err();
+    assert!(why.to_string().contains("user 65534"), "{why}");
+    assert_eq!(mode("other"), 0o644);
+    // The directory's owner can do more than hold a lock in it.
+    chown(dir.path(), Some(65534), None).unwrap();
+    assert!(directory.lock(name("other")).unwrap().is_some());
+}
+
+#[test]
+fn a_file_is_mine_if_this_user_made_it_and_it_has_one_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = Directory::open(dir.path()).unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for file in ["mine", "linked", "theirs"] {
+        fs::write(at(file), b"").unwrap();
+    }
+    fs::hard_link(at("linked"), at("second")).unwrap();
+    symlink("mine", at("link")).unwrap();
+    let is_mine = |file: &str| {
+        let found = directory.look(name(file)).unwrap().unwrap().is_mine();
+        assert_eq!(directory.mine(name(file)).is_ok_and(|mine| mine.is_some()), found, "{file}");
+        found
+    };
+    assert!(is_mine("mine") && !is_mine("linked") && !is_mine("second") && !is_mine("link"));
+    assert!(directory.mine(name("absent")).unwrap().is_none());
+    directory.mine(name("mine")).unwrap().unwrap().make_read_only().unwrap();
+    assert_eq!(fs::metadata(at("mine")).unwrap().mode() & 0o777, 0o400);
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: only root can give a file away");
+    }
+    chown(at("theirs"), Some(65534), None).unwrap();
+    assert!(!is_mine("theirs"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub use paragraph::paragraph;
 pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
 pub use printable::{
-    MOST_SHOWN, csv_text, is_hidden, label_value, markup, printable, printable_lines,
+    MOST_SHOWN, ShellLine, csv_text, is_hidden, label_value, markup, printable, printable_lines,
     printable_short, shell_word,
 };
 pub use rate::{parse_bytes_per_second, parse_count, per_second};

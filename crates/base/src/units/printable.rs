@@ -6,7 +6,8 @@
 //! beyond ASCII are spelled as JSON spells them, so that a JSON text stays the same JSON text.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
 
 /// Longest text that [`printable_short`] leaves whole, in characters.
 pub const MOST_SHOWN: usize = 2000;
@@ -117,6 +118,56 @@ pub fn shell_word(word: &str) -> Cow<'_, str> {
     }
 }
 
+/// A command for a person to paste into a shell. Each word that is added is quoted: names of files
+/// are others' to choose.
+///
+/// ```
+/// # use gpuio_base::units::ShellLine;
+/// assert_eq!(ShellLine::new("rm").file("a'b").file("-f").to_string(), r"rm 'a'\''b' ./-f");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellLine(String);
+
+impl ShellLine {
+    /// Begins with the program, a verb or flags as they are.
+    pub fn new(command: &'static str) -> ShellLine {
+        ShellLine(command.to_owned())
+    }
+
+    #[must_use]
+    pub fn word(mut self, word: impl AsRef<OsStr>) -> ShellLine {
+        self.0.push(' ');
+        self.0.push_str(&shell_word(&word.as_ref().to_string_lossy()));
+        self
+    }
+
+    #[must_use]
+    pub fn words(self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> ShellLine {
+        words.into_iter().fold(self, ShellLine::word)
+    }
+
+    /// A file's name, which no program takes for a flag.
+    #[must_use]
+    pub fn file(self, path: impl AsRef<OsStr>) -> ShellLine {
+        let path = path.as_ref();
+        match path.as_encoded_bytes().starts_with(b"-") {
+            true => self.word(format!("./{}", path.to_string_lossy())),
+            false => self.word(path),
+        }
+    }
+
+    #[must_use]
+    pub fn files(self, paths: impl IntoIterator<Item = impl AsRef<OsStr>>) -> ShellLine {
+        paths.into_iter().fold(self, ShellLine::file)
+    }
+}
+
+impl fmt::Display for ShellLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&hidden) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
@@ -181,6 +232,10 @@ mod tests {
         assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
         assert_eq!(shell_word(""), "''");
         assert_eq!(shell_word("~"), "'~'");
+        let name = "x'; touch PWNED; echo '.json";
+        let line = ShellLine::new("gpuio show").file(name).words(["--a=b c", "-d"]).files(["-e"]);
+        let said = r"gpuio show 'x'\''; touch PWNED; echo '\''.json' '--a=b c' -d ./-e";
+        assert_eq!(line.to_string(), said);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use gpuio_base::units::shell_word;
+use gpuio_base::units::ShellLine;
 
 /// Suggests the words to type instead, where `-f` names a job file.
 pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String> {
@@ -18,8 +18,8 @@ pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String>
         && flag == "-f"
         && Path::new(file).is_file()
     {
-        let file = file.to_string_lossy();
-        return Some(format!("error: a job file needs no flag:\n  gpuio bench {file}"));
+        let bench = ShellLine::new("gpuio bench").file(file);
+        return Some(format!("error: a job file needs no flag:\n  {bench}"));
     }
     None
 }
@@ -55,20 +55,17 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
         verb if verb.starts_with('-') => words.get(1..)?,
         _ => return None,
     };
-    let quoted = |word: &OsString| shell_word(&word.to_string_lossy()).into_owned();
     // `fio -f a.fio`: a job file needs no flag.
     let of_fio = |word: &&OsString| Path::new(word).extension().is_some_and(|end| end == "fio");
     if let Some(file) = rest.iter().find(of_fio).filter(|_| flag == "-f") {
         return Some(format!(
-            "error: a job file of fio's is named without a flag:\n  gpuio bench {}",
-            quoted(file)
+            "error: a job file of fio's is named without a flag:\n  {}",
+            ShellLine::new("gpuio bench").file(file)
         ));
     }
-    let line: Vec<String> = rest.iter().map(quoted).collect();
     Some(format!(
-        "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  \
-         gpuio gdsio {}",
-        line.join(" ")
+        "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  {}",
+        ShellLine::new("gpuio gdsio").words(rest)
     ))
 }
 
@@ -212,8 +209,8 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
             let path = said(ContextKind::InvalidValue)?;
             (!path.bytes().all(|c| c.is_ascii_digit())).then(|| {
                 format!(
-                    "error: '{path}' is no process ID. For a file, directory or mount: gpuio why \
-                     --mount {path}"
+                    "error: '{path}' is no process ID. For a file, directory or mount: {}",
+                    ShellLine::new("gpuio why --mount").file(path)
                 )
             })
         }

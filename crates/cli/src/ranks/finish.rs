@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use gpuio_base::units::ShellLine;
 use gpuio_load::ranks::{ClockOffset, Collected, Ended, Left, Ranks};
 use gpuio_machine::flow::Portion;
 use gpuio_record::merge::{Merger, RankFacts, Started};
@@ -239,9 +240,10 @@ fn report_kept(places: &[(u32, String)]) {
     let known: Vec<&(u32, String)> = places.iter().filter(|(_, at)| !at.is_empty()).collect();
     let Some((_, first)) = known.first() else { return };
     let ranks: Vec<u32> = known.iter().map(|(rank, _)| *rank).collect();
+    let show = ShellLine::new("gpuio show").file(first);
     message!(
-        "note: the own results of {} are kept on their hosts; to see them: gpuio show {first} (the \
-         merged record names each)",
+        "note: the own results of {} are kept on their hosts; to see them: {show} (the merged \
+         record names each)",
         placement::named(&ranks)
     );
 }

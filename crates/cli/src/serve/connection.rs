@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd as _;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -12,6 +12,8 @@ use super::request::{self, LANDING, MOST_HEAD, Request, Resource};
 
 /// Time limit for a client's request, and again for receiving the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for rendering the page.
+const MOST_WAIT: Duration = Duration::from_mins(1);
 /// After the answer, data from the client is read and dropped for at most this long and this many
 /// bytes: closing while the client still sends would lose the answer (RFC 9112, section 9.6).
 const LINGER: Duration = Duration::from_secs(1);
@@ -27,8 +29,10 @@ pub(super) struct Connection {
 enum State {
     /// The request's head as far as received.
     Asking(Vec<u8>),
+    /// The page that was requested is being rendered.
+    Waiting(Request),
     /// The answer, head and body, and how much of both is sent.
-    Answering { head: String, body: Rc<str>, sent: usize },
+    Answering { head: String, body: Arc<str>, sent: usize },
     /// All is sent; bytes that may still be dropped.
     Ending(usize),
 }
@@ -52,28 +56,35 @@ impl Connection {
     pub(super) fn waits_for(&self) -> PollFd<'_> {
         let flags = match self.state {
             State::Answering { .. } => PollFlags::OUT,
+            // The end of the connection alone is reported.
+            State::Waiting(_) => PollFlags::empty(),
             State::Asking(_) | State::Ending(_) => PollFlags::IN,
         };
         PollFd::from_borrowed_fd(self.stream.as_fd(), flags)
     }
 
-    /// Continues as far as possible without waiting; `false` if the connection is finished.
+    /// Continues as far as possible without waiting; `false` if the connection is finished. `page`
+    /// gives the page, or nothing while it is being rendered.
     pub(super) fn go_on(
         &mut self,
         ready: bool,
         now: Instant,
-        page: &mut impl FnMut() -> Rc<str>,
+        page: &mut impl FnMut() -> Option<Arc<str>>,
     ) -> bool {
-        if now >= self.until && !self.is_late(now, page) {
+        if now >= self.until && !self.is_late(now) {
             return false;
         }
-        if !ready && now < self.until {
-            return true;
+        match self.state {
+            State::Waiting(_) if ready => return false,
+            State::Waiting(_) => {}
+            _ if !ready && now < self.until => return true,
+            _ => {}
         }
         loop {
             // `false` if there is nothing more to do.
             let next = match &mut self.state {
-                State::Asking(_) => self.read_request(now, page),
+                State::Asking(_) => self.read_request(now),
+                State::Waiting(_) => self.take_page(now, page),
                 State::Answering { .. } => self.answer(now),
                 State::Ending(_) => self.end(),
             };
@@ -87,19 +98,15 @@ impl Connection {
     }
 
     /// Answers an incomplete request with a timeout; `false` if no request was begun.
-    fn is_late(&mut self, now: Instant, page: &mut impl FnMut() -> Rc<str>) -> bool {
+    fn is_late(&mut self, now: Instant) -> bool {
         let began = matches!(&self.state, State::Asking(head) if !head.is_empty());
         if began {
-            self.begin(Request::status("408 Request Timeout"), now, page);
+            self.begin(Request::status("408 Request Timeout"), now);
         }
         began
     }
 
-    fn read_request(
-        &mut self,
-        now: Instant,
-        page: &mut impl FnMut() -> Rc<str>,
-    ) -> std::io::Result<bool> {
+    fn read_request(&mut self, now: Instant) -> std::io::Result<bool> {
         let State::Asking(head) = &mut self.state else { return Ok(false) };
         let mut piece = [0; 2048];
         let read = self.stream.read(&mut piece)?;
@@ -112,16 +119,32 @@ impl Connection {
             None if head.len() <= MOST_HEAD => return Ok(true),
             None => Request::status("431 Request Header Fields Too Large"),
         };
-        self.begin(request_read, now, page);
+        self.begin(request_read, now);
         Ok(true)
     }
 
-    fn begin(&mut self, request_read: Request, now: Instant, page: &mut impl FnMut() -> Rc<str>) {
-        let body: Rc<str> = match request_read.resource {
-            Resource::Metrics => page(),
-            Resource::Landing => LANDING.into(),
-            Resource::Status(status) => format!("{status}\n").into(),
-        };
+    fn begin(&mut self, request_read: Request, now: Instant) {
+        match request_read.resource {
+            Resource::Metrics => {
+                (self.state, self.until) = (State::Waiting(request_read), now + MOST_WAIT);
+            }
+            Resource::Landing => self.reply(request_read, LANDING.into(), now),
+            Resource::Status(status) => self.reply(request_read, format!("{status}\n").into(), now),
+        }
+    }
+
+    fn take_page(
+        &mut self,
+        now: Instant,
+        page: &mut impl FnMut() -> Option<Arc<str>>,
+    ) -> std::io::Result<bool> {
+        let State::Waiting(request_read) = self.state else { return Ok(false) };
+        let page = page().ok_or(ErrorKind::WouldBlock)?;
+        self.reply(request_read, page, now);
+        Ok(true)
+    }
+
+    fn reply(&mut self, request_read: Request, body: Arc<str>, now: Instant) {
         let head = request::head(request_read.resource, body.len());
         let body = if request_read.body { body } else { "".into() };
         self.state = State::Answering { head, body, sent: 0 };

@@ -1,19 +1,21 @@
 //! Pages over HTTP/1.1 for Prometheus and people: `/metrics`, and `/` with a link to it.
 //!
 //! One thread waits for all connections at once (poll(2)), so that no client blocks another: a
-//! scrape is answered while hundreds of connections are idle. Everything is limited: connections,
-//! size of a head, time for a request and for receiving the answer. Each answer closes its
-//! connection (RFC 9112, RFC 9110).
+//! scrape is answered while hundreds of connections are idle. The page is rendered by another
+//! thread: it takes the longer the more processes publish counters. Everything is limited:
+//! connections, size of a head, time for a request and for receiving the answer. Each answer closes
+//! its connection (RFC 9112, RFC 9110).
 
 mod connection;
 mod request;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,8 +28,10 @@ use crate::{interrupt, output};
 const MOST_CONNECTIONS: usize = 1024;
 /// Maximum number of connections that are accepted before existing ones are served.
 const MOST_AT_ONCE: usize = 256;
-/// Maximum delay of Ctrl-C, and maximum age of counters.
+/// Maximum delay of Ctrl-C, and for how long a page is given to others too.
 const TURN: Duration = Duration::from_millis(50);
+/// Maximum age of a rendered page that is given to anyone.
+const MOST_AGE: Duration = Duration::from_secs(1);
 
 /// `9400` serves this machine only; a network address must be written out.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
@@ -73,27 +77,86 @@ impl Bound {
     ) -> Result<(), Failure> {
         let at = self.at;
         let page = move || output::fit(&page()).into_owned();
-        let done = Server::new(self.listener, page).run(stop);
+        let done = serve(self.listener, page, stop);
         done.map_err(|error| Failure::Unavailable(format!("--serve {at}: {error}")))
     }
 }
 
-/// A listener, its connections, and the function that renders the page.
+/// Answers on a thread of its own, and renders here.
+fn serve(
+    listener: TcpListener,
+    mut page: impl FnMut() -> String,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
+    let (mut wake, woken) = UnixStream::pair()?;
+    for end in [&wake, &woken] {
+        end.set_nonblocking(true)?;
+    }
+    let (asked, asks) = mpsc::channel();
+    let made: Mutex<Option<Made>> = Mutex::new(None);
+    let ended = AtomicBool::new(false);
+    let (made, ended) = (&made, &ended);
+    let locked = move || made.lock().unwrap_or_else(PoisonError::into_inner);
+    std::thread::scope(|scope| {
+        // Also where rendering panics.
+        let _end = End(ended);
+        let (mut waits, mut taken): (bool, Option<Made>) = (false, None);
+        let source = move || {
+            if let Some((at, text)) = locked().take() {
+                waits = false;
+                // An older one was made for a client that has gone.
+                taken = (at.elapsed() < MOST_AGE).then(|| (Instant::now(), text));
+            }
+            let fresh = taken.clone().filter(|(at, _)| at.elapsed() < TURN);
+            if fresh.is_none() && !waits {
+                // An error means that this is the end.
+                waits = asked.send(()).is_ok();
+            }
+            fresh.map(|(_, text)| text)
+        };
+        let is_over = move || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed);
+        let run = move || Server::new(listener, woken, source).run(is_over);
+        let server = std::thread::Builder::new().name("gpuio-answers".to_owned());
+        let server = server.spawn_scoped(scope, run)?;
+        while asks.recv().is_ok() {
+            let text: Arc<str> = page().into();
+            *locked() = Some((Instant::now(), text));
+            // A full one wakes all the same.
+            let _ = wake.write(&[0]);
+        }
+        server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// When a page was rendered or taken, and the page.
+type Made = (Instant, Arc<str>);
+
+/// Tells the server that pages are no longer rendered.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A listener, its connections, and where the page comes from.
 struct Server<P> {
     listener: TcpListener,
+    /// Readable when there is a page.
+    woken: UnixStream,
     /// Oldest first.
     connections: Vec<Connection>,
     page: P,
-    made: Option<(Instant, Rc<str>)>,
 }
 
-impl<P: FnMut() -> String> Server<P> {
-    fn new(listener: TcpListener, page: P) -> Server<P> {
-        Server { listener, connections: Vec::new(), page, made: None }
+impl<P: FnMut() -> Option<Arc<str>>> Server<P> {
+    fn new(listener: TcpListener, woken: UnixStream, page: P) -> Server<P> {
+        Server { listener, woken, connections: Vec::new(), page }
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> std::io::Result<()> {
-        while !stop.load(Ordering::Relaxed) {
+    fn run(&mut self, is_over: impl Fn() -> bool) -> std::io::Result<()> {
+        while !is_over() {
             let Some(ready) = self.wait()? else { continue };
             let (listener, ready) = ready.split_first().map_or((false, &[][..]), |(l, r)| (*l, r));
             self.serve(ready, Instant::now());
@@ -106,11 +169,20 @@ impl<P: FnMut() -> String> Server<P> {
 
     /// The descriptors that are ready, the listener first; none after a signal.
     fn wait(&self) -> std::io::Result<Option<Vec<bool>>> {
-        let mut all = vec![PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
+        let own = [self.listener.as_fd(), self.woken.as_fd()];
+        let own = own.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut all: Vec<PollFd<'_>> = own.collect();
         all.extend(self.connections.iter().map(Connection::waits_for));
         let turn = Timespec { tv_sec: 0, tv_nsec: i64::from(TURN.subsec_nanos()) };
         match poll(&mut all, Some(&turn)) {
-            Ok(_) => Ok(Some(all.iter().map(|one| !one.revents().is_empty()).collect())),
+            Ok(_) => {
+                let mut ready: Vec<bool> =
+                    all.iter().map(|one| !one.revents().is_empty()).collect();
+                if ready.remove(1) {
+                    let _ = (&self.woken).read(&mut [0; 64]);
+                }
+                Ok(Some(ready))
+            }
             Err(rustix::io::Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -118,19 +190,11 @@ impl<P: FnMut() -> String> Server<P> {
 
     /// Continues every connection that is ready, and drops those that timed out.
     fn serve(&mut self, ready: &[bool], now: Instant) {
-        let Server { connections, page, made, .. } = self;
+        let Server { connections, page, .. } = self;
         let mut ready = ready.iter().copied();
-        let mut fresh = || match made {
-            Some((at, text)) if now.duration_since(*at) < TURN => Rc::clone(text),
-            _ => {
-                let text: Rc<str> = page().into();
-                *made = Some((now, Rc::clone(&text)));
-                text
-            }
-        };
         connections.retain_mut(|one| {
             let ready = ready.next().unwrap_or(false);
-            one.go_on(ready, now, &mut fresh)
+            one.go_on(ready, now, page)
         });
     }
 
@@ -166,11 +230,18 @@ impl<P: FnMut() -> String> Server<P> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
     use std::net::{Shutdown, TcpStream};
-    use std::sync::Arc;
 
     use super::*;
+
+    /// A server whose page is always rendered, and what wakes it.
+    fn server(
+        listener: TcpListener,
+        page: &'static str,
+    ) -> (Server<impl FnMut() -> Option<Arc<str>>>, UnixStream) {
+        let (wake, woken) = UnixStream::pair().unwrap();
+        (Server::new(listener, woken, move || Some(page.into())), wake)
+    }
 
     /// A server on a port of its own, which ends with the test.
     struct Served {
@@ -186,7 +257,7 @@ mod tests {
             let at = listener.local_addr().unwrap();
             let stop = Arc::new(AtomicBool::new(false));
             let seen = Arc::clone(&stop);
-            let run = move || Server::new(listener, page).run(&seen).unwrap();
+            let run = move || serve(listener, page, &seen).unwrap();
             Served { at, stop, thread: Some(std::thread::spawn(run)) }
         }
 
@@ -297,6 +368,37 @@ mod tests {
         drop(stuck);
     }
 
+    #[test]
+    fn a_page_that_is_being_rendered_blocks_no_other() {
+        let (release, released) = mpsc::channel();
+        let served = Served::new(move || {
+            released.recv().unwrap();
+            "page\n".to_owned()
+        });
+        let mut scrapes = [served.connect(), served.connect()];
+        for scrape in &mut scrapes {
+            scrape.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        }
+        // One that leaves meanwhile.
+        served.connect().write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        for _ in 0..2 {
+            // A minute means a hang.
+            let mut other = served.connect();
+            other.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+            other.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+            let mut received = String::new();
+            other.read_to_string(&mut received).unwrap();
+            assert!(received.starts_with("HTTP/1.1 200"), "{received}");
+        }
+        // At most one more is rendered for those that came later.
+        (0..3).for_each(|_| release.send(()).unwrap());
+        for mut scrape in scrapes {
+            let mut received = String::new();
+            scrape.read_to_string(&mut received).unwrap();
+            assert!(received.ends_with("\r\n\r\npage\n"), "{received}");
+        }
+    }
+
     /// The clock stands still, so no connection times out: every request is answered, although the
     /// idle connections came first.
     #[test]
@@ -306,7 +408,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
-        let mut server = Server::new(listener, || "page\n".to_owned());
+        let (mut server, _wake) = server(listener, "page\n");
         // Each connection is accepted before the next one comes: the listener's queue is short.
         let mut connect = |begun: &[u8]| {
             let mut client = TcpStream::connect(at).unwrap();
@@ -342,7 +444,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
-        let mut server = Server::new(listener, String::new);
+        let (mut server, _wake) = server(listener, "");
         assert!(!server.drop_oldest(), "none can be dropped");
         let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).unwrap()).collect();
         while server.connections.len() < clients.len() {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Format, json_of};
+use gpuio_base::units::ShellLine;
 use gpuio_machine::flow::Figures;
 use gpuio_machine::pair::{
     DeviceAbsent, Load, Pair, Pairing, StoreKind, Wanted as Paired, format, pair,
@@ -86,7 +87,8 @@ fn of_one(
     let held = results::hold(source, figures, Post::is_of_requests, &[]);
     output::put(&render(&pairing, form, held)?)?;
     if let (Some(path), Wanted::Document(Format { name: "text", .. })) = (written, form) {
-        output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
+        let bench = ShellLine::new("gpuio bench").file(&path);
+        output::put(&format!("\nJob file: {} ({bench})\n", path.display()))?;
     }
     Ok(pairing.pairs.iter().any(|pair| !pair.stores.is_empty()))
 }

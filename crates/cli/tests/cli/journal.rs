@@ -90,7 +90,7 @@ fn the_next_run_reports_one_that_died() {
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
     // A quiet run leaves it to the next, which says it once.
     assert_eq!(bench(dir.path(), &format!("{short} -q")).exits(0).err, "");
-    let remove = format!("rm '{}'", journal.display());
+    let remove = format!("rm {}", journal.display());
     let next = bench(dir.path(), short).exits(0).prints(&["crashed", &reported, &remove]);
     assert_eq!(next.err.matches("gpuio show").count(), 1, "{}", next.err);
     for verb in ["", "-o r.json"] {
@@ -150,6 +150,30 @@ fn without_a_place_for_it_the_run_goes_on_with_a_warning() {
     let at_home = [("XDG_STATE_HOME", "relative"), ("HOME", home.to_str().unwrap()), CRASH];
     run(dir.path(), ALL, &at_home).exits(ABORTED);
     assert_eq!(journals(&home.join(".local/state/gpuio")).len(), 1);
+}
+
+/// Root with the home directory of another user, as sudo may leave it: nothing is made in it, nor
+/// where a link of that user's leads.
+#[test]
+fn no_journal_lies_below_another_users_home() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: only root can give a file away");
+    }
+    let dir = scratch();
+    let (home, mine) = (dir.path().join("home"), dir.path().join("mine"));
+    for made in [&home, &mine] {
+        std::fs::create_dir(made).unwrap();
+    }
+    std::os::unix::fs::symlink(&mine, home.join("state")).unwrap();
+    std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
+    for place in ["", "state"] {
+        let named = [("XDG_STATE_HOME", home.join(place)), ("HOME", home.clone())];
+        let named = named.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
+        let ran = run(dir.path(), ALL, &named).exits(0);
+        ran.prints(&["not saved", "belongs to user 65534", "-o FILE"]);
+    }
+    assert_eq!(std::fs::read_dir(&home).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reading and replacing one directory's list.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -88,8 +88,7 @@ impl Owner {
 /// pipe of that name must not wait for the other end.
 fn open(dir: &Directory, name: &str, flags: OFlags) -> Result<File, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-    openat(dir, name, flags, mode).map(File::from)
+    openat(dir, name, flags, Mode::empty()).map(File::from)
 }
 
 /// Reads the list of a directory; `None` where there is none.
@@ -111,8 +110,11 @@ pub(super) fn read(dir: &Directory) -> Result<Option<List>, ManifestError> {
 /// Whether another process holds the lock now.
 fn is_locked(dir: &Directory) -> bool {
     let Ok(file) = open(dir, LOCK_NAME, OFlags::RDONLY) else { return false };
-    let is_file = file.metadata().is_ok_and(|found| found.is_file());
-    is_file && flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    let owner = rustix::fs::fstat(dir).map(|stat| stat.st_uid);
+    let owners = [Ok(rustix::process::geteuid().as_raw()), owner];
+    let is_ours = |found: Metadata| found.is_file() && owners.contains(&Ok(found.uid()));
+    file.metadata().is_ok_and(is_ours)
+        && flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 fn read_now(dir: &Directory) -> Result<Option<List>, ManifestError> {
@@ -279,12 +281,14 @@ impl Lock {
 
 /// One try; `None` when another has the lock, or removed the file while this one waited.
 fn try_lock(dir: &Directory, path: &Path) -> Result<Option<File>, ManifestError> {
-    let file = open(dir, LOCK_NAME, OFlags::RDWR | OFlags::CREATE)
-        .map_err(|errno| call("open", path, errno.into()))?;
+    let file = list_directory(dir)?.lock_file(OsStr::new(LOCK_NAME));
+    let file = file.map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidInput => {
+            rejected(path, "it is not a regular file, so it is no lock of ours")
+        }
+        _ => call("open", path, source),
+    })?;
     let held = gpuio_host::statx::stamp(&file).map_err(|source| call("statx", path, source))?;
-    if !held.kind.is_file() {
-        return Err(rejected(path, "it is not a regular file, so it is no lock of ours"));
-    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),

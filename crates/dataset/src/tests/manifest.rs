@@ -183,6 +183,16 @@ fn a_list_that_others_may_write_proves_no_ownership() {
     assert!(is_believed(&path));
 }
 
+/// Who may open a file may lock it (flock(2)), and so stop every run that writes.
+#[test]
+fn the_lock_of_a_list_is_this_users_alone() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let lock = dir.path().join(".gpuio-files.lock");
+    assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o777, 0o600);
+}
+
 #[test]
 fn a_list_of_another_user_proves_no_ownership_of_a_third() {
     let dir = directory();

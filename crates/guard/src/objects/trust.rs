@@ -9,6 +9,8 @@
 //!
 //! In secure execution ([`crate::objects::environment`]) a caller's own files count as foreign.
 
+use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -91,6 +93,67 @@ pub fn object(path: &Path) -> Result<PathBuf, Refusal> {
 pub fn directory(path: &Path) -> Result<(), String> {
     User::of_this_process().owns_way_to(path)
 }
+
+/// A path, every name of which belongs to root or to this user.
+#[derive(Debug)]
+pub struct Way {
+    /// The part that is there, without links.
+    pub there: PathBuf,
+    /// Names below it that are not there.
+    pub absent: Vec<OsString>,
+}
+
+/// Follows an absolute path name by name, so that a link on it counts only where it, and the
+/// directory it lies in, belong to root or to this user.
+///
+/// # Errors
+/// lstat(2), readlink(2), `ELOOP`, `ENOENT` for `..` behind a name that is not there;
+/// `PermissionDenied` where another user can change a name, in words.
+pub fn way(path: &Path) -> io::Result<Way> {
+    let user = User::of_this_process();
+    let foreign = |why| io::Error::new(ErrorKind::PermissionDenied, why);
+    let words = |path: &Path| {
+        let words = path.components().map(|one| one.as_os_str().to_owned());
+        words.collect::<VecDeque<OsString>>()
+    };
+    let (mut there, mut rest, mut links) = (PathBuf::from("/"), words(path), 0);
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            there.pop();
+            continue;
+        }
+        // The name `/` leads there.
+        let at = there.join(&name);
+        let facts = match std::fs::symlink_metadata(&at) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if rest.iter().any(|name| name == "..") {
+                    return Err(error);
+                }
+                user.owns_way_to(&there).map_err(foreign)?;
+                rest.push_front(name);
+                return Ok(Way { there, absent: rest.into() });
+            }
+            found => found?,
+        };
+        user.owns(&at, &facts).map_err(foreign)?;
+        if facts.is_symlink() {
+            user.owns_way_to(&there).map_err(foreign)?;
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(rustix::io::Errno::LOOP.into());
+            }
+            let to = words(&std::fs::read_link(&at)?);
+            to.into_iter().rev().for_each(|word| rest.push_front(word));
+        } else {
+            there = at;
+        }
+    }
+    user.owns_way_to(&there).map_err(foreign)?;
+    Ok(Way { there, absent: Vec::new() })
+}
+
+/// As many as the kernel follows (path_resolution(7)).
+const MOST_LINKS: u32 = 40;
 
 /// Whether a file lies in a directory of `LD_LIBRARY_PATH`: there the loader looks for every object
 /// of every program.

@@ -21,10 +21,12 @@
 
 mod directory;
 mod draft;
+mod place;
 mod private;
 
-pub use directory::{Directory, Found, Identity, Removed};
+pub use directory::{Directory, Found, Identity, Mine, Removed};
 pub use draft::{AbandonedDraft, Draft, Unnamed};
+pub use place::{Place, make_place};
 pub use private::{Abandoned, Private, own_directory};
 
 /// Sixteen unpredictable hexadecimal digits: a seed of the system's, hashed.

@@ -1,7 +1,7 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
 use gpuio_base::catalog::{Catalog, Inject, PathInfo, RING_ENTRIES};
-use gpuio_base::units::{format_duration_ns, shell_word};
+use gpuio_base::units::{ShellLine, format_duration_ns};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, VerifyMode, WorkerPlan,
 };
@@ -135,12 +135,13 @@ pub(super) fn targets(spec: &Spec) -> Result<(), PlanError> {
     let target = requested.latency_target_ns.unwrap_or_default();
     let within = format!("{} stays within {}", latency_at(requested), format_duration_ns(target));
     let file = match requested.origin("latency_target_ns") {
-        Some(Origin::File { file, .. }) => shell_word(file),
-        _ => "FILE".into(),
+        Some(Origin::File { file, .. }) => file.as_ref(),
+        _ => "FILE",
     };
+    let sweep = ShellLine::new("gpuio sweep").file(file);
     let what = match spec.jobs.len() {
         1 => format!(
-            "a run has one load; 'gpuio sweep {file}' searches the highest one whose {within}"
+            "a run has one load; `{sweep}` searches the highest one whose {within}"
         ),
         _ => format!(
             "a run has one load. gpuio sweep searches the highest one whose {within}, for a file \

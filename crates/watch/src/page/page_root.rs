@@ -1,11 +1,13 @@
 //! The files of pages: `/dev/shm/gpuio-UID/PID`, a directory and files that only their owner may
-//! open.
+//! open. Where another user has taken the directory's name, it is `gpuio-UID-RANDOM`, which readers
+//! know by its owner.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat};
+use gpuio_guard::outfile::Private;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -72,53 +74,89 @@ impl LivePageRoot {
         self.base.join(format!("gpuio-{uid}"))
     }
 
-    /// Users who have a directory here.
-    pub(crate) fn users(&self) -> Vec<u32> {
-        let Ok(entries) = std::fs::read_dir(&self.base) else { return Vec::new() };
-        let uid = |entry: io::Result<std::fs::DirEntry>| {
-            let name = entry.ok()?.file_name();
-            number(name.to_str()?.strip_prefix("gpuio-")?)
+    /// The directories of pages here, by user and path: those that have a user's own name, and the
+    /// others that are the user's by their owner.
+    pub(crate) fn directories(&self) -> Vec<(u32, PathBuf)> {
+        let Ok(entries) = std::fs::read_dir(&self.base) else {
+            let own = rustix::process::geteuid().as_raw();
+            return vec![(own, self.directory(own))];
         };
-        let mut users: Vec<u32> = entries.filter_map(uid).collect();
-        users.sort_unstable();
-        users
+        let one = |entry: io::Result<std::fs::DirEntry>| {
+            let (name, path) = entry.ok().map(|entry| (entry.file_name(), entry.path()))?;
+            let rest = name.to_str()?.strip_prefix("gpuio-")?;
+            let (uid, other) = rest.split_once('-').unwrap_or((rest, ""));
+            let uid = number(uid)?;
+            (other.is_empty() || owner(&path) == Some(uid)).then_some((uid, path))
+        };
+        let mut all: Vec<(u32, PathBuf)> = entries.filter_map(one).collect();
+        all.sort_unstable();
+        all
     }
 
-    /// Opens the directory of a user, who must own it; `None` when there is none.
-    pub(crate) fn open(&self, uid: u32) -> Result<Option<OwnedFd>, LivePageError> {
-        let path = self.directory(uid);
+    /// Opens a directory of a user, who must own it; `None` when there is none.
+    pub(crate) fn open(path: &Path, uid: u32) -> Result<Option<OwnedFd>, LivePageError> {
+        if let Some(other) = owner(path).filter(|owner| *owner != uid) {
+            let why = format!("belongs to user {other}, not {uid}: nothing in it is used");
+            return Err(LivePageError::refused(path, why));
+        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match openat(CWD, &path, flags, Mode::empty()) {
+        let fd = match openat(CWD, path, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                return Err(LivePageError::refused(&path, "is not a directory: pages need one"));
+                return Err(LivePageError::refused(path, "is not a directory: pages need one"));
             }
-            Err(errno) => return Err(LivePageError::call("openat", &path, errno)),
+            Err(errno) => return Err(LivePageError::call("openat", path, errno)),
         };
-        let stat = fstat(&fd).map_err(|errno| LivePageError::call("fstat", &path, errno))?;
+        let stat = fstat(&fd).map_err(|errno| LivePageError::call("fstat", path, errno))?;
         if stat.st_uid != uid {
             let why = format!("belongs to user {}, not {uid}: nothing in it is used", stat.st_uid);
-            return Err(LivePageError::refused(&path, why));
+            return Err(LivePageError::refused(path, why));
         }
         if stat.st_mode & 0o077 != 0 {
             let mode = stat.st_mode & 0o7777;
             let why = format!("has mode {mode:o} and must have 700: chmod 700, or remove it");
-            return Err(LivePageError::refused(&path, why));
+            return Err(LivePageError::refused(path, why));
         }
         Ok(Some(fd))
     }
 
-    /// As [`Self::open`]; creates it where it is missing.
-    pub(crate) fn make(&self, uid: u32) -> Result<OwnedFd, LivePageError> {
+    /// The directory of this user's pages, created where it is missing.
+    pub(crate) fn make(&self, uid: u32) -> Result<(OwnedFd, PathBuf), LivePageError> {
         let path = self.directory(uid);
         match mkdirat(CWD, &path, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
+            Ok(()) => {}
+            Err(Errno::EXIST) if owner(&path).is_some_and(|owner| owner != uid) => {
+                return self.make_beside(uid, &path);
+            }
+            Err(Errno::EXIST) => {}
             Err(errno) => return Err(LivePageError::call("mkdirat", &path, errno)),
         }
-        let gone = || LivePageError::refused(&path, "disappeared while it was created");
-        self.open(uid)?.ok_or_else(gone)
+        LivePageRoot::made(path, uid)
     }
+
+    /// The same where another user has the name.
+    fn make_beside(&self, uid: u32, taken: &Path) -> Result<(OwnedFd, PathBuf), LivePageError> {
+        let mut all = self.directories().into_iter();
+        if let Some((_, path)) = all.find(|(user, path)| *user == uid && path != taken) {
+            return LivePageRoot::made(path, uid);
+        }
+        let path = self.base.join(Private::name(&format!("gpuio-{uid}")));
+        mkdirat(CWD, &path, Mode::RWXU)
+            .map_err(|errno| LivePageError::call("mkdirat", &path, errno))?;
+        LivePageRoot::made(path, uid)
+    }
+
+    fn made(path: PathBuf, uid: u32) -> Result<(OwnedFd, PathBuf), LivePageError> {
+        let gone = || LivePageError::refused(&path, "disappeared while it was created");
+        let directory = LivePageRoot::open(&path, uid)?.ok_or_else(gone)?;
+        Ok((directory, path))
+    }
+}
+
+/// The owner of a name, links not followed.
+fn owner(path: &Path) -> Option<u32> {
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_uid)
 }
 
 /// Whether a mode is that of a regular file.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::many;
 use gpuio_host::Root;
 use gpuio_host::process;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
@@ -69,25 +70,69 @@ pub fn find(pages: &LivePageRoot, root: &Root, pid: u32) -> Listing {
     look(pages, root, Some(pid))
 }
 
+/// How much of one other user's pages is read: a user can publish any number of large ones, and
+/// would stop the reader, which is root's.
+struct Budget {
+    pages: u32,
+    /// Worker slots that are looked at.
+    slots: u32,
+    /// Those of them that are in use.
+    used: u32,
+    left_out: u64,
+}
+
+impl Budget {
+    const OF_ANOTHER: Budget = Budget { pages: 512, slots: 1 << 16, used: 1 << 13, left_out: 0 };
+    const OWN: Budget = Budget { pages: u32::MAX, slots: u32::MAX, used: u32::MAX, left_out: 0 };
+
+    /// Whether there is as much left.
+    fn take(left: &mut u32, wanted: u32) -> bool {
+        let rest = left.checked_sub(wanted);
+        *left = rest.unwrap_or(0);
+        rest.is_some()
+    }
+
+    fn note(&self, uid: u32) -> Option<String> {
+        let most = Budget::OF_ANOTHER;
+        (self.left_out > 0).then(|| {
+            format!(
+                "user {uid} has {} more: left out, since of one user at most {} pages and {} slots \
+                 in use are read",
+                many(self.left_out, "page"),
+                most.pages,
+                most.used
+            )
+        })
+    }
+}
+
 fn look(pages: &LivePageRoot, root: &Root, only: Option<u32>) -> Listing {
     let own = rustix::process::geteuid();
-    let users = if own.is_root() { pages.users() } else { vec![own.as_raw()] };
+    let mut directories = pages.directories();
+    directories.retain(|(uid, _)| own.is_root() || *uid == own.as_raw());
     let mut listing = Listing::default();
-    for uid in users {
-        match pages.open(uid) {
-            Ok(None) => {}
-            Ok(Some(directory)) => {
-                let names = directory_names(&pages.directory(uid), only);
-                for pid in names {
-                    let cleans = uid == own.as_raw();
-                    listing.found.extend(one(pages, root, &directory, (uid, pid), cleans));
+    for of_user in directories.chunk_by(|(one, _), (two, _)| one == two) {
+        let Some(&(uid, _)) = of_user.first() else { continue };
+        let mut budget = if uid == own.as_raw() { Budget::OWN } else { Budget::OF_ANOTHER };
+        for (_, path) in of_user.iter().take(MOST_DIRECTORIES) {
+            match LivePageRoot::open(path, uid) {
+                Ok(None) => {}
+                Ok(Some(directory)) => {
+                    for pid in directory_names(path, only) {
+                        let place = (&directory, path.as_path());
+                        listing.found.extend(one(root, place, (uid, pid), &mut budget));
+                    }
                 }
+                Err(error) => listing.notes.push(error.to_string()),
             }
-            Err(error) => listing.notes.push(error.to_string()),
         }
+        listing.notes.extend(budget.note(uid));
     }
     listing
 }
+
+/// A user has one directory, and another one where that has been taken.
+const MOST_DIRECTORIES: usize = 8;
 
 /// Numbers of processes that have a file here. Other names are not ours.
 fn directory_names(path: &Path, only: Option<u32>) -> Vec<u32> {
@@ -102,21 +147,28 @@ fn directory_names(path: &Path, only: Option<u32>) -> Vec<u32> {
 }
 
 fn one(
-    pages: &LivePageRoot,
     root: &Root,
-    directory: &OwnedFd,
+    (directory, path): (&OwnedFd, &Path),
     (uid, pid): (u32, u32),
-    cleans: bool,
+    budget: &mut Budget,
 ) -> Option<Found> {
     let name = pid.to_string();
-    let path = pages.directory(uid).join(&name);
+    let path = path.join(&name);
     let there = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let page = bytes(directory, &name, &path, uid).and_then(|bytes| parse(&bytes));
+    let page = match read_page(directory, &name, &path, (uid, budget)) {
+        Err(Unread::LeftOut) => {
+            budget.left_out += 1;
+            return None;
+        }
+        Err(Unread::Wrong(why)) => Err(why),
+        Ok(page) => Ok(page),
+    };
     let page = page.and_then(|page| match (page.pid == pid, page.uid == uid) {
         (true, true) => Ok(page),
         _ => Err(format!("names process {} of user {} instead", page.pid, page.uid)),
     });
     let owner = owner(root, pid, page.as_ref().ok());
+    let cleans = uid == rustix::process::geteuid().as_raw();
     // Between the two checks no other process can have created another file there: processes clean
     // before they make theirs, and only their owner may write here.
     let removed = cleans && owner == Owner::Gone && remove(directory, &name, &there);
@@ -150,8 +202,59 @@ fn owner(root: &Root, pid: u32, page: Option<&Snapshot>) -> Owner {
     }
 }
 
-/// The file's bytes, copied: a file that is cut meanwhile gives fewer bytes and no signal.
-fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u8>, String> {
+/// Why there is no content of a page.
+enum Unread {
+    /// The budget is spent.
+    LeftOut,
+    Wrong(String),
+}
+
+/// The page in a file, copied piece by piece: a file that is cut meanwhile gives fewer bytes and no
+/// signal. Slots that are not used are not copied.
+fn read_page(
+    directory: &OwnedFd,
+    name: &str,
+    path: &Path,
+    (uid, budget): (u32, &mut Budget),
+) -> Result<Snapshot, Unread> {
+    if !Budget::take(&mut budget.pages, 1) {
+        return Err(Unread::LeftOut);
+    }
+    let (file, length) = open_page(directory, name, path, uid).map_err(Unread::Wrong)?;
+    let unread = |error: io::Error| Unread::Wrong(format!("can't be read: {error}"));
+    let mut head = Vec::new();
+    (&file).take(HEADER_BYTES as u64).read_to_end(&mut head).map_err(unread)?;
+    let count = check_head(&head, length).map_err(Unread::Wrong)?;
+    if !Budget::take(&mut budget.slots, count) {
+        return Err(Unread::LeftOut);
+    }
+    let mut sum = Sum::default();
+    let mut slot = vec![0; SLOT_BYTES];
+    for nth in 0..count {
+        let at = page_bytes(nth) as u64;
+        let mut state = [0; 8];
+        file.read_exact_at(&mut state, at).map_err(unread)?;
+        if u64::from_le_bytes(state) == UNUSED {
+            continue;
+        }
+        if !Budget::take(&mut budget.used, 1) {
+            return Err(Unread::LeftOut);
+        }
+        file.read_exact_at(&mut slot, at)
+            .and_then(|()| copy_saves(&mut slot, at, |into, at| file.read_exact_at(into, at)))
+            .map_err(unread)?;
+        sum.take(&slot).map_err(Unread::Wrong)?;
+    }
+    Ok(sum.snapshot(&head))
+}
+
+/// A page's file, and its length.
+fn open_page(
+    directory: &OwnedFd,
+    name: &str,
+    path: &Path,
+    uid: u32,
+) -> Result<(File, u64), String> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let text = |error: LivePageError| error.to_string();
@@ -165,43 +268,34 @@ fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u
     if stat.st_uid != uid || stat.st_mode & 0o022 != 0 {
         return Err(format!("belongs to user {} or others may write it", stat.st_uid));
     }
-    let most = page_bytes(MAX_WORKER_SLOTS) as u64;
-    let mut bytes = Vec::new();
-    let file = File::from(file);
-    (&file)
-        .take(most + 1)
-        .read_to_end(&mut bytes)
-        .and_then(|_| copy_saves(&mut bytes, |into, at| file.read_exact_at(into, at)))
-        .map_err(|error| format!("can't be read: {error}"))?;
-    Ok(bytes)
+    Ok((File::from(file), u64::try_from(stat.st_size).unwrap_or(0)))
 }
 
 /// The most copies of a slot that changes each time.
 const COPIES: usize = 100;
 
-/// Copies each slot of saves again by `read` (bytes, and where they are), until it is of one
-/// moment: a writer raises `threads` before a change, so that is read after the slot, and `spare`
-/// after it, so that is read before. Where no copy is whole, both differ in the last.
+/// Copies a slot of saves, which is `at` there in the page, again by `read` (bytes, and where they
+/// are), until it is of one moment: a writer raises `threads` before a change, so that is read
+/// after the slot, and `spare` after it, so that is read before. Where no copy is whole, both
+/// differ in the last.
 fn copy_saves(
-    page: &mut [u8],
+    slot: &mut [u8],
+    at: u64,
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,
 ) -> io::Result<()> {
-    let slots = page.get_mut(HEADER_BYTES..).unwrap_or_default();
-    for (nth, slot) in slots.chunks_exact_mut(SLOT_BYTES).enumerate() {
-        let at = |offset: usize| (HEADER_BYTES + nth * SLOT_BYTES + offset) as u64;
-        let is_saves = text(slot, offset_of!(Cells, path), PATH_BYTES) == SAVES;
-        for _ in 0..if is_saves { COPIES } else { 0 } {
-            let (mut before, mut after) = ([0; 8], [0; 8]);
-            read(&mut after, at(offset_of!(Cells, spare)))?;
-            read(slot, at(0))?;
-            read(&mut before, at(offset_of!(Cells, threads)))?;
-            slot[offset_of!(Cells, spare)..][..8].copy_from_slice(&after);
-            slot[offset_of!(Cells, threads)..][..8].copy_from_slice(&before);
-            if before == after {
-                break;
-            }
-            std::thread::yield_now();
+    let field = |offset: usize| at + offset as u64;
+    let is_saves = text(slot, offset_of!(Cells, path), PATH_BYTES) == SAVES;
+    for _ in 0..if is_saves { COPIES } else { 0 } {
+        let (mut before, mut after) = ([0; 8], [0; 8]);
+        read(&mut after, field(offset_of!(Cells, spare)))?;
+        read(slot, at)?;
+        read(&mut before, field(offset_of!(Cells, threads)))?;
+        slot[offset_of!(Cells, spare)..][..8].copy_from_slice(&after);
+        slot[offset_of!(Cells, threads)..][..8].copy_from_slice(&before);
+        if before == after {
+            break;
         }
+        std::thread::yield_now();
     }
     Ok(())
 }
@@ -211,9 +305,18 @@ fn copy_saves(
 /// # Errors
 /// The error in them, in words.
 pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
-    let Some((head, worker_slots)) = bytes.split_at_checked(HEADER_BYTES) else {
-        return Err(format!("has {} bytes and is half-written or cut", bytes.len()));
-    };
+    let (head, worker_slots) = bytes.split_at_checked(HEADER_BYTES).unwrap_or((bytes, &[]));
+    check_head(head, bytes.len() as u64)?;
+    let mut sum = Sum::default();
+    worker_slots.chunks_exact(SLOT_BYTES).try_for_each(|slot| sum.take(slot))?;
+    Ok(sum.snapshot(head))
+}
+
+/// The number of worker slots of a page of this length.
+fn check_head(head: &[u8], length: u64) -> Result<u32, String> {
+    if head.len() < HEADER_BYTES {
+        return Err(format!("has {} bytes and is half-written or cut", head.len()));
+    }
     if !head.starts_with(&MAGIC) {
         return Err("is no page of gpuio, or half-written".to_owned());
     }
@@ -233,43 +336,56 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
             sizes.1
         ));
     }
-    if bytes.len() != page_bytes(count) {
-        return Err(format!(
-            "has {} bytes, not those of {count} worker slots: it is cut",
-            bytes.len()
-        ));
+    if length != page_bytes(count) as u64 {
+        return Err(format!("has {length} bytes, not those of {count} worker slots: it is cut"));
     }
-    let mut paths: Vec<PathCounters> = Vec::new();
-    let mut library: Option<Library> = None;
-    let mut saves: Option<Saves> = None;
-    for slot in worker_slots.chunks_exact(SLOT_BYTES) {
-        let Some(found) = counters(slot)? else { continue };
+    Ok(count)
+}
+
+/// The most GPUs, paths and engines of one page together. A program has some ten; each has the
+/// sums of all its latencies.
+const MOST_PATHS: usize = 256;
+
+/// The slots of a page that were read until now.
+#[derive(Default)]
+struct Sum {
+    paths: Vec<PathCounters>,
+    library: Option<Library>,
+    saves: Option<Saves>,
+}
+
+impl Sum {
+    fn take(&mut self, slot: &[u8]) -> Result<(), String> {
+        let Some(found) = counters(slot)? else { return Ok(()) };
         if found.path == OF_LIBRARY {
-            library.get_or_insert_default().take(&found);
-            continue;
+            self.library.get_or_insert_default().take(&found);
+        } else if found.path == SAVES {
+            self.saves = saves(slot, &found).or(self.saves.take());
+        } else if let Some(known) = self.paths.iter_mut().find(|known| known.same(&found)) {
+            known.merge(&found);
+        } else if self.paths.len() < MOST_PATHS {
+            self.paths.push(found);
+        } else {
+            return Err(format!("has more than {MOST_PATHS} paths of GPUs, as no program has"));
         }
-        if found.path == SAVES {
-            saves = self::saves(slot, &found).or(saves);
-            continue;
-        }
-        match paths.iter_mut().find(|known| known.same(&found)) {
-            Some(known) => known.merge(&found),
-            None => paths.push(found),
+        Ok(())
+    }
+
+    fn snapshot(self, head: &[u8]) -> Snapshot {
+        Snapshot {
+            pid: word(head, header::PID),
+            uid: word(head, header::UID),
+            start_ticks: long(head, header::START_TICKS),
+            namespace: long(head, header::NAMESPACE),
+            boot: text(head, header::BOOT, header::BOOT_BYTES),
+            program: text(head, header::PROGRAM, header::PROGRAM_BYTES),
+            release: text(head, header::RELEASE, header::RELEASE_BYTES),
+            began_ns: long(head, header::BEGAN_REAL_NS),
+            paths: self.paths,
+            library: self.library,
+            saves: self.saves,
         }
     }
-    Ok(Snapshot {
-        pid: word(head, header::PID),
-        uid: word(head, header::UID),
-        start_ticks: long(head, header::START_TICKS),
-        namespace: long(head, header::NAMESPACE),
-        boot: text(head, header::BOOT, header::BOOT_BYTES),
-        program: text(head, header::PROGRAM, header::PROGRAM_BYTES),
-        release: text(head, header::RELEASE, header::RELEASE_BYTES),
-        began_ns: long(head, header::BEGAN_REAL_NS),
-        paths,
-        library,
-        saves,
-    })
 }
 
 /// The saves in a slot; `None` while it is being changed.
@@ -408,7 +524,8 @@ mod tests {
             let mut writer = Writer::new(saves * 6);
             (0..6).for_each(|_| writer.store());
             let mut page = writer.page.clone();
-            copy_saves(&mut page, |into, at| writer.read(into, at)).unwrap();
+            let slot = &mut page[HEADER_BYTES..][..SLOT_BYTES];
+            copy_saves(slot, HEADER_BYTES as u64, |into, at| writer.read(into, at)).unwrap();
             let saves = parse(&page).unwrap().saves.expect("whole, once the writer rests");
             let number = saves.all_staged;
             let text = saves.directory.bytes().map(u64::from).collect::<Vec<_>>();
@@ -421,7 +538,8 @@ mod tests {
         let mut writer = Writer::new(usize::MAX);
         let mut page = writer.page.clone();
         let mut reads = 0;
-        copy_saves(&mut page, |into, at| {
+        let slot = &mut page[HEADER_BYTES..][..SLOT_BYTES];
+        copy_saves(slot, HEADER_BYTES as u64, |into, at| {
             reads += 1;
             writer.read(into, at)
         })

@@ -101,10 +101,10 @@ impl LivePage {
             .map_err(|error| LivePageError::Unidentified(error.to_string()))?
             .ok_or_else(|| LivePageError::Unidentified("it is not mounted".to_owned()))?;
         let uid = rustix::process::geteuid().as_raw();
-        let directory = pages.make(uid)?;
+        let (directory, path) = pages.make(uid)?;
         // Old pages that can't be removed stay for the next process; they do not prevent a page.
         let _ = read::list(pages, &root);
-        let path = pages.directory(uid).join(own.pid.to_string());
+        let path = path.join(own.pid.to_string());
         let name = CString::new(own.pid.to_string()).unwrap_or_default();
         let failed = |call| {
             let path = path.clone();

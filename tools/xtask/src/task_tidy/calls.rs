@@ -11,7 +11,7 @@ pub(super) struct Ban {
     pub(super) instead: &'static str,
 }
 
-pub(super) const BANS: [Ban; 5] = [
+pub(super) const BANS: [Ban; 6] = [
     Ban {
         rule: "clock",
         needles: &["std::time::Instant", "Instant::now", "SystemTime::now"],
@@ -98,7 +98,54 @@ pub(super) const BANS: [Ban; 5] = [
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },
+    Ban {
+        rule: "files of others",
+        needles: &["fchmod", "fchmodat", "chmodat", "set_permissions", "fsetxattr", "ftruncate"],
+        allowed: &[
+            // It has looked whose file it is.
+            "crates/guard/src/outfile/",
+            // It marks a file that it has just made.
+            "crates/cli/src/made.rs",
+            // A file that its caller opened to write.
+            "crates/transfer/src/file/write.rs",
+        ],
+        instead: "gpuio_guard::outfile gives a file that this user made (`Directory::mine`, \
+                  `Draft`), and changes no other's",
+    },
 ];
+
+/// Beginnings of commands which a person is to paste into a shell.
+const COMMANDS: [&str; 11] = [
+    "rm ",
+    "rm -r ",
+    "sh ",
+    "gpuio bench ",
+    "gpuio check ",
+    "gpuio compare ",
+    "gpuio gdsio ",
+    "gpuio plan ",
+    "gpuio report ",
+    "gpuio show ",
+    "gpuio sweep ",
+];
+
+/// The command that a text of these lines puts together from words that it does not quote: a name
+/// of a file can hold a command of its own.
+pub(super) fn pasted(line: &str, next: &str) -> Option<&'static str> {
+    if line.trim_start().starts_with("//") {
+        return None;
+    }
+    let whole = match line.strip_suffix('\\') {
+        Some(begun) => format!("{begun}{}", next.trim_start()),
+        None => line.to_owned(),
+    };
+    COMMANDS.into_iter().find(|command| {
+        whole.match_indices(command).any(|(at, _)| {
+            let after = whole[at + command.len()..].trim_start_matches(['\'', '`']);
+            !whole[..at].ends_with(is_name) && after.starts_with('{') && !after.starts_with("{{")
+        })
+    })
+}
 
 /// The calls that tests of one folder leave to one file.
 pub(super) struct OfTests {

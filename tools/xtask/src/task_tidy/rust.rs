@@ -4,7 +4,7 @@
 //! `unwrap`, printing, `unsafe` outside the modules that allow it.
 
 use super::architecture::{Rules, is_test_file};
-use super::calls::{BANS, OF_TESTS};
+use super::calls::{self, BANS, OF_TESTS};
 use super::words::FORBIDDEN;
 use super::{File, Finding};
 
@@ -20,7 +20,8 @@ pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
     source.name();
     source.lengths(test_file);
     let tests = tests_from(&file.text);
-    for (index, line) in file.text.lines().enumerate() {
+    let lines: Vec<&str> = file.text.lines().collect();
+    for (index, line) in lines.iter().copied().enumerate() {
         let code = code(line);
         source.unsafe_code(index + 1, &code);
         source.included(index + 1, line);
@@ -30,6 +31,7 @@ pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
         } else if index < tests {
             source.calls(index + 1, &code);
             source.debug_forms(index + 1, line);
+            source.pasted(index + 1, line, lines.get(index + 1).copied().unwrap_or_default());
         }
     }
     source.findings
@@ -166,6 +168,17 @@ impl Source<'_> {
             if let Some(needle) = ban.find(&self.file.path, code) {
                 self.found(line, ban.rule, format!("`{needle}` here: {}", ban.instead));
             }
+        }
+    }
+
+    fn pasted(&mut self, line: usize, text: &str, next: &str) {
+        let of_crates = self.file.path.starts_with("crates/");
+        if let Some(command) = calls::pasted(text, next).filter(|_| of_crates) {
+            let what = format!(
+                "`{command}` with a word that is not quoted: `gpuio_base::units::ShellLine` \
+                 quotes each"
+            );
+            self.found(line, "pasted command", what);
         }
     }
 

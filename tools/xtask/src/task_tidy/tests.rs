@@ -254,6 +254,27 @@ fn files() {
 }
 
 #[test]
+fn files_of_others() {
+    for call in ["rustix::fs::fchmod(a, b)", "a.set_permissions(b)", "fsetxattr(a, b)"] {
+        bad("files of others", 1, "crates/cli/src/a.rs", &format!("const A: X = {call};\n"));
+    }
+    good("crates/guard/src/outfile/a.rs", "const A: X = fchmod(a, b);\n");
+}
+
+#[test]
+fn pasted_commands() {
+    let path = "crates/cli/src/a.rs";
+    for text in ["rm '{a}'", "rm -r {}", "`gpuio show {a}`", "gpuio bench {}", "rm \\\n {a}"] {
+        bad("pasted command", 1, path, &format!("const A: &str = \"x: {text}\";\n"));
+    }
+    for text in ["rm a", "gpuio show FILE", "form {a}", "gpuio stats {pid}", "gpuio show {{}}"] {
+        good(path, &format!("const A: &str = \"x: {text}\";\n"));
+    }
+    good(path, "// rm '{a}'\n");
+    good("tools/xtask/src/a.rs", "const A: &str = \"rm {a}\";\n");
+}
+
+#[test]
 fn unsafe_code() {
     let allow = "//! a\n#![allow(unsafe_code)]\n";
     bad("unsafe", 2, "crates/base/src/stat/a.rs", allow);

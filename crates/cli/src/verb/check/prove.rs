@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
+use gpuio_base::units::ShellLine;
 use gpuio_dataset::leftover;
 use gpuio_guard::outfile::Private;
 use gpuio_host::Root;
@@ -183,9 +184,9 @@ fn remove(private: &Private) {
     if !private.remove(|_| false).unwrap_or(false) {
         let at = private.path();
         lines.push(format!(
-            "{0} is not removed because it holds other files; check them, then: rm \
-            -r '{0}'",
-            at.display()
+            "{} is not removed because it holds other files; check them, then: {}",
+            at.display(),
+            ShellLine::new("rm -r").file(&at)
         ));
     }
     for line in lines {

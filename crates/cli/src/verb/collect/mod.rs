@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use gpuio_base::units::ShellLine;
+
 use crate::args::Collect;
 use crate::failure::Failure;
 use crate::output::{self, Output, Replace};
@@ -13,10 +15,10 @@ pub(crate) fn run(collect: &Collect) -> Result<ExitCode, Failure> {
     match &collect.output {
         Some(path) => {
             let output = Output::begin("-o", path, Replace::forced(collect.force))?;
-            let at = output.save_text("the script", SCRIPT)?.display().to_string();
+            let at = output.save_text("the script", SCRIPT)?;
+            let (run, at) = (ShellLine::new("sh").file(&at), at.display());
             output::put(&format!(
-                "{at}: run `sh {at} > machine.txt` there, and here gpuio check \
-                                  --from machine.txt\n"
+                "{at}: run `{run} > machine.txt` there, and here gpuio check --from machine.txt\n"
             ))?;
         }
         None => output::put(SCRIPT)?,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_base::document::unique;
+use gpuio_base::units::ShellLine;
 use gpuio_record::metric;
 use gpuio_report::compare::{
     Comparison, Options, Outcome, Side, Threshold, axis, compare, count_once, flags, is_flag,
@@ -39,10 +40,11 @@ pub(crate) fn code(comparison: &Comparison) -> u8 {
     }
 }
 
-/// Arguments for `gpuio compare` that compare a directory's results by this axis, with `--despite`
+/// The command that compares a directory's results by this axis, with `--despite`
 /// for differences that the axis brings with it (a path has its own depth); `None` if none work.
-pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String> {
-    let mut words = format!("{} --axis {axis}", directory.display());
+pub(crate) fn command_that_runs(directory: &Path, axis: &str) -> Option<ShellLine> {
+    let whole = ShellLine::new("gpuio compare").file(directory).words(["--axis", axis]);
+    let mut command = whole.clone();
     let mut args = Compare {
         inputs: vec![directory.to_owned()],
         axis: Some(axis.to_owned()),
@@ -55,7 +57,7 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
         let options = options(&args).ok()?;
         let comparison = compare(&sides(&args, &options).ok()?, &options);
         if refuse(&comparison).is_ok() {
-            return Some(words);
+            return Some(command);
         }
         for (_, difference) in comparison.refused() {
             let flag = difference.despite.unwrap_or("all").to_owned();
@@ -63,8 +65,7 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
                 args.despite.push(flag);
             }
         }
-        words =
-            format!("{} --axis {axis} --despite {}", directory.display(), args.despite.join(","));
+        command = whole.clone().words(["--despite", &args.despite.join(",")]);
     }
     None
 }

@@ -7,7 +7,7 @@ use gpuio_base::document::{
     Cell, Columns, Document, Item, Layout, List, Look, Section, Table, grouped,
 };
 use gpuio_base::stat::{Percentile, infer};
-use gpuio_base::units::{human_ns, human_rate, many};
+use gpuio_base::units::{ShellLine, human_ns, human_rate, many};
 use gpuio_job::spec::JobSpec;
 use gpuio_job::sweep::{Axis, LEAD, Progress, RUNS_MOST, Tried, next};
 use gpuio_report::set::knee;
@@ -111,7 +111,7 @@ pub(super) fn dry_run(resolved: &ResolvedSweep) -> Document {
     let facts = [
         ("page cache", resolved.cache.to_owned()),
         ("note", resolved.note.clone()),
-        ("each", format!("gpuio bench {}", resolved.base.join(" "))),
+        ("each", ShellLine::new("gpuio bench").words(&resolved.base).to_string()),
     ];
     let facts = facts.into_iter().filter(|(_, text)| !text.is_empty());
     let mut page = Document::new("Points of a sweep");
@@ -216,7 +216,11 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
         }),
         (why != Why::Done)
             .then(|| "Not finished: run the same command again to resume.".to_owned()),
-        Some(format!("Sweep: {name} (gpuio report {name}{})", suggestion(directory))),
+        Some(format!(
+            "Sweep: {name} ({}{})",
+            ShellLine::new("gpuio report").file(&directory.path),
+            suggestion(directory)
+        )),
     ];
     page.sections.extend(texts.into_iter().flatten().map(paragraph));
     page
@@ -240,8 +244,8 @@ fn disturbed_in(runs: usize, of_all: &str) -> String {
 fn suggestion(directory: &SweepDirectory) -> String {
     let axes = || directory.sweep.axes.iter().filter(|axis| axis.values.len() > 1);
     let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
-    let words = axis.and_then(|axis| compare::arguments_that_run(&directory.path, &axis.key));
-    words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
+    let command = axis.and_then(|axis| compare::command_that_runs(&directory.path, &axis.key));
+    command.map_or_else(String::new, |command| format!(", {command}"))
 }
 
 /// Curves whose knees are listed; a report draws them.

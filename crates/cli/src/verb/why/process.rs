@@ -255,9 +255,9 @@ fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
     };
     if let Some(saves) = &snapshot.saves {
         return Fact::unknown(format!(
-            "it writes saves of gpuio.checkpoint, {} until now: gpuio stats {} shows them",
+            "it writes saves of gpuio.checkpoint, {} until now: gpuio stats {pid} shows them",
             human_bytes(saves.all_written as f64),
-            process.pid
+            pid = process.pid
         ));
     }
     let moved = snapshot.paths.iter().map(moved_of);

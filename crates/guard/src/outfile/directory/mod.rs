@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, openat,
-    renameat, renameat_with, statat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, fchmod, flock, fstat,
+    openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -48,13 +48,45 @@ pub struct Found {
     pub identity: Identity,
     /// Its size in bytes.
     pub size: u64,
-    kind: FileType,
+    mine: bool,
 }
 
 impl Found {
-    /// Whether it is a regular file.
-    pub fn is_regular(&self) -> bool {
-        self.kind == FileType::RegularFile
+    /// Whether it is a regular file of this user's with this name alone.
+    pub fn is_mine(&self) -> bool {
+        self.mine
+    }
+}
+
+/// Whether a file is a regular one of this user's that has one name. Another user can give more
+/// names to a file, in a directory where both may write (link(2)).
+fn is_mine(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_uid == rustix::process::geteuid().as_raw()
+        && stat.st_nlink == 1
+}
+
+/// A file that this user made: regular, and with one name when it was opened.
+#[derive(Debug)]
+pub struct Mine(File);
+
+impl Mine {
+    /// It, to be read.
+    pub fn file(&self) -> &File {
+        &self.0
+    }
+
+    /// It, to be kept.
+    pub fn into_file(self) -> File {
+        self.0
+    }
+
+    /// Takes the right to write from everyone (fchmod(2)).
+    ///
+    /// # Errors
+    /// fchmod(2).
+    pub fn make_read_only(&self) -> io::Result<()> {
+        Ok(fchmod(&self.0, Mode::RUSR)?)
     }
 }
 
@@ -141,7 +173,7 @@ impl Directory {
             Ok(stat) => Ok(Some(Found {
                 identity: Identity::from_stat(&stat),
                 size: u64::try_from(stat.st_size).unwrap_or(0),
-                kind: FileType::from_raw_mode(stat.st_mode),
+                mine: is_mine(&stat),
             })),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -170,6 +202,16 @@ impl Directory {
         };
         regular(&file)?;
         Ok(Some(file))
+    }
+
+    /// Opens a file that this user made; `None` where nothing has the name, or what has it is
+    /// another user's or has a second name.
+    ///
+    /// # Errors
+    /// As for [`Directory::file`].
+    pub fn mine(&self, name: &OsStr) -> io::Result<Option<Mine>> {
+        let Some(file) = self.file(name)? else { return Ok(None) };
+        Ok(is_mine(&fstat(&file)?).then_some(Mine(file)))
     }
 
     /// The text of a file of at most `most` bytes, and the file.
@@ -214,22 +256,40 @@ impl Directory {
     }
 
     /// Takes the lock of this name, which is made where nothing has it; `None` while another
-    /// process else has the lock. Nothing is written to the file and it is never removed, so that a
-    /// file of another user's under this name takes no harm.
+    /// process has the lock. It is never removed.
     ///
     /// # Errors
-    /// openat(2), flock(2); EINVAL for what is no regular file.
+    /// As for [`Directory::lock_file`]; flock(2).
     pub fn lock(&self, name: &OsStr) -> io::Result<Option<File>> {
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let file = File::from(openat(&self.fd, name, flags, mode)?);
-        regular(&file)?;
+        let file = self.lock_file(name)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// A file to be locked, made with mode 0600 where nothing has the name: who may read a file may
+    /// lock it (flock(2)), and so stop everyone else. Nothing is written to it.
+    ///
+    /// # Errors
+    /// openat(2); EINVAL for what is no regular file, EPERM where it is neither this user's nor the
+    /// directory's owner's: on some file systems all files have that one.
+    pub fn lock_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?);
+        regular(&file)?;
+        let stat = fstat(&file)?;
+        if is_mine(&stat) && stat.st_mode & 0o077 != 0 {
+            fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        }
+        let owners = [rustix::process::geteuid().as_raw(), fstat(&self.fd)?.st_uid];
+        if owners.contains(&stat.st_uid) {
+            return Ok(file);
+        }
+        let why = format!("it belongs to user {}, who can hold it for ever", stat.st_uid);
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
     /// Removes the file of this name if it is this one. It gets an unpredictable name and

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fallocate,
+    AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, fallocate, fchmod,
     flock, fstat, linkat, openat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
@@ -115,6 +115,14 @@ impl Draft {
     /// To be written, by position or from its start.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Gives it this mode.
+    ///
+    /// # Errors
+    /// fchmod(2).
+    pub fn set_mode(&self, mode: Mode) -> io::Result<()> {
+        Ok(fchmod(&self.file, mode)?)
     }
 
     /// Allocates so many bytes now, so that a full file system shows before a long run and not
@@ -339,12 +347,9 @@ impl Directory {
     }
 
     fn abandoned(&self, name: OsString) -> Option<AbandonedDraft> {
-        let file = self.file(&name).ok()??;
-        let stat = fstat(&file).ok()?;
-        let mine = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
-        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let file = self.mine(&name).ok()??.into_file();
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        (mine && regular).then_some(AbandonedDraft { name, file })
+        Some(AbandonedDraft { name, file })
     }
 }
 

@@ -412,7 +412,7 @@ fn values_of_fios_files() {
 #[test]
 fn a_limit_of_a_search_names_the_command_that_searches() {
     let found = said("[a]\nioengine=psync\nrw=read\nlatency_target=5000\nlatency_percentile=99\n");
-    let wanted = "'gpuio sweep f' searches the highest one whose p99 stays within 5ms";
+    let wanted = "`gpuio sweep f` searches the highest one whose p99 stays within 5ms";
     assert!(found.contains(wanted) && !found.contains("belongs to"), "{found}");
     // A sweep takes a file of one job, so that command would be refused.
     let two = said("[a]\nrw=read\nsize=1m\nlatency_target=5ms\n[b]\nrw=read\nsize=1m\n");

@@ -1,5 +1,6 @@
 //! File systems and their options for direct I/O.
 
+use gpuio_base::units::ShellLine;
 use gpuio_record::facts::{Machine, MountKind, MountedStorage};
 
 use super::Rule;
@@ -91,7 +92,8 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
         kind => {
             let found =
                 Found::unknown(format!("whether {kind} lets O_DIRECT through is not known"));
-            Some(found.fix(format!("`gpuio check --mount {at} --prove` tries it")))
+            let check = ShellLine::new("gpuio check --mount").file(at);
+            Some(found.fix(format!("`{check} --prove` tries it")))
         }
     }
 }

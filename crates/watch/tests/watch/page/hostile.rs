@@ -1,7 +1,7 @@
 //! Pages that somebody broke, on purpose or not.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
 use gpuio_host::Root;
 use gpuio_watch::page::format::{Earlier, Shown, gds_stats, json, text};
@@ -115,6 +115,73 @@ fn a_process_of_another_container_is_left_alone() {
     let found = own(&pages);
     assert_eq!((found.owner, found.removed), (Owner::Elsewhere, false));
     assert!(page.path().exists());
+}
+
+/// Bytes of a slot, and of a header before it.
+const SLOT: usize = 8896;
+
+#[test]
+fn a_page_has_no_more_paths_than_a_program_can_have() {
+    let with = |paths: u32| {
+        let mut bytes = good();
+        let slot = bytes[256..256 + SLOT].to_vec();
+        bytes.truncate(256);
+        bytes[20..24].copy_from_slice(&paths.to_le_bytes());
+        for nth in 0..paths {
+            bytes.extend_from_slice(&slot);
+            let state = bytes.len() - SLOT;
+            bytes[state..state + 8].copy_from_slice(&u64::from(nth + 2).to_le_bytes());
+        }
+        parse(&bytes)
+    };
+    assert_eq!(with(256).unwrap().paths.len(), 256);
+    assert!(with(257).unwrap_err().contains("more than 256 paths"));
+}
+
+/// Another user can publish any number of pages, of any size.
+#[test]
+fn of_another_users_pages_only_so_many_are_read() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can give a file away; run the tests as root, in a container");
+        return;
+    }
+    let (_dir, pages) = pages();
+    let theirs = pages.directory(65_534);
+    fs::create_dir(&theirs).unwrap();
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o700)).unwrap();
+    chown(&theirs, Some(65_534), None).unwrap();
+    let publish = |slots: u32, numbers: std::ops::Range<u32>| {
+        let mut bytes = good();
+        let (head, slot) = (bytes[..256].to_vec(), bytes.split_off(256)[..SLOT].to_vec());
+        bytes = head;
+        bytes[20..24].copy_from_slice(&slots.to_le_bytes());
+        (0..slots).for_each(|_| bytes.extend_from_slice(&slot));
+        for number in numbers {
+            let path = theirs.join(number.to_string());
+            fs::write(&path, &bytes).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            chown(&path, Some(65_534), None).unwrap();
+        }
+    };
+    let listed = || {
+        let listing = read::list(&pages, &Root::live());
+        (listing.found.len(), listing.notes.concat())
+    };
+    publish(4, 1..513);
+    assert_eq!(listed(), (512, String::new()));
+    publish(4, 513..516);
+    let (found, note) = listed();
+    assert!(found == 512 && note.contains("user 65534 has 3 pages more:"), "{found} {note}");
+    (1..516).for_each(|number| fs::remove_file(theirs.join(number.to_string())).unwrap());
+    publish(1024, 1..10);
+    let (found, note) = listed();
+    assert!(found == 8 && note.contains("has 1 page more:"), "{found} {note}");
+    assert!(own_is_whole(&pages), "another user's pages are no reason");
+}
+
+fn own_is_whole(pages: &gpuio_watch::page::LivePageRoot) -> bool {
+    let _page = page(pages, 1);
+    own(pages).page.is_ok()
 }
 
 #[test]

@@ -50,9 +50,32 @@ fn what_belongs_to_somebody_else_is_not_used() {
     let why = own(&pages).page.unwrap_err();
     assert!(why.contains("12345"), "{why}");
     chown(directory(&pages), Some(12_345), None).unwrap();
-    let error = LivePage::create(&pages, 1, "test", 0).unwrap_err();
-    assert!(error.to_string().contains("12345"), "{error}");
+    let listing = read::list(&pages, &Root::live());
+    assert!(listing.found.is_empty() && listing.notes[0].contains("12345"), "{listing:?}");
     chown(directory(&pages), Some(0), None).unwrap();
+}
+
+#[test]
+fn a_directorys_name_that_another_user_has_taken_hides_no_run() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can give a file away; run the tests as root, in a container");
+        return;
+    }
+    let (dir, pages) = pages();
+    fs::create_dir(directory(&pages)).unwrap();
+    chown(directory(&pages), Some(12_345), None).unwrap();
+    // Another that looks like this user's.
+    let false_one = dir.path().join("gpuio-0-0011223344556677");
+    fs::create_dir(&false_one).unwrap();
+    chown(&false_one, Some(12_345), None).unwrap();
+    let place = page(&pages, 1).path().parent().unwrap().to_owned();
+    assert!(place != false_one && place != directory(&pages), "{}", place.display());
+    assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o700);
+    let page = page(&pages, 1);
+    assert_eq!(page.path().parent(), Some(place.as_path()), "one directory for all");
+    assert_eq!(own(&pages).page.unwrap().pid, std::process::id());
+    let listing = read::list(&pages, &Root::live());
+    assert_eq!((listing.found.len(), listing.notes.len()), (1, 1), "{listing:?}");
 }
 
 #[test]
