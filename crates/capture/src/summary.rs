@@ -11,6 +11,12 @@ impl Captured {
     /// The facts read from texts, those that they do not have, and those that were passed over;
     /// `None` where no text was read.
     pub fn summary(&self) -> Option<String> {
+        self.summary_beside(|_, _| false)
+    }
+
+    /// The same where something else has read lines: a text's name and a line of it, from 1. They
+    /// are not among those that were passed over.
+    pub fn summary_beside(&self, is_read: impl Fn(&str, usize) -> bool) -> Option<String> {
         if self.texts.is_empty() {
             return None;
         }
@@ -23,21 +29,24 @@ impl Captured {
             0 => String::new(),
             _ => format!("; not in it: {}", missing.join(", ")),
         };
-        let skipped = skipped(&self.texts);
+        let skipped = self.left(is_read);
         let skipped = skipped.map(|lines| format!("; not understood: {lines}"));
         let skipped = skipped.unwrap_or_default();
         Some(format!("Read from {}: {found}{missing}{skipped}.", commands.join(", ")))
     }
 
-    /// The lines that were passed over, those aside that something else has read: a text's name and
-    /// a line of it, from 1.
+    /// The lines that were passed over, those aside that something else has read.
     pub fn not_understood(&self, is_read: impl Fn(&str, usize) -> bool) -> Option<String> {
+        self.left(is_read).map(|lines| format!("Not understood: {lines}."))
+    }
+
+    fn left(&self, is_read: impl Fn(&str, usize) -> bool) -> Option<String> {
         let left = |text: &TextRead| {
             let skipped = text.skipped.iter().filter(|one| !is_read(&text.name, one.line));
             TextRead { skipped: skipped.cloned().collect(), ..text.clone() }
         };
         let texts: Vec<TextRead> = self.texts.iter().map(left).collect();
-        skipped(&texts).map(|lines| format!("Not understood: {lines}."))
+        skipped(&texts)
     }
 
     /// The commands whose output was read, each once.

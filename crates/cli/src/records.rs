@@ -45,15 +45,17 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
 /// Holds a record's figures and statements against each other.
 pub(crate) fn recheck(record: &Record) -> Recheck {
     let mut all = gpuio_report::recheck(record);
-    hold_proofs(&mut all, record);
+    hold_conclusions(&mut all, record);
     all
 }
 
-/// Holds its proofs against their evidence.
-fn hold_proofs(recheck: &mut Recheck, record: &Record) {
-    let proofs = gpuio_load::evidence::restated(record);
-    recheck.compared += proofs.len();
-    recheck.wrong.extend(proofs.into_iter().flatten());
+/// Holds its conclusions against what they follow from.
+fn hold_conclusions(recheck: &mut Recheck, record: &Record) {
+    let time = record.started_at.parse::<jiff::Timestamp>();
+    let mut said = vec![time.err().map(|error| format!("the run: started_at: {error}"))];
+    said.extend(gpuio_load::run::restated(record));
+    recheck.compared += said.len();
+    recheck.wrong.extend(said.into_iter().flatten());
 }
 
 fn member(path: &Path) -> Result<Member, Failure> {
@@ -61,7 +63,7 @@ fn member(path: &Path) -> Result<Member, Failure> {
     let digest = sha2::Sha256::digest(text.as_bytes());
     let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
     let mut member = Member { digest, ..Member::new(path.display().to_string(), record) };
-    hold_proofs(&mut member.recheck, &member.record);
+    hold_conclusions(&mut member.recheck, &member.record);
     Ok(member)
 }
 

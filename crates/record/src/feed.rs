@@ -67,11 +67,23 @@ impl FeedPlan {
     /// Batches that may be read ahead of an accelerator, where they are all that it takes: then the
     /// feed waits for storage at its start only, and its utilisation says nothing about storage.
     pub fn all_ahead(&self) -> Option<u64> {
-        let samples = self.files.saturating_mul(self.samples_per_file);
-        let batches = samples.div_ceil(self.batch_samples.max(1));
-        let steps = batches.div_ceil(u64::from(self.accelerators.max(1)));
         let ahead = u64::from(self.readers).saturating_mul(u64::from(self.prefetch));
-        (!self.writes && steps.saturating_mul(self.epochs) <= ahead).then_some(ahead)
+        (!self.writes && self.steps().saturating_mul(self.epochs) <= ahead).then_some(ahead)
+    }
+
+    /// Samples of an epoch.
+    pub fn samples(&self) -> u64 {
+        self.files.saturating_mul(self.samples_per_file)
+    }
+
+    /// Batches of an epoch.
+    pub fn batches(&self) -> u64 {
+        self.samples().div_ceil(self.batch_samples.max(1))
+    }
+
+    /// Steps of an epoch: its accelerators take a batch each.
+    pub fn steps(&self) -> u64 {
+        self.batches().div_ceil(u64::from(self.accelerators.max(1)))
     }
 
     /// Whether it is of a key-value cache: contexts that have a service level and are moved one by

@@ -279,14 +279,18 @@ fn nothing_read(
 
 /// [`text_notes`], and what can't both be right.
 pub(crate) fn read_notes(captured: &Captured) -> Vec<String> {
-    let mut notes = text_notes(captured);
+    let mut notes = text_notes(captured, |_, _| false);
     notes.extend(captured.conflicts.iter().map(|one| format!("Contradiction: {one}")));
     notes
 }
 
-/// The texts that were read, and their differences, as sentences; empty for a whole machine.
-pub(crate) fn text_notes(captured: &Captured) -> Vec<String> {
-    let mut notes: Vec<String> = captured.summary().into_iter().collect();
+/// The texts that were read, and their differences, as sentences; empty for a whole machine. Lines
+/// that something else has read were not passed over.
+pub(crate) fn text_notes(
+    captured: &Captured,
+    is_read: impl Fn(&str, usize) -> bool,
+) -> Vec<String> {
+    let mut notes: Vec<String> = captured.summary_beside(is_read).into_iter().collect();
     let differ = &captured.contradictions;
     if !differ.is_empty() {
         notes.push(format!("Texts differ, and the later one counts: {}.", differ.join("; ")));

@@ -63,17 +63,25 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
              threads, GPUs, jobs and intervals, I/Os in flight, CPU time per MiB, bytes by I/Os\n\
              and block sizes, bad blocks by the mismatches kept, verified bytes by those moved,\n\
              what was verified and where by the plan, the path taken by its route, its source,\n\
-             the plan and counts of storage, evidence by its readings, its reasons and sentence\n\
-             by these (of records of this version, as the plan's settings by its text), counts\n\
-             of devices by their rates, what devices, GPUs and processors are called wherever\n\
-             they stand, per cent of ceilings and of expected rates, feeds and computations by\n\
-             their parts, the mark of the software GPU, warnings that follow from plan and\n\
-             result, how the run ended.\n\
+             the plan and counts of storage, counts of devices by their rates, what devices,\n\
+             GPUs and processors are called wherever they stand, per cent of ceilings and of\n\
+             expected rates, feeds, their epochs and computations by their parts, the mark of\n\
+             the software GPU, how the run ended; in records of this version also the plan's\n\
+             settings by its text, evidence by its readings, its reasons and sentence by\n\
+             these, MLPerf's rules by plan and counts, warnings that follow from plan, result\n\
+             and counts of storage.\n\
              Not: what the record has in one place alone (the machine, names, counts), times\n\
              outside the clock, samples of devices, what ceilings were measured, other\n\
-             warnings, percentiles of intervals beyond their sums; of merged ranks only the\n\
-             figures.\n\
-             A record that holds is consistent within itself; that does not prove where it\n\
+             warnings, percentiles of intervals beyond their sums.\n";
+    if set.members.iter().any(|member| member.record.ranks.is_some()) {
+        text += "Checked of merged ranks: latencies, sums, rates and times by those of each rank,\n\
+                 of hosts and of the times in which ranks ran, slow ranks, verdicts.\n\
+                 Not of these: evidence, reasons of the path, warnings, the plan's\n\
+                 settings, feeds, replays and computations, how far clocks and starts were\n\
+                 apart, bytes of a part of the time beyond their bounds, percentiles of a rank,\n\
+                 counts of storage.\n";
+    }
+    text += "A record that holds is consistent within itself; that does not prove where it\n\
              came from. Compare the digest with the published one: gpuio report writes it.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());

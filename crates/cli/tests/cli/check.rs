@@ -236,6 +236,23 @@ fn the_first_line_says_whether_gds_is_on_for_the_data() {
     assert!(!said.contains("GDS is"), "{said}");
 }
 
+/// A variable that decides the way of the bytes was understood, though no fact of a machine is in
+/// its line.
+#[test]
+fn a_line_that_a_conclusion_rests_on_is_not_called_unread() {
+    let dir = scratch();
+    let text = "$ export CUFILE_ALLOW_COMPAT_MODE=true\n$ export PS1=x\n\
+        $ gdsio -f /d/x -d 0 -w 4 -s 4G -i 1M -x 0 -I 0\n\
+        IoType: READ XferType: GPUD Threads: 4 DataSetSize: 4194304/4194304(KiB) IOSize: \
+        1024(KiB) Throughput: 3.1 GiB/sec, Avg_Latency: 1260.0 usecs ops: 4096 total_time 1.290 \
+        secs\n$ gdscheck -p\n NVMe : Unsupported\n properties.use_compat_mode : false\n";
+    fs::write(dir.path().join("post.txt"), text).unwrap();
+    let page = words(&gpuio(dir.path(), "check --from post.txt").exits(0).out).join(" ");
+    assert!(page.contains("CUFILE_ALLOW_COMPAT_MODE=true"), "{page}");
+    let left = "not understood: 1 line (post.txt line 2 \"$ export PS1=x\").";
+    assert!(page.contains(left), "{page}");
+}
+
 #[test]
 fn results_in_a_text_are_held_against_each_other() {
     let dir = scratch();

@@ -284,7 +284,7 @@ fn a_changed_record_is_found() {
         ("/jobs/0/cache/process_read_bytes", json!(5), "process_read_bytes: Some(5) recorded"),
         ("/jobs/0/verify/timed_bytes", json!(1_u64 << 40), "1099511627776 bytes of the load"),
         ("/jobs/0/verify/pass_bytes", json!(1_u64 << 40), "after the load, and its files have"),
-        (&read_by_process, json!(7), "process_io of reads: bytes: 7 recorded"),
+        (&read_by_process, json!(7), "process_io of reads: bytes: '7' recorded"),
         ("/warnings", json!([]), "work_between_ios of job 'job' is missing"),
         (&inline, json!(other), "' by its figures"),
         ("/totals", json!([]), "groups of jobs with a total: 0 recorded, 1 by its counts"),
@@ -297,11 +297,13 @@ fn a_changed_record_is_found() {
         ("/jobs/0/write/latency/total/max_ns", json!(1), "largest: 1 ns recorded"),
         ("/jobs/0/write/latency/total/p99_ns", json!(null), "p99: None recorded"),
         ("/jobs/0/cpu/us_per_mib", json!(null), "CPU time per MiB: None recorded"),
-        (&completed, json!(7), "own of reads: bytes that completed: 7 recorded"),
+        (&completed, json!(7), "own of reads: bytes expected: '7' recorded"),
         (&legs, json!("all passed no host memory"), "own of reads: reason: 'all passed no host"),
         ("/jobs/0/proof/sentence", json!(sentence), "as measured.' recorded, '"),
         ("/jobs/0/proof/requested", json!("gds"), "requested path: 'gds' recorded, 'staged, "),
         ("/plan/jobs/0/gpus/0/name", json!("NVIDIA H100"), "true recorded, which its name rules"),
+        ("/jobs/0/proof", json!(null), "job 'job': the evidence of its path is missing"),
+        ("/started_at", json!("2026-13-05T10:00:00Z"), "the run: started_at: "),
     ] {
         let mut changed = record.clone();
         *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;

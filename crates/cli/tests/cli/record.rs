@@ -92,7 +92,7 @@ fn check_verified(plan: &Value, job: &Value) {
 pub(crate) fn check(record: &Value) {
     let whole = serde_json::from_value(record.clone()).unwrap();
     let mut wrong = gpuio_report::recheck(&whole).wrong;
-    wrong.extend(gpuio_load::evidence::restated(&whole).into_iter().flatten());
+    wrong.extend(gpuio_load::run::restated(&whole).into_iter().flatten());
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(n(&record["schema_version"]) >= 1);
     assert_eq!(record["tool"]["name"], "gpuio");

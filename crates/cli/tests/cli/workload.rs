@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gpuio_job::workload::feed::Draws;
 use gpuio_record::FeedPlan;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::tool::{Ran, command, file, finish, gpuio, scratch, words};
 
@@ -726,6 +726,48 @@ fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
 fn rule<'a>(feed: &'a Value, begin: &str) -> &'a Value {
     let rules = feed["rules"].as_array().unwrap();
     rules.iter().find(|rule| rule["rule"].as_str().unwrap().starts_with(begin)).unwrap()
+}
+
+/// A rule's outcome follows from the plan and the counts, and a utilisation from the times.
+#[test]
+fn a_changed_feed_is_found() {
+    let dir = scratch();
+    file(dir.path(), "mine.ini", FEED);
+    let line = "mine.ini --gpu none --path host --compute sleep -o r.json -q";
+    run(dir.path(), line).exits(0);
+    let text = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    gpuio(dir.path(), "show r.json --check").exits(0);
+    let rules = record["jobs"][0]["feed"]["rules"].as_array().unwrap();
+    let steps = rules.iter().position(|one| one["rule"] == "at least 500 steps an epoch").unwrap();
+    let place = format!("/jobs/0/feed/rules/{steps}");
+    let first = "'the whole data set: scale 1: 12 of 12 files', kept, by its counts";
+    for (places, value, of) in [
+        (vec!["/jobs/0/feed/rules"], json!([]), format!("rules: none recorded, {first}")),
+        (
+            vec![&format!("{place}/kept")],
+            json!(true),
+            "an epoch: 4', kept, recorded, 'at least 500 steps an epoch: 4', not kept,".to_owned(),
+        ),
+        (
+            vec!["/jobs/0/feed/utilisation_percent", "/jobs/0/feed/epochs/0/utilisation_percent"],
+            json!(0.001),
+            "utilisation in epoch 1: 0.0 % recorded".to_owned(),
+        ),
+        (
+            vec!["/jobs/0/feed/epochs/0/span_ns"],
+            json!(u64::MAX / 2),
+            "time of its epochs, ns: ".to_owned(),
+        ),
+    ] {
+        let mut changed = record.clone();
+        for place in &places {
+            *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value.clone();
+        }
+        file(dir.path(), "changed.json", &changed.to_string());
+        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
+        assert!(found.contains(&of), "{places:?}:\n{found}");
+    }
 }
 
 /// A job's epochs have all that it moved, whatever runs beside it; and what the process read from

@@ -84,7 +84,7 @@ mod window;
 pub use collector::{Collector, Setup};
 pub use sampler::{DeviceSampler, hardware};
 pub use snapshot::Readings;
-pub use source::restated;
+pub(crate) use source::restated;
 
 use group::by_foreign_library;
 

@@ -16,6 +16,7 @@ mod pattern_keys;
 mod peers;
 mod reached;
 mod replay;
+mod restated;
 mod results;
 mod rusage;
 mod sample;
@@ -60,6 +61,7 @@ use gpuio_job::spec::TakenKeys;
 use gpuio_job::workload::replay::Script;
 use group::Group;
 pub use peers::{OpenError, Peers, Start};
+pub use restated::restated;
 pub use sample::Tick;
 pub use steady::{Interval, SteadyWindow};
 

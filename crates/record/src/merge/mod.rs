@@ -30,7 +30,7 @@ use crate::{
     RanksEnd, RanksResult, Record, RunTotals, SetupTimes, TimeSpan,
 };
 
-pub use moved::{JobTimes, Moved, Windows, rates, skew, windows};
+pub use moved::{JobTimes, Moved, Windows, rates, skew, stragglers, windows};
 pub use rank_list::rank_list;
 
 use jobs::JobSum;

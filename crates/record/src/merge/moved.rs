@@ -132,7 +132,7 @@ pub fn skew(started: &[(u64, u64)]) -> (u64, u64) {
 }
 
 /// The slowest ranks of a job, slowest first.
-pub(crate) fn stragglers(job: &str, rows: &[RankRow]) -> Vec<Straggler> {
+pub fn stragglers(job: &str, rows: &[RankRow]) -> Vec<Straggler> {
     let rate = |row: &RankRow| Some(row.jobs.iter().find(|one| one.job == job)?.bytes_per_s);
     let mut all: Vec<(f64, &RankRow)> =
         rows.iter().filter_map(|row| Some((rate(row)?, row))).collect();

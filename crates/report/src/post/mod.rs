@@ -251,6 +251,7 @@ pub fn read(name: &str, text: &str) -> Post {
         own.into_iter().flatten().chain([run.line])
     };
     read.extend(runs.iter().flat_map(of_run));
+    read.extend(lines.iter().filter(|line| hold::sets_mode(line)).map(|line| line.number));
     // A line that was wrapped goes on to the next one.
     let ends = lines.iter().skip(1).map(|line| line.number).chain([text.lines().count() + 1]);
     let wrapped = lines.iter().zip(ends).filter(|(line, _)| read.contains(&line.number));

@@ -8,14 +8,14 @@
 
 mod derived;
 mod identity;
+mod ranks;
 mod stated;
 
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    Assessment, BlockShare, CpuCost, DirectMode, DirectionResult, DirectionTotal, EndedHow,
-    Evidence, JobPlan, JobResult, Latency, Point, Proof, Record, Route, RunTotals, Source, Towards,
-    Verdict, VerifyMode, VerifyOutcome, WatchedGroup,
+    BlockShare, CpuCost, DirectionResult, DirectionTotal, EndedHow, JobPlan, JobResult, Latency,
+    Point, Record, Route, RunTotals, Towards, Verdict, VerifyMode, VerifyOutcome, WatchedGroup,
 };
 
 /// The comparison, and the differences that it found.
@@ -78,6 +78,9 @@ pub fn recheck(record: &Record) -> Recheck {
         if record.ranks.is_none() {
             all.total_cost(total);
         }
+    }
+    if let Some(ranks) = &record.ranks {
+        all.ranks(record, ranks);
     }
     for group in record.watched.iter().flat_map(|watched| &watched.groups) {
         all.devices(group);
@@ -185,17 +188,10 @@ impl Recheck {
                     Towards::Write => "writes",
                 }
             );
-            // The ranks of a merged record ended at different times of their own.
-            if !merged {
-                let over = job.last_done_ns;
-                self.close(
-                    &about,
-                    "bytes per second",
-                    side.bytes_per_s,
-                    per_second(side.bytes, over),
-                );
-                self.close(&about, "IOPS", side.iops, per_second(side.ios, over));
-            }
+            let over = job.last_done_ns;
+            let rate = per_second(side.bytes, over);
+            self.close(&about, "bytes per second", side.bytes_per_s, rate);
+            self.close(&about, "IOPS", side.iops, per_second(side.ios, over));
             if plan.feed.is_none() && plan.replay.is_none() {
                 self.sizes(&about, plan.sizes_of(towards == Towards::Write), side);
                 if !merged && plan.ranges.is_none() {
@@ -209,13 +205,7 @@ impl Recheck {
     /// The path taken and the verification of a job.
     fn evidence_of(&mut self, about: &str, plan: &JobPlan, job: &JobResult, merged: bool) {
         if let Some(proof) = &job.proof {
-            let contradicts = |it: &&Evidence| it.assessment == Assessment::Contradicts;
-            let other = proof.evidence.iter().find(contradicts).filter(|_| proof.as_requested);
-            self.check(about, other.is_none(), || {
-                let words = other.map(|it| format!("'{}' contradicts: {}", it.name, it.why));
-                format!("path as requested, but evidence {}", words.unwrap_or_default())
-            });
-            self.verdict(about, plan, proof, merged);
+            self.verdict(about, plan, &proof.verdict);
         }
         if !merged {
             self.derived(about, plan, job);
@@ -234,18 +224,13 @@ impl Recheck {
         }
     }
 
-    /// The verdict's words and sentence follow from route and source, and these have to be possible
-    /// on the path. Counts of the evidence are not in the record, only its assessment.
-    fn verdict(&mut self, about: &str, plan: &JobPlan, proof: &Proof, merged: bool) {
-        let Verdict { words, route, source } = &proof.verdict;
+    /// The verdict's words follow from route and source, and these have to be possible on the path.
+    fn verdict(&mut self, about: &str, plan: &JobPlan, verdict: &Verdict) {
+        let Verdict { words, route, source } = verdict;
         let (reads, writes) = (plan.read_percent > 0, plan.read_percent < 100);
         let whole = Verdict::new(*route, *source, reads, writes).words;
         self.check(about, *words == whole, || {
             format!("path taken: '{words}' recorded, '{whole}' by its route and source")
-        });
-        let begins = merged || proof.sentence.starts_with(&format!("{words}:"));
-        self.check(about, begins, || {
-            format!("path taken: '{words}' recorded, but its sentence: {}", proof.sentence)
         });
         // Memory of path host may be pinned by a GPU's driver.
         let to_gpu = !plan.gpus.is_empty() && plan.path.choice.actual != "host";
@@ -259,18 +244,6 @@ impl Recheck {
             format!(
                 "path taken: '{words}' recorded, which path {} can't take",
                 plan.path.choice.actual
-            )
-        });
-        let direct = plan.direct == DirectMode::Direct && plan.engine.actual != "mmap";
-        let fits = match source {
-            Source::Unknown | Source::Holes => false,
-            Source::Storage => direct,
-            _ => !direct,
-        };
-        self.check(about, fits || !proof.as_requested || merged, || {
-            format!(
-                "path as requested, but '{words}', source {}, is not what was requested",
-                word(&source)
             )
         });
     }

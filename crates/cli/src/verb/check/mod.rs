@@ -104,7 +104,9 @@ fn of_one(
         let page = json::render(findings, &coherent, verdict.as_ref(), proof.as_ref());
         held.json(page)
     } else {
-        let notes = source.map(|one| source::text_notes(&one.captured)).unwrap_or_default();
+        let is_read = |name: &str, line| held.has_read(name, line);
+        let notes = source.map(|one| source::text_notes(&one.captured, is_read));
+        let notes = notes.unwrap_or_default();
         let read = source.filter(|one| one.captured.is_from_texts());
         let read = read.map(|one| one.captured.commands());
         let mut document = page.document(&notes, check.all, read.as_deref());

@@ -13,6 +13,7 @@ use crate::source::Source;
 #[derive(Default)]
 pub(in crate::verb) struct Held {
     statements: Vec<Statement>,
+    posts: Vec<Post>,
     pub(in crate::verb) section: Option<Section>,
     /// The texts have results and nothing of a machine.
     alone: bool,
@@ -25,6 +26,12 @@ impl Held {
     /// Whether there are results and no machine.
     pub(super) fn is_alone(&self) -> bool {
         self.alone
+    }
+
+    /// Whether a line of a text, from 1, is of a result, or a statement follows from it.
+    pub(super) fn has_read(&self, name: &str, line: usize) -> bool {
+        self.posts.iter().any(|one| one.name == name && one.has_read(line))
+            || self.statements.iter().any(|one| one.file == name && one.lines.contains(&line))
     }
 
     /// A last line, where figures contradict each other: counts of rules say nothing of them.
@@ -80,10 +87,9 @@ pub(in crate::verb) fn hold(
         words: words.clone(),
     }));
     let section = post::section(&posts, &statements);
-    let is_read = |name: &str, line| {
-        posts.iter().any(|one| one.name == name && one.has_read(line))
-            || statements.iter().any(|one| one.file == name && one.lines.contains(&line))
-    };
-    let not_understood = alone.then(|| captured.not_understood(is_read)).flatten();
-    Held { statements, section, alone, not_understood }
+    let mut held = Held { statements, posts, section, alone, not_understood: None };
+    if alone {
+        held.not_understood = captured.not_understood(|name, line| held.has_read(name, line));
+    }
+    held
 }

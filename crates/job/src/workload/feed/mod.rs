@@ -72,7 +72,7 @@ impl Shape {
 
     /// Samples of the data set.
     pub fn samples(&self) -> u64 {
-        self.plan.files.saturating_mul(self.plan.samples_per_file)
+        self.plan.samples()
     }
 
     pub fn file_bytes(&self, file: u64) -> u64 {
@@ -127,11 +127,11 @@ impl Shape {
     }
 
     pub fn batches(&self) -> u64 {
-        self.samples().div_ceil(self.plan.batch_samples)
+        self.plan.batches()
     }
 
     pub fn steps(&self) -> u64 {
-        self.batches().div_ceil(u64::from(self.plan.accelerators))
+        self.plan.steps()
     }
 
     pub fn all_steps(&self) -> u64 {

@@ -25,7 +25,7 @@ use crate::evidence::verdict::{
     self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share, size,
 };
 
-pub use restated::restated;
+pub(crate) use restated::restated;
 
 pub(crate) struct Source {
     name: &'static str,

@@ -1,17 +1,14 @@
 //! The proofs of a record, concluded again from the readings that its evidence has. Pure.
 //!
 //! gpuio's own counts, those of the process, of one block device and of NFS mounts, and the page
-//! cache give their whole entry again. Of the others each outcome that their assessment leaves open
-//! is tried: the path taken and its sentence have to follow from one of them.
+//! cache give their whole entry again. Each outcome that the assessment of another leaves open is
+//! tried: the path taken and its sentence have to follow from one of them.
 
-use std::collections::BTreeSet;
-
-use gpuio_base::units::human_bytes;
 use gpuio_host::block::BlockSample;
 use gpuio_host::nfs_ops::MountSample;
 use gpuio_host::proc_io::ProcessIoSample;
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber, ProcessIo};
-use gpuio_record::{Assessment, Evidence, JobPlan, JobResult, Proof, Record};
+use gpuio_record::{Assessment, EndedHow, Evidence, JobPlan, JobResult, Proof, Record};
 use gpuio_watch::{Counters, Sample};
 
 use super::{
@@ -27,27 +24,13 @@ use crate::evidence::verdict::{
     self, DirectionVerdict, LibraryRoute, Observed, PathKind, Requested, Share, assess, size,
 };
 
-/// The statements of all proofs of a record, each with a sentence where it does not follow. None of
-/// a record of several ranks or of another version, whose words may differ; nor while sizes are
-/// printed in other units than records have.
-#[must_use]
-pub fn restated(record: &Record) -> Vec<Option<String>> {
-    let is_own = record.tool.version == env!("CARGO_PKG_VERSION");
-    if record.ranks.is_some() || !is_own || human_bytes(1024.0) != "1.00 KiB" {
-        return Vec::new();
-    }
-    let groups: BTreeSet<u32> = record.plan.jobs.iter().map(|job| job.group).collect();
-    let of_group = |group: u32| {
-        let (jobs, results): (Vec<JobPlan>, Vec<JobResult>) = (record.plan.jobs.iter())
-            .zip(&record.jobs)
-            .filter(|(job, _)| job.group == group)
-            .map(|(job, result)| (job.clone(), result.clone()))
-            .unzip();
-        let all = record.plan.jobs.iter().filter(|job| job.group == group).count();
-        let whole = if all == jobs.len() { 0..all } else { 0..0 };
-        whole.flat_map(|at| of_job(record, &jobs, &results, at)).collect::<Vec<_>>()
-    };
-    groups.into_iter().flat_map(of_group).collect()
+/// The statements of the proofs of a group's jobs, each with a sentence where it does not follow.
+pub(crate) fn restated(
+    record: &Record,
+    jobs: &[JobPlan],
+    results: &[JobResult],
+) -> Vec<Option<String>> {
+    (0..jobs.len()).flat_map(|at| of_job(record, jobs, results, at)).collect()
 }
 
 fn of_job(
@@ -57,10 +40,12 @@ fn of_job(
     at: usize,
 ) -> Vec<Option<String>> {
     let (job, result) = (&jobs[at], &results[at]);
-    let Some(proof) = result.proof.as_ref().filter(|proof| !proof.evidence.is_empty()) else {
-        return Vec::new();
-    };
     let about = format!("job '{}'", job.name);
+    let Some(proof) = result.proof.as_ref().filter(|proof| !proof.evidence.is_empty()) else {
+        // A journal of a group that ran has none.
+        let missing = record.ended != EndedHow::Unfinished;
+        return vec![missing.then(|| format!("{about}: the evidence of its path is missing"))];
+    };
     let path = requested_path(job);
     let mut said = vec![(proof.requested != path).then(|| {
         format!("{about}: requested path: '{}' recorded, '{path}' by the plan", proof.requested)
@@ -132,32 +117,10 @@ fn product<T: Clone>(all: &[Vec<T>], more: &[T]) -> Vec<Vec<T>> {
 
 /// The readings that the evidence of a job has, and where its group's files are by that.
 fn readings(record: &Record, results: &[JobResult], at: usize, flow: Flow) -> Readings {
-    let evidence = |result: &JobResult, name: &str| {
-        recorded(result.proof.as_ref()?, name, flow).filter(|one| one.before.is_some()).cloned()
-    };
-    let layout = |result: &JobResult| {
-        let nfs = evidence(result, nfs::SOURCE.name);
-        let elsewhere = evidence(result, process_io::SOURCE.name)
-            .and_then(|one| Some(process_io::elsewhere(&one.why)?.to_owned()));
-        let kept = match (nfs, elsewhere) {
-            // Mounts have no name in a reading: those of one count are one.
-            (Some(one), _) => Kept::Nfs(one.before.into_iter().collect()),
-            (None, Some(what)) => Kept::Elsewhere(what),
-            (None, None) => Kept::Devices,
-        };
-        let block = evidence(result, block::SOURCE.name);
-        let stack = block.and_then(|one| Some(stack(record, &names(&one)?)));
-        JobLayout {
-            kept,
-            stack: stack.ok_or_else(String::new),
-            net_devices: Err(String::new()),
-            holes: None,
-            unknown: Vec::new(),
-        }
-    };
+    let evidence = |name: &str| counted(&results[at], name, flow);
     let snapshot = |moment: fn(&Evidence) -> &Option<String>| {
         let read = |name: &str, key: &str| {
-            let one = evidence(&results[at], name)?;
+            let one = evidence(name)?;
             let text = moment(&one).clone()?;
             let words: Vec<&str> = text.split(' ').collect();
             let place = words.iter().position(|word| *word == key)?;
@@ -202,13 +165,44 @@ fn readings(record: &Record, results: &[JobResult], at: usize, flow: Flow) -> Re
         }
     };
     Readings {
-        layout: Layout { jobs: results.iter().map(layout).collect(), ..Layout::default() },
+        layout: Layout {
+            jobs: results.iter().map(|result| layout(record, result, flow)).collect(),
+            ..Layout::default()
+        },
         before: snapshot(|one| &one.before),
         counts: None,
         after: snapshot(|one| &one.after),
         links: Err(String::new()),
         counted: Counted::default(),
         series: None,
+    }
+}
+
+/// Evidence of a job that has readings.
+fn counted(result: &JobResult, name: &str, flow: Flow) -> Option<Evidence> {
+    recorded(result.proof.as_ref()?, name, flow).filter(|one| one.before.is_some()).cloned()
+}
+
+/// Where the files of a job are, by its evidence.
+fn layout(record: &Record, result: &JobResult, flow: Flow) -> JobLayout {
+    let evidence = |name: &str| counted(result, name, flow);
+    let nfs = evidence(nfs::SOURCE.name);
+    let elsewhere = evidence(process_io::SOURCE.name)
+        .and_then(|one| Some(process_io::elsewhere(&one.why)?.to_owned()));
+    let kept = match (nfs, elsewhere) {
+        // Mounts have no name in a reading: those of one count are one.
+        (Some(one), _) => Kept::Nfs(one.before.into_iter().collect()),
+        (None, Some(what)) => Kept::Elsewhere(what),
+        (None, None) => Kept::Devices,
+    };
+    let block = evidence(block::SOURCE.name);
+    let stack = block.and_then(|one| Some(stack(record, &names(&one)?)));
+    JobLayout {
+        kept,
+        stack: stack.ok_or_else(String::new),
+        net_devices: Err(String::new()),
+        holes: None,
+        unknown: Vec::new(),
     }
 }
 

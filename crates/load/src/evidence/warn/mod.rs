@@ -2,7 +2,7 @@
 
 use gpuio_record::{DirectMode, JobPlan, JobResult, WarningKind};
 
-use crate::evidence::reconcile::{self, GroupContext};
+use crate::evidence::reconcile::{self, Counted, GroupContext};
 use crate::evidence::snapshot::Readings;
 
 impl Readings {
@@ -16,6 +16,15 @@ impl Readings {
     ) -> Vec<(Option<usize>, WarningKind)> {
         reconcile::find(&GroupContext { jobs, results, counted: &self.counted })
     }
+}
+
+/// The same by a group's plan and results alone, without what was sampled of devices: no finding
+/// is more than the run's own.
+pub(crate) fn recorded(
+    jobs: &[JobPlan],
+    results: &[JobResult],
+) -> Vec<(Option<usize>, WarningKind)> {
+    reconcile::find(&GroupContext { jobs, results, counted: &Counted::default() })
 }
 
 /// The effect of a job's holes, of the memory that it read from instead of files, and of its way of

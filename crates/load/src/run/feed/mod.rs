@@ -35,6 +35,7 @@ use gpuio_record::{DirectMode, FeedPlan, JobPlan};
 pub(super) use accelerator::{Accelerated, Accelerators};
 pub(super) use outcome::{Found, result};
 pub(super) use reader::{FeedReader, Step};
+pub(super) use rules::again as rules_of;
 
 use super::RunError;
 use tier::Tier;
@@ -113,11 +114,15 @@ pub(super) fn of(
 ) -> Result<Vec<Option<Feed>>, RunError> {
     let of = |(at, (job, live)): (usize, (&JobPlan, &Range<usize>))| {
         let Some(plan) = &job.feed else { return Ok(None) };
-        let mut others = jobs.iter().enumerate().filter(|(other, _)| *other != at);
-        let reads_alone = others.all(|(_, other)| reads_nothing(other));
-        Ok(Some(Feed::new(plan, Tier::open(job, contexts)?, (live.clone(), reads_alone))))
+        let live = (live.clone(), reads_alone(jobs, at));
+        Ok(Some(Feed::new(plan, Tier::open(job, contexts)?, live)))
     };
     jobs.iter().zip(live).enumerate().map(of).collect()
+}
+
+/// Whether all that the process reads from storage is read for the job `at` of its group.
+fn reads_alone(jobs: &[JobPlan], at: usize) -> bool {
+    jobs.iter().enumerate().all(|(other, job)| other == at || reads_nothing(job))
 }
 
 /// Whether the process reads nothing from storage for a job while the clock runs. A write through

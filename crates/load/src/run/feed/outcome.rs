@@ -48,7 +48,9 @@ pub(in crate::run) fn result(
     let mut batch_read = Histogram::default();
     feed.queues.iter().for_each(|queue| batch_read.merge(&hold(&queue.state).batch_read));
     let complete = !lost && steps == feed.shape.batches().saturating_mul(feed.plan.epochs);
-    let ruled = Ruled { feed, found, utilisation_percent, span_ns };
+    let (plan, reads_alone) = (&feed.plan, feed.reads_alone);
+    let tier = feed.tier.as_ref().map(Tier::result);
+    let ruled = Ruled { plan, found, reads_alone, tier, utilisation_percent, span_ns };
     FeedResult {
         span_ns,
         samples,
@@ -62,7 +64,7 @@ pub(in crate::run) fn result(
         wait: wait.summary(),
         batch_read: batch_read.summary(),
         rules: rules::all(&ruled, &epochs),
-        tier: feed.tier.as_ref().map(Tier::result),
+        tier,
         epochs,
         accelerators: seen.into_iter().map(accelerator).collect(),
     }

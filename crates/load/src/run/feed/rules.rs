@@ -1,11 +1,14 @@
 //! The rules of MLPerf Storage for training and key-value caches, and whether a run kept them.
 
 use gpuio_base::units::{human_bytes, human_count, human_ns};
-use gpuio_record::{DirectMode, EpochResult, FeedCompute, FeedRule, SampleOrder};
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{
+    DirectMode, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan, JobResult,
+    SampleOrder, TierResult,
+};
 
-use super::Feed;
 use super::outcome::Found;
-use super::tier::Tier;
+use super::reads_alone;
 
 /// The data set has at least this many times the memory of the client.
 const MEMORIES: u64 = 5;
@@ -25,16 +28,33 @@ const CACHE_SEED: u64 = 42;
 
 /// The facts that the rules are held against.
 pub(super) struct Ruled<'a> {
-    pub(super) feed: &'a Feed,
+    pub(super) plan: &'a FeedPlan,
     pub(super) found: Found<'a>,
+    /// Whether all that the process reads from storage is read for this job.
+    pub(super) reads_alone: bool,
+    pub(super) tier: Option<TierResult>,
     pub(super) utilisation_percent: Option<f64>,
     /// From the first read to the end of the last step.
     pub(super) span_ns: u64,
 }
 
+/// The rules of a feed by its recorded result, that of the job `at` of its group.
+pub(in crate::run) fn again(
+    (jobs, at): (&[JobPlan], usize),
+    result: &JobResult,
+    host: &HostFacts,
+) -> Option<Vec<FeedRule>> {
+    let (job, cache) = (&jobs[at], &result.cache);
+    let (plan, feed) = job.feed.as_ref().zip(result.feed.as_ref())?;
+    let FeedResult { tier, utilisation_percent, span_ns, .. } = *feed;
+    let (found, reads_alone) = (Found { job, host, cache }, reads_alone(jobs, at));
+    let ruled = Ruled { plan, found, reads_alone, tier, utilisation_percent, span_ns };
+    Some(all(&ruled, &feed.epochs))
+}
+
 /// All rules, in order.
 pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
-    let plan = &ruled.feed.plan;
+    let plan = ruled.plan;
     let mut rules = match plan.is_cache() {
         true => of_cache(ruled, epochs),
         false if plan.writes || plan.order == SampleOrder::Reverse || plan.slo.is_some() => {
@@ -58,7 +78,7 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
 fn of_training(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     let mut rules = vec![whole(ruled, "the whole data set", "files"), size(ruled), steps(ruled)];
     rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
-    rules.extend(utilisation(ruled).filter(|_| ruled.feed.plan.changed.is_empty()));
+    rules.extend(utilisation(ruled).filter(|_| ruled.plan.changed.is_empty()));
     rules.push(computed(ruled));
     let runs = format!("a warm-up, then {RUNS} runs, each with another seed");
     rules.push(broken(&runs, "one run"));
@@ -68,7 +88,7 @@ fn of_training(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
 /// Those of key-value caches (mlcommons/storage, Rules.md, chapter 6), of a job that reads contexts
 /// or writes them. Its epochs overlap, so that only their sums are known.
 fn of_cache(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
-    let (job, plan) = (ruled.found.job, &ruled.feed.plan);
+    let (job, plan) = (ruled.found.job, ruled.plan);
     let mut rules = vec![whole(ruled, "all users of the option", "users")];
     rules.push(FeedRule {
         rule: format!("contexts are read and written for {} s", CACHE_NS / 1_000_000_000),
@@ -116,7 +136,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 fn whole(ruled: &Ruled<'_>, rule: &str, what: &str) -> FeedRule {
-    let plan = &ruled.feed.plan;
+    let plan = ruled.plan;
     FeedRule {
         rule: rule.to_owned(),
         found: format!("scale {}: {} of {} {what}", plan.scale, plan.files, plan.full_files),
@@ -125,7 +145,8 @@ fn whole(ruled: &Ruled<'_>, rule: &str, what: &str) -> FeedRule {
 }
 
 fn size(ruled: &Ruled<'_>) -> FeedRule {
-    let set: u64 = ruled.found.job.targets.iter().map(|target| target.length_bytes).sum();
+    let targets = ruled.found.job.targets.iter().map(|target| target.length_bytes);
+    let set = targets.fold(0, u64::saturating_add);
     let memory = &ruled.found.host.memory;
     let memory = memory.usable_bytes.or(memory.total_bytes);
     FeedRule {
@@ -139,7 +160,7 @@ fn size(ruled: &Ruled<'_>) -> FeedRule {
 }
 
 fn steps(ruled: &Ruled<'_>) -> FeedRule {
-    let steps = ruled.feed.shape.steps();
+    let steps = ruled.plan.steps();
     FeedRule {
         rule: format!("at least {STEPS} steps an epoch"),
         found: human_count(steps as f64),
@@ -162,8 +183,8 @@ fn cold(ruled: &Ruled<'_>) -> FeedRule {
 /// The epoch with the smallest share that storage delivered.
 fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     let rule = "every epoch is read from storage".to_owned();
-    if let Some(tier) = ruled.feed.tier.as_ref().map(Tier::result).filter(|tier| tier.hits > 0) {
-        let all = tier.memory_bytes + tier.storage_bytes;
+    if let Some(tier) = ruled.tier.filter(|tier| tier.hits > 0) {
+        let all = tier.memory_bytes.saturating_add(tier.storage_bytes);
         let share = tier.memory_bytes as f64 * 100.0 / all.max(1) as f64;
         let found = format!("{share:.1} % of the bytes came from the tier in CPU memory");
         return FeedRule { rule, found, kept: Some(false) };
@@ -177,11 +198,11 @@ fn stored(ruled: &Ruled<'_>, epochs: &[EpochResult], rule: String) -> FeedRule {
     let block = job.sizes().map(|block| block.max_bytes).max().unwrap_or(0);
     // Bytes that storage had delivered and that were not back when an epoch was over are not
     // counted as moved.
-    let in_flight = block * u64::from(job.depth) * u64::from(job.threads);
+    let in_flight = block.saturating_mul(u64::from(job.depth) * u64::from(job.threads));
     let share = |epoch: &EpochResult| {
         let (stored, moved) = (epoch.storage_read_bytes?, epoch.moved_bytes);
         let known = (stored as f64 / moved as f64).min(1.0);
-        let is_kept = stored + in_flight >= moved || known >= FROM_STORAGE;
+        let is_kept = stored.saturating_add(in_flight) >= moved || known >= FROM_STORAGE;
         Some((known, is_kept))
     };
     // All of an epoch that was cut short may have been read ahead, in the time of the one before.
@@ -200,7 +221,7 @@ fn stored(ruled: &Ruled<'_>, epochs: &[EpochResult], rule: String) -> FeedRule {
                 let least = if epochs.len() > 1 { "in the epoch with the least, " } else { "" };
                 format!("{least}{:.1} % of the bytes came from storage{mode}", share * 100.0)
             }
-            None if !ruled.feed.reads_alone => {
+            None if !ruled.reads_alone => {
                 "what came from storage is unknown: another job reads at the same time, and the \
                  kernel counts for the process"
                     .to_owned()
@@ -213,19 +234,19 @@ fn stored(ruled: &Ruled<'_>, epochs: &[EpochResult], rule: String) -> FeedRule {
 
 fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     let rule = "every sample is read exactly once an epoch".to_owned();
-    let order = ruled.feed.plan.order;
+    let order = ruled.plan.order;
     if order.draws() {
         let found = format!("samples are drawn ({}), some often and others never", order.key());
         return FeedRule { rule, found, kept: Some(false) };
     }
-    let wanted = ruled.feed.shape.samples();
+    let wanted = ruled.plan.samples();
     let wrong = epochs.iter().filter(|epoch| epoch.once != wanted).count();
     let count = epochs.len();
     let mut found = match wrong {
         0 => format!("{wanted} samples once in each of {count} epochs"),
         wrong => format!("not so in {wrong} of {count} epochs"),
     };
-    let missing = ruled.feed.plan.epochs.saturating_sub(count as u64);
+    let missing = ruled.plan.epochs.saturating_sub(count as u64);
     if missing > 0 {
         found.push_str(&format!(", {missing} never began"));
     }
@@ -235,7 +256,7 @@ fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
 }
 
 fn utilisation(ruled: &Ruled<'_>) -> Option<FeedRule> {
-    let plan = &ruled.feed.plan;
+    let plan = ruled.plan;
     let least = plan.least_utilisation_percent?;
     let percent = ruled.utilisation_percent;
     let is_ahead = plan.all_ahead().is_some() && plan.compute != FeedCompute::None;
@@ -252,7 +273,7 @@ fn utilisation(ruled: &Ruled<'_>) -> Option<FeedRule> {
 
 /// Not a rule of MLPerf's, whose accelerators always sleep; said all the same.
 fn computed(ruled: &Ruled<'_>) -> FeedRule {
-    let compute = ruled.feed.plan.compute;
+    let compute = ruled.plan.compute;
     FeedRule {
         rule: "accelerators compute for the time of each step".to_owned(),
         found: match compute {

@@ -19,6 +19,7 @@ use gpuio_record::facts::Machine;
 
 use crate::post::{About, Post, Run, Statement};
 pub(crate) use own::contradictions;
+pub(in crate::post) use path::sets_mode;
 pub(crate) use words::rate_of;
 
 /// A machine of the text, with what is known of its parts.

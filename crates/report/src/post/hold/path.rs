@@ -228,6 +228,11 @@ fn mode(post: &Post, known: &[Known<'_>], run: &Run) -> Option<(Compat, String)>
 const VARIABLES: &str = "CUFILE_";
 const MODE: &str = "_COMPAT_MODE";
 
+/// Whether a command sets one of them.
+pub(crate) fn sets_mode(line: &Line) -> bool {
+    line.prompt.is_some() && line.text.contains(VARIABLES) && line.text.contains(MODE)
+}
+
 /// The variables of the compatibility mode in a run's environment: of its command, or of what was
 /// exported above it. `None` where the text names one otherwise, or a value that cuFile does not
 /// take.

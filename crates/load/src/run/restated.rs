@@ -1,0 +1,132 @@
+//! The conclusions of a record, made again from its plan and counts: its proofs, its warnings, the
+//! rules of its feeds. Pure.
+
+use std::collections::BTreeSet;
+
+use gpuio_base::units::human_bytes;
+use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, Record, Warning};
+
+use super::{feed, warn};
+use crate::evidence;
+
+/// Each conclusion, with a sentence where it does not follow. None of a record of several ranks or
+/// of another version, whose words may differ; nor while sizes are printed in other units than
+/// records have.
+#[must_use]
+pub fn restated(record: &Record) -> Vec<Option<String>> {
+    let is_own = record.tool.version == env!("CARGO_PKG_VERSION");
+    if record.ranks.is_some() || !is_own || human_bytes(1024.0) != "1.00 KiB" {
+        return Vec::new();
+    }
+    let groups: BTreeSet<u32> = record.plan.jobs.iter().map(|job| job.group).collect();
+    let of_group = |group: u32| {
+        let (jobs, results): (Vec<JobPlan>, Vec<JobResult>) = (record.plan.jobs.iter())
+            .zip(&record.jobs)
+            .filter(|(job, _)| job.group == group)
+            .map(|(job, result)| (job.clone(), result.clone()))
+            .unzip();
+        if record.plan.jobs.iter().filter(|job| job.group == group).count() > jobs.len() {
+            return Vec::new();
+        }
+        let mut said = evidence::restated(record, &jobs, &results);
+        if record.ended == EndedHow::Complete {
+            said.extend(warnings(record, &jobs, &results));
+        }
+        said.extend((0..jobs.len()).filter_map(|at| rules(record, (&jobs, at), &results[at])));
+        said
+    };
+    groups.into_iter().flat_map(of_group).collect()
+}
+
+/// Warnings that are due, by their kind and job. Others follow from samples of devices.
+fn warnings(record: &Record, jobs: &[JobPlan], results: &[JobResult]) -> Vec<Option<String>> {
+    let found = evidence::warn::recorded(jobs, results);
+    let due = warn::group(jobs, results, &record.host, found);
+    let same = |all: &[Warning], one: &Warning| {
+        let is_same = |other: &&Warning| other.job == one.job && other.kind.id() == one.kind.id();
+        all.iter().filter(is_same).count()
+    };
+    let missing = |(at, one): (usize, &Warning)| {
+        (same(&record.warnings, one) <= same(&due[..at], one)).then(|| {
+            let job = one.job.as_ref().map(|job| format!(" of job '{job}'")).unwrap_or_default();
+            format!("warnings: {}{job} is missing: {}", one.kind.id(), one.text)
+        })
+    };
+    due.iter().enumerate().map(missing).collect()
+}
+
+/// The rules of a feed; `None` of another job.
+fn rules(
+    record: &Record,
+    (jobs, at): (&[JobPlan], usize),
+    result: &JobResult,
+) -> Option<Option<String>> {
+    let whole = feed::rules_of((jobs, at), result, &record.host)?;
+    let own = &result.feed.as_ref()?.rules;
+    // Without any, a record of a key-value cache may be of a build that has none for it.
+    if own.is_empty() && jobs[at].feed.as_ref()?.is_cache() {
+        return None;
+    }
+    let words = |rule: Option<&FeedRule>| match rule {
+        None => "none".to_owned(),
+        Some(FeedRule { rule, found, kept }) => {
+            let kept = match kept {
+                Some(true) => "kept",
+                Some(false) => "not kept",
+                None => "unknown",
+            };
+            format!("'{rule}: {found}', {kept},")
+        }
+    };
+    // They may say the same with other words, but not with other numbers.
+    let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+    let differ = |own: &FeedRule, whole: &FeedRule| {
+        let number = own.found != whole.found && bare(&own.found) == bare(&whole.found);
+        (&own.rule, own.kept) != (&whole.rule, whole.kept) || number
+    };
+    let is_other = |nth: &usize| match (own.get(*nth), whole.get(*nth)) {
+        (Some(own), Some(whole)) => differ(own, whole),
+        _ => true,
+    };
+    let other = (0..own.len().max(whole.len())).find(is_other);
+    Some(other.map(|nth| {
+        let [own, whole] = [own, &whole].map(|rules| words(rules.get(nth)));
+        format!("job '{}', MLPerf's rules: {own} recorded, {whole} by its counts", result.name)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The sentences about warnings of a record of a run on a disk, of which `change` is made.
+    fn of_warnings(change: impl FnOnce(&mut Value)) -> Vec<String> {
+        let text = include_str!(
+            "../../../report/tests/report/compare/fixtures/staged_on_software_gpu.json"
+        );
+        let mut record: Value = serde_json::from_str(text).unwrap();
+        change(&mut record);
+        let mut said = restated(&serde_json::from_value(record).unwrap());
+        said.retain(|one| one.as_ref().is_some_and(|one| one.starts_with("warnings: ")));
+        said.into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn warnings_that_are_due_are_there() {
+        assert_eq!(of_warnings(|_| ()), [""; 0]);
+        let missing = |record: &mut Value| record["warnings"] = json!([]);
+        let said = of_warnings(missing);
+        assert!(said[0].starts_with("warnings: software_gpu is missing: "), "{said:?}");
+        let others = |record: &mut Value| {
+            record["jobs"][0]["cache"]["storage"][0]["read_bytes"] = json!(1_u64 << 31);
+        };
+        let said = of_warnings(others);
+        let [one] = said.as_slice() else { panic!("{said:?}") };
+        assert!(
+            one.contains("other_traffic of job 'read-64K' is missing: vda read 2.00 GiB"),
+            "{one}"
+        );
+    }
+}
