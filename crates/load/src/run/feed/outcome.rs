@@ -65,6 +65,7 @@ pub(in crate::run) fn result(
         tier: feed.tier.as_ref().map(Tier::result),
         epochs,
         accelerators: seen.into_iter().map(accelerator).collect(),
+        search: None,
     }
 }
 
