@@ -6,7 +6,7 @@
     reason = "helpers of tests are tests: a panic is their message; figures are made up"
 )]
 
-mod made;
+pub(crate) mod made;
 
 use gpuio_report::compare::axis::{Axis, split};
 use gpuio_report::compare::{
@@ -131,7 +131,10 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     let words = "threshold: undetermined: disturbed, others had a part in throughput of one side";
     assert!(page.contains(words), "{page}");
     let html = shown_at("html", &found, 1000);
-    assert!(html.contains("Disturbed in 1 load") && html.contains("not | disturbed in 2 of 5"));
+    assert!(
+        html.contains("Disturbed in 1 load")
+            && html.contains("baseline: none; other: disturbed in 2")
+    );
     assert!(!html.contains("Nothing that is recorded"));
     // Runs in turns meet a load on both sides.
     let in_turns = Options { in_turns: true, ..with_threshold(5.0, &["throughput"]) };
@@ -170,6 +173,11 @@ fn a_metric_that_some_runs_lack_says_how_many_have_it() {
     assert!(line("p99.9 ").ends_with(short), "{page}");
     assert!(line("throughput ").contains("not enough runs: about "), "{page}");
     assert!(row(&found, "throughput").runs_needed.unwrap() > 4);
+    let few = [repeats("before", &wide[..2]), repeats("after", &wide[..2])];
+    let html = shown_at("html", &compare(&few, &Options::default()), 1000);
+    assert!(html.contains("-: no interval, since"), "{html}");
+    let known = shown_at("html", &found, 1000);
+    assert!(!known.contains("-: no interval, since"), "{known}");
 }
 
 #[test]
