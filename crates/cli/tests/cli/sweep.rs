@@ -506,11 +506,12 @@ fn a_rate_that_is_not_reached_ends_a_search() {
 #[test]
 fn rows_for_programs_have_ends_of_intervals_and_what_the_bytes_took() {
     let dir = scratch();
-    let line = "--vary path=gds,host --vary threads=1,2 --set rw=randread --gpu software -o s";
-    let text = small(dir.path(), line).exits(0).out;
+    let line = "sweep --size 64k --bs 4k --runtime 30ms --vary path=gds,host --vary threads=1,2 \
+                --set rw=randread --gpu software -o s";
+    let text = gpuio(dir.path(), line).exits(0).out;
     let words = "error: The bytes did not take the requested path at path=gds threads=1";
     assert!(text.contains(words) && !text.contains("mean_bytes_per_s"), "{text}");
-    let csv = small(dir.path(), &format!("{line} --format csv")).exits(0).out;
+    let csv = gpuio(dir.path(), &format!("{line} --format csv")).exits(0).out;
     let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<&str>>());
     let heads = rows.next().unwrap();
     let rows: Vec<Vec<&str>> = rows.collect();
@@ -531,7 +532,7 @@ fn rows_for_programs_have_ends_of_intervals_and_what_the_bytes_took() {
         assert_eq!(of("software_gpu"), if to_gpu { "true" } else { "false" }, "{csv}");
         assert!(of("as_requested") == "false" || !to_gpu, "{csv}");
     }
-    let json = small(dir.path(), &format!("{line} --format json")).exits(0).json();
+    let json = gpuio(dir.path(), &format!("{line} --format json")).exits(0).json();
     let row = &json["sections"][0]["blocks"][0]["rows"][0];
     assert_eq!((&row["path"], &row["as_requested"]), (&"gds".into(), &false.into()), "{row}");
     assert!(row["ci95_percent"].is_number() && row["software_gpu"] == true, "{row}");
