@@ -58,6 +58,19 @@ fn hold_conclusions(recheck: &mut Recheck, record: &Record) {
     recheck.wrong.extend(said.into_iter().flatten());
 }
 
+/// The first words of a page.
+const HTML: [&str; 2] = ["<!doctype html", "<!DOCTYPE html"];
+
+/// That a directory holds a sweep, and the commands that show it.
+fn is_sweep(directory: &Path) -> String {
+    let name = directory.display();
+    format!(
+        "{name}: this is a sweep, many records: gpuio report {name} --format markdown prints its \
+         table, and gpuio report {name} makes its page; gpuio show {name}/NAME.json shows one \
+         record"
+    )
+}
+
 fn member(path: &Path) -> Result<Member, Failure> {
     let (text, record) = parsed(path)?;
     let digest = sha2::Sha256::digest(text.as_bytes());
@@ -70,6 +83,15 @@ fn member(path: &Path) -> Result<Member, Failure> {
 /// A record's text, and the record.
 fn parsed(path: &Path) -> Result<(String, Record), Failure> {
     let name = path.display();
+    if path.is_dir() {
+        return Err(Failure::Usage(match path.join(SWEEP_FILE).is_file() {
+            true => is_sweep(path),
+            false => format!(
+                "{name}: a directory is no record; gpuio report {name} shows the records in it, \
+                 gpuio show --check {name} checks them"
+            ),
+        }));
+    }
     let text = input::read_text(path, input::MOST_RESULT)
         .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
     let record = json::parse(&text).map_err(|error| {
@@ -81,6 +103,13 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
                  one",
                 tool.name,
                 ShellLine::new("gpuio compare").file(path)
+            ),
+            None if is_shape && path.file_name().is_some_and(|name| name == SWEEP_FILE) => {
+                is_sweep(path.parent().filter(|at| *at != Path::new("")).unwrap_or(Path::new(".")))
+            }
+            None if HTML.iter().any(|start| text.trim_start().starts_with(start)) => format!(
+                "{name}: this is a page, and no record; open it in a browser, and save its \
+                 records there (Save records), or name the files that it was made of"
             ),
             None if is_shape => {
                 format!("{name}: {error}; name a file saved with -o NAME.json, or a journal")

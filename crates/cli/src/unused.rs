@@ -173,12 +173,12 @@ pub(crate) fn check(check: &Check, format: &str) -> Result<(), Failure> {
 pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(), Failure> {
     let pdf = format == "pdf";
     let page = format == "html" || pdf;
-    let titled = page || format == "markdown";
+    let titled = page || ["markdown", "svg"].contains(&format);
     refuse(&[
         (
             "--title",
             report.title.is_some() && !titled,
-            "only html, pdf and markdown have a title; leave it out",
+            "only html, pdf, svg and markdown have a title; leave it out",
         ),
         (
             "--topo",

@@ -338,6 +338,9 @@ pub struct FeedResult {
     pub batch_read: Option<Summary>,
     /// One entry for each accelerator.
     pub accelerators: Vec<AcceleratorResult>,
+    /// The search of which this is the run that counts (`--accelerators auto`); absent without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<AcceleratorSearch>,
     /// One entry for each epoch that was begun.
     pub epochs: Vec<EpochResult>,
     /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
@@ -392,6 +395,32 @@ pub struct TierResult {
     pub memory_bytes: u64,
     /// Bytes that were read from files: those of the job's reads.
     pub storage_bytes: u64,
+}
+
+/// A search for the largest number of accelerators that keep their utilisation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorSearch {
+    /// Utilisation to keep, per cent.
+    pub least_utilisation_percent: f64,
+    /// The result, in the words of the terminal.
+    pub answer: String,
+    /// The runs, in the order in which they were made.
+    pub tries: Vec<AcceleratorTry>,
+}
+
+/// One run of such a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorTry {
+    /// Accelerators that it had.
+    pub accelerators: u32,
+    /// Their utilisation; absent where it is unknown.
+    pub utilisation_percent: Option<f64>,
+    /// The outcome, in the words of the terminal: `90 % kept`.
+    pub verdict: String,
+    /// Samples per second.
+    pub samples_per_s: f64,
+    /// Bytes per second of the reads.
+    pub bytes_per_s: f64,
 }
 
 /// One accelerator.

@@ -43,8 +43,8 @@ pub use cufile::CufileUsed;
 pub use direction::{DirectionResult, Latency, TimeSpan};
 pub use expected::{Expected, JobExpected};
 pub use feed::{
-    AcceleratorResult, Column, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule,
-    SampleOrder, SampleSize, ServiceLevel, TierPlan, TierResult,
+    AcceleratorResult, AcceleratorSearch, AcceleratorTry, Column, EpochResult, FeedCompute,
+    FeedPlan, FeedResult, FeedRule, SampleOrder, SampleSize, ServiceLevel, TierPlan, TierResult,
 };
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};

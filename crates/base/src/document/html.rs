@@ -73,6 +73,7 @@ fn narrow(sections: &[Section]) -> String {
         match block {
             Block::Section(inner) => rest.extend(&inner.blocks),
             Block::Table(table) => {
+                let table = &table.seen();
                 let kind = kind(table);
                 rules.extend(table.columns.iter().enumerate().skip(1).map(|(nth, column)| {
                     let (nth, head) = (nth + 1, in_style(&column.head));
@@ -209,6 +210,7 @@ fn rest(item: &Item) -> String {
 }
 
 fn table(out: &mut String, of: &Table) {
+    let of = &of.seen();
     let name = markup(&of.name);
     let (id, class) = (attribute("id", of.id), attribute("class", of.class));
     let _ = write!(

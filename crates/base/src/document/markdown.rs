@@ -83,7 +83,7 @@ fn item(page: &mut MarkdownPage, one: &Item, mark: &'static str) {
 
 /// The table; below it the remarks on its rows, and why cells say what they say, each once.
 fn table(page: &mut MarkdownPage, of: &Table) {
-    let of = &of.only(|_, cells| !drawn(cells));
+    let of = &of.only(|column, cells| !column.data && !drawn(cells));
     begin(page);
     row(page, of.columns.iter().map(|column| Text::from(column.head.as_ref())));
     page.markup("|");

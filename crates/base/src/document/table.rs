@@ -30,6 +30,8 @@ pub struct Column {
     pub(crate) part: Part,
     /// Whether it goes where no row has a value for it.
     pub(crate) if_any: bool,
+    /// Whether only JSON and CSV have it.
+    pub(crate) data: bool,
 }
 
 /// How a terminal shows a table.
@@ -91,6 +93,11 @@ impl Table {
         let more = self.rows.len().saturating_sub(most);
         self.rows.truncate(most);
         more
+    }
+
+    /// With the columns alone that people see.
+    pub(crate) fn seen(&self) -> Table {
+        self.only(|column, _| !column.data)
     }
 
     /// With the columns alone for which `keep` says so, given their cells.
@@ -174,8 +181,9 @@ impl<'a, T> Columns<'a, T> {
     fn column(mut self, head: Cow<'static, str>, figures: bool, says: Says<'a, T>) -> Self {
         let key = head.to_lowercase().replace([' ', '.'], "_").into();
         let title = String::new();
-        let (short, tight, part, if_any) = (None, false, Part::Both, false);
-        self.all.push((Column { key, head, short, title, figures, tight, part, if_any }, says));
+        let (short, tight, part, if_any, data) = (None, false, Part::Both, false, false);
+        let column = Column { key, head, short, title, figures, tight, part, if_any, data };
+        self.all.push((column, says));
         self
     }
 
@@ -240,6 +248,12 @@ impl<'a, T> Columns<'a, T> {
     #[must_use]
     pub fn if_any(self) -> Self {
         self.last(|column| column.if_any = true)
+    }
+
+    /// The last column is for programs alone: JSON and CSV have it.
+    #[must_use]
+    pub fn data(self) -> Self {
+        self.last(|column| column.data = true)
     }
 
     #[must_use]

@@ -41,7 +41,7 @@ impl Document {
 impl Table {
     /// The table alone.
     pub fn terminal(&self, width: u16) -> String {
-        let table = &self.only(|_, cells| !drawn(cells));
+        let table = &self.only(|column, cells| !column.data && !drawn(cells));
         match self.look {
             Look::Ruled => ruled(table, usize::from(width)),
             Look::RuledBy(_) | Look::Indented(_) => draw(&lines(table, Form::Full), table, 2),

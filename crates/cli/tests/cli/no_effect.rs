@@ -94,7 +94,7 @@ fn evidence_beside_quiet_is_a_note() {
 #[test]
 fn of_reports_and_looks() {
     refused(&[
-        ("report r.json --format csv --title T", &["--title:", "html, pdf and markdown"]),
+        ("report r.json --format csv --title T", &["--title:", "html, pdf, svg and markdown"]),
         ("report r.json --format markdown --topo none", &["--topo:", "html"]),
         ("report r.json --format markdown --from .", &["--from:", "html"]),
         ("report r.json --format csv --embed-limit 1M", &["--embed-limit:", "html"]),
@@ -170,6 +170,8 @@ fn what_flags_change() {
     assert!(record("w.json")["watched"].is_null(), "nothing was sampled");
     let titled = run("report r.json --format markdown --title Nightly");
     assert!(titled.out.contains("# Nightly\n"), "{titled:?}");
+    let picture = run("report r.json --format svg --title Nightly");
+    assert!(picture.out.contains(">Nightly</text>"), "{picture:?}");
     let whole = run("report r.json --format html -o -").out;
     let bare = run("report r.json --format html -o - --embed-limit 1").out;
     assert!(bare.len() < whole.len(), "{} of {} bytes", bare.len(), whole.len());

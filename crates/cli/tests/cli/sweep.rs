@@ -501,6 +501,53 @@ fn a_rate_that_is_not_reached_ends_a_search() {
     assert!(!found.contains("highest load tried"), "{ran:#?}");
 }
 
+/// Rows for programs have numbers alone, and what a table has no room for; people get one sentence
+/// on bytes that took another path.
+#[test]
+fn rows_for_programs_have_ends_of_intervals_and_what_the_bytes_took() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --runtime 30ms --vary path=gds,host --vary threads=1,2 \
+                --set rw=randread --gpu software -o s";
+    let text = gpuio(dir.path(), line).exits(0).out;
+    let words = "error: The bytes did not take the requested path at path=gds threads=1";
+    assert!(text.contains(words) && !text.contains("mean_bytes_per_s"), "{text}");
+    let csv = gpuio(dir.path(), &format!("{line} --format csv")).exits(0).out;
+    let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    let heads = rows.next().unwrap();
+    let rows: Vec<Vec<&str>> = rows.collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    for row in &rows {
+        let of = |key: &str| row[heads.iter().position(|head| *head == key).unwrap()];
+        let number = |key: &str| of(key).parse::<f64>().unwrap_or_else(|_| panic!("{key}: {csv}"));
+        let (low, mean, high) = (
+            number("ci95_low_bytes_per_s"),
+            number("mean_bytes_per_s"),
+            number("ci95_high_bytes_per_s"),
+        );
+        assert!(low < mean && mean < high, "{csv}");
+        let share = number("ci95_percent");
+        assert!((share - (high - mean) / mean * 100.0).abs() < 1e-6 * share, "{csv}");
+        assert!(number("disturbed_runs") <= 3.0 && !of("path_taken").is_empty(), "{csv}");
+        let to_gpu = of("path") == "gds";
+        assert_eq!(of("software_gpu"), if to_gpu { "true" } else { "false" }, "{csv}");
+        assert!(of("as_requested") == "false" || !to_gpu, "{csv}");
+    }
+    let json = gpuio(dir.path(), &format!("{line} --format json")).exits(0).json();
+    let row = &json["sections"][0]["blocks"][0]["rows"][0];
+    assert_eq!((&row["path"], &row["as_requested"]), (&"gds".into(), &false.into()), "{row}");
+    assert!(row["ci95_percent"].is_number() && row["software_gpu"] == true, "{row}");
+    // A sweep is not a record, and what shows it is named.
+    for line in ["show s", "show s/sweep.json"] {
+        let said = ["this is a sweep", "gpuio report s --format markdown", "gpuio report s makes"];
+        gpuio(dir.path(), line).exits(2).prints(&said);
+    }
+    std::fs::create_dir(dir.path().join("d")).unwrap();
+    gpuio(dir.path(), "show d").exits(2).prints(&["a directory is no record", "gpuio report d"]);
+    gpuio(dir.path(), "report s -o s.html").exits(0);
+    let page = ["s.html: this is a page, and no record", "Save records"];
+    gpuio(dir.path(), "show s.html --check").exits(2).prints(&page);
+}
+
 /// Paths bring their own depth with them, by which a comparison is refused unless it may differ.
 #[test]
 fn the_comparison_that_is_suggested_runs_as_printed() {

@@ -132,6 +132,14 @@ fn the_largest_number_of_accelerators_is_searched() {
     assert_eq!(number(&record["plan"]["jobs"][0]["feed"]["accelerators"]), 5, "{}", ran.err);
     let said = ran.prints(&["accelerators 1: utilisation", "are 5, and of 6 it is unknown: "]).err;
     assert!(said.contains("fewer than 3 steps"), "{said}");
+    // The answer and all tries are in the record, whose run is one of them.
+    let search = &record["jobs"][0]["feed"]["search"];
+    let (_, answer) = said.split_once("result: ").unwrap();
+    assert_eq!(search["answer"].as_str(), answer.lines().next(), "{search:#}");
+    let tries = search["tries"].as_array().unwrap();
+    let tried = said.lines().filter(|line| line.starts_with("accelerators "));
+    assert_eq!(tries.len(), tried.count(), "{search:#}");
+    assert!(tries.iter().any(|one| one["accelerators"] == 5 && one["verdict"] == "1 % kept"));
     let none = run(dir.path(), &format!("{line} --set utilisation=99")).exits(0);
     let said = none.prints(&["accelerators 1: utilisation", "not even 1 kept 99 %"]).err;
     assert!(!said.contains("accelerators 2"), "{said}");

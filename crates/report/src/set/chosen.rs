@@ -8,8 +8,14 @@ use gpuio_record::Record;
 use super::rows::Row;
 
 /// Whether gpuio chose the depth of a row's job. A record that does not tell counts as one whose
-/// depth was set, so that two different loads are never combined.
+/// depth was set, so that two different loads are never combined. So does a point of a sweep that
+/// varied it: where its value has no effect, the run did not get it, and its load is that of the
+/// depth that ran.
 pub(super) fn depth_is_ours(row: &Row<'_>) -> bool {
+    let varied = |(key, _): &(String, String)| ["depth", "iodepth"].contains(&key.as_str());
+    if row.member.at.iter().any(varied) {
+        return false;
+    }
     match &row.plan.defaulted {
         Some(keys) => keys.iter().any(|key| key == "depth"),
         None => by_command(row.record).unwrap_or(false),

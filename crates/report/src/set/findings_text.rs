@@ -335,6 +335,33 @@ pub(super) fn command(words: &[String]) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
+/// Characters of a command in the first lines of a report; all of it is further down.
+const COMMAND_MOST: usize = 240;
+
+/// The command that made the set, and how many more did: those of its sweeps, else of its records.
+/// `None` where none was recorded.
+pub(super) fn made_by(set: &Set) -> Option<(String, String)> {
+    let of_records = || set.members.iter().map(|member| &member.record.command);
+    let all = match set.sweeps.as_slice() {
+        [] => unique(of_records()),
+        sweeps => unique(sweeps.iter().map(|sweep| &sweep.command)),
+    };
+    let all: Vec<&Vec<String>> = all.into_iter().filter(|words| !words.is_empty()).collect();
+    let (program, arguments) = all.first()?.split_first()?;
+    // Where the program lies is further down, too.
+    let program = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let whole = command(&[&[program], arguments].concat());
+    let mut short: String = whole.chars().take(COMMAND_MOST).collect();
+    if short.len() < whole.len() {
+        short.push('…');
+    }
+    let more = match all.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {}", many(more as u64, "more command")),
+    };
+    Some((short, more))
+}
+
 /// The first and the last start time of the set's records.
 pub(super) fn times(set: &Set) -> Option<(String, String)> {
     let moments =

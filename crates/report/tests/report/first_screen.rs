@@ -2,7 +2,7 @@
 
 use gpuio_record::{EndedHow, Record, Route, Source, Warning, WarningKind};
 use gpuio_report::format::text::Show;
-use gpuio_report::set::{Set, find_set_format};
+use gpuio_report::set::{Member, Set, find_set_format};
 
 use crate::one_load::{automatic, grid, run, set};
 use crate::records;
@@ -63,6 +63,59 @@ fn an_unfinished_sweep_says_so_first() {
     let answer = format!("{limit}: reached at depth=1");
     let (ended, _) = of(of_sweep(Some(limit), Some(&answer)));
     assert!(ended.starts_with(&answer) && !ended.contains("Not finished"), "{ended}");
+}
+
+/// A value of a sweep's axis without effect makes no load of its own, and no second bar: its run
+/// did not get it, and has a depth that gpuio chose.
+#[test]
+fn values_without_effect_are_runs_of_one_load() {
+    let at = |depth: &str, ours, member: &mut Member| {
+        member.record = run("gds", 4096, 1, ours, 1.0);
+        member.at = vec![("depth".to_owned(), depth.to_owned())];
+    };
+    let mut swept = set(vec![run("gds", 4096, 1, false, 1.0); 4]);
+    for (nth, member) in swept.members.iter_mut().enumerate() {
+        if nth % 2 == 0 { at("1", false, member) } else { at("8", true, member) }
+    }
+    let page = render("markdown", &swept);
+    let load = "randread 4K, 2 threads at depth 1";
+    assert!(page.contains(&format!("| {load} | gds | 4 |")), "{page}");
+    assert!(!page.contains("automatic"), "{page}");
+    // Apart from a sweep it is another load who chose the depth, and a job's name says nothing.
+    let both = [false, true].map(|ours| run("gds", 4096, 1, ours, 1.0)).to_vec();
+    let bars = render("svg", &set(both));
+    assert!(bars.contains(">gds<") && bars.contains(">gds (automatic)<"), "{bars}");
+    assert!(!bars.contains(", job<"), "{bars}");
+}
+
+/// The title says little: a reader sees first what was run.
+#[test]
+fn the_command_stands_below_the_title() {
+    let mut all = set(vec![run("host", 4096, 1, false, 1.0); 2]);
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
+    all.members[0].record.command = words("/opt/gpuio bench --path host");
+    all.members[1].record.command = words("gpuio bench --path gds");
+    let page = render("html", &all);
+    let line = "<h1>loads</h1>\n<p class=\"sub\"><code>gpuio bench --path host</code> and 1 more \
+                command</p>";
+    assert!(page.contains(line), "{page}");
+    let mut swept = of_sweep(None, None);
+    swept.sweeps[0].command = words("gpuio sweep --preset quick");
+    let page = render("html", &swept);
+    assert!(page.contains("<code>gpuio sweep --preset quick</code></p>"), "{page}");
+    swept.sweeps[0].command = vec!["x".repeat(1000)];
+    let page = render("html", &swept);
+    assert!(page.contains(&format!("<code>{}…</code>", "x".repeat(240))), "{page}");
+}
+
+/// A picture has the title that it is given, above that of its plot.
+#[test]
+fn a_picture_has_its_title() {
+    let picture = render("svg", &grid());
+    let (title, plot) = (picture.find(">loads</text>"), picture.find(">Throughput against block"));
+    assert!(title.is_some() && plot.is_some(), "{picture}");
+    let none = render("svg", &Set { title: String::new(), ..grid() });
+    assert!(!none.contains(">loads</text>") && none.len() < picture.len(), "{none}");
 }
 
 /// Figures that do not follow from their counts are doubted above all others.

@@ -2,11 +2,14 @@
 
 use std::io::Read as _;
 
+use gpuio_base::document;
 use gpuio_record::Record;
+use gpuio_report::compare::{Options, compare, render};
 use gpuio_report::set::{Member, Set};
 use gpuio_testkit::chromium;
 
 use crate::browser::{nothing_wrong, page, with_browser};
+use crate::compare::made::repeats;
 use crate::records;
 
 fn set(records: impl IntoIterator<Item = Record>) -> Set {
@@ -148,6 +151,49 @@ fn records_with_nothing_in_common_have_no_empty_plots() {
             assert!(!kinds.contains("heat"), "{most}: {out}");
             let why = out["why"].as_str().unwrap();
             assert!(why.contains("at two values of an axis"), "{most}: {why}");
+        }
+    });
+}
+
+/// On screens of usual widths no cell of a table is cut off, however long its words.
+#[test]
+fn tables_fit_the_screens_of_desks() {
+    with_browser(|browser| {
+        let long = |mut record: Record| {
+            for job in &mut record.jobs {
+                if let Some(proof) = &mut job.proof {
+                    proof.as_requested = false;
+                    proof.verdict.words = "bounce (host), through the page cache".to_owned();
+                }
+            }
+            record.plan.jobs[0].name = "random-reads-of-many-small-files-beside-others".to_owned();
+            record
+        };
+        let all = [records::host_quick(), records::staged_in_trouble(), records::ceilings()];
+        let report = page(&set(all.map(long)));
+        let side = |name: &str, all: &[f64]| {
+            let mut side = repeats(name, all);
+            for run in &mut side.runs {
+                run.job = Some("random-reads-of-many-small-files-beside-others".to_owned());
+            }
+            side
+        };
+        let few = [0.6, 1.0, 1.6, 1.1];
+        let sides = [side("before", &few), side("after", &few)];
+        let found = compare(&sides, &Options::default());
+        let comparison = render(&found, document::find("html").unwrap(), 100);
+        // This page allows no script, not even the one that measures it.
+        let comparison = comparison.replace("Content-Security-Policy", "none");
+        let steps = "out.over = [...document.querySelectorAll('.scroll')]
+            .filter((one) => one.clientWidth > 0 && !one.querySelector('#rows'))
+            .map((one) => one.scrollWidth - one.clientWidth);";
+        for width in [1100, 1280, 1600] {
+            for (name, html) in [("report", &report), ("compare", &comparison)] {
+                let out = chromium::open_at(browser, name, html, steps, width);
+                let over: Vec<f64> = serde_json::from_value(out["over"].clone()).unwrap();
+                let fits = !over.is_empty() && over.iter().all(|one| *one <= 0.0);
+                assert!(fits, "{width} {name}: {out}");
+            }
         }
     });
 }

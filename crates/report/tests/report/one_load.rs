@@ -279,6 +279,12 @@ fn a_sweep_over_depth_has_a_curve_of_latency_with_the_knee_named() {
     let once = set.members.iter().skip(1).step_by(3).cloned().collect();
     let once = Set { members: once, ..set.clone() };
     let once = (find_set_format("html").unwrap().render)(&once);
+    // One of two block sizes is drawn: the sentences name it.
+    let mut two = set.clone();
+    let large = [1, 2, 4].map(|depth| run("gather", 65536, depth, false, 1.0));
+    two.members.extend(large.map(|record| Member::new("large", record)));
+    let page = (find_set_format("markdown").unwrap().render)(&two);
+    assert!(page.contains("gather, block size 4K: knee at depth=4: "), "{page}");
     let words = "gather: knee not decided: ";
     assert!(once.contains(words) && !once.contains("Ring: the knee."), "{once}");
     // Two depths are no curve.

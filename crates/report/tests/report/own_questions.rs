@@ -1,7 +1,11 @@
 //! Loads with a question of their own: texts and reports begin with the answer, in the same words,
 //! and loads with different questions are not compared.
 
-use gpuio_record::{EndedHow, PartPlan, RangeKind, RangesPlan, Record, RepeatPlan};
+use gpuio_record::{
+    AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, PartPlan, RangeKind, RangesPlan,
+    Record, RepeatPlan,
+};
+use gpuio_report::format::text::Show;
 use gpuio_report::set::find_set_format;
 
 use crate::one_load::set;
@@ -115,4 +119,96 @@ fn loads_with_different_questions_are_named_and_not_compared() {
     // Two threads and one of the same load are compared.
     let page = report(vec![of("unet3d-h100", 1.0), of("unet3d-h100", 2.3)], "markdown");
     assert!(page.contains("2 loads, from ") && page.contains("2.3 times"), "{page}");
+}
+
+/// A record of a feed with these lines of a job file.
+fn feed(lines: &str) -> Record {
+    let mut job = records::job("decode");
+    job.feed = gpuio_testkit::jobs::job(lines).feed;
+    records::record(vec![job])
+}
+
+/// A result of a feed whose batches took these times, in nanoseconds.
+fn outcome(took: impl IntoIterator<Item = u64>) -> FeedResult {
+    let mut times = gpuio_base::stat::Histogram::default();
+    took.into_iter().for_each(|ns| times.record(ns));
+    let text = serde_json::json!({
+        "span_ns": 1_000_000_000, "samples": 100, "samples_per_s": 100.0, "steps": 100,
+        "complete": true, "stall_ns": 0, "first_batch_ns": 0, "accelerators": [], "epochs": [],
+        "utilisation_percent": null, "wait": null, "batch_read": times.summary(), "rules": [],
+    });
+    serde_json::from_value(text).unwrap()
+}
+
+#[test]
+fn a_cache_says_first_whether_its_level_was_kept() {
+    let lines =
+        "path=host\nfiles=100\nsample_size=1000\nbatch_samples=1\ncompute=none\nslo=50ms/100ms\n";
+    let said = |took: Vec<u64>, words: &str| {
+        let mut record = feed(lines);
+        record.jobs[0].feed = Some(outcome(took));
+        let text = flat(&gpuio_report::render_text(&record, 400));
+        let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+        assert!(at("service level kept?") < at(words) && at(words) < at("throughput"), "{text}");
+        for format in ["markdown", "html"] {
+            let page = report(vec![record.clone()], format);
+            let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}: {page}"));
+            assert!(at(&format!("Service level kept? {words}")) < at("throughput"), "{page}");
+        }
+        let summary =
+            (gpuio_report::find("summary").unwrap().render)(&record, 120, Show::default());
+        assert!(flat(&summary).contains(&format!("service level kept? {words}")), "{summary}");
+    };
+    let few = vec![661 * MS; 20];
+    said(few, "no: half of the contexts took over 661 ms, 95 % were to take at most 50.0 ms");
+    let all = |ms: u64| vec![ms * MS; 5000];
+    said(all(60), "no: 95 % of the contexts took 60.0 ms, 95 % were to take at most 50.0 ms");
+    said(all(10), "yes: of the contexts 95 % took 10.0 ms (asked: 50.0 ms), 99 % took 10.0 ms (");
+    said(vec![10 * MS; 20], "unknown: too few contexts were read to say it of 95 %; 95 % were to");
+}
+
+#[test]
+fn a_search_for_accelerators_is_in_the_report_with_its_runs() {
+    let lines = "path=host\nfiles=100\nsample_size=1000\nbatch_samples=1\ncompute=sleep\n";
+    let mut record = feed(&format!("{lines}compute_time=1ms\n"));
+    let mut found = outcome([]);
+    let answer = "the most accelerators that kept 90 % are 2, and 4 did not";
+    let one = |accelerators, utilisation_percent, verdict: &str| AcceleratorTry {
+        accelerators,
+        utilisation_percent,
+        verdict: verdict.to_owned(),
+        samples_per_s: 12.5,
+        bytes_per_s: 1e9,
+    };
+    let kept = "90 % kept";
+    let tries = vec![
+        one(1, Some(99.0), kept),
+        one(2, Some(95.5), kept),
+        one(4, Some(50.25), "90 % not kept"),
+        one(3, None, "unknown"),
+    ];
+    let least_utilisation_percent = 90.0;
+    let answer = answer.to_owned();
+    found.search = Some(AcceleratorSearch { least_utilisation_percent, answer, tries });
+    record.jobs[0].feed = Some(found);
+    let text = gpuio_report::render_text(&record, 400);
+    let rows = text.lines().filter(|line| line.contains("% kept") || line.contains("not kept"));
+    assert!(rows.count() >= 3 && text.contains("95.5 %"), "{text}");
+    let asked = "keep their utilisation? the most accelerators that kept 90 % are 2, and 4 did not";
+    assert!(flat(&text).contains("the most accelerators that kept 90 % are 2"), "{text}");
+    for format in ["markdown", "html"] {
+        let page = report(vec![record.clone()], format);
+        assert!(page.contains(asked) && page.contains("90 % not kept"), "{page}");
+        assert!(page.find(asked) < page.find("throughput"), "{page}");
+    }
+    let picture = report(vec![record], "svg");
+    for words in [
+        ">Accelerator utilisation against accelerators: decode</text>",
+        "<title>4: utilisation 50.2 % (90 % not kept)</title>",
+        ">100 %</text>",
+        "Utilisation is unknown of 1 run.",
+        ">to keep</text>",
+    ] {
+        assert!(picture.contains(words), "no {words}: {picture}");
+    }
 }

@@ -27,12 +27,18 @@ pub const INTERVAL_RUNS: usize = 3;
 /// `None` where there are not enough runs for one: fewer than [`INTERVAL_RUNS`], or so far apart
 /// that it includes 0.
 pub fn mean_share(sample: &[f64], level: f64) -> Option<f64> {
+    let share = mean_half(sample, level)? / mean(sample)?;
+    Some(share).filter(|share| *share < 1.0)
+}
+
+/// Half the width of the interval of a mean, in the unit of the values and however wide; `None` of
+/// fewer than [`INTERVAL_RUNS`].
+pub fn mean_half(sample: &[f64], level: f64) -> Option<f64> {
     if sample.len() < INTERVAL_RUNS {
         return None;
     }
     let t = t_quantile(f64::midpoint(1.0, level), count(sample) - 1.0)?;
-    let share = t * (variance(sample)? / count(sample)).sqrt() / mean(sample)?;
-    Some(share).filter(|share| *share < 1.0)
+    Some(t * (variance(sample)? / count(sample)).sqrt())
 }
 
 /// The same in words: `±3.2 %`, or `over 100 %` where it includes 0; `None` of fewer runs.

@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use gpuio_base::units::many;
 use gpuio_guard::outfile::Directory;
 use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files};
 
@@ -30,7 +31,11 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     let to_stdout = dash || (report.output.is_none() && format.name != "html");
     unused::report(report, format.name, to_stdout)?;
     let mut set = read(report)?;
-    set.title = title(report, &set);
+    set.title = match format.name {
+        // A picture names its plots; a title is what its caller gives it.
+        "svg" => report.title.clone().unwrap_or_default(),
+        _ => title(report, &set),
+    };
     if format.name == "html" {
         set.topology = picture::of(report, &set)?;
     }
@@ -131,7 +136,7 @@ fn title(report: &Report, set: &Set) -> String {
     match (set.sweeps.as_slice(), set.members.as_slice()) {
         ([sweep], _) => sweep.name.clone(),
         (_, [one]) => one.record.plan.name.clone().unwrap_or_else(|| one.name.clone()),
-        _ => "gpuio report".to_owned(),
+        (_, all) => many(all.len() as u64, "record"),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The figures of finished runs.
 
+use gpuio_base::document::unique;
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{Arrivals, JobPlan, JobResult, Record};
+use gpuio_record::{Arrivals, JobPlan, JobResult, Proof, Record};
 
 /// The figures of a finished run, reads and writes together. A latency is NaN if too few I/Os
 /// completed for it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) bytes_per_s: f64,
     pub(super) iops: f64,
@@ -21,6 +22,10 @@ pub(super) struct Run {
     pub(super) warned: bool,
     /// Others used the drive or the processors (`other_traffic`, `other_cpu_time`).
     pub(super) disturbed: bool,
+    /// The paths that its bytes took, each once; none where the record has no verdict.
+    pub(super) taken: Vec<String>,
+    /// Whether they are those that were requested; unknown where that could not be proved.
+    pub(super) as_requested: Option<bool>,
     /// The load was to become steady and did not.
     pub(super) unsteady: bool,
     /// The share of a requested rate that was reached, where that is less than 99 %.
@@ -72,6 +77,7 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
         known.and_then(|known| known.into_iter().reduce(f64::max)).unwrap_or(f64::NAN)
     };
     let directions = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
+    let proofs = || record.jobs.iter().filter_map(|job| job.proof.as_ref());
     Run {
         bytes_per_s,
         iops,
@@ -82,6 +88,8 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
         disturbed: record.warnings.iter().any(|one| one.kind.is_of_others()),
+        taken: unique(proofs().map(|proof| proof.verdict.words.clone())),
+        as_requested: Proof::are_as_requested(proofs()),
         unsteady: record
             .jobs
             .iter()

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use gpuio_base::document::{
-    Cell, Columns, Document, Item, Layout, List, Look, Section, Table, grouped,
+    Cell, Columns, Document, Item, Layout, List, Look, Section, Table, grouped, unique,
 };
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{ShellLine, human_ns, human_rate, many};
@@ -136,7 +136,7 @@ pub(super) fn of_run(resolved: &ResolvedSweep, run: &Run) -> String {
         return format!("{rate}, {} {}", Percentile::TAIL.label(), latency(run.tail_ns));
     };
     let label = search.bound.at.label();
-    let verdict = search.verdict(&[*run]).word();
+    let verdict = search.verdict(std::slice::from_ref(run)).word();
     format!("{rate}, {label} {}, within the limit: {verdict}", latency(run.limited_ns))
 }
 
@@ -157,6 +157,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     };
     let mut page = Document::new(format!("Sweep {}", directory.path.display()));
     page.begin("", "").table(points(resolved, directory));
+    page.sections.extend(misled(directory).map(paragraph));
     if resolved.search.is_none() {
         page.sections.extend(knees(resolved, directory).map(paragraph));
     }
@@ -294,14 +295,59 @@ fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
     infer::mean_share(&rates(runs), resolved.rule.level())
 }
 
-fn interval(runs: &[Run], resolved: &ResolvedSweep) -> Option<Cell> {
-    let words = infer::mean_share_words(&rates(runs), resolved.rule.level())?;
-    let percent = spread(runs, resolved).map(|share| share * 100.0);
-    Some(percent.map_or_else(|| words.as_str().into(), |it| Cell::shown(words.clone(), it)))
+fn interval(runs: &[Run], level: f64) -> Option<Cell> {
+    let words = infer::mean_share_words(&rates(runs), level)?;
+    let (mean, half) = mean_and_half(runs, level)?;
+    Some(Cell::shown(words, half / mean * 100.0))
+}
+
+/// The mean throughput, and half the width of its interval.
+fn mean_and_half(runs: &[Run], level: f64) -> Option<(f64, f64)> {
+    let rates = rates(runs);
+    infer::mean(&rates).zip(infer::mean_half(&rates, level))
+}
+
+/// A figure that only programs get.
+fn figure(value: Option<f64>) -> Option<Cell> {
+    value.map(|value| Cell::shown(value.to_string(), value))
 }
 
 fn rates(runs: &[Run]) -> Vec<f64> {
     runs.iter().map(|run| run.bytes_per_s).collect()
+}
+
+/// Whether the bytes of all runs took the requested path: one that did not decides, then one that
+/// is not proved.
+fn as_requested(runs: &[Run]) -> Option<bool> {
+    let not = |is: Option<bool>| runs.iter().any(|run| run.as_requested == is);
+    if not(Some(false)) { Some(false) } else { (!not(None)).then_some(true) }
+}
+
+/// A sentence on the points whose bytes did not take the requested path, or may not have.
+fn misled(directory: &SweepDirectory) -> Option<String> {
+    let of = |is: Option<bool>| {
+        let points = directory.sweep.points.iter().zip(&directory.runs);
+        let points = points.filter(|(_, runs)| !runs.is_empty() && as_requested(runs) == is);
+        let named = points.map(|(point, runs)| {
+            let wrong = runs.iter().filter(|run| run.as_requested == is);
+            let taken = unique(wrong.flat_map(|run| run.taken.clone())).join(" or ");
+            (taken, directory.sweep.point(&point.at))
+        });
+        let parts = grouped(named).into_iter().map(|(taken, points)| match points.as_slice() {
+            [first, others @ ..] if !others.is_empty() => {
+                format!("{first} and {} ({taken})", many(others.len() as u64, "more point"))
+            }
+            points => format!("{} ({taken})", points.concat()),
+        });
+        parts.collect::<Vec<_>>().join("; ")
+    };
+    let [wrong, open] = [of(Some(false)), of(None)];
+    let wrong = (!wrong.is_empty())
+        .then(|| format!("error: The bytes did not take the requested path at {wrong}."));
+    let open = (!open.is_empty())
+        .then(|| format!("warning: The path of the bytes could not be proved at {open}."));
+    let all: Vec<String> = [wrong, open].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// A point and its runs, at least one.
@@ -316,7 +362,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let search = resolved.search.as_ref();
     let limited = search.map(|search| search.bound.at);
     let may_be_best = |runs: &[Run]| search.is_none_or(|it| it.verdict(runs) == Verdict::Within);
-    let again = again(resolved, directory);
+    let (again, level) = (again(resolved, directory), resolved.rule.level());
     let firsts = sweep.points.iter().zip(&directory.runs);
     let firsts = firsts.filter(|(point, _)| !again.contains(&point.at.as_slice()));
     let best = firsts.map(|(_, runs)| runs).filter(|runs| may_be_best(runs));
@@ -362,7 +408,7 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .figures("CPUs", move |(_, runs)| {
             middle(|run| run.cores)(runs).map(|cores| Cell::shown(format!("{cores:.2}"), cores))
         })
-        .figures("95 %", |(_, runs)| interval(runs, resolved))
+        .figures("95 %", move |(_, runs)| interval(runs, level))
         .key("ci95_percent")
         .figures("n", |(_, runs)| runs.len())
         .figures("of best", move |(at, runs)| {
@@ -388,6 +434,35 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
                 .figures("utilisation", percent(|feed| feed.utilisation))
                 .key("utilisation_percent")
         });
+    let ends = |times: f64| {
+        move |(_, runs): &Point<'_>| {
+            let found = mean_and_half(runs, level);
+            figure(found.map(|(mean, half)| mean + times * half))
+        }
+    };
+    let taken = |runs: &[Run]| unique(runs.iter().flat_map(|run| run.taken.clone())).join(" or ");
+    let table = table
+        .figures("mean_bytes_per_s", |(_, runs)| figure(infer::mean(&rates(runs))))
+        .data()
+        .figures("ci95_low_bytes_per_s", ends(-1.0))
+        .data()
+        .figures("ci95_high_bytes_per_s", ends(1.0))
+        .data()
+        .words("path_taken", move |(_, runs)| Some(taken(runs)).filter(|taken| !taken.is_empty()))
+        .data()
+        .words("as_requested", |(_, runs)| {
+            let known = runs.iter().any(|run| !run.taken.is_empty());
+            let all = as_requested(runs).filter(|_| known);
+            all.map(|all| Cell::shown(if all { "yes" } else { "no" }, all))
+        })
+        .data()
+        .words("software_gpu", |(_, runs)| {
+            let is = runs.iter().any(|run| run.software_gpu);
+            Cell::shown(if is { "yes" } else { "no" }, is)
+        })
+        .data()
+        .figures("disturbed_runs", |(_, runs)| runs.iter().filter(|run| run.disturbed).count())
+        .data();
     let points = sweep.points.iter().map(|point| point.at.as_slice()).zip(&directory.runs);
     let points = points.filter(|(_, runs)| !runs.is_empty());
     table.table("points", points).look(Look::Indented(0))
@@ -549,9 +624,8 @@ mod tests {
         assert!(disturbed_in(1, " of 5").starts_with(words));
     }
 
-    #[test]
-    fn medians() {
-        let run = |rate| Run {
+    fn run(rate: f64) -> Run {
+        Run {
             bytes_per_s: rate,
             iops: 0.0,
             median_ns: 0.0,
@@ -563,10 +637,38 @@ mod tests {
             software_gpu: false,
             warned: false,
             disturbed: false,
+            taken: Vec::new(),
+            as_requested: Some(true),
             unsteady: false,
             short_of_rate: None,
             feed: None,
+        }
+    }
+
+    /// Programs read numbers alone: what a terminal leaves out is there, however wide.
+    #[test]
+    fn an_interval_is_a_number_for_programs() {
+        let runs = [1.0, 1.2, 4.0].map(run);
+        let (mean, half) = mean_and_half(&runs, 0.95).unwrap();
+        let percent = half / mean * 100.0;
+        assert!((189.0..202.0).contains(&percent), "{percent}");
+        assert_eq!(interval(&runs, 0.95), Some(Cell::shown("over 100 %", percent)));
+        assert_eq!(interval(&runs[..2], 0.95), None);
+    }
+
+    #[test]
+    fn one_run_that_took_another_path_decides() {
+        let of = |all: &[Option<bool>]| {
+            let runs = all.iter().map(|is| Run { as_requested: *is, ..run(1.0) });
+            as_requested(&runs.collect::<Vec<_>>())
         };
+        assert_eq!(of(&[Some(true), Some(true)]), Some(true));
+        assert_eq!(of(&[Some(true), None]), None);
+        assert_eq!(of(&[Some(true), None, Some(false)]), Some(false));
+    }
+
+    #[test]
+    fn medians() {
         let median = |rates: &[f64]| {
             median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)
         };

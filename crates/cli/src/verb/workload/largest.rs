@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use gpuio_base::units::human_rate;
-use gpuio_record::{EndedHow, FeedResult, Record};
+use gpuio_record::{AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, Record};
 
 use crate::args::Workload;
 use crate::failure::Failure;
@@ -42,6 +42,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
     let sink = Sink::open(&workload.out, false)?;
     let mut best: Option<Record> = None;
     let mut unknown: Option<(u32, String)> = None;
+    let mut tries: Vec<AcceleratorTry> = Vec::new();
     let found = search(each, |count| {
         // The plan of the fewest was made to learn of the job.
         let session = match first.take().filter(|_| count == each) {
@@ -61,6 +62,16 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         if !workload.out.quiet {
             message!("{}", line(count, &record, least, holds));
         }
+        tries.push(AcceleratorTry {
+            accelerators: count,
+            utilisation_percent: percent,
+            verdict: match percent {
+                None => "unknown".to_owned(),
+                Some(_) => format!("{least} % {}", if holds { "kept" } else { "not kept" }),
+            },
+            samples_per_s: tried.map_or(0.0, |feed| feed.samples_per_s),
+            bytes_per_s: record.jobs.first().map_or(0.0, |job| job.read.bytes_per_s),
+        });
         let whole = record.ended == EndedHow::Complete && record.error.is_none();
         let why = record.error.clone();
         if holds || best.is_none() {
@@ -74,12 +85,18 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
             ))),
         }
     })?;
+    let said = conclusion(found, each, least, unknown.as_ref());
     if !workload.out.quiet {
-        message!("{}", conclusion(found, each, least, unknown.as_ref()));
+        message!("{said}");
     }
-    let Some(record) = best else {
+    let Some(mut record) = best else {
         return Err(Failure::Ran("no run was made".to_owned()));
     };
+    if let Some(feed) = record.jobs.first_mut().and_then(|job| job.feed.as_mut()) {
+        let answer = said.strip_prefix("result: ").unwrap_or(&said).to_owned();
+        let least_utilisation_percent = least;
+        feed.search = Some(AcceleratorSearch { least_utilisation_percent, answer, tries });
+    }
     sink.write(&record, terminal::width())?;
     Ok(ExitCode::from(outcome::report(&record, &[])))
 }

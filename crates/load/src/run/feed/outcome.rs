@@ -67,6 +67,7 @@ pub(in crate::run) fn result(
         tier,
         epochs,
         accelerators: seen.into_iter().map(accelerator).collect(),
+        search: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_base::document::{Cell, Document, Item, List, Section, Tone, grouped, unique};
+use gpuio_base::document::{Cell, Document, Item, List, Section, Text, Tone, grouped, unique};
 
 use super::words::{absent, alone, cautions, disturbed, interval, legend, ratio, threshold};
 use super::{Entry, Heads, columns, entries, load};
@@ -18,6 +18,10 @@ const REACH: (f64, f64) = (1.1, 100.0);
 /// Values of one property that are listed at most.
 const VALUES: usize = 5;
 const HEADS: Heads = ["figure", "baseline", "other", "ratio", "95 % interval", "result"];
+
+/// The meaning of an interval that is not there.
+const NO_INTERVAL: &str = "-: no interval, since there are too few runs for one, since it is too \
+                           wide to be of use, or since the figures are not comparable.";
 
 pub(super) fn page(comparison: &Comparison) -> Document {
     let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
@@ -101,17 +105,22 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     lines
 }
 
+/// The values of both sides.
+fn sides([baseline, other]: [&str; 2]) -> String {
+    format!("baseline: {baseline}; other: {other}")
+}
+
 /// The differences between the sides, each property once, those that matter first.
 fn differing(comparison: &Comparison) -> Section {
     let mut section = Section::new("", "Differences besides the figures");
     let of_pair = |pair: &'_ Pair| {
         let values = pair.differences.iter().map(|one| {
-            let values = format!("{} | {}", one.baseline, one.other);
+            let values = sides([one.baseline.as_str(), one.other.as_str()]);
             ((one.despite.is_none(), one.what.to_string()), values)
         });
         let others = pair.is_disturbed().then(|| {
-            let sides = pair.disturbed.each_ref().map(|how| how.as_deref().unwrap_or("not"));
-            ((false, "work of others".to_owned()), sides.join(" | "))
+            let how = pair.disturbed.each_ref().map(|how| how.as_deref().unwrap_or("none"));
+            ((false, "work of others".to_owned()), sides(how))
         });
         let unknown = pair.unknown_properties.iter();
         let unknown = unknown.map(|what| ((true, what.clone()), "unknown for one side".into()));
@@ -132,11 +141,17 @@ fn differing(comparison: &Comparison) -> Section {
         if more > 0 {
             values.push(format!("and {more} more"));
         }
-        let of = if times == all { String::new() } else { format!(", {} of {all}", loads(times)) };
-        let matters = if minor { "" } else { " matters" };
-        let mut item = Item::new(what, values.join("; "));
-        item.text = item.text.and(Tone::Quiet, of).and(Tone::Strong, matters);
-        item
+        let of = if times == all { String::new() } else { format!("in {} of {all}", loads(times)) };
+        let matters = if minor { "" } else { "the figures depend on it" };
+        let head = [matters, of.as_str()];
+        let head: Vec<&str> = head.into_iter().filter(|words| !words.is_empty()).collect();
+        let head = if head.is_empty() { String::new() } else { format!("({})", head.join(", ")) };
+        let (one, items) = match values.len() {
+            1 => (values.remove(0) + " ", Vec::new()),
+            _ => (String::new(), values.into_iter().map(|one| Item::new("", one)).collect()),
+        };
+        let text = Text::default().and(Tone::Plain, one).and(Tone::Quiet, head);
+        Item { items, ..Item::new(what, text) }
     });
     section.list(List::new(Default::default(), items));
     section
@@ -172,6 +187,9 @@ fn groups(page: &mut Document, comparison: &Comparison, entries: &[Entry<'_>]) {
         .table(title, &rows);
         let mut section = Section::new("", format!("{title}: {}", rows.len())).fold(open);
         section.table(table);
+        if rows.iter().any(|(_, row)| interval(row).starts_with('-')) {
+            section.emphasized("quiet", NO_INTERVAL);
+        }
         page.push(section);
     }
 }

@@ -1,11 +1,11 @@
 //! Lines about training feeds.
 
-use gpuio_base::document::{Section, grouped};
+use gpuio_base::document::{Cell, Columns, Look, Section, grouped};
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
-    JobResult, Record, ServiceLevel, Source,
+    AcceleratorResult, AcceleratorSearch, AcceleratorTry, EpochResult, FeedCompute, FeedPlan,
+    FeedResult, FeedRule, JobPlan, JobResult, Record, ServiceLevel, Source,
 };
 
 use super::{checkpoint, of_jobs};
@@ -52,6 +52,100 @@ pub(super) fn answers_in_words(record: &Record) -> Vec<String> {
     jobs(record).filter_map(of_job).collect()
 }
 
+/// Whether the times that were asked for are kept, a line per job that has some.
+pub(super) fn levels(record: &Record) -> Section {
+    of_jobs(record, "service level kept?", kept_levels(record))
+}
+
+/// The same as the first words of a report.
+pub(super) fn levels_in_words(record: &Record) -> Vec<String> {
+    let all: Vec<(&str, String)> = kept_levels(record).collect();
+    let name = |job: &str| if all.len() > 1 { format!("{job}: ") } else { String::new() };
+    all.iter().map(|(job, kept)| format!("{}Service level kept? {kept}", name(job))).collect()
+}
+
+fn kept_levels(record: &Record) -> impl Iterator<Item = (&str, String)> {
+    jobs(record).filter_map(|(plan, job)| {
+        let (feed, found) = plan.feed.as_ref().zip(job.feed.as_ref())?;
+        Some((plan.name.as_str(), kept_level(feed, found)?))
+    })
+}
+
+/// Whether both shares of the batches took no longer than was asked; the first that did decides.
+fn kept_level(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
+    let what = if plan.is_cache() { "contexts" } else { "batches" };
+    let at = |share| found.batch_read.as_ref().and_then(|times| times.percentile(share));
+    let half = at(Percentile::MEDIAN);
+    let judged = ServiceLevel::AT.into_iter().zip(plan.slo?.times()).map(|(share, most)| {
+        let asked = format!("{share} % were to take at most {}", time(most));
+        match (at(share), half) {
+            (Some(took), _) if took <= most => {
+                (Some(true), format!("{share} % took {} (asked: {})", time(took), time(most)))
+            }
+            (Some(took), _) => {
+                (Some(false), format!("{share} % of the {what} took {}, {asked}", time(took)))
+            }
+            (None, Some(half)) if half > most => {
+                (Some(false), format!("half of the {what} took over {}, {asked}", time(half)))
+            }
+            (None, _) => {
+                let few = format!("too few {what} were {} to say it of {share} %", done(plan));
+                (None, format!("{few}; {asked}"))
+            }
+        }
+    });
+    let judged: Vec<(Option<bool>, String)> = judged.collect();
+    let first = |kept| judged.iter().find(|(one, _)| *one == kept).map(|(_, words)| words);
+    Some(match (first(Some(false)), first(None)) {
+        (Some(words), _) => format!("no: {words}"),
+        (None, Some(words)) => format!("unknown: {words}"),
+        (None, None) => {
+            let all: Vec<&str> = judged.iter().map(|(_, words)| words.as_str()).collect();
+            format!("yes: of the {what} {}", all.join(", "))
+        }
+    })
+}
+
+/// The searches for the largest number of accelerators, each with its job.
+fn searches(record: &Record) -> impl Iterator<Item = (&str, &AcceleratorSearch)> {
+    jobs(record)
+        .filter_map(|(plan, job)| Some((plan.name.as_str(), job.feed.as_ref()?.search.as_ref()?)))
+}
+
+/// The answer of a search for the largest number of accelerators.
+pub(super) fn most(record: &Record) -> Section {
+    let answers = searches(record).map(|(job, search)| (job, search.answer.clone()));
+    of_jobs(record, "how many accelerators keep their utilisation?", answers)
+}
+
+/// The same as the first words of a report.
+pub(super) fn most_in_words(record: &Record) -> Vec<String> {
+    let words = |(job, search): (&str, &AcceleratorSearch)| {
+        format!("How many accelerators of {job} keep their utilisation? {}", search.answer)
+    };
+    searches(record).map(words).collect()
+}
+
+/// The runs of such a search.
+pub(super) fn tries(record: &Record) -> Section {
+    let mut section = Section::new("", "");
+    for (job, search) in searches(record) {
+        section.title = format!("runs of the search, {job}:").into();
+        let mut tries: Vec<&AcceleratorTry> = search.tries.iter().collect();
+        tries.sort_by_key(|one| one.accelerators);
+        let table = Columns::<AcceleratorTry>::new()
+            .figures("accelerators", |one| one.accelerators)
+            .figures("utilisation", |one| {
+                one.utilisation_percent.map(|percent| Cell::percent(percent, 1))
+            })
+            .words("outcome", |one| one.verdict.clone())
+            .figures("samples/s", |one| Cell::count(one.samples_per_s))
+            .figures("throughput", |one| Cell::rate(one.bytes_per_s));
+        section.table(table.table("runs of the search", tries).look(Look::Indented(2)));
+    }
+    section
+}
+
 fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<[String; 2]> {
     let source = job.proof.as_ref().map(|proof| proof.verdict.source);
     let readers_ns = found.span_ns as f64 * f64::from(of.threads);
@@ -67,7 +161,10 @@ pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
             Some(answer) if !plan.is_cache() => {
                 format!("fast enough for the accelerators? {}", answer.join(". "))
             }
-            _ if plan.is_cache() => contexts(plan, found),
+            _ if plan.is_cache() => match kept_level(plan, found) {
+                Some(kept) => format!("service level kept? {kept}. {}", contexts(plan, found)),
+                None => contexts(plan, found),
+            },
             _ => outcome(plan, found),
         };
         Some(format!("{}: {words}", of.name))
@@ -603,6 +700,7 @@ mod tests {
                 epochs: vec![epoch],
                 rules: Vec::new(),
                 tier: None,
+                search: None,
             };
             answer(&plan, &found, (Some(source), 0.05), others).unwrap().join(". ")
         };

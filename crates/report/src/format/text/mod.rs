@@ -115,14 +115,16 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
 }
 
 /// The answers of loads that have a question, as the first lines of a text.
-pub(crate) fn answers(record: &Record) -> [Section; 2] {
-    [feed::answers(record), checkpoint::answers(record)]
+pub(crate) fn answers(record: &Record) -> [Section; 4] {
+    [feed::most(record), feed::answers(record), feed::levels(record), checkpoint::answers(record)]
 }
 
 /// The answers of all loads as the first words of a report.
 pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
     let all = [
+        feed::most_in_words(record),
         feed::answers_in_words(record),
+        feed::levels_in_words(record),
         checkpoint::in_words(record),
         loads::ranges_in_words(record),
         loads::replays_in_words(record),
@@ -133,12 +135,13 @@ pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
 
 /// Lines of special loads, which texts and pages share: computations beside them, what they came
 /// to, and MLPerf's rules.
-pub(crate) fn of_loads(record: &Record) -> [Section; 7] {
+pub(crate) fn of_loads(record: &Record) -> [Section; 8] {
     [
         beside::section(record),
         loads::ranges(record),
         loads::replay(record),
         loads::times(record),
+        feed::tries(record),
         feed::section(record),
         feed::key_values(record),
         feed::of_mlperf(record),

@@ -32,6 +32,9 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 
 fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let _ = write!(out, "<header>\n<h1>{}</h1>\n", markup(&set.title));
+    if let Some((command, more)) = findings_text::made_by(set) {
+        let _ = writeln!(out, "<p class=\"sub\"><code>{}</code>{more}</p>", markup(&command));
+    }
     if software(set) {
         out.push_str(
             "<p class=\"banner\" role=\"note\"><strong>Software GPU.</strong> At least one of \

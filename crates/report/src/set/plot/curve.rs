@@ -6,7 +6,7 @@ use gpuio_base::stat::infer::median_of_all;
 use gpuio_base::units::human_ns;
 use gpuio_record::Metric;
 
-use super::super::axes::{Column, columns};
+use super::super::axes::{Column, Role, columns};
 use super::super::knee::{self, Knee, Step};
 use super::super::rows::{Row, rows};
 use super::super::{Set, colours, fix};
@@ -38,6 +38,14 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
         (row.plan.path.choice.actual.as_str(), row.direction)
     };
     let groups = grouped(choice.rows.iter().map(|row| (named(row), *row)));
+    // Loads that are not drawn have knees of their own.
+    let fixed: String = choice
+        .fixed
+        .iter()
+        .map(|fixed| (&columns[fixed.column], fixed.place))
+        .filter(|(column, _)| column.role == Role::Load)
+        .map(|(column, place)| format!(", {} {}", column.label, column.words[place]))
+        .collect();
     let directions = groups.iter().any(|((_, direction), _)| *direction != groups[0].0.1);
     for (nth, ((path, direction), of)) in groups.iter().enumerate() {
         let about = match directions {
@@ -45,7 +53,8 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
             false => (*path).to_owned(),
         };
         let steps = steps(&rows, across, of)?;
-        let Some(sentence) = knee::sentence(&about, &across.key, &steps) else { continue };
+        let load = format!("{about}{fixed}");
+        let Some(sentence) = knee::sentence(&load, &across.key, &steps) else { continue };
         words.push(sentence);
         let own = known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour);
         let colour = if directions { nth % colours::PALETTE } else { own };

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use gpuio_base::stat::infer::median;
+use gpuio_record::{JobPlan, JobResult};
 
 use super::Set;
 use super::axes::{Column, columns, varied};
@@ -20,7 +21,7 @@ use super::rows::{Row, rows};
 use super::summary::told_apart;
 use super::{chosen, colours};
 use crate::number::{float, many, throughput};
-use crate::workload::{own_question, rw_of, sizes_short};
+use crate::workload::{jobs, own_question, rw_of, sizes_short};
 pub(super) use curve::curve;
 pub(super) use ticks::rates;
 use ticks::{Tick, wide};
@@ -74,6 +75,7 @@ struct Line {
 }
 
 /// A value with the range of its runs.
+#[derive(Clone)]
 struct Mark {
     x: f64,
     y: f64,
@@ -99,7 +101,7 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
     }
     let columns = columns(set, &rows);
     let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
-    if let Some(plot) = by_axis(set, &rows, &columns, &records) {
+    if let Some(plot) = searched(set).or_else(|| by_axis(set, &rows, &columns, &records)) {
         return Ok(plot);
     }
     let points = fix::points(&columns, &records);
@@ -119,7 +121,7 @@ pub(super) fn inside(plot: &Plot) -> String {
 /// below it; of a set without one, its reason.
 pub(super) fn render(set: &Set) -> String {
     let mut plot = main(set).unwrap_or_else(|why| Plot {
-        title: set.title.clone(),
+        title: "No plot".to_owned(),
         note: format!("No plot: {why}."),
         shape: Shape::Bars(Vec::new()),
     });
@@ -131,9 +133,9 @@ pub(super) fn render(set: &Set) -> String {
     match curve(set) {
         Some((curve, words)) => {
             let note = format!("{} {}", words.join(" "), curve.note);
-            svg::one_above(&plot, &Plot { note, ..curve }) + "\n"
+            svg::one_above(&plot, &Plot { note, ..curve }, &set.title) + "\n"
         }
-        None => svg::alone(&plot) + "\n",
+        None => svg::alone(&plot, &set.title) + "\n",
     }
 }
 
@@ -149,6 +151,64 @@ fn axis<'c>(keys: &[String], rows: &[Row<'_>], columns: &'c [Column]) -> Option<
     let numbers = |column: &&Column| column.numbers.is_some() && within(column);
     let find = |key: &String| columns.iter().find(|column| column.key == *key).filter(numbers);
     keys.iter().find_map(find)
+}
+
+/// Utilisation by accelerators, of the record of a search for most of them.
+fn searched(set: &Set) -> Option<Plot> {
+    let [member] = set.members.as_slice() else { return None };
+    let found = |(plan, job): (&'_ JobPlan, &'_ JobResult)| {
+        Some((plan.name.clone(), job.feed.as_ref()?.search.clone()?))
+    };
+    let (job, search) = jobs(&member.record).find_map(found)?;
+    let mut known: Vec<(u32, f64, &str)> = search
+        .tries
+        .iter()
+        .filter_map(|one| Some((one.accelerators, one.utilisation_percent?, &*one.verdict)))
+        .collect();
+    known.sort_by_key(|(accelerators, ..)| *accelerators);
+    let (first, last) = (known.first()?.0, known.last()?.0);
+    let mark = |accelerators: u32, percent: f64, words: String| Mark {
+        x: f64::from(accelerators),
+        y: percent,
+        low: percent,
+        high: percent,
+        words,
+        number: None,
+        is_knee: false,
+    };
+    let tries = known.iter().map(|(accelerators, percent, verdict)| {
+        let words = format!("{accelerators}: utilisation {percent:.1} % ({verdict})");
+        mark(*accelerators, *percent, words)
+    });
+    let least = search.least_utilisation_percent;
+    let to_keep = [first, last].map(|at| mark(at, least, format!("to keep: {least} %")));
+    let unknown = match search.tries.len() - known.len() {
+        0 => String::new(),
+        runs => format!(" Utilisation is unknown of {}.", many(runs as u64, "run")),
+    };
+    let tick = |(accelerators, ..): &(u32, f64, &str)| {
+        (f64::from(*accelerators), accelerators.to_string())
+    };
+    let line = |label: &str, marks: Vec<Mark>, dashed: bool| {
+        let colour = usize::from(dashed);
+        Line { label: label.to_owned(), colour, marks, dots: !dashed, dashed }
+    };
+    let lines =
+        vec![line("utilisation", tries.collect(), false), line("to keep", to_keep.to_vec(), true)];
+    (first < last).then(|| Plot {
+        title: format!("Accelerator utilisation against accelerators: {job}"),
+        note: format!("One run of each number.{unknown}"),
+        shape: Shape::Lines {
+            x: Axis {
+                label: "accelerators".to_owned(),
+                log: last / first >= 8,
+                ticks: known.iter().map(tick).collect(),
+            },
+            log: false,
+            of: Quantity("utilisation", ticks::percents),
+            lines,
+        },
+    })
 }
 
 fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -> Option<Plot> {
@@ -302,8 +362,8 @@ fn own_names(rows: &[Row<'_>], points: &[Vec<usize>]) -> bool {
 }
 
 /// The name of each point's bar: that of the load where questions differ, else path and load, of
-/// one load for all the path; where several would be equal with what differs, or else with their
-/// jobs.
+/// one load for all the path; where several would be equal with what differs, or else with who
+/// chose the depth and with their jobs, where those have different names.
 pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Vec<String> {
     let same = points.iter().all(|point| rows[point[0]].load() == rows[points[0][0]].load());
     let own = own_names(rows, points);
@@ -322,9 +382,13 @@ pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]
     let mut once: BTreeSet<&str> = BTreeSet::new();
     let again: BTreeSet<&str> =
         labels.iter().map(String::as_str).filter(|label| !once.insert(label)).collect();
-    let label = |(point, label): (&Vec<usize>, &String)| match again.contains(label.as_str()) {
-        true => format!("{label}, {}", rows[point[0]].plan.name),
-        false => label.clone(),
+    let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
+    let label = |(point, label): (&Vec<usize>, &String)| {
+        let row = &rows[point[0]];
+        let again = again.contains(label.as_str());
+        let ours = if again && chosen::depth_is_ours(row) { " (automatic)" } else { "" };
+        let name = if again && named { format!(", {}", row.plan.name) } else { String::new() };
+        format!("{label}{ours}{name}")
     };
     points.iter().zip(&labels).map(label).collect()
 }

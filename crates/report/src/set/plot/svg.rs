@@ -21,6 +21,8 @@ const LINE: f64 = 20.0;
 const CHARACTER: f64 = 7.2;
 /// Characters of a line below the plot, which are smaller.
 const NOTE: usize = 115;
+/// Characters of a line of the title, which are larger.
+const TITLE: usize = 66;
 /// Ticks of the vertical axis, about.
 const TICKS: f64 = 5.0;
 /// The label of an axis whose steps are factors.
@@ -52,20 +54,21 @@ fn coloured(picture: String) -> String {
         .fold(picture, |picture, (name, colour)| picture.replace(&format!("var(--{name})"), colour))
 }
 
-/// A picture of its own.
-pub(super) fn alone(plot: &Plot) -> String {
-    sized(plot, WIDTH, true).0
+/// A picture of its own below a title, which may be empty.
+pub(super) fn alone(plot: &Plot, title: &str) -> String {
+    sized(plot, WIDTH, Some(title)).0
 }
 
 /// For a page, which shows one of both.
 pub(super) fn wide_and_narrow(plot: &Plot) -> String {
-    let [wide, narrow] = [WIDTH, NARROW].map(|width| sized(plot, width, false).0);
+    let [wide, narrow] = [WIDTH, NARROW].map(|width| sized(plot, width, None).0);
     format!("<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>")
 }
 
-/// Two pictures in one, the first above the second.
-pub(super) fn one_above(first: &Plot, second: &Plot) -> String {
-    let [(first, above), (second, below)] = [first, second].map(|plot| sized(plot, WIDTH, true));
+/// Two pictures in one, the first above the second, below a title, which may be empty.
+pub(super) fn one_above(first: &Plot, second: &Plot, title: &str) -> String {
+    let [(first, above), (second, below)] =
+        [(first, title), (second, "")].map(|(plot, title)| sized(plot, WIDTH, Some(title)));
     let inner = |picture: &str, y: f64, height: f64| {
         let place = format!("<svg y=\"{y:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\"");
         picture.replacen(MARK, &place, 1)
@@ -79,9 +82,13 @@ pub(super) fn one_above(first: &Plot, second: &Plot) -> String {
     )
 }
 
-/// The picture with its height.
-fn sized(plot: &Plot, width: f64, alone: bool) -> (String, f64) {
-    let top = if alone { 2.0 * LINE + 8.0 } else { 4.0 };
+/// The picture with its height; with a title it is one of its own.
+fn sized(plot: &Plot, width: f64, title: Option<&str>) -> (String, f64) {
+    let alone = title.is_some();
+    let title = paragraph("", 0, title.unwrap_or_default(), TITLE);
+    let title: Vec<&str> = title.lines().filter(|line| !line.is_empty()).collect();
+    let head = title.iter().fold(0.0, |height, _| height + LINE + 2.0);
+    let top = if alone { head + 2.0 * LINE + 8.0 } else { 4.0 };
     let mut body = String::new();
     let bottom = match &plot.shape {
         Shape::Lines { x, log, of, lines } => {
@@ -102,9 +109,19 @@ fn sized(plot: &Plot, width: f64, alone: bool) -> (String, f64) {
         let _ = write!(
             out,
             "<rect width=\"{width}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
-             <text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"600\" \
+             <text x=\"12\" y=\"{:.0}\" font-size=\"15\" font-weight=\"600\" \
              fill=\"var(--ink)\">{}</text>",
+            head + 24.0,
             markup(&plot.title)
+        );
+    }
+    for (line, at) in title.iter().zip(0_u8..) {
+        let _ = write!(
+            out,
+            "<text x=\"12\" y=\"{:.0}\" font-size=\"18\" font-weight=\"600\" \
+             fill=\"var(--ink)\">{}</text>",
+            24.0 + f64::from(at) * (LINE + 2.0),
+            markup(line)
         );
     }
     for (line, at) in lines.iter().rev().zip(0_u8..) {
@@ -234,6 +251,9 @@ fn labelled(name: &str, log: bool) -> String {
 /// A rectangle: left, top, right, lower end.
 type Place = [f64; 4];
 
+/// Space between texts in a line: without it two numbers read as one.
+const APART: f64 = 8.0;
+
 /// The place of a text beside a dot, where no other text is: first above the line to its left,
 /// since curves rise to the right.
 fn free(text: &str, (x, y): (f64, f64), taken: &[Place]) -> Option<(Place, &'static str)> {
@@ -242,7 +262,8 @@ fn free(text: &str, (x, y): (f64, f64), taken: &[Place]) -> Option<(Place, &'sta
     let place = |(dx, dy): (f64, f64)| [x + dx, y + dy - 10.0, x + dx + wide, y + dy];
     let is_free = |one: &Place| {
         let apart = |other: &Place| {
-            one[2] <= other[0] || other[2] <= one[0] || one[3] <= other[1] || other[3] <= one[1]
+            let beside = one[2] + APART <= other[0] || other[2] + APART <= one[0];
+            beside || one[3] <= other[1] || other[3] <= one[1]
         };
         taken.iter().all(apart)
     };
@@ -368,4 +389,25 @@ fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
         y += BAR;
     }
     y + 6.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_beside_neighbouring_dots_do_not_read_as_one() {
+        let mut taken = Vec::new();
+        for x in [100.0, 100.0 + CHARACTER, 100.0 + 2.0 * CHARACTER] {
+            let (place, _) = free("1", (x, 100.0), &taken).expect("a place");
+            taken.push(place);
+        }
+        for (nth, one) in taken.iter().enumerate() {
+            for other in &taken[..nth] {
+                let in_a_line = (one[1] - other[1]).abs() < LINE / 2.0;
+                let apart = (one[0] - other[2]).max(other[0] - one[2]);
+                assert!(!in_a_line || apart >= APART, "{taken:?}");
+            }
+        }
+    }
 }

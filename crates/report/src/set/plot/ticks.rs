@@ -32,6 +32,11 @@ pub(super) fn times(low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
     of_units(&[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")], low, high, log, about)
 }
 
+/// The ticks of shares in per cent.
+pub(super) fn percents(low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
+    of_units(&[(1.0, "%")], low, high, log, about)
+}
+
 /// The ticks of I/Os per second.
 pub(super) fn counts(low: f64, high: f64, log: bool, about: f64) -> Vec<Tick> {
     of_units(&[(1.0, ""), (1e3, "k"), (1e6, "M")], low, high, log, about)

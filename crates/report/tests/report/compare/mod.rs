@@ -6,7 +6,7 @@
     reason = "helpers of tests are tests: a panic is their message; figures are made up"
 )]
 
-mod made;
+pub(crate) mod made;
 
 use gpuio_report::compare::axis::{Axis, split};
 use gpuio_report::compare::{
@@ -204,7 +204,10 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     let words = "threshold: undetermined: disturbed, others had a part in throughput of one side";
     assert!(page.contains(words), "{page}");
     let html = shown_at("html", &found, 1000);
-    assert!(html.contains("not | disturbed in 2 of 5"));
+    assert!(
+        html.contains("Disturbed in 1 load")
+            && html.contains("baseline: none; other: disturbed in 2")
+    );
     for (format, page) in ["text", "markdown", "html"].map(|one| (one, shown_at(one, &found, 1000)))
     {
         let (first, verdict) = (page.find("Disturbed in 1 load: "), page.find("(disturbed)"));
@@ -249,6 +252,11 @@ fn a_metric_that_some_runs_lack_says_how_many_have_it() {
     assert!(line("p99.9 ").ends_with(short), "{page}");
     assert!(line("throughput ").contains("not enough runs: about "), "{page}");
     assert!(row(&found, "throughput").runs_needed.unwrap() > 4);
+    let few = [repeats("before", &wide[..2]), repeats("after", &wide[..2])];
+    let html = shown_at("html", &compare(&few, &Options::default()), 1000);
+    assert!(html.contains("-: no interval, since"), "{html}");
+    let known = shown_at("html", &found, 1000);
+    assert!(!known.contains("-: no interval, since"), "{known}");
 }
 
 #[test]
