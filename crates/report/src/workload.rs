@@ -2,7 +2,9 @@
 
 use gpuio_base::document::unique;
 use gpuio_base::units::format_bytes;
-use gpuio_record::{Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
+use gpuio_record::{
+    Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards,
+};
 
 use crate::number::{bytes, count, many};
 

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use gpuio_base::units::format_bytes;
 use gpuio_record::facts::{BlockFacts, TargetStorage};
-use gpuio_record::{
-    DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode,
-};
+use gpuio_record::{DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode};
 
 use super::rows::Row;
 use super::{Set, chosen, knee};

@@ -47,9 +47,9 @@ const LIGHT: &[(&str, &str)] = &[
 
 /// The picture with each variable replaced by its colour.
 fn coloured(picture: String) -> String {
-    LIGHT.iter().fold(picture, |picture, (name, colour)| {
-        picture.replace(&format!("var(--{name})"), colour)
-    })
+    LIGHT
+        .iter()
+        .fold(picture, |picture, (name, colour)| picture.replace(&format!("var(--{name})"), colour))
 }
 
 /// A picture of its own.
