@@ -176,7 +176,7 @@ fn several_values_of_a_key_are_a_row_each() {
         // A sample is a whole file: 70,000 bytes are 18 blocks of 4096.
         assert_eq!(number(&record["jobs"][0]["read"]["bytes"]), 8 * 18 * 4096);
     }
-    // Of two steps, all waits may be those for first batches: they say nothing of storage.
+    // All waits of two steps may be those for first batches: they say nothing of storage.
     let few = line.replace("1..4*3", "4,8");
     let ran = run(dir.path(), &format!("{few} --repeats 1 -o g")).exits(0);
     for row in ran.out.lines().skip(1).take(2) {

@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(words, Vec::<String>::new(), "the user's verification");
     }
 
-    /// Saves that are read back carry a pattern, which takes longer to make than to write to memory.
+    /// Saves that are read back carry a pattern, which takes longer to make than to write.
     #[test]
     fn saves_are_written_anew_to_be_checked() {
         let row = crate::workload::preset::find("checkpoint-llama3-8b").unwrap();

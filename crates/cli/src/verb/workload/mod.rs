@@ -86,7 +86,7 @@ fn searches(workload: &Workload) -> bool {
     workload.work.written("accelerators") == Some("auto")
 }
 
-/// The workload as it runs, with notes on what it leaves out. A search makes several sessions of it.
+/// The workload as it runs, with notes on what it leaves out; a search makes several sessions.
 fn scaled(workload: &Workload) -> Result<Spec, Failure> {
     let mut spec = spec(workload)?;
     if let Some(note) = found::unread(&spec).filter(|_| !workload.out.quiet) {
