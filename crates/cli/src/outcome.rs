@@ -3,7 +3,7 @@
 
 use gpuio_base::units::many;
 use gpuio_record::{
-    ComputationCost, EndedHow, FeedResult, IoFailure, JobResult, Record, VerifyOutcome,
+    ComputationCost, EndedHow, FeedPlan, FeedResult, IoFailure, JobResult, Record, VerifyOutcome,
 };
 use gpuio_report::verification::{self, Checked};
 
@@ -48,10 +48,11 @@ pub(crate) fn troubles(record: &Record) -> Vec<(Kind, String)> {
     let restored = record.ceilings.iter();
     let restored = restored.filter_map(|one| Some((one.plan.name.clone(), one.restored.clone()?)));
     add(Kind::Unverified, unverified(restored));
-    for job in &record.jobs {
+    for (plan, job) in record.plan.jobs.iter().zip(&record.jobs) {
         let name = &job.name;
         let of_beside = job.beside.as_ref().map(beside).unwrap_or_default();
-        let of_feed = job.feed.as_ref().map(feed).unwrap_or_default();
+        let of_feed = plan.feed.as_ref().zip(job.feed.as_ref());
+        let of_feed = of_feed.map(|(plan, found)| feed(plan, found)).unwrap_or_default();
         for why in of_beside.into_iter().chain(of_feed) {
             add(Kind::Compute, Some(format!("job '{name}': {why}")));
         }
@@ -113,17 +114,23 @@ fn beside(beside: &ComputationCost) -> Vec<String> {
     failed.into_iter().chain(verified).chain(gpus).collect()
 }
 
-/// The computation must have run, and no sample may have been read twice in an epoch, or left out
+/// The computation must have run, and no sample may have been moved twice in an epoch, or left out
 /// of one that is over. A utilisation below what was to be reached is a result.
-fn feed(feed: &FeedResult) -> Vec<String> {
+fn feed(plan: &FeedPlan, feed: &FeedResult) -> Vec<String> {
     let accelerators = feed.accelerators.iter().filter_map(|one| {
         let why = one.failed.as_ref()?;
         Some(format!("accelerator {} failed: {why}", one.number))
     });
     let repeated: u64 = feed.epochs.iter().map(|epoch| epoch.repeated).sum();
-    let samples = |number| many(number, "sample was|samples were");
-    let repeated = (repeated > 0).then(|| format!("{} read twice in an epoch", samples(repeated)));
+    let done = if plan.writes { "written" } else { "read" };
+    let (one, epoch) = match plan.is_cache() {
+        true => ("context was|contexts were", "a round"),
+        false => ("sample was|samples were", "an epoch"),
+    };
+    let samples = |number| many(number, one);
+    let twice = || format!("{} {done} twice in {epoch}", samples(repeated));
+    let repeated = (repeated > 0).then(twice);
     let never: u64 = feed.epochs.iter().map(|epoch| epoch.never).sum();
-    let never = (feed.complete && never > 0).then(|| format!("{} never read", samples(never)));
+    let never = (feed.complete && never > 0).then(|| format!("{} never {done}", samples(never)));
     accelerators.chain(repeated).chain(never).collect()
 }

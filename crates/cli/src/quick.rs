@@ -38,8 +38,8 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
     let directory = bench.work.written("directory").unwrap_or(".");
-    let seconds = (!bench.out.dry_run).then_some(FILL_SECONDS);
-    let all = room(&host, directory, (here, all_ranks), seconds)?.bytes;
+    let probe = (FILL_SECONDS, !bench.out.dry_run);
+    let all = room(&host, directory, (here, all_ranks), probe)?.bytes;
     let each = each(all, u64::from(threads), free(directory) / all_ranks);
     // A power of two: the time of the probe differs from run to run, and files are to have one
     // size, so that runs on one machine can be compared.
@@ -68,28 +68,31 @@ pub(crate) struct Room {
     pub(crate) bytes: u64,
     /// Bytes per second that the storage took in a probe, where that limits them.
     pub(crate) by_rate: Option<f64>,
+    /// Where no probe was made, the rate below which one would limit them.
+    pub(crate) unprobed: Option<f64>,
 }
 
-/// Bytes of a data set that suits disk and memory, among so many ranks of this host and of all;
-/// with a time, those that the storage writes in it.
+/// Bytes of a data set that suits disk and memory, among so many ranks of this host and of all, and
+/// that the storage writes in some time; whether that is probed.
 pub(crate) fn room(
     host: &HostFacts,
     directory: &str,
     (here, all_ranks): (u64, u64),
-    seconds: Option<f64>,
+    (seconds, is_probed): (f64, bool),
 ) -> Result<Room, Failure> {
     answers(Path::new(directory))?;
     // Ranks of all hosts may have one file system.
     let free = free(directory) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
     let most = (free / 8).min(memory / 8).min(1 << 30);
-    let seconds = seconds.filter(|_| free > 4 * PROBE_BYTES);
-    let written = seconds.and_then(|seconds| {
-        let rate = write_rate(Path::new(directory))?;
-        Some((rate, whole(rate * seconds))).filter(|(_, bytes)| *bytes < most)
-    });
-    let bytes = written.map_or(most, |(_, bytes)| bytes);
-    Ok(Room { bytes, by_rate: written.map(|(rate, _)| rate) })
+    let has_room = free > 4 * PROBE_BYTES;
+    let rate = if has_room && is_probed { write_rate(Path::new(directory)) } else { None };
+    let by_rate = rate.filter(|rate| whole(rate * seconds) < most);
+    Ok(Room {
+        bytes: by_rate.map_or(most, |rate| whole(rate * seconds)),
+        by_rate,
+        unprobed: (has_room && !is_probed).then_some(most as f64 / seconds),
+    })
 }
 
 /// Bytes that the storage of the nearest existing directory takes in a second, by a file that

@@ -96,10 +96,7 @@ fn spelled(arg: &Arg) -> String {
 pub(crate) fn search(workload: &Workload) -> Result<(), Failure> {
     let why = "--accelerators auto makes several runs, and none of them can be told in advance to \
                be the one that counts; give a number of accelerators, or leave it out";
-    refuse(&[
-        ("--serve", workload.out.serve.is_some(), why),
-        ("--try", workload.work.own.short, "--accelerators auto makes several runs; leave one out"),
-    ])
+    refuse(&[("--serve", workload.out.serve.is_some(), why)])
 }
 
 /// With `--ab`, whose comparison has no row for each rank.

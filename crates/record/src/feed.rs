@@ -316,7 +316,7 @@ pub struct FeedResult {
     pub samples_per_s: f64,
     /// Steps of all accelerators.
     pub steps: u64,
-    /// Whether the last step of the last epoch was reached.
+    /// Whether the last step of the last epoch was reached, and all that was made is written.
     pub complete: bool,
     /// Accelerator utilisation, the mean over epochs and accelerators, per cent: the time of the
     /// steps' computation alone, over the time from the end of the first step to the end of the
@@ -369,11 +369,25 @@ impl FeedResult {
         (more >= 5.0).then_some(more)
     }
 
+    /// `stall_ns`, where it says something about storage: in as few steps as those of which no
+    /// utilisation is known, nearly all waits are those for first batches, which it leaves out.
+    pub fn stalled_ns(&self) -> Option<u64> {
+        self.utilisation_percent.map(|_| self.stall_ns)
+    }
+
     /// Share of the accelerators' time from the first read to the end of the last step in which
     /// they waited for batches, per cent. The wait for the first batch is in the time alone.
-    pub fn stall_percent(&self, plan: &FeedPlan) -> f64 {
+    pub fn stall_percent(&self, plan: &FeedPlan) -> Option<f64> {
         let whole = float(self.span_ns) * f64::from(plan.accelerators.max(1));
-        if whole > 0.0 { float(self.stall_ns) * 100.0 / whole } else { 0.0 }
+        let stalled = float(self.stalled_ns()?);
+        Some(if whole > 0.0 { stalled * 100.0 / whole } else { 0.0 })
+    }
+
+    /// Samples that were read, or written: an accelerator hands those over that it makes, and not
+    /// all of them are written where the feed is cut short.
+    pub fn moved_samples(&self, plan: &FeedPlan) -> u64 {
+        let written = self.epochs.iter().map(|epoch| epoch.once.saturating_add(epoch.repeated));
+        if plan.writes { written.fold(0, u64::saturating_add) } else { self.samples }
     }
 }
 

@@ -541,6 +541,12 @@ pub enum VerifyMode {
 }
 
 impl VerifyMode {
+    /// The mode to advise where work between I/Os disturbs a job: it works after the run.
+    pub fn after_the_run(writes: bool) -> VerifyMode {
+        // Writes that are read back have to carry a pattern, which is made between I/Os.
+        if writes { Self::Rewrite } else { Self::Pass }
+    }
+
     /// The value of the key.
     pub fn word(self) -> &'static str {
         match self {

@@ -58,6 +58,7 @@ mod ceilings;
 pub mod compare;
 mod copies;
 mod expected;
+mod fast_enough;
 pub mod foreign;
 pub mod format;
 mod number;
@@ -71,6 +72,7 @@ pub mod verification;
 mod workload;
 
 pub use copies::Content;
+pub use fast_enough::{FastEnough, fast_enough};
 pub use format::gdsio;
 pub use format::plan::plan_text;
 pub use format::text::{render_text, render_text_with_evidence};

@@ -1,18 +1,13 @@
 //! Flags of `gpuio workload`.
 
 use clap::{Args, ValueHint};
-use gpuio_job::workload::preset::PRESETS;
+use gpuio_job::workload::preset::{PRESETS, models};
 
 use super::{CufileFlags, FigureFlags, Keyed, Out, OwnFlags, one_of};
 
 /// The words that may come first, besides a job file.
 fn names() -> impl Iterator<Item = &'static str> {
     ["list", "show"].into_iter().chain(PRESETS.iter().map(|preset| preset.name))
-}
-
-/// Models of the presets `kv-cache-MODEL`.
-fn models() -> Vec<&'static str> {
-    PRESETS.iter().filter_map(|preset| preset.name.strip_prefix("kv-cache-")).collect()
 }
 
 fn model() -> String {

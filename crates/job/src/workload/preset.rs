@@ -11,7 +11,13 @@ pub struct Preset {
 impl Preset {
     /// Whether it reads files of the user's, and makes none.
     pub fn reads_files(&self) -> bool {
-        self.text.contains("\nfilename=*")
+        self.end_of_files().is_some()
+    }
+
+    /// The end of the names of the files of the user's that it reads; empty for all.
+    pub fn end_of_files(&self) -> Option<&'static str> {
+        let (_, behind) = self.text.split_once("\nfilename=*")?;
+        behind.lines().next()
     }
 
     /// The workload, in one sentence.
@@ -50,6 +56,15 @@ pub const PRESETS: &[Preset] = &[
     preset!("checkpoint-llama3-1t"),
     preset!("vector-search"),
 ];
+
+/// The workload that has a preset for each model.
+pub const OF_MODELS: &str = "kv-cache";
+
+/// Its models.
+pub fn models() -> Vec<&'static str> {
+    let of = |name: &'static str| name.strip_prefix(OF_MODELS)?.strip_prefix('-');
+    PRESETS.iter().filter_map(|preset| of(preset.name)).collect()
+}
 
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)

@@ -17,6 +17,8 @@ pub struct Means {
     pub cpus: u32,
     /// GPUs, among which samples are shared out.
     pub gpus: u32,
+    /// So many times as many accelerators have enough steps with the same data.
+    pub room: u32,
 }
 
 /// The origin of what is set here.
@@ -151,14 +153,15 @@ impl Short<'_> {
         let file_bytes = per_file.saturating_mul(sample_bytes);
         let mut used = (means.bytes / file_bytes).clamp(1, FILES_MOST).min(files);
         let batch = self.job.feed.batch_samples.unwrap_or(1);
-        let batch = self.batch(batch, used * per_file / (FEW * accelerators));
+        let few = FEW * u64::from(means.room.max(1));
+        let batch = self.batch(batch, used * per_file / (few * accelerators));
         // An epoch computes no longer than a job runs.
         let each = self.job.feed.sample_compute_ns.unwrap_or(0).saturating_mul(batch);
         let step_ns = self.job.feed.compute_ns.unwrap_or(0).saturating_add(each);
         if let Some(steps) = RUNTIME_NS.checked_div(step_ns) {
-            let samples = steps.max(FEW).saturating_mul(batch).saturating_mul(accelerators);
+            let samples = steps.max(few).saturating_mul(batch).saturating_mul(accelerators);
             // However slow the storage is: with fewer steps nothing would be known.
-            let least = FEW.saturating_mul(batch).saturating_mul(accelerators).div_ceil(per_file);
+            let least = few.saturating_mul(batch).saturating_mul(accelerators).div_ceil(per_file);
             used = used.min(samples.div_ceil(per_file)).max(least).min(files);
         }
         let whole = samples_per_file.unwrap_or(1).saturating_mul(sample_bytes);
@@ -170,6 +173,7 @@ impl Short<'_> {
         let readers = self.lower("readers", readers, u64::from(means.cpus) * 2 / accelerators);
         // Where all batches are read ahead, utilisation says nothing of storage.
         let steps = used * per_file / batch.saturating_mul(accelerators).max(1);
+        let steps = steps / u64::from(means.room.max(1));
         let ahead = self.job.feed.epochs.unwrap_or(1).saturating_mul(steps) / 2;
         let prefetch = u64::from(self.job.feed.prefetch.unwrap_or(2));
         let prefetch = self.lower("prefetch", prefetch, ahead / readers);
@@ -188,13 +192,20 @@ impl Short<'_> {
         self.scale(size, part, [bytes(size, all, times), bytes(part, threads, repeat)]);
     }
 
-    /// Blocks are checked after the run: on arrival a check takes the readers' time, and nothing
-    /// would be known of the storage.
+    /// Blocks are checked after the run, and those of saves written anew for it: to check one on
+    /// arrival, or to make one that is read back, takes the workers' time, and nothing would be
+    /// known of the storage.
     fn checks(&mut self) {
-        let reads = matches!(self.job.rw, None | Some(Rw::Read | Rw::RandRead));
-        let inline = self.job.verify == Some(VerifyMode::Inline) && self.job.fio_headers.is_none();
-        if reads && inline && self.set("verify", "pass") {
-            self.words.push("verify inline -> pass".to_owned());
+        let writes = match self.job.rw {
+            None | Some(Rw::Read | Rw::RandRead) => false,
+            Some(Rw::Write | Rw::RandWrite) if !self.job.is_feed() => true,
+            _ => return,
+        };
+        let between = if writes { VerifyMode::Pass } else { VerifyMode::Inline };
+        let is_between = self.job.verify == Some(between) && self.job.fio_headers.is_none();
+        let after = VerifyMode::after_the_run(writes).word();
+        if is_between && self.set("verify", after) {
+            self.words.push(format!("verify {} -> {after}", between.word()));
         }
     }
 
@@ -233,7 +244,7 @@ mod tests {
 
     #[test]
     fn every_preset_ends_soon() {
-        let means = Means { bytes: 1 << 30, cpus: 4, gpus: 2 };
+        let means = Means { bytes: 1 << 30, cpus: 4, gpus: 2, room: 1 };
         for preset_row in PRESETS.iter().filter(|preset| !preset.reads_files()) {
             let name = preset_row.name;
             let mut spec = preset(name, preset_row.text);
@@ -270,7 +281,7 @@ mod tests {
     fn what_is_read_beside_writes_keeps_its_proportion() {
         let row = crate::workload::preset::find("kv-cache-llama3-8b").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
         let [decode, prefill] = spec.jobs.as_slice() else { panic!("{:?}", spec.jobs) };
         // Two of 200 contexts, and so much of 300 s.
         assert_eq!((prefill.scale, decode.runtime_ns), (Some(0.01), Some(3_000_000_000)));
@@ -285,22 +296,49 @@ mod tests {
         let mut spec = preset(row.name, row.text);
         apply(&mut spec.jobs[0], "epochs", "3", Origin::Flag("--epochs")).unwrap();
         apply(&mut spec.jobs[0], "scale", "0.5", Origin::Flag("--scale")).unwrap();
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 });
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
         let changed =
             ["batch_samples 7 -> 1", "compute_time 323ms -> 46.142857ms", "readers 4 -> 2"];
         assert_eq!(words[..3], changed);
         assert_eq!(words[3..], ["verify inline -> pass"]);
         apply(&mut spec.jobs[0], "verify", "inline", Origin::Flag("--verify")).unwrap();
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 });
         assert_eq!(words, Vec::<String>::new(), "the user's verification");
+    }
+
+    /// Saves that are read back carry a pattern, which takes longer to make than to write.
+    #[test]
+    fn saves_are_written_anew_to_be_checked() {
+        let row = crate::workload::preset::find("checkpoint-llama3-8b").unwrap();
+        let mut spec = preset(row.name, row.text);
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
+        let modes: Vec<_> = spec.jobs.iter().map(|job| job.verify).collect();
+        assert_eq!(modes, [Some(VerifyMode::Rewrite), Some(VerifyMode::Pass)]);
+        assert!(words.contains(&"verify pass -> rewrite".to_owned()), "{words:?}");
+    }
+
+    /// Where the most accelerators are searched, all tries have the same data.
+    #[test]
+    fn a_search_has_steps_for_more_accelerators() {
+        let row = crate::workload::preset::find("unet3d-h100").unwrap();
+        for room in [1, 8] {
+            let mut spec = preset(row.name, row.text);
+            shorten(&mut spec, Means { bytes: 8 << 30, cpus: 4, gpus: 1, room });
+            let job = &spec.jobs[0];
+            let samples = job.feed.files.unwrap_or(0) as f64 * job.scale.unwrap_or(1.0);
+            let steps = samples / job.feed.batch_samples.unwrap_or(1) as f64;
+            assert!(steps + 0.5 >= f64::from(4 * room), "{room}: {steps} steps");
+            let ahead = job.feed.readers.unwrap_or(4) * job.feed.prefetch.unwrap_or(2);
+            assert!(steps / f64::from(room) > f64::from(ahead), "{room}: {ahead} of {steps}");
+        }
     }
 
     /// The bytes per second that the accelerators need, and three steps of each, also where the
     /// storage takes next to nothing.
     #[test]
     fn steps_need_the_bytes_of_the_whole() {
-        let means = |bytes| Means { bytes, cpus: 4, gpus: 2 };
+        let means = |bytes| Means { bytes, cpus: 4, gpus: 2, room: 1 };
         for preset_row in PRESETS {
             let whole = preset(preset_row.name, preset_row.text);
             for bytes in [1 << 20, 1 << 27, 1 << 30] {
@@ -333,7 +371,7 @@ mod tests {
         let row = crate::workload::preset::find("unet3d-h100").unwrap();
         let mut spec = preset(row.name, row.text);
         apply(&mut spec.jobs[0], "compute_time", "50ms", Origin::Flag("--compute-time")).unwrap();
-        shorten(&mut spec, Means { bytes: 1 << 20, cpus: 1, gpus: 1 });
+        shorten(&mut spec, Means { bytes: 1 << 20, cpus: 1, gpus: 1, room: 1 });
         let (files, scale) = (spec.jobs[0].feed.files.unwrap(), spec.jobs[0].scale.unwrap());
         assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
         assert_eq!(whole((files as f64 * scale).round()), 28, "four steps");
@@ -344,7 +382,7 @@ mod tests {
     fn the_data_of_all_jobs_is_said_once() {
         let row = crate::workload::preset::find("kv-cache-llama3-8b").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
         let parts = words.iter().filter(|word| word.starts_with("data ")).collect::<Vec<_>>();
         assert!(parts.len() == 1 && parts[0].ends_with(" -> 1.00 GiB"), "{words:?}");
         assert_eq!(spec.jobs.iter().map(made).sum::<u64>(), 1 << 30);
@@ -354,7 +392,7 @@ mod tests {
     fn a_large_machine_changes_little() {
         let row = crate::workload::preset::find("unet3d-h100").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 40, cpus: 64, gpus: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 40, cpus: 64, gpus: 1, room: 1 });
         assert_eq!(words, ["epochs 5 -> 1", "verify inline -> pass"]);
         assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
     }

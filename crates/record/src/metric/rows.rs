@@ -149,8 +149,9 @@ pub const ROWS: &[Row] = rows! {
         |s| Some(feed(s)?.samples_per_s) =>
         csv (73, "feed_samples_per_s", "samples of a training feed per second"), page 19;
     "stall", "stalled", "stall of all accelerators", Nanoseconds, LESS,
-        |s| Some(float(feed(s)?.stall_ns)) =>
-        csv (74, "feed_stall_ns", "time in which its accelerators waited, summed over them"),
+        |s| Some(float(feed(s)?.stalled_ns()?)) =>
+        csv (74, "feed_stall_ns", "time in which its accelerators waited, summed over them; empty \
+            if utilisation is unknown"),
         page 20;
     "in_flight", "depth", "I/Os in flight per thread", Count, NEITHER,
         |s| Some(f64::from(s.plan.depth)) => page 21;

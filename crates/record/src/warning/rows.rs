@@ -17,8 +17,8 @@ use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns,
 
 use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
-use crate::Towards;
 use crate::facts::{DeviceNumber, IoLimit};
+use crate::{Towards, VerifyMode};
 use crate::metric::percent;
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
@@ -960,14 +960,16 @@ fn work_left_out(fio_headers: bool, verified: (bool, bool), refill: bool) -> Str
         let text = "leave verification out: fio's headers are made and checked between I/Os";
         return text.to_owned();
     }
+    let mode = |writes| format!("<verify={}>", VerifyMode::after_the_run(writes).word());
     let verify = match verified {
-        (true, true) => Some(
-            "use <verify=pass> for reads and <verify=rewrite> for writes, which work after the run",
-        ),
-        (true, false) => Some("use <verify=pass>, which works after the run"),
-        (false, true) => Some("use <verify=rewrite>, which works after the run"),
+        (true, true) => Some(format!(
+            "use {} for reads and {} for writes, which work after the run",
+            mode(false),
+            mode(true)
+        )),
         (false, false) => None,
+        (_, writes) => Some(format!("use {}, which works after the run", mode(writes))),
     };
-    let both = [verify, refill.then_some("omit <refill>")];
+    let both = [verify, refill.then(|| "omit <refill>".to_owned())];
     both.into_iter().flatten().collect::<Vec<_>>().join(", and ")
 }

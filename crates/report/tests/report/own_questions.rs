@@ -70,7 +70,8 @@ fn a_checkpoint_says_how_long_training_stops() {
     own.jobs[0].between_ios_ns = 40 * MS;
     let text = flat(&gpuio_report::render_text(&own, 400));
     let words = "unknown: 83 % of the workers' time was gpuio's own, which made or checked data \
-                 (--verify off leaves it out); with that, a save took 12.0 ms (median of 2 saves";
+                 (--verify rewrite works after the run); with that, a save took 12.0 ms (median \
+                 of 2 saves";
     assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
     let mut cut = record;
     cut.jobs[3].ended = EndedHow::Interrupted;

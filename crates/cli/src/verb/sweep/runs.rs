@@ -38,7 +38,8 @@ pub(super) struct Run {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Feed {
     pub(super) samples_per_s: f64,
-    /// Share of their time in which accelerators waited for batches, per cent.
+    /// Share of their time in which accelerators waited for batches, per cent; NaN where it is
+    /// unknown.
     pub(super) stalled: f64,
     /// Accelerator utilisation in per cent; NaN where it is unknown.
     pub(super) utilisation: f64,
@@ -130,10 +131,9 @@ fn short_of_rate((plan, job): (&JobPlan, &JobResult)) -> Option<f64> {
 
 fn feed((plan, job): (&JobPlan, &JobResult)) -> Option<Feed> {
     let (plan, found) = (plan.feed.as_ref()?, job.feed.as_ref()?);
-    let whole = found.span_ns as f64 * f64::from(plan.accelerators.max(1));
     Some(Feed {
         samples_per_s: found.samples_per_s,
-        stalled: if whole > 0.0 { found.stall_ns as f64 * 100.0 / whole } else { 0.0 },
+        stalled: found.stall_percent(plan).unwrap_or(f64::NAN),
         utilisation: found.utilisation_percent.unwrap_or(f64::NAN),
     })
 }

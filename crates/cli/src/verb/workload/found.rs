@@ -12,6 +12,7 @@ use serde_json::Value;
 use gpuio_base::document::unique;
 use gpuio_base::units::{many, shell_word};
 use gpuio_job::spec::{JobSpec, Spec};
+use gpuio_job::workload::preset::{PRESETS, Preset};
 
 use crate::args::Workload;
 use crate::failure::Failure;
@@ -57,6 +58,19 @@ pub(super) fn files(spec: &mut Spec, workload: &Workload) -> Result<(), Failure>
         ))),
         _ => Ok(()),
     }
+}
+
+/// A directory stands where the name of a workload does: with the command that reads its files.
+pub(super) fn is_directory(directory: &str) -> Failure {
+    let reads = |preset: &&Preset| {
+        preset.end_of_files().is_some_and(|end| named(Path::new(directory), end).is_ok())
+    };
+    let name = PRESETS.iter().find(reads).map_or("own-files", |preset| preset.name);
+    let word = shell_word(directory);
+    Failure::Usage(format!(
+        "'{directory}' is a directory, and a preset or a job file comes first; to read its files: \
+         gpuio workload {name} {word}; to make files there, name a workload and --directory {word}"
+    ))
 }
 
 /// The command that reads all files of a directory.

@@ -3,25 +3,27 @@
 use std::process::ExitCode;
 
 use gpuio_base::units::human_rate;
+use gpuio_job::spec::Spec;
 use gpuio_record::{AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, Record};
+use gpuio_report::{FastEnough, fast_enough};
 
 use crate::args::Workload;
 use crate::failure::Failure;
+use crate::jobs;
 use crate::journal::Journal;
 use crate::outcome;
 use crate::output::Sink;
 use crate::terminal;
 use crate::ui::Progress;
 
-/// Utilisation to keep where the workload names none, per cent.
-const LEAST_PERCENT: f64 = 90.0;
 /// Tries beyond this say nothing of a machine.
 const MOST: u32 = 4096;
 
 /// Runs the workload with more and more accelerators, and prints the record of the most that kept
 /// their utilisation; of the fewest where none did.
 pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
-    let first = super::session(workload, None)?;
+    let base = super::scaled(workload)?;
+    let first = super::session(workload, &base)?;
     let [job] = first.plan.jobs.as_slice() else {
         let what = "--accelerators auto searches with one job on one path; name one path, or give \
                     a number";
@@ -37,7 +39,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(what.to_owned()));
     }
     let each = feed.accelerators;
-    let least = feed.least_utilisation_percent.unwrap_or(LEAST_PERCENT);
+    let least = feed.least_utilisation_percent.unwrap_or_default();
     let mut first = Some(first);
     let sink = Sink::open(&workload.out, false)?;
     let mut best: Option<Record> = None;
@@ -47,31 +49,27 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         // The plan of the fewest was made to learn of the job.
         let session = match first.take().filter(|_| count == each) {
             Some(session) => session,
-            None => super::session(workload, Some(count))?,
+            None => super::session(workload, &with(&base, count)?)?,
         };
         let progress = Progress::new(workload.out.quiet);
         let record = session.run(&progress, &Journal::none())?;
         progress.clear();
-        let tried = tried(&record);
-        let percent = tried.and_then(|feed| feed.utilisation_percent);
-        if percent.is_none() {
-            let why = tried.and_then(|feed| feed.utilisation_unknown.clone());
-            unknown = Some((count, why.unwrap_or_else(|| "no reason was recorded".to_owned())));
-        }
-        let holds = percent.is_some_and(|percent| percent >= least);
+        let answer = answer(&record);
         if !workload.out.quiet {
-            message!("{}", line(count, &record, least, holds));
+            message!("{}", line(count, &record, least, &answer));
         }
+        let tried = tried(&record);
         tries.push(AcceleratorTry {
             accelerators: count,
-            utilisation_percent: percent,
-            verdict: match percent {
-                None => "unknown".to_owned(),
-                Some(_) => format!("{least} % {}", if holds { "kept" } else { "not kept" }),
-            },
+            utilisation_percent: tried.and_then(|feed| feed.utilisation_percent),
+            verdict: verdict(least, &answer),
             samples_per_s: tried.map_or(0.0, |feed| feed.samples_per_s),
             bytes_per_s: record.jobs.first().map_or(0.0, |job| job.read.bytes_per_s),
         });
+        let holds = answer == FastEnough::Yes;
+        if let FastEnough::Unknown(why) = answer {
+            unknown = Some((count, why));
+        }
         let whole = record.ended == EndedHow::Complete && record.error.is_none();
         let why = record.error.clone();
         if holds || best.is_none() {
@@ -101,23 +99,45 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(outcome::report(&record, &[])))
 }
 
+/// The workload with so many accelerators.
+fn with(base: &Spec, accelerators: u32) -> Result<Spec, Failure> {
+    let mut spec = base.clone();
+    for job in &mut spec.jobs {
+        jobs::set(job, "accelerators", &accelerators.to_string(), "--accelerators")?;
+    }
+    Ok(spec)
+}
+
+/// The answer that the record of a try prints: a search that went by the utilisation alone would
+/// announce numbers that it rejects.
+fn answer(record: &Record) -> FastEnough {
+    let job = record.plan.jobs.first().zip(record.jobs.first());
+    let answer = job.and_then(|(plan, job)| fast_enough(record, plan, job));
+    answer.unwrap_or_else(|| FastEnough::Unknown("there is no result".to_owned()))
+}
+
 fn tried(record: &Record) -> Option<&FeedResult> {
     record.jobs.first().and_then(|job| job.feed.as_ref())
 }
 
+/// Whether a try kept the utilisation.
+fn verdict(least: f64, answer: &FastEnough) -> String {
+    match answer {
+        FastEnough::Yes => format!("{least} % kept"),
+        FastEnough::No => format!("{least} % not kept"),
+        FastEnough::Unknown(why) => format!("whether {least} % are kept is unknown: {why}"),
+    }
+}
+
 /// One try in a line.
-fn line(count: u32, record: &Record, least: f64, holds: bool) -> String {
+fn line(count: u32, record: &Record, least: f64, answer: &FastEnough) -> String {
     let rate = record.jobs.first().map_or(0.0, |job| job.read.bytes_per_s);
     let Some(feed) = tried(record) else { return format!("accelerators {count}: no result") };
-    let percent = match (feed.utilisation_percent, &feed.utilisation_unknown) {
-        (Some(percent), _) => format!("utilisation {percent:.1} %"),
-        (None, why) => {
-            format!("utilisation unknown: {}", why.as_deref().unwrap_or("no reason was recorded"))
-        }
-    };
-    let verdict = if holds { "kept" } else { "not kept" };
+    let percent = feed.utilisation_percent.map(|percent| format!("{percent:.1} %"));
     format!(
-        "accelerators {count}: {percent} ({least} % {verdict}), {:.1} samples/s, {}",
+        "accelerators {count}: utilisation {} ({}), {:.1} samples/s, {}",
+        percent.as_deref().unwrap_or("-"),
+        verdict(least, answer),
         feed.samples_per_s,
         human_rate(rate)
     )

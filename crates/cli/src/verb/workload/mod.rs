@@ -7,6 +7,7 @@ mod several;
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_base::nearest::use_instead;
 use gpuio_base::units::human_rate;
 use gpuio_host::Root;
 use gpuio_job::plan::Gpus;
@@ -14,8 +15,9 @@ use gpuio_job::spec::{GpuWhich, Spec};
 use gpuio_job::workload::preset::{self, PRESETS, Preset};
 use gpuio_job::workload::short::{Means, shorten as shorten_to};
 use gpuio_load::run::Permit;
+use gpuio_record::FeedCompute;
 
-use crate::args::{Given, Out, Workload};
+use crate::args::{Given, Workload};
 use crate::driver;
 use crate::failure::Failure;
 use crate::figures;
@@ -33,13 +35,19 @@ const TRY_WRITES_SECONDS: f64 = 4.0;
 /// Bytes of the user's files that a try reads: four times, in two phases that are verified.
 const TRY_READS: u64 = 1 << 30;
 
+/// Utilisation that a search keeps where the workload names none, per cent.
+const LEAST_PERCENT: &str = "90";
+/// A try of a search has data for so many times the GPUs.
+const SEARCH_ROOM: u32 = 8;
+
 /// `NAME --model MODEL` is the preset `NAME-MODEL`.
 pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
     if !["list", "show"].contains(&workload.name.as_str())
         && let Some(model) = workload.work.own.model.take()
     {
-        workload.name = format!("{}-{model}", workload.name);
-        find(&workload.name)?;
+        let name = format!("{}-{model}", workload.name);
+        preset::find(&name).ok_or_else(|| no_model(&workload.name, &model))?;
+        workload.name = name;
     }
     of(&workload)
 }
@@ -70,7 +78,7 @@ fn of(workload: &Workload) -> Result<ExitCode, Failure> {
     if searches(workload) && !workload.out.quiet {
         message!("note: --accelerators auto: a dry run tries none; this is the plan of one try");
     }
-    bench::measure(session(workload, None)?, &workload.out)
+    bench::measure(session(workload, &scaled(workload)?)?, &workload.out)
 }
 
 /// Whether the largest number of accelerators is searched.
@@ -78,46 +86,64 @@ fn searches(workload: &Workload) -> bool {
     workload.work.written("accelerators") == Some("auto")
 }
 
-/// The workload on this machine, with so many accelerators where that is decided here.
-fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Failure> {
-    let permit =
-        Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
-    let mut spec = spec(workload, accelerators)?;
-    // A search makes several sessions.
-    let unread = || found::unread(&spec).filter(|_| accelerators.is_none() && !workload.out.quiet);
-    if let Some(note) = unread() {
+/// The workload as it runs, with notes on what it leaves out; a search makes several sessions.
+fn scaled(workload: &Workload) -> Result<Spec, Failure> {
+    let mut spec = spec(workload)?;
+    if let Some(note) = found::unread(&spec).filter(|_| !workload.out.quiet) {
         message!("note: {note}");
     }
     if workload.work.own.short {
-        shorten(&mut spec, &workload.out)?;
+        shorten(&mut spec, workload)?;
     }
+    Ok(spec)
+}
+
+fn prepare(workload: &Workload, spec: &Spec, only_shown: bool) -> Result<Session, Failure> {
+    let permit =
+        Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
+    Session::prepare(spec, permit, &workload.work.own.cufile, only_shown)
+}
+
+/// The workload on this machine.
+fn session(workload: &Workload, spec: &Spec) -> Result<Session, Failure> {
     let figures = figures::read(&workload.figures)?;
-    let mut session =
-        Session::prepare(&spec, permit, &workload.work.own.cufile, workload.out.dry_run)?;
+    let mut session = prepare(workload, spec, workload.out.dry_run)?;
     session.figures = figures;
     session.counts = !workload.out.no_stats_page;
     session.watched = !workload.out.no_watch;
     Ok(session)
 }
 
-/// Scales the workload so that it ends soon, and says how. A dry run does not try the storage.
-fn shorten(spec: &mut Spec, out: &Out) -> Result<(), Failure> {
-    let host = gpuio_host::collect(&Root::live());
-    let directory = spec.jobs.iter().find_map(|job| job.directory.clone());
-    let seconds = (!out.dry_run).then_some(TRY_WRITES_SECONDS);
-    let room = quick::room(&host, directory.as_deref().unwrap_or("."), (1, 1), seconds)?;
-    let gpus = match driver::load(spec)?.gpus {
-        Gpus::Present(all) => all.len(),
-        Gpus::Absent { .. } => 1,
-    };
+/// Scales the workload so that it ends soon, and says how. A dry run does not probe the storage.
+fn shorten(spec: &mut Spec, workload: &Workload) -> Result<(), Failure> {
+    let (out, host) = (&workload.out, gpuio_host::collect(&Root::live()));
+    let found = driver::load(spec)?.gpus;
     let listed = spec.jobs.iter().find_map(|job| match &job.gpu.as_ref()?.which {
         GpuWhich::List(list) => Some(list.len()),
         _ => None,
     });
-    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let gpus = number(listed.unwrap_or(gpus));
-    let mut words = shorten_to(spec, Means { bytes: room.bytes, cpus: number(cpus), gpus });
+    let gpus = match &found {
+        Gpus::Present(all) => all.len(),
+        Gpus::Absent { .. } => 1,
+    };
+    let means = |bytes| Means {
+        bytes,
+        cpus: number(host.cpu.allowed.as_ref().map_or(1, Vec::len)),
+        gpus: number(listed.unwrap_or(gpus)),
+        room: if searches(workload) { SEARCH_ROOM } else { 1 },
+    };
+    let directory = spec.jobs.iter().find_map(|job| job.directory.clone());
+    let directory = directory.as_deref().unwrap_or(".");
+    let room = |is_probed| quick::room(&host, directory, (1, 1), (TRY_WRITES_SECONDS, is_probed));
+    if matches!(found, Gpus::Absent { .. }) && !out.dry_run {
+        // It may be refused for that, and is so before the probe writes.
+        let mut unprobed = spec.clone();
+        shorten_to(&mut unprobed, means(room(false)?.bytes));
+        prepare(workload, &unprobed, true)?;
+    }
+    let room = room(!out.dry_run)?;
+    let mut words = shorten_to(spec, means(room.bytes));
     words.extend(found::first_files(spec, TRY_READS));
     let words = match words.as_slice() {
         [] => "nothing is scaled".to_owned(),
@@ -125,11 +151,19 @@ fn shorten(spec: &mut Spec, out: &Out) -> Result<(), Failure> {
             let rate = room.by_rate.map_or_else(String::new, |rate| {
                 format!("; the storage took {} in a probe", human_rate(rate))
             });
-            format!("{}{rate}; rates of the whole may differ", words.join(", "))
+            let runs = if searches(workload) { "; the same data for all tries" } else { "" };
+            format!("{}{rate}{runs}; rates of the whole may differ", words.join(", "))
         }
     };
+    let probe = room.unprobed.map_or_else(String::new, |rate| {
+        format!(
+            "; a run first probes the storage, and where it takes less than {} makes less data, \
+             for fewer readers",
+            human_rate(rate)
+        )
+    });
     if !out.quiet {
-        message!("note: --try: {words}");
+        message!("note: --try: {words}{probe}");
     }
     Ok(())
 }
@@ -146,6 +180,14 @@ fn list() -> String {
     format!("{lines}\ngpuio workload show NAME prints one as a job file, with its source.\n")
 }
 
+fn no_model(name: &str, model: &str) -> Failure {
+    let instead = match name == preset::OF_MODELS {
+        true => use_instead(model, &preset::models()),
+        false => format!("it is of {}; leave it out", preset::OF_MODELS),
+    };
+    Failure::Usage(format!("--model {model}: '{name}' has no such model; {instead}"))
+}
+
 fn names() -> String {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     format!("presets: {}", names.join(", "))
@@ -156,6 +198,12 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
 }
 
 fn unknown(name: &str) -> Failure {
+    if name == preset::OF_MODELS {
+        return Failure::Usage(format!(
+            "'{name}' has a preset for each model; add --model {}, or name {name}-MODEL",
+            preset::models().join("|")
+        ));
+    }
     let near = gpuio_job::spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
     let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
     let begin = PRESETS.iter().map(|preset| preset.name);
@@ -170,17 +218,26 @@ fn unknown(name: &str) -> Failure {
     ))
 }
 
-/// The jobs of a preset or a file.
-fn jobs_of(workload: &Workload) -> Result<Spec, Failure> {
-    match preset::find(&workload.name) {
-        Some(preset) => jobs::of_preset(preset),
-        None if Path::new(&workload.name).exists() => jobs::read_jobs(Path::new(&workload.name)),
-        None => Err(unknown(&workload.name)),
+/// The preset of that name; nothing where a file has it.
+fn known(name: &str) -> Result<Option<&'static Preset>, Failure> {
+    let path = Path::new(name);
+    match preset::find(name) {
+        None if path.is_dir() => Err(found::is_directory(name)),
+        None if !path.exists() => Err(unknown(name)),
+        preset => Ok(preset),
     }
 }
 
-/// The workload with what the flags change.
-fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure> {
+/// The jobs of a preset or a file.
+fn jobs_of(workload: &Workload) -> Result<Spec, Failure> {
+    match known(&workload.name)? {
+        Some(preset) => jobs::of_preset(preset),
+        None => jobs::read_jobs(Path::new(&workload.name)),
+    }
+}
+
+/// The workload with what the flags change, but a number of accelerators that is searched.
+fn spec(workload: &Workload) -> Result<Spec, Failure> {
     let mut spec = jobs_of(workload)?;
     found::files(&mut spec, workload)?;
     for given in workload.work.keys().iter().filter(|given| several::varies(given)) {
@@ -189,13 +246,13 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
     for job in &mut spec.jobs {
         let once = workload.work.keys().iter().filter(|given| !several::varies(given));
         for Given { key, value, flag, .. } in once {
-            match (*flag, accelerators) {
-                ("--accelerators", Some(count)) => {
-                    jobs::set(job, key, &count.to_string(), flag)?;
-                }
-                ("--accelerators", None) if searches(workload) => {}
-                _ => jobs::set(job, key, value, flag)?,
+            if *flag != "--accelerators" || !searches(workload) {
+                jobs::set(job, key, value, flag)?;
             }
+        }
+        let computes = job.is_feed() && job.feed.compute != Some(FeedCompute::None);
+        if searches(workload) && computes && job.feed.utilisation.is_none() {
+            jobs::set(job, "utilisation", LEAST_PERCENT, "--accelerators")?;
         }
         let is_try = searches(workload) && !workload.out.dry_run;
         if is_try && job.pre_read.is_none() && job.invalidate.is_none() {

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use gpuio_job::spec::Spec;
 use gpuio_job::sweep::Axis;
-use gpuio_job::workload::preset;
 
 use crate::args::{Given, Sweep, Verb, Workload, WorkloadFlags, parse};
 use crate::failure::Failure;
@@ -32,10 +31,7 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
              file, or run once per value"
         )));
     }
-    let preset = preset::find(&workload.name);
-    if preset.is_none() && !Path::new(&workload.name).exists() {
-        return Err(super::unknown(&workload.name));
-    }
+    let preset = super::known(&workload.name)?;
     let mut words: Vec<OsString> = vec!["gpuio".into(), "sweep".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
     let together =

@@ -375,8 +375,8 @@ pub(super) const KEYS: &[Key] = &[
         workload(
             "MODE",
             "Verify the data where it ends: inline (every block on arrival; not in \
-             latencies, but in the run time), pass (read again after the run) or off \
-             [inline]",
+             latencies, but in the run time), pass (read again after the run), rewrite \
+             (as pass; writes are made anew for it) or off [inline]",
         ),
         replay(
             "MODE",

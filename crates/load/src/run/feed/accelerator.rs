@@ -47,6 +47,8 @@ pub(in crate::run) struct Accelerated {
     /// When the feed began and its last step was over, on the run's clock.
     pub(super) span: (Nanos, Nanos),
     pub(super) failed: Option<String>,
+    /// It came to its end: all that it made is written.
+    pub(super) is_over: bool,
 }
 
 /// Bytes that were moved for a job until some moment.
@@ -175,7 +177,7 @@ fn run(
     gate.clock.wait_until(start);
     seen.span = (start, start);
     match steps(feed, gate, &mut work, runtime_ns, &mut seen) {
-        Ok(all) => at_work.1 = all,
+        Ok(all) => (at_work.1, seen.is_over) = (all, all),
         Err(error) => seen.failed = Some(error.to_string()),
     }
     note_moved(feed, gate, &mut seen);

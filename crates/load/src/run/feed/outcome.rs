@@ -47,7 +47,9 @@ pub(in crate::run) fn result(
     seen.iter().for_each(|one| wait.merge(&one.wait));
     let mut batch_read = Histogram::default();
     feed.queues.iter().for_each(|queue| batch_read.merge(&hold(&queue.state).batch_read));
-    let complete = !lost && steps == feed.shape.batches().saturating_mul(feed.plan.epochs);
+    let all_steps = steps == feed.shape.batches().saturating_mul(feed.plan.epochs);
+    let is_written = || seen.iter().all(|one| one.is_over);
+    let complete = !lost && all_steps && (!feed.plan.writes || is_written());
     let (plan, reads_alone) = (&feed.plan, feed.reads_alone);
     let tier = feed.tier.as_ref().map(Tier::result);
     let ruled = Ruled { plan, found, reads_alone, tier, utilisation_percent, span_ns };

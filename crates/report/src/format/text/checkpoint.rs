@@ -6,10 +6,10 @@ use gpuio_base::stat::infer::median;
 use gpuio_base::units::{float, per_second, whole};
 use gpuio_job::plan::STAGE;
 use gpuio_job::workload::preset::PRESETS;
-use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, PartPlan, Record};
+use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, PartPlan, Record, VerifyMode};
 
-use super::feed::CHECKS_MOST;
 use super::of_jobs;
+use crate::fast_enough::CHECKS_MOST;
 use crate::number::{bytes, many, throughput, time};
 use crate::others;
 use crate::workload::{jobs, name};
@@ -112,9 +112,10 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
     let unknown = match &others {
         _ if failed > 0 => Some(format!("{} failed", many(failed, "I/O"))),
         _ if own > CHECKS_MOST => Some(format!(
-            "{:.0} % of the workers' time was gpuio's own, which made or checked data (--verify \
-             off leaves it out)",
-            own * 100.0
+            "{:.0} % of the workers' time was gpuio's own, which made or checked data (--verify {} \
+             works after the run)",
+            own * 100.0,
+            VerifyMode::after_the_run(plan.read_percent < 100).word()
         )),
         Some(others) if others.are_most() => Some(others.words()),
         _ => None,

@@ -9,6 +9,7 @@ use gpuio_record::{
 };
 
 use super::{checkpoint, of_jobs};
+use crate::fast_enough::{FastEnough, judge, overran, seen};
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
 use crate::others::{self, Others};
 use crate::workload::jobs;
@@ -147,10 +148,7 @@ pub(super) fn tries(record: &Record) -> Section {
 }
 
 fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<[String; 2]> {
-    let source = job.proof.as_ref().map(|proof| proof.verdict.source);
-    let readers_ns = found.span_ns as f64 * f64::from(of.threads);
-    let checked = job.between_ios_ns as f64 / readers_ns.max(1.0);
-    answer(plan, found, (source, checked), others::of(record, of, job).as_ref())
+    answer(plan, found, seen(of, found, job), others::of(record, of, job).as_ref())
 }
 
 /// A sentence per feed: the answer; what it came to, where there is no question.
@@ -240,70 +238,35 @@ fn wanted(plan: &FeedPlan) -> String {
     least.map_or_else(String::new, |least| format!(" ({least} % or more was to be reached)"))
 }
 
-/// A share of the readers' time: where gpuio's own checks of data take more, they may be the reason
-/// that accelerators waited.
-pub(super) const CHECKS_MOST: f64 = 0.2;
-
 /// Whether storage is fast enough, by the utilisation that was to be reached, in one line with its
-/// reason, and the figures; nothing where nothing is computed. `checked` is the share of the
-/// readers' time that gpuio checked or made data. Where most of the drive's bytes were others', the
-/// storage has not shown what it can do.
+/// reason, and the figures; nothing where nothing is computed.
 fn answer(
     plan: &FeedPlan,
     found: &FeedResult,
-    (source, checked): (Option<Source>, f64),
+    seen: (Option<Source>, f64),
     others: Option<&Others>,
 ) -> Option<[String; 2]> {
     let needed = plan.needed_bytes_per_s()?;
     let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).fold(0, u64::saturating_add);
-    let stall = found.stall_percent(plan);
-    let from_storage =
-        matches!(source, Some(Source::Storage | Source::StorageThroughPageCache)) || plan.writes;
-    let (percent, least) = (found.utilisation_percent, plan.least_utilisation_percent);
-    let reached = percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
-    let reached = format!("utilisation {reached}{}", wanted(plan));
-    let overran = found.overran_percent(plan).map(|more| {
-        let what = match plan.compute {
-            FeedCompute::Sleep => "sleeps",
-            _ => "computations",
-        };
-        format!("the {what} took {more:.0} % longer than asked")
-    });
-    let verdict = match (plan.all_ahead(), percent, least, &overran) {
-        (Some(ahead), ..) => format!(
-            "unknown: all batches of an accelerator fit into the {ahead} that are read ahead (use \
-             more epochs or more files)"
-        ),
-        (_, None, ..) => {
-            let why = found.utilisation_unknown.as_deref();
-            format!("unknown: {}", why.unwrap_or("utilisation is not known"))
-        }
-        (_, _, None, _) => {
-            "unknown: no utilisation that is to be reached was given (utilisation=90)".to_owned()
-        }
-        (_, Some(percent), Some(least), _) if percent >= least => match from_storage {
-            true => format!("yes: {reached}"),
-            false => "unknown: not all bytes came from storage".to_owned(),
-        },
-        (.., Some(least), Some(overran)) if stall <= 100.0 - least => format!("unknown: {overran}"),
-        _ if checked > CHECKS_MOST => format!(
-            "unknown: gpuio checked or made data for {:.0} % of the readers' time (--verify \
-             pass checks after the run)",
-            checked * 100.0
-        ),
-        _ => match others.filter(|others| others.are_most()) {
-            Some(others) => format!("unknown: {}", others.words()),
-            None => format!("no: {reached}"),
-        },
+    let reached = found.utilisation_percent.map(|percent| format!("{percent:.1} %"));
+    let reached = format!("utilisation {}{}", reached.as_deref().unwrap_or(NONE), wanted(plan));
+    let verdict = match judge(plan, found, seen, others) {
+        FastEnough::Yes => format!("yes: {reached}"),
+        FastEnough::No => format!("no: {reached}"),
+        FastEnough::Unknown(why) => format!("unknown: {why}"),
     };
+    let (overran, least) = (overran(plan, found), plan.least_utilisation_percent);
+    let stalled = found
+        .stall_percent(plan)
+        .map_or_else(String::new, |share| format!(", stalled for {share:.1} % of the whole time"));
     let others = others.map(Others::words);
     let beside = [others.as_ref(), overran.as_ref()].into_iter().flatten();
     let beside = beside.filter(|words| !verdict.contains(words.as_str()));
     let beside = beside.fold(String::new(), |all, words| all + "; " + words);
-    let reached = if verdict.contains(&reached) { String::new() } else { reached + ", " };
+    let reached = if verdict.contains(&reached) { String::new() } else { format!(", {reached}") };
     let figures = format!(
-        "{} in {}; {} {} and {} {} on average over all steps{}, {reached}stalled for {stall:.1} % \
-         of the whole time (utilisation leaves out the first and the last step of each epoch)",
+        "{} in {}; {} {} and {} {} on average over all steps{}{reached}{stalled} \
+         (utilisation leaves out the first and the last step of each epoch)",
         many(found.steps, "step"),
         time(found.span_ns),
         match plan.accelerators {
@@ -329,13 +292,14 @@ fn answer(
 fn contexts(plan: &FeedPlan, found: &FeedResult) -> String {
     let [p95, tail] = ServiceLevel::AT;
     let cut = if found.complete { "" } else { "; ended before its last context" };
+    let moved = found.moved_samples(plan);
     format!(
         "{} of {} {} in {}, {}/s, by {}; a context took {} (p50 / {} / {}){cut}",
-        many(found.samples, "context"),
+        many(moved, "context"),
         bytes(plan.sample.mean_bytes),
         done(plan),
         time(found.span_ns),
-        iops(found.samples_per_s),
+        iops(per_second(moved, found.span_ns)),
         many(u64::from(plan.readers) * u64::from(plan.accelerators), "thread"),
         percentiles(found.batch_read.as_ref(), &[Percentile::MEDIAN, p95, tail]),
         p95.label(),
@@ -416,15 +380,16 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
     let usual = [Percentile::MEDIAN, p95, tail];
     let shown = Percentile::shown(&job_plan.percentiles, &usual);
     let labels: Vec<String> = shown.iter().map(|at| at.label()).collect();
-    let share = found.stall_percent(plan);
+    let stalled = match found.stalled_ns().zip(found.stall_percent(plan)) {
+        Some((stalled, share)) => format!("{} ({share:.1} % of the time)", time(stalled)),
+        None => NONE.to_owned(),
+    };
     let first = match plan.writes {
         true => String::new(),
         false => format!("; the first batch came after {}", time(found.first_batch_ns)),
     };
     format!(
-        "stalled for {} ({share:.1} % of the time), a step for {}{first}; a batch was {} in {} \
-         ({}){}",
-        time(found.stall_ns),
+        "stalled for {stalled}, a step for {}{first}; a batch was {} in {} ({}){}",
         percentiles(found.wait.as_ref(), &shown),
         done(plan),
         percentiles(found.batch_read.as_ref(), &shown),
@@ -437,49 +402,35 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
     let what = if plan.is_cache() { "context" } else { "batch|batches" };
-    let some = if plan.is_cache() { "contexts" } else { "batches" };
-    let ([p95, tail], [most, nearly_all]) = (ServiceLevel::AT, slo.times());
-    let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     let batches = found.batch_read.as_ref();
+    let all = format!("{} {}", many(batches.map_or(0, |batches| batches.count), what), done(plan));
     let percentile = |of: Option<&Summary>, at| of.and_then(|summary| summary.percentile(at));
-    let verdict = |at: Percentile, most: u64| match percentile(batches, at) {
-        Some(took) if took <= most => format!("{} (kept: {})", time(took), time(most)),
-        Some(took) => format!("{} (NOT KEPT: {})", time(took), time(most)),
-        None => match percentile(batches, Percentile::MEDIAN) {
-            Some(half) if half > most => {
-                format!(
-                    "more than {}, which half of them took (NOT KEPT: {})",
-                    time(half),
-                    time(most)
-                )
+    let half = percentile(batches, Percentile::MEDIAN);
+    let limits = ServiceLevel::AT.into_iter().zip(slo.times()).map(|(at, most)| {
+        let (verdict, why) = match (percentile(batches, at), half) {
+            (Some(took), _) if took <= most => ("kept", format!("it took {}", time(took))),
+            (Some(took), _) => ("NOT KEPT", format!("it took {}", time(took))),
+            (None, Some(half)) if half > most => {
+                ("NOT KEPT", format!("half of the {all} took over {}", time(half)))
             }
-            _ => format!("a time that is unknown, of too few {some} (to keep: {})", time(most)),
-        },
-    };
+            _ => ("unknown", format!("too few: {all}")),
+        };
+        ((verdict, why), format!("{at} % within {}", time(most)))
+    });
+    let limits: Vec<_> = limits.collect();
+    let kept = grouped(limits.iter().map(|((verdict, why), limit)| ((*verdict, &**why), limit)));
+    let kept = kept.into_iter().map(|((verdict, why), limits)| {
+        let limits: Vec<&str> = limits.into_iter().map(String::as_str).collect();
+        format!("{verdict}: {} ({why})", limits.join(" and "))
+    });
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
-    let alone = percentile(file, p95).map_or_else(|| NONE.to_owned(), time);
-    let all = many(batches.map_or(0, |batches| batches.count), what);
-    let is_slow = percentile(batches, Percentile::MEDIAN).is_some_and(|half| half > most);
-    let kept = match percentile(batches, p95) {
-        None if !is_slow => format!(
-            "unknown, by {all} {}: too few for {p95} % within {} and {tail} % within {}",
-            done(plan),
-            time(most),
-            time(nearly_all)
-        ),
-        _ => format!(
-            "{all} {}, {p95} % of them within {}, {tail} % within {}",
-            done(plan),
-            verdict(p95, most),
-            verdict(tail, nearly_all)
-        ),
-    };
-    Some(format!(
-        "service level{name}: {kept}; {} {}, {p95} % of the I/Os in {alone} by the storage alone",
-        bytes(side.bytes),
-        done(plan),
-    ))
+    let alone = percentile(file, ServiceLevel::AT[0]).map(time);
+    let alone = alone.map_or_else(String::new, |time| {
+        format!("; {} % of the I/Os within {time} by the storage alone", ServiceLevel::AT[0])
+    });
+    let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
+    Some(format!("service level{name}: {}{alone}", kept.collect::<Vec<_>>().join("; ")))
 }
 
 /// The counts of the tier in host memory, its bytes apart from those of storage.
@@ -547,7 +498,7 @@ fn accelerators(found: &FeedResult) -> Vec<String> {
                 one.number,
                 many(one.steps, "step"),
                 many(one.samples, "sample"),
-                time(one.stall_ns)
+                found.stalled_ns().map_or_else(|| NONE.to_owned(), |_| time(one.stall_ns))
             )
         };
         lines.extend(found.accelerators.iter().take(LINES_MOST).map(words));
@@ -729,7 +680,9 @@ mod tests {
         let cached = answer(Some(95.0), 0, 10_000_000, Source::PageCache);
         assert!(cached.contains("batch, utilisation 95.0 % (90 % or more"), "{cached}");
         begins(cached, "unknown: not all bytes came from storage. 10 steps");
-        begins(answer(None, 0, 10_000_000, Source::Storage), "unknown: utilisation");
+        let few = answer(None, 0, 10_000_000, Source::Storage);
+        assert!(few.contains("utilisation - (") && !few.contains("stalled"), "{few}");
+        begins(few, "unknown: utilisation");
         // Sleeps that end late: not the storage's, unless accelerators also waited for it.
         let late = "unknown: the sleeps took 70 % longer than asked";
         begins(answer(Some(55.0), 9_000_000, 17_000_000, Source::Storage), late);

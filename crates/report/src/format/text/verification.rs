@@ -111,8 +111,9 @@ fn checked(outcome: &VerifyOutcome) -> String {
 
 fn trouble(section: &mut Section, job: &str, outcome: &VerifyOutcome, mark: &str) {
     let sum: Checked = [outcome].into_iter().collect();
-    let mut text = format!("{job}: {}{}; ", subject(outcome), sum.faults().join("; "));
-    text.push_str(&checked(outcome));
+    let mut parts: Vec<String> = sum.faults().iter().map(ToString::to_string).collect();
+    parts.push(checked(outcome));
+    let mut text = format!("{job}: {}{}", subject(outcome), parts.join("; "));
     if !sum.is_bad() && outcome.timed_blocks + outcome.pass_blocks > 0 {
         text.push_str("; none of these is wrong");
     }
