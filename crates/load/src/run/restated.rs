@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use gpuio_base::units::human_bytes;
+use gpuio_job::spec::TakenKeys;
 use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, Record, Warning};
 
 use super::{feed, warn};
@@ -41,7 +42,8 @@ pub fn restated(record: &Record) -> Vec<Option<String>> {
 /// Warnings that are due, by their kind and job. Others follow from samples of devices.
 fn warnings(record: &Record, jobs: &[JobPlan], results: &[JobResult]) -> Vec<Option<String>> {
     let found = evidence::warn::recorded(jobs, results);
-    let due = warn::group(jobs, results, &record.host, found);
+    let keys = TakenKeys::of(&record.command, jobs);
+    let due = warn::group(jobs, results, (&record.host, &keys), found);
     let same = |all: &[Warning], one: &Warning| {
         let is_same = |other: &&Warning| other.job == one.job && other.kind.id() == one.kind.id();
         all.iter().filter(is_same).count()
