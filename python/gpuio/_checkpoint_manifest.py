@@ -40,7 +40,10 @@ class DamagedError(ValueError):
     """A checkpoint whose bytes are not those that were saved."""
 
     def __init__(
-        self, directory: str, damaged: Dict[str, str], words: str = "Take an older checkpoint"
+        self,
+        directory: str,
+        damaged: Dict[str, str],
+        words: str = "latest(DIRECTORY, verify=True) finds the newest that is whole",
     ) -> None:
         self.directory, self.damaged = directory, damaged
         """By the name of a tensor, or of a file where no tensor is meant: the reason."""

@@ -771,7 +771,11 @@ def clean(directory: PathLike) -> List[str]:
     check(PATH, directory=directory)
     directory = os.fsdecode(directory)
     users, removed = Users(directory), []
-    for name in os.listdir(directory):
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []  # As `latest` has none there.
+    for name in names:
         if not _is_draft(name):
             continue
         path = os.path.join(directory, name)

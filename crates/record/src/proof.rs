@@ -42,12 +42,13 @@ impl Proof {
     }
 
     /// Whether the bytes took the requested path; `None` where that is not proved: the evidence is
-    /// inconclusive, and none contradicts.
+    /// inconclusive, or a part of it supports what another part contradicts.
     pub fn is_as_requested(&self) -> Option<bool> {
         let Verdict { route, source, .. } = self.verdict;
         let unknown = route == Route::Unknown || source == Source::Unknown;
-        let against = |one: &Evidence| one.assessment == Assessment::Contradicts;
-        let open = unknown && !self.as_requested && !self.evidence.iter().any(against);
+        let any = |how| self.evidence.iter().any(|one| one.assessment == how);
+        let against = any(Assessment::Contradicts) && !any(Assessment::Supports);
+        let open = unknown && !self.as_requested && !against;
         (!open).then_some(self.as_requested)
     }
 

@@ -97,7 +97,8 @@ fn machine(root: &Path) {
     put(
         root,
         "etc/cufile.json",
-        "{ \"properties\": { \"rdma_dev_addr_list\": [\"192.168.10.5\"] },\n\
+        "{ // set by alice, password=hush\n\"api_token\": \"hush\", /* of acme\n hush */\n\
+         \"properties\": { \"rdma_dev_addr_list\": [\"192.168.10.5\"] },\n\
          \"logging\": { \"dir\": \"/data/alice/acme\" } }\n",
     );
     put(

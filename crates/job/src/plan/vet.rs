@@ -140,9 +140,7 @@ pub(super) fn targets(spec: &Spec) -> Result<(), PlanError> {
     };
     let sweep = ShellLine::new("gpuio sweep").file(file);
     let what = match spec.jobs.len() {
-        1 => format!(
-            "a run has one load; `{sweep}` searches the highest one whose {within}"
-        ),
+        1 => format!("a run has one load; `{sweep}` searches the highest one whose {within}"),
         _ => format!(
             "a run has one load. gpuio sweep searches the highest one whose {within}, for a file \
              with one job: put [{}] alone into one; or leave this key out",

@@ -18,8 +18,8 @@ use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns,
 use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
 use crate::facts::{DeviceNumber, IoLimit};
-use crate::{Towards, VerifyMode};
 use crate::metric::percent;
+use crate::{Towards, VerifyMode};
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
 /// and governors have not settled.

@@ -7,7 +7,7 @@
 # pass it on. Replaced in it: names of the host and of the user, serial numbers, UUIDs, hardware
 # and IP addresses (by private ones; those for documentation stay), servers and paths behind network
 # mounts, names of volumes, paths in cufile.log, its directory; the same value by the same word. Kept: mount points,
-# names of network interfaces and block devices, models, cufile.json. The last lines say what is not
+# names of network interfaces and block devices, models, cufile.json without comments. The last lines say what is not
 # in it and why.
 #
 # With a directory as its argument it reads the copies of /sys, /proc, /dev and /etc there.
@@ -484,6 +484,30 @@ scrub() {
             }
             return out line(text)
         }
+        # A line of cufile.json with blanks in the place of comments, and of the values of names that
+        # sound like secrets: cuFile reads none of these.
+        function plain(text,    out, at, char, two, string, start) {
+            out = ""
+            for (at = 1; at <= length(text); at++) {
+                char = substr(text, at, 1)
+                two = substr(text, at, 2)
+                if (comment) {
+                    if (two == "*/") { comment = 0; out = out " "; at++; char = " " }
+                    else char = " "
+                } else if (string) {
+                    if (char == "\\") { out = out char; at++; char = substr(text, at, 1) }
+                    else if (char == "\"") string = 0
+                } else if (char == "\"") string = 1
+                else if (two == "/*") { comment = 1; out = out " "; at++; char = " " }
+                else if (two == "//") break
+                out = out char
+            }
+            if (match(tolower(out), /"[^"]*(token|secret|passw|credential|api_?key|private)[^"]*"[ \t]*:/)) {
+                start = RSTART + RLENGTH
+                out = substr(out, 1, start - 1) " \"value\"" (out ~ /,[ \t]*$/ ? "," : "")
+            }
+            return out
+        }
         # What stands before the mount point: a server and its path, a device, or a name.
         function source(text, type,    server, path, parts, count, i, out) {
             if (text ~ /^\/dev\//) {
@@ -547,6 +571,7 @@ scrub() {
         { versions = /[Vv]ersion|release|firmware|rev / }
         /Serial|serial|\[SN\]|\[V[0-9A-Z]\]|\[PN\]/ && section ~ /lspci/ { next }
         /Serial|Part Number|Board ID|Process|^ +Name +:/ && section ~ /nvidia-smi -q/ { next }
+        section ~ /cufile\.json/ && !/^\$ / { $0 = plain($0) }
         section ~ /cufile\.log/ || section ~ /cufile\.json/ && /"dir"/ { print paths($0); next }
         # Names of the files of the kernel, which a host may share: `vm`.
         section == "$ gpuio collect" && match($0, /^\/(proc|sys|boot)\/[^:]*:/) {
