@@ -63,11 +63,12 @@ const HTML: [&str; 2] = ["<!doctype html", "<!DOCTYPE html"];
 
 /// That a directory holds a sweep, and the commands that show it.
 fn is_sweep(directory: &Path) -> String {
-    let name = directory.display();
+    let report = ShellLine::new("gpuio report").file(directory);
     format!(
-        "{name}: this is a sweep, many records: gpuio report {name} --format markdown prints its \
-         table, and gpuio report {name} makes its page; gpuio show {name}/NAME.json shows one \
-         record"
+        "{}: this is a sweep, many records: {report} --format markdown prints its table, and \
+         {report} makes its page; {} shows one record",
+        directory.display(),
+        ShellLine::new("gpuio show").file(directory.join("NAME.json"))
     )
 }
 
@@ -87,8 +88,9 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
         return Err(Failure::Usage(match path.join(SWEEP_FILE).is_file() {
             true => is_sweep(path),
             false => format!(
-                "{name}: a directory is no record; gpuio report {name} shows the records in it, \
-                 gpuio show --check {name} checks them"
+                "{name}: a directory is no record; {} shows the records in it, {} checks them",
+                ShellLine::new("gpuio report").file(path),
+                ShellLine::new("gpuio show --check").file(path)
             ),
         }));
     }

@@ -46,7 +46,7 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     let set = records::read_all(&show.records)?;
     let mut text = String::new();
     let mut left_open = false;
-    for Member { name, recheck: Recheck { compared, wrong }, digest, record } in &set.members {
+    for Member { name, recheck: Recheck { compared, wrong }, digest, record, .. } in &set.members {
         for one in wrong {
             text += &format!("wrong: {one}\n");
         }

@@ -126,7 +126,7 @@ fn limits_on_io_are_those_of_the_groups_that_count() {
             .file("proc/self/cgroup", groups)
             .file(
                 "proc/self/mountinfo",
-                &format!(
+                format!(
                     "1 0 0:1 {fs_root} /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
                      2 0 0:2 {fs_root} /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
                 ),

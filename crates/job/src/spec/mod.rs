@@ -19,6 +19,7 @@ mod ini;
 mod job;
 mod keys;
 mod origin;
+mod taken;
 mod value;
 mod vocabulary;
 
@@ -38,10 +39,11 @@ pub use job::{
 };
 pub(crate) use keys::take_writes;
 pub use keys::{
-    CUFILE_PREFIX, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status, TakenKeys,
-    apply, find, keys, markdown_table, not_of, plan_lines, searched,
+    CUFILE_PREFIX, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status, apply, find,
+    keys, markdown_table, not_of, plan_lines, searched,
 };
 pub use origin::{Origin, Requested};
+pub use taken::TakenKeys;
 pub use value::one_name;
 pub(crate) use value::{FIO_NAMES, formatted_name, named_format};
 pub use vocabulary::Vocabulary;

@@ -314,7 +314,9 @@ fn work_of_others_before_the_window_is_not_in_it() {
         };
         // A reading that comes too late for the first I/O is none before it: the next may.
         let readings = loop {
-            (tree.read_from_disk(0), own(0), tree.ticks([0; 3]));
+            tree.read_from_disk(0);
+            own(0);
+            tree.ticks([0; 3]);
             let moved = GIB / jobs.len() as u64;
             let readings = tree.later_group(jobs, [&delay, &ramp, &window], moved);
             if readings.before.sample.at_ns > 50_000_000 {
@@ -338,19 +340,21 @@ fn work_of_others_before_the_window_is_not_in_it() {
         });
         let all = results[0].cache.storage[0].read_bytes;
         let began_ms = readings.series.as_ref().unwrap().group.began_ns / 1_000_000;
-        (disk as u64 / GIB, all / GIB, others, traffic, began_ms)
+        ((disk / gpuio_base::units::float(GIB)).floor(), all / GIB, others, traffic, began_ms)
     };
     // The figures are those of the window; what is held against all bytes has the ramp.
     let (window, all, others, traffic, began) = of(&[job(200, 200)]);
-    assert_eq!((window, all, others, traffic), (2, 7, 0.0, None));
+    assert_eq!((window, all, others, traffic), (2.0, 7, 0.0, None));
     assert!(began >= 400, "{began}");
     // Without a ramp both are one reading, which the second job's later start does not change.
     let (window, all, _, traffic, began) = of(&[job(400, 0), job(200, 0)]);
-    assert_eq!((window, all, traffic), (7, 7, Some((3, 7))), "others in the first job's time");
+    assert_eq!((window, all, traffic), (7.0, 7, Some((3, 7))), "others in the first job's time");
     assert!(began >= 100, "{began}");
     // One that was interrupted in its delay has no window.
     let jobs = [job(3_600_000, 0)];
-    (tree.read_from_disk(0), own(0), tree.ticks([0; 3]));
+    tree.read_from_disk(0);
+    own(0);
+    tree.ticks([0; 3]);
     let readings =
         tree.group(&jobs, || (tree.read_from_disk(8 * GIB), tree.ticks([0, 1000, 2000])).1);
     let mut none = result(&jobs[0], 0);

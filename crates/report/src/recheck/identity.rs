@@ -88,6 +88,10 @@ impl Recheck {
     }
 }
 
+fn listed(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// Each thing that a record describes, and the description, as often as it stands there.
 fn stated(record: &Record) -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -123,9 +127,7 @@ fn stated(record: &Record) -> Vec<(String, String)> {
     if let (Some(nodes), Some(online)) = (nodes.filter(|all| !all.is_empty()), &host.cpu.online) {
         let mut cpus: Vec<u32> = nodes.into_iter().flatten().copied().collect();
         cpus.sort_unstable();
-        all.extend(
-            [online, &cpus].map(|cpus| ("host, processors".to_owned(), format!("{cpus:?}"))),
-        );
+        all.extend([online, &cpus].map(|cpus| ("host, processors".to_owned(), listed(cpus))));
     }
     for node in &host.numa.nodes {
         let distances = node.distances.as_ref().map(Vec::len);

@@ -9,7 +9,7 @@ use gpuio_record::{
     VerifyOutcome,
 };
 
-use super::Recheck;
+use super::{Recheck, word};
 use crate::number::float;
 
 impl Recheck {
@@ -38,8 +38,9 @@ impl Recheck {
                 let whole = [job.map(|job| job.bytes_per_s), job.map(|job| job.iops)];
                 self.check(&about, [own.bytes_per_s, own.iops] == whole, || {
                     format!(
-                        "{:?} bytes per second recorded, {:?} by its job",
-                        own.bytes_per_s, whole[0]
+                        "{} bytes per second recorded, {} by its job",
+                        word(&own.bytes_per_s),
+                        word(&whole[0])
                     )
                 });
             }
@@ -92,13 +93,13 @@ impl Recheck {
         let whole = if verdicts.len() > 1 { Some("mixed") } else { verdicts.first().copied() };
         let own = job.proof.as_ref().map(|proof| proof.verdict.words.as_str());
         self.check(&about, own == whole, || {
-            format!("path taken: {own:?} recorded, {whole:?} by its ranks")
+            format!("path taken: {} recorded, {} by its ranks", word(&own), word(&whole))
         });
         let fine: Vec<bool> = parts.iter().filter_map(|one| one.verified).collect();
         let whole = (!fine.is_empty()).then(|| fine.iter().all(|fine| *fine));
         let own = job.verify.as_ref().map(VerifyOutcome::is_fine);
         self.check(&about, own == whole, || {
-            format!("verified: {own:?} recorded, {whole:?} by its ranks")
+            format!("verified: {} recorded, {} by its ranks", word(&own), word(&whole))
         });
         self.times(&about, job, ranks, &parts);
     }
@@ -114,7 +115,11 @@ impl Recheck {
         };
         let whole = TimeSpan { begin_ns: of.first_begin_ns, end_ns: of.last_end_ns };
         self.check(about, job.measured == Some(whole), || {
-            format!("measured: {:?} recorded, {whole:?} by its ranks", job.measured)
+            format!(
+                "measured: {} recorded, {} by its ranks",
+                word(&job.measured),
+                word(&Some(whole))
+            )
         });
         self.equal(about, "time measured, ns", job.last_done_ns, whole.length_ns());
         for (part, one) in parts.iter().zip(&times) {

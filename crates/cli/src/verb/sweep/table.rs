@@ -162,19 +162,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
         page.sections.extend(knees(resolved, directory).map(paragraph));
     }
     page.sections.extend(sweep.answer.clone().map(paragraph));
-    let ended = sweep.points.iter().filter_map(|point| {
-        let ended = point.ended.as_deref().unwrap_or("runs are missing");
-        let settled = ended.starts_with("settled");
-        (!settled).then(|| (ended, sweep.point(&point.at)))
-    });
-    let ended = grouped(ended).into_iter().map(|(ended, points)| match points.as_slice() {
-        [one] => format!("{one}: {ended}"),
-        [first, others @ ..] => {
-            format!("{first} and {}: {ended}", many(others.len() as u64, "more point"))
-        }
-        [] => String::new(),
-    });
-    page.push(paragraph(ended.collect::<Vec<_>>().join("\n")));
+    page.push(paragraph(unsettled(directory)));
     let runs = || directory.runs.iter().flatten();
     let all = runs().count();
     let unknown = |runs: &&Vec<Run>| runs.len() > 1 && spread(runs, resolved).is_none();
@@ -225,6 +213,24 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     ];
     page.sections.extend(texts.into_iter().flatten().map(paragraph));
     page
+}
+
+/// How points ended that did not settle, a line for each way.
+fn unsettled(directory: &SweepDirectory) -> String {
+    let sweep = &directory.sweep;
+    let ended = sweep.points.iter().filter_map(|point| {
+        let ended = point.ended.as_deref().unwrap_or("runs are missing");
+        let settled = ended.starts_with("settled");
+        (!settled).then(|| (ended, sweep.point(&point.at)))
+    });
+    let ended = grouped(ended).into_iter().map(|(ended, points)| match points.as_slice() {
+        [one] => format!("{one}: {ended}"),
+        [first, others @ ..] => {
+            format!("{first} and {}: {ended}", many(others.len() as u64, "more point"))
+        }
+        [] => String::new(),
+    });
+    ended.collect::<Vec<_>>().join("\n")
 }
 
 /// Runs of a point to ask for where those that it had were too few.

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use gpuio_base::units::human_rate;
 use gpuio_job::spec::Spec;
-use gpuio_record::{AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, Record};
+use gpuio_record::{
+    AcceleratorSearch, AcceleratorTry, EndedHow, FeedPlan, FeedResult, JobPlan, Record,
+};
 use gpuio_report::{FastEnough, fast_enough};
 
 use crate::args::Workload;
@@ -19,12 +21,9 @@ use crate::ui::Progress;
 /// Tries beyond this say nothing of a machine.
 const MOST: u32 = 4096;
 
-/// Runs the workload with more and more accelerators, and prints the record of the most that kept
-/// their utilisation; of the fewest where none did.
-pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
-    let base = super::scaled(workload)?;
-    let first = super::session(workload, &base)?;
-    let [job] = first.plan.jobs.as_slice() else {
+/// The feed that a search can go by.
+fn searched(jobs: &[JobPlan]) -> Result<&FeedPlan, Failure> {
+    let [job] = jobs else {
         let what = "--accelerators auto searches with one job on one path; name one path, or give \
                     a number";
         return Err(Failure::Usage(what.to_owned()));
@@ -38,6 +37,15 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
                     keep; leave out compute=none";
         return Err(Failure::Usage(what.to_owned()));
     }
+    Ok(feed)
+}
+
+/// Runs the workload with more and more accelerators, and prints the record of the most that kept
+/// their utilisation; of the fewest where none did.
+pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
+    let base = super::scaled(workload)?;
+    let first = super::session(workload, &base)?;
+    let feed = searched(&first.plan.jobs)?;
     let each = feed.accelerators;
     let least = feed.least_utilisation_percent.unwrap_or_default();
     let mut first = Some(first);

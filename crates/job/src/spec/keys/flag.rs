@@ -3,7 +3,7 @@
 /// Verbs whose help has the flags of a load.
 const LOADS: &[&str] = &["bench", "sweep"];
 /// Every verb with flags that set keys.
-pub(super) const ALL: &[&str] = &["bench", "sweep", "workload", "replay"];
+pub(in crate::spec) const ALL: &[&str] = &["bench", "sweep", "workload", "replay"];
 
 /// A flag that sets a key, in the help of some verbs.
 #[derive(Debug, Clone, Copy)]

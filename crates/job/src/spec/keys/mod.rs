@@ -25,8 +25,9 @@ mod unused;
 
 pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
+pub(super) use flag::ALL;
 pub use flag::Flag;
-pub use loads::{LoadKind, TakenKeys};
+pub use loads::LoadKind;
 pub use printed::plan_lines;
 pub use table::markdown_table;
 pub use unused::KeyContext;

@@ -103,14 +103,17 @@ pub(super) fn alone(comparison: &Comparison, alone: &Alone, between: &str) -> St
     }
 }
 
+/// A metric, and whether the first and the second side have it.
+type Sided = (Metric, [bool; 2]);
+
 /// Metrics without a ratio, by the reason; a line each. `of` stands behind the reason.
-pub(super) fn absent(all: &[(Metric, [bool; 2])], counts_each_io: bool, of: &str) -> Vec<String> {
-    let names = |fits: &dyn Fn(&(Metric, [bool; 2])) -> bool| {
+pub(super) fn absent(all: &[Sided], counts_each_io: bool, of: &str) -> Vec<String> {
+    let names = |fits: &dyn Fn(&Sided) -> bool| {
         let names = all.iter().filter(|one| fits(one)).map(|(metric, _)| metric.name());
         unique(names).join(", ")
     };
     let is_few = |metric: &Metric| counts_each_io && matches!(metric, Metric::Percentile(..));
-    let neither = |(_, has): &(Metric, [bool; 2])| *has == [false; 2];
+    let neither = |(_, has): &Sided| *has == [false; 2];
     let found = [
         ("only on one side", names(&|(_, has)| has[0] != has[1]), ""),
         ("on neither side", names(&|one| neither(one) && is_few(&one.0)), ": too few I/Os"),

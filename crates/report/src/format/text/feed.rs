@@ -623,6 +623,7 @@ mod tests {
     use super::*;
 
     /// 100 MB/s are needed: steps of 1 MB and 10 ms.
+    #[expect(clippy::too_many_lines, reason = "the cases of one judgement")]
     #[test]
     fn storage_is_judged_without_what_is_not_its_own() {
         let lines = "path=host\nfiles=100\nsample_size=100000\nbatch_samples=10\n\

@@ -221,7 +221,7 @@ fn disks_of(
         all.push(say(post, About::Agreement, &lines, text));
         all.extend(split(post, got, seen, &moving));
         all.extend(queue(post, run, got, seen, &moving));
-    } else if let Some(said) = in_part(post, (&lines, &names), &storage, (&got.tool, rate, sum)) {
+    } else if let Some(said) = in_part(post, (&lines, &names), &storage, (got.tool, rate, sum)) {
         all.push(said);
     } else {
         let why = match (share < 1.0, got.direction) {

@@ -20,6 +20,14 @@ const BY_BYTES: u64 = 64 << 10;
 /// Ticks of the horizontal axis, about.
 const TICKS: f64 = 7.0;
 
+/// The load that is drawn, of several: others have knees of their own.
+fn load_of(choice: &fix::Choice, columns: &[Column]) -> String {
+    let all = choice.fixed.iter().map(|fixed| (&columns[fixed.column], fixed.place));
+    all.filter(|(column, _)| column.role == Role::Load)
+        .map(|(column, place)| format!(", {} {}", column.label, column.words[place]))
+        .collect()
+}
+
 /// The plot, and its knees in sentences; `None` where no path has loads enough.
 pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
     let rows = rows(set);
@@ -38,14 +46,7 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
         (row.plan.path.choice.actual.as_str(), row.direction)
     };
     let groups = grouped(choice.rows.iter().map(|row| (named(row), *row)));
-    // Loads that are not drawn have knees of their own.
-    let fixed: String = choice
-        .fixed
-        .iter()
-        .map(|fixed| (&columns[fixed.column], fixed.place))
-        .filter(|(column, _)| column.role == Role::Load)
-        .map(|(column, place)| format!(", {} {}", column.label, column.words[place]))
-        .collect();
+    let fixed = load_of(&choice, &columns);
     let directions = groups.iter().any(|((_, direction), _)| *direction != groups[0].0.1);
     for (nth, ((path, direction), of)) in groups.iter().enumerate() {
         let about = match directions {
