@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use gpuio_base::units::human_bytes;
 use gpuio_job::spec::TakenKeys;
-use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, Record, Warning};
+use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, Record, Warning, WarningKind};
 
 use super::{feed, warn};
 use crate::evidence;
@@ -41,7 +41,13 @@ pub fn restated(record: &Record) -> Vec<Option<String>> {
 
 /// Warnings that are due, by their kind and job. Others follow from samples of devices.
 fn warnings(record: &Record, jobs: &[JobPlan], results: &[JobResult]) -> Vec<Option<String>> {
-    let found = evidence::warn::recorded(jobs, results);
+    let mut found = evidence::warn::recorded(jobs, results);
+    // A record has the counts of storage from the first I/O on. Where jobs count from later on, the
+    // run judged others by counts that are not kept.
+    let is_later = |job: &JobPlan| job.ramp_ns > 0 || job.start_delay_ns > 0;
+    if jobs.iter().any(is_later) {
+        found.retain(|(_, kind)| !matches!(kind, WarningKind::OtherTraffic { .. }));
+    }
     let keys = TakenKeys::of(&record.command, jobs);
     let due = warn::group(jobs, results, (&record.host, &keys), found);
     let same = |all: &[Warning], one: &Warning| {
@@ -130,5 +136,11 @@ mod tests {
             one.contains("other_traffic of job 'read-64K' is missing: vda read 2.00 GiB"),
             "{one}"
         );
+        // Those of a ramp are none of the time that counts.
+        let ramp = |record: &mut Value| {
+            others(record);
+            record["plan"]["jobs"][0]["ramp_ns"] = json!(1_000_000);
+        };
+        assert_eq!(of_warnings(ramp), [""; 0]);
     }
 }

@@ -16,9 +16,11 @@ fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
 }
 
 fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
+    let keys = TakenKeys::of(&[], std::slice::from_ref(job));
     let all =
-        group(std::slice::from_ref(job), std::slice::from_ref(result), (host, &keys()), Vec::new());
-    assert!(all.iter().all(|warning| warning.text == warning.kind.to_string()));
+        group(std::slice::from_ref(job), std::slice::from_ref(result), (host, &keys), Vec::new());
+    let text = |kind: &WarningKind| kind.text(&|key: &str| keys.spelled(key));
+    assert!(all.iter().all(|warning| warning.text == text(&warning.kind)));
     all.into_iter().map(|warning| warning.kind).collect()
 }
 
