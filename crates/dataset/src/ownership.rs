@@ -187,13 +187,16 @@ impl Seen {
 
     /// Refuses a target with dangers that no flag clears. Reading harms nothing.
     fn in_use(&self, wanted: &Wanted) -> Result<(), Refusal> {
+        let refused = |dangers| Refusal::InUse { path: wanted.path.clone(), dangers };
+        self.writable().map_err(refused)
+    }
+
+    /// The dangers that no flag clears, where there are any.
+    fn writable(&self) -> Result<(), Vec<String>> {
         let made = |danger: &&Danger| **danger == Danger::NoParent && self.parent_can_be_made;
         let is_final = |danger: &&Danger| danger.is_final() && !made(danger);
         let dangers: Vec<_> = self.dangers.iter().filter(is_final).map(Danger::to_string).collect();
-        if dangers.is_empty() {
-            return Ok(());
-        }
-        Err(Refusal::InUse { path: wanted.path.clone(), dangers })
+        if dangers.is_empty() { Ok(()) } else { Err(dangers) }
     }
 }
 
@@ -228,7 +231,7 @@ fn absent(wanted: &Wanted, permit: &Permit, mut seen: Seen) -> Result<Verdict, R
     if !may_make {
         return Err(Refusal::NeverWritten {
             path: wanted.path.clone(),
-            command: write_command(wanted, permit),
+            command: seen.writable().map(|()| write_command(wanted, permit)),
         });
     }
     seen.in_use(wanted)?;

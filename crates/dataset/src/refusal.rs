@@ -63,14 +63,11 @@ pub enum Refusal {
     #[error("{} is not written to, whatever the flags: {}", path.display(), sentence(dangers))]
     InUse { path: PathBuf, dangers: Vec<String> },
     /// Nothing there to read.
-    #[error(
-        "{} does not exist, the files were never written; run the write command first: {command}",
-        path.display()
-    )]
+    #[error("{} does not exist, {}", path.display(), or_why_not(command))]
     NeverWritten {
         path: PathBuf,
-        /// A command that would write it.
-        command: String,
+        /// A command that would write it, or the reasons why none may.
+        command: Result<String, Vec<String>>,
     },
     /// A file of the user's own that is read as it is, and is not as it was when the run was
     /// planned.
@@ -224,6 +221,15 @@ fn leads_to(resolved: Option<&PathBuf>) -> String {
 
 fn unusable(list: Option<&ManifestError>) -> String {
     list.map(|error| format!(" ({error})")).unwrap_or_default()
+}
+
+fn or_why_not(command: &Result<String, Vec<String>>) -> String {
+    match command {
+        Ok(command) => {
+            format!("the files were never written; run the write command first: {command}")
+        }
+        Err(dangers) => format!("and no file may be made there: {}", sentence(dangers)),
+    }
 }
 
 fn or_run(command: Option<&String>) -> String {

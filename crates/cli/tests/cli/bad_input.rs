@@ -91,6 +91,7 @@ fn contradictions() {
             ("--filename . --size 1m", &["directory", "--directory"]),
             ("--filename /dev/null --rw write --size 1m", &["/dev/null", "character device"]),
             ("--filename missing --rw read --size 1m", &["missing", "never written"]),
+            ("--filename /proc/nvme9n9 --rw read --size 1m", &["no file may be made there: it is"]),
         ],
     );
 }

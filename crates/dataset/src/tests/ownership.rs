@@ -124,6 +124,18 @@ fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
     refuse(&named, &permit(), &["does not exist", &file]);
 }
 
+/// A write that would be refused is not advised.
+#[test]
+fn a_mistyped_device_is_no_file_to_write_first() {
+    let dir = directory();
+    let read = |path: &Path| Wanted { directory: None, ..wanted(path, MIB) };
+    let kernels = Path::new("/proc/nvme9n9");
+    let says = refuse(&read(kernels), &permit(), &["does not exist, and no file may be made"]);
+    assert!(!says.to_string().contains("gpuio"), "{says}");
+    let below = dir.path().join("none/f");
+    refuse(&read(&below), &Permit::default(), &["its directory does not exist: create it first"]);
+}
+
 /// A model of the user's: nothing is proposed that would write to it.
 #[test]
 fn a_file_that_is_read_as_it_is_has_to_stay_as_it_was() {
