@@ -276,9 +276,12 @@ fn range(points: &[Point<'_>]) -> String {
     // The rate of a limited load is the request's, not the storage's.
     let is_free = |point: &&Point<'_>| paced(point.rows[0].plan).is_none();
     let free: Vec<&Point<'_>> = points.iter().filter(is_free).collect();
+    if free.is_empty() {
+        return at_their_rates(points);
+    }
     let limited = (points.len() - free.len()) as u64;
     let (all, left_out) = match free.len() {
-        0 | 1 => (points.iter().collect::<Vec<_>>(), String::new()),
+        1 => (points.iter().collect::<Vec<_>>(), String::new()),
         _ if limited == 0 => (free, String::new()),
         _ => (free, format!(" {} at a requested rate left out.", many(limited, "load"))),
     };
@@ -297,6 +300,31 @@ fn range(points: &[Point<'_>]) -> String {
         None => format!(": {} (an interval needs three runs)", times(high.median / low.median)),
     };
     format!("{} loads, from {} to {}{apart}.{left_out}", all.len(), of(low), of(high))
+}
+
+/// Loads that all had a requested rate: whether each kept it, and its latency there. A ratio of two
+/// rates would be one of requests.
+fn at_their_rates(points: &[Point<'_>]) -> String {
+    let fell_behind = |point: &&Point<'_>| point.rows.iter().any(Row::is_behind);
+    let behind = points.iter().filter(fell_behind).count();
+    let all = points.len();
+    let kept = match all - behind {
+        kept if kept == all => format!("All {all} loads kept their requested rates"),
+        0 => format!("None of {all} loads kept its requested rate"),
+        kept => format!("{kept} of {all} loads kept their requested rates"),
+    };
+    let each = points.iter().map(|point| {
+        let row = &point.rows[0];
+        let tail = median_of(&point.rows, &Metric::percentile(Percentile::TAIL));
+        let tail = tail.map(|ns| format!(", {} {}", Percentile::TAIL.label(), human_ns(ns)));
+        let (path, tail) = (point.path(), tail.unwrap_or_default());
+        let behind = if fell_behind(&point) { ", not kept" } else { "" };
+        let load = row.whole_load_in_words();
+        format!("{}{behind}{tail} ({path}, {load})", point.rate())
+    });
+    let each: Vec<String> = if all <= LOADS_MOST { each.collect() } else { Vec::new() };
+    let colon = if each.is_empty() { "" } else { ": " };
+    format!("{kept}{colon}{}.", each.join("; "))
 }
 
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.

@@ -87,16 +87,26 @@ impl Row<'_> {
         if self.result.ended != EndedHow::Complete {
             words.push("partial".to_owned());
         }
-        let stood_still = self.record.warnings.iter().any(|warning| {
-            let own = warning.job.as_ref().is_none_or(|name| *name == self.plan.name);
-            own && matches!(warning.kind, WarningKind::Stopped { .. })
-        });
-        if stood_still {
+        if self.is_warned(|kind| matches!(kind, WarningKind::Stopped { .. })) {
             words.push("stood still".to_owned());
         }
         let others = others::of(self.record, self.plan, self.result);
         words.extend(others.map(|others| format!("others: {}", others.short())));
         words.join(", ")
+    }
+
+    fn is_warned(&self, of: impl Fn(&WarningKind) -> bool) -> bool {
+        self.record.warnings.iter().any(|warning| {
+            let own = warning.job.as_ref().is_none_or(|name| *name == self.plan.name);
+            own && of(&warning.kind)
+        })
+    }
+
+    /// Whether it did not keep its requested rate.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_warned(|kind| {
+            matches!(kind, WarningKind::RateNotReached { .. } | WarningKind::NeverStarted { .. })
+        })
     }
 
     pub(super) fn rate(&self) -> String {
