@@ -1,6 +1,6 @@
 //! The first words and the first plot of a report, and the colours of its paths.
 
-use gpuio_record::{EndedHow, Record, Route, Source, Warning, WarningKind};
+use gpuio_record::{Arrivals, EndedHow, Pacing, Record, Route, Source, Warning, WarningKind};
 use gpuio_report::format::text::Show;
 use gpuio_report::set::{Member, Set, find_set_format};
 
@@ -438,6 +438,29 @@ fn colours_of_paths_differ_for_every_sight_and_stand_out() {
     let used = palettes[0].iter().filter(|colour| picture.contains(*colour)).count();
     assert_eq!(used, 2, "a colour for each path");
     assert!(palettes[1].iter().all(|colour| !picture.contains(*colour)));
+}
+
+/// A ratio of two requested rates is no finding.
+#[test]
+fn loads_at_requested_rates_are_not_compared() {
+    let paced = |(depth, bytes_per_s): (u32, u64)| {
+        let mut record = run("host", 4096, depth, false, 1.0);
+        let arrivals = Arrivals::Steady;
+        record.plan.jobs[0].pacing =
+            Some(Pacing { bytes_per_s: Some(bytes_per_s), iops: None, arrivals });
+        record
+    };
+    let mut set = set([(1, 8 << 20), (2, 20 << 20)].into_iter().map(paced).collect());
+    let text = sentences(&set);
+    let start = "All 2 loads kept their requested rates: ";
+    assert!(text.contains(start) && text.contains(", p99 "), "{text}");
+    assert!(!text.contains("times") && !text.contains("% more"), "{text}");
+    let kind = WarningKind::RateNotReached { reached: 0.5 };
+    let text = kind.to_string();
+    set.members[1].record.warnings.push(Warning { job: None, kind, text });
+    let text = sentences(&set);
+    assert!(text.contains("1 of 2 loads kept their requested rates: "), "{text}");
+    assert_eq!(text.matches(", not kept").count(), 1, "{text}");
 }
 
 /// Files that stay are named, as in the details.
