@@ -422,14 +422,25 @@ fn checked(record: &Record) -> Option<String> {
     (!outcomes.is_empty()).then(|| outcomes.into_iter().collect::<Checked>().sentence())
 }
 
-/// The findings about paths that were not taken, or not provably, each once.
+/// The findings about paths that were not taken, and those about paths that are not proved: the
+/// first of each, and how many jobs and verdicts there are.
 fn astray(record: &Record) -> impl Iterator<Item = Item> {
     let found = jobs(record).filter_map(|(plan, job)| {
-        let finding = proof::finding(job.proof.as_ref()?)?;
-        Some((finding, plan.name.as_str()))
+        let (known, text) = proof::finding(job.proof.as_ref()?)?;
+        Some((known, (text, plan.name.as_str())))
     });
-    grouped(found).into_iter().map(|((known, text), names)| {
-        Item::new(proof::finding_label(known), format!("{}: {text}", names.join(", ")))
+    grouped(found).into_iter().map(|(known, found)| {
+        let (text, first) = &found[0];
+        let jobs = match found.len() {
+            1 => (*first).to_owned(),
+            jobs => format!("{jobs} jobs, first {first}"),
+        };
+        let more = unique(found.iter().map(|(text, _)| text)).len() as u64 - 1;
+        let more = match more {
+            0 => String::new(),
+            more => format!(" {} in the details.", many(more, "more verdict is|more verdicts are")),
+        };
+        Item::new(proof::finding_label(known), format!("{jobs}: {text}{more}"))
     })
 }
 

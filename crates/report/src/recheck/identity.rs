@@ -202,7 +202,11 @@ mod tests {
             ),
             ("/storage/0/file/device/minor", json!(7), "storage of data, number: '254:0' recorded"),
             ("/storage/1/mount/fs_type", json!("xfs"), "file system of device 254:0: 'ext4'"),
-            ("/host/numa/nodes/0/cpus", json!([0, 70]), "host, processors: '0,1' recorded, and '0,70'"),
+            (
+                "/host/numa/nodes/0/cpus",
+                json!([0, 70]),
+                "host, processors: '0,1' recorded, and '0,70'",
+            ),
             ("/host/numa/nodes/0/distances", json!([10, 21, 9]), "host, distances of node 0: '3'"),
             ("/jobs/0/cache/storage/0/device", json!("sdz"), "counts of sdz: its storage is vda"),
             ("/jobs/0/cache/storage/0/read_bytes", json!(512), "vda: read_bytes recorded, which"),
