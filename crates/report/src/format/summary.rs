@@ -438,7 +438,7 @@ fn astray(record: &Record) -> impl Iterator<Item = Item> {
         let more = unique(found.iter().map(|(text, _)| text)).len() as u64 - 1;
         let more = match more {
             0 => String::new(),
-            more => format!(" {}: see the details.", many(more, "more verdict")),
+            more => format!(" {}.", many(more, "more verdict")),
         };
         Item::new(proof::finding_label(known), format!("{jobs}: {text}{more}"))
     })
