@@ -311,6 +311,16 @@ fn a_changed_record_is_found() {
         let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
         assert!(found.contains(of), "{place}:\n{found}");
     }
+    // One of another version is not called checked: its conclusions are not made again.
+    let mut other = record.clone();
+    other["tool"]["version"] = json!("99.0.0");
+    other["jobs"][0]["proof"]["sentence"] = json!(sentence);
+    std::fs::write(dir.path().join("changed.json"), other.to_string()).unwrap();
+    let found = gpuio(dir.path(), "show changed.json --check").exits(3).out;
+    assert!(found.contains("it names gpuio 99.0.0, ") && found.contains("NOT checked"), "{found}");
+    let mut changed = record.clone();
+    changed["started_at"] = json!("2026-13-05T10:00:00Z");
+    std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
     // A whole directory; its page has the same digests.
     let digest = |name: &str| {
         let sum = plain("sha256sum").arg(dir.path().join(name)).output().unwrap().stdout;
