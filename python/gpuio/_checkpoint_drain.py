@@ -31,7 +31,7 @@ import threading
 import time
 
 MANIFEST = "gpuio-checkpoint.json"
-# In a draft: by whom it was made.
+# In a draft: its random `id`, the `inode` and the `birth_ns` of its directory.
 OWNER = ".gpuio-draft.json"
 # In a draft of several ranks: that a rank takes part in a save, that all do, the manifest of one,
 # and that a rank gave up.

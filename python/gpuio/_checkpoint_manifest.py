@@ -4,7 +4,6 @@ Anybody may have written them. `read_manifest` hands out what it has checked: ty
 and the structure; `checked` compares the files with that. What is wrong is a `DamagedError`.
 """
 
-import ctypes
 import errno
 import hashlib
 import json
@@ -12,17 +11,14 @@ import os
 import re
 import secrets
 import stat
-import struct
 from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
 
-from ._checkpoint_drain import MANIFEST
+from ._checkpoint_drain import MANIFEST, OWNER, birth_ns
 from ._checkpoint_format import DCP_METADATA, rebuilt
 from ._library import few, library
 from ._memory import KINDS
 from ._safetensors import _TYPES
 
-# In a draft: its random `id`, the `inode` and the `birth_ns` of its directory.
-OWNER = ".gpuio-draft.json"
 # The length before a header, and the header's most bytes (safetensors, "Format").
 _MOST_HEADER = 8 + 100_000_000
 _MOST = 2**63 - 1
@@ -352,18 +348,6 @@ def _sha256(fd: int, most: int = _MOST) -> str:
         digest.update(chunk)
         at += len(chunk)
     return digest.hexdigest()
-
-
-def birth_ns(fd: int) -> Optional[int]:
-    """When an inode was made (statx(2)); None where the file system does not say."""
-    call = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
-    at_empty_path, wants_birth = 0x1000, 0x800
-    found = ctypes.create_string_buffer(256)
-    if call is None or call(fd, b"", at_empty_path, wants_birth, found) != 0:
-        return None
-    seconds, nanoseconds = struct.unpack_from("<qI", found, 80)
-    is_known = struct.unpack_from("<I", found)[0] & wants_birth
-    return seconds * 10**9 + nanoseconds if is_known else None
 
 
 def is_own_draft(draft: int, users: Container[int]) -> bool:

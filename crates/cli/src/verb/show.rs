@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use gpuio_base::units::{human_bytes, many};
+use gpuio_base::units::many;
+use gpuio_load::run::{Unrestated, unrestated};
 use gpuio_record::Record;
 use gpuio_report::Recheck;
 use gpuio_report::set::Member;
@@ -111,13 +112,12 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
 fn unchecked(record: &Record) -> Option<String> {
     const OPEN: &str = "settings, evidence and its reasons, MLPerf's rules and warnings were NOT \
                         checked";
-    if record.tool.version != env!("CARGO_PKG_VERSION") {
-        let own = env!("CARGO_PKG_VERSION");
-        return Some(format!(
-            "it names gpuio {}, this one is {own}, so {OPEN}: check it with that version",
-            record.tool.version
-        ));
-    }
-    let other = human_bytes(1024.0) != "1.00 KiB";
-    other.then(|| format!("in these units {OPEN}: leave out --units"))
+    Some(match unrestated(record)? {
+        Unrestated::Version => format!(
+            "it names gpuio {}, this one is {}, so {OPEN}: check it with that version",
+            record.tool.version,
+            env!("CARGO_PKG_VERSION")
+        ),
+        Unrestated::Units => format!("in these units {OPEN}: leave out --units"),
+    })
 }

@@ -61,7 +61,7 @@ use gpuio_job::spec::TakenKeys;
 use gpuio_job::workload::replay::Script;
 use group::Group;
 pub use peers::{OpenError, Peers, Start};
-pub use restated::restated;
+pub use restated::{Unrestated, restated, unrestated};
 pub use sample::Tick;
 pub use steady::{Interval, SteadyWindow};
 

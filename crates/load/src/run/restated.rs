@@ -10,13 +10,29 @@ use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, Record, Warning, Warn
 use super::{feed, warn};
 use crate::evidence;
 
-/// Each conclusion, with a sentence where it does not follow. None of a record of several ranks or
-/// of another version, whose words may differ; nor while sizes are printed in other units than
-/// records have.
+/// Why conclusions of a record can't be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrestated {
+    /// Another version made it, whose words may differ.
+    Version,
+    /// Sizes are printed in other units than records have.
+    Units,
+}
+
+/// The hindrance to making the conclusions of this record again.
+#[must_use]
+pub fn unrestated(record: &Record) -> Option<Unrestated> {
+    match record.tool.version == env!("CARGO_PKG_VERSION") {
+        false => Some(Unrestated::Version),
+        true => (human_bytes(1024.0) != "1.00 KiB").then_some(Unrestated::Units),
+    }
+}
+
+/// Each conclusion, with a sentence where it does not follow. None of a record of several ranks,
+/// nor of one with a [hindrance](unrestated).
 #[must_use]
 pub fn restated(record: &Record) -> Vec<Option<String>> {
-    let is_own = record.tool.version == env!("CARGO_PKG_VERSION");
-    if record.ranks.is_some() || !is_own || human_bytes(1024.0) != "1.00 KiB" {
+    if record.ranks.is_some() || unrestated(record).is_some() {
         return Vec::new();
     }
     let groups: BTreeSet<u32> = record.plan.jobs.iter().map(|job| job.group).collect();

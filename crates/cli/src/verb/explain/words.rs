@@ -112,15 +112,7 @@ mod tests {
                 all.extend(words.split(", ").map(str::to_owned));
             }
         }
-        let severities = [
-            Severity::Fail,
-            Severity::Warn,
-            Severity::Unknown,
-            Severity::Info,
-            Severity::Pass,
-            Severity::NotApplicable,
-        ];
-        all.extend(severities.map(|one| one.word().to_owned()));
+        all.extend(Severity::ALL.map(|one| one.word().to_owned()));
         let compared = ["faster", "slower", "better", "worse", "less CPU", "more CPU", "noise"];
         let others = ["same", "not comparable", "not enough runs", "disturbed", "no effect"];
         let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD"];
