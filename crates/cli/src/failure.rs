@@ -17,7 +17,11 @@ pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
          (no permission and no space are such), or a verification error",
     ),
     (2, "wrong usage, or results that cannot be compared or do not decide over `--threshold`"),
-    (3, "not available on this machine"),
+    (
+        3,
+        "not available on this machine; `show --check`: a record of another version, of which not \
+         all can be checked here",
+    ),
 ];
 
 /// A failure by its exit code: one of [`EXIT_CODES`].
