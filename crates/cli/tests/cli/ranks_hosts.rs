@@ -214,8 +214,8 @@ impl TwoHosts {
         with_variables_of(&mut ranks, &command(dir));
         // MPI's sockets lie there, whose paths must be short.
         ranks.env_remove("TMPDIR");
-        // MPICH's launcher (4.0) writes to its half on the other host though that has ended, and
-        // dies of it once in 15 runs on a busy machine.
+        // MPICH's launcher (4.0) writes to its half on the other host though that has ended: once
+        // in 15 runs on a busy machine. This way it fails, and does not die.
         gpuio_testkit::programs::outlives_broken_pipes(&mut ranks);
         ranks.arg(mpi.mpirun).args(mpi.flags).args(own).args(["-n", "4", GPUIO]);
         ranks
@@ -257,8 +257,14 @@ fn ranks_meet_over_a_network() {
         let dir = scratch();
         let line = "bench --gpu software --path staged --rw write --bs 64k --size 256k --wear-out \
                     --verify --directory d{rank} -q -o r.json";
-        let ran = hosts.ranks(mpi, dir.path()).args(line.split_whitespace()).output().unwrap();
-        Ran::from(ran).exits(0);
+        let run = || hosts.ranks(mpi, dir.path()).args(line.split_whitespace()).output().unwrap();
+        // MPICH's launcher fails, or dies, where its half on the other host has ended before it
+        // writes to that. The ranks have nothing to do with it, so another try is one of them.
+        let by_launcher = |ran: &std::process::Output| {
+            String::from_utf8_lossy(&ran.stderr).contains("HYDU_sock_write")
+        };
+        let ran = std::iter::repeat_with(run).take(5).find(|ran| !by_launcher(ran));
+        Ran::from(ran.expect("the launcher fails each time")).exits(0);
         let record = record(dir.path(), "r.json");
         let found = record["ranks"]["hosts"].as_array().unwrap();
         for (nth, host) in found.iter().enumerate() {
