@@ -23,9 +23,10 @@ fn of_this_process() -> String {
 }
 
 fn page(listing: &Listing) -> String {
-    let runs = listing.found.iter().filter(|found| found.owner != Owner::Gone);
-    let pages: Vec<&Snapshot> = runs.filter_map(|found| found.page.as_ref().ok()).collect();
-    openmetrics::text(&pages)
+    let runs = || listing.found.iter().filter(|found| found.owner != Owner::Gone);
+    let pages: Vec<&Snapshot> = runs().filter_map(|found| found.page.as_ref().ok()).collect();
+    let wrong = runs().filter(|found| found.page.is_err()).count();
+    openmetrics::text(&pages, listing.unread + wrong as u64)
 }
 
 /// A server for the time of a run. The run ends it.

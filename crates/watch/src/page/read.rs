@@ -54,8 +54,10 @@ pub struct Found {
 pub struct Listing {
     /// Pages, by owner and number.
     pub found: Vec<Found>,
-    /// Directories that were skipped, with the reason.
+    /// Directories that were skipped, with the reason, and pages that were left out.
     pub notes: Vec<String>,
+    /// How many directories and pages these are.
+    pub unread: u64,
 }
 
 /// All pages that the caller may see: its own, for root everybody's. Pages of this user whose
@@ -123,9 +125,13 @@ fn look(pages: &LivePageRoot, root: &Root, only: Option<u32>) -> Listing {
                         listing.found.extend(one(root, place, (uid, pid), &mut budget));
                     }
                 }
-                Err(error) => listing.notes.push(error.to_string()),
+                Err(error) => {
+                    listing.notes.push(error.to_string());
+                    listing.unread += 1;
+                }
             }
         }
+        listing.unread += budget.left_out;
         listing.notes.extend(budget.note(uid));
     }
     listing

@@ -83,7 +83,7 @@ fn expositions() -> [(&'static str, &'static str, String); 3] {
             "`gpuio bench --serve` (this run) and `gpuio stats --serve` (all processes on gpuio's \
              libraries). Labels: `pid`, `program`, `gpu`, `pci`, `path`, `engine`, and `direction` \
              of counters and latencies.",
-            gpuio_watch::page::format::openmetrics::text(&[]),
+            gpuio_watch::page::format::openmetrics::text(&[], 0),
         ),
         ("Devices", "`gpuio top --serve`. Label: `device`.", gpuio_watch::openmetrics::heads()),
         (

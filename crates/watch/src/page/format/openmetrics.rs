@@ -36,7 +36,8 @@ const GAUGES: [Gauge; 4] = [
 
 /// The whole exposition for these pages. Latencies count from when an I/O was due until its bytes
 /// had arrived, the ramp included. Without a page it has the metadata lines of all families.
-pub fn text(pages: &[&Snapshot]) -> String {
+/// `unread` is the number of pages and directories that may have more and were not read.
+pub fn text(pages: &[&Snapshot], unread: u64) -> String {
     let mut out = String::new();
     let ways: Vec<(String, &PathCounters)> = pages
         .iter()
@@ -66,6 +67,9 @@ pub fn text(pages: &[&Snapshot]) -> String {
             let _ = writeln!(out, "{name}{{{labels}}} {}", of(way));
         }
     }
+    let name = "gpuio_live_pages_unread";
+    head(&mut out, name, "gauge", "", "Pages of processes, and directories of such, not read");
+    let _ = writeln!(out, "{name} {unread}");
     out.push_str("# EOF\n");
     out
 }
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn counters_histogram_and_labels() {
-        let text = text(&[&page()]);
+        let text = text(&[&page()], 3);
         let way =
             "pid=\"7\",program=\"gpuio\",gpu=\"1\",pci=\"\",path=\"staged\",engine=\"a\\\"b\"";
         let lines: Vec<&str> = text.lines().collect();
@@ -159,6 +163,7 @@ mod tests {
             format!("gpuio_io_latency_seconds_count{{{way},direction=\"read\"}} 3"),
             format!("gpuio_io_latency_seconds_sum{{{way},direction=\"read\"}} 0.0000055"),
             format!("gpuio_io_in_flight{{{way}}} 0"),
+            "gpuio_live_pages_unread 3".to_owned(),
         ] {
             assert!(lines.contains(&line.as_str()), "{line}\n{text}");
         }
@@ -167,6 +172,8 @@ mod tests {
 
     #[test]
     fn no_process_is_no_sample() {
-        assert!(text(&[]).lines().all(|line| line.starts_with('#')));
+        let text = text(&[], 0);
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(samples, ["gpuio_live_pages_unread 0"]);
     }
 }
