@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
-use gpuio_guard::objects::environment;
+use gpuio_guard::objects::{environment, trust};
 use gpuio_host::input;
 
 use crate::args::asks_for_load;
@@ -103,9 +105,15 @@ fn values() -> Result<BTreeMap<&'static str, Value>, Failure> {
     let mut all = BTreeMap::new();
     for path in files() {
         let name = path.display().to_string();
+        let is_named = environment::variable(FILE_VARIABLE).is_some_and(|at| at == *path);
+        // Root may run with another user's HOME; a file that is named is the caller's own choice.
+        if !is_named && let Err(why) = is_ours(&path) {
+            message!("warning: {name}: no default of it is used: {why}");
+            continue;
+        }
         match input::read(&path, input::MOST_WRITTEN) {
             Ok(text) => all.extend(read(&name, &String::from_utf8_lossy(&text))?),
-            Err(error) if environment::variable(FILE_VARIABLE).is_some_and(|at| at == *path) => {
+            Err(error) if is_named => {
                 return Err(Failure::Usage(format!("{FILE_VARIABLE}: {name}: {error}")));
             }
             Err(_) => {}
@@ -118,6 +126,22 @@ fn values() -> Result<BTreeMap<&'static str, Value>, Failure> {
         }
     }
     Ok(all)
+}
+
+/// Whether this file, and each name on the way to it, belongs to root or this user. One that is
+/// absent does.
+fn is_ours(path: &Path) -> Result<(), String> {
+    let way = trust::way(path.parent().unwrap_or(Path::new("/")));
+    if let Err(why) = way
+        && why.kind() == ErrorKind::PermissionDenied
+    {
+        return Err(why.to_string());
+    }
+    let user = rustix::process::geteuid().as_raw();
+    match std::fs::metadata(path).map(|facts| facts.uid()) {
+        Ok(owner) if owner != user && owner != 0 => Err(format!("it belongs to user {owner}")),
+        _ => Ok(()),
+    }
 }
 
 /// For the reference: the variable of each flag that may have a default, the flag, and its verbs.
