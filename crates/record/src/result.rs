@@ -29,6 +29,10 @@ use crate::watched::Watched;
 pub struct Record {
     /// Version of this schema.
     pub schema_version: u32,
+    /// SHA-256 of all the rest, in hexadecimal: whether the record was changed since it was
+    /// written. Absent in older records.
+    #[serde(default, skip_serializing_if = "Content::has_none")]
+    pub content_sha256: Content,
     /// The tool that made the record.
     pub tool: Tool,
     /// The command line, word by word.
@@ -81,6 +85,43 @@ pub struct Record {
     /// The results of the ranks, together and each by itself; absent where there was one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RanksResult>,
+}
+
+/// What the digest of a record says of its content: the field is written with the text, and held
+/// against the content when that is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Option<String>", into = "Option<String>")]
+#[schemars(with = "Option<String>")]
+pub enum Content {
+    /// The digest is that of the content: a new one goes into each text.
+    #[default]
+    Intact,
+    /// The record was read, and has no digest. No text of it gets one, which would hide a change.
+    NoDigest,
+    /// The record was read, and this digest is of other content. It stays in each text.
+    Changed(String),
+}
+
+impl Content {
+    /// Whether the field has no value of its own: the writer of the text computes it, or it is absent.
+    fn has_none(&self) -> bool {
+        !matches!(self, Content::Changed(_))
+    }
+}
+
+impl From<Option<String>> for Content {
+    fn from(digest: Option<String>) -> Content {
+        digest.map_or(Content::NoDigest, Content::Changed)
+    }
+}
+
+impl From<Content> for Option<String> {
+    fn from(content: Content) -> Option<String> {
+        match content {
+            Content::Changed(digest) => Some(digest),
+            Content::Intact | Content::NoDigest => None,
+        }
+    }
 }
 
 /// The stonewall of a job that goes on after it, reads and writes together.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use gpuio_base::units::many;
 use gpuio_load::run::{Unrestated, unrestated};
-use gpuio_record::Record;
+use gpuio_record::{Content, Record};
 use gpuio_report::Recheck;
 use gpuio_report::set::Member;
 
@@ -65,30 +65,21 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
         text.extend(digest.iter().map(|digest| format!("SHA-256 {digest}\n")));
     }
     text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
-    text += "Checked: rates, latencies and their means, percentiles and extremes, sums of\n\
-             threads, GPUs, jobs and intervals, I/Os in flight, CPU time per MiB, bytes by I/Os\n\
-             and block sizes, bad blocks by the mismatches kept, verified bytes by those moved,\n\
-             what was verified and where by the plan, the path taken by its route, its source,\n\
-             the plan and counts of storage, counts of devices by their rates, what devices,\n\
-             GPUs and processors are called wherever they stand, per cent of ceilings and of\n\
-             expected rates, feeds, their epochs and computations by their parts, the mark of\n\
-             the software GPU, how the run ended; in records of this version also the plan's\n\
-             settings by its text, evidence by its readings, its reasons and sentence by\n\
-             these, MLPerf's rules by plan and counts, warnings that follow from plan, result\n\
-             and counts of storage.\n\
-             Not: what the record has in one place alone (the machine, names, counts), times\n\
-             outside the clock, samples of devices, what ceilings were measured, other\n\
-             warnings, percentiles of intervals beyond their sums.\n";
+    text += "Checked: all content by its digest; rates, latencies, percentiles, sums, CPU time,\n\
+             verified bytes, ceilings, expected rates and feeds by the counts they follow from;\n\
+             the path by its evidence and plan; names, the software GPU and the end of the run\n\
+             wherever they stand; in records of this version also settings by the plan's text,\n\
+             evidence by its readings, MLPerf's rules, and warnings that follow from these.\n\
+             Not, beyond the digest: what stands in one place alone (the machine, counts, times\n\
+             outside the clock, samples of devices, measured ceilings), other warnings,\n\
+             percentiles of intervals beyond their sums.\n";
     if set.members.iter().any(|member| member.record.ranks.is_some()) {
-        text += "Checked of merged ranks: latencies, sums, rates and times by those of each rank,\n\
-                 of hosts and of the times in which ranks ran, slow ranks, verdicts.\n\
-                 Not of these: evidence, reasons of the path, warnings, the plan's\n\
-                 settings, feeds, replays and computations, how far clocks and starts were\n\
-                 apart, bytes of a part of the time beyond their bounds, percentiles of a rank,\n\
-                 counts of storage.\n";
+        text += "Merged ranks by those of each rank: latencies, sums, rates, times, slow ranks,\n\
+                 verdicts. Not: evidence, reasons of the path, warnings, settings, feeds, replays,\n\
+                 computations, clocks and starts, percentiles of a rank, counts of storage.\n";
     }
-    text += "A record that holds is consistent within itself; that does not prove where it\n\
-             came from. Compare the digest with the published one: gpuio report writes it.\n";
+    text += "A record that holds is as gpuio wrote it, unless somebody computed its digest anew:\n\
+             compare the SHA-256 of the file with the published one, which gpuio report writes.\n";
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());
     if all == 0 {
@@ -108,8 +99,19 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Why conclusions of a record were not made again, of one where that can't be done.
+/// The checks of a record that were not made, with the reason.
 fn unchecked(record: &Record) -> Option<String> {
+    let no_digest = (record.content_sha256 == Content::NoDigest).then(|| {
+        "it has no digest of its content (content_sha256), as older records, so whether it was \
+         changed is NOT known"
+            .to_owned()
+    });
+    let all: Vec<String> = no_digest.into_iter().chain(not_restated(record)).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Why conclusions of a record were not made again, of one where that can't be done.
+fn not_restated(record: &Record) -> Option<String> {
     const OPEN: &str = "settings, evidence and its reasons, MLPerf's rules and warnings were NOT \
                         checked";
     Some(match unrestated(record)? {

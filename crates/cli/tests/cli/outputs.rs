@@ -159,6 +159,29 @@ fn fios_words_are_flags() {
     bench(dir.path(), "--thinkcycles=5").exits(2).prints(&["thinkcycles"]);
 }
 
+/// Root keeps the HOME of another user (`sudo -E`): that user's file decides nothing.
+#[test]
+fn a_configuration_of_another_user_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = scratch();
+    let config = dir.path().join("home/.config/gpuio");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config"), "directory = elsewhere\n").unwrap();
+    let line = ["bench", "--rw", "read", "--bs=4k", "--size=4k", "--loops=1", "--dry-run"];
+    let run = || {
+        let mut command = command(dir.path());
+        command.env_remove("XDG_CONFIG_HOME").env("HOME", dir.path().join("home"));
+        finish(command.args(line)).exits(0)
+    };
+    run().prints(&["note: --directory elsewhere, by "]);
+    std::os::unix::fs::chown(config.join("config"), Some(65534), None).unwrap();
+    let refused = run();
+    assert!(!refused.out.contains("elsewhere"), "{}", refused.out);
+    refused.prints(&["no default of it is used", "belongs to user 65534"]);
+}
+
 /// `show` and `report` say so of a record whose rate or path was changed.
 #[test]
 fn a_changed_record_is_doubted_where_it_is_shown() {
@@ -195,6 +218,51 @@ fn a_changed_record_is_doubted_where_it_is_shown() {
         let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
         assert!(found.contains("path taken") && found.contains(of), "{found}");
     }
+}
+
+/// The digest of the content finds what stands in one place alone, and no copy of a changed record
+/// hides it. Blanks, order and spelling are no change.
+#[test]
+fn any_change_of_a_record_is_found_by_its_digest() {
+    let dir = scratch();
+    bench(dir.path(), "--rw read --bs 4k --size 64k --loops 1 -o run.json").exits(0);
+    let text = std::fs::read_to_string(dir.path().join("run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let checked = |value: &serde_json::Value, code: i32| {
+        std::fs::write(dir.path().join("other.json"), value.to_string()).unwrap();
+        let found = gpuio(dir.path(), "show other.json --check").exits(code).out;
+        // A copy has no field that this gpuio does not know.
+        if value.pointer("/host/more").is_none() {
+            std::fs::remove_file(dir.path().join("copy.json")).ok();
+            gpuio(dir.path(), "show other.json -o copy.json").exits(0);
+            gpuio(dir.path(), "show copy.json --check").exits(code);
+        }
+        found
+    };
+    let reversed = record.as_object().unwrap().iter().rev();
+    let reversed: serde_json::Map<_, _> = reversed.map(|(k, v)| (k.clone(), v.clone())).collect();
+    checked(&reversed.into(), 0);
+    for (place, value) in [
+        ("/host/kernel/release", json!("9.9")),
+        ("/warnings", json!([])),
+        ("/setup/open_ns", json!(1)),
+        ("/command/0", json!("fio")),
+        ("/content_sha256", json!("")),
+        ("/host", serde_json::Value::Null),
+    ] {
+        let mut changed = record.clone();
+        let old = changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}"));
+        match value {
+            serde_json::Value::Null => old["more"] = json!(1),
+            value => *old = value,
+        }
+        let found = checked(&changed, 1);
+        assert!(found.contains("it was changed after gpuio wrote it"), "{place}: {found}");
+    }
+    let mut without = record.clone();
+    without.as_object_mut().unwrap().shift_remove("content_sha256");
+    let found = checked(&without, 3);
+    assert!(found.contains("has no digest of its content"), "{found}");
 }
 
 /// `show --check` finds a record that was changed in one place, whichever.
@@ -315,6 +383,7 @@ fn a_changed_record_is_found() {
     let mut other = record.clone();
     other["tool"]["version"] = json!("99.0.0");
     other["jobs"][0]["proof"]["sentence"] = json!(sentence);
+    other.as_object_mut().unwrap().shift_remove("content_sha256");
     std::fs::write(dir.path().join("changed.json"), other.to_string()).unwrap();
     let found = gpuio(dir.path(), "show changed.json --check").exits(3).out;
     assert!(found.contains("it names gpuio 99.0.0, ") && found.contains("NOT checked"), "{found}");

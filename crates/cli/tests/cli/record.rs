@@ -90,7 +90,7 @@ fn check_verified(plan: &Value, job: &Value) {
 /// Checks what holds even after errors and interrupts.
 #[track_caller]
 pub(crate) fn check(record: &Value) {
-    let whole = serde_json::from_value(record.clone()).unwrap();
+    let whole = gpuio_report::format::json::parse(&record.to_string()).unwrap();
     let mut wrong = gpuio_report::recheck(&whole).wrong;
     wrong.extend(gpuio_load::run::restated(&whole).into_iter().flatten());
     assert!(wrong.is_empty(), "{wrong:#?}");

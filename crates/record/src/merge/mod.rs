@@ -24,10 +24,9 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use crate::facts::TargetStorage;
-
 use crate::{
-    CpuCost, CpuScope, EndedHow, JobPlan, JobResult, RankGroup, RankHost, RankJob, RankRow,
-    RanksEnd, RanksResult, Record, RunTotals, SetupTimes, TimeSpan,
+    Content, CpuCost, CpuScope, EndedHow, JobPlan, JobResult, RankGroup, RankHost, RankJob,
+    RankRow, RanksEnd, RanksResult, Record, RunTotals, SetupTimes, TimeSpan,
 };
 
 pub use moved::{JobTimes, Moved, Windows, rates, skew, stragglers, windows};
@@ -172,6 +171,7 @@ impl Merger {
             expected: Vec::new(),
             watched: None,
             warnings: self.warnings.finish(received, self.facts.len(), self.hosts.len() > 1),
+            content_sha256: Content::Intact,
             rank: None,
             ranks: Some(RanksResult {
                 ranks: u32::try_from(self.facts.len()).unwrap_or(u32::MAX),

@@ -1,7 +1,11 @@
 //! The whole record as JSON.
 
-use gpuio_record::{OLDEST_SCHEMA, Record, SCHEMA_VERSION};
+use gpuio_record::{Content, OLDEST_SCHEMA, Record, SCHEMA_VERSION};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// The field with the digest of all others.
+const DIGEST: &str = "content_sha256";
 
 /// Why a text is not a record that this gpuio can read.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +34,15 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
     match value.get("schema_version").and_then(Value::as_u64) {
         Some(found) if !known.contains(&found) => Err(ParseError::Schema { found }),
         _ => {
+            let content_sha256 = match value.get(DIGEST) {
+                None => Content::NoDigest,
+                Some(found) if *found == digest(&value) => Content::Intact,
+                Some(found) => Content::Changed(
+                    found.as_str().map_or_else(|| found.to_string(), str::to_owned),
+                ),
+            };
             let record: Record = serde_json::from_value(value)?;
-            Ok(Record { schema_version: SCHEMA_VERSION, ..record })
+            Ok(Record { schema_version: SCHEMA_VERSION, content_sha256, ..record })
         }
     }
 }
@@ -41,10 +52,75 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
 /// `docs/schema/record-v3.schema.json`. A number that is not finite becomes `null`, as JSON has no
 /// word for it.
 pub fn render(record: &Record) -> String {
-    let mut text = serde_json::to_string_pretty(record)
-        .expect("a record holds no map and no foreign Serialize, and a String takes every write");
+    let mut text = serde_json::to_string_pretty(&value(record))
+        .expect("a Value holds no foreign Serialize, and a String takes every write");
     text.push('\n');
     narrow(&text)
+}
+
+/// The record as values, with the digest of its content unless [`Content`] forbids one.
+pub(crate) fn value(record: &Record) -> Value {
+    let text = serde_json::to_string(record)
+        .expect("a record holds no map and no foreign Serialize, and a String takes every write");
+    // By the text: a number is digested as it is read again, not as it was in memory.
+    let mut value: Value = serde_json::from_str(&text).expect("serde_json wrote this text");
+    if record.content_sha256 == Content::Intact {
+        let digest = digest(&value).into();
+        if let Value::Object(fields) = &mut value {
+            // Behind the version, as in the type.
+            fields.shift_insert(1.min(fields.len()), DIGEST.to_owned(), digest);
+        }
+    }
+    value
+}
+
+/// SHA-256 of a record's fields but the digest, in hexadecimal: of compact JSON with sorted names,
+/// whole numbers without a fraction. Blanks, order and spelling of numbers make no difference.
+fn digest(record: &Value) -> String {
+    let mut sum = Sha256::new();
+    match record {
+        Value::Object(fields) => {
+            object(fields.iter().filter(|(name, _)| *name != DIGEST), &mut sum)
+        }
+        other => add(other, &mut sum),
+    }
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn object<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, sum: &mut Sha256) {
+    let mut fields: Vec<_> = fields.collect();
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    sum.update("{");
+    for (nth, (name, value)) in fields.into_iter().enumerate() {
+        sum.update(if nth > 0 { "," } else { "" });
+        sum.update(Value::from(name.as_str()).to_string());
+        sum.update(":");
+        add(value, sum);
+    }
+    sum.update("}");
+}
+
+fn add(value: &Value, sum: &mut Sha256) {
+    /// Below it each whole number is exact as a double (IEEE 754).
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Object(fields) => object(fields.iter(), sum),
+        Value::Array(values) => {
+            sum.update("[");
+            for (nth, value) in values.iter().enumerate() {
+                sum.update(if nth > 0 { "," } else { "" });
+                add(value, sum);
+            }
+            sum.update("]");
+        }
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(whole) if whole.fract() == 0.0 && whole.abs() < EXACT => {
+                sum.update(format!("{whole:.0}"));
+            }
+            _ => sum.update(number.to_string()),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => sum.update(value.to_string()),
+    }
 }
 
 /// Indented JSON with each list of numbers, and of such lists, in a line: three quarters of a

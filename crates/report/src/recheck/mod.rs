@@ -14,8 +14,9 @@ mod stated;
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    BlockShare, CpuCost, DirectionResult, DirectionTotal, EndedHow, JobPlan, JobResult, Latency,
-    Point, Record, Route, RunTotals, Towards, Verdict, VerifyMode, VerifyOutcome, WatchedGroup,
+    BlockShare, Content, CpuCost, DirectionResult, DirectionTotal, EndedHow, JobPlan, JobResult,
+    Latency, Point, Record, Route, RunTotals, Towards, Verdict, VerifyMode, VerifyOutcome,
+    WatchedGroup,
 };
 
 /// The comparison, and the differences that it found.
@@ -52,6 +53,14 @@ const COUNTED: [&str; 2] = ["block", "interface"];
 /// Recomputes the figures of a record. Looks at nothing but the record.
 pub fn recheck(record: &Record) -> Recheck {
     let mut all = Recheck::default();
+    if record.content_sha256 != Content::NoDigest {
+        let is_intact = record.content_sha256 == Content::Intact;
+        all.check("the record", is_intact, || {
+            "its content is not that of its digest (content_sha256): it was changed after gpuio \
+             wrote it"
+                .to_owned()
+        });
+    }
     let (planned, ran) = (record.plan.jobs.len(), record.jobs.len());
     // A journal, and a run that errors or a signal ended, have results of the first jobs only.
     if record.ended == EndedHow::Complete {

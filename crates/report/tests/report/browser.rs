@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use gpuio_record::Record;
+use gpuio_report::format::json;
 use gpuio_report::set::{Member, Picture, Set, find_set_format, ticks_of_rates};
 use serde_json::Value;
 
@@ -289,7 +290,7 @@ fn tips_filters_order_theme_and_files_answer() {
         let packed: Vec<Value> = serde_json::from_str(out["records"].as_str().unwrap()).unwrap();
         assert_eq!(packed.len(), set.members.len());
         for (packed, member) in packed.iter().zip(&set.members) {
-            let record: Record = serde_json::from_value(packed["record"].clone()).unwrap();
+            let record = json::parse(&packed["record"].to_string()).unwrap();
             assert!(record == member.record, "{} is another record", member.name);
         }
     });

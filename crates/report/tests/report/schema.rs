@@ -5,7 +5,7 @@ use crate::records;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gpuio_record::Record;
+use gpuio_record::{Content, Record};
 use gpuio_report::find;
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
@@ -59,7 +59,7 @@ fn records_are_valid_and_read_back_to_themselves() {
         let errors: Vec<String> =
             validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:#?}");
-        let back: Record = serde_json::from_value(value).unwrap();
+        let back = gpuio_report::format::json::parse(&value.to_string()).unwrap();
         assert_eq!(back, record);
     }
 }
@@ -89,7 +89,7 @@ fn broken_records_are_not_valid() {
 /// Records of version 1 had a figure wherever there may be none now.
 #[test]
 fn records_of_version_1_are_read_and_are_of_this_one_then() {
-    let now = records::host_quick();
+    let now = Record { content_sha256: Content::NoDigest, ..records::host_quick() };
     let mut old = as_json(&now);
     old["schema_version"] = json!(1);
     let read = |value: &Value| gpuio_report::format::json::parse(&value.to_string());

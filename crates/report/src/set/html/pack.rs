@@ -6,6 +6,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 
+use crate::format::json as record_json;
+
 use super::super::Set;
 use super::base64::base64;
 
@@ -23,9 +25,9 @@ fn pack(set: &Set) -> Option<Vec<u8>> {
         let one = json!({ "name": member.name, "at": member.at });
         let head = one.to_string();
         let comma = if nth > 0 { ",\n" } else { "" };
-        // `{"name":…,"at":…` without its closing brace, so that the record needs no tree of values.
+        // `{"name":…,"at":…` without its closing brace.
         write!(gzip, "{comma}{},\"record\":", &head[..head.len() - 1]).ok()?;
-        serde_json::to_writer(&mut gzip, &member.record).ok()?;
+        serde_json::to_writer(&mut gzip, &record_json::value(&member.record)).ok()?;
         gzip.write_all(b"}").ok()?;
         if gzip.get_ref().len() > limit {
             return None;
