@@ -93,11 +93,8 @@ fn a_killed_run_leaves_what_it_had_done_until_then() {
     let journal = journals(&state(dir.path())).remove(0);
     let show = |flags: &str| gpuio(dir.path(), &format!("show {} {flags}", journal.display()));
     let record: Value = serde_json::from_str(&show("--format json").exits(0).out).unwrap();
-    check(&record);
-    assert_eq!(
-        (&record["ended"], &record["jobs"][0]["ended"]),
-        (&"unfinished".into(), &"interrupted".into())
-    );
+    assert_eq!(record["ended"], "unfinished");
+    assert_eq!(record["jobs"][0]["ended"], "interrupted");
     assert!(record["jobs"][0]["read"]["ios"].as_u64().unwrap() > 0, "{record}");
     let text = show("").exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("during the jobs that are marked partial"), "{text}");

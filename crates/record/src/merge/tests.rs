@@ -145,7 +145,7 @@ fn the_evidence_of_a_rank_is_kept_for_each_verdict_on_each_host() {
         record.jobs[0].proof = Some(serde_json::from_value(proof).unwrap());
         record
     };
-    let ranks = 2 * MOST_PROOFS as u32 + 6;
+    let ranks = 2 * u32::try_from(MOST_PROOFS).unwrap() + 6;
     let mut merger = Merger::new(with(0, "direct"), facts(ranks));
     for rank in 1..ranks {
         merger.add(rank, &with(rank, if rank == ranks - 1 { "other" } else { "direct" }));

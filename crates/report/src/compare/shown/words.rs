@@ -218,8 +218,8 @@ pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
     let unknown = unknown.filter(|pair| pair.others_unknown.iter().any(Option::is_some)).count();
     if unknown > 0 {
         lines.push(format!(
-            "Others unknown in {}{}: whether they used the CPUs was not counted (most often in too \
-             short a run), so a difference may be theirs.",
+            "Others unknown in {}{}: their use of the CPUs was not counted, so a difference may be \
+             theirs.",
             many(unknown as u64, "load"),
             if all == 1 { String::new() } else { format!(" of {all}") },
         ));

@@ -242,10 +242,7 @@ fn runs_of_which_the_work_of_others_is_unknown_say_so() {
         serde_json::json!([null, "unknown in 1 of 5 runs"])
     );
     let page = shown_at("text", &found, 1000);
-    assert!(
-        page.contains("Others unknown in 1 load: whether they used the CPUs was not"),
-        "{page}"
-    );
+    assert!(page.contains("Others unknown in 1 load: their use of the CPUs was not"), "{page}");
     assert!(!page.contains("(disturbed)"), "{page}");
     let html = shown_at("html", &found, 1000);
     assert!(html.contains("baseline: none; other: unknown in 1 of 5 runs"), "{html}");
