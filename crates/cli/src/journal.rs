@@ -1,6 +1,6 @@
 //! Results of an unfinished run on disk: NVIDIA's library can end the process, and so can the
 //! kernel. A journal is a record that is rewritten after every group of jobs, outside the measured
-//! time, and removed when the results are saved.
+//! time, a few times in a long group ([`Due`]), and removed when the results are saved.
 //!
 //! A lock on the file (flock(2)) shows whether its run is still active: the kernel releases it with
 //! the process, however that ends, and process IDs of other containers can't mislead. A journal is
@@ -45,6 +45,47 @@ struct State {
     /// Holds the lock.
     file: Option<File>,
     reported: bool,
+    /// Groups that are finished in what was saved last.
+    groups: usize,
+}
+
+/// From the start of a group until its results so far are saved for the first time. A run of the
+/// default length saves none: its journal could be on the drive that it measures.
+const FIRST: Duration = Duration::from_secs(10);
+/// Files of a plan that is saved while it runs, at most: a plan has a line for each.
+const MOST_FILES: usize = 4096;
+
+/// When results of a running group are saved. Each time is twice as late as the one before, so that
+/// an hour has nine, and at most half of what was measured is lost.
+#[derive(Debug)]
+pub(crate) struct Due {
+    began: Instant,
+    next: Duration,
+}
+
+impl Due {
+    /// A group begins now.
+    pub(crate) fn begin() -> Due {
+        Due { began: Instant::now(), next: FIRST }
+    }
+
+    /// Whether they are due now. If so, the next time is set.
+    pub(crate) fn is_now(&mut self) -> bool {
+        self.is_after(self.began.elapsed())
+    }
+
+    /// Whether results of this group were saved, or are about to be.
+    pub(crate) fn has_been(&self) -> bool {
+        self.next > FIRST
+    }
+
+    fn is_after(&mut self, elapsed: Duration) -> bool {
+        let is_due = elapsed >= self.next;
+        if is_due {
+            self.next = elapsed.max(FIRST) * 2;
+        }
+        is_due
+    }
 }
 
 /// Whether a run of this plan has a journal: it has several groups, or uses cuFile, which can end
@@ -114,6 +155,12 @@ impl Journal {
         Some(line)
     }
 
+    /// Whether results of this plan are kept while a group runs.
+    pub(crate) fn takes_running(&self, plan: &Plan) -> bool {
+        let files: usize = plan.jobs.iter().map(|job| job.targets.len()).sum();
+        self.path.is_some() && files <= MOST_FILES
+    }
+
     /// Replaces the previous content by `record`; where it lies now.
     pub(crate) fn save(&self, record: &Record) -> Result<PathBuf, String> {
         self.put(record, Sync::Yes)
@@ -128,10 +175,15 @@ impl Journal {
     fn put(&self, record: &Record, sync: Sync) -> Result<PathBuf, String> {
         let path = self.path.clone().unwrap_or_else(|| Err("no journal is kept".to_owned()))?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // One of a group that has ended since comes too late.
+        if record.totals.len() < state.groups {
+            return Ok(path);
+        }
         let text = gpuio_report::format::json::render(record);
         let file = put(&path, state.file.as_ref(), &text, sync)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         state.file = Some(file);
+        state.groups = record.totals.len();
         Ok(path)
     }
 
@@ -292,6 +344,14 @@ mod tests {
         let lines = [format!("gpuio show {quoted}. To"), format!("rm {quoted}. This")];
         assert!(lines.iter().all(|line| said.contains(line)), "{said}");
         assert_eq!(mode(&hostile), 0o400);
+    }
+
+    #[test]
+    fn a_long_group_is_saved_a_few_times() {
+        let mut due = Due::begin();
+        let saved: Vec<u64> =
+            (0..3600).filter(|at| due.is_after(Duration::from_secs(*at))).collect();
+        assert_eq!(saved, [10, 20, 40, 80, 160, 320, 640, 1280, 2560]);
     }
 
     #[test]

@@ -41,9 +41,7 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let probe = (FILL_SECONDS, !bench.out.dry_run);
     let all = room(&host, directory, (here, all_ranks), probe)?.bytes;
     let each = each(all, u64::from(threads), free(directory) / all_ranks);
-    // A power of two: the time of the probe differs from run to run, and files are to have one
-    // size, so that runs on one machine can be compared.
-    let own = (threads, 1_u64 << each.ilog2());
+    let own = (threads, power(each));
     if own.1 < EACH_LEAST {
         let size = human_bytes(own.1 as f64);
         message!("note: {directory} has little space, so each file has {size}");
@@ -84,15 +82,26 @@ pub(crate) fn room(
     // Ranks of all hosts may have one file system.
     let free = free(directory) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
-    let most = (free / 8).min(memory / 8).min(1 << 30);
+    let most = power((free / 8).min(memory / 8).min(1 << 30));
     let has_room = free > 4 * PROBE_BYTES;
     let rate = if has_room && is_probed { write_rate(Path::new(directory)) } else { None };
-    let by_rate = rate.filter(|rate| whole(rate * seconds) < most);
-    Ok(Room {
-        bytes: by_rate.map_or(most, |rate| whole(rate * seconds)),
-        by_rate,
-        unprobed: (has_room && !is_probed).then_some(most as f64 / seconds),
-    })
+    let (bytes, by_rate) = by_rate(most, rate, seconds);
+    let unprobed = (has_room && !is_probed).then_some(most as f64 / seconds);
+    Ok(Room { bytes, by_rate, unprobed })
+}
+
+/// Bytes that are written in some time, `most` at most, and the rate where that limits them.
+fn by_rate(most: u64, rate: Option<f64>, seconds: f64) -> (u64, Option<f64>) {
+    match rate.filter(|rate| whole(rate * seconds) < most) {
+        Some(rate) => (power(whole(rate * seconds)), Some(rate)),
+        None => (most, None),
+    }
+}
+
+/// The power of two below: what is free and what a probe measures differ from run to run, and runs
+/// on one machine are to have data of one size.
+fn power(bytes: u64) -> u64 {
+    1 << bytes.max(1).ilog2()
 }
 
 /// Bytes that the storage of the nearest existing directory takes in a second, by a file that
@@ -106,6 +115,9 @@ fn write_rate(directory: &Path) -> Option<f64> {
     draft.fill(&bytes).ok()?;
     Some(PROBE_BYTES as f64 / began.elapsed().as_secs_f64().max(1e-3))
 }
+
+/// Files that a command to paste names at most.
+const FEW_FILES: usize = 8;
 
 /// The commands that go on from here.
 pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> String {
@@ -131,6 +143,11 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
     if !on_gpu {
         lines.push(("gpuio bench --gpu software".to_owned(), "the GPU paths without a GPU"));
     }
+    let files = record.plan.files_that_stay();
+    if (1..=FEW_FILES).contains(&files.len()) {
+        let remove = ShellLine::new("rm").files(files.iter().map(|file| &file.path));
+        lines.push((remove.to_string(), "the data files, which stay"));
+    }
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     let whole = lines.iter().map(|(_, what)| width + what.chars().count() + 6).max();
     let beside = whole.is_some_and(|whole| whole <= usize::from(columns));
@@ -148,6 +165,15 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_has_one_size_though_the_probe_differs() {
+        let of = |rate: f64| by_rate(1 << 30, Some(rate), 2.0);
+        assert_eq!(of(280e6), (512 << 20, Some(280e6)));
+        assert_eq!(of(500e6).0, 512 << 20);
+        assert_eq!(of(600e6), (1 << 30, None), "the storage is no limit");
+        assert_eq!((power(3 << 30), power(1 << 30), power(0)), (2 << 30, 1 << 30, 1));
+    }
 
     #[test]
     fn files_shrink_where_the_usual_ones_do_not_fit() {

@@ -1,8 +1,9 @@
 //! From a job specification to a record: used by all verbs that run a load.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 
 use gpuio_base::catalog::GPU_RINGS;
 use gpuio_base::units::human_bytes;
@@ -27,7 +28,7 @@ use crate::failure::Failure;
 use crate::head::{Head, look_at_storage};
 use crate::interrupt;
 use crate::jobs;
-use crate::journal::{self, Journal};
+use crate::journal::{self, Due, Journal};
 use crate::output;
 use crate::ranks::{Joined, Learned, Synchronised};
 use crate::ui::Progress;
@@ -196,23 +197,20 @@ impl Session {
             storage: look_at_storage(&self.plan),
         };
         let live_page = self.live_page(progress);
-        let snapshots = joined.map(|_| Snapshots::new());
-        let plan = self.plan.clone();
+        // Every rank's results lie on disk before a launcher can end the process.
+        let snapshots = joined.is_some() || journal.takes_running(&self.plan);
+        let plan = snapshots.then(|| self.plan.clone());
         std::thread::scope(|scope| {
-            let synchronised = joined.zip(snapshots).map(|(joined, snapshots)| {
-                let Snapshots { to, from } = snapshots;
-                // Every rank's results lie on disk before a launcher can end the process. The
-                // thread ends with the sender.
-                let save = move || from.iter().for_each(|one| save_running(journal, &one));
-                let builder = std::thread::Builder::new().name("gpuio-journal".to_owned());
-                if let Err(error) = builder.spawn_scoped(scope, save) {
-                    progress.print_line(&format!(
-                        "note: results of a running group are not saved: a thread could not be \
-                         started: {error}"
-                    ));
+            let saver = plan.map(|plan| (plan, saver(scope, journal, progress)));
+            let (synchronised, running) = match (joined, saver) {
+                (Some(joined), Some((plan, to))) => {
+                    (Some(Synchronised::new(joined, &head, plan, to)), None)
                 }
-                Synchronised::new(joined, &head, plan, to)
-            });
+                (None, Some((plan, to))) => {
+                    (None, Some(Running { plan, to, due: Mutex::new(Due::begin()) }))
+                }
+                (_, None) => (None, None),
+            };
             let means = Means {
                 driver: self.loaded.driver.as_ref(),
                 host: &self.host,
@@ -225,9 +223,10 @@ impl Session {
                 peers: synchronised.as_ref().map(|peers| peers as &dyn Peers),
                 keys: TakenKeys::of(&head.command, &self.plan.jobs),
             };
-            let kept = Kept { progress, journal, head: &head, synchronised: synchronised.as_ref() };
+            let others = synchronised.as_ref();
+            let kept = Kept { progress, journal, head: &head, synchronised: others, running };
             let ran = run::run(&mut self.plan, &means, &kept)?;
-            drop(means);
+            drop((means, kept));
             let mut record = head.record(&self.plan, &ran);
             let machine = gpuio_host::machine::read(&Root::live());
             record.expected = expected(&machine, &record, &self.figures);
@@ -254,17 +253,34 @@ fn unneeded(permit: &Permit, plan: &mut Plan) {
     }
 }
 
-/// Records of a running group, on their way to the thread that saves them.
-struct Snapshots {
+/// A run without other ranks whose running group is saved now and then, by a thread of its own.
+struct Running {
+    plan: Plan,
     to: SyncSender<Record>,
-    from: Receiver<Record>,
+    due: Mutex<Due>,
 }
 
-impl Snapshots {
-    fn new() -> Snapshots {
-        let (to, from) = sync_channel(1);
-        Snapshots { to, from }
+impl Running {
+    fn due(&self) -> MutexGuard<'_, Due> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A thread that saves records of a running group. It ends with the sender.
+fn saver<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    journal: &'scope Journal,
+    progress: &Progress,
+) -> SyncSender<Record> {
+    let (to, from) = sync_channel(1);
+    let save = move || from.iter().for_each(|one| save_running(journal, &one));
+    let builder = std::thread::Builder::new().name("gpuio-journal".to_owned());
+    if let Err(error) = builder.spawn_scoped(scope, save) {
+        progress.print_line(&format!(
+            "note: results of a running group are not saved: a thread could not be started: {error}"
+        ));
+    }
+    to
 }
 
 /// A save that fails now may work later: the last one reports its error.
@@ -288,6 +304,8 @@ struct Kept<'a> {
     head: &'a Head<'a>,
     /// The other ranks, where there are any.
     synchronised: Option<&'a Synchronised<'a>>,
+    /// Without other ranks.
+    running: Option<Running>,
 }
 
 impl Kept<'_> {
@@ -315,7 +333,23 @@ impl RunObserver for Kept<'_> {
     }
 
     fn started(&self, jobs: &[JobPlan]) {
+        if let Some(running) = &self.running {
+            *running.due() = Due::begin();
+        }
         self.progress.started(jobs);
+    }
+
+    fn wants_results(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.due().is_now())
+    }
+
+    fn so_far(&self, ran: &Ran, jobs: Vec<JobResult>) {
+        let Some(running) = &self.running else { return };
+        let mut ran = ran.clone();
+        ran.jobs.extend(jobs);
+        let record = self.head.record(&running.plan, &ran);
+        // While the one before is still being written, this one is left out.
+        let _ = running.to.try_send(Record { ended: EndedHow::Unfinished, ..record });
     }
 
     fn tick(&self, tick: &Tick) {
@@ -349,7 +383,9 @@ impl RunObserver for Kept<'_> {
             synchronised.group_done(plan, ran);
             return;
         }
-        if !journal::is_due(plan) {
+        // What was saved of a group that ran is replaced by all of it.
+        let has_part = self.running.as_ref().is_some_and(|running| running.due().has_been());
+        if !journal::is_due(plan) && !has_part {
             return;
         }
         let record = Record { ended: EndedHow::Unfinished, ..self.head.record(plan, ran) };

@@ -59,8 +59,8 @@ pub use plan::{
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{
-    HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksEnd,
-    RanksResult, RateOver, Straggler,
+    HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankProof, RankRow,
+    RanksEnd, RanksResult, RateOver, Straggler,
 };
 pub use replay::{
     RecordedCalls, RecordedLatency, ReplayOrder, ReplayPace, ReplayPlan, ReplayResult,

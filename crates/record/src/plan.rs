@@ -289,6 +289,24 @@ pub struct JobPlan {
 }
 
 impl Plan {
+    /// Files of gpuio's that are there after the run, each once: those that were there before, and
+    /// made ones that are kept.
+    pub fn files_that_stay(&self) -> Vec<&TargetPlan> {
+        let stays = |job: &JobPlan, target: &TargetPlan| match target.guard {
+            GuardNote::Ours | GuardNote::Changed => true,
+            GuardNote::Make | GuardNote::Remake => job.keep,
+            GuardNote::ForeignReadOnly | GuardNote::ForeignOverwrite => false,
+        };
+        let of_job = |job| {
+            let job: &JobPlan = job;
+            job.targets.iter().filter(move |target| stays(job, target))
+        };
+        let all = self.jobs.iter().flat_map(of_job);
+        let by_path: BTreeMap<&str, &TargetPlan> =
+            all.map(|target| (target.path.as_str(), target)).collect();
+        by_path.into_values().collect()
+    }
+
     /// Whether one of its jobs runs over cuFile, by its path in the catalog.
     pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
         self.jobs.iter().any(|job| job.takes_cufile(catalog))
@@ -299,6 +317,11 @@ impl JobPlan {
     /// Whether it runs over cuFile, by its path in the catalog.
     pub fn takes_cufile(&self, catalog: &Catalog) -> bool {
         catalog.path(&self.path.choice.actual).is_some_and(PathInfo::uses_cufile)
+    }
+
+    /// Whether it uses gpuio's software GPU. A run of several paths may have jobs that use no GPU.
+    pub fn uses_software_gpu(&self) -> bool {
+        self.gpus.iter().any(|gpu| gpu.software)
     }
 
     /// Whether one of gpuio's engines takes part. Otherwise a library moves the bytes, and the

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::direction::TimeSpan;
 use crate::expected::Expected;
 use crate::plan::Stop;
+use crate::proof::Proof;
 use crate::result::EndedHow;
 
 /// Which of several ranks a record is of.
@@ -38,6 +39,25 @@ pub struct RanksResult {
     pub groups: Vec<RankGroup>,
     /// One row per rank, in order.
     pub rows: Vec<RankRow>,
+    /// The evidence for the data paths of jobs: of one rank for each verdict on a host, at most
+    /// [`MOST_PROOFS`](crate::merge::MOST_PROOFS); empty in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<RankProof>,
+}
+
+/// The data path of a job on one rank, with the readings of the rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RankProof {
+    /// The job's name.
+    pub job: String,
+    /// The host.
+    pub host: String,
+    /// The rank.
+    pub rank: u32,
+    /// Further ranks of the host with the same verdict on the job. Their readings are not kept.
+    pub alike: Vec<u32>,
+    /// The verdict, its sentence and the readings.
+    pub proof: Proof,
 }
 
 /// One host with its ranks.
@@ -244,6 +264,9 @@ pub struct RankJob {
     pub us_per_mib: Option<f64>,
     /// The verdict on its data path.
     pub verdict: Option<String>,
+    /// The verdict and its basis in one sentence; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
     /// Whether verification found nothing wrong; absent where there was none.
     pub verified: Option<bool>,
 }

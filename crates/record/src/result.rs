@@ -217,6 +217,10 @@ pub struct JobResult {
     pub never_started: Option<NeverStarted>,
     /// CPU cost over that time.
     pub cpu: CpuCost,
+    /// Why it is unknown whether others used the processors, of which warning `other_cpu_time`
+    /// tells otherwise; absent where it is known, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu_unknown: Option<String>,
     /// The engines that actually ran, one entry for each distinct one.
     pub engine: Vec<ActualEngine>,
     /// The tool's own count of the file leg, ramp included.

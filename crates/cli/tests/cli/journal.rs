@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::record::{check, jobs};
-use crate::tool::{Ran, bench, command, file, finish, gpuio, state, tree, words};
+use crate::tool::{Ran, bench, command, file, finish, gpuio, state, tree, until, words};
 
 /// Every path on the software GPU, cuFile's last. By bytes, so that each makes as many calls on a
 /// busy machine.
@@ -79,6 +79,27 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 11, "{csv}");
     assert!(show("--format gdsio").contains("\n# unfinished: "));
     assert!(show("--format plan").contains("[job-gds]"));
+}
+
+/// Of one group, without a path that may crash.
+#[test]
+fn a_killed_run_leaves_what_it_had_done_until_then() {
+    let dir = scratch();
+    let line = "--rw randread --bs 4k --size 1m --rate-iops 200 --runtime 600 --directory d -q";
+    let mut child = command(dir.path()).arg("bench").args(words(line)).spawn().unwrap();
+    until("no journal", || !journals(&state(dir.path())).is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let journal = journals(&state(dir.path())).remove(0);
+    let show = |flags: &str| gpuio(dir.path(), &format!("show {} {flags}", journal.display()));
+    let record: Value = serde_json::from_str(&show("--format json").exits(0).out).unwrap();
+    assert_eq!(record["ended"], "unfinished");
+    assert_eq!(record["jobs"][0]["ended"], "interrupted");
+    assert!(record["jobs"][0]["read"]["ios"].as_u64().unwrap() > 0, "{record}");
+    let text = show("").exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("during the jobs that are marked partial"), "{text}");
+    let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
+    bench(dir.path(), short).exits(0).prints(&["crashed", "gpuio show"]);
 }
 
 #[test]

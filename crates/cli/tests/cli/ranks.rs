@@ -161,7 +161,9 @@ fn only_rank_0_prints_and_show_prints_it_again() {
         let rows = |text: &str| text.lines().filter(|line| line.contains(" ± ")).count();
         assert_eq!(rows(&all), rows(&show(&[])) + 4, "a row for each rank, on demand");
         let evidence = show(&["--evidence"]);
-        assert!(evidence.contains("no readings are in this record"), "{evidence}");
+        assert!(evidence.contains("each rank judged by its own readings"), "{evidence}");
+        assert!(evidence.contains(" (readings of rank "), "{evidence}");
+        assert!(evidence.contains("counted of expected"), "the readings are there: {evidence}");
     }
 }
 

@@ -189,7 +189,7 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
             return Err(PlanError::Unavailable { at: None, what });
         }
     }
-    let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
+    let software_gpu = jobs.iter().any(JobPlan::uses_software_gpu);
     let interval_ns = interval_of(&jobs);
     let ceilings = ceiling::plan(&jobs, facts);
     let cufile = cufile::of_jobs(spec, &jobs, &left_out, &facts.catalog)?;

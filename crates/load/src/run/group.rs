@@ -320,7 +320,8 @@ impl Group<'_> {
             if done || sampler.due(now) {
                 let tick = sampler.sample(&gate.live, firsts, (now, done), self.means.peers);
                 observer.tick(&tick);
-                self.report_so_far((gate, readies), &sampler, now, ran);
+                let so_far = || so_far::results(self.jobs, (&gate.live, readies), &sampler, now);
+                self.report_so_far(so_far, ran, observer);
             }
             if done {
                 break;
@@ -402,6 +403,7 @@ impl Group<'_> {
                 alone,
             };
             let mut result = results::job(parts);
+            result.others_cpu_unknown = readings.others_cpu_unknown();
             result.beside = self.beside_of(job, &result, measured.learned.as_ref());
             if let Some((Some(feed), seen)) = fed.next() {
                 let found = Found { job, host: self.means.host, cache: &result.cache };
@@ -480,17 +482,18 @@ impl Group<'_> {
 
     fn report_so_far(
         &self,
-        (gate, readies): (&Gate, &[Ready]),
-        sampler: &SeriesSampler,
-        now: Nanos,
+        results: impl FnOnce() -> Vec<JobResult>,
         ran: &Ran,
+        observer: &dyn RunObserver,
     ) {
         // The first pass, in which the jobs run alone, is no result.
-        let alone = computation::is_wanted(self.jobs) && self.computation.is_none();
-        if let Some(peers) = self.means.peers.filter(|_| !alone)
-            && peers.wants_results()
-        {
-            peers.so_far(ran, so_far::results(self.jobs, (&gate.live, readies), sampler, now));
+        if computation::is_wanted(self.jobs) && self.computation.is_none() {
+            return;
+        }
+        match self.means.peers {
+            Some(peers) if peers.wants_results() => peers.so_far(ran, results()),
+            None if observer.wants_results() => observer.so_far(ran, results()),
+            _ => {}
         }
     }
 

@@ -78,6 +78,13 @@ pub trait RunObserver: Sync {
     fn started(&self, jobs: &[JobPlan]);
     /// An interval of a group has passed.
     fn tick(&self, tick: &Tick);
+    /// Whether results so far are wanted now, while a group runs without other processes.
+    fn wants_results(&self) -> bool {
+        false
+    }
+    /// Results so far: of finished groups in `ran`, of the running one in `jobs`, without evidence
+    /// and percentiles of parts.
+    fn so_far(&self, _ran: &Ran, _jobs: Vec<JobResult>) {}
     /// The clock of a group has stopped; verification begins.
     fn verifying(&self, jobs: &[JobPlan]);
     fn job_done(&self, job: &JobPlan, result: &JobResult);

@@ -67,7 +67,9 @@ fn warnings(record: &Record, jobs: &[JobPlan], results: &[JobResult]) -> Vec<Opt
     let keys = TakenKeys::of(&record.command, jobs);
     let due = warn::group(jobs, results, (&record.host, &keys), found);
     let same = |all: &[Warning], one: &Warning| {
-        let is_same = |other: &&Warning| other.job == one.job && other.kind.id() == one.kind.id();
+        // One without a job is about all.
+        let is_about = |other: &Warning| other.job.is_none() || other.job == one.job;
+        let is_same = |other: &&Warning| is_about(other) && other.kind.id() == one.kind.id();
         all.iter().filter(is_same).count()
     };
     let missing = |(at, one): (usize, &Warning)| {
@@ -142,7 +144,8 @@ mod tests {
         assert_eq!(of_warnings(|_| ()), [""; 0]);
         let missing = |record: &mut Value| record["warnings"] = json!([]);
         let said = of_warnings(missing);
-        assert!(said[0].starts_with("warnings: software_gpu is missing: "), "{said:?}");
+        let words = "warnings: software_gpu of job 'read-64K' is missing: ";
+        assert!(said[0].starts_with(words), "{said:?}");
         let others = |record: &mut Value| {
             record["jobs"][0]["cache"]["storage"][0]["read_bytes"] = json!(1_u64 << 31);
         };

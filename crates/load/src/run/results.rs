@@ -63,6 +63,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         measured,
         never_started,
         cpu: cpu.0.cost(cpu.1, last_done_ns, bytes),
+        others_cpu_unknown: None,
         engine: engines(&ready),
         file_leg: sums.file_leg,
         direct_actual: direct(&ready),

@@ -34,10 +34,8 @@ pub(super) fn results(
             measured: Some(TimeSpan { begin_ns: from, end_ns: now.max(from) }),
             engine: engines(ready),
             direct_actual: direct(ready),
-            cache: CacheReading {
-                unknown: vec!["the job still ran when this was saved".to_owned()],
-                ..CacheReading::default()
-            },
+            others_cpu_unknown: Some(format!("whether others used the CPUs: {STILL_RAN}")),
+            cache: CacheReading { unknown: vec![STILL_RAN.to_owned()], ..CacheReading::default() },
             failed: read.failed + write.failed,
             series: points.to_vec(),
             workers: (0..).zip(pages).map(|(thread, page)| worker(thread, page, elapsed)).collect(),
@@ -46,6 +44,9 @@ pub(super) fn results(
     })
     .collect()
 }
+
+/// Why figures that are known at the end are absent.
+const STILL_RAN: &str = "the job still ran when this was saved";
 
 /// The counts of one direction, of all workers of a job.
 fn tally(pages: &[Live], write: bool) -> Tally {

@@ -176,6 +176,10 @@ impl JobSum {
             all.longest_wait_ns = all.longest_wait_ns.max(one.longest_wait_ns);
         }
         add_cpu(&mut sum.cpu, &job.cpu);
+        // Unknown on one rank, it is unknown of all.
+        if sum.others_cpu_unknown.is_none() {
+            sum.others_cpu_unknown.clone_from(&job.others_cpu_unknown);
+        }
         self.cpu_us = add_cpu_us(self.cpu_us, job);
         add_engines(sum, job);
         sum.file_leg += job.file_leg;

@@ -15,6 +15,7 @@
 mod beside;
 mod jobs;
 mod moved;
+mod proofs;
 mod rank_list;
 mod series;
 #[cfg(test)]
@@ -30,9 +31,11 @@ use crate::{
 };
 
 pub use moved::{JobTimes, Moved, Windows, rates, skew, stragglers, windows};
+pub use proofs::MOST_PROOFS;
 pub use rank_list::rank_list;
 
 use jobs::JobSum;
+use proofs::Proofs;
 use warnings::Warnings;
 
 /// The facts about a rank besides its record.
@@ -74,6 +77,7 @@ pub struct Merger {
     jobs: Vec<JobSum>,
     hosts: Vec<RankHost>,
     rows: Vec<RankRow>,
+    proofs: Proofs,
     warnings: Warnings,
     setup: SetupTimes,
     ended: EndedHow,
@@ -101,6 +105,7 @@ impl Merger {
             jobs,
             hosts,
             rows: Vec::new(),
+            proofs: Proofs::default(),
             warnings: Warnings::default(),
             setup: SetupTimes::default(),
             ended: EndedHow::Complete,
@@ -120,6 +125,7 @@ impl Merger {
                 sum.add(rank, &facts, job);
             }
         }
+        self.proofs.add(rank, &facts.host, &record.jobs);
         self.warnings.add(rank, &facts.host, &record.warnings);
         add_setup(&mut self.setup, &record.setup);
         if let Some(host) = self.hosts.iter_mut().find(|host| host.name == facts.host) {
@@ -180,6 +186,7 @@ impl Merger {
                 hosts: self.hosts,
                 groups,
                 rows: self.rows,
+                evidence: self.proofs.finish(),
             }),
             ..self.first
         }
@@ -296,6 +303,7 @@ fn rank_job(job: &JobResult, facts: &RankFacts) -> RankJob {
         cores_busy: job.cpu.cores_busy,
         us_per_mib: job.cpu.us_per_mib,
         verdict: job.proof.as_ref().map(|proof| proof.verdict.words.clone()),
+        sentence: job.proof.as_ref().map(|proof| proof.sentence.clone()),
         verified: job.verify.as_ref().map(crate::VerifyOutcome::is_fine),
     }
 }

@@ -129,6 +129,46 @@ fn slow_ranks_are_named_with_their_ratio() {
     assert!((slow[0].of_median - 0.4).abs() < 1e-9);
 }
 
+#[test]
+fn the_evidence_of_a_rank_is_kept_for_each_verdict_on_each_host() {
+    let with = |rank: u32, words: &str| {
+        let mut record = record(rank, 1000, &[5]);
+        let evidence = serde_json::json!({
+            "name": "own", "direction": "read", "source": "gpuio", "before": null, "after": null,
+            "observed_bytes": 1000, "expected_bytes": 1000, "assessment": "supports", "why": "w"
+        });
+        let proof = serde_json::json!({
+            "requested": "host", "actual": "host", "as_requested": true,
+            "verdict": { "words": words, "route": { "kind": "direct" }, "source": "storage" },
+            "sentence": format!("{words}: by rank {rank}."), "evidence": [evidence]
+        });
+        record.jobs[0].proof = Some(serde_json::from_value(proof).unwrap());
+        record
+    };
+    let ranks = 2 * u32::try_from(MOST_PROOFS).unwrap() + 6;
+    let mut merger = Merger::new(with(0, "direct"), facts(ranks));
+    for rank in 1..ranks {
+        merger.add(rank, &with(rank, if rank == ranks - 1 { "other" } else { "direct" }));
+    }
+    let merged = merger.finish(Started::default(), Vec::new(), None);
+    assert_eq!(merged.jobs[0].proof.as_ref().unwrap().evidence, []);
+    let ranks = merged.ranks.unwrap();
+    let sentence = |rank: usize| ranks.rows[rank].jobs[0].sentence.clone().unwrap();
+    assert_eq!(
+        (sentence(0), sentence(3)),
+        ("direct: by rank 0.".into(), "direct: by rank 3.".into())
+    );
+    let kept = |nth: usize| {
+        let one = &ranks.evidence[nth];
+        (one.host.as_str(), one.rank, one.alike.as_slice(), one.proof.evidence.len())
+    };
+    assert_eq!(kept(0), ("n0", 0, &[1][..], 1));
+    assert_eq!(kept(1), ("n1", 2, &[3][..], 1));
+    // Bounded, and a verdict that no other rank has is among them.
+    assert_eq!(ranks.evidence.len(), MOST_PROOFS + 1);
+    assert_eq!(ranks.evidence[MOST_PROOFS].proof.verdict.words, "other");
+}
+
 fn traffic(ours: u64, device: u64) -> Warning {
     let kind = WarningKind::OtherTraffic {
         device: "nvme0n1".to_owned(),

@@ -262,9 +262,11 @@ warnings! {
                     .to_owned()
             }
             false => advice(spell, "", &["use <runtime 30s> or more, with <ramp 5s>"]),
+            // A further pass reads what the first one left in the page cache, which other warnings
+            // would then complain of.
             true => advice(spell, "", &[
                 "name more or larger files",
-                "read them several times: <loops 10>",
+                "repeat the run, each time with a cold cache (<invalidate>)",
             ]),
         },
     ),

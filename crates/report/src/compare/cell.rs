@@ -7,6 +7,7 @@ use gpuio_record::Metric;
 
 use crate::compare::aspect::{ASPECTS, Kind, SINCE, SOFTWARE};
 use crate::compare::run::{Figure, Run};
+use crate::number::many;
 use crate::others::{self, Others};
 
 /// Repeats of one thing, in the order in which they were given.
@@ -92,6 +93,15 @@ impl<'a> Cell<'a> {
         let others: Vec<Others> = self.runs.iter().filter_map(|run| run.others.clone()).collect();
         let how = others::disturbed(&others, self.runs.len())?;
         Some(format!("disturbed{how}"))
+    }
+
+    /// Runs of which it is unknown whether others used the processors, in words.
+    pub(crate) fn others_unknown(&self) -> Option<String> {
+        let unknown = self.runs.iter().filter(|run| run.others_unknown).count();
+        (unknown > 0).then(|| match self.runs.len() {
+            1 => "unknown".to_owned(),
+            runs => format!("unknown in {unknown} of {}", many(runs as u64, "run")),
+        })
     }
 
     /// Whether others disturbed the runs of one of both alone, so that a difference may be theirs.

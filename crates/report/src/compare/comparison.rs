@@ -67,8 +67,10 @@ pub struct Pair {
     /// Job and load of the other.
     pub other: String,
     pub runs: [usize; 2],
-    /// How others disturbed the runs of each side; null where they did not.
+    /// How others disturbed the runs of each side; null where no record says that they did.
     pub disturbed: [Option<String>; 2],
+    /// Whether others used the processors during the runs of each side, where that is unknown.
+    pub others_unknown: [Option<String>; 2],
     /// Whether they disturbed one side alone, so that a threshold decides nothing; not of runs in
     /// turns, which a load meets on both sides.
     #[serde(skip)]
@@ -105,6 +107,13 @@ pub struct Alone {
 impl Pair {
     pub(crate) fn is_disturbed(&self) -> bool {
         self.disturbed.iter().any(Option::is_some)
+    }
+
+    /// The work of others during the runs of each side, as far as it is known.
+    pub(crate) fn work_of_others(&self) -> Option<[&str; 2]> {
+        let of = |side: usize| self.disturbed[side].as_ref().or(self.others_unknown[side].as_ref());
+        let both = [of(0), of(1)];
+        both.iter().any(Option::is_some).then(|| both.map(|how| how.map_or("none", String::as_str)))
     }
 }
 
@@ -230,6 +239,7 @@ fn one_side(
             other: b.label(),
             runs: [a.runs.len(), b.runs.len()],
             disturbed: [a, b].map(Cell::disturbed),
+            others_unknown: [a, b].map(Cell::others_unknown),
             is_disturbed_unlike: !options.in_turns && a.is_disturbed_unlike(b),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),

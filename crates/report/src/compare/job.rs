@@ -76,7 +76,7 @@ impl Job<'_> {
 
     pub(crate) fn gpu_kind(&self) -> String {
         let stand_in = self.record.cufile.as_ref().is_some_and(|cufile| cufile.stand_in);
-        let software = self.plan.gpus.iter().any(|gpu| gpu.software) || stand_in;
+        let software = self.plan.uses_software_gpu() || stand_in;
         let words = if software && !self.plan.gpus.is_empty() { SOFTWARE } else { "hardware" };
         words.to_owned()
     }

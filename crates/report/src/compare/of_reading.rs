@@ -53,6 +53,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         since_submission: None,
         percentiles: Vec::new(),
         others: None,
+        others_unknown: false,
         contradicts_itself: !contradictions.is_empty(),
         notes: doubt.chain(reading.notes.iter().cloned()).collect(),
     }

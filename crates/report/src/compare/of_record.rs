@@ -48,6 +48,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             since_submission: since_submission(&side),
             percentiles: plan.percentiles.clone(),
             others: crate::others::of(record, plan, result),
+            others_unknown: result.others_cpu_unknown.is_some(),
             contradicts_itself: false,
             notes: notes(result),
         }

@@ -56,6 +56,8 @@ pub struct Run {
     pub percentiles: Vec<Percentile>,
     /// Traffic of other programs beside a record's run.
     pub(crate) others: Option<Others>,
+    /// Whether its record says that others' use of the processors is unknown.
+    pub(crate) others_unknown: bool,
     /// Whether figures that another tool printed can't all be right.
     pub contradicts_itself: bool,
     pub notes: Vec<String>,

@@ -171,7 +171,7 @@ fn part_cell(column: &str, record: &Record, plan: Option<&JobPlan>) -> String {
     match column {
         "group" => maybe(plan.map(|plan| plan.group)),
         "path" => maybe(plan.map(|plan| &plan.path.choice.actual)),
-        "gpu_software" => u8::from(record.plan.software_gpu).to_string(),
+        "gpu_software" => maybe(plan.map(|plan| u8::from(plan.uses_software_gpu()))),
         "rw" => maybe(plan.map(rw)),
         "direction" => match plan.map(JobPlan::directions) {
             Some([only]) => only.name().to_owned(),
@@ -228,7 +228,7 @@ const OWN: &[Column] = columns! {
      core, `gds` or another cuFile path",
         |l| l.plan.path.choice.actual.clone();
     "gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result",
-        |l| u8::from(l.record.plan.software_gpu).to_string();
+        |l| u8::from(l.plan.uses_software_gpu()).to_string();
     "engine", "engine that ran; several joined by `+`", |l| actual_engine(l.plan, l.result);
     "rw", "load of the job, as in the `rw` key", |l| rw(l.plan).to_owned();
     "direction", "`read` or `write`: the direction of this row", |l| l.direction.name().to_owned();

@@ -94,7 +94,7 @@ fn job(row: &Row<'_>) -> Value {
             "record": row.member.name,
             "path": plan.path.choice.actual,
             "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
-            "software_gpu": row.record.plan.software_gpu,
+            "software_gpu": plan.uses_software_gpu(),
             "latency": "from due to completed",
         },
     })

@@ -33,6 +33,8 @@ fn is_marked(line: &str) -> bool {
 fn a_software_gpu_is_named_on_top_and_on_every_line_of_results() {
     let mut many = records::many_jobs();
     many.plan.software_gpu = true;
+    let gpus = records::software().plan.jobs[0].gpus.clone();
+    many.plan.jobs.iter_mut().for_each(|job| job.gpus.clone_from(&gpus));
     many.jobs[11].name = "job-11".to_owned();
     many.plan.jobs[11].name = "job-11".to_owned();
     for (record, least) in [(records::software(), 3), (many, 16)] {
@@ -49,6 +51,28 @@ fn a_software_gpu_is_named_on_top_and_on_every_line_of_results() {
     }
     let hardware = render_text(&records::host_quick(), 120);
     assert!(!hardware.lines().any(is_marked), "{hardware}");
+}
+
+/// A path without a GPU in a run of several paths is what it is without the software GPU.
+#[test]
+fn a_job_without_a_gpu_is_not_marked_as_of_the_software_gpu() {
+    let mut record = records::many_jobs();
+    record.plan.software_gpu = true;
+    record.plan.jobs[0].gpus.clone_from(&records::software().plan.jobs[0].gpus);
+    let names: Vec<&str> = record.plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    let text = render_text(&record, 250);
+    let marked: Vec<&str> =
+        text.lines().filter(|line| is_marked(line) && !line.starts_with("SOFTWARE GPU")).collect();
+    let of = |name: &str| marked.iter().any(|line| line.split_whitespace().any(|it| it == name));
+    assert!(of(names[0]), "{text}");
+    assert!(!names[1..].iter().any(|name| of(name)), "{text}");
+    let render = gpuio_report::find("csv").unwrap().render;
+    let csv = render(&record, TEXT_WIDTH, Show::default());
+    let column = csv.lines().next().unwrap().split(',').position(|it| it == "gpu_software");
+    let cells: Vec<&str> =
+        csv.lines().skip(1).map(|line| line.split(',').nth(column.unwrap()).unwrap()).collect();
+    assert_eq!(cells[0], "1", "{csv}");
+    assert_eq!(cells.last(), Some(&"0"), "{csv}");
 }
 
 #[test]

@@ -226,6 +226,25 @@ fn settings_of_cufile_need_a_path_of_cufiles() {
     assert!(all.to_string().contains("no libcufile"), "{all}");
 }
 
+/// The same on all paths, it would be refused; dropped in silence, the paths are compared at what
+/// nobody sees to be different depths.
+#[test]
+fn a_depth_without_effect_on_some_of_several_paths_is_noted_there() {
+    let load = "engine=psync\ndepth=8\ngpu=0\nrw=randread\nsize=1g\n";
+    let plan = Bench::default().plan(&parsed(&format!("[a]\npath=host,staged\n{load}"))).unwrap();
+    let [host, staged] = &plan.jobs[..] else { panic!("{:?}", plan.jobs) };
+    assert_eq!((host.depth, staged.depth), (1, 8));
+    let noted = |job: &JobPlan| {
+        job.notes
+            .iter()
+            .find(|note| note.starts_with("'depth' (f:4:1) has no effect here: "))
+            .cloned()
+    };
+    let why = "engine psync has one I/O in flight for each thread";
+    assert!(noted(host).is_some_and(|note| note.contains(why)), "{:?}", host.notes);
+    assert_eq!(noted(staged), None);
+}
+
 /// Points of a sweep.
 #[test]
 fn runs_are_checked_together_without_their_machine() {

@@ -7,7 +7,7 @@
 //! line of `[global]`, a flag in addition to a job file, a job on several paths. It is refused
 //! only where none of them uses it, with exit code 2 and the source. Jobs that don't use it are
 //! planned as if it had not been said, so that a plan holds nothing without effect and its text
-//! can be run again.
+//! can be run again; of depth, threads and rates, by which loads are compared, a note says so.
 //!
 //! A job file that fio or gdsio runs is run here too: where a section says `ioengine`, or has
 //! keys of gdsio's, the tool's own keys without effect are left out and noted, as it leaves
@@ -54,14 +54,15 @@ pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
     keys().filter_map(one).collect()
 }
 
-/// The job without the values that have no effect on it, and with notes on those only noted.
+/// The job without the values that have no effect on it, and with notes on those only noted, and on
+/// those of how much is in flight or due: of several jobs or paths, some may have it.
 pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
     let mut job = job.clone();
     for one in unused {
         if let Status::Supported(setter) = one.key.status {
             setter.clear(&mut job);
         }
-        if is_noted(&job, &one.requested) {
+        if is_noted(&job, &one.requested) || one.key.raises.is_some() {
             let Requested { key, origin, .. } = &one.requested;
             job.notes.push(format!("'{key}' ({origin}) has no effect here: {}", one.why));
         }

@@ -21,6 +21,8 @@ use gpuio_record::{JobPlan, JobResult, StorageReading, Towards, WarningKind};
 pub(crate) use counted::Gpu;
 pub(crate) use counted::{Counted, InWindow};
 
+pub(crate) use processors::unknown as others_cpu_unknown;
+
 use crate::evidence::group::{Flow, cached};
 
 /// One kind of disagreement: findings with the index of the job they are about, or none of all.

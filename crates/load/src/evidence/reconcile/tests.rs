@@ -130,6 +130,21 @@ fn others_on_the_same_processors() {
     assert_eq!(found(&job, &result, &short), [], "too few ticks");
 }
 
+/// No warning is no knowledge where nothing was counted.
+#[test]
+fn others_on_the_processors_are_unknown_in_a_short_run() {
+    let of = |all| {
+        let cpu = Some(CpuTime { all: Duration::from_millis(all), ..CpuTime::default() });
+        super::others_cpu_unknown(&Counted { cpu, ..NO_DEVICES })
+    };
+    assert_eq!(of(1000), None);
+    let short = "whether others used the CPUs (other_cpu_time): the run was too short, less than \
+                 1.00 s of the CPUs' time";
+    assert_eq!(of(990).as_deref(), Some(short));
+    let unread = super::others_cpu_unknown(&NO_DEVICES).unwrap();
+    assert!(unread.ends_with("no time of the CPUs was counted in it"), "{unread}");
+}
+
 #[test]
 fn others_on_the_same_device() {
     let (job, mut result) = read("rw=randread\nbs=1m", MIB, 1024);

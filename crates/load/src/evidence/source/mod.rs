@@ -183,7 +183,7 @@ fn requested(of: &JobFlow<'_>) -> Requested {
         flow: of.flow,
         bytes: of.bytes(),
         holes: holes(result),
-        software_gpu: job.gpus.iter().any(|gpu| gpu.software),
+        software_gpu: job.uses_software_gpu(),
     }
 }
 

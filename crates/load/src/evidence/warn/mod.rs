@@ -16,6 +16,11 @@ impl Readings {
     ) -> Vec<(Option<usize>, WarningKind)> {
         reconcile::find(&GroupContext { jobs, results, counted: &self.counted })
     }
+
+    /// Why it is unknown whether others used the processors; `None` where it is known.
+    pub fn others_cpu_unknown(&self) -> Option<String> {
+        reconcile::others_cpu_unknown(&self.counted)
+    }
 }
 
 /// The same by a group's plan and results alone, without what was sampled of devices: no finding
@@ -75,7 +80,8 @@ fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     let device = if let [device] = result.cache.storage.as_slice() { Some(device) } else { None };
     match (job.sync, job.direct, device) {
         (true, ..) => Some(WarningKind::SyncWrites),
-        (_, DirectMode::Buffered, _) if is_flushed(job, result) => None,
+        // A flush empties the caches of the kernel and of the device, and its time is counted.
+        _ if is_flushed(job, result) => None,
         (_, DirectMode::Buffered, device) => {
             let to_storage = device.map(|device| device.write_bytes);
             Some(WarningKind::BufferedWrites { bytes, to_storage })

@@ -173,6 +173,29 @@ fn direct_writes_to_a_drive_without_a_volatile_cache_are_no_warning() {
     assert_eq!(found(None), [warning(false)]);
 }
 
+/// fsync(2) and fdatasync(2) send the device a flush of its cache (Linux,
+/// Documentation/block/writeback_cache_control.rst).
+#[test]
+fn direct_writes_that_are_flushed_in_the_measured_time_are_no_warning() {
+    let found = |flush: &str| {
+        let job = job(&format!("rw=randwrite\n{flush}"));
+        let mut result = result(&job, 100_000);
+        let volatile_cache = Some(true);
+        let (writes, write_bytes) = (100_000, 100_000 * 4096);
+        let own = StorageReading { writes, write_bytes, volatile_cache, ..storage(0, 0) };
+        result.cache.storage = vec![own];
+        warned(&job, &result)
+    };
+    for flush in ["end_fsync=1", "fsync=1", "fdatasync=8"] {
+        assert_eq!(found(flush), [], "{flush}");
+    }
+    for late in ["fsync=50000", "fsync_on_close=1"] {
+        let (device, known) = ("nvme0n1".to_owned(), true);
+        let warning = WarningKind::DirectWritesInDeviceCache { device, known };
+        assert_eq!(found(late), [warning], "{late}");
+    }
+}
+
 /// Reads in holes are no cache's doing, and are reported separately.
 #[test]
 fn holes_are_reported_and_not_taken_for_a_cache() {

@@ -43,9 +43,8 @@ pub(super) fn group(
         };
         all.push(named(None, WarningKind::MoreThreadsThanCpus { threads, cpus, of }, keys));
     }
-    if jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software)) {
-        all.push(named(None, WarningKind::SoftwareGpu, keys));
-    }
+    let software = jobs.iter().filter(|job| job.uses_software_gpu());
+    all.extend(software.map(|job| named(Some(&job.name), WarningKind::SoftwareGpu, keys)));
     all
 }
 

@@ -301,6 +301,18 @@ fn a_software_gpu() {
 }
 
 #[test]
+fn a_software_gpu_is_no_matter_of_jobs_that_use_no_gpu() {
+    let (host, mut soft) = (job("path=host"), job("path=staged"));
+    soft.gpus[0].software = true;
+    soft.name = "soft".to_owned();
+    let results = [result(&host, 100_000), result(&soft, 100_000)];
+    let all = group(&[host, soft], &results, (&self::host(), &keys()), Vec::new());
+    let of: Vec<_> = all.iter().filter(|one| one.kind == WarningKind::SoftwareGpu).collect();
+    let [only] = of[..] else { panic!("{all:?}") };
+    assert_eq!(only.job.as_deref(), Some("soft"));
+}
+
+#[test]
 fn a_worker_far_from_its_gpu() {
     let mut job = job("path=staged\nthreads=2");
     let assign_cpus = |job: &mut JobPlan, node| {

@@ -118,10 +118,8 @@ fn differing(comparison: &Comparison) -> Section {
             let values = sides([one.baseline.as_str(), one.other.as_str()]);
             ((one.despite.is_none(), one.what.to_string()), values)
         });
-        let others = pair.is_disturbed().then(|| {
-            let how = pair.disturbed.each_ref().map(|how| how.as_deref().unwrap_or("none"));
-            ((false, "work of others".to_owned()), sides(how))
-        });
+        let others = pair.work_of_others();
+        let others = others.map(|how| ((false, "work of others".to_owned()), sides(how)));
         let unknown = pair.unknown_properties.iter();
         let unknown = unknown.map(|what| ((true, what.clone()), "unknown for one side".into()));
         values.chain(others).chain(unknown).collect::<Vec<((bool, String), String)>>()

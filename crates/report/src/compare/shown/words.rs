@@ -187,7 +187,7 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
 }
 
 /// The cautions on top of the page: figures that are not of hardware, and loads that others had a
-/// part in.
+/// part in, or may have had.
 pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
     let mut lines = Vec::new();
     let software = comparison.sides.iter().filter(|side| side.software_gpu);
@@ -212,6 +212,16 @@ pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
              ({first}{}).",
             many(disturbed.len() as u64, "load"),
             how.collect::<Vec<_>>().join("; ")
+        ));
+    }
+    let unknown = comparison.pairs.iter().filter(|pair| !pair.is_disturbed());
+    let unknown = unknown.filter(|pair| pair.others_unknown.iter().any(Option::is_some)).count();
+    if unknown > 0 {
+        lines.push(format!(
+            "Others unknown in {}{}: their use of the CPUs was not counted, so a difference may be \
+             theirs.",
+            many(unknown as u64, "load"),
+            if all == 1 { String::new() } else { format!(" of {all}") },
         ));
     }
     lines

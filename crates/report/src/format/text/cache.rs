@@ -105,8 +105,10 @@ fn share(share: f64) -> String {
 
 fn reasons(record: &Record) -> Vec<Item> {
     let all = jobs(record).count();
-    let each = jobs(record)
-        .flat_map(|(plan, job)| job.cache.unknown.iter().map(|why| (why, plan.name.as_str())));
+    let each = jobs(record).flat_map(|(plan, job)| {
+        let unknown = job.cache.unknown.iter().chain(&job.others_cpu_unknown);
+        unknown.map(|why| (why, plan.name.as_str()))
+    });
     let item = |(why, names): (&String, Vec<&str>)| match names.len() == all {
         true => Item::new("unknown", why.as_str()),
         false => Item::new("unknown", format!("{}: {why}", names.join(", "))),

@@ -8,7 +8,7 @@ use gpuio_record::{Latency, Record, Side};
 
 use super::table::path_cell;
 use super::{mark, of_jobs};
-use crate::number::{bytes, maybe_time, time};
+use crate::number::{bytes, many, maybe_time, time};
 use crate::workload::{jobs, rw_of, sides};
 
 /// A row per job and direction whose path has a GPU leg, or whose rate limit can delay I/Os.
@@ -25,14 +25,15 @@ pub(super) fn legs(record: &Record) -> Section {
             Some(each.collect::<Vec<String>>().join(" / "))
         }
     };
-    let software = record.plan.software_gpu;
     let has_legs = |side: &Side<'_>| {
         let latency = side.figures().latency.as_ref();
         latency.is_some_and(|latency| latency.gpu.is_some() || latency.queue.is_some())
     };
     let table = Columns::<Side<'_>>::new()
         .words("job", |side| side.plan.name.clone())
-        .words("path", |side| path_cell(&side.plan.path.choice.actual, software))
+        .words("path", |side| {
+            path_cell(&side.plan.path.choice.actual, side.plan.uses_software_gpu())
+        })
         .words("rw", |side| rw_of(side.plan, side.direction))
         .figures("queue", leg(|legs| legs.queue.as_ref()))
         .if_any()
@@ -57,10 +58,11 @@ pub(super) const TOGETHER_PERCENT: u64 = 99;
 /// When workers finished: a line per job whose workers finished far apart, one for the others.
 pub(super) fn workers(record: &Record) -> Section {
     let mut apart = Vec::new();
-    let mut together: Vec<u64> = Vec::new();
+    let (mut together, mut software) = (Vec::<u64>::new(), false);
     for (plan, job) in jobs(record) {
         if job.first_done_ns >= job.last_done_ns / 100 * TOGETHER_PERCENT {
             together.push(job.last_done_ns);
+            software |= plan.uses_software_gpu();
             continue;
         }
         let words = format!(
@@ -79,7 +81,7 @@ pub(super) fn workers(record: &Record) -> Section {
     let (least, most) = (time(*least), time(*most));
     let when =
         if least == most { format!("after {least}") } else { format!("after {least} to {most}") };
-    let mark = mark(record);
+    let mark = mark(software);
     let mark = mark.trim_end();
     let mark = if mark.is_empty() { String::new() } else { format!("{mark} ") };
     let when = format!("{mark}{when}, first and last of each job within 1 %");
@@ -113,9 +115,22 @@ fn written(record: &Record) -> Option<String> {
     (laid_out > 0).then(|| format!("{} written{kept}", bytes(laid_out)))
 }
 
-/// The same where files stay.
+/// The files that stay, with the bytes that the jobs use of them: `2 files, 512 MiB, stay in d`. Of
+/// several ranks, only those of the first are known.
 pub(in crate::format) fn kept(record: &Record) -> Option<String> {
-    written(record).filter(|_| record.plan.jobs.iter().any(|job| job.keep))
+    let files = record.plan.files_that_stay();
+    let used: u64 = files.iter().map(|file| file.length_bytes).sum();
+    let of = |path: &str| path.rsplit_once('/').map_or(".", |(place, _)| place).to_owned();
+    let places: BTreeSet<String> = files.iter().map(|file| of(&file.path)).collect();
+    let place = match Vec::from_iter(places).as_slice() {
+        [] => return None,
+        [one] => format!("in {one}"),
+        several => format!("in {} directories", several.len()),
+    };
+    let ranks = if record.ranks.is_some() { "of rank 0 " } else { "" };
+    let many = many(files.len() as u64, "file");
+    let stay = if files.len() == 1 { "stays" } else { "stay" };
+    Some(format!("{many} {ranks}with {} {stay} {place}", bytes(used)))
 }
 
 /// Times that are in no figure.

@@ -181,7 +181,7 @@ pub(super) fn replay(record: &Record) -> Section {
             lines.push(words.to_owned());
         }
         lines.extend(of.missing.as_ref().map(|missing| format!("the trace: {missing}")));
-        let first = format!("{:name$}  {}", plan.name, mark(record));
+        let first = format!("{:name$}  {}", plan.name, mark(plan.uses_software_gpu()));
         let below = lines.into_iter().map(|line| Item::new(" ".repeat(name + 2), line));
         Some([Item::new(first, workload::replay(of))].into_iter().chain(below).collect::<Vec<_>>())
     };

@@ -148,9 +148,10 @@ pub(crate) fn of_loads(record: &Record) -> [Section; 8] {
     ]
 }
 
-/// Prefix of a line of results after its job: each line of a job says so.
-fn mark(record: &Record) -> String {
-    if record.plan.software_gpu { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
+/// Prefix of a line of results after its job: each line of a job that uses the software GPU says
+/// so.
+fn mark(software: bool) -> String {
+    if software { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
 }
 
 /// Characters of the longest name of a job.
@@ -164,8 +165,12 @@ fn of_jobs<'r>(
     title: &str,
     lines: impl IntoIterator<Item = (&'r str, String)>,
 ) -> Section {
-    let (name, mark) = (name_width(record), mark(record));
-    let item = |(job, words): (&str, String)| Item::new(format!("{job:name$}  {mark}"), words);
+    let name = name_width(record);
+    let software =
+        |job: &str| jobs(record).any(|(plan, _)| plan.name == job && plan.uses_software_gpu());
+    let item = |(job, words): (&str, String)| {
+        Item::new(format!("{job:name$}  {}", mark(software(job))), words)
+    };
     let mut section = Section::new("", title);
     let layout = Layout { indent: 2, wide: true, ..Layout::default() };
     section.list(List::new(layout, lines.into_iter().map(item)));

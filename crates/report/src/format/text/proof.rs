@@ -1,6 +1,7 @@
 //! The actual data path, and its evidence.
 
 use gpuio_base::document::{Cell, Item, Layout, List, Section};
+use gpuio_record::merge::rank_list;
 use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
 use crate::number::{NONE, bytes};
@@ -58,20 +59,22 @@ pub(super) fn section(record: &Record, all: bool) -> Section {
     let mut section = Section::new("", "path taken, with evidence:");
     for (plan, job) in jobs(record) {
         if let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_requested) {
-            of_job(&mut section, plan, proof, all);
+            of_job(&mut section, (plan, proof), all, record.ranks.is_some());
+            of_ranks(&mut section, record, &plan.name, all);
         }
     }
     section
 }
 
-/// The evidence of a record without any. The verdicts of ranks are merged, their readings are not.
-const NO_READINGS: &str =
-    "no readings are in this record; where several ranks ran, each judged by its own";
+/// The evidence of a record without any.
+const NO_READINGS: &str = "no readings are in this record";
+/// The same of a job of several ranks, whose readings are those of single processes.
+const OF_RANKS: &str = "each rank judged by its own readings";
 
 /// Heading of the bytes that a source counted, and of those that it should have counted.
 const COUNTED: &str = "counted of expected";
 
-fn of_job(section: &mut Section, plan: &JobPlan, proof: &Proof, readings: bool) {
+fn of_job(section: &mut Section, (plan, proof): (&JobPlan, &Proof), readings: bool, ranks: bool) {
     let at = |indent: usize| Layout { indent, gap: 2, wide: readings, ..Layout::default() };
     let (label, sentence) = match finding(proof) {
         Some((known, text)) => (finding_label(known), text),
@@ -83,7 +86,33 @@ fn of_job(section: &mut Section, plan: &JobPlan, proof: &Proof, readings: bool) 
     let facts = facts.map(|(what, text)| Item::new(what, text.as_str()));
     section.list(List::new(Layout { column: 9, ..at(4) }, facts));
     if proof.evidence.is_empty() {
-        section.item(at(4), Item::new("", NO_READINGS));
+        section.item(at(4), Item::new("", if ranks { OF_RANKS } else { NO_READINGS }));
+    }
+    evidence_of(section, proof, readings);
+}
+
+/// The evidence of each host of several, and of each verdict there.
+fn of_ranks(section: &mut Section, record: &Record, job: &str, all: bool) {
+    let kept = record.ranks.iter().flat_map(|ranks| &ranks.evidence);
+    let own = kept.filter(|one| one.job == job && (all || !one.proof.as_requested));
+    for one in own {
+        let ranks: Vec<u32> = [one.rank].iter().chain(&one.alike).copied().collect();
+        let readings = match one.alike.is_empty() {
+            true => String::new(),
+            false => format!(" (readings of rank {})", one.rank),
+        };
+        let text =
+            format!("{} on {}{readings}: {}", rank_list(&ranks), one.host, one.proof.sentence);
+        section.item(
+            Layout { indent: 4, gap: 2, wide: all, ..Layout::default() },
+            Item::new("", text),
+        );
+        evidence_of(section, &one.proof, all);
+    }
+}
+
+fn evidence_of(section: &mut Section, proof: &Proof, readings: bool) {
+    if proof.evidence.is_empty() {
         return;
     }
     let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
@@ -105,7 +134,8 @@ fn of_job(section: &mut Section, plan: &JobPlan, proof: &Proof, readings: bool) 
         }
         Item::new(line(&item.name, &item.direction, assessment, &amounts(item)), text)
     });
-    section.list(List::new(at(4), [heading].into_iter().chain(evidence)));
+    let layout = Layout { indent: 4, gap: 2, wide: readings, ..Layout::default() };
+    section.list(List::new(layout, [heading].into_iter().chain(evidence)));
 }
 
 fn amounts(item: &Evidence) -> String {

@@ -202,14 +202,13 @@ fn absent_line(path: &str) -> Line {
 }
 
 fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
-    let software = record.plan.software_gpu;
     let mut lines = Vec::new();
     let mut in_group = 0;
     let mut jobs = jobs(record).peekable();
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
         for (nth, direction) in plan.directions().iter().enumerate() {
-            let mut line = job_line((plan, job, *direction), percentiles, nth == 0, software);
+            let mut line = job_line((plan, job, *direction), percentiles, nth == 0);
             if let Some(all) = &record.ranks {
                 // Ranks × threads of each × depth.
                 let text = format!("{}×{}×{}", all.ranks, plan.threads, plan.depth);
@@ -217,7 +216,7 @@ fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
             }
             lines.push(line);
         }
-        lines.extend(mix_line(plan, job, software));
+        lines.extend(mix_line(plan, job));
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
         }
@@ -231,7 +230,7 @@ fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
     lines
 }
 
-/// The path, marked if no hardware was used.
+/// The path, marked if its GPU is no hardware.
 pub(super) fn path_cell(path: &str, software: bool) -> Cell {
     match (path, software) {
         (path, false) => path.into(),
@@ -245,14 +244,13 @@ fn job_line(
     (plan, job, direction): (&JobPlan, &JobResult, Towards),
     percentiles: &[Percentile],
     first: bool,
-    software: bool,
 ) -> Line {
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
     let rw = Cell::from(rw_of(plan, direction)).short(rw_short(plan, Some(direction)));
     let mut line = Line::from([
         (Of::Job, format!("{}{partial}", plan.name).into()),
-        (Of::Path, path_cell(&plan.path.choice.actual, software)),
+        (Of::Path, path_cell(&plan.path.choice.actual, plan.uses_software_gpu())),
         (Of::Taken, proof::cell(job.proof.as_ref())),
         (Of::Engine, engine_cell(plan, job).into()),
         (Of::Bs, sizes_short(plan).into()),
@@ -310,14 +308,14 @@ fn latencies(
 }
 
 /// Both directions of a mix together: the job's own figures.
-fn mix_line(plan: &JobPlan, job: &JobResult, software: bool) -> Option<Line> {
+fn mix_line(plan: &JobPlan, job: &JobResult) -> Option<Line> {
     if !is_mix(plan) {
         return None;
     }
     let rw = Cell::from(format!("{} total", load_word(plan))).short(rw_short(plan, None));
     Some(Line::from([
         (Of::Job, plan.name.as_str().into()),
-        (Of::Path, path_cell(&plan.path.choice.actual, software)),
+        (Of::Path, path_cell(&plan.path.choice.actual, plan.uses_software_gpu())),
         (Of::Rw, rw),
         (Of::Throughput, Cell::rate(job.read.bytes_per_s + job.write.bytes_per_s)),
         (Of::Iops, Cell::count(job.read.iops + job.write.iops)),
@@ -345,7 +343,7 @@ fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) 
                 Cell::from(format!("total, group {}", totals.group))
                     .short(format!("total, {}", totals.group)),
             ),
-            (Of::Path, path_cell("", record.plan.software_gpu)),
+            (Of::Path, path_cell("", group().any(|(plan, _)| plan.uses_software_gpu()))),
             (Of::Rw, direction.name().into()),
             (Of::Threads, threads.into()),
             (Of::Throughput, result.bytes_per_s.map(Cell::rate).into()),

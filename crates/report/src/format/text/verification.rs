@@ -1,7 +1,7 @@
 //! The data that verification checked, and its findings.
 
 use gpuio_base::document::{Item, Layout, List, Section};
-use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
+use gpuio_record::{JobPlan, Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
 use super::SOFTWARE_GPU;
 use crate::number::{bytes, many};
@@ -10,7 +10,6 @@ use crate::workload::jobs;
 
 /// One line for everything that is right, per place where it was checked; details of the rest.
 pub(super) fn section(record: &Record) -> Section {
-    let mark = if record.plan.software_gpu { format!(" [{SOFTWARE_GPU}]") } else { String::new() };
     let mut right: Vec<VerifyOutcome> = Vec::new();
     let mut section = Section::new("", "verification:");
     for (plan, job) in jobs(record) {
@@ -18,12 +17,18 @@ pub(super) fn section(record: &Record) -> Section {
         if is_right(outcome) {
             add(&mut right, outcome);
         } else {
-            trouble(&mut section, &plan.name, outcome, &mark);
+            trouble(&mut section, plan, outcome);
         }
     }
     let none_wrong = section.is_empty();
     let others = if none_wrong { "all right" } else { "the others all right" };
-    let right = right.iter().map(|sum| format!("{}{others}: {}{mark}", subject(sum), checked(sum)));
+    let mark = |sum: &VerifyOutcome| {
+        let of = |outcome: &VerifyOutcome| is_right(outcome) && is_alike(outcome, sum);
+        let mut soft = jobs(record).filter(|(plan, _)| plan.uses_software_gpu());
+        mark(soft.any(|(_, job)| job.verify.as_ref().is_some_and(of)))
+    };
+    let line = |sum| format!("{}{others}: {}{}", subject(sum), checked(sum), mark(sum));
+    let right = right.iter().map(line);
     if none_wrong {
         section.title = "".into();
         let items = right.map(|text| Item::new("verification", text));
@@ -39,11 +44,18 @@ fn is_right(outcome: &VerifyOutcome) -> bool {
     trouble_of(outcome).is_none() && outcome.timed_blocks + outcome.pass_blocks > 0
 }
 
+/// Whether both are of one kind of data, checked in one place.
+fn is_alike(one: &VerifyOutcome, other: &VerifyOutcome) -> bool {
+    one.checked_in == other.checked_in && one.subject == other.subject
+}
+
+/// Behind the results of jobs that use the software GPU.
+fn mark(software: bool) -> String {
+    if software { format!(" [{SOFTWARE_GPU}]") } else { String::new() }
+}
+
 fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
-    let alike = |sum: &&mut VerifyOutcome| {
-        sum.checked_in == outcome.checked_in && sum.subject == outcome.subject
-    };
-    match sums.iter_mut().find(alike) {
+    match sums.iter_mut().find(|sum| is_alike(sum, outcome)) {
         Some(sum) => {
             sum.timed_blocks += outcome.timed_blocks;
             sum.timed_bytes += outcome.timed_bytes;
@@ -109,15 +121,15 @@ fn checked(outcome: &VerifyOutcome) -> String {
     format!("{}, checked in {memory}{filled}", parts.join(" and "))
 }
 
-fn trouble(section: &mut Section, job: &str, outcome: &VerifyOutcome, mark: &str) {
+fn trouble(section: &mut Section, plan: &JobPlan, outcome: &VerifyOutcome) {
     let sum: Checked = [outcome].into_iter().collect();
     let mut parts: Vec<String> = sum.faults().iter().map(ToString::to_string).collect();
     parts.push(checked(outcome));
-    let mut text = format!("{job}: {}{}", subject(outcome), parts.join("; "));
+    let mut text = format!("{}: {}{}", plan.name, subject(outcome), parts.join("; "));
     if !sum.is_bad() && outcome.timed_blocks + outcome.pass_blocks > 0 {
         text.push_str("; none of these is wrong");
     }
-    text.push_str(mark);
+    text.push_str(&mark(plan.uses_software_gpu()));
     section.list(List::of(2, [text]));
     let mismatches = outcome.mismatches.iter().map(|one| Item::new("-", mismatch_words(one)));
     section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, mismatches));

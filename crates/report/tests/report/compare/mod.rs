@@ -224,6 +224,30 @@ fn runs_beside_other_programs_are_named_with_the_worst() {
     assert_eq!(found.outcome(), Some(Outcome::Failed));
 }
 
+/// No warning of others is no knowledge in a run that was too short to count them.
+#[test]
+fn runs_of_which_the_work_of_others_is_unknown_say_so() {
+    let mut sides = [repeats("before", &NEAR), repeats("after", &NEAR)];
+    let known = shown_at("text", &compare(&sides, &Options::default()), 1000);
+    assert!(!known.contains("thers unknown"), "{known}");
+    sides[1].runs[2] = runs(host(), "after/short.json", |record| {
+        scale(record, NEAR[2]);
+        record["jobs"][0]["others_cpu_unknown"] = "the run was too short".into();
+    })
+    .remove(0);
+    let found = compare(&sides, &Options::default());
+    let json: serde_json::Value = serde_json::from_str(&shown_at("json", &found, 1000)).unwrap();
+    assert_eq!(
+        json["pairs"][0]["others_unknown"],
+        serde_json::json!([null, "unknown in 1 of 5 runs"])
+    );
+    let page = shown_at("text", &found, 1000);
+    assert!(page.contains("Others unknown in 1 load: their use of the CPUs was not"), "{page}");
+    assert!(!page.contains("(disturbed)"), "{page}");
+    let html = shown_at("html", &found, 1000);
+    assert!(html.contains("baseline: none; other: unknown in 1 of 5 runs"), "{html}");
+}
+
 /// An exit code rests on these ends, however far apart they are.
 #[test]
 fn an_interval_that_decides_is_printed() {
