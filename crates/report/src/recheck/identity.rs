@@ -218,9 +218,17 @@ mod tests {
             ),
             ("/host/numa/nodes/0/distances", json!([10, 21, 9]), "host, distances of node 0: '3'"),
             ("/jobs/0/cache/storage/0/device", json!("sdz"), "counts of sdz: its storage is vda"),
-            ("/jobs/0/cache/storage/0/read_bytes", json!(512), "vda: read_bytes: 512 recorded, and "),
+            (
+                "/jobs/0/cache/storage/0/read_bytes",
+                json!(512),
+                "vda: read_bytes: 512 recorded, and ",
+            ),
             ("/jobs/0/cache/storage/0/writes", json!(512), "vda: writes: 512 recorded, and "),
-            ("/jobs/0/cache/storage/0/write_bytes", json!(512), "vda: write_bytes: 512 recorded, and "),
+            (
+                "/jobs/0/cache/storage/0/write_bytes",
+                json!(512),
+                "vda: write_bytes: 512 recorded, and ",
+            ),
         ] {
             let mut changed = record();
             *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
@@ -228,7 +236,8 @@ mod tests {
             assert!(found.contains(of), "{place}: {found}");
         }
         // The figure that was changed is blamed, also where it is the first, and no other.
-        for place in ["/jobs/0/cache/storage/0/reads", "/watched/groups/0/devices/0/figures/0/whole"]
+        for place in
+            ["/jobs/0/cache/storage/0/reads", "/watched/groups/0/devices/0/figures/0/whole"]
         {
             let mut changed = record();
             *changed.pointer_mut(place).unwrap() = json!(12_345);

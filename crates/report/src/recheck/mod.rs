@@ -320,9 +320,7 @@ impl Recheck {
         let times = rates.iter().filter(differs);
         let times = times.map(|(_, _, whole, first, sum)| (whole * last - sum) / (first - whole));
         // The time that most rates have, or else the least: one that was changed has another.
-        let better = |a: &f64, b: &f64| {
-            fits(*a).cmp(&fits(*b)).then(b.abs().total_cmp(&a.abs()))
-        };
+        let better = |a: &f64, b: &f64| fits(*a).cmp(&fits(*b)).then(b.abs().total_cmp(&a.abs()));
         let before = times.max_by(better).unwrap_or(0.0);
         for one in &rates {
             self.close(&one.0, &format!("{}, whole", one.1), one.2, by(one, before));

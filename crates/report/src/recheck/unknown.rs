@@ -37,8 +37,7 @@ fn walk(schemas: &[&'static Value], value: &Value, place: &str, found: &mut BTre
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let place =
-                    if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+                let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
                 let of = |schema: &&'static Value| {
                     let own = schema["properties"].get(key);
                     own.or_else(|| schema.get("additionalProperties").filter(|it| it.is_object()))
@@ -108,10 +107,10 @@ mod tests {
         assert_eq!(unknown_fields(&record.to_string()), [""; 0]);
         (0..30).for_each(|nth| record[format!("note{nth}")] = json!(nth));
         let said = unknown_fields(&record.to_string());
-        assert_eq!((said.len(), said.last().unwrap().as_str()), (
-            MOST + 1,
-            "unknown fields: 10 more, NOT checked"
-        ));
+        assert_eq!(
+            (said.len(), said.last().unwrap().as_str()),
+            (MOST + 1, "unknown fields: 10 more, NOT checked")
+        );
         record["schema_version"] = json!(2);
         let said = unknown_fields(&record.to_string());
         assert_eq!(said, ["schema version 2: unknown fields were NOT looked for"]);

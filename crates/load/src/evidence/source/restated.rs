@@ -120,16 +120,14 @@ fn conclusion(
         let both = own.iter().zip(whole);
         let other = both.map(|((field, own), (_, whole))| {
             (own != whole).then(|| {
-                format!(
-                    "{about}: path taken: {field}: '{own}' recorded, '{whole}' by its evidence"
-                )
+                format!("{about}: path taken: {field}: '{own}' recorded, '{whole}' by its evidence")
             })
         });
         other.collect()
     };
-    let possible = possible.iter().map(|(verdict, as_requested, sentence)| {
-        others(&fields(verdict, *as_requested, sentence))
-    });
+    let possible = possible
+        .iter()
+        .map(|(verdict, as_requested, sentence)| others(&fields(verdict, *as_requested, sentence)));
     possible.min_by_key(|all| all.iter().flatten().count()).unwrap_or_else(|| {
         let own = &proof.sentence;
         vec![Some(format!("{about}: path taken: '{own}' recorded, none fits all of its evidence"))]
