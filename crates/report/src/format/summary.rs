@@ -91,7 +91,7 @@ fn asked(record: &Record) -> Option<String> {
     let mut parts: Vec<String> = if loads.len() > MOST_LOADS {
         let (threads, depths): (Vec<u32>, Vec<u32>) =
             loads.iter().map(|((threads, depth), _)| (*threads, *depth)).unzip();
-        vec![format!("{} threads x {} in flight (see the details)", span(&threads), span(&depths))]
+        vec![format!("{} threads x {} in flight (details)", span(&threads), span(&depths))]
     } else {
         let each = loads.into_iter().map(|((threads, depth), loads)| {
             let threads = many(u64::from(threads), "thread");
@@ -293,11 +293,13 @@ fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
     let moved = |load: &&Load<'_>| {
         matches!(load.source(), Some(Source::Storage | Source::StorageThroughPageCache))
     };
+    let loads: Vec<Load<'_>> = host().filter(moved).copied().collect();
+    let marked = |load: &Load<'_>| marked(record, &loads, load);
     let part = |direction: Towards| {
         let rates: Vec<String> = host()
             .filter(moved)
             .filter(|load| load.0.direction == direction)
-            .map(|load| format!("{} ({}{})", load.rate(), load.words(), marked(record, load)))
+            .map(|load| format!("{} ({}{})", load.rate(), load.words(), marked(load)))
             .collect();
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
@@ -326,9 +328,9 @@ fn disturbed(record: &Record, load: &Load<'_>) -> bool {
     others::of(record, load.0.plan, load.0.result).is_some()
 }
 
-/// The mark of a disturbed load, where others are not.
-fn marked(record: &Record, load: &Load<'_>) -> &'static str {
-    let some = all_loads(record).iter().any(|one| !disturbed(record, one));
+/// The mark of a disturbed load, where others of a sentence are not.
+fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> &'static str {
+    let some = all.iter().any(|one| !disturbed(record, one));
     if some && disturbed(record, load) { ", disturbed" } else { "" }
 }
 
@@ -392,13 +394,13 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     // A path from one place is named once.
     let ways = grouped(best.iter().map(|load| ((load.path(), from(load)), load)));
     let part = |((path, from), loads): ((&str, &str), Vec<&Load<'_>>)| {
-        let mark = |load: &Load<'_>| match marked(record, load) {
+        let mark = |load: &Load<'_>| match marked(record, &best, load) {
             "" => String::new(),
             mark => format!(" ({})", mark.trim_start_matches(", ")),
         };
         let each = loads.iter().map(|load| match loads.len() {
             1 => format!("{}: {}{from}{}", load.words(), load.rate(), mark(load)),
-            _ => format!("{} ({}{})", load.words(), load.rate(), marked(record, load)),
+            _ => format!("{} ({}{})", load.words(), load.rate(), marked(record, &best, load)),
         });
         let each = each.collect::<Vec<_>>().join(" and ");
         let from = if loads.len() > 1 && !from.is_empty() { format!(",{from}") } else { "".into() };
@@ -517,10 +519,8 @@ fn warned(section: &mut Section, record: &Record) {
     let more = all.len().saturating_sub(NAMED);
     let named = all.iter().take(NAMED).map(|text| Item::new("warning", text.as_str()));
     section.list(List::new(Layout::labels(0), named));
+    let more = if more > 0 { format!("; {more} more in the details") } else { String::new() };
     if !all.is_empty() {
-        section.paragraph(warnings::EXPLAIN);
-    }
-    if more > 0 {
-        section.paragraph(format!("{} in the details", many(more as u64, "more warning")));
+        section.paragraph(format!("{}{more}", warnings::EXPLAIN));
     }
 }

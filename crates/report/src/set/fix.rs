@@ -82,8 +82,8 @@ fn places(column: &Column, rows: &[usize]) -> Vec<usize> {
     all.into_iter().collect()
 }
 
-/// The rows of each point, in the order of its first row: rows of one job and load on one machine,
-/// each of a different run. If a record has a load twice, both ran at the same time and are separate
+/// The rows of each point, in the order of its first row: those of one job and load on one machine,
+/// each of a different run. If a record has a load twice, both ran at the same time and are two
 /// points.
 pub(super) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
     let mut times = std::collections::BTreeMap::new();

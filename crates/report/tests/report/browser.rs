@@ -338,7 +338,8 @@ fn tables_with_many_percentiles_are_whole_on_screen_and_paper() {
             const label = document.querySelector('#rows td:nth-child(9)').dataset.head;
             dispatchEvent(new Event('afterprint'));
             await wait();
-            out.after = [Boolean(label), document.getElementById('rows').classList.contains('cards')];";
+            const rows = document.getElementById('rows');
+            out.after = [Boolean(label), rows.classList.contains('cards')];";
         let out = open(browser, "many", &page(&set(vec![record])), steps);
         nothing_wrong(&out);
         assert_eq!(out["screen"], serde_json::json!([true, true, true]), "{out:#}");
@@ -364,10 +365,12 @@ fn marks_that_differ_in_more_than_the_axis_are_not_joined() {
             dispatchEvent(new Event('beforeprint'));
             const figure = document.querySelector('figure.plot[data-figure=\"throughput\"]');
             const picture = figure.querySelector('.paper');
-            out.lines = [...picture.querySelectorAll('path')].map((path) => path.getAttribute('d').split('M').length - 1);
+            out.lines = [...picture.querySelectorAll('path')]
+              .map((path) => path.getAttribute('d').split('M').length - 1);
             out.note = figure.textContent;
             const box = Number(picture.getAttribute('viewBox').split(' ')[3]);
-            out.labels = [...picture.querySelectorAll('text[transform]')].map((text) => [text.textContent, text.textContent.length * 6.6 < box]);";
+            out.labels = [...picture.querySelectorAll('text[transform]')]
+              .map(({ textContent }) => [textContent, textContent.length * 6.6 < box]);";
         let out = open(browser, "joined", &page(&automatic()), steps);
         nothing_wrong(&out);
         let mut lines: Vec<u64> = serde_json::from_value(out["lines"].clone()).unwrap();

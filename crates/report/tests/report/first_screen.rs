@@ -238,7 +238,7 @@ fn rates_without_processors_are_never_those_of_the_storage() {
     assert!(!loud.contains("[other_cpu_time]"), "{loud}");
     let kernel = shown(&starved(quick.clone(), 20));
     assert!(kernel.contains(": other programs took 20 % of the CPUs' time, the "), "{kernel}");
-    // Of several jobs, those that it concerns are named.
+    // Those that it concerns are named.
     let several = shown(&starved(records::host_quick(), 50));
     let name = &records::host_quick().plan.jobs[0].name;
     assert!(several.contains(&format!("Disturbed in {name}: other programs took")), "{several}");
@@ -374,7 +374,7 @@ fn the_first_plot_is_of_one_load_with_ticks_of_round_rates() {
     let mixed = [repeats.to_vec(), vec![one.clone()]].concat();
     let bars = render("svg", &set(mixed));
     assert_eq!(bars.matches("<path").count(), 1, "{bars}");
-    assert!(bars.contains("load with one run (n = 1) the spread is unknown."), "{bars}");
+    assert!(bars.contains("one run (n = 1) has an unknown spread."), "{bars}");
     let bars = render("svg", &set([repeats.to_vec(), vec![one, other]].concat()));
     assert_eq!(bars.matches("<path").count(), 2, "{bars}");
     assert!(bars.contains("whiskers show the") && !bars.contains("n = 1"), "{bars}");

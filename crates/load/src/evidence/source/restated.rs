@@ -99,8 +99,8 @@ fn of_job(
     said
 }
 
-/// The fields of a proof's conclusion, each with a sentence where it does not follow. Of the
-/// possible conclusions, the one that has most of the recorded fields counts.
+/// The fields of a proof's conclusion, each with a sentence where it does not follow. The
+/// possible conclusion with most of the recorded fields counts.
 fn conclusion(
     about: &str,
     proof: &Proof,

@@ -49,7 +49,7 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// The note, with the place of the rows that the plot leaves out: a picture of its own has none.
+    /// The note, with the place of the rows that the plot leaves out; a picture alone has none.
     pub(super) fn note_with(&self, place: &str) -> String {
         match self.left.as_str() {
             "" => self.note.clone(),
@@ -307,8 +307,8 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     })
 }
 
-/// What a row has beyond the axis of a plot and what its line shows, each with its name: rows with
-/// other values are not joined by a line.
+/// Values of a row beyond the axis and the line of a plot, each with its name: rows with other
+/// values are not joined.
 fn beyond<'c>(
     rows: &[Row<'_>],
     (columns, across): (&'c [Column], &Column),
@@ -400,7 +400,7 @@ fn common(rows: &[Row<'_>], except: &str) -> String {
     words.join(", ")
 }
 
-/// What whiskers and their absence mean, by the number of runs of each mark.
+/// The meaning of whiskers and of their absence, by the number of runs of each mark.
 fn spread_words(runs: impl IntoIterator<Item = usize>) -> &'static str {
     let runs: Vec<usize> = runs.into_iter().collect();
     let single = |one: &usize| *one == 1;
@@ -410,8 +410,8 @@ fn spread_words(runs: impl IntoIterator<Item = usize>) -> &'static str {
             "Medians of the runs of one load; whiskers show the lowest and the highest."
         }
         (false, true) => {
-            "Medians of the runs of one load; whiskers show the lowest and the highest. Of a load \
-             with one run (n = 1) the spread is unknown."
+            "Medians of the runs of one load; whiskers show the lowest and the highest. A load \
+             with one run (n = 1) has an unknown spread."
         }
     }
 }

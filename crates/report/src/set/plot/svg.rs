@@ -335,7 +335,7 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Ve
     }
 }
 
-/// What makes a text narrower where it has no room as it is, so that nothing of it is cut.
+/// Attributes that make a text narrower where it has no room as it is, so that nothing is cut.
 fn squeezed(text: &str, room: f64) -> String {
     match text.chars().count() as f64 * CHARACTER > room {
         true => format!(" textLength=\"{room:.1}\" lengthAdjust=\"spacingAndGlyphs\""),
