@@ -78,6 +78,7 @@ fn member(path: &Path) -> Result<Member, Failure> {
     let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
     let mut member = Member { digest, ..Member::new(path.display().to_string(), record) };
     hold_conclusions(&mut member.recheck, &member.record);
+    member.recheck.unknown = gpuio_report::unknown_fields(&text);
     Ok(member)
 }
 

@@ -72,6 +72,30 @@ gpuio.axisPlot = (() => {
       ? gpuio.colour.path(data.word("path", rows[nth][0])) : gpuio.colour.nth(nth)));
   };
 
+  // Axes whose values follow from others that a plot shows or holds, or only name them.
+  const SAID_BY_OTHERS = ["hosts", "settings", "job"];
+
+  // What a row has beyond the axis of a plot and what its line shows, each with its name: marks with
+  // other values are not joined by a line.
+  const beyond = (axis, row) => [
+    ...[...data.axes.values()].filter((one) => one.role === "came along" && !SAID_BY_OTHERS.includes(one.key))
+      .map((one) => [one.label, one.of[row]]),
+    ...(axis.key === "depth" ? [] : [["depth per thread", data.value("in_flight", row)]]),
+  ];
+
+  // For each place of a line in what it differs from the place before, beyond the axis.
+  const parted = (rows, axis, taken) => {
+    let before = null;
+    return taken.map((place) => {
+      const row = rows.find((one) => axis.of[one] === place);
+      if (row === undefined) return [];
+      const own = beyond(axis, row);
+      const other = before ? own.filter(([, value], nth) => before[nth][1] !== value).map(([name]) => name) : [];
+      before = own;
+      return other;
+    });
+  };
+
   // For each line and place: median, lowest and highest of its rows, which are of one load.
   const line = (rows, axis, taken, figure, own) => {
     const depths = own && taken.map((place) => gpuio.hold.depth(rows.filter((row) => axis.of[row] === place)));
@@ -80,7 +104,7 @@ gpuio.axisPlot = (() => {
     const each = taken.map((place) => data.whole(figure, at.get(place)));
     const of = (how) => each.map((values) => (values.length ? how(values) : null));
     return {
-      depths,
+      depths, parted: parted(rows, axis, taken),
       values: of(data.median), low: of((v) => Math.min(...v)), high: of((v) => Math.max(...v)),
       most: Math.max(...each.map((values) => values.length)),
     };
@@ -204,6 +228,8 @@ gpuio.axisPlot = (() => {
       gpuio.line.draw(area, made);
       note.textContent = made.most > 1
         ? `Each point is the median of up to ${made.most} runs of one load; whiskers show the lowest and the highest.` : "";
+      const parts = made.x.words ? [] : [...new Set(made.lines.flatMap((one) => one.parted.flat()))];
+      if (parts.length) note.textContent += ` Marks that also differ in ${parts.join(", ")} are not joined.`;
       if (made.own) note.textContent += gpuio.hold.DEPTHS;
       note.textContent += data.partly(list);
       if (!made.keys && list.length === 2) note.textContent += ` Filled: ${list[0]}; hollow: ${list[1]}.`;

@@ -32,7 +32,7 @@ gpuio.bar = (() => {
     const group = make("g", { tabindex: "0", role: "img", "aria-label": told }, make("title", {}, told));
     const middle = y + 15;
     group.append(left > 8 ? make("text", { x: left - 8, y: middle, "text-anchor": "end", class: "name" }, bar.name)
-      : make("text", { x: left, y: y - 5, class: "name" }, bar.name));
+      : make("text", { x: left, y: y - 5, class: "name", ...gpuio.picture.squeezed(bar.name.length * WIDE, width - left) }, bar.name));
     const rect = make("rect", { x: left, y: y + 3, width: Math.max(1, long), height: ROW - 8, rx: 2, "fill-opacity": bar.faint ? 0.55 : 1 });
     rect.style.fill = gpuio.colour.path(bar.path);
     group.append(rect);

@@ -7,12 +7,11 @@ gpuio.hold = (() => {
 
   const places = (axis, rows) => [...new Set(rows.map((row) => axis.of[row]))].sort((a, b) => a - b);
 
-  // Whether a mark has rows with several values of an axis; rows that differ on `apart` are
-// different marks.
-  const split = (axis, shown, rows, apart) => {
+  // Whether a mark has rows with several values of an axis.
+  const split = (axis, shown, rows) => {
     const marks = new Map();
     return rows.some((row) => {
-      const mark = [...shown.map((one) => one.of[row]), apart(row)].join("/");
+      const mark = shown.map((one) => one.of[row]).join("/");
       if (!marks.has(mark)) marks.set(mark, axis.of[row]);
       return marks.get(mark) !== axis.of[row];
     });
@@ -20,8 +19,7 @@ gpuio.hold = (() => {
 
   const DIFFER = {
     load: (axis, _, rows) => places(axis, rows).length > 1,
-    "came along": (axis, shown, rows) => split(axis, shown, rows, () => 0),
-    job: (axis, shown, rows) => split(axis, shown, rows, (row) => data.figures.jobs[row][0]),
+    "came along": split,
     name: () => false,
   };
 

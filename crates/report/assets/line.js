@@ -66,6 +66,17 @@ gpuio.line = (() => {
     });
   };
 
+  const isParted = (line) => Boolean(line.parted && line.parted.some((names) => names.length));
+
+  // The spaces between marks that no line joins, as uPlot takes them.
+  const between = (plot, spec, line) => {
+    const known = spec.x.values.map((_, at) => at).filter((at) => line.values[at] != null);
+    const at = (place) => Math.round(plot.valToPos(spec.x.values[place], "x", true));
+    return known.slice(1).map((place, nth) => [known[nth], place])
+      .filter(([from, to]) => line.parted.slice(from + 1, to + 1).some((names) => names.length))
+      .map(([from, to]) => [at(from), at(to)]);
+  };
+
   const options = (spec, width, height, hooks) => {
     const ink = gpuio.colour.css("--quiet");
     const grid = { stroke: gpuio.colour.css("--grid"), width: 1 };
@@ -92,7 +103,8 @@ gpuio.line = (() => {
       axes: [x, y],
       series: [{}, ...spec.lines.map((line) => ({
         label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],
-        spanGaps: !line.gaps, show: line.show !== false,
+        spanGaps: !line.gaps && !isParted(line), show: line.show !== false,
+        gaps: (plot, _, from, to, gaps) => (isParted(line) ? between(plot, spec, line) : gaps),
         paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
         points: { show: gpuio.picture.dots(spec, width),
           size: spec.x.words ? 10 : 7,

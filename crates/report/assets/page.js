@@ -142,6 +142,7 @@ gpuio.page = (() => {
         // The names of what a finding concerns are few words.
         if (fold.id === "findings" || fold.id in LONG && !long) inner.forEach((one) => { one.open = true; });
       }
+      fit(true);
       for (const area of document.querySelectorAll("figure.plot *")) {
         const canvas = area.picture && area.querySelector(":scope > .canvas");
         if (!canvas || area.querySelector(":scope > .paper")) continue;
@@ -154,6 +155,7 @@ gpuio.page = (() => {
       document.querySelectorAll(".paper").forEach((one) => one.remove());
       before.forEach(([one, open]) => { one.open = open; });
       document.documentElement.classList.remove("printing");
+      fit(false);
       back();
     });
     document.getElementById("print").addEventListener("click", () => print());
@@ -249,12 +251,24 @@ gpuio.page = (() => {
     }
   };
 
-  // On a narrow screen the cells of a row stand below one another, each with its head.
+  // Where a table is wider than its place, the cells of a row stand below one another, each with its
+  // head: nothing is out of sight. The table of all rows is sorted by its heads, and so only on paper.
+  const fit = (printing) => {
+    for (const table of document.querySelectorAll(printing ? "table.summary, #rows" : "table.summary")) {
+      table.classList.remove("cards");
+      const narrow = !printing && innerWidth <= 640;
+      table.classList.toggle("cards", narrow || table.scrollWidth > table.parentElement.clientWidth + 1);
+    }
+    if (!printing) document.getElementById("rows")?.classList.remove("cards");
+  };
   const startSummary = () => {
+    addEventListener("resize", () => fit(false));
+
     for (const row of document.querySelectorAll("table.summary tr:not(.note)")) {
       const heads = row.closest("table").tHead.rows[0].cells;
       [...row.cells].forEach((cell, nth) => { cell.dataset.head = heads[nth].textContent; });
     }
+    fit(false);
   };
 
   const start = () => {

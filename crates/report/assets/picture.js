@@ -11,6 +11,9 @@ gpuio.picture = (() => {
     role: "img", "aria-label": title, "font-family": FONT, "font-size": "12" });
   const text = (x, y, words, more) => make("text", { x, y, fill: css("--quiet"), ...more }, words);
 
+  // What makes a text of a width narrower where it has no room as it is, so that nothing is cut.
+  const squeezed = (wide, room) => (wide > room ? { textLength: Math.max(20, room), lengthAdjust: "spacingAndGlyphs" } : {});
+
   // Whether a plot of this width has room for a dot at each value.
   const dots = (spec, width) => Boolean(spec.x.words) || (spec.x.values.length * 18 < Math.min(width, 1080) && !spec.stepped);
 
@@ -55,21 +58,29 @@ gpuio.picture = (() => {
     svg.append(text(box.left + box.width / 2, plot.height - 2, plot.axes[0].label || "", { "text-anchor": "middle" }));
     if (plot.axes[1].label) {
       const middle = box.top + box.height / 2;
-      svg.append(text(12, middle, plot.axes[1].label, { "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }));
+      // Two lines where one is longer than the axis.
+      const words = plot.axes[1].label;
+      const lines = words.length * 6.6 > box.height ? words.split(" (").map((part) => part.replace(/\)$/, "")) : [words];
+      lines.forEach((line, nth) => {
+        const left = (lines.length > 1 ? 10 : 12) + nth * 13;
+        svg.append(text(left, middle, line, { "text-anchor": "middle", transform: `rotate(-90 ${left} ${middle})` }));
+      });
     }
     const inside = (value) => value !== null && value !== undefined && Number.isFinite(value)
       && (plot.scales.y.distr !== 3 || value > 0);
     for (const line of lines) {
       let path = "";
       let pen = false;
+      let apart = false;
       line.values.forEach((value, at) => {
+        apart = apart || Boolean(line.parted && line.parted[at].length);
         if (!inside(value)) {
           if (value === null && line.gaps) pen = false;
           return;
         }
         const [h, v] = [x(spec.x.values[at]).toFixed(1), y(value).toFixed(1)];
-        path += pen ? (spec.stepped ? `H${h}V${v}` : `L${h} ${v}`) : `M${h} ${v}`;
-        pen = true;
+        path += pen && !apart ? (spec.stepped ? `H${h}V${v}` : `L${h} ${v}`) : `M${h} ${v}`;
+        [pen, apart] = [true, false];
       });
       if (!spec.x.words) {
         svg.append(make("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-dasharray": DASHES[(line.dash || 0) % 5] || null }));
@@ -89,7 +100,7 @@ gpuio.picture = (() => {
     rows.forEach((row, nth) => row.forEach(([line, left]) => {
       const middle = plot.height + 12 + nth * 18;
       svg.append(make("line", { x1: left, x2: left + 24, y1: middle, y2: middle, stroke: line.colour, "stroke-width": 3, "stroke-dasharray": DASHES[(line.dash || 0) % 5] || null }),
-        text(left + 30, middle + 4, line.label, { fill: css("--ink") }));
+        text(left + 30, middle + 4, line.label, { fill: css("--ink"), ...squeezed(line.label.length * 7.2, plot.width - left - 34) }));
     }));
     return svg;
   };
@@ -176,5 +187,5 @@ gpuio.picture = (() => {
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   });
 
-  return { dots, ofLine, ofSvg, ofTable, ofFigure, svgText, png };
+  return { dots, squeezed, ofLine, ofSvg, ofTable, ofFigure, svgText, png };
 })();

@@ -29,15 +29,16 @@ gpuio.table = (() => {
     return [...rows].sort(by);
   };
 
-  const line = (row, keys) => {
+  const line = (row, keys, heads) => {
     const made = make("tr", { "data-path": data.word("path", row) });
-    for (const key of keys) {
+    for (const [nth, key] of keys.entries()) {
+      const head = heads[nth].textContent;
       const figure = data.columns.get(key);
       if (figure) {
         const value = figure.values[row];
-        made.append(make("td", { class: "n", title: value }, gpuio.format.print(figure.unit, value)));
+        made.append(make("td", { class: "n", title: value, "data-head": head }, gpuio.format.print(figure.unit, value)));
       } else {
-        const cell = key === "name" ? make("th", { scope: "row" }) : make("td");
+        const cell = key === "name" ? make("th", { scope: "row" }) : make("td", { "data-head": head });
         cell.textContent = words(key, row);
         made.append(cell);
       }
@@ -65,7 +66,7 @@ gpuio.table = (() => {
     const rows = order(data.shown());
     page = Math.min(page, Math.max(0, Math.ceil(rows.length / PAGE) - 1));
     const part = rows.slice(page * PAGE, (page + 1) * PAGE);
-    table.tBodies[0].replaceChildren(...part.map((row) => line(row, keys)));
+    table.tBodies[0].replaceChildren(...part.map((row) => line(row, keys, heads)));
     heads.forEach((head) => head.setAttribute("aria-sort",
       head.dataset.key === sort.key ? (sort.down ? "descending" : "ascending") : "none"));
     pager(rows.length);

@@ -77,4 +77,4 @@ pub use format::gdsio;
 pub use format::plan::plan_text;
 pub use format::text::{render_text, render_text_with_evidence};
 pub use format::{FORMATS, Row, find};
-pub use recheck::{Recheck, recheck};
+pub use recheck::{Recheck, recheck, unknown_fields};

@@ -47,11 +47,12 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     let set = records::read_all(&show.records)?;
     let mut text = String::new();
     let mut left_open = false;
-    for Member { name, recheck: Recheck { compared, wrong }, digest, record, .. } in &set.members {
-        for one in wrong {
-            text += &format!("wrong: {one}\n");
-        }
-        let open = unchecked(record);
+    for Member { name, recheck, digest, record, .. } in &set.members {
+        let Recheck { compared, wrong, unknown } = recheck;
+        text.extend(wrong.iter().map(|one| format!("wrong: {one}\n")));
+        text.extend(unknown.iter().map(|one| format!("{one}\n")));
+        let more = || "nothing checks the unknown fields".to_owned();
+        let open = unchecked(record).or_else(|| (!unknown.is_empty()).then(more));
         left_open |= open.is_some();
         let outcome = match (wrong.len(), &open) {
             (0, None) => format!("all {compared} checks hold"),

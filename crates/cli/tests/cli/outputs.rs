@@ -367,7 +367,9 @@ fn a_changed_record_is_found() {
         ("/jobs/0/cpu/us_per_mib", json!(null), "CPU time per MiB: nothing recorded"),
         (&completed, json!(7), "own of reads: bytes expected: '7' recorded"),
         (&legs, json!("all passed no host memory"), "own of reads: reason: 'all passed no host"),
-        ("/jobs/0/proof/sentence", json!(sentence), "as measured.' recorded, '"),
+        ("/jobs/0/proof/sentence", json!(sentence), "path taken: sentence: '"),
+        ("/jobs/0/proof/as_requested", json!(false), "as_requested: 'false' recorded, 'true' by"),
+        ("/jobs/0/proof/verdict/words", json!("direct"), "verdict.words: 'direct' recorded, 'bou"),
         ("/jobs/0/proof/requested", json!("gds"), "requested path: 'gds' recorded, 'staged, "),
         ("/plan/jobs/0/gpus/0/name", json!("NVIDIA H100"), "true recorded, which its name rules"),
         ("/jobs/0/proof", json!(null), "job 'job': the evidence of its path is missing"),
@@ -387,6 +389,15 @@ fn a_changed_record_is_found() {
     std::fs::write(dir.path().join("changed.json"), other.to_string()).unwrap();
     let found = gpuio(dir.path(), "show changed.json --check").exits(3).out;
     assert!(found.contains("it names gpuio 99.0.0, ") && found.contains("NOT checked"), "{found}");
+    // Nothing reads it: it is named.
+    let mut other = record.clone();
+    other["jobs"][0]["read"]["best_bytes_per_s"] = json!(1e12);
+    std::fs::write(dir.path().join("changed.json"), other.to_string()).unwrap();
+    let found = gpuio(dir.path(), "show changed.json --check").exits(3).out;
+    assert!(
+        found.starts_with("unknown field jobs[].read.best_bytes_per_s: NOT checked\n"),
+        "{found}"
+    );
     let mut changed = record.clone();
     changed["started_at"] = json!("2026-13-05T10:00:00Z");
     std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();

@@ -4,22 +4,27 @@ use gpuio_base::document::{
     Cell, Columns, Document, Item, Layout, List, Part, Section, grouped, unique,
 };
 use gpuio_base::stat::Percentile;
-use gpuio_record::{BlockShare, EndedHow, LeftOut, Record, Route, Side, Source, Towards};
+use gpuio_record::{
+    BlockShare, EndedHow, JobPlan, JobResult, LeftOut, Record, Route, Side, Source, Towards,
+    Warning, WarningKind,
+};
 
 use super::text::{
     PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, detail, feed, header, loads, proof, warnings,
 };
 use crate::number::{iops, many, throughput};
-use crate::others;
+use crate::others::{self, Others};
 use crate::verification::{self, Checked};
 use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
 const SMALL_BYTES: u64 = 64 << 10;
 /// Warnings that are named; the others are counted.
-const NAMED: usize = 3;
+const NAMED: usize = 2;
 /// Paths whose rows may be in two tables.
 const MOST_TWICE: usize = 3;
+/// Disturbed jobs that are named; more of them are counted.
+const MOST_JOBS: usize = 2;
 /// Loads of different threads and depths that are listed; more of them have their range.
 const MOST_LOADS: usize = 3;
 
@@ -63,7 +68,7 @@ fn head(record: &Record) -> Section {
     }
     section.list(List::new(labels, gpus.into_iter().map(|gpu| Item::new("GPU", gpu))));
     if record.plan.software_gpu {
-        let text = "no GPU was measured: the figures are those of host memory and CPU threads";
+        let text = "no GPU was measured; figures are of host memory and CPU threads";
         section.item(labels, Item::new("SOFTWARE GPU", text));
     }
     let (label, text) = match record.ended {
@@ -86,11 +91,7 @@ fn asked(record: &Record) -> Option<String> {
     let mut parts: Vec<String> = if loads.len() > MOST_LOADS {
         let (threads, depths): (Vec<u32>, Vec<u32>) =
             loads.iter().map(|((threads, depth), _)| (*threads, *depth)).unzip();
-        vec![format!(
-            "{} threads x {} in flight, by path and load (in the details)",
-            span(&threads),
-            span(&depths)
-        )]
+        vec![format!("{} threads x {} in flight (details)", span(&threads), span(&depths))]
     } else {
         let each = loads.into_iter().map(|((threads, depth), loads)| {
             let threads = many(u64::from(threads), "thread");
@@ -104,7 +105,7 @@ fn asked(record: &Record) -> Option<String> {
         .map(crate::number::bytes)
         .collect();
     if let [size] = sizes.as_slice() {
-        parts.push(format!("{size} of files for each thread"));
+        parts.push(format!("{size} of files a thread"));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -265,6 +266,7 @@ fn conclusion(record: &Record) -> Vec<String> {
         lines.extend(storage(record, &all));
         lines.extend(fastest(record, &all));
     }
+    lines.extend(disturbance(record));
     lines.extend(gds(record, &all));
     if all.iter().all(|load| load.0.plan.gpus.is_empty()) && !record.plan.left_out.is_empty() {
         let why = reasons(&record.plan.left_out);
@@ -291,19 +293,17 @@ fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
     let moved = |load: &&Load<'_>| {
         matches!(load.source(), Some(Source::Storage | Source::StorageThroughPageCache))
     };
-    let others = |load: &Load<'_>| others::of(record, load.0.plan, load.0.result);
+    let loads: Vec<Load<'_>> = host().filter(moved).copied().collect();
+    let marked = |load: &Load<'_>| marked(record, &loads, load);
     let part = |direction: Towards| {
         let rates: Vec<String> = host()
             .filter(moved)
             .filter(|load| load.0.direction == direction)
-            .map(|load| {
-                let beside = others(load).map(|others| format!("; {}", others.words()));
-                format!("{} ({}{})", load.rate(), load.words(), beside.unwrap_or_default())
-            })
+            .map(|load| format!("{} ({}{})", load.rate(), load.words(), marked(load)))
             .collect();
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
-    let disturbed = host().filter(moved).any(|load| others(load).is_some());
+    let disturbed = host().filter(moved).any(|load| disturbed(record, load));
     let [delivers, takes] = match disturbed {
         true => ["delivered to gpuio", "took from gpuio"],
         false => ["delivers", "takes"],
@@ -322,6 +322,35 @@ fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
     };
     let not = if disturbed { ": not the rate of the storage alone" } else { "" };
     Some(in_part(record, format!("Your storage {rates}{not}.")))
+}
+
+fn disturbed(record: &Record, load: &Load<'_>) -> bool {
+    others::of(record, load.0.plan, load.0.result).is_some()
+}
+
+/// The mark of a disturbed load, where others of a sentence are not.
+fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> &'static str {
+    let some = all.iter().any(|one| !disturbed(record, one));
+    if some && disturbed(record, load) { ", disturbed" } else { "" }
+}
+
+/// That others disturbed jobs, once for all of them: which, and how much at worst.
+fn disturbance(record: &Record) -> Option<String> {
+    let of = |(plan, job)| {
+        let (plan, job): (&JobPlan, &JobResult) = (plan, job);
+        Some((plan.name.as_str(), others::of(record, plan, job)?))
+    };
+    let (names, found): (Vec<&str>, Vec<Others>) = jobs(record).filter_map(of).unzip();
+    let words = others::worst(&found)?.words();
+    let all = jobs(record).count();
+    let place = match names.len() {
+        1 if all == 1 => String::new(),
+        of_all if of_all == all => format!(" in all {all} jobs"),
+        few if few <= MOST_JOBS => format!(" in {}", names.join(" and ")),
+        few => format!(" in {few} of {all} jobs"),
+    };
+    let worst = if names.len() > 1 { "at worst, " } else { "" };
+    Some(format!("Disturbed{place}: {worst}{words}."))
 }
 
 /// A sentence, about the part that ran where the run ended early.
@@ -362,12 +391,22 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         (false, [one]) => format!("GPU {}", one.index),
         (false, many) => format!("{} GPUs", many.len()),
     };
-    let part = |load: &Load<'_>| {
-        let beside = others::of(record, load.0.plan, load.0.result);
-        let beside = beside.map(|others| format!(" ({})", others.words())).unwrap_or_default();
-        format!("`{}` for {}: {}{}{beside}", load.path(), load.words(), load.rate(), from(load))
+    // A path from one place is named once.
+    let ways = grouped(best.iter().map(|load| ((load.path(), from(load)), load)));
+    let part = |((path, from), loads): ((&str, &str), Vec<&Load<'_>>)| {
+        let mark = |load: &Load<'_>| match marked(record, &best, load) {
+            "" => String::new(),
+            mark => format!(" ({})", mark.trim_start_matches(", ")),
+        };
+        let each = loads.iter().map(|load| match loads.len() {
+            1 => format!("{}: {}{from}{}", load.words(), load.rate(), mark(load)),
+            _ => format!("{} ({}{})", load.words(), load.rate(), marked(record, &best, load)),
+        });
+        let each = each.collect::<Vec<_>>().join(" and ");
+        let from = if loads.len() > 1 && !from.is_empty() { format!(",{from}") } else { "".into() };
+        format!("`{path}` for {each}{from}")
     };
-    let parts: Vec<String> = best.iter().map(part).collect();
+    let parts: Vec<String> = ways.into_iter().map(part).collect();
     let sentence = format!("The fastest way to {gpu} is {}.", parts.join(", and "));
     Some(in_part(record, sentence))
 }
@@ -440,20 +479,48 @@ fn astray(record: &Record) -> impl Iterator<Item = Item> {
             0 => String::new(),
             more => format!(" {}.", many(more, "more verdict")),
         };
-        Item::new(proof::finding_label(known), format!("{jobs}: {text}{more}"))
+        // The details have the counts behind it.
+        let text = clause_of_finding(text);
+        Item::new(proof::finding_label(known), format!("{jobs}: {text}.{more}"))
     })
+}
+
+/// A finding without the counts behind it: `The bytes did not take the requested path. unknown: …`
+/// up to the first semicolon.
+fn clause_of_finding(text: &str) -> &str {
+    text.split("; ").next().unwrap_or(text).trim_end_matches('.')
+}
+
+/// Whether the lines above say what a warning says: the software GPU, what others took, and bytes
+/// of the page cache where a finding is about them.
+fn is_said(record: &Record, warning: &Warning) -> bool {
+    let own = |name: &str| warning.job.as_ref().is_none_or(|job| *job == name);
+    let any = |said: &dyn Fn(&JobPlan, &JobResult) -> bool| {
+        jobs(record).any(|(plan, job)| own(&plan.name) && said(plan, job))
+    };
+    match warning.kind {
+        WarningKind::SoftwareGpu => true,
+        WarningKind::OtherCpuTime { .. } | WarningKind::OtherTraffic { .. } => {
+            any(&|plan, job| others::of(record, plan, job).is_some())
+        }
+        WarningKind::DirectButCached { .. } => any(&|_, job| {
+            let proof = job.proof.as_ref();
+            proof.is_some_and(|one| {
+                one.verdict.source == Source::PageCache && proof::finding(one).is_some()
+            })
+        }),
+        _ => false,
+    }
 }
 
 /// The most severe warnings by their first sentence, and how many more there are.
 fn warned(section: &mut Section, record: &Record) {
-    let all = warnings::first_sentences(record);
+    let all = warnings::first_sentences(record, |one| !is_said(record, one));
     let more = all.len().saturating_sub(NAMED);
     let named = all.iter().take(NAMED).map(|text| Item::new("warning", text.as_str()));
     section.list(List::new(Layout::labels(0), named));
+    let more = if more > 0 { format!("; {more} more in the details") } else { String::new() };
     if !all.is_empty() {
-        section.paragraph(warnings::EXPLAIN);
-    }
-    if more > 0 {
-        section.paragraph(format!("{} in the details", many(more as u64, "more warning")));
+        section.paragraph(format!("{}{more}", warnings::EXPLAIN));
     }
 }

@@ -66,21 +66,30 @@ impl Recheck {
                 ];
                 let known = counts.iter().filter_map(|(name, count, rate)| {
                     let rate = rate.filter(|rate| *rate > 0.0)?;
-                    Some((*name, float(*count) / rate))
+                    Some((*name, *count, rate, float(*count) / rate))
                 });
-                let times: Vec<(&str, f64)> = known.collect();
-                let Some((_, time)) = times.first() else { continue };
+                let times: Vec<(&str, u64, f64, f64)> = known.collect();
+                // The time that most have: one count or rate that was changed has another.
+                let is_same = |a: f64, b: f64| (a - b).abs() <= b * ROUNDING;
+                let like = |time: f64| times.iter().filter(|one| is_same(one.3, time)).count();
+                let Some(time) = times.iter().map(|one| one.3).rev().max_by_key(|at| like(*at))
+                else {
+                    continue;
+                };
                 let about = format!("devices of group {}, {}", group.group, counted.device);
                 // Counts begin with the first I/O; rates where the jobs begin to count, which may
                 // be later.
                 let least = float(group.length_ns()) / 1e9 * 0.9;
-                for (name, other) in &times {
+                for (name, count, rate, other) in &times {
                     let fits = match group.began_ns {
-                        0 => (other - time).abs() <= time * ROUNDING,
+                        0 => is_same(*other, time),
                         _ => *other >= least,
                     };
                     self.check(&about, fits, || {
-                        format!("{name} recorded, which its rate over the run rules out")
+                        format!(
+                            "{name}: {count} recorded, and {rate} per second over the run (whole), \
+                             which is not both possible in {time:.3} s"
+                        )
                     });
                 }
             }
@@ -209,14 +218,31 @@ mod tests {
             ),
             ("/host/numa/nodes/0/distances", json!([10, 21, 9]), "host, distances of node 0: '3'"),
             ("/jobs/0/cache/storage/0/device", json!("sdz"), "counts of sdz: its storage is vda"),
-            ("/jobs/0/cache/storage/0/read_bytes", json!(512), "vda: read_bytes recorded, which"),
-            ("/jobs/0/cache/storage/0/writes", json!(512), "vda: writes recorded, which"),
-            ("/jobs/0/cache/storage/0/write_bytes", json!(512), "vda: write_bytes recorded, which"),
+            (
+                "/jobs/0/cache/storage/0/read_bytes",
+                json!(512),
+                "vda: read_bytes: 512 recorded, and ",
+            ),
+            ("/jobs/0/cache/storage/0/writes", json!(512), "vda: writes: 512 recorded, and "),
+            (
+                "/jobs/0/cache/storage/0/write_bytes",
+                json!(512),
+                "vda: write_bytes: 512 recorded, and ",
+            ),
         ] {
             let mut changed = record();
             *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
             let found = wrong(&changed);
             assert!(found.contains(of), "{place}: {found}");
+        }
+        // The figure that was changed is blamed, also where it is the first, and no other.
+        for place in
+            ["/jobs/0/cache/storage/0/reads", "/watched/groups/0/devices/0/figures/0/whole"]
+        {
+            let mut changed = record();
+            *changed.pointer_mut(place).unwrap() = json!(12_345);
+            let found = wrong(&changed);
+            assert!(found.contains(", vda: reads: ") && !found.contains("; "), "{place}: {found}");
         }
     }
 }

@@ -10,6 +10,7 @@ mod derived;
 mod identity;
 mod ranks;
 mod stated;
+mod unknown;
 
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
@@ -19,6 +20,8 @@ use gpuio_record::{
     WatchedGroup,
 };
 
+pub use unknown::unknown_fields;
+
 /// The comparison, and the differences that it found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recheck {
@@ -26,6 +29,8 @@ pub struct Recheck {
     pub compared: usize,
     /// Figures that do not follow, a sentence each: the job, the figure, and what it should be.
     pub wrong: Vec<String>,
+    /// A sentence for each field of its file that records do not have ([`unknown_fields`]).
+    pub unknown: Vec<String>,
 }
 
 impl Recheck {
@@ -274,7 +279,7 @@ impl Recheck {
 
     /// A rate over the whole group is the mean of its intervals. The first of these began a little
     /// before the clock by which they end: by how much, which is the same for all, follows from the
-    /// rate that it changes most.
+    /// rates.
     fn devices(&mut self, group: &WatchedGroup) {
         let about = format!("devices of group {}", group.group);
         let figures = group.devices.iter().flat_map(|device| &device.figures);
@@ -308,14 +313,26 @@ impl Recheck {
             })
         });
         let rates: Vec<_> = rates.filter(|(_, _, whole, ..)| *whole > 0.0).collect();
-        let change =
-            |(_, _, whole, first, _): &&(_, _, f64, f64, f64)| (first - whole).abs() / whole;
-        let most = rates.iter().max_by(|a, b| change(a).total_cmp(&change(b)));
-        let before = most.filter(|one| change(one) > ROUNDING);
-        let before =
-            before.map_or(0.0, |(_, _, whole, first, sum)| (whole * last - sum) / (first - whole));
-        for (about, key, whole, first, sum) in &rates {
-            self.close(about, key, *whole, (sum + first * before) / (last + before));
+        let by = |(_, _, _, first, sum): &(_, _, f64, f64, f64), before: f64| {
+            (sum + first * before) / (last + before)
+        };
+        let fits = |before: f64| {
+            let fits = |one: &&(_, _, f64, f64, f64)| {
+                let computed = by(one, before);
+                (one.2 - computed).abs() <= computed.abs() * ROUNDING
+            };
+            rates.iter().filter(fits).count()
+        };
+        let differs = |(_, _, whole, first, _): &&(_, _, f64, f64, f64)| {
+            (first - whole).abs() > whole * ROUNDING
+        };
+        let times = rates.iter().filter(differs);
+        let times = times.map(|(_, _, whole, first, sum)| (whole * last - sum) / (first - whole));
+        // The time that most rates have, or else the least: one that was changed has another.
+        let better = |a: &f64, b: &f64| fits(*a).cmp(&fits(*b)).then(b.abs().total_cmp(&a.abs()));
+        let before = times.max_by(better).unwrap_or(0.0);
+        for one in &rates {
+            self.close(&one.0, &format!("{}, whole", one.1), one.2, by(one, before));
         }
     }
 
@@ -566,6 +583,36 @@ mod tests {
         assert_eq!(recheck(30.0), [""; 0]);
         let wrong = recheck(31.0);
         assert!(wrong[0].starts_with("devices of group 0, nvme0n1: "), "{wrong:?}");
+    }
+
+    /// The rate over a group that was changed is blamed, and no rate of another device or counter.
+    #[test]
+    fn a_changed_rate_over_a_whole_group_is_the_one_that_is_wrong() {
+        let figure = |key: &str, values: [f64; 3], whole: f64| FigureSeries {
+            key: key.to_owned(),
+            whole: Some(whole),
+            values: values.map(Some).to_vec(),
+        };
+        for factor in [0.5, 0.999, 1.01, 3.0] {
+            let device = DeviceSeries {
+                probe: "block".to_owned(),
+                device: "nvme0n1".to_owned(),
+                figures: vec![
+                    figure("reads_per_second", [10.0, 40.0, 30.0], 8020.0 / 302.0 * factor),
+                    figure("read_bytes_per_second", [1e6, 2e6, 3e6], 602e6 / 302.0),
+                    figure("writes_per_second", [5.0, 5.0, 6.0], 1610.0 / 302.0),
+                ],
+            };
+            let group = WatchedGroup {
+                ends_ns: vec![100, 200, 300],
+                devices: vec![device],
+                ..WatchedGroup::default()
+            };
+            let mut all = Recheck::default();
+            all.devices(&group);
+            let [one] = all.wrong.as_slice() else { panic!("{factor}: {:?}", all.wrong) };
+            assert!(one.contains("nvme0n1: reads_per_second, whole: "), "{one}");
+        }
     }
 
     /// Texts for people have no forms of Rust (tidy looks for them), and times that differ differ

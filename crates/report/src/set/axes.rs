@@ -22,10 +22,8 @@ pub(super) type Place = (String, Option<f64>);
 pub(super) enum Role {
     /// Another load or machine: not combined in a figure unless the figure shows the axis.
     Load,
-    /// A consequence of the load: one value at each mark of a figure.
+    /// A consequence of the load, or the job: one value at each mark of a figure.
     CameAlong,
-    /// The job: separates loads of one record that ran at the same time.
-    Job,
     /// A name: repeats of a load differ in it.
     Name,
 }
@@ -123,6 +121,18 @@ fn depth(row: &Row<'_>) -> Place {
 /// Axes of sets with records of several ranks.
 const RANKS: &str = "ranks";
 const HOSTS: &str = "hosts";
+const SETTINGS: &str = "settings";
+const JOB: &str = "job";
+
+/// Axes whose values follow from others that a figure shows or fixes, or only name them.
+const SAID_BY_OTHERS: [&str; 3] = [HOSTS, SETTINGS, JOB];
+
+impl Column {
+    /// Whether marks that a figure joins by a line have to be alike in it.
+    pub(super) fn parts_lines(&self) -> bool {
+        self.role == Role::CameAlong && !SAID_BY_OTHERS.contains(&self.key.as_str())
+    }
+}
 
 /// A number of ranks or hosts; one process has one of each.
 fn of_ranks(row: &Row<'_>, number: fn(&RanksResult) -> usize) -> Place {
@@ -147,7 +157,7 @@ const AXES: &[Known] = &[
     ("depth", "depth per thread", true, Role::Load, depth),
     (RANKS, "ranks", true, Role::Load, |row| of_ranks(row, |all| all.ranks as usize)),
     (HOSTS, "hosts", true, Role::CameAlong, |row| of_ranks(row, |all| all.hosts.len())),
-    ("settings", "other settings", true, Role::Load, |row| (settings(row), None)),
+    (SETTINGS, "other settings", true, Role::Load, |row| (settings(row), None)),
     ("machine", "machine", true, Role::Load, |row| (header::host(&row.record.host), None)),
     ("opened", "opened", true, Role::CameAlong, |row| {
         let word = match row.result.direct_actual {
@@ -169,7 +179,7 @@ const AXES: &[Known] = &[
         let name = row.expected().and_then(|one| expected::bottleneck(&one.expected));
         (name.unwrap_or("unknown").to_owned(), None)
     }),
-    ("job", "job", true, Role::Job, |row| (row.plan.name.clone(), None)),
+    (JOB, "job", true, Role::CameAlong, |row| (row.plan.name.clone(), None)),
     ("record", "record", true, Role::Name, |row| (row.member.name.clone(), None)),
 ];
 
@@ -182,7 +192,7 @@ pub(super) fn axes(set: &Set) -> Vec<Axis> {
     let role = |key: &str, role: Role| match role {
         // A varied key is part of the load; settings that follow from it are not.
         Role::CameAlong if keys().any(|one| one == key) => Role::Load,
-        Role::Load if key == "settings" && keys().next().is_some() => Role::CameAlong,
+        Role::Load if key == SETTINGS && keys().next().is_some() => Role::CameAlong,
         role => role,
     };
     let any_ranks = set.members.iter().any(|member| member.record.ranks.is_some());

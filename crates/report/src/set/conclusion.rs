@@ -289,8 +289,12 @@ fn range(points: &[Point<'_>]) -> String {
     let (Some(low), Some(high)) = (all.iter().min_by(by), all.iter().max_by(by)) else {
         return String::new();
     };
+    let words =
+        |point: &Point<'_>| format!("{}, {}", point.path(), point.rows[0].whole_load_in_words());
+    let alike = words(low) == words(high);
     let of = |point: &Point<'_>| {
-        format!("{} ({}, {})", point.rate(), point.path(), point.rows[0].whole_load_in_words())
+        let job = if alike { format!("{}: ", point.rows[0].plan.name) } else { String::new() };
+        format!("{} ({job}{})", point.rate(), words(point))
     };
     let apart = match high.beats(low) {
         // Loads of all kinds lie apart for many reasons.

@@ -152,7 +152,7 @@ fn curve(set: &Set, draws: bool) -> Section {
             markup(&plot.title),
             plot::inside(&plot)
         )));
-        section.emphasized("quiet", plot.note);
+        section.emphasized("quiet", plot.note_with("not in it"));
     }
     section
 }

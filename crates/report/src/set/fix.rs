@@ -31,7 +31,6 @@ pub(super) struct Choice {
 /// if rows have it; else the one of most rows, of several the first.
 pub(super) fn fix(
     columns: &[Column],
-    records: &[usize],
     rows: &[usize],
     shown_by: &[&str],
     chosen: &[(&str, &str)],
@@ -40,7 +39,7 @@ pub(super) fn fix(
     let shown: Vec<&Column> = columns.iter().filter(shows).collect();
     let mut choice = Choice { rows: rows.to_vec(), fixed: Vec::new() };
     for (nth, column) in columns.iter().enumerate() {
-        if shows(&column) || !differ(column, &shown, records, &choice.rows) {
+        if shows(&column) || !differ(column, &shown, &choice.rows) {
             continue;
         }
         let offered = places(column, &choice.rows);
@@ -57,30 +56,21 @@ pub(super) fn fix(
 }
 
 /// Whether rows differ on an axis in a way that a figure must show or fix. For the load, any
-/// difference counts. Consequences of the load (an engine, a drive) may differ between marks, but
-/// not within one.
-fn differ(column: &Column, shown: &[&Column], records: &[usize], rows: &[usize]) -> bool {
+/// difference counts. Consequences of the load (an engine, a drive) and jobs may differ between
+/// marks, but not within one.
+fn differ(column: &Column, shown: &[&Column], rows: &[usize]) -> bool {
     match column.role {
         Role::Load => places(column, rows).len() > 1,
-        Role::CameAlong => split(column, shown, rows, |_| 0),
-        // Jobs of one record ran at the same time: they are no repeats.
-        Role::Job => split(column, shown, rows, |row| records[row]),
+        Role::CameAlong => split(column, shown, rows),
         Role::Name => false,
     }
 }
 
-/// Whether a mark has rows with several values of a column, where rows that differ on `apart` are
-/// different marks.
-fn split(
-    column: &Column,
-    shown: &[&Column],
-    rows: &[usize],
-    apart: impl Fn(usize) -> usize,
-) -> bool {
+/// Whether a mark has rows with several values of a column.
+fn split(column: &Column, shown: &[&Column], rows: &[usize]) -> bool {
     let mut marks = std::collections::BTreeMap::new();
     rows.iter().any(|row| {
-        let mut mark: Vec<usize> = shown.iter().map(|one| one.of[*row]).collect();
-        mark.push(apart(*row));
+        let mark: Vec<usize> = shown.iter().map(|one| one.of[*row]).collect();
         let place = column.of[*row];
         *marks.entry(mark).or_insert(place) != place
     })
@@ -92,8 +82,8 @@ fn places(column: &Column, rows: &[usize]) -> Vec<usize> {
     all.into_iter().collect()
 }
 
-/// The rows of each point, in the order of its first row: rows of one load on one machine, each of
-/// a different run. If a record has a load twice, both ran at the same time and are separate
+/// The rows of each point, in the order of its first row: those of one job and load on one machine,
+/// each of a different run. If a record has a load twice, both ran at the same time and are two
 /// points.
 pub(super) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
     let mut times = std::collections::BTreeMap::new();

@@ -201,9 +201,8 @@ pub struct Figured {
 pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured {
     let rows = rows::rows(set);
     let columns = axes::columns(set, &rows);
-    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
     let all: Vec<usize> = (0..rows.len()).collect();
-    let choice = fix::fix(&columns, &records, &all, shown_by, chosen);
+    let choice = fix::fix(&columns, &all, shown_by, chosen);
     let fixed = choice.fixed.iter().map(|fixed| {
         let column = &columns[fixed.column];
         (column.key.clone(), column.words[fixed.place].clone())

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::Record;
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Picture, Set, find_set_format, ticks_of_rates};
 use serde_json::Value;
 
+use crate::one_load::automatic;
 use crate::records;
 use gpuio_testkit::chromium;
 pub(crate) use gpuio_testkit::chromium::{nothing_wrong, with_browser};
@@ -313,6 +315,73 @@ fn pictures(out: &Value) {
     let open: Vec<String> = serde_json::from_value(out["open"].clone()).unwrap();
     assert!(open.contains(&"environment".to_owned()), "{open:?}");
     assert_eq!((&out["after_print"], &out["findings"]), (&0.into(), &true.into()));
+}
+
+/// A table with more columns than its place has room for shows them below one another, also on
+/// paper: nothing is out of sight there.
+#[test]
+fn tables_with_many_percentiles_are_whole_on_screen_and_paper() {
+    with_browser(|browser| {
+        let mut record = records::host_quick();
+        for plan in &mut record.plan.jobs {
+            plan.percentiles =
+                (1..40).map(|at| Percentile::parse(&at.to_string()).unwrap()).collect();
+        }
+        let steps = "const wait = () => new Promise((done) => setTimeout(done, 300));
+            const whole = (of) => { const table = document.querySelector(of);
+              return [table.scrollWidth <= table.parentElement.clientWidth + 1,
+                table.classList.contains('cards'), table.tBodies[0].textContent.length > 1000]; };
+            out.screen = whole('table.summary');
+            out.label = document.querySelector('table.summary td:nth-child(9)').dataset.head;
+            dispatchEvent(new Event('beforeprint'));
+            await wait();
+            out.paper = ['table.summary', '#rows'].map(whole);
+            const label = document.querySelector('#rows td:nth-child(9)').dataset.head;
+            dispatchEvent(new Event('afterprint'));
+            await wait();
+            const rows = document.getElementById('rows');
+            out.after = [Boolean(label), rows.classList.contains('cards')];";
+        let out = open(browser, "many", &page(&set(vec![record])), steps);
+        nothing_wrong(&out);
+        assert_eq!(out["screen"], serde_json::json!([true, true, true]), "{out:#}");
+        assert!(out["label"].as_str().unwrap().starts_with('p'), "{out:#}");
+        let both = serde_json::json!([[true, true, true], [true, true, true]]);
+        assert_eq!(out["paper"], both, "{out:#}");
+        assert_eq!(out["after"], serde_json::json!([true, false]), "{out:#}");
+        let html = page(&set(vec![records::host_quick()]));
+        let out = open(browser, "few", &html, steps);
+        assert_eq!(out["screen"][1], false, "few columns stay a table: {out:#}");
+        // A row and its remark stay on one page of paper.
+        assert!(html.contains("tr:has(+ .note) { break-after: avoid; }"));
+    });
+}
+
+/// Lines join marks that differ in nothing but the axis, also in pictures for paper, whose short
+/// axes have their whole labels.
+#[test]
+fn marks_that_differ_in_more_than_the_axis_are_not_joined() {
+    with_browser(|browser| {
+        let steps = "gpuio.page.drawAll();
+            await new Promise((done) => setTimeout(done, 500));
+            dispatchEvent(new Event('beforeprint'));
+            const figure = document.querySelector('figure.plot[data-figure=\"throughput\"]');
+            const picture = figure.querySelector('.paper');
+            out.lines = [...picture.querySelectorAll('path')]
+              .map((path) => path.getAttribute('d').split('M').length - 1);
+            out.note = figure.textContent;
+            const box = Number(picture.getAttribute('viewBox').split(' ')[3]);
+            out.labels = [...picture.querySelectorAll('text[transform]')]
+              .map(({ textContent }) => [textContent, textContent.length * 6.6 < box]);";
+        let out = open(browser, "joined", &page(&automatic()), steps);
+        nothing_wrong(&out);
+        let mut lines: Vec<u64> = serde_json::from_value(out["lines"].clone()).unwrap();
+        lines.sort_unstable();
+        assert_eq!(lines, [1, 3], "{out:#}");
+        let words = "Marks that also differ in depth per thread are not joined.";
+        assert!(out["note"].as_str().unwrap().contains(words), "{out:#}");
+        let labels: Vec<(String, bool)> = serde_json::from_value(out["labels"].clone()).unwrap();
+        assert!(!labels.is_empty() && labels.iter().all(|(_, fits)| *fits), "{labels:?}");
+    });
 }
 
 #[test]

@@ -191,8 +191,8 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(shown(&quick).contains("Your storage delivers 2.00 GiB/s (1M reads)."));
     let mut loud = disturbed(quick);
     let sentence = format!(
-        "Your storage delivered to gpuio 2.00 GiB/s (1M reads; {words}): not the rate of the \
-         storage alone."
+        "Your storage delivered to gpuio 2.00 GiB/s (1M reads): not the rate of the storage \
+         alone. Disturbed: {words}."
     );
     assert!(shown(&loud).contains(&sentence), "{}", shown(&loud));
     loud.ended = EndedHow::Interrupted;
@@ -200,9 +200,10 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(shown(&loud).contains(&sentence), "{}", shown(&loud));
     // To a GPU as well, but not where the page cache served it.
     let to_gpu = shown(&disturbed(records::ceilings()));
-    assert!(to_gpu.contains("GiB/s from storage (other programs moved"), "{to_gpu}");
+    assert!(to_gpu.contains("GiB/s from storage. Disturbed in all 2 jobs: at worst"), "{to_gpu}");
+    assert_eq!(to_gpu.matches("moved").count(), 1, "{to_gpu}");
     let cached = shown(&disturbed(records::software()));
-    assert!(!cached.contains("(other programs moved"), "{cached}");
+    assert!(!cached.contains("Disturbed"), "{cached}");
 }
 
 /// Where others had the processors, a rate is not the storage's either.
@@ -229,12 +230,19 @@ fn rates_without_processors_are_never_those_of_the_storage() {
         let text = (summary.render)(record, 120, Show::default());
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let words = "other programs took 50 % of the CPUs' time, the kernel for them or for storage \
-                 30 %): not the rate of the storage alone.";
+    let words = "): not the rate of the storage alone. Disturbed: other programs took 50 % of the \
+                 CPUs' time, the kernel for them or for storage 30 %.";
     let loud = shown(&starved(quick.clone(), 50));
     assert!(loud.contains(words) && loud.contains("delivered to gpuio"), "{loud}");
+    // Said once: no warning repeats it.
+    assert!(!loud.contains("[other_cpu_time]"), "{loud}");
     let kernel = shown(&starved(quick.clone(), 20));
-    assert!(kernel.contains("; other programs took 20 % of the CPUs' time, the "), "{kernel}");
+    assert!(kernel.contains(": other programs took 20 % of the CPUs' time, the "), "{kernel}");
+    // Those that it concerns are named.
+    let several = shown(&starved(records::host_quick(), 50));
+    let name = &records::host_quick().plan.jobs[0].name;
+    assert!(several.contains(&format!("Disturbed in {name}: other programs took")), "{several}");
+    assert!(several.contains("(1M reads, disturbed)"), "{several}");
     let mut both = set(vec![starved(disturbed(quick.clone()), 40), starved(quick, 50)]);
     both.members[1].record.jobs[0].read.bytes_per_s /= 2.0;
     // The worst of each kind, though no run has both.
@@ -338,6 +346,9 @@ fn the_first_plot_is_of_one_load_with_ticks_of_round_rates() {
     let picture = render("svg", &grid());
     assert_eq!(picture.matches("<polyline").count(), 2, "{picture}");
     assert_eq!(picture.matches("<circle").count(), 6, "three blocks of two paths: {picture}");
+    // The picture has no rows below it, and the page has.
+    assert!(!picture.contains("below"), "{picture}");
+    assert!(render("html", &grid()).contains("rows of other loads are below."));
     let title = "Throughput against block size: randread, 2 threads, depth 1";
     let heading = format!("fill=\"#1b1f23\">{title}</text>");
     assert!(picture.contains(&heading), "{picture}");
@@ -346,17 +357,53 @@ fn the_first_plot_is_of_one_load_with_ticks_of_round_rates() {
     assert!(!picture.contains(".00 GiB/s</text>") && !picture.contains("NaN"), "{picture}");
     let chosen = render("svg", &automatic());
     assert!(chosen.contains("automatic depth</text>"), "{chosen}");
+    // One path has one depth throughout, the other another at each block: its marks stand alone.
+    assert_eq!(chosen.matches("<polyline").count(), 1, "{chosen}");
+    assert_eq!(chosen.matches("<circle").count(), 6, "{chosen}");
+    let words = "Marks that also differ in depth per thread are not joined (depths are automatic).";
+    assert!(render("html", &automatic()).contains(words));
     let bars = render(
         "svg",
         &set(vec![run("gather", 4096, 1, false, 1.0), run("gds", 4096, 1, false, 1.0)]),
     );
     assert_eq!(bars.matches("rx=\"2\"").count(), 2, "{bars}");
+    assert!(bars.contains("(n = 1)") && !bars.contains("<path"), "{bars}");
+    // The spread of repeats is drawn, and of a single run said to be unknown.
+    let repeats = [1.0, 1.5].map(|faster| run("gather", 4096, 1, false, faster));
+    let [one, other] = [run("gds", 4096, 1, false, 1.0), run("gds", 4096, 1, false, 2.0)];
+    let mixed = [repeats.to_vec(), vec![one.clone()]].concat();
+    let bars = render("svg", &set(mixed));
+    assert_eq!(bars.matches("<path").count(), 1, "{bars}");
+    assert!(bars.contains("one run (n = 1) has an unknown spread."), "{bars}");
+    let bars = render("svg", &set([repeats.to_vec(), vec![one, other]].concat()));
+    assert_eq!(bars.matches("<path").count(), 2, "{bars}");
+    assert!(bars.contains("whiskers show the") && !bars.contains("n = 1"), "{bars}");
     let mut software = grid();
     software.members[0].record.plan.software_gpu = true;
     let software = render("svg", &software);
     assert!(software.contains("Software GPU: these runs used no hardware GPU."), "{software}");
     let none = render("svg", &Set::default());
     assert!(none.contains("No plot: no job of these records has a result."), "{none}");
+}
+
+/// Jobs of one load and different names are no repeats of each other, whichever records have them.
+#[test]
+fn rows_of_different_jobs_stay_apart() {
+    let named = |name: &str, faster| {
+        let mut record = run("host", 4096, 1, false, faster);
+        record.plan.jobs[0].name = name.to_owned();
+        record.jobs[0].name = name.to_owned();
+        record
+    };
+    let apart = set(vec![named("restore", 1.0), named("restore#2", 3.0), named("restore", 1.1)]);
+    let page = render("markdown", &apart);
+    assert!(page.contains("| restore: randread 4K, 2 threads at depth 1 | host | 2 |"), "{page}");
+    assert!(page.contains("restore\\#2: randread 4K, 2 threads at depth 1 | host | 1 |"), "{page}");
+    let words = "(restore: host, randread 4K, 2 threads at depth 1) to ";
+    assert!(sentences(&apart).contains(words), "{}", sentences(&apart));
+    let bars = render("svg", &apart);
+    assert_eq!(bars.matches("rx=\"2\"").count(), 2, "{bars}");
+    assert!(bars.contains(", restore#2<"), "{bars}");
 }
 
 /// Linear light of a colour `#rrggbb`.

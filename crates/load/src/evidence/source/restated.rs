@@ -8,8 +8,9 @@ use gpuio_host::block::BlockSample;
 use gpuio_host::nfs_ops::MountSample;
 use gpuio_host::proc_io::ProcessIoSample;
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber, ProcessIo};
-use gpuio_record::{Assessment, EndedHow, Evidence, JobPlan, JobResult, Proof, Record};
+use gpuio_record::{Assessment, EndedHow, Evidence, JobPlan, JobResult, Proof, Record, Verdict};
 use gpuio_watch::{Counters, Sample};
+use serde::Serialize;
 
 use super::{
     JobFlow, block, cufile_stats, entry, flows, nfs, observations, own, page_cache, process_io,
@@ -94,15 +95,52 @@ fn of_job(
     }
     let together: Vec<_> =
         all.into_iter().map(|one| verdict::together(one, jobs.len() > 1)).collect();
-    let is_one = together.iter().any(|(verdict, as_requested, sentence)| {
-        let own = (&proof.verdict, proof.as_requested, &proof.sentence);
-        (verdict, *as_requested, sentence) == own
-    });
-    said.push((!is_one).then(|| {
-        let whole = together.first().map_or("no path", |(_, _, sentence)| sentence.as_str());
-        format!("{about}: path taken: '{}' recorded, '{whole}' by its evidence", proof.sentence)
-    }));
+    said.extend(conclusion(&about, proof, &together));
     said
+}
+
+/// The fields of a proof's conclusion, each with a sentence where it does not follow. The
+/// possible conclusion with most of the recorded fields counts.
+fn conclusion(
+    about: &str,
+    proof: &Proof,
+    possible: &[(Verdict, bool, String)],
+) -> Vec<Option<String>> {
+    let fields = |verdict: &Verdict, as_requested: bool, sentence: &str| {
+        [
+            ("verdict.words", verdict.words.clone()),
+            ("verdict.route", word(verdict.route)),
+            ("verdict.source", word(verdict.source)),
+            ("as_requested", as_requested.to_string()),
+            ("sentence", sentence.to_owned()),
+        ]
+    };
+    let own = fields(&proof.verdict, proof.as_requested, &proof.sentence);
+    let others = |whole: &[(&str, String); 5]| -> Vec<Option<String>> {
+        let both = own.iter().zip(whole);
+        let other = both.map(|((field, own), (_, whole))| {
+            (own != whole).then(|| {
+                format!("{about}: path taken: {field}: '{own}' recorded, '{whole}' by its evidence")
+            })
+        });
+        other.collect()
+    };
+    let possible = possible
+        .iter()
+        .map(|(verdict, as_requested, sentence)| others(&fields(verdict, *as_requested, sentence)));
+    possible.min_by_key(|all| all.iter().flatten().count()).unwrap_or_else(|| {
+        let own = &proof.sentence;
+        vec![Some(format!("{about}: path taken: '{own}' recorded, none fits all of its evidence"))]
+    })
+}
+
+/// A value as the record spells it.
+fn word(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+        Err(error) => error.to_string(),
+    }
 }
 
 fn recorded<'a>(proof: &'a Proof, name: &str, flow: Flow) -> Option<&'a Evidence> {
@@ -243,7 +281,7 @@ fn is_whole(record: &Record, one: &Evidence) -> bool {
 /// The first part of an entry that is other than it follows.
 fn difference(own: &Evidence, whole: &Evidence) -> Option<String> {
     let parts = |one: &Evidence| {
-        let assessment = format!("{:?}", one.assessment);
+        let assessment = word(one.assessment);
         let [observed, expected] = [one.observed_bytes, one.expected_bytes]
             .map(|bytes| bytes.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string()));
         let [before, after] =

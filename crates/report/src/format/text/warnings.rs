@@ -36,9 +36,13 @@ pub(super) fn section(record: &Record) -> Section {
 }
 
 /// The first sentence of each kind of warning, the most severe first, with the number of jobs where
-/// it concerns some of them. Notes are left out.
-pub(in crate::format) fn first_sentences(record: &Record) -> Vec<String> {
+/// it concerns some of them, of those that are `due`. Notes are left out.
+pub(in crate::format) fn first_sentences(
+    record: &Record,
+    due: impl Fn(&Warning) -> bool,
+) -> Vec<String> {
     let grave = record.warnings.iter().filter(|one| one.kind.severity() != Severity::Note);
+    let grave = grave.filter(|one| due(one));
     let mut kinds = grouped(grave.map(|one| (std::mem::discriminant(&one.kind), one)));
     kinds.sort_by_key(|(_, warnings)| warnings[0].kind.severity());
     let all = record.plan.jobs.len();

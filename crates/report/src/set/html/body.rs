@@ -71,7 +71,7 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
                  </figure>",
                 markup(&plot.title),
                 plot::inside(&plot),
-                markup(&plot.note)
+                markup(&plot.note_with("below"))
             );
         }
         Err(why) => {

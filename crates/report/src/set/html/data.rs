@@ -86,7 +86,6 @@ fn column(column: &Column) -> Value {
     let role = match column.role {
         Role::Load => "load",
         Role::CameAlong => "came along",
-        Role::Job => "job",
         Role::Name => "name",
     };
     json!({

@@ -1,6 +1,6 @@
 //! Latency against throughput, with the knee: of loads that push harder and harder.
 
-use gpuio_base::document::grouped;
+use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::median_of_all;
 use gpuio_base::units::human_ns;
@@ -11,8 +11,10 @@ use super::super::knee::{self, Knee, Step};
 use super::super::rows::{Row, rows};
 use super::super::{Set, colours, fix};
 use super::ticks::{counts, times, wide};
-use super::{Axis, Line, Mark, Plot, Quantity, Shape, axis, common, rates};
-use crate::number::{iops, many, throughput};
+use super::{
+    Axis, Line, Mark, Plot, Quantity, Shape, axis, beyond, common, left, parted, places, rates,
+};
+use crate::number::{iops, throughput};
 use crate::workload::block_bounds;
 
 /// Blocks from this size on are compared by bytes, smaller ones by I/Os.
@@ -32,15 +34,14 @@ fn load_of(choice: &fix::Choice, columns: &[Column]) -> String {
 pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
     let rows = rows(set);
     let columns = columns(set, &rows);
-    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
     let across = axis(&knee::KEYS.map(str::to_owned), &rows, &columns)?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let shown = [across.key.as_str(), "path", "direction"];
-    let choice = fix::fix(&columns, &records, &all, &shown, &[]);
+    let choice = fix::fix(&columns, &all, &shown, &[]);
     let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
     let by_bytes = drawn.iter().any(|row| block_bounds(row.plan.sizes()).1 >= BY_BYTES);
     let known = colours::of_paths(&rows);
-    let (mut lines, mut words) = (Vec::new(), Vec::new());
+    let (mut lines, mut words, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     let named = |row: &usize| {
         let row = &rows[*row];
         (row.plan.path.choice.actual.as_str(), row.direction)
@@ -57,12 +58,17 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
         let load = format!("{about}{fixed}");
         let Some(sentence) = knee::sentence(&load, &across.key, &steps) else { continue };
         words.push(sentence);
+        parts.extend(parted(&rows, (&columns, across), of));
+        let first: Vec<Vec<(&str, usize)>> = places(across, of)
+            .values()
+            .map(|row| beyond(&rows, (&columns, across), *row))
+            .collect();
         let own = known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour);
         let colour = if directions { nth % colours::PALETTE } else { own };
         lines.extend(Percentile::SHORT.iter().enumerate().map(|(nth, at)| Line {
             label: format!("{about}, {}", at.label()),
             colour,
-            marks: marks(&steps, nth, by_bytes, *at),
+            marks: marks(&steps, nth, by_bytes, *at, &first),
             dots: true,
             dashed: nth > 0,
         }));
@@ -79,17 +85,15 @@ pub(in crate::set) fn curve(set: &Set) -> Option<(Plot, Vec<String>)> {
     let from = if log { low } else { 0.0 };
     let ticks = if by_bytes { rates } else { counts };
     let unit = if by_bytes { "throughput" } else { "IOPS" };
-    let left = match rows.len() - drawn.len() {
-        0 => String::new(),
-        rows => {
-            let rows = many(rows as u64, "row of another load is|rows of other loads are");
-            format!(" {rows} not in it.")
-        }
+    let apart = match unique(parts) {
+        parts if parts.is_empty() => String::new(),
+        parts => format!(" Marks that also differ in {} are not joined.", parts.join(", ")),
     };
     let ring = if marks().any(|mark| mark.is_knee) { " Ring: the knee." } else { "" };
     let plot = Plot {
         title: format!("Latency against {unit}: {}", common(&drawn, &across.key)),
-        note: format!("Numbers at the dots: {}.{ring}{left}", across.label),
+        note: format!("Numbers at the dots: {}.{ring}{apart}", across.label),
+        left: left(rows.len() - drawn.len()),
         shape: Shape::Lines {
             x: Axis { label: unit.to_owned(), log, ticks: ticks(from, high, log, TICKS) },
             log: wide(marks().map(|mark| mark.y)),
@@ -122,7 +126,14 @@ fn steps(rows: &[Row<'_>], across: &Column, of: &[usize]) -> Option<Vec<Step>> {
 }
 
 /// The `nth` percentile of each step that has it. Numbers stand at the upper line.
-fn marks(steps: &[Step], nth: usize, by_bytes: bool, at: Percentile) -> Vec<Mark> {
+/// `beyond` has what each step has beyond its load: a line joins those alike.
+fn marks(
+    steps: &[Step],
+    nth: usize,
+    by_bytes: bool,
+    at: Percentile,
+    beyond: &[Vec<(&str, usize)>],
+) -> Vec<Mark> {
     let found = knee::knee(steps);
     let mark = |(place, step): (usize, &Step)| {
         let y = step.latency[nth]?;
@@ -136,6 +147,7 @@ fn marks(steps: &[Step], nth: usize, by_bytes: bool, at: Percentile) -> Vec<Mark
             words: format!("{}: {rate}, {ios} IOPS, {} {}", step.word, at.label(), human_ns(y)),
             number: upper.then(|| step.word.clone()),
             is_knee: found == Some(Knee::At(place)),
+            joined: place == 0 || beyond.get(place) == beyond.get(place - 1),
         })
     };
     steps.iter().enumerate().filter_map(mark).collect()

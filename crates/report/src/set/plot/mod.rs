@@ -33,6 +33,8 @@ pub(super) const MARK: &str = "<svg data-generator=\"gpuio report\"";
 pub(super) const MOST_BARS: usize = 16;
 /// A line has so many marks at least, or each load has a bar. The page's plots do the same.
 pub(super) const LEAST: usize = 3;
+/// The axis that a depth which gpuio chose has no number on.
+const DEPTH: &str = "depth";
 /// Runs at most whose rates over time are drawn.
 const MOST_RUNS: usize = 5;
 
@@ -41,7 +43,19 @@ pub(super) struct Plot {
     pub(super) title: String,
     /// How to read it.
     pub(super) note: String,
+    /// The rows that it leaves out, as the start of a sentence; empty where it has all.
+    left: String,
     shape: Shape,
+}
+
+impl Plot {
+    /// The note, with the place of the rows that the plot leaves out; a picture alone has none.
+    pub(super) fn note_with(&self, place: &str) -> String {
+        match self.left.as_str() {
+            "" => self.note.clone(),
+            left => format!("{} {left} {place}.", self.note),
+        }
+    }
 }
 
 /// A quantity on the vertical axis: its name, and what makes its ticks.
@@ -85,12 +99,18 @@ struct Mark {
     /// Stands beside its dot.
     number: Option<String>,
     is_knee: bool,
+    /// Whether a line joins it with the mark before: both differ in nothing but the axis.
+    joined: bool,
 }
 
 struct Bar {
     label: String,
     colour: usize,
     value: f64,
+    /// The range of its runs.
+    low: f64,
+    high: f64,
+    runs: usize,
 }
 
 /// The plot of a set, or why there is none.
@@ -123,16 +143,17 @@ pub(super) fn render(set: &Set) -> String {
     let mut plot = main(set).unwrap_or_else(|why| Plot {
         title: "No plot".to_owned(),
         note: format!("No plot: {why}."),
+        left: String::new(),
         shape: Shape::Bars(Vec::new()),
     });
     // A picture travels without its page.
     let mut note = set.banners();
     note.extend(super::conclusion::caution(&rows(set)));
-    note.push(std::mem::take(&mut plot.note));
+    note.push(plot.note_with("not drawn"));
     plot.note = note.join(" ");
     match curve(set) {
         Some((curve, words)) => {
-            let note = format!("{} {}", words.join(" "), curve.note);
+            let note = format!("{} {}", words.join(" "), curve.note_with("not drawn"));
             svg::one_above(&plot, &Plot { note, ..curve }, &set.title) + "\n"
         }
         None => svg::alone(&plot, &set.title) + "\n",
@@ -175,6 +196,7 @@ fn searched(set: &Set) -> Option<Plot> {
         words,
         number: None,
         is_knee: false,
+        joined: true,
     };
     let tries = known.iter().map(|(accelerators, percent, verdict)| {
         let words = format!("{accelerators}: utilisation {percent:.1} % ({verdict})");
@@ -197,7 +219,8 @@ fn searched(set: &Set) -> Option<Plot> {
         vec![line("utilisation", tries.collect(), false), line("to keep", to_keep.to_vec(), true)];
     (first < last).then(|| Plot {
         title: format!("Accelerator utilisation against accelerators: {job}"),
-        note: format!("One run of each number.{unknown}"),
+        note: format!("One run of each number (n = 1).{unknown}"),
+        left: String::new(),
         shape: Shape::Lines {
             x: Axis {
                 label: "accelerators".to_owned(),
@@ -219,7 +242,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     let numbers = across.numbers.as_ref()?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let shown = [across.key.as_str(), "path", "direction"];
-    let choice = fix::fix(columns, records, &all, &shown, &[]);
+    let choice = fix::fix(columns, &all, &shown, &[]);
     let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
     let directions = drawn.iter().any(|row| row.direction != drawn[0].direction);
     let label = |row: usize| {
@@ -232,12 +255,14 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     let groups = gpuio_base::document::grouped(choice.rows.iter().map(|row| (label(*row), *row)));
     let known = colours::of_paths(rows);
     let single = groups.len() <= known.len();
+    let mut apart: Vec<&str> = Vec::new();
     let line = |(nth, (label, of)): (usize, (String, Vec<usize>))| {
         let path = &rows[of[0]].plan.path.choice.actual;
         let own = known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour);
         let colour = if single { own } else { nth % colours::PALETTE };
+        apart.extend(parted(rows, (columns, across), &of));
         Line {
-            marks: marks(rows, across, numbers, &of, &label),
+            marks: marks(rows, (columns, across), numbers, &of, &label),
             label,
             colour,
             dots: true,
@@ -267,7 +292,8 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
             across.label,
             fixed.collect::<String>()
         ),
-        note: note(&lines, &drawn, rows.len() - drawn.len()),
+        note: note(&drawn, (columns, across), &choice.rows, &gpuio_base::document::unique(apart)),
+        left: left(rows.len() - drawn.len()),
         shape: Shape::Lines {
             x: Axis {
                 label: across.label.clone(),
@@ -281,18 +307,54 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     })
 }
 
+/// Values of a row beyond the axis and the line of a plot, each with its name: rows with other
+/// values are not joined.
+fn beyond<'c>(
+    rows: &[Row<'_>],
+    (columns, across): (&'c [Column], &Column),
+    row: usize,
+) -> Vec<(&'c str, usize)> {
+    let along = columns.iter().filter(|column| column.parts_lines());
+    let mut all: Vec<_> = along.map(|column| (column.label.as_str(), column.of[row])).collect();
+    if across.key != DEPTH {
+        all.push(("depth per thread", rows[row].plan.depth as usize));
+    }
+    all
+}
+
+/// The places of some rows on an axis, ascending, each with its first row.
+fn places(across: &Column, of: &[usize]) -> BTreeMap<usize, usize> {
+    let mut places = BTreeMap::new();
+    for row in of {
+        places.entry(across.of[*row]).or_insert(*row);
+    }
+    places
+}
+
+/// In what neighbouring marks of a line differ beyond its axis.
+fn parted<'c>(
+    rows: &[Row<'_>],
+    by: (&'c [Column], &Column),
+    of: &[usize],
+) -> impl Iterator<Item = &'c str> {
+    let all: Vec<_> = places(by.1, of).values().map(|row| beyond(rows, by, *row)).collect();
+    let pairs = all.windows(2).flat_map(|two| two[0].iter().zip(&two[1]));
+    let names = pairs.filter(|(a, b)| a.1 != b.1).map(|(a, _)| a.0);
+    names.collect::<Vec<_>>().into_iter()
+}
+
 /// The rows of a line as one mark per place, ascending.
 fn marks(
     rows: &[Row<'_>],
-    across: &Column,
+    (columns, across): (&[Column], &Column),
     numbers: &[f64],
     of: &[usize],
     label: &str,
 ) -> Vec<Mark> {
-    let mut places: Vec<usize> = of.iter().map(|row| across.of[*row]).collect();
-    places.sort_unstable();
-    places.dedup();
-    let mark = |place: usize| {
+    let mut before = None;
+    let mark = |(place, first): (usize, usize)| {
+        let own = beyond(rows, (columns, across), first);
+        let joined = before.replace(own.clone()).is_none_or(|before| before == own);
         let here = || of.iter().filter(|row| across.of[**row] == place);
         let rates: Vec<f64> = here().map(|row| rows[*row].figures().bytes_per_s).collect();
         let y = median(&rates)?;
@@ -312,9 +374,10 @@ fn marks(
             across.words[place],
             print(y)
         );
-        Some(Mark { x: numbers[place], y, low, high, words, number: None, is_knee: false })
+        let (x, number, is_knee) = (numbers[place], None, false);
+        Some(Mark { x, y, low, high, words, number, is_knee, joined })
     };
-    places.into_iter().filter_map(mark).collect()
+    places(across, of).into_iter().filter_map(mark).collect()
 }
 
 /// The words that rows have in common: direction and order, block, threads, depth.
@@ -337,22 +400,52 @@ fn common(rows: &[Row<'_>], except: &str) -> String {
     words.join(", ")
 }
 
-fn note(lines: &[Line], drawn: &[Row<'_>], left: usize) -> String {
-    let most = lines.iter().flat_map(|line| &line.marks).any(|mark| mark.high > mark.low);
-    let mut note = match most {
-        true => "Medians of the runs of one load; whiskers show the lowest and the highest.",
-        false => "One run of each load.",
+/// The meaning of whiskers and of their absence, by the number of runs of each mark.
+fn spread_words(runs: impl IntoIterator<Item = usize>) -> &'static str {
+    let runs: Vec<usize> = runs.into_iter().collect();
+    let single = |one: &usize| *one == 1;
+    match (runs.iter().all(single), runs.iter().any(single)) {
+        (true, _) => "One run of each load (n = 1): the spread is unknown.",
+        (false, false) => {
+            "Medians of the runs of one load; whiskers show the lowest and the highest."
+        }
+        (false, true) => {
+            "Medians of the runs of one load; whiskers show the lowest and the highest. A load \
+             with one run (n = 1) has an unknown spread."
+        }
     }
-    .to_owned();
-    let depths = drawn.iter().any(|row| row.plan.depth != drawn[0].plan.depth);
-    if depths && drawn.iter().any(chosen::depth_is_ours) {
-        note.push_str(" Depths were chosen automatically and differ; the summary has them.");
-    }
-    if left > 0 {
-        let rows = many(left as u64, "row of another load is|rows of other loads are");
-        let _ = write!(note, " {rows} below.");
+}
+
+/// How to read lines of these rows, whose marks are parted by some properties.
+fn note(
+    drawn: &[Row<'_>],
+    (columns, across): (&[Column], &Column),
+    of: &[usize],
+    apart: &[&str],
+) -> String {
+    let shown = |row: &usize| {
+        let columns = columns.iter().filter(|one| ["path", "direction"].contains(&&*one.key));
+        let mut mark: Vec<usize> = columns.map(|column| column.of[*row]).collect();
+        mark.push(across.of[*row]);
+        mark
+    };
+    let marks = gpuio_base::document::grouped(of.iter().map(|row| (shown(row), ())));
+    let mut note = spread_words(marks.iter().map(|(_, runs)| runs.len())).to_owned();
+    if !apart.is_empty() {
+        let ours = apart.contains(&"depth per thread") && drawn.iter().any(chosen::depth_is_ours);
+        let ours = if ours { " (depths are automatic)" } else { "" };
+        let apart = apart.join(", ");
+        let _ = write!(note, " Marks that also differ in {apart} are not joined{ours}.");
     }
     note
+}
+
+/// That rows are left out, as the start of a sentence.
+fn left(rows: usize) -> String {
+    match rows as u64 {
+        0 => String::new(),
+        rows => many(rows, "row of another load is|rows of other loads are"),
+    }
 }
 
 /// Whether points are of loads that have questions of their own, and not the same.
@@ -405,17 +498,19 @@ fn bars(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Plot {
             label,
             colour: known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour),
             value: median(&rates).unwrap_or(0.0),
+            low: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            high: rates.iter().copied().fold(0.0, f64::max),
+            runs: rates.len(),
         }
     };
-    let runs = rows.len() > points.len();
     Plot {
         title: match same {
             _ if own_names(rows, points) => "Throughput of each load".to_owned(),
             true => format!("Throughput by path: {}", first.load_in_words()),
             false => "Throughput of each load (block, threads×depth)".to_owned(),
         },
-        note: if runs { "Medians of the runs of one load." } else { "One run of each load." }
-            .to_owned(),
+        note: spread_words(points.iter().map(Vec::len)).to_owned(),
+        left: String::new(),
         shape: Shape::Bars(points.iter().zip(labels(rows, columns, points)).map(bar).collect()),
     }
 }
@@ -434,16 +529,17 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
             let x = point.at_ns as f64 / 1e9;
             let y = float(point.bytes(row.direction)) * 1e9 / float(point.span_ns);
             let words = format!("{x:.2} s: {}", throughput(y));
-            Mark { x, y, low: y, high: y, words, number: None, is_knee: false }
+            let (number, is_knee, joined) = (None, false, true);
+            Mark { x, y, low: y, high: y, words, number, is_knee, joined }
         };
         let series = row.result.series.iter().filter(|point| point.span_ns > 0);
         let label = if some.len() > 1 { format!("run {}", nth + 1) } else { String::new() };
         Line { label, colour: nth, marks: series.map(mark).collect(), dots: false, dashed: false }
     };
     let more = point.len() - some.len();
-    let more = match more as u64 {
+    let left = match more as u64 {
         0 => String::new(),
-        more => format!(" {} below.", many(more, "more run is|more runs are")),
+        more => many(more, "more run is|more runs are"),
     };
     Some(Plot {
         title: format!(
@@ -451,9 +547,8 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
             first.plan.path.choice.actual,
             first.load_in_words()
         ),
-        note: format!(
-            "One value per interval of the record, at its end; before 0 is the ramp.{more}"
-        ),
+        note: "One value per interval of the record, at its end; before 0 is the ramp.".to_owned(),
+        left,
         shape: Shape::Lines {
             x: Axis { label: "seconds after the ramp".to_owned(), log: false, ticks: Vec::new() },
             // A pause is to be seen: from 0.

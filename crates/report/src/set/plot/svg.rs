@@ -23,6 +23,8 @@ const CHARACTER: f64 = 7.2;
 const NOTE: usize = 115;
 /// Characters of a line of the title, which are larger.
 const TITLE: usize = 66;
+/// Characters of a line of the plot's own title.
+const NAME: usize = 80;
 /// Ticks of the vertical axis, about.
 const TICKS: f64 = 5.0;
 /// The label of an axis whose steps are factors.
@@ -88,6 +90,9 @@ fn sized(plot: &Plot, width: f64, title: Option<&str>) -> (String, f64) {
     let title = paragraph("", 0, title.unwrap_or_default(), TITLE);
     let title: Vec<&str> = title.lines().filter(|line| !line.is_empty()).collect();
     let head = title.iter().fold(0.0, |height, _| height + LINE + 2.0);
+    let name = paragraph("", 0, &plot.title, NAME);
+    let names: Vec<&str> = name.lines().filter(|_| alone).collect();
+    let head = names.iter().skip(1).fold(head, |height, _| height + LINE);
     let top = if alone { head + 2.0 * LINE + 8.0 } else { 4.0 };
     let mut body = String::new();
     let bottom = match &plot.shape {
@@ -106,13 +111,16 @@ fn sized(plot: &Plot, width: f64, title: Option<&str>) -> (String, f64) {
         markup(&plot.title)
     );
     if alone {
+        let _ =
+            write!(out, "<rect width=\"{width}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>");
+    }
+    for (line, at) in names.iter().rev().zip(0_u8..) {
         let _ = write!(
             out,
-            "<rect width=\"{width}\" height=\"{height:.0}\" fill=\"var(--paper)\"/>\
-             <text x=\"12\" y=\"{:.0}\" font-size=\"15\" font-weight=\"600\" \
+            "<text x=\"12\" y=\"{:.0}\" font-size=\"15\" font-weight=\"600\" \
              fill=\"var(--ink)\">{}</text>",
-            head + 24.0,
-            markup(&plot.title)
+            head + 24.0 - f64::from(at) * LINE,
+            markup(line)
         );
     }
     for (line, at) in title.iter().zip(0_u8..) {
@@ -274,14 +282,17 @@ fn free(text: &str, (x, y): (f64, f64), taken: &[Place]) -> Option<(Place, &'sta
 fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Vec<Place>) {
     let colour = format!("var(--p{})", line.colour);
     let place = |mark: &super::Mark| (across.at(mark.x), y.at(mark.y));
-    let points: Vec<String> =
-        line.marks.iter().map(place).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let dashes = if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
-    let _ = write!(
-        out,
-        "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes} points=\"{}\"/>",
-        points.join(" ")
-    );
+    for joined in line.marks.chunk_by(|_, next| next.joined).filter(|marks| marks.len() > 1) {
+        let points: Vec<String> =
+            joined.iter().map(place).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = write!(
+            out,
+            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes} \
+             points=\"{}\"/>",
+            points.join(" ")
+        );
+    }
     for mark in &line.marks {
         let (x, middle) = place(mark);
         if mark.high > mark.low {
@@ -324,6 +335,14 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Ve
     }
 }
 
+/// Attributes that make a text narrower where it has no room as it is, so that nothing is cut.
+fn squeezed(text: &str, room: f64) -> String {
+    match text.chars().count() as f64 * CHARACTER > room {
+        true => format!(" textLength=\"{room:.1}\" lengthAdjust=\"spacingAndGlyphs\""),
+        false => String::new(),
+    }
+}
+
 /// The names of lines; gives the lower end. A line without a name needs none.
 fn legend(out: &mut String, lines: &[Line], (top, width): (f64, f64)) -> f64 {
     if lines.iter().all(|line| line.label.is_empty()) {
@@ -335,16 +354,20 @@ fn legend(out: &mut String, lines: &[Line], (top, width): (f64, f64)) -> f64 {
         if x + wide > width - RIGHT && x > LEFT {
             (x, y) = (LEFT, y + LINE);
         }
+        if x + wide > width - RIGHT {
+            x = RIGHT;
+        }
         let _ = write!(
             out,
             "<line x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"var(--p{})\" \
-             stroke-width=\"3\"{}/><text x=\"{:.1}\" y=\"{y:.1}\" fill=\"var(--ink)\">{}</text>",
+             stroke-width=\"3\"{}/><text x=\"{:.1}\" y=\"{y:.1}\" fill=\"var(--ink)\"{}>{}</text>",
             x + 22.0,
             y - 4.0,
             y - 4.0,
             line.colour,
             if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" },
             x + 28.0,
+            squeezed(&line.label, width - RIGHT - x - 28.0),
             markup(&line.label)
         );
         x += wide;
@@ -352,10 +375,24 @@ fn legend(out: &mut String, lines: &[Line], (top, width): (f64, f64)) -> f64 {
     y + 6.0
 }
 
+/// A bar in words, with the range of its runs.
+fn told(bar: &Bar) -> String {
+    let rate = throughput(bar.value);
+    match bar.runs {
+        1 => format!("{}: {rate}, one run", bar.label),
+        runs => format!(
+            "{}: {rate}, median of {runs}, {} to {}",
+            bar.label,
+            throughput(bar.low),
+            throughput(bar.high)
+        ),
+    }
+}
+
 /// Horizontal bars from 0, behind their labels, or below where one takes more than half of the
 /// width; gives the lower end.
 fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
-    let most = bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
+    let most = bars.iter().map(|bar| bar.high).fold(f64::MIN_POSITIVE, f64::max);
     let widest = |text: &str| text.chars().count() as f64 * CHARACTER;
     let label = bars.iter().map(|bar| widest(&bar.label)).fold(0.0, f64::max) + 16.0;
     let above = label > width / 2.0;
@@ -365,12 +402,14 @@ fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
     let mut y = top;
     for bar in bars {
         let rate = throughput(bar.value);
-        let long = (bar.value / most * space).max(1.0);
+        let at = |value: f64| value / most * space;
+        let long = at(bar.value).max(1.0);
         let _ = write!(
             out,
             "<text x=\"{end:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" \
-             fill=\"var(--ink)\">{}</text>",
+             fill=\"var(--ink)\"{}>{}</text>",
             y + 18.0,
+            squeezed(&bar.label, if above { width - 2.0 * end } else { end }),
             markup(&bar.label)
         );
         if above {
@@ -379,13 +418,25 @@ fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
         let _ = write!(
             out,
             "<rect x=\"{label:.1}\" y=\"{:.1}\" width=\"{long:.1}\" height=\"{:.0}\" rx=\"2\" \
-             fill=\"var(--p{})\"/><text x=\"{:.1}\" y=\"{:.1}\" fill=\"var(--ink)\">{rate}</text>",
+             fill=\"var(--p{})\"><title>{}</title></rect>\
+             <text x=\"{:.1}\" y=\"{:.1}\" fill=\"var(--ink)\">{rate}</text>",
             y + 3.0,
             BAR - 8.0,
             bar.colour,
-            label + long + 6.0,
+            markup(&told(bar)),
+            label + long.max(at(bar.high)) + 6.0,
             y + 18.0
         );
+        if bar.high > bar.low {
+            let (low, high, middle) = (label + at(bar.low), label + at(bar.high), y + 13.0);
+            let _ = write!(
+                out,
+                "<path d=\"M{low:.1} {middle:.1}H{high:.1}M{low:.1} {:.1}v8M{high:.1} {:.1}v8\" \
+                 stroke=\"var(--ink)\" stroke-width=\"1.5\" fill=\"none\"/>",
+                middle - 4.0,
+                middle - 4.0
+            );
+        }
         y += BAR;
     }
     y + 6.0
@@ -394,6 +445,27 @@ fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_longer_than_its_place_is_not_cut() {
+        let line = |label: &str| Line {
+            label: label.to_owned(),
+            colour: 0,
+            marks: Vec::new(),
+            dots: true,
+            dashed: false,
+        };
+        let mut out = String::new();
+        legend(&mut out, &[line("host"), line(&"x".repeat(90))], (0.0, NARROW));
+        assert_eq!(out.matches("textLength=\"318.0\"").count(), 1, "{out}");
+        let plot = Plot {
+            title: "word ".repeat(40),
+            note: String::new(),
+            left: String::new(),
+            shape: Shape::Bars(Vec::new()),
+        };
+        assert_eq!(alone(&plot, "").matches("font-size=\"15\"").count(), 3);
+    }
 
     #[test]
     fn numbers_beside_neighbouring_dots_do_not_read_as_one() {
