@@ -93,7 +93,7 @@ impl LiveTargets {
         Some(LinkInfo {
             path: path.display().to_string(),
             real: real.display().to_string(),
-            mount: mount.map(|mount| (mount.fs_type, mount.mount_point)),
+            mount: mount.map(|mount| (mount.fs_type, mount.mount_point.display().to_string())),
         })
     }
 }

@@ -31,7 +31,7 @@ fn names() -> Vec<(String, String)> {
     });
     let fixed = paths.chain(engines).chain(evidence);
     let fixed = fixed.map(|(name, meaning)| (name.to_owned(), meaning));
-    let columns = csv::columns(&[]).into_iter();
+    let columns = csv::columns(&Percentile::ALL).into_iter();
     let columns =
         columns.map(|one| (one.name.into_owned(), format!("Column of CSV: {}.", one.meaning)));
     fixed.chain(columns).collect()
@@ -139,13 +139,14 @@ mod tests {
     fn evidence_sources() -> Vec<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../load/src/evidence/source");
         let named = |path: std::path::PathBuf| {
-            let source = std::fs::read_to_string(path).unwrap();
-            let (_, rest) = source.split_once("SOURCE: Source = Source {")?;
+            let file = if path.is_dir() { path.join("mod.rs") } else { path };
+            let source = std::fs::read_to_string(file).unwrap();
+            let (_, rest) = source.split_once("SOURCE: Source =")?;
             let (_, rest) = rest.split_once("name: \"")?;
             Some(rest.split_once('"')?.0.to_owned())
         };
         let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-        let all: Vec<String> = files.filter(|path| path.is_file()).filter_map(named).collect();
+        let all: Vec<String> = files.filter_map(named).collect();
         assert!(all.len() >= 10, "{all:?}");
         all
     }
