@@ -43,14 +43,15 @@ enum End {
     Unnamed,
 }
 
-impl Link {
-    fn is_below(&self, marked: bool) -> bool {
-        let below = |pick: fn(&Lanes) -> Option<u64>| {
-            pick(&self.now).zip(pick(&self.most)).is_some_and(|(now, most)| now < most)
-        };
-        marked || below(|one| one.width) || below(|one| one.mega_transfers)
-    }
+/// Whether lanes are slower or fewer than they could be.
+fn is_below(now: Lanes, most: Lanes) -> bool {
+    let below = |pick: fn(&Lanes) -> Option<u64>| {
+        pick(&now).zip(pick(&most)).is_some_and(|(now, most)| now < most)
+    };
+    below(|one| one.width) || below(|one| one.mega_transfers)
+}
 
+impl Link {
     fn name(&self) -> String {
         match &self.of {
             End::Gpu { number: Some(number), .. } => format!("GPU {number}'s link"),
@@ -109,9 +110,12 @@ fn held(link: &Link, rate: f64, direction: Direction) -> Option<Held> {
             () => Held::Below(lanes),
         })
     };
-    let first = at(link.loaded())?;
     // A GPU whose speed did not rise with the load.
     let asleep = at(link.now).filter(|held| matches!(held, Held::Limits(_)));
+    if matches!(link.of, End::Gpu { .. }) && !is_below(link.loaded(), link.most) {
+        return asleep;
+    }
+    let first = at(link.loaded())?;
     match first {
         Held::Below(_) => asleep.or(Some(first)),
         first => Some(first),
@@ -130,7 +134,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     if !post.runs.iter().any(|run| rated(&run)) {
         all.extend(in_words(post, known));
     }
-    // Of several results the nearest to the ceiling says most.
+    // The result nearest to the ceiling says most.
     let limits = |one: &Statement| one.words.contains(WORD);
     if all.iter().any(limits) {
         all.retain(limits);
@@ -261,7 +265,7 @@ fn links(post: &Post, machine: Option<&Machine>) -> Vec<Link> {
         };
         let line = post.lines.iter().find(of_driver).map_or(0, |line| line.number);
         let link = Link { line, of, now: *now, most: *most, payload: None };
-        if !is_known && link.is_below(false) {
+        if !is_known && is_below(link.now, link.most) {
             all.push(link);
         }
     }
@@ -291,7 +295,7 @@ fn printed(lines: &[Line], machine: Option<&Machine>) -> Vec<Link> {
         let payload = function.and_then(|one| one.max_payload_bytes.known().copied());
         let payload = payload.map(u64::from);
         let link = Link { line: line.number, of, now, most, payload };
-        if link.is_below(rest.contains("(downgraded)")) {
+        if rest.contains("(downgraded)") || is_below(now, most) {
             all.push(link);
         }
         most = Lanes::default();
@@ -525,7 +529,9 @@ mod tests {
         assert!(narrow.contains("the downgraded link limits; at 16 GT/s x16"), "{narrow}");
         let idle = only(&text("1, 4, 16", "3.0")).0;
         assert!(idle.contains("limits if it ran so during the run: an idle GPU"), "{idle}");
-        assert_eq!(said(&text("4, 4, 16", "20.0")), []);
+        for awake in ["4, 4, 16", "1, 4, 16"] {
+            assert_eq!(said(&text(awake, "20.0")), [], "{awake}");
+        }
         let host = text("1, 4, 4", "6.4").replace("-x 0", "-x 1").replace("GPUD", "CPUONLY");
         assert_eq!(said(&host), []);
     }
