@@ -281,11 +281,8 @@ fn limited(message: &str) -> Option<String> {
 fn lanes(text: &str) -> gpuio_record::facts::Lanes {
     let words: Vec<&str> = text.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "GT/s");
-    let rate = at.and_then(|at| words.get(at.checked_sub(1)?)).and_then(|rate| {
-        let (whole, part) = rate.split_once('.').unwrap_or((rate, "0"));
-        let tenth: u64 = part.get(..1)?.parse().ok()?;
-        whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(tenth * 100)
-    });
+    let rate = at.and_then(|at| words.get(at.checked_sub(1)?));
+    let rate = rate.and_then(|rate| gpuio_base::units::parse_transfers(rate));
     let width = words.iter().find_map(|word| word.strip_prefix('x')?.parse().ok());
     gpuio_record::facts::Lanes { mega_transfers: rate, width }
 }

@@ -125,8 +125,9 @@ impl Captured {
             let unloaded = self.machine.modules.iter().any(|m| m.name == "nvidia_fs" && !m.loaded);
             if let Some(version) = check.nvidia_fs.known().filter(|_| unloaded) {
                 found.push(format!(
-                    "gdscheck says `nvidia_fs version: {version}`, and lsmod has no nvidia_fs: the \
-                     module was unloaded between the two, or never loaded."
+                    "gdscheck says `nvidia_fs version: {version}`, and by lsmod or \
+                     /proc/driver/nvidia-fs that module is not loaded: it was unloaded between the \
+                     two, never loaded, or is hidden from a container."
                 ));
             }
         }
@@ -391,7 +392,7 @@ mod tests {
         let iommu = check.replace(" IOMMU: disabled", " IOMMU: enabled");
         assert!(of(&[&iommu]).0.contains("IOMMU State: Disabled"), "{}", of(&[&iommu]).0);
         let lsmod = "$ lsmod | grep nvidia_fs\n$ \n";
-        assert!(of(&[check, lsmod]).0.contains("lsmod has no nvidia_fs"));
+        assert!(of(&[check, lsmod]).0.contains("by lsmod or /proc/driver/nvidia-fs"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! Bridges list their buses, so functions find the bridge above by their own bus. Without root
 //! `lspci` prints `<access denied>` for capabilities, and those facts stay unknown.
 
-use gpuio_host::{numa::normalize_pci, nvidia_gpu, pci::parse_speed};
+use gpuio_host::{numa::normalize_pci, nvidia_gpu};
 use gpuio_record::facts::{Acs, AcsControl, Bar1Facts, Fact, GpuFacts, Lanes, PciFacts, PciPort};
 
 use crate::merge::function;
@@ -306,9 +306,11 @@ fn detail(index: usize, line: &str, block: &mut Block) -> Result<(), CaptureErro
             facts.acs = Fact::Known(Acs::default());
         }
     } else if let Some(rest) = body.strip_prefix("LnkCap:") {
-        facts.link_most = lanes(rest).ok_or_else(|| wrong(rest, "Speed …GT/s, Width x…"))?;
+        facts.link_most =
+            Lanes::of_lspci(rest).ok_or_else(|| wrong(rest, "Speed …GT/s, Width x…"))?;
     } else if let Some(rest) = body.strip_prefix("LnkSta:") {
-        facts.link_now = lanes(rest).ok_or_else(|| wrong(rest, "Speed …GT/s, Width x…"))?;
+        facts.link_now =
+            Lanes::of_lspci(rest).ok_or_else(|| wrong(rest, "Speed …GT/s, Width x…"))?;
     } else if let Some(rest) = body.strip_prefix("DevCap:") {
         set(&mut facts.max_payload_supported_bytes, number_after(rest, "MaxPayload "));
     } else if let Some(rest) = body.strip_prefix("ACSCtl:") {
@@ -356,18 +358,6 @@ fn port(kind: &str) -> Fact<PciPort> {
     ];
     let found = kinds.iter().find(|(name, _)| kind.contains(name)).map(|(_, port)| *port);
     Fact::or_unknown(found, "lspci names a kind of port that is not known here")
-}
-
-/// `… Speed 16GT/s (ok), Width x16 (downgraded)`; `unknown` for either is none.
-fn lanes(text: &str) -> Option<Lanes> {
-    let (_, speed) = text.split_once("Speed ")?;
-    let (_, width) = text.split_once("Width ")?;
-    let speed = speed.split([',', ' ']).next()?;
-    let width = width.split([',', ' ']).next()?;
-    Some(Lanes {
-        mega_transfers: parse_speed(speed).ok()?,
-        width: width.strip_prefix('x')?.parse().ok().filter(|width| *width > 0),
-    })
 }
 
 fn number_after(text: &str, mark: &str) -> Option<u32> {

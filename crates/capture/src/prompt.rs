@@ -1,7 +1,7 @@
 //! Prompts, titles and dots among the lines of tools.
 
 /// Programs whose prompt line begins a part, beside those whose output is read.
-const OTHER_PROGRAMS: [&str; 37] = [
+const OTHER_PROGRAMS: [&str; 40] = [
     "lstopo-no-graphics",
     "hwloc-ls",
     "ifconfig",
@@ -39,6 +39,9 @@ const OTHER_PROGRAMS: [&str; 37] = [
     "exportfs",
     "ib_read_bw",
     "ib_send_bw",
+    "readlink",
+    "realpath",
+    "udevadm",
 ];
 
 /// Whether a prompt's first word is a program that people run to show a machine.

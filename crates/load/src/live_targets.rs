@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gpuio_host::mount::Table;
 use gpuio_host::{Root, statx};
 
-use gpuio_job::plan::{DirectAnswer, TargetInfo, TargetLookup};
+use gpuio_job::plan::{DirectAnswer, LinkInfo, TargetInfo, TargetLookup};
 
 /// The live machine, for one plan: mounts and directories are read once, whatever the number of
 /// files.
@@ -20,6 +20,8 @@ pub struct LiveTargets {
     mounts: Table,
     /// Directories in which a file was absent.
     directories: RefCell<BTreeMap<PathBuf, Neighbours>>,
+    /// Directories of files, with those behind a link.
+    links: RefCell<BTreeMap<PathBuf, Option<LinkInfo>>>,
 }
 
 /// The facts that all absent files share: those that are not in a directory, or in one that is
@@ -37,6 +39,7 @@ impl Default for LiveTargets {
             root: Root::live(),
             mounts: Table::default(),
             directories: RefCell::default(),
+            links: RefCell::default(),
         }
     }
 }
@@ -65,7 +68,33 @@ impl LiveTargets {
             free_bytes: rustix::fs::statvfs(&near).ok().map(|fs| fs.f_bavail * fs.f_frsize),
             direct: direct(path, &near, found.is_some()),
             filesystem: mount.ok().flatten().map(|mount| mount.fs_type),
+            link: self.link(path),
         }
+    }
+
+    /// The link that a file is, or that its directory is below; one that leads nowhere is none.
+    fn link(&self, path: &Path) -> Option<LinkInfo> {
+        if path.is_symlink() {
+            return self.behind(path);
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
+        if let Some(known) = self.links.borrow().get(directory) {
+            return known.clone();
+        }
+        let linked = directory.ancestors().any(Path::is_symlink);
+        let link = linked.then(|| self.behind(directory)).flatten();
+        self.links.borrow_mut().insert(directory.to_owned(), link.clone());
+        link
+    }
+
+    fn behind(&self, path: &Path) -> Option<LinkInfo> {
+        let real = path.canonicalize().ok()?;
+        let mount = self.mounts.of_path(&self.root, &real).ok().flatten();
+        Some(LinkInfo {
+            path: path.display().to_string(),
+            real: real.display().to_string(),
+            mount: mount.map(|mount| (mount.fs_type, mount.mount_point.display().to_string())),
+        })
     }
 }
 
@@ -177,5 +206,30 @@ mod tests {
         assert_eq!((one.length_bytes, look("a.1").length_bytes), (None, Some(1)));
         assert!(!Arc::ptr_eq(&one, &look("a.3")), "a link is a name that is taken");
         assert_eq!(targets.directories.borrow().len(), 2);
+    }
+
+    #[test]
+    fn the_file_behind_a_link_is_named_and_so_is_a_directory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let real = dir.path().canonicalize().expect("its path");
+        let at = |name: &str| real.join(name);
+        std::fs::create_dir(at("data")).expect("a directory");
+        std::fs::write(at("data/a"), "x").expect("a file");
+        std::os::unix::fs::symlink("data", at("way")).expect("a link");
+        std::os::unix::fs::symlink("data/a", at("one")).expect("a link");
+        let targets = LiveTargets::default();
+        let link = |name: &str| {
+            let found = targets.look(&at(name).display().to_string()).link.clone();
+            found.map(|one| (PathBuf::from(one.path), PathBuf::from(one.real), one.mount))
+        };
+        let (path, aim, mount) = link("one").expect("a link");
+        assert_eq!((path, aim), (at("one"), at("data/a")));
+        assert!(mount.is_some());
+        for name in ["way/a", "way/absent.0", "way/absent.1"] {
+            let (path, aim, _) = link(name).expect("a link");
+            assert_eq!((path, aim), (at("way"), at("data")), "{name}");
+        }
+        assert_eq!(link("data/a"), None);
+        assert_eq!(link("data/absent.0"), None);
     }
 }

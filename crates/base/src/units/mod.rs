@@ -36,7 +36,7 @@ pub use human::{
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
 pub use paragraph::paragraph;
-pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
+pub use pcie::{parse_transfers, pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
 pub use printable::{
     MOST_SHOWN, ShellLine, csv_text, is_hidden, label_value, markup, printable, printable_lines,

@@ -40,3 +40,15 @@ pub fn pcie_mega_transfers(generation: u32) -> Option<u64> {
     let speeds = [2_500, 5_000, 8_000, 16_000, 32_000, 64_000, 128_000];
     speeds.get(usize::try_from(generation.checked_sub(1)?).ok()?).copied()
 }
+
+/// A lane's speed in millions of transfers per second, by its figure in GT/s: `2.5`, `32`. `None`
+/// where it is none, or has more than three decimals.
+pub fn parse_transfers(figure: &str) -> Option<u64> {
+    let (whole, part) = figure.trim().split_once('.').unwrap_or((figure.trim(), "0"));
+    let whole: u64 = whole.parse().ok()?;
+    if part.is_empty() || part.len() > 3 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
+    whole.checked_mul(1000)?.checked_add(thousandths)
+}

@@ -64,13 +64,7 @@ pub fn parse_speed(text: &str) -> Result<Option<u64>, LineFault> {
         return Ok(None);
     };
     let malformed = || LineFault::new(0, text, "a speed like 32.0 GT/s PCIe");
-    let (whole, part) = figure.trim().split_once('.').unwrap_or((figure.trim(), "0"));
-    let whole: u64 = whole.parse().map_err(|_| malformed())?;
-    if part.is_empty() || part.len() > 3 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(malformed());
-    }
-    let thousandths: u64 = format!("{part:0<3}").parse().map_err(|_| malformed())?;
-    let speed = whole.checked_mul(1000).and_then(|whole| whole.checked_add(thousandths));
+    let speed = gpuio_base::units::parse_transfers(figure);
     speed.map(|speed| (speed > 0).then_some(speed)).ok_or_else(malformed)
 }
 

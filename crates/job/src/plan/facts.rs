@@ -76,6 +76,27 @@ pub struct TargetInfo {
     pub direct: DirectAnswer,
     /// File system type.
     pub filesystem: Option<String>,
+    /// The symbolic link on the way to it.
+    pub link: Option<LinkInfo>,
+}
+
+/// A file or directory that is reached by a symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// The path that is used.
+    pub path: String,
+    /// The same without links.
+    pub real: String,
+    /// Type and mount point of the file system there.
+    pub mount: Option<(String, String)>,
+}
+
+impl LinkInfo {
+    pub(super) fn words(&self) -> String {
+        let mount = self.mount.as_ref();
+        let mount = mount.map(|(kind, at)| format!(" ({kind} on {at})")).unwrap_or_default();
+        format!("{} is {} behind a symbolic link{mount}", self.path, self.real)
+    }
 }
 
 /// Whether O_DIRECT works at a path.

@@ -46,6 +46,7 @@ pub(super) fn resolve(
     let layout = layout::resolve(spec, read_percent)?;
     let sizes = [blocks.as_slice(), write_blocks.as_slice()].concat();
     let mut ground = regions::ground(spec, work.files(threads), layout.as_ref(), facts)?;
+    let links = ground.links();
     ground.lengths = regions::requested_lengths(spec, ground.files_of_a_thread(), &sizes)?;
     let spec = &*regions::with_offset(spec, &ground, &sizes)?;
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
@@ -62,7 +63,8 @@ pub(super) fn resolve(
     let is_pattern = fill == Fill::Random && verify != VerifyMode::Off;
     let random = is_pattern && read_percent < 100;
     let random = random.then(|| RANDOM_AND_VERIFIED.to_owned());
-    let notes = notes(spec, path).into_iter().chain(work.note()).chain(random).collect();
+    let notes = notes(spec, path).into_iter().chain(work.note()).chain(random);
+    let notes = notes.chain(links).collect();
     let (feed, ranges, replay) = work.plans();
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;

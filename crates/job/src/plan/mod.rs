@@ -61,7 +61,7 @@ use crate::spec::{JobSpec, Key, Spec, Status, Vocabulary};
 pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
 pub use defaults::{REFUSES_DIRECT, whole_time_ns};
-pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
+pub use facts::{DirectAnswer, Facts, Gpus, LinkInfo, TargetInfo, TargetLookup};
 pub use feed::TIER_KEY;
 pub use layout::on_own_files;
 pub use mapped::mapped_parts;

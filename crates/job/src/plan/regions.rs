@@ -12,7 +12,7 @@ use gpuio_record::{
 
 use super::PlanError;
 use super::defaults::{SIZE, mix_and_order};
-use super::facts::{Facts, TargetInfo};
+use super::facts::{Facts, LinkInfo, TargetInfo};
 use super::placement::worker_seed;
 use crate::spec::{FeedRequest, JobSpec, formatted_name};
 
@@ -45,6 +45,22 @@ pub(super) struct Ground {
 }
 
 impl Ground {
+    /// The links among its files and directories, in words; of many the first ones.
+    pub(super) fn links(&self) -> Vec<String> {
+        const SHOWN: usize = 4;
+        let mut all: Vec<&LinkInfo> = Vec::new();
+        for link in self.infos.iter().filter_map(|place| place.link.as_ref()) {
+            // Files of one directory have its link one after the other.
+            if all.last() != Some(&link) {
+                all.push(link);
+            }
+        }
+        let more = all.len().saturating_sub(SHOWN);
+        let more =
+            (more > 0).then(|| format!("{} so", many(more as u64, "more file is|more files are")));
+        all.iter().take(SHOWN).map(|link| link.words()).chain(more).collect()
+    }
+
     /// Files of each thread in the directory, where that is more than one.
     pub(super) fn files_per_thread(&self) -> Option<u32> {
         (self.each > 1).then_some(self.each)

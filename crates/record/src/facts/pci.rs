@@ -23,6 +23,21 @@ impl Lanes {
         }
     }
 
+    /// A link as `lspci -vv` prints it: `… Speed 16GT/s (ok), Width x16 (downgraded)`; `unknown` for
+    /// either is none. `None` where a part is missing or wrong.
+    pub fn of_lspci(text: &str) -> Option<Lanes> {
+        let part = |name| text.split_once(name)?.1.split([',', ' ']).next();
+        let speed = match part("Speed ")?.split_once("GT/s") {
+            Some((figure, _)) => Some(gpuio_base::units::parse_transfers(figure)?),
+            None => None,
+        };
+        let width: u64 = part("Width ")?.strip_prefix('x')?.parse().ok()?;
+        Some(Lanes {
+            mega_transfers: speed.filter(|speed| *speed > 0),
+            width: Some(width).filter(|width| *width > 0),
+        })
+    }
+
     /// Its own facts, and those of `other` where it has none.
     #[must_use]
     pub fn or(self, other: Lanes) -> Lanes {

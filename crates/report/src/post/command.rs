@@ -4,7 +4,7 @@ use gpuio_base::units::{parse_bytes, parse_duration_ns};
 use gpuio_job::spec::{self, Dialect, GdsioRun, GpuWhich, JobSpec, Rw, Spec};
 
 use crate::foreign::Direction;
-use crate::post::line::{Line, program};
+use crate::post::line::{Line, Part, parts, program};
 use crate::post::{Asked, Run};
 
 /// A job file that stands in a text.
@@ -135,9 +135,18 @@ fn is_section(word: &str) -> bool {
     })
 }
 
+/// The command of a line that runs a load, else the first one.
+pub(crate) fn of_load(line: &str) -> Part<'_> {
+    const LOADS: [&str; 5] = ["gdsio", "fio", "elbencho", "dd", "hdparm"];
+    let is_load = |part: &&Part<'_>| program(part.command).is_some_and(|one| LOADS.contains(&one));
+    let all = parts(line);
+    let whole = Part { command: line, is_beside: false };
+    all.iter().find(is_load).or(all.first()).copied().unwrap_or(whole)
+}
+
 /// The request of a line's command; `None` where it starts none of the tools.
 pub(crate) fn asked(line: &Line, files: &[JobFile]) -> Option<Asked> {
-    let command = &line.prompt.as_ref()?.command;
+    let command = of_load(&line.prompt.as_ref()?.command).command;
     let tool = program(command)?;
     let (_, behind) = command.split_once(tool)?;
     let behind = behind.split([';', '|', '>']).next().unwrap_or_default();

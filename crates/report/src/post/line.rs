@@ -61,7 +61,7 @@ const PROGRAMS: [&str; 38] = [
     "unset",
 ];
 /// Programs that run another.
-const BEFORE: [&str; 7] = ["sudo", "time", "numactl", "taskset", "nice", "env", "exec"];
+const BEFORE: [&str; 8] = ["sudo", "time", "numactl", "taskset", "nice", "env", "exec", "nohup"];
 /// Commands that prepare the next one on the line.
 const SETUP: [&str; 7] = ["export", "cd", "ulimit", "source", "sync", "sleep", "module"];
 /// Programs that stand without a prompt where flags follow.
@@ -206,9 +206,44 @@ fn prompt(text: &str) -> Option<Prompt> {
     (file || flags).then(|| Prompt { host: None, command: command.to_owned() })
 }
 
+/// A command of several on one line: `iostat -x 5 & fio …`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part<'t> {
+    pub(crate) command: &'t str,
+    /// Whether the next one begins before it ends.
+    pub(crate) is_beside: bool,
+}
+
+/// The commands of a line, as `;`, `&&`, `||` and `&` part them.
+pub(crate) fn parts(line: &str) -> Vec<Part<'_>> {
+    let mut all = Vec::new();
+    let (mut from, bytes) = (0, line.as_bytes());
+    let mut add = |from: usize, at: usize, is_beside| {
+        let command = line[from..at].trim().trim_matches(['(', ')', '{', '}', ' ']);
+        if !command.is_empty() {
+            all.push(Part { command, is_beside });
+        }
+    };
+    for (at, byte) in line.bytes().enumerate().filter(|(_, byte)| b";&|".contains(byte)) {
+        let (before, behind) = (at.checked_sub(1).map(|at| bytes[at]), bytes.get(at + 1));
+        // `2>&1`, `&> log` and `|&` are no ends of commands, and a pipe is one command.
+        let is_of_other = matches!(before, Some(b'>' | b'|')) || behind == Some(&b'>');
+        let is_redirect = byte == b'&' && is_of_other;
+        let is_pipe = byte == b'|' && before != Some(b'|') && behind != Some(&b'|');
+        if at < from || is_redirect || is_pipe {
+            continue;
+        }
+        let is_double = byte != b';' && behind == Some(&byte);
+        add(from, at, byte == b'&' && !is_double);
+        from = at + 1 + usize::from(is_double);
+    }
+    add(from.min(line.len()), line.len(), false);
+    all
+}
+
 /// A command without those that prepare it: `export A=1; cd /x && gdsio …`.
 fn behind_setup(command: &str) -> &str {
-    let mut rest = command;
+    let mut rest = command.trim_start_matches(['(', '{', ' ']);
     while let Some((first, behind)) = rest.split_once([';', '&']) {
         let word = first.split_whitespace().next().unwrap_or_default();
         let prepares = SETUP.contains(&word) || word.contains('=') && !first.trim().contains(' ');
@@ -255,6 +290,24 @@ mod tests {
 
     fn of(text: &str) -> Option<(Option<String>, String)> {
         prompt(text).map(|prompt| (prompt.host, prompt.command))
+    }
+
+    #[test]
+    fn a_line_of_several_commands_is_parted() {
+        for (line, all) in [
+            ("iostat -x 5 & fio --name=a", &[("iostat -x 5", true), ("fio --name=a", false)][..]),
+            (
+                "(sleep 2; iostat 1 | tee io) & fio a",
+                &[("sleep 2", false), ("iostat 1 | tee io", true), ("fio a", false)],
+            ),
+            ("nohup fio a > log 2>&1 &", &[("nohup fio a > log 2>&1", true)]),
+            ("fio a &> log && iostat", &[("fio a &> log", false), ("iostat", false)]),
+            ("fio a |& tee b || true", &[("fio a |& tee b", false), ("true", false)]),
+            ("", &[]),
+        ] {
+            let found: Vec<_> = parts(line).iter().map(|p| (p.command, p.is_beside)).collect();
+            assert_eq!(found, all, "{line}");
+        }
     }
 
     #[test]

@@ -276,8 +276,12 @@ pub fn figures_in_words(text: &str) -> Option<String> {
     let mut all: Vec<String> = lines.iter().flat_map(of_line).collect();
     let more = all.len().saturating_sub(SHOWN);
     all.truncate(SHOWN);
+    let held: Vec<String> = hold::of_words(text).into_iter().map(|one| one.words).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let figures = (!all.is_empty()).then(|| all.join(", "))?;
+    if !held.is_empty() {
+        return Some(format!("the figures {figures}{more}. {}", held.join(" ")));
+    }
     Some(format!(
         "the figures {figures}{more}. Nothing around them has a form that gpuio reads, so nothing \
          follows from them."
@@ -288,6 +292,12 @@ pub fn figures_in_words(text: &str) -> Option<String> {
 fn is_of(command: &str, tool: &str) -> bool {
     let first = tool.split(' ').next().unwrap_or_default();
     command.contains(first)
+}
+
+/// The command of a line that runs the tool, else all of it.
+fn of_tool<'t>(line: &'t str, tool: &str) -> line::Part<'t> {
+    let own = line::parts(line).into_iter().find(|part| is_of(part.command, tool));
+    own.unwrap_or(line::Part { command: line, is_beside: false })
 }
 
 /// Goes through a text's lines.
@@ -357,7 +367,7 @@ impl Reader {
             let line = asked.line;
             self.begin(&asked);
             self.named = None;
-            let shell = self.shell();
+            let shell = self.shell(command::of_load);
             self.runs.push(Run { line, host, shell, asked: Some(asked), ..Run::default() });
             self.words = None;
         }
@@ -384,11 +394,11 @@ impl Reader {
         }
     }
 
-    /// The prompt of the last command; `None` where it stands without one, or where it goes on
-    /// while others run.
-    fn shell(&self) -> Option<String> {
-        let (command, head) = self.shell.as_ref()?;
-        (!head.is_empty() && !command.trim_end().ends_with('&')).then(|| head.clone())
+    /// The prompt of the last line of commands; `None` where it stands without one, or where the
+    /// one of them that is meant goes on while others run.
+    fn shell(&self, which: impl Fn(&str) -> line::Part<'_>) -> Option<String> {
+        let (line, head) = self.shell.as_ref()?;
+        (!head.is_empty() && !which(line).is_beside).then(|| head.clone())
     }
 
     /// The results below a command are no more of what is above it.
@@ -449,7 +459,7 @@ impl Reader {
     fn seen(&mut self, seen: Seen) {
         let words = self.words.take();
         let own = self.shell.as_ref().filter(|(command, _)| is_of(command, seen.tool));
-        let shell = own.and(self.shell());
+        let shell = own.and(self.shell(|line| of_tool(line, seen.tool)));
         let Some(last) = self.runs.last_mut() else {
             self.early.push((seen, shell));
             return;

@@ -252,7 +252,7 @@ fn gdsio(threads: u32, ops: u32, gib: f64, us: f64, seconds: f64) -> String {
 #[test]
 fn only_relations_that_hold_agree() {
     let (_, all) = held(&gdsio(8, 819_200, 12.92, 604.5, 61.9));
-    has(&all, About::Agreement, &["1 results: I/Os x size are the data in 1, data / time"]);
+    has(&all, About::Agreement, &["1 result: I/Os x size are the data in 1, data / time"]);
     assert!(of(&all, About::Agreement)[0].contains("threads have in flight in 1"), "{all:?}");
     let (_, all) = held(&gdsio(8, 819_200, 12.92, 61.9, 61.9));
     has(&all, About::Contradiction, &["Latency x rate are 0.8 I/Os in flight, and 8 threads"]);

@@ -51,7 +51,8 @@ fn a_checkpoint_says_how_long_training_stops() {
     let record = checkpoint();
     // 256 MiB in 12 ms are 97.8 GiB in 4.69 s.
     let stall = "training stops for 12.0 ms (median of 2 saves: 256 MiB at 20.8 GiB/s); the run \
-                 was a part: all 97.8 GiB at the same rate would take 4.69 s";
+                 was a part, 0.26 % of 97.8 GiB: a forecast from it, at the same rate, is 4.69 s \
+                 for all; caches that fill and the rate of a longer run are not in it";
     let lines = [
         stall,
         "a save is in the files after another 400 ms (one drain: ",
@@ -165,7 +166,11 @@ fn a_cache_says_first_whether_its_level_was_kept() {
     let all = |ms: u64| vec![ms * MS; 5000];
     said(all(60), "no: 95 % of the contexts took 60.0 ms, 95 % were to take at most 50.0 ms");
     said(all(10), "yes: of the contexts 95 % took 10.0 ms (asked: 50.0 ms), 99 % took 10.0 ms (");
-    said(vec![10 * MS; 20], "unknown: too few contexts were read to say it of 95 %; 95 % were to");
+    let few = "undetermined: 20 contexts read, at least 200 needed for 95 %; 95 % were to take";
+    said(vec![10 * MS; 20], few);
+    // Neither do four say what half of all take.
+    let few = "undetermined: 4 contexts read, at least 200 needed for 95 %; 95 % were to take";
+    said(vec![661 * MS; 4], few);
 }
 
 #[test]

@@ -1,9 +1,54 @@
-//! Words of tables and reports: the terms of the glossary, and heads and verdicts besides.
+//! Words of tables and reports: the terms of the glossary, and heads and verdicts besides. Names of
+//! paths, engines, percentiles, evidence sources and columns of CSV have their meaning in the
+//! tables that they come from.
+
+use gpuio_base::stat::Percentile;
+use gpuio_io::engine::ENGINES;
+use gpuio_io::path::PATHS;
+use gpuio_report::format::csv;
 
 /// The terms: a table of Markdown, terms and meaning.
 const GLOSSARY: &str = include_str!("../../../../../docs/glossary.md");
 /// Other words, and behind a tab their meaning.
 const WORDS: &str = include_str!("words.tsv");
+
+/// Evidence sources: the table of Markdown with `process_io`, what each reads, and its limits.
+const PROOF: &str = include_str!("../../../../../docs/proof.md");
+
+/// The names that tables of the program have, with their meanings. A word may be one of these and
+/// have a line of its own.
+fn names() -> Vec<(String, String)> {
+    let paths = PATHS.iter().map(|row| (row.info.name, format!("Path: {}.", row.info.summary)));
+    let engines =
+        ENGINES.iter().map(|row| (row.info.name, format!("Engine: {}.", row.info.summary)));
+    let evidence = PROOF.lines().skip_while(|line| !line.starts_with("| Name | Reads"));
+    let evidence = evidence.skip(2).map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let evidence = evidence.filter_map(|line| {
+        let (name, (reads, limits)) = line
+            .split_once(" | ")
+            .and_then(|(name, rest)| Some((name, rest.split_once(" | ")?)))?;
+        Some((name.trim_matches('`'), format!("Evidence source: {reads}. Limits: {limits}.")))
+    });
+    let fixed = paths.chain(engines).chain(evidence);
+    let fixed = fixed.map(|(name, meaning)| (name.to_owned(), meaning));
+    let columns = csv::columns(&Percentile::ALL).into_iter();
+    let columns =
+        columns.map(|one| (one.name.into_owned(), format!("Column of CSV: {}.", one.meaning)));
+    fixed.chain(columns).collect()
+}
+
+/// `p99.9`: the latency that all I/Os but the slowest so many kept.
+fn percentile(word: &str) -> Option<(String, String)> {
+    let one = Percentile::named(&word.trim_matches('`').to_lowercase())?;
+    let least = one.least_values();
+    let needs = match least {
+        1 => String::new(),
+        _ => format!(" Printed where there are {least} I/Os or more: of fewer it says nothing."),
+    };
+    let meaning =
+        format!("The {} of the latency: {one} % of the I/Os took no longer.{needs}", one.title());
+    Some((one.label(), meaning))
+}
 
 /// Each line of both: its words, and what they mean.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -21,7 +66,8 @@ fn words_of(words: &str) -> impl Iterator<Item = String> {
 
 /// Every word.
 pub(super) fn all() -> impl Iterator<Item = String> {
-    lines().flat_map(|(words, _)| words_of(words))
+    let own = lines().flat_map(|(words, _)| words_of(words));
+    own.chain(names().into_iter().map(|(name, _)| name))
 }
 
 /// A word in the form in which words are the same.
@@ -37,8 +83,14 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
         })
     };
     let bare = word.split(" (").next().unwrap_or_default();
-    let (known, meaning) = of(plain(word)).or_else(|| of(plain(bare)))?;
-    Some((known, text(meaning)))
+    let own = of(plain(word)).or_else(|| of(plain(bare)));
+    let mut named: Vec<(String, String)> = names();
+    named.retain(|(name, _)| plain(name) == plain(word));
+    let own = own.map(|(known, meaning)| (known, meaning.to_owned()));
+    let all: Vec<(String, String)> = own.into_iter().chain(named).chain(percentile(word)).collect();
+    let known = all.first()?.0.clone();
+    let meanings: Vec<String> = all.iter().map(|(_, meaning)| text(meaning)).collect();
+    Some((known, meanings.join(" ")))
 }
 
 /// Markdown as plain text: `[paths.md](paths.md#io)` is docs/paths.md.
@@ -62,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// The heads that the sources give columns: literals behind `.words(` and `.figures(`.
+    /// The heads that the sources give columns: literals behind `.words(`, `.figures(` and, of
+    /// narrow tables, `.short(`.
     fn heads(folder: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
@@ -72,6 +125,7 @@ mod tests {
                 let source = std::fs::read_to_string(&path).unwrap();
                 let code = source.split("#[cfg(test)]").next().unwrap_or_default();
                 let parts = code.split(".words(").flat_map(|part| part.split(".figures("));
+                let parts = parts.flat_map(|part| part.split(".short("));
                 let head = |part: &str| {
                     let (head, _) = part.trim_start().strip_prefix('"')?.split_once('"')?;
                     Some(head.to_owned()).filter(|head| !head.is_empty())
@@ -79,6 +133,22 @@ mod tests {
                 found.extend(parts.skip(1).filter_map(head));
             }
         }
+    }
+
+    /// The names that the modules of evidence give their sources.
+    fn evidence_sources() -> Vec<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../load/src/evidence/source");
+        let named = |path: std::path::PathBuf| {
+            let file = if path.is_dir() { path.join("mod.rs") } else { path };
+            let source = std::fs::read_to_string(file).unwrap();
+            let (_, rest) = source.split_once("SOURCE: Source =")?;
+            let (_, rest) = rest.split_once("name: \"")?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+        let all: Vec<String> = files.filter_map(named).collect();
+        assert!(all.len() >= 10, "{all:?}");
+        all
     }
 
     #[test]
@@ -113,9 +183,17 @@ mod tests {
             }
         }
         all.extend(Severity::ALL.map(|one| one.word().to_owned()));
+        all.extend(PATHS.iter().map(|row| row.info.name.to_owned()));
+        all.extend(ENGINES.iter().map(|row| row.info.name.to_owned()));
+        all.extend(Percentile::ALL.iter().flat_map(|one| [one.label(), one.key()]));
+        all.extend(csv::columns(&Percentile::ALL).into_iter().map(|one| one.name.into_owned()));
+        all.extend(evidence_sources());
         let compared = ["faster", "slower", "better", "worse", "less CPU", "more CPU", "noise"];
         let others = ["same", "not comparable", "not enough runs", "disturbed", "no effect"];
-        let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD"];
+        let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD", "legs"];
+        let thresholds = ["passed", "failed", "undetermined"];
+        let assessed = ["for", "against", "supports", "contradicts", "inconclusive"];
+        all.extend([&thresholds[..], &assessed].concat().into_iter().map(str::to_owned));
         all.extend([&compared[..], &others, &asked].concat().into_iter().map(str::to_owned));
         let unknown: Vec<&String> = all.iter().filter(|word| find(word).is_none()).collect();
         assert!(unknown.is_empty(), "without a meaning in words.tsv: {unknown:?}");
@@ -124,7 +202,7 @@ mod tests {
     #[test]
     fn a_word_has_one_meaning_and_plain_text() {
         let mut seen = BTreeSet::new();
-        for word in all() {
+        for word in lines().flat_map(|(words, _)| words_of(words)) {
             assert!(seen.insert(plain(&word)), "{word} has two meanings");
             let (_, meaning) = find(&word).unwrap();
             let marks = ["`", "**", "]("];
@@ -135,6 +213,11 @@ mod tests {
         assert!(meaning.contains("best point"), "{meaning}");
         assert_eq!(find("bounce (GPU 3)").unwrap().0, "bounce");
         assert!(find("capture").unwrap().1.ends_with("(docs/topo.md)"));
+        let (_, staged) = find("staged").unwrap();
+        assert!(staged.contains("checkpoints") && staged.contains("Path: "), "{staged}");
+        let (word, tail) = find("p99_9").unwrap();
+        assert_eq!(word, "p99.9");
+        assert!(tail.contains("10000 I/Os or more"), "{tail}");
         assert_eq!(find("nosuch"), None);
     }
 }

@@ -221,6 +221,8 @@ fn what_changes_little_is_noted() {
     let far = "gpu: the host path ends in host memory; the GPU decides only where threads run";
     assert_eq!(notes("path=host\ngpu=0"), [far]);
     assert_eq!(notes("path=host\ngpu=none"), [""; 0]);
+    let linked = "/linkhave1g is /real/linkhave1g behind a symbolic link (xfs on /real)";
+    assert_eq!(notes("path=host\nfilename=/linkhave1g"), [linked]);
     assert_eq!(notes("xfer_type=1\ngpu_dev_id=0\nsize=1g\nrw=write"), [""; 0], "gdsio's way");
 }
 

@@ -70,6 +70,11 @@ impl TargetLookup for Disk {
                 () => DirectAnswer::Works { alignment: 512 },
             },
             filesystem: Some(if says("refuses") { "tmpfs" } else { "xfs" }.into()),
+            link: says("link").then(|| LinkInfo {
+                path: path.to_owned(),
+                real: format!("/real{path}"),
+                mount: Some(("xfs".to_owned(), "/real".to_owned())),
+            }),
         })
     }
 

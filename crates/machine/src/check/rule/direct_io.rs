@@ -69,17 +69,19 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
             let observed = "ext4 with data=writeback: nvidia-fs supports data=ordered only";
             Some(Found::warn(observed, "mount with data=ordered for GPUDirect Storage"))
         }
-        "btrfs" => Some(Found::info(
+        "btrfs" => Some(Found::warn(
             "btrfs: files with checksums or compression may go through the page cache in spite of \
              O_DIRECT, and cuFile knows it in compatibility mode only",
+            "keep data that GPUs read on ext4 or XFS",
         )),
-        "zfs" => Some(Found::info(
+        "zfs" => Some(Found::warn(
             "ZFS: before OpenZFS 2.3 O_DIRECT goes through its cache, and cuFile knows it in \
              compatibility mode only",
+            "keep data that GPUs read on ext4 or XFS",
         )),
-        "overlay" => Some(Found::info(
-            "an overlay, as of a container: cuFile knows it in compatibility mode only; put data \
-             on a mount of its own",
+        "overlay" => Some(Found::warn(
+            "an overlay, as of a container: cuFile knows it in compatibility mode only",
+            "put data that GPUs read on a mount of its own: a volume of the container",
         )),
         kind if kind.starts_with("fuse") => {
             Some(Found::unknown("FUSE: whether O_DIRECT gets through is up to its server"))

@@ -134,7 +134,14 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
     let state = plan.part.map(|part| (whole_state(part), rate));
     let state = state.filter(|(all, rate)| *all > moved && *rate > 0.0).map(|(all, rate)| {
         let would = time(whole(float(all) * 1e9 / rate));
-        format!("; the run was a part: all {} at the same rate would take {would}", bytes(all))
+        let share = float(moved) / float(all) * 100.0;
+        let decimals = if share < 1.0 { 2 } else { 0 };
+        let share = format!("{share:.decimals$} %");
+        let all = bytes(all);
+        format!(
+            "; the run was a part, {share} of {all}: a forecast from it, at the same rate, is \
+             {would} for all; caches that fill and the rate of a longer run are not in it"
+        )
     });
     Some(format!("{words} {took}{}{}", state.unwrap_or_default(), beside.unwrap_or_default()))
 }

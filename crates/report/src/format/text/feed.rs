@@ -72,11 +72,19 @@ fn kept_levels(record: &Record) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
+/// Fewer batches do not say what half of them take: ten on either side, as beyond other
+/// percentiles.
+const HALF_LEAST: u64 = 20;
+
 /// Whether both shares of the batches took no longer than was asked; the first that did decides.
 fn kept_level(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
-    let what = if plan.is_cache() { "contexts" } else { "batches" };
+    let (one, what) = match plan.is_cache() {
+        true => ("context", "contexts"),
+        false => ("batch|batches", "batches"),
+    };
     let at = |share| found.batch_read.as_ref().and_then(|times| times.percentile(share));
-    let half = at(Percentile::MEDIAN);
+    let number = found.batch_read.as_ref().map_or(0, |times| times.count);
+    let half = at(Percentile::MEDIAN).filter(|_| number >= HALF_LEAST);
     let judged = ServiceLevel::AT.into_iter().zip(plan.slo?.times()).map(|(share, most)| {
         let asked = format!("{share} % were to take at most {}", time(most));
         match (at(share), half) {
@@ -90,8 +98,9 @@ fn kept_level(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
                 (Some(false), format!("half of the {what} took over {}, {asked}", time(half)))
             }
             (None, _) => {
-                let few = format!("too few {what} were {} to say it of {share} %", done(plan));
-                (None, format!("{few}; {asked}"))
+                let (few, done) = (many(number, one), done(plan));
+                let least = share.least_values();
+                (None, format!("{few} {done}, at least {least} needed for {share} %; {asked}"))
             }
         }
     });
@@ -99,7 +108,7 @@ fn kept_level(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
     let first = |kept| judged.iter().find(|(one, _)| *one == kept).map(|(_, words)| words);
     Some(match (first(Some(false)), first(None)) {
         (Some(words), _) => format!("no: {words}"),
-        (None, Some(words)) => format!("unknown: {words}"),
+        (None, Some(words)) => format!("undetermined: {words}"),
         (None, None) => {
             let all: Vec<&str> = judged.iter().map(|(_, words)| words.as_str()).collect();
             format!("yes: of the {what} {}", all.join(", "))

@@ -495,9 +495,16 @@ mod tests {
         assert!(all.len() == 1 && all[0].about == About::Next, "{text}{all:?}");
         let all = text.replace("h> ", "$ ");
         assert!(!is(&all, About::Contradiction) && is(&all, About::Next), "{all}");
+        let (table, (command, result)) = (disk(6500), run.split_once('\n').unwrap());
+        let table = table.split_once('\n').unwrap().1;
         // In the background, at another prompt, without one or below the run it may be.
         for other in [
             text.replace("-I 0\n", "-I 0 &\n").replace("1 1\n", "1 1 &\n"),
+            text.replace("1 1\n", "1 1 & sleep 1\n"),
+            text.replace("1 1\n", "1 1 & disown\n"),
+            text.replace("h> iostat", "h> (iostat").replace("1 1\n", "1 1 > log &)\n"),
+            format!("h> iostat -xmy 1 1 & {}\n{table}{result}", &command["h> ".len()..]),
+            format!("{command} & iostat -xmy 1 1\n{table}{result}"),
             text.replace("h> iostat", "me@h2:~$ iostat"),
             text.replace("h> iostat", "iostat"),
             run.to_owned() + &disk(6500),

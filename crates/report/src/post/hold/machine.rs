@@ -6,7 +6,7 @@ use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
 
 use super::beside::{Share, moved, moving, of_storage};
-use super::{Known, machine_of, say, words};
+use super::{Known, links, machine_of, say, words};
 use crate::foreign::Direction;
 use crate::post::seen::Sight;
 use crate::post::{About, Post, Run, Statement};
@@ -17,7 +17,14 @@ const SATA_BYTES_PER_BIT: f64 = 0.1;
 pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     for run in &post.runs {
-        all.extend(machine_of(known, run).into_iter().flat_map(|known| of_run(post, run, known)));
+        let own = machine_of(known, run);
+        let mut said: Vec<Statement> =
+            own.into_iter().flat_map(|known| of_run(post, run, known)).collect();
+        // The link says it with its numbers.
+        if links::limits(post, known, run) {
+            said.retain(|one| one.about != About::Limit);
+        }
+        all.extend(said);
         all.extend(sata(post, run));
     }
     all

@@ -4,6 +4,7 @@ mod beside;
 mod changes;
 mod claims;
 mod engines;
+mod links;
 mod machine;
 mod own;
 mod pairs;
@@ -35,10 +36,11 @@ pub struct Known<'a> {
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     path::path,
     requested::hold,
     machine::hold,
+    links::hold,
     own::misplaced,
     own::unread,
     own::command_and_line,
@@ -56,8 +58,15 @@ const RULES: [Rule; 16] = [
 
 /// Lines of texts without a result that look like one.
 pub fn unread(posts: &[Post]) -> Vec<Statement> {
-    let of = |post| [own::unread(post, &[]), tables::left_out(post)].concat();
+    let of = |post| {
+        [own::unread(post, &[]), tables::left_out(post), links::in_words(post, &[])].concat()
+    };
     posts.iter().flat_map(of).collect()
+}
+
+/// Conclusions from the rates in words of a text of which nothing else is understood.
+pub(super) fn of_words(text: &str) -> Vec<Statement> {
+    links::in_words(&super::read("", text), &[])
 }
 
 /// Conclusions from the texts: by kind, and in the order of the texts.

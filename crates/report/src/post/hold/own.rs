@@ -1,6 +1,6 @@
 //! A result against the command above it, and against itself.
 
-use gpuio_base::units::float;
+use gpuio_base::units::{float, many};
 
 use super::{Known, say, words};
 use crate::foreign::{Reading, gdsio};
@@ -229,7 +229,7 @@ fn data_is(got: &Got, block: u64) -> Option<String> {
 /// Figures of a result that can't all be right, those that agree, and I/Os that are not in flight.
 pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
-    let (mut results, mut agree) = (0, vec![0; RELATIONS.len()]);
+    let (mut results, mut agree) = (0_u64, vec![0; RELATIONS.len()]);
     for run in &post.runs {
         let Some(got) = &run.got else { continue };
         results += 1;
@@ -255,7 +255,8 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let counts = RELATIONS.iter().zip(&agree).filter(|(_, count)| **count > 0);
     let counts: Vec<String> = counts.map(|(one, n)| format!("{} in {n}", one.name)).collect();
     if !counts.is_empty() {
-        let text = format!("Within themselves, {results} results: {}.", counts.join(", "));
+        let results = many(results, "result");
+        let text = format!("Within themselves, {results}: {}.", counts.join(", "));
         all.push(say(post, About::Agreement, &[], text));
     }
     all

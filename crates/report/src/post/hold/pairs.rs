@@ -88,19 +88,26 @@ pub(super) fn pairs(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
 }
 
 fn pair(post: &Post, first: &Result<'_>, second: &Result<'_>) -> Option<Statement> {
-    let (gpus, other) = (first.run.gpus()?, second.run.gpus()?);
+    let gpus = [first, second].map(|one| one.run.gpus());
+    let is_same = gpus[0] == gpus[1];
     let unlike = unlike(first.run, second.run);
     let lines = [first.got.line, second.got.line];
-    let path = unlike.iter().all(|(aspect, ..)| *aspect == "path");
-    if gpus == other && (!path || unlike.is_empty()) {
+    let only = |which: &str| unlike.iter().all(|(aspect, ..)| *aspect == which);
+    let is_way = only("path") || is_same && only("engine");
+    if is_same && (!is_way || unlike.is_empty()) {
         return None;
     }
-    if path {
-        let what = match unlike.first() {
-            Some((_, a, b)) if gpus == other => format!("path {a} to {b}"),
-            Some((_, a, b)) => format!("{gpus} to {other} and path {a} to {b}"),
-            None => format!("{gpus} to {other}"),
-        };
+    let named = match gpus {
+        [Some(one), Some(two)] => Some((one, two)),
+        _ if is_same => None,
+        _ => return None,
+    };
+    if is_way {
+        let from_gpu = named.as_ref().filter(|_| !is_same);
+        let from_gpu = from_gpu.map(|(one, two)| format!("{one} to {two}"));
+        let from_way = unlike.first().map(|(aspect, a, b)| format!("{aspect} {a} to {b}"));
+        let what: Vec<String> = from_gpu.into_iter().chain(from_way).collect();
+        let what = what.join(" and ");
         let ratio = |of: fn(&Got) -> Option<f64>| Some(of(second.got)? / of(first.got)?);
         let mut figures = Vec::new();
         figures.extend(ratio(|got| got.rate).map(|ratio| format!("{ratio:.2} of the rate")));
@@ -113,6 +120,7 @@ fn pair(post: &Post, first: &Result<'_>, second: &Result<'_>) -> Option<Statemen
     }
     let listed: Vec<String> =
         unlike.iter().map(|(aspect, a, b)| format!("{aspect} ({a} and {b})")).collect();
+    let (gpus, other) = named?;
     let text = format!(
         "{gpus} and {other} are not comparable: they differ in {} too.",
         words::and(&listed)
@@ -205,6 +213,26 @@ mod tests {
         let unlike = said(&(one.clone() + &line("-d 8", 8, 2048, 5.0)));
         assert!(unlike[0].words.contains("block size (1M and 2M)"), "{unlike:?}");
         assert_eq!(said(&(one.clone() + &one)), []);
+    }
+
+    #[test]
+    fn engines_are_compared_where_nothing_else_differs() {
+        let fio = |engine: &str, depth: u32, rate: u32| {
+            let mib = rate * 4000 / 1024;
+            format!(
+                "$ fio --name=a --filename=/dev/nvme0n1 --rw=randread --bs=4k --direct=1 \
+                 --ioengine={engine} --iodepth={depth}\na: (g=0): rw=randread, bs=(R) \
+                 4096B-4096B, ioengine={engine}, iodepth={depth}\nfio-3.33\nStarting 1 \
+                 process\na: (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  \
+                 read: IOPS={rate}k, BW={mib}MiB/s (9MB/s)({}MiB/20000msec)\n",
+                mib * 20
+            )
+        };
+        let all = said(&(fio("libaio", 64, 800) + &fio("io_uring", 64, 600)));
+        assert_eq!(all.len(), 1, "{all:?}");
+        let words = "From engine libaio to io_uring: 0.75 of the rate. One run each";
+        assert!(all[0].words.starts_with(words), "{all:?}");
+        assert_eq!(said(&(fio("libaio", 64, 800) + &fio("io_uring", 32, 600))), []);
     }
 
     #[test]

@@ -190,14 +190,6 @@ fn mode(post: &Post, known: &[Known<'_>], run: &Run) -> Option<(Compat, String)>
         all.extend(own);
         machine.cufile.environment = Fact::Known(all);
     }
-    let (mode, from) = compat_mode(&machine)?;
-    // Lines printed before a change, or after it, are not of the other side.
-    let side = changes::side_of(post, run.line);
-    let mut printed = post.lines.iter().filter(|line| line.text.contains("compat_mode"));
-    let is_of_run = |line: &Line| changes::side_of(post, line.number) == side;
-    if !from.starts_with(VARIABLES) && side > 0 && !printed.any(is_of_run) {
-        return None;
-    }
     let counts = |seen: &crate::post::Seen| match &seen.sight {
         Sight::Module(module) => module.counted() > 0.0,
         _ => false,
@@ -207,6 +199,17 @@ fn mode(post: &Post, known: &[Known<'_>], run: &Run) -> Option<(Compat, String)>
         let asked = run.asked.as_ref().is_some_and(|one| gds_of(&machine, one) == Answer::No);
         !run.beside.iter().any(counts) && (asked || all_through_host(&machine))
     };
+    let Some((mode, from)) = compat_mode(&machine).or_else(|| printed_mode(post)) else {
+        let words = "GDS is off there (`gpuio why`), and this run has a result";
+        return off().then(|| (Compat::Forced, words.to_owned()));
+    };
+    // Lines printed before a change, or after it, are not of the other side.
+    let side = changes::side_of(post, run.line);
+    let mut printed = post.lines.iter().filter(|line| line.text.contains("compat_mode"));
+    let is_of_run = |line: &Line| changes::side_of(post, line.number) == side;
+    if !from.starts_with(VARIABLES) && side > 0 && !printed.any(is_of_run) {
+        return None;
+    }
     Some(match mode {
         Compat::Forced => (mode, format!("compatibility mode is forced ({from})")),
         Compat::Forbidden => {
@@ -222,6 +225,23 @@ fn mode(post: &Post, known: &[Known<'_>], run: &Run) -> Option<(Compat, String)>
             (mode, format!("compatibility mode is allowed ({from}): {words}"))
         }
     })
+}
+
+/// The mode by lines of cufile.json that stand alone, as `grep` leaves them.
+fn printed_mode(post: &Post) -> Option<(Compat, String)> {
+    let of = |key: &str| {
+        let found = post.lines.iter().rev().find_map(|line| {
+            let rest = line.text.trim().strip_prefix(key)?.trim_start().strip_prefix(':')?;
+            let value = rest.trim().trim_end_matches(',').trim();
+            Some((line.number, value.parse::<bool>().ok()?))
+        });
+        found.map(|(number, value)| (value, format!("line {number}: {key}: {value}")))
+    };
+    if let Some((true, from)) = of("\"force_compat_mode\"") {
+        return Some((Compat::Forced, from));
+    }
+    let (allowed, from) = of("\"allow_compat_mode\"")?;
+    Some((if allowed { Compat::Allowed } else { Compat::Forbidden }, from))
 }
 
 /// How the names of cuFile's variables for the compatibility mode begin and end.
@@ -503,6 +523,36 @@ mod tests {
             assert!(said.contains(words), "{modes:?} {mount}: {said}");
         }
         assert!(!said(["true", "true"], xfs, "1").contains("compatibility"));
+    }
+
+    /// NFS over TCP has no GDS, whatever the mode is: a result is one of host memory.
+    #[test]
+    fn a_result_where_gds_is_off_went_through_host_memory() {
+        let said = |mount: &str| {
+            let text = format!(
+                "$ mount\n{mount}\n$ gdsio -D /d -d 0 -w 8 -s 1G -i 1M -x 0 -I 0\nIoType: READ \
+                 XferType: GPUD Threads: 8 DataSetSize: 8388608/8388608(KiB) IOSize: 1024(KiB) \
+                 Throughput: 1.0 GiB/sec, Avg_Latency: 7812.5 usecs ops: 8192 total_time 8.0 secs\n"
+            );
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", &text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let said = hold(&[read("post", &text)], &[known]);
+            said.into_iter().find(|one| one.about == About::Path).unwrap().words
+        };
+        let tcp = said("nas:/a on /d type nfs (rw,vers=3,proto=tcp,addr=192.0.2.9)");
+        assert!(tcp.contains("through host memory (cuFile's POSIX path): GDS is off"), "{tcp}");
+        let rdma = "nas:/a on /d type nfs (rw,vers=3,proto=rdma,addr=192.0.2.9)";
+        assert!(!said(rdma).contains("GDS is off"), "{}", said(rdma));
+        let grep = "$ cat /etc/cufile.json | grep compat\n        \"allow_compat_mode\": VALUE,";
+        for (value, words) in
+            [("true", "is allowed (line 4: "), ("false", "is forbidden (line 4: ")]
+        {
+            let text = format!("{rdma}\n{}", grep.replace("VALUE", value));
+            assert!(said(&text).contains(words), "{}", said(&text));
+        }
     }
 
     /// gdsio names the mode that was requested: the section is there, and says no more than that.

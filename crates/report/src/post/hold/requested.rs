@@ -5,7 +5,7 @@ use gpuio_base::units::{format_bytes, human_count, human_decimal_rate};
 use gpuio_machine::check::why;
 use gpuio_machine::check::{Answer, Gpu, Pair, gpu_of, mount_of, verdict};
 use gpuio_machine::flow::{By, End, Pattern, Stream, of_machine, uncounted_depth};
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{GpuFacts, Machine};
 
 use super::machine::{drives, storage_of, towards};
 use super::{Known, machine_of, say};
@@ -106,10 +106,15 @@ fn way(machine: &Machine, asked: &Asked) -> Result<(End, By, String), String> {
     })
 }
 
-/// Whether GDS is on between the GPUs and the first place of a command.
+/// Whether GDS is on between the GPUs and the first place of a command. Where the texts list no
+/// GPU, the storage alone may say that it is off.
 pub(super) fn gds_of(machine: &Machine, asked: &Asked) -> Answer {
     let mount = asked.places.first().and_then(|place| Some((place, mount_of(machine, place)?)));
-    let gpus = asked.gpus.iter().map(|number| gpu_of(machine, &number.to_string()));
+    let unlisted = GpuFacts::default();
+    let gpus = asked.gpus.iter().map(|number| match machine.gpus.is_empty() {
+        true => Some(&unlisted),
+        false => gpu_of(machine, &number.to_string()),
+    });
     match (mount, gpus.collect::<Option<Vec<_>>>()) {
         (Some((place, mount)), Some(gpus)) if !gpus.is_empty() => {
             Answer::of_all(gpus.into_iter().map(|gpu| {

@@ -309,7 +309,7 @@ const CASES: &[Case] = &[
     ("direct-io", Pass, |m| mount(m, "ext4", &["rw"])),
     ("direct-io", Warn, |m| mount(m, "xfs", &["rw", "sync"])),
     ("direct-io", Warn, |m| mount(m, "ext4", &["data=writeback"])),
-    ("direct-io", Info, |m| mount(m, "overlay", &[])),
+    ("direct-io", Warn, |m| mount(m, "overlay", &[])),
     ("direct-io", Unknown, |m| mount(m, "fuse.sshfs", &[])),
     // data=journal may be among its options; the list may not be whole.
     ("direct-io", Unknown, |m| mount(m, "ext4", &[])),
@@ -317,7 +317,7 @@ const CASES: &[Case] = &[
     ("direct-io", Unknown, |m| mount(m, "", &["rw"])),
     ("direct-io", Unknown, no_mount),
     ("direct-io", Warn, |m| mount(m, "ext4", &["data=journal"])),
-    ("direct-io", Info, |m| mount(m, "btrfs", &["rw"])),
+    ("direct-io", Warn, |m| mount(m, "btrfs", &["rw"])),
     ("direct-io", Unknown, |m| mount(m, "9p", &["rw"])),
     ("direct-io", NotApplicable, nothing),
     ("dio-align", Pass, |m| {
