@@ -26,8 +26,8 @@ struct Placed<'t> {
     on_usb: bool,
 }
 
-/// The drive of a path in sysfs: `…/devices/pci0000:80/0000:80:01.1/0000:81:00.0/nvme/nvme0/nvme0n1`
-/// and `…/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda`.
+/// The drive of a path in sysfs: `…/devices/pci0000:80/0000:80:01.1/0000:81:00.0/nvme/nvme0` and
+/// `…/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda`.
 fn in_sysfs(line: &str) -> Option<Placed<'_>> {
     let (_, path) = line.trim().rsplit_once("devices/pci")?;
     let mut address = None;
@@ -163,7 +163,7 @@ mod tests {
                  ../{way}/nvme/nvme0/nvme0n1\n"
             ),
             format!(
-                "$ ls -l /sys/class/nvme\nlrwxrwxrwx 1 a a 0 Jan 1 nvme0 -> ../../{way}/nvme/nvme0\n"
+                "$ ls -l /sys/class/nvme\nlrwxrwxrwx 1 a 0 Jan 1 nvme0 -> ../../{way}/nvme/nvme0\n"
             ),
             format!("$ readlink -f /sys/block/nvme0n1\n/sys/{way}/nvme/nvme0/nvme0n1\n"),
             format!("$ readlink -f /sys/block/nvme0n1/device/device\n/sys/{way}\n"),

@@ -23,8 +23,8 @@ impl Lanes {
         }
     }
 
-    /// A link as `lspci -vv` prints it: `… Speed 16GT/s (ok), Width x16 (downgraded)`; `unknown` for
-    /// either is none. `None` where a part is missing or wrong.
+    /// A link as `lspci -vv` prints it: `… Speed 16GT/s (ok), Width x16 (downgraded)`; `unknown`
+    /// for either is none. `None` where a part is missing or wrong.
     pub fn of_lspci(text: &str) -> Option<Lanes> {
         let part = |name| text.split_once(name)?.1.split([',', ' ']).next();
         let speed = match part("Speed ")?.split_once("GT/s") {
