@@ -176,6 +176,23 @@ mod tests {
     }
 
     #[test]
+    fn files_that_stay_have_a_command_that_removes_them() {
+        let text = include_str!("../../report/tests/report/compare/fixtures/host.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        for job in &mut record.plan.jobs {
+            job.targets.truncate(1);
+            job.targets[0].path = "d/it's".to_owned();
+            job.targets[0].guard = gpuio_record::GuardNote::Make;
+        }
+        let mut shown = |keep| {
+            record.plan.jobs.iter_mut().for_each(|job| job.keep = keep);
+            next(&record, None, 120)
+        };
+        assert!(shown(true).contains(r"  rm 'd/it'\''s' "), "{}", shown(true));
+        assert!(!shown(false).contains("rm "), "{}", shown(false));
+    }
+
+    #[test]
     fn files_shrink_where_the_usual_ones_do_not_fit() {
         let room = |free: u64| each((free / 8).min(1 << 30), 2, free);
         assert_eq!(room(4 << 30), 256 * MIB);

@@ -383,7 +383,7 @@ impl RunObserver for Kept<'_> {
             synchronised.group_done(plan, ran);
             return;
         }
-        // What was saved of a group that ran is replaced by all of it.
+        // The results of a group that was saved in part replace that part.
         let has_part = self.running.as_ref().is_some_and(|running| running.due().has_been());
         if !journal::is_due(plan) && !has_part {
             return;

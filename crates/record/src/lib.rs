@@ -25,6 +25,7 @@ mod proof;
 mod ranks;
 mod replay;
 mod result;
+mod stay;
 mod steady;
 mod sum;
 mod sweep;

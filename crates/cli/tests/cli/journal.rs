@@ -81,7 +81,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     assert!(show("--format plan").contains("[job-gds]"));
 }
 
-/// Of one group, without a path that may crash.
+/// It has one group, and no path that may crash.
 #[test]
 fn a_killed_run_leaves_what_it_had_done_until_then() {
     let dir = scratch();

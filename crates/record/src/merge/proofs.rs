@@ -6,7 +6,7 @@ use crate::{JobResult, RankProof};
 /// kept all the same.
 pub const MOST_PROOFS: usize = 64;
 
-/// Of each verdict on a host, the proof of the first rank that came with it.
+/// For each verdict on a host, the proof of the first rank that came with it.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs(Vec<RankProof>);
 

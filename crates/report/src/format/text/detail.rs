@@ -115,8 +115,8 @@ fn written(record: &Record) -> Option<String> {
     (laid_out > 0).then(|| format!("{} written{kept}", bytes(laid_out)))
 }
 
-/// The files that stay, with the bytes that the jobs use of them: `2 files, 512 MiB, stay in d`. Of
-/// several ranks, only those of the first are known.
+/// The files that stay, with the bytes that the jobs use of them: `2 files with 512 MiB stay in
+/// d`. Where several ranks ran, only those of the first are known.
 pub(in crate::format) fn kept(record: &Record) -> Option<String> {
     let files = record.plan.files_that_stay();
     let used: u64 = files.iter().map(|file| file.length_bytes).sum();
