@@ -81,9 +81,9 @@ impl TargetLookup for Disk {
             free_bytes: Some(1 << 40),
             direct: match path.contains("refuses") {
                 true => DirectAnswer::Refused,
-            link: None,
                 false => DirectAnswer::Works { alignment: 512 },
             },
+            link: None,
             filesystem: Some("xfs".to_owned()),
         })
     }
