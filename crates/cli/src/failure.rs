@@ -19,8 +19,8 @@ pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
     (2, "wrong usage, or results that cannot be compared or do not decide over `--threshold`"),
     (
         3,
-        "not available on this machine; `show --check`: a record of another version, of which not \
-         all can be checked here",
+        "not available on this machine; `show --check`: a record of another version or with \
+         unknown fields, of which not all can be checked here",
     ),
 ];
 
