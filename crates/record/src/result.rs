@@ -87,8 +87,8 @@ pub struct Record {
     pub ranks: Option<RanksResult>,
 }
 
-/// What the digest of a record says of its content: the field is written with the text, and held
-/// against the content when that is read.
+/// The digest of a record, which is written with its text, and held against the content when that
+/// is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Option<String>", into = "Option<String>")]
 #[schemars(with = "Option<String>")]
@@ -103,7 +103,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether the field has no value of its own: the writer of the text computes it, or it is absent.
+    /// Whether no text has this value: its writer computes the digest, or leaves it out.
     fn has_none(&self) -> bool {
         !matches!(self, Content::Changed(_))
     }
