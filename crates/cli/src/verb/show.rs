@@ -77,7 +77,8 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     if set.members.iter().any(|member| member.record.ranks.is_some()) {
         text += "Merged ranks by those of each rank: latencies, sums, rates, times, slow ranks,\n\
                  verdicts. Not: evidence, reasons of the path, warnings, settings, feeds,\n\
-                 replays, computations, clocks, starts, percentiles of a rank, counts of storage.\n";
+                 replays, computations, clocks, starts, percentiles of a rank, counts of\n\
+                 storage.\n";
     }
     text += "A record that holds is as gpuio wrote it, unless somebody computed its digest anew:\n\
              compare the SHA-256 of the file with the published one, which gpuio report writes.\n";
