@@ -114,10 +114,23 @@ impl LivePage {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = openat(&directory, &name, flags, mode).map_err(|errno| match errno {
-            Errno::EXIST => LivePageError::refused(
-                &path,
-                "exists already, perhaps from a process with this number in another container",
-            ),
+            Errno::EXIST => {
+                let there = read::find(pages, &root, own.pid).found;
+                let is_own = |found: &read::Found| {
+                    found.path == path && found.page.is_ok() && found.owner == read::Owner::Runs
+                };
+                let why = match there.iter().any(is_own) {
+                    true => {
+                        "exists already, by another library of gpuio in this process: it has what \
+                         goes through that"
+                    }
+                    false => {
+                        "exists already, perhaps from a process with this number in another \
+                         container"
+                    }
+                };
+                LivePageError::refused(&path, why)
+            }
             errno => failed("openat")(errno),
         })?;
         let alone = threads.clamp(1, MAX_WORKER_SLOTS - SHARED);

@@ -91,7 +91,7 @@ fn the_page_of_a_process_is_made_once() {
     let (_dir, pages) = pages();
     let first = page(&pages, 1);
     let error = LivePage::create(&pages, 1, "test", 0).unwrap_err();
-    assert!(error.to_string().contains("exists already"), "{error}");
+    assert!(error.to_string().contains("another library of gpuio in this process"), "{error}");
     assert!(own(&pages).page.is_ok() && first.path().exists());
 }
 
