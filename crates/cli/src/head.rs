@@ -7,7 +7,9 @@ use gpuio_host::Root;
 use gpuio_io::CATALOG;
 use gpuio_load::run::Ran;
 use gpuio_record::facts::{HostFacts, TargetStorage};
-use gpuio_record::{Content, CufileUsed, Plan, RankOf, Record, SCHEMA_VERSION, TargetKind, Tool};
+use gpuio_record::{
+    ContentDigest, CufileUsed, Plan, RankOf, Record, SCHEMA_VERSION, TargetKind, Tool,
+};
 
 /// The facts of a record besides plan and results.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Head<'_> {
     pub(crate) fn record(&self, plan: &Plan, ran: &Ran) -> Record {
         Record {
             schema_version: SCHEMA_VERSION,
-            content_sha256: Content::Intact,
+            content_sha256: ContentDigest::Intact,
             tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
             command: self.command.clone(),
             started_at: self.started_at.clone(),

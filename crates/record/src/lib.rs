@@ -67,10 +67,10 @@ pub use replay::{
     RecordedCalls, RecordedLatency, ReplayOrder, ReplayPace, ReplayPlan, ReplayResult,
 };
 pub use result::{
-    ActualEngine, CacheReading, Content, EndedHow, FanOutResult, FileLegCounters, FlushResult,
-    GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult, NeverStarted,
-    Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool, ViaResult,
-    WorkerResult,
+    ActualEngine, CacheReading, ContentDigest, EndedHow, FanOutResult, FileLegCounters,
+    FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult,
+    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool,
+    ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

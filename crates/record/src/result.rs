@@ -31,8 +31,8 @@ pub struct Record {
     pub schema_version: u32,
     /// SHA-256 of all the rest, in hexadecimal: whether the record was changed since it was
     /// written. Absent in older records.
-    #[serde(default, skip_serializing_if = "Content::has_none")]
-    pub content_sha256: Content,
+    #[serde(default, skip_serializing_if = "ContentDigest::has_none")]
+    pub content_sha256: ContentDigest,
     /// The tool that made the record.
     pub tool: Tool,
     /// The command line, word by word.
@@ -92,7 +92,7 @@ pub struct Record {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Option<String>", into = "Option<String>")]
 #[schemars(with = "Option<String>")]
-pub enum Content {
+pub enum ContentDigest {
     /// The digest is that of the content: a new one goes into each text.
     #[default]
     Intact,
@@ -102,24 +102,24 @@ pub enum Content {
     Changed(String),
 }
 
-impl Content {
+impl ContentDigest {
     /// Whether no text has this value: its writer computes the digest, or leaves it out.
     fn has_none(&self) -> bool {
-        !matches!(self, Content::Changed(_))
+        !matches!(self, ContentDigest::Changed(_))
     }
 }
 
-impl From<Option<String>> for Content {
-    fn from(digest: Option<String>) -> Content {
-        digest.map_or(Content::NoDigest, Content::Changed)
+impl From<Option<String>> for ContentDigest {
+    fn from(digest: Option<String>) -> ContentDigest {
+        digest.map_or(ContentDigest::NoDigest, ContentDigest::Changed)
     }
 }
 
-impl From<Content> for Option<String> {
-    fn from(content: Content) -> Option<String> {
+impl From<ContentDigest> for Option<String> {
+    fn from(content: ContentDigest) -> Option<String> {
         match content {
-            Content::Changed(digest) => Some(digest),
-            Content::Intact | Content::NoDigest => None,
+            ContentDigest::Changed(digest) => Some(digest),
+            ContentDigest::Intact | ContentDigest::NoDigest => None,
         }
     }
 }

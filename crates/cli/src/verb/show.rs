@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use gpuio_base::units::many;
 use gpuio_load::run::{Unrestated, unrestated};
-use gpuio_record::{Content, Record};
+use gpuio_record::{ContentDigest, Record};
 use gpuio_report::Recheck;
 use gpuio_report::set::Member;
 
@@ -48,11 +48,12 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let mut left_open = false;
     for Member { name, recheck, digest, record, .. } in &set.members {
-        let Recheck { compared, wrong, unknown } = recheck;
+        let Recheck { compared, wrong, unknown, unproved } = recheck;
         text.extend(wrong.iter().map(|one| format!("wrong: {one}\n")));
         text.extend(unknown.iter().map(|one| format!("{one}\n")));
         let more = || "nothing checks the unknown fields".to_owned();
-        let open = unchecked(record).or_else(|| (!unknown.is_empty()).then(more));
+        let open =
+            unchecked(record, unproved.as_deref()).or_else(|| (!unknown.is_empty()).then(more));
         left_open |= open.is_some();
         let outcome = match (wrong.len(), &open) {
             (0, None) => format!("all {compared} checks hold"),
@@ -66,7 +67,10 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
         text.extend(digest.iter().map(|digest| format!("SHA-256 {digest}\n")));
     }
     text.extend(set.unread.iter().chain(&set.left_out).map(|why| format!("{why}\n")));
-    text += "Checked: all content by its digest; rates, latencies, percentiles, sums, CPU time,\n\
+    let any = |content| set.members.iter().any(|member| member.record.content_sha256 == content);
+    let (intact, none) = (any(ContentDigest::Intact), any(ContentDigest::NoDigest));
+    text += if intact { "Checked: all content by its digest; " } else { "Checked: " };
+    text += "rates, latencies, percentiles, sums, CPU time,\n\
              verified bytes, ceilings, expected rates and feeds by the counts they follow from;\n\
              the path by its evidence and plan; names, the software GPU and the end of the run\n\
              wherever they stand; in records of this version also settings by the plan's text,\n\
@@ -80,8 +84,13 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
                  replays, computations, clocks, starts, percentiles of a rank, counts of\n\
                  storage.\n";
     }
-    text += "A record that holds is as gpuio wrote it, unless somebody computed its digest anew:\n\
-             compare the SHA-256 of the file with the published one, which gpuio report writes.\n";
+    if none {
+        text += "Without a digest a record that holds is consistent within itself, no more.\n";
+    }
+    if intact {
+        text += "A record that holds is as gpuio wrote it, unless somebody computed its digest\n\
+                 anew: compare the SHA-256 of the file with the published one (gpuio report).\n";
+    }
     let hold = set.members.iter().filter(|member| member.recheck.wrong.is_empty()).count();
     let (all, unread) = (set.members.len(), set.unread.len());
     if all == 0 {
@@ -102,12 +111,8 @@ fn check(show: &Show) -> Result<ExitCode, Failure> {
 }
 
 /// The checks of a record that were not made, with the reason.
-fn unchecked(record: &Record) -> Option<String> {
-    let no_digest = (record.content_sha256 == Content::NoDigest).then(|| {
-        "it has no digest of its content (content_sha256), as older records, so whether it was \
-         changed is NOT known"
-            .to_owned()
-    });
+fn unchecked(record: &Record, unproved: Option<&str>) -> Option<String> {
+    let no_digest = unproved.map(|why| format!("whether it was changed is NOT known: {why}"));
     let all: Vec<String> = no_digest.into_iter().chain(not_restated(record)).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

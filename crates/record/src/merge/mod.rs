@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::TargetStorage;
 use crate::{
-    Content, CpuCost, CpuScope, EndedHow, JobPlan, JobResult, RankGroup, RankHost, RankJob,
+    ContentDigest, CpuCost, CpuScope, EndedHow, JobPlan, JobResult, RankGroup, RankHost, RankJob,
     RankRow, RanksEnd, RanksResult, Record, RunTotals, SetupTimes, TimeSpan,
 };
 
@@ -177,7 +177,7 @@ impl Merger {
             expected: Vec::new(),
             watched: None,
             warnings: self.warnings.finish(received, self.facts.len(), self.hosts.len() > 1),
-            content_sha256: Content::Intact,
+            content_sha256: ContentDigest::Intact,
             rank: None,
             ranks: Some(RanksResult {
                 ranks: u32::try_from(self.facts.len()).unwrap_or(u32::MAX),

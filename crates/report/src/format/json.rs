@@ -1,6 +1,6 @@
 //! The whole record as JSON.
 
-use gpuio_record::{Content, OLDEST_SCHEMA, Record, SCHEMA_VERSION};
+use gpuio_record::{ContentDigest, OLDEST_SCHEMA, Record, SCHEMA_VERSION};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -35,9 +35,9 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
         Some(found) if !known.contains(&found) => Err(ParseError::Schema { found }),
         _ => {
             let content_sha256 = match value.get(DIGEST) {
-                None => Content::NoDigest,
-                Some(found) if *found == digest(&value) => Content::Intact,
-                Some(found) => Content::Changed(
+                None => ContentDigest::NoDigest,
+                Some(found) if *found == digest(&value) => ContentDigest::Intact,
+                Some(found) => ContentDigest::Changed(
                     found.as_str().map_or_else(|| found.to_string(), str::to_owned),
                 ),
             };
@@ -58,13 +58,13 @@ pub fn render(record: &Record) -> String {
     narrow(&text)
 }
 
-/// The record as values, with the digest of its content unless [`Content`] forbids one.
+/// The record as values, with the digest of its content unless [`ContentDigest`] forbids one.
 pub(crate) fn value(record: &Record) -> Value {
     let text = serde_json::to_string(record)
         .expect("a record holds no map and no foreign Serialize, and a String takes every write");
     // By the text: a number is digested as it is read again, not as it was in memory.
     let mut value: Value = serde_json::from_str(&text).expect("serde_json wrote this text");
-    if record.content_sha256 == Content::Intact {
+    if record.content_sha256 == ContentDigest::Intact {
         let digest = digest(&value).into();
         if let Value::Object(fields) = &mut value {
             // Behind the version, as in the type.

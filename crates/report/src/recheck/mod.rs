@@ -15,9 +15,9 @@ mod unknown;
 use gpuio_base::stat::{Histogram, Percentile, Summary};
 use gpuio_base::units::per_second;
 use gpuio_record::{
-    BlockShare, Content, CpuCost, DirectionResult, DirectionTotal, EndedHow, JobPlan, JobResult,
-    Latency, Point, Record, Route, RunTotals, Towards, Verdict, VerifyMode, VerifyOutcome,
-    WatchedGroup,
+    BlockShare, ContentDigest, CpuCost, DirectionResult, DirectionTotal, EndedHow, JobPlan,
+    JobResult, Latency, Point, Record, Route, RunTotals, Towards, Verdict, VerifyMode,
+    VerifyOutcome, WatchedGroup,
 };
 
 pub use unknown::unknown_fields;
@@ -31,12 +31,18 @@ pub struct Recheck {
     pub wrong: Vec<String>,
     /// A sentence for each field of its file that records do not have ([`unknown_fields`]).
     pub unknown: Vec<String>,
+    /// Why it is not known whether the record was changed, where that is so.
+    pub unproved: Option<String>,
 }
 
 impl Recheck {
-    /// A sentence on the figures that do not follow, if there are any.
+    /// A sentence on the figures that do not follow, if there are any, or on what is not known.
     pub fn doubt(&self) -> Option<String> {
-        let (count, first) = (self.wrong.len(), self.wrong.first()?);
+        let Some(first) = self.wrong.first() else {
+            let why = self.unproved.as_ref()?;
+            return Some(format!("Whether the record was changed is not known: {why}"));
+        };
+        let count = self.wrong.len();
         Some(format!(
             "Figures do not follow from what the run counted ({count} of {}): the record was \
              changed or damaged, or another build of gpuio wrote it. The first: {first}. `gpuio \
@@ -58,14 +64,7 @@ const COUNTED: [&str; 2] = ["block", "interface"];
 /// Recomputes the figures of a record. Looks at nothing but the record.
 pub fn recheck(record: &Record) -> Recheck {
     let mut all = Recheck::default();
-    if record.content_sha256 != Content::NoDigest {
-        let is_intact = record.content_sha256 == Content::Intact;
-        all.check("the record", is_intact, || {
-            "its content is not that of its digest (content_sha256): it was changed after gpuio \
-             wrote it"
-                .to_owned()
-        });
-    }
+    all.digest(record);
     let (planned, ran) = (record.plan.jobs.len(), record.jobs.len());
     // A journal, and a run that errors or a signal ended, have results of the first jobs only.
     if record.ended == EndedHow::Complete {
@@ -104,6 +103,31 @@ pub fn recheck(record: &Record) -> Recheck {
 }
 
 impl Recheck {
+    /// Holds the digest against the content, and a record without one against its version, each of
+    /// whose records has one.
+    fn digest(&mut self, record: &Record) {
+        let version = &record.tool.version;
+        let why = match &record.content_sha256 {
+            ContentDigest::Intact => None,
+            ContentDigest::Changed(_) => Some(
+                "its content is not that of its digest (content_sha256): it was changed after \
+                 gpuio wrote it"
+                    .to_owned(),
+            ),
+            ContentDigest::NoDigest if version == env!("CARGO_PKG_VERSION") => Some(format!(
+                "it has no digest of its content (content_sha256), as each record of gpuio \
+                 {version} has: it was changed, or an unfinished {version} wrote it"
+            )),
+            ContentDigest::NoDigest => {
+                self.unproved = Some(format!(
+                    "it names gpuio {version} and has no digest of its content (content_sha256)"
+                ));
+                return;
+            }
+        };
+        self.check("the record", why.is_none(), || why.unwrap_or_default());
+    }
+
     /// Counts a figure, and says what is wrong where it does not hold.
     fn check(&mut self, about: &str, holds: bool, words: impl FnOnce() -> String) {
         self.compared += 1;

@@ -4,7 +4,7 @@ use gpuio_base::document::{grouped, unique};
 use gpuio_base::units::shell_word;
 use gpuio_record::{
     Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, Severity,
-    WarningKind,
+    Source, WarningKind,
 };
 
 use super::rows::Row;
@@ -306,7 +306,7 @@ fn page_cache(set: &Set) -> String {
     };
     let jobs = jobs().collect::<Vec<&JobResult>>();
     let from_cache = |job: &&JobResult| {
-        job.proof.as_ref().is_some_and(|proof| proof.verdict.words.contains("page cache"))
+        job.proof.as_ref().is_some_and(|proof| proof.verdict.source == Source::PageCache)
     };
     let warm = !jobs.is_empty() && jobs.iter().all(from_cache);
     let meaning = if warm { ". So the rates are those of memory, not of a drive" } else { "" };

@@ -120,13 +120,14 @@ impl Set {
         });
     }
 
-    /// A sentence on the records whose figures do not follow from their counts, if there are any.
+    /// A sentence on the records whose figures do not follow from their counts, or of which that is
+    /// not known, if there are any.
     pub fn doubt(&self) -> Option<String> {
         let doubts =
             |member: &Member| Some(format!("{}: {}.", member.name, member.recheck.doubt()?));
         let mut all = self.members.iter().filter_map(doubts);
         let (first, more) = (all.next()?, all.count() as u64);
-        let more = (more > 0).then(|| format!(" The same of {}.", many(more, "more record")));
+        let more = (more > 0).then(|| format!(" Doubts about {}.", many(more, "more record")));
         Some(first + &more.unwrap_or_default())
     }
 

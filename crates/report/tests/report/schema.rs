@@ -5,7 +5,7 @@ use crate::records;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gpuio_record::{Content, Record};
+use gpuio_record::{ContentDigest, Record};
 use gpuio_report::find;
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
@@ -89,7 +89,7 @@ fn broken_records_are_not_valid() {
 /// Records of version 1 had a figure wherever there may be none now.
 #[test]
 fn records_of_version_1_are_read_and_are_of_this_one_then() {
-    let now = Record { content_sha256: Content::NoDigest, ..records::host_quick() };
+    let now = Record { content_sha256: ContentDigest::NoDigest, ..records::host_quick() };
     let mut old = as_json(&now);
     old["schema_version"] = json!(1);
     let read = |value: &Value| gpuio_report::format::json::parse(&value.to_string());

@@ -81,14 +81,20 @@ fn figures<'a>(
     before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
 ) -> Columns<'a, Entry<'a>> {
     let [metric, baseline, other, of, ..] = heads;
-    let value = |row: &Row, value: f64| Cell::shown(row.metric.print(value), value);
+    // Figures of some of the runs are of those that were fast or long enough to have it.
+    let of_all = |pair: &Pair, row: &Row| [row.baseline_runs, row.other_runs] == pair.runs;
+    let value = move |pair: &Pair, row: &Row, value: f64| match of_all(pair, row) {
+        true => Cell::shown(row.metric.print(value), value),
+        false => Cell::from("-"),
+    };
     before(Columns::new())
         .words(metric, |(_, row)| row.metric.name())
         .key("metric")
-        .figures(baseline, move |(_, row)| value(row, row.baseline))
-        .figures(other, move |(_, row)| value(row, row.other))
-        .figures(of, |(_, row)| match row.verdict {
+        .figures(baseline, move |(pair, row)| value(pair, row, row.baseline))
+        .figures(other, move |(pair, row)| value(pair, row, row.other))
+        .figures(of, move |(pair, row)| match row.verdict {
             Verdict::NotComparable => Cell::from("-"),
+            _ if !of_all(pair, row) => Cell::from("-"),
             _ => Cell::shown(ratio(row.ratio), row.ratio),
         })
 }

@@ -20,7 +20,7 @@ pub(super) fn section(record: &Record) -> Section {
         let both = plan.beside.as_ref().zip(job.beside.as_ref());
         let lines = both.map(|(requested, found)| {
             let mut lines: Vec<String> =
-                found.gpus.iter().map(|gpu| computation(requested, gpu)).collect();
+                found.gpus.iter().map(|gpu| computation(plan, requested, gpu)).collect();
             lines.push(load(plan, job, found));
             lines.extend(wrong(found));
             lines
@@ -30,7 +30,13 @@ pub(super) fn section(record: &Record) -> Section {
     of_jobs(record, "with a GPU computation running:", jobs(record).flat_map(of_job))
 }
 
-fn computation(requested: &ComputationPlan, gpu: &GpuComputation) -> String {
+/// Says of a computation of the software GPU that nothing is computed.
+pub(super) const SOFTWARE_CLOCK: &str =
+    " (by the clock of the software GPU, which a busy host does not slow: nothing was computed)";
+
+fn computation(plan: &JobPlan, requested: &ComputationPlan, gpu: &GpuComputation) -> String {
+    let is_software = plan.gpus.iter().any(|one| one.index == gpu.index && one.software);
+    let clock = if is_software { SOFTWARE_CLOCK } else { "" };
     let mut head = format!(
         "{}{} on {} of {} multiprocessors of GPU {}",
         gpu.rank.map_or_else(String::new, |rank| format!("rank {rank}: ")),
@@ -47,7 +53,7 @@ fn computation(requested: &ComputationPlan, gpu: &GpuComputation) -> String {
     match (gpu.ratio, &gpu.unknown) {
         (Some(ratio), _) => format!(
             "{head}: keeps {ratio:.3} of its speed, {} during the job, {} before and {} after \
-             it",
+             it{clock}",
             rate(gpu.beside_per_s),
             rate(gpu.before_per_s),
             rate(gpu.after_per_s)

@@ -8,6 +8,7 @@ use gpuio_record::{
     FeedResult, FeedRule, JobPlan, JobResult, Record, ServiceLevel, Source,
 };
 
+use super::beside::SOFTWARE_CLOCK;
 use super::{checkpoint, of_jobs};
 use crate::fast_enough::{FastEnough, judge, overran, seen};
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, throughput, time};
@@ -184,7 +185,7 @@ pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
 pub(crate) fn section(record: &Record) -> Section {
     lines(record, ("training feed:", false), |(plan, of, found, job)| {
         let mut lines = vec![outcome(of, found)];
-        lines.extend([data_set(of), computation(of, found)]);
+        lines.extend([data_set(of), computation(plan, of, found)]);
         lines.push(waits(plan, of, found, job));
         lines.extend(service_level(of, found, job));
         lines.extend(tier(of, found));
@@ -347,7 +348,7 @@ fn data_set(plan: &FeedPlan) -> String {
     )
 }
 
-fn computation(plan: &FeedPlan, found: &FeedResult) -> String {
+fn computation(job: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
     let steps = format!(
         "steps of {}, {} by {} with {} {} each",
         many(plan.batch_samples, "sample"),
@@ -376,9 +377,10 @@ fn computation(plan: &FeedPlan, found: &FeedResult) -> String {
                 format!(" on {occupied} of {all} multiprocessors")
             });
             format!(
-                "{steps}; compute={}{on} for {} (alone {alone}, during the feed {during})",
+                "{steps}; compute={}{on} for {} (alone {alone}, during the feed {during}){}",
                 plan.compute.key(),
-                time(plan.compute_ns)
+                time(plan.compute_ns),
+                if job.gpus.iter().any(|gpu| gpu.software) { SOFTWARE_CLOCK } else { "" }
             )
         }
     }

@@ -6,7 +6,7 @@ use gpuio_record::facts::{
     NumaFacts, NumaNode, TargetStorage,
 };
 use gpuio_record::{
-    ActualEngine, Assessment, BlockShare, Choice, Content, CpuCost, CpuScope, DirectMode,
+    ActualEngine, Assessment, BlockShare, Choice, ContentDigest, CpuCost, CpuScope, DirectMode,
     DirectionResult, EndedHow, Evidence, FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult,
     Latency, MemoryKind, Order, PathChoice, Plan, Point, Proof, Record, Region, Route,
     SCHEMA_VERSION, SetupTimes, Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict,
@@ -351,7 +351,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
     };
     Record {
         schema_version: SCHEMA_VERSION,
-        content_sha256: Content::Intact,
+        content_sha256: ContentDigest::Intact,
         tool: Tool { name: "gpuio".to_owned(), version: "0.1.0".to_owned() },
         command: ["gpuio", "bench", "--directory", "/data"].map(str::to_owned).to_vec(),
         started_at: "2026-11-21T10:15:00+01:00".to_owned(),
