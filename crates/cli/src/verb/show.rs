@@ -33,14 +33,23 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
         let what = "--per-rank: it has no effect here: the record is of one process; leave it out";
         return Err(Failure::Usage(what.to_owned()));
     }
+    let recheck = records::recheck(&record);
+    if let Some(doubt) = recheck.doubt()
+        && !TELL_DOUBT.contains(&row.name)
+    {
+        message!("warning: {doubt}");
+    }
     let parts = gpuio_report::format::text::Show {
         evidence: show.evidence,
         per_rank: show.per_rank,
-        recheck: Some(&records::recheck(&record)),
+        recheck: Some(&recheck),
     };
     delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Formats whose text says itself that a record is doubtful.
+const TELL_DOUBT: [&str; 3] = ["text", "summary", "markdown"];
 
 /// Checks each record; the last line has their number. Nothing holds where nothing is checked.
 fn check(show: &Show) -> Result<ExitCode, Failure> {

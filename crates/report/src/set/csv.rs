@@ -9,14 +9,15 @@ use crate::workload::sides;
 /// How the header line begins.
 pub(super) const MARK: &str = "job,group,path,gpu_software,";
 
-/// The columns of `csv` for one record, then `record` (its name) and `axis_KEY` for each axis of
-/// the records' sweeps; empty if a record is of another sweep.
+/// The columns of `csv` for one record, then `record` (its name), `doubt` (why its figures are not
+/// to be trusted, empty where nothing is wrong), and `axis_KEY` for each axis of the records'
+/// sweeps; empty if a record is of another sweep.
 pub(super) fn render(set: &Set) -> String {
     let keys = set.members.iter().flat_map(|member| &member.at);
     let axes = unique(keys.map(|(key, _)| key.as_str()));
     let columns = columns(&set.percentiles());
     let names = columns.iter().map(|column| column.name.to_string());
-    let heads = names.chain(["record".to_owned()]);
+    let heads = names.chain(["record".to_owned(), "doubt".to_owned()]);
     let heads: Vec<String> = heads.chain(axes.iter().map(|key| format!("axis_{key}"))).collect();
     let of_member = |member: &super::Member| {
         let place = |key: &&str| {
@@ -25,7 +26,8 @@ pub(super) fn render(set: &Set) -> String {
         };
         let line = |side| {
             let row = columns.iter().map(|column| column.cell(&side));
-            row.chain([member.name.clone()]).chain(axes.iter().map(place)).collect()
+            let doubt = member.recheck.doubt().unwrap_or_default();
+            row.chain([member.name.clone(), doubt]).chain(axes.iter().map(place)).collect()
         };
         sides(&member.record).map(line).collect::<Vec<Vec<String>>>()
     };
