@@ -67,8 +67,8 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
     """Records and sweeps as a data frame: a row for each job and direction of each record.
 
     ``paths`` are what ``gpuio report`` takes: records, sweeps, directories of them. Columns are
-    those of its ``csv`` (docs/formats.md), with units in their names, then ``record`` and an
-    ``axis_KEY`` for each axis of a sweep. What was not measured is missing (NaN), never 0.
+    those of its ``csv`` (docs/formats.md), with units in their names, then ``record``, ``doubt``
+    and an ``axis_KEY`` for each axis of a sweep. What was not measured is missing (NaN), never 0.
     """
     import io
 

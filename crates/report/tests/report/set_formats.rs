@@ -261,7 +261,9 @@ fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
     let mut lines = text.lines();
     let head = lines.next().unwrap();
     assert!(
-        head.ends_with("stonewall_bytes_per_s,flush_p50_ns,flush_p99_ns,record,doubt,axis_bs,axis_na me"),
+        head.ends_with(
+            "stonewall_bytes_per_s,flush_p50_ns,flush_p99_ns,record,doubt,axis_bs,axis_na me"
+        ),
         "{head}"
     );
     let rows = lines.count();

@@ -89,7 +89,13 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
     let own = own.map(|(known, meaning)| (known, meaning.to_owned()));
     let all: Vec<(String, String)> = own.into_iter().chain(named).chain(percentile(word)).collect();
     let known = all.first()?.0.clone();
-    let meanings: Vec<String> = all.iter().map(|(_, meaning)| text(meaning)).collect();
+    let mut meanings: Vec<String> = all.iter().map(|(_, meaning)| text(meaning)).collect();
+    if let [first, rest @ ..] = meanings.as_mut_slice()
+        && !rest.is_empty()
+        && !first.ends_with('.')
+    {
+        first.push('.');
+    }
     Some((known, meanings.join(" ")))
 }
 
