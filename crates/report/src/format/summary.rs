@@ -465,7 +465,7 @@ fn checked(record: &Record) -> Option<String> {
 /// first of each, and how many jobs and verdicts there are.
 fn astray(record: &Record) -> impl Iterator<Item = Item> {
     let found = jobs(record).filter_map(|(plan, job)| {
-        let (known, text) = proof::finding(job.proof.as_ref()?)?;
+        let (known, text) = proof::finding(plan, job.proof.as_ref()?)?;
         Some((known, (text, plan.name.as_str())))
     });
     grouped(found).into_iter().map(|(known, found)| {
@@ -503,10 +503,10 @@ fn is_said(record: &Record, warning: &Warning) -> bool {
         WarningKind::OtherCpuTime { .. } | WarningKind::OtherTraffic { .. } => {
             any(&|plan, job| others::of(record, plan, job).is_some())
         }
-        WarningKind::DirectButCached { .. } => any(&|_, job| {
+        WarningKind::DirectButCached { .. } => any(&|plan, job| {
             let proof = job.proof.as_ref();
             proof.is_some_and(|one| {
-                one.verdict.source == Source::PageCache && proof::finding(one).is_some()
+                one.verdict.source == Source::PageCache && proof::finding(plan, one).is_some()
             })
         }),
         _ => false,

@@ -148,7 +148,7 @@ fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
             found.push((Weight::Bad, None, text.to_owned()));
         }
     }
-    for job in &record.jobs {
+    for (plan, job) in crate::workload::jobs(record) {
         let mut bad = |text: String| found.push((Weight::Bad, Some(job.name.clone()), text));
         if job.failed > 0 {
             let first = job.failures.first();
@@ -161,7 +161,8 @@ fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
         if let Some(trouble) = job.verify.as_ref().and_then(verification::trouble) {
             bad(format!("Verification: {trouble}."));
         }
-        if let Some((known, text)) = job.proof.as_ref().and_then(proof::finding) {
+        let finding = job.proof.as_ref().and_then(|one| proof::finding(plan, one));
+        if let Some((known, text)) = finding {
             let weight = if known { Weight::Bad } else { Weight::Warning };
             found.push((weight, Some(job.name.clone()), text));
         }

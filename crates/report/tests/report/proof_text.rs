@@ -120,3 +120,13 @@ fn a_record_of_before_verdicts_has_no_column_and_reads_back() {
     }
     assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
 }
+
+/// A path that is one of all was requested by nobody: other bytes than its own are no error.
+#[test]
+fn a_path_that_nobody_named_is_no_error() {
+    let mut record = astray();
+    record.plan.jobs[0].path.choice.requested = "all".to_owned();
+    let text = render_text(&record, 120);
+    assert!(text.contains("warning: seq-read: The bytes took another way than this"), "{text}");
+    assert!(!text.contains("error: seq-read: The bytes"), "{text}");
+}

@@ -38,10 +38,13 @@ fn short(verdict: &Verdict) -> String {
 }
 
 /// The finding about bytes that did not take the requested path, or may not have, and whether that
-/// is known. Every text and page calls it an error where it is, else a warning.
-pub(crate) fn finding(proof: &Proof) -> Option<(bool, String)> {
+/// is known. Every text and page calls it an error where it is, else a warning. So is a path that
+/// was one of all, and that nobody named.
+pub(crate) fn finding(plan: &JobPlan, proof: &Proof) -> Option<(bool, String)> {
+    let is_named = plan.path.choice.requested != "all";
     let (known, what) = match proof.is_as_requested() {
         Some(true) => return None,
+        Some(false) if !is_named => (false, "The bytes took another way than this path's."),
         Some(false) => (true, "The bytes did not take the requested path."),
         None => (false, "The path of the bytes could not be proved."),
     };
@@ -76,7 +79,7 @@ const COUNTED: &str = "counted of expected";
 
 fn of_job(section: &mut Section, (plan, proof): (&JobPlan, &Proof), readings: bool, ranks: bool) {
     let at = |indent: usize| Layout { indent, gap: 2, wide: readings, ..Layout::default() };
-    let (label, sentence) = match finding(proof) {
+    let (label, sentence) = match finding(plan, proof) {
         Some((known, text)) => (finding_label(known), text),
         None => ("", proof.sentence.clone()),
     };
