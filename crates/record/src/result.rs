@@ -14,7 +14,7 @@ use crate::facts::{HostFacts, TargetStorage};
 use crate::feed::FeedResult;
 use crate::holes::HolesReading;
 use crate::mapped::MappedResult;
-use crate::plan::{DirectMode, Plan};
+use crate::plan::{DirectMode, JobPlan, Plan};
 use crate::proof::Proof;
 use crate::ranks::{RankOf, RanksResult};
 use crate::replay::ReplayResult;
@@ -284,6 +284,16 @@ pub struct JobResult {
     /// The outcome of a replay; absent where no recorded calls are made again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayResult>,
+}
+
+impl JobResult {
+    /// Whether its bytes pass the page cache as far as the kernel knows.
+    pub fn passes_page_cache(&self, job: &JobPlan) -> bool {
+        if let Some(library) = self.library {
+            return library.read.cached_bytes + library.write.cached_bytes > 0;
+        }
+        self.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
+    }
 }
 
 /// The I/Os that GPUs started by themselves, ramp included.

@@ -87,7 +87,7 @@ pub(crate) fn of(record: &Record, plan: &JobPlan, result: &JobResult) -> Option<
     let about =
         |warning: &&Warning| warning.job.as_ref().map_or(together, |name| *name == plan.name);
     let kinds = || record.warnings.iter().filter(about).map(|warning| &warning.kind);
-    let parts = [traffic(kinds(), result), processors(kinds())];
+    let parts = [traffic(kinds(), plan, result), processors(kinds())];
     let parts: Vec<Part> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then_some(Others { parts })
 }
@@ -115,23 +115,39 @@ fn processors<'w>(mut kinds: impl Iterator<Item = &'w WarningKind>) -> Option<Pa
 }
 
 /// That on the drives; `None` where the page cache served the job.
-fn traffic<'w>(kinds: impl Iterator<Item = &'w WarningKind>, result: &JobResult) -> Option<Part> {
+fn traffic<'w>(
+    kinds: impl Iterator<Item = &'w WarningKind>,
+    plan: &JobPlan,
+    result: &JobResult,
+) -> Option<Part> {
     let source = result.proof.as_ref().map(|proof| proof.verdict.source);
     if source == Some(Source::PageCache) {
         return None;
     }
-    let (mut theirs, mut ours, mut wrote) = (0_u64, 0_u64, false);
+    let (mut theirs, mut ours, mut warned) = (0_u64, 0_u64, Vec::new());
     for kind in kinds {
         if let WarningKind::OtherTraffic { direction, ours_bytes, device_bytes, .. } = kind {
             theirs = theirs.saturating_add(device_bytes.saturating_sub(*ours_bytes));
             ours = ours.saturating_add(*ours_bytes);
-            wrote |= direction == "write";
+            warned.push(direction.as_str());
         }
     }
     // The warning may be about the direction that is not the job's.
-    let ours = ours.max(result.read.bytes.saturating_add(result.write.bytes));
+    let ours = match result.passes_page_cache(plan) {
+        false => ours.max(result.read.bytes.saturating_add(result.write.bytes)),
+        // Bytes that the page cache served, or keeps, are none of the drive's.
+        true => {
+            let cache = &result.cache;
+            let both = [("read", cache.process_read_bytes), ("write", cache.process_write_bytes)];
+            let caused = both.into_iter().filter(|(direction, _)| !warned.contains(direction));
+            caused.filter_map(|(_, bytes)| bytes).fold(ours, u64::saturating_add)
+        }
+    };
     let share = (theirs > 0).then(|| theirs as f64 / theirs.saturating_add(ours) as f64)?;
-    let who = if wrote { "other programs or write-back" } else { "other programs" };
+    let who = match warned.contains(&"write") {
+        true => "other programs or write-back",
+        false => "other programs",
+    };
     let words = format!("{who} moved {} % of the drive's bytes", percent(share * 100.0));
     Some(Part { place: Place::Drive, share, of_done: share, words })
 }

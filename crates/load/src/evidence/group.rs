@@ -1,6 +1,6 @@
 //! The facts about the jobs of a group that evidence and rules need.
 
-use gpuio_record::{DirectMode, JobPlan, JobResult, LibraryBytes, MemoryKind, StorageReading};
+use gpuio_record::{JobPlan, JobResult, LibraryBytes, MemoryKind, StorageReading};
 
 use crate::evidence::verdict::PathKind;
 
@@ -70,14 +70,6 @@ pub(crate) fn by_core(result: &JobResult, flow: Flow) -> Option<LibraryBytes> {
 pub(crate) fn direct_in_force(job: &JobPlan, result: &JobResult, flow: Flow) -> bool {
     match by_core(result, flow) {
         Some(core) => core.direct_bytes > 0 && core.cached_bytes <= core.direct_bytes / 20,
-        None => !cached(job, result),
+        None => !result.passes_page_cache(job),
     }
-}
-
-/// Whether a job's bytes pass the page cache as far as the kernel knows.
-pub(crate) fn cached(job: &JobPlan, result: &JobResult) -> bool {
-    if let Some(library) = result.library {
-        return library.read.cached_bytes + library.write.cached_bytes > 0;
-    }
-    result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }

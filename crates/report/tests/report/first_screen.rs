@@ -1,6 +1,8 @@
 //! The first words and the first plot of a report, and the colours of its paths.
 
-use gpuio_record::{Arrivals, EndedHow, Pacing, Record, Route, Source, Warning, WarningKind};
+use gpuio_record::{
+    Arrivals, DirectMode, EndedHow, Pacing, Record, Route, Source, Warning, WarningKind,
+};
 use gpuio_report::format::text::Show;
 use gpuio_report::set::{Member, Set, find_set_format};
 
@@ -204,6 +206,36 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert_eq!(to_gpu.matches("moved").count(), 1, "{to_gpu}");
     let cached = shown(&disturbed(records::software()));
     assert!(!cached.contains("Disturbed"), "{cached}");
+}
+
+/// The drive's bytes are less than a job's where the page cache served most of those.
+#[test]
+fn the_share_of_others_is_of_what_the_drive_moved() {
+    const MIB: u64 = 1 << 20;
+    let mut record = run("host", MIB, 1, false, 1.0);
+    let kind = WarningKind::OtherTraffic {
+        device: "vda".to_owned(),
+        direction: "read".to_owned(),
+        ours_bytes: 256 * MIB,
+        device_bytes: 964 * MIB,
+    };
+    let (name, text) = (record.plan.jobs[0].name.clone(), kind.to_string());
+    record.warnings.push(Warning { job: Some(name), kind, text });
+    let said = |mode, wrote| {
+        let mut record = record.clone();
+        let job = &mut record.jobs[0];
+        (job.direct_actual, job.read.bytes, job.write.bytes) = (mode, 17 << 30, 0);
+        job.cache.process_read_bytes = Some(256 * MIB);
+        job.cache.process_write_bytes = Some(wrote);
+        gpuio_report::gdsio::disturbances(&record).concat()
+    };
+    let moved = |percent| format!("other programs moved {percent} % of the drive's bytes");
+    let cached = said(DirectMode::Buffered, 0);
+    assert!(cached.ends_with(&moved("73")), "{cached}");
+    let both = said(DirectMode::Buffered, 964 * MIB);
+    assert!(both.ends_with(&moved("37")), "what it wrote is the drive's too: {both}");
+    let direct = said(DirectMode::Direct, 0);
+    assert!(direct.ends_with(&moved("3.9")), "{direct}");
 }
 
 /// Where others had the processors, a rate is not the storage's either.

@@ -23,7 +23,7 @@ pub(crate) use counted::{Counted, InWindow};
 
 pub(crate) use processors::unknown as others_cpu_unknown;
 
-use crate::evidence::group::{Flow, cached};
+use crate::evidence::group::Flow;
 
 /// One kind of disagreement: findings with the index of the job they are about, or none of all.
 type Rule = fn(&GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>;
@@ -118,7 +118,7 @@ impl GroupContext<'_> {
 
     /// Whether no job goes through the page cache.
     fn all_direct(&self) -> bool {
-        !self.moving().any(|(job, result)| cached(job, result))
+        !self.moving().any(|(job, result)| result.passes_page_cache(job))
     }
 
     /// Bytes that the process caused to be moved at storage; `None` where the kernel does not

@@ -7,7 +7,7 @@ use gpuio_record::{DirectMode, JobPlan, JobResult, Order, StorageReading, Warnin
 
 use super::counted::Block;
 use super::{FEW_BYTES, GroupContext, NOISE_BYTES, float, whole};
-use crate::evidence::group::{FLOWS, Flow, cached};
+use crate::evidence::group::{FLOWS, Flow};
 
 /// Half of the requested queue is a finding. Between two I/Os of a slot lie the tool, the kernel
 /// and, on GPU paths, a copy; a device that is the slowest of these has most of the slots.
@@ -67,8 +67,9 @@ fn at_devices(group: &GroupContext<'_>) -> u64 {
 /// since a device's contains what others read.
 pub(super) fn read_ahead(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let bytes = group.bytes(Flow::Read);
-    let through_cache =
-        group.moving().any(|(job, result)| cached(job, result) && Flow::Read.of(result).0 > 0);
+    let through_cache = group
+        .moving()
+        .any(|(job, result)| result.passes_page_cache(job) && Flow::Read.of(result).0 > 0);
     let Some(from_storage) = group.caused(Flow::Read).filter(|_| through_cache) else {
         return Vec::new();
     };
@@ -103,7 +104,7 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
             return None;
         }
         // Others' requests say nothing about those of reads that the page cache served.
-        let ours = if cached(job, result) { group.caused(flow)? } else { bytes };
+        let ours = if result.passes_page_cache(job) { group.caused(flow)? } else { bytes };
         let same_bytes = moved.abs_diff(ours) <= ours / 10 && ours >= bytes / 2;
         let (mean_io_bytes, mean_request_bytes) = (bytes / ios, moved / requests);
         let alike = mean_io_bytes.abs_diff(mean_request_bytes) <= mean_io_bytes / 4;
@@ -114,7 +115,7 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
                 mean_io_bytes,
                 mean_request_bytes,
                 device,
-                ahead: cached(job, result),
+                ahead: result.passes_page_cache(job),
             },
         ))
     };
@@ -127,7 +128,7 @@ fn flushes(job: &JobPlan) -> bool {
 }
 
 fn comparable(job: &JobPlan, result: &JobResult, flow: Flow) -> bool {
-    !cached(job, result) || (flow == Flow::Read && job.order == Order::Sequential)
+    !result.passes_page_cache(job) || (flow == Flow::Read && job.order == Order::Sequential)
 }
 
 /// Traffic of others on the devices under the files.
@@ -159,7 +160,7 @@ pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKin
 /// The bytes that this process caused; `None` where they are not known.
 fn ours(group: &GroupContext<'_>, flow: Flow) -> Option<u64> {
     // Bytes that the page cache served reached no device.
-    let direct = group.bytes_in_window(flow, |job, result| !cached(job, result));
+    let direct = group.bytes_in_window(flow, |job, result| !result.passes_page_cache(job));
     let caused = group.caused_in_window(flow);
     match flow {
         // Without the counter, read-ahead of ours could not be distinguished from others' reads.
@@ -301,7 +302,7 @@ fn ios_per_request(group: &GroupContext<'_>, device: &StorageReading) -> f64 {
 
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
     let at_once = job.latest_first_io_ns() == 0 && job.inject.is_none();
-    at_once && job.is_unhindered() && !cached(job, result)
+    at_once && job.is_unhindered() && !result.passes_page_cache(job)
 }
 
 /// I/Os that a job can have at storage at once.

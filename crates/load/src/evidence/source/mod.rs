@@ -18,7 +18,7 @@ mod restated;
 
 use gpuio_record::{DirectMode, Evidence, HolesReading, JobPlan, JobResult, Proof};
 
-use crate::evidence::group::{Flow, cached, direct_in_force};
+use crate::evidence::group::{Flow, direct_in_force};
 use crate::evidence::layout::JobLayout;
 use crate::evidence::snapshot::Readings;
 use crate::evidence::verdict::{
@@ -84,7 +84,7 @@ impl JobFlow<'_> {
             if at != self.at && covers(at) && bytes > 0 {
                 others.bytes += bytes;
                 // Read-ahead and write-back move other amounts than the job did.
-                others.blur |= cached(job, result);
+                others.blur |= result.passes_page_cache(job);
             }
         }
         (self.bytes() + others.bytes, share(moved, self.bytes(), &others))
@@ -210,7 +210,7 @@ fn entry(source: &Source, requested: &Requested, observation: Observation) -> Ev
 
 /// A device counts for all processes. Where it moved more than this process caused, what is over is
 /// others' traffic, and the device's figure shows nothing of ours; less than that is a
-/// contradiction, and stays one.
+/// contradiction, and stays one. A tenth over is no finding while the share is the same.
 fn leave_out_others(observations: &mut [(&'static Source, Observation)]) {
     let find = |name: &str| observations.iter().position(|(row, _)| row.name == name);
     let (Some(process), Some(device)) = (find(process_io::SOURCE.name), find(block::SOURCE.name))
@@ -218,13 +218,14 @@ fn leave_out_others(observations: &mut [(&'static Source, Observation)]) {
         return;
     };
     let (process, device) = (observations[process].1.clone(), &mut observations[device].1);
-    let (Observed::Storage(_), Observed::Storage(_)) = (process.observed, device.observed) else {
+    let (Observed::Storage(own), Observed::Storage(all)) = (process.observed, device.observed)
+    else {
         return;
     };
     let (Some(caused), Some(moved), Some(of)) = (process.moved, device.moved, process.of) else {
         return;
     };
-    if moved > caused && moved - caused > of / 10 {
+    if moved > caused && (moved - caused > of / 10 || own != all) {
         device.observed = Observed::Nothing;
         device.why = format!(
             "the device moved {} more than this process caused: others use it too",

@@ -3,7 +3,6 @@
 use gpuio_base::units::whole;
 
 use super::{JobFlow, Observation, Source, size};
-use crate::evidence::group::cached;
 use crate::evidence::verdict::{Growth, Observed};
 
 pub(super) const SOURCE: Source = Source {
@@ -64,7 +63,7 @@ fn shares_files_with_cached(one: &JobFlow<'_>) -> bool {
     let own: Vec<&str> = one.job().targets.iter().map(|target| target.path.as_str()).collect();
     one.jobs.iter().zip(one.results).enumerate().any(|(at, (job, result))| {
         at != one.at
-            && cached(job, result)
+            && result.passes_page_cache(job)
             && job.targets.iter().any(|target| own.contains(&target.path.as_str()))
     })
 }

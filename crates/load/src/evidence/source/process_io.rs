@@ -1,7 +1,7 @@
 //! The I/O that this process caused at storage: `/proc/self/io` (proc_pid_io(5), Linux 2.6.20).
 
 use super::{JobFlow, Observation, Source, size};
-use crate::evidence::group::{Flow, cached};
+use crate::evidence::group::Flow;
 use crate::evidence::layout::Kept;
 use crate::evidence::verdict::{Observed, Share};
 
@@ -50,7 +50,7 @@ fn observe(one: &JobFlow<'_>) -> Observation {
 
 fn interpret(one: &JobFlow<'_>, moved: u64, of: u64, share: Option<Share>) -> (Observed, String) {
     let (moved, of) = (size(moved), size(of));
-    if one.flow == Flow::Write && cached(one.job(), one.result()) {
+    if one.flow == Flow::Write && one.result().passes_page_cache(one.job()) {
         let why = "writes to the page cache count here when pages are dirtied, not when \
                    storage has them";
         return (Observed::Nothing, why.to_owned());

@@ -22,6 +22,8 @@ fn device_after(process: Observation, device: Observation) -> Observed {
 fn traffic_of_others_makes_a_device_silent_and_too_little_does_not() {
     let [all, part, little] = [Share::All, Share::Part, Share::Little].map(Observed::Storage);
     assert_eq!(device_after(observation(little, 0), observation(part, 500)), Observed::Nothing);
+    // Less than a tenth of what the page cache served, and all of it others'.
+    assert_eq!(device_after(observation(little, 0), observation(part, 71)), Observed::Nothing);
     assert_eq!(device_after(observation(part, 500), observation(all, 1000)), Observed::Nothing);
     assert_eq!(device_after(observation(all, 1000), observation(all, 1050)), all, "within a tenth");
     assert_eq!(
