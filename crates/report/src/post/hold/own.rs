@@ -238,6 +238,8 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         for (relation, count) in RELATIONS.iter().zip(&mut agree) {
             match (relation.check)(got, most) {
                 Found::Holds => *count += 1,
+                // Figures of which one is wrong show no limit.
+                Found::Says(About::Limit, _) if !is_sound(post, got) => {}
                 Found::Says(About::Limit, words) => {
                     let words = match (limit, words.split_once(':')) {
                         (Some(limit), Some((said, _))) => {
@@ -505,6 +507,21 @@ mod tests {
         assert!(said(826).contains("10.2 I/Os in flight, and 16 threads"), "{}", said(826));
         assert!(said(1290).contains("I/Os that threads have in flight in 1"), "{}", said(1290));
         assert!(!said(5000).contains("and 16 threads"), "the depth is not known");
+    }
+
+    #[test]
+    fn figures_that_contradict_each_other_show_no_limit() {
+        let said = |iops: u32| {
+            let text = format!(
+                "| threads | bs | read GiB/s | read IOPS | avg latency (us) |\n|---|---|---|---|---|\n\
+                 | 16 | 1M | 12.1 | {iops} | 826 |\n"
+            );
+            let all = hold(&[crate::post::read("post", &text)], &[]);
+            all.into_iter().map(|one| one.words).collect::<String>()
+        };
+        assert!(said(12_390).contains("I/Os in flight, and 16 threads"), "{}", said(12_390));
+        let wrong = said(9_000);
+        assert!(wrong.contains("the rate says") && !wrong.contains("in flight"), "{wrong}");
     }
 
     #[test]
