@@ -88,9 +88,11 @@ fn a_run_that_did_not_end_says_so_before_any_figure() {
     assert!(text(&record).contains("it ended after its last job;"));
     record.jobs.pop();
     let last = record.plan.jobs.last().unwrap().clone();
-    let place = format!("it ended during {} (path {}) or just", last.name, last.path.choice.actual);
+    let place =
+        format!("it ended before or during {} (path {});", last.name, last.path.choice.actual);
     let said = text(&record);
-    assert!(said.contains(&place) && said.contains(&format!("NOT RUN: {}", last.name)), "{said}");
+    let not_run = format!("NOT RUN: {} (or not to its end)", last.name);
+    assert!(said.contains(&place) && said.contains(&not_run), "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use gpuio_base::document::{Item, Layout, List, Section, grouped};
 use gpuio_base::units::printable_short;
 use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
-use gpuio_record::{DirectMode, EndedHow, Record};
+use gpuio_record::{DirectMode, EndedHow, JobPlan, Record};
 
 use super::SOFTWARE_GPU;
 use crate::number::bytes;
@@ -210,7 +210,7 @@ fn unfinished(record: &Record) -> String {
     let next = match next {
         _ if partial => "during the jobs that are marked partial".to_owned(),
         Some(job) => {
-            format!("during {} (path {}) or just before it", job.name, job.path.choice.actual)
+            format!("before or during {} (path {})", job.name, job.path.choice.actual)
         }
         None => "after its last job".to_owned(),
     };
@@ -249,8 +249,16 @@ fn ended(record: &Record) -> Vec<Item> {
         EndedHow::Failed => vec![Item::new("FAILED", failed)],
         EndedHow::Unfinished => vec![Item::new("UNFINISHED", unfinished(record))],
     };
-    let missing: Vec<&str> =
-        record.plan.jobs.iter().skip(record.jobs.len()).map(|job| job.name.as_str()).collect();
+    let missing = || record.plan.jobs.iter().skip(record.jobs.len());
+    // A journal has the end of a group alone, so the next one may have begun.
+    let is_partial = record.jobs.iter().any(|job| job.ended != EndedHow::Complete);
+    let is_open = record.ended == EndedHow::Unfinished && !is_partial;
+    let next = missing().next().map(|job| job.group).filter(|_| is_open);
+    let named = |job: &JobPlan| match next == Some(job.group) {
+        true => format!("{} (or not to its end)", job.name),
+        false => job.name.clone(),
+    };
+    let missing: Vec<String> = missing().map(named).collect();
     if !missing.is_empty() {
         items.push(Item::new("NOT RUN", missing.join(", ")));
     }
