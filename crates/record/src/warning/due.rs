@@ -89,8 +89,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let overran = feed.and_then(|(plan, found)| found.overran_percent(plan));
     kinds.extend(overran.map(|percent| WarningKind::ComputeOverran { percent }));
     if result.between_ios_ns > 0 {
-        let time = float(elapsed_ns) * f64::from(job.threads);
-        let share = float(result.between_ios_ns) / time.max(1.0);
+        let time = float(elapsed_ns) * worked(job, result);
+        let share = (float(result.between_ios_ns) / time.max(1.0)).min(1.0);
         let between_ns = result.between_ios_ns;
         if job.own_verification && !job.refill {
             let note = own_verification(share);
@@ -114,6 +114,13 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
             });
         }
     }
+}
+
+/// Workers that did I/O: those without had nothing to work on between I/Os. All of them where no
+/// I/O completed.
+fn worked(job: &JobPlan, result: &JobResult) -> f64 {
+    let worked = result.workers.iter().filter(|worker| worker.ios > 0).count();
+    float(if worked > 0 { worked as u64 } else { u64::from(job.threads) })
 }
 
 /// A share of the workers' time above which it is said what gpuio's own verification costs.

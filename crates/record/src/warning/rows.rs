@@ -447,7 +447,7 @@ warnings! {
         "The share is smaller than the difference that you look for, or you only read latencies." {
         /// Time, summed over workers.
         between_ns: u64 = 3_000_000_000,
-        /// Share of the workers' time, 0 to 1.
+        /// Share of the time of the workers that did I/O, 0 to 1.
         share: f64 = 0.25,
         /// The data has fio's headers, which gpuio's verification after the run refuses.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

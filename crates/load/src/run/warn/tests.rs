@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{ActualEngine, NeverStarted};
+use gpuio_record::{ActualEngine, NeverStarted, WorkerResult};
 
 use super::*;
 use gpuio_testkit::jobs::{host, job, result};
@@ -242,6 +242,16 @@ fn work_between_i_os() {
     let reads = warned(&job, &result);
     assert_eq!(reads, [warned_of(false, [true, false, false])]);
     assert!(reads[0].to_string().ends_with("use --verify=pass, which works after the run."));
+    // A worker without a file does nothing, between I/Os neither.
+    let worker = |thread, ios| WorkerResult { thread, bytes: 0, ios, done_ns: 0 };
+    result.workers = vec![worker(0, 100_000), worker(1, 0)];
+    let share = |warned: &[WarningKind]| match warned {
+        [WarningKind::WorkBetweenIos { share, .. }] => *share,
+        _ => panic!("{warned:?}"),
+    };
+    assert_eq!(share(&warned(&job, &result)), 0.5);
+    result.workers[1].ios = 1;
+    assert_eq!(share(&warned(&job, &result)), 0.25);
 }
 
 /// Verification that nobody requested is no fault of the load: it is noted with what it may cost.
