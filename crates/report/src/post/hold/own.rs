@@ -513,7 +513,8 @@ mod tests {
     fn figures_that_contradict_each_other_show_no_limit() {
         let said = |iops: u32| {
             let text = format!(
-                "| threads | bs | read GiB/s | read IOPS | avg latency (us) |\n|---|---|---|---|---|\n\
+                "| threads | bs | read GiB/s | read IOPS | avg latency (us) |\n\
+                 |---|---|---|---|---|\n\
                  | 16 | 1M | 12.1 | {iops} | 826 |\n"
             );
             let all = hold(&[crate::post::read("post", &text)], &[]);
