@@ -102,6 +102,12 @@ pub struct Reading {
     pub data_bytes: Option<f64>,
     /// Time measured, seconds.
     pub seconds: Option<f64>,
+    /// The least and the highest latency in ns, of the kind of the mean and of that of the
+    /// percentiles.
+    pub mean_span: Option<(f64, f64)>,
+    pub percentile_span: Option<(f64, f64)>,
+    /// The results that this one is the sum of, where the tool prints each.
+    pub parts: Vec<Reading>,
     /// File, directory or device.
     pub target: Option<String>,
     /// Whether it ran on gpuio's software GPU.
