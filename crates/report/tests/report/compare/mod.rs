@@ -1059,6 +1059,22 @@ fn a_switch_that_fio_may_have_left_out_is_unknown() {
         found.pairs[0].unknown_properties.contains(&"order of offsets".to_owned())
     };
     assert!(unknown(serde_json::json!({"rw": "randread"})));
+    // Whether blocks repeat is unknown, and that they are drawn evenly is not.
+    let refused = |options: Value| {
+        let sides = [fio(serde_json::json!({}), |_| ()), fio(options, |_| ())];
+        let found = compare(&sides, &Options::default());
+        found.refused().filter_map(|(_, it)| it.despite).collect::<Vec<_>>()
+    };
+    for other in [
+        serde_json::json!({"random_distribution": "zipf:1.4"}),
+        serde_json::json!({"random_distribution": "zipf:1.4", "size": "4M"}),
+        serde_json::json!({"percentage_random": "50"}),
+    ] {
+        assert_eq!(refused(other.clone()), ["order"], "{other}");
+    }
+    for same in [serde_json::json!({}), serde_json::json!({"norandommap": "1"})] {
+        assert_eq!(refused(same.clone()), Vec::<&str>::new(), "{same}");
+    }
     for known in [
         serde_json::json!({"rw": "randread", "norandommap": "1"}),
         serde_json::json!({"rw": "randread", "norandommap": "0"}),
