@@ -1,5 +1,7 @@
 //! The properties that two results must have in common, or may differ in.
 
+use gpuio_record::Order;
+
 use crate::foreign::{Direction, Reading};
 
 use crate::compare::job::{AROUND_THE_CACHE, Job, block_words, order_words, rate_words};
@@ -44,6 +46,12 @@ impl Aspect {
     pub(crate) fn word(&self) -> &'static str {
         if self.kind == Kind::Load { self.key } else { self.flag }
     }
+
+    /// Whether two values are the same, or may be.
+    pub(crate) fn agree(&self, a: &str, b: &str) -> bool {
+        let either = || a.split(EITHER).any(|one| b.split(EITHER).any(|other| one == other));
+        a == b || self.key == ORDER && either()
+    }
 }
 
 type OfJob = fn(&Job<'_>) -> Option<String>;
@@ -84,6 +92,10 @@ pub(crate) const SOFTWARE: &str = "software GPU";
 /// The key of cuFile's settings, and their value for a path without it.
 pub(crate) const CUFILE_SETTINGS: &str = "cufile-settings";
 pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
+
+/// The key of the order of offsets, and what separates the two that a result may have had.
+pub(crate) const ORDER: &str = "order";
+const EITHER: &str = " or ";
 
 /// The key of the moment from which latencies count, and its values.
 pub(crate) const SINCE: &str = "latency-since";
@@ -133,12 +145,7 @@ pub const ASPECTS: &[Aspect] = &[
     ),
     load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
     load("memory", "kind of destination memory", |job| job.memory(), NOT_REPORTED),
-    load(
-        "order",
-        "order of offsets",
-        |job| Some(job.order()),
-        |r| r.order.as_ref().map(|(order, follow)| order_words(order, *follow)),
-    ),
+    load(ORDER, "order of offsets", |job| Some(job.order()), reading_order),
     load(
         "rate",
         "requested rate",
@@ -275,6 +282,19 @@ fn reading_data(reading: &Reading) -> Option<String> {
     };
     let chunk = given.get("buffer_compress_chunk").map_or("512", String::as_str);
     Some(format!("{percent} % of each {} bytes", gpuio_base::units::parse_bytes(chunk).ok()?))
+}
+
+/// The order of offsets, or both that it may have been.
+fn reading_order(reading: &Reading) -> Option<String> {
+    let (order, follow) = reading.order.as_ref()?;
+    let mut words = order_words(order, *follow);
+    if let Order::Random { distribution, .. } = order
+        && reading.repeats_unknown
+    {
+        let drawn = Order::Random { distribution: distribution.clone(), coverage: false };
+        words = [words, order_words(&drawn, *follow)].join(EITHER);
+    }
+    Some(words)
 }
 
 /// `randread` and similar; of a mix the load with its shares, if they are known.

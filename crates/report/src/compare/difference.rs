@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::compare::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind, SOFTWARE_GPU};
+use crate::compare::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind, ORDER, SOFTWARE_GPU};
 use crate::compare::cell::Cell;
 use crate::compare::job::SETTINGS_BREAK;
 use crate::compare::keys;
@@ -148,7 +148,8 @@ fn differs(aspect: &Aspect, a: &BTreeSet<&str>, b: &BTreeSet<&str>) -> bool {
         let all = || a.iter().chain(b).filter_map(number);
         return all().fold(0.0, f64::max) > all().fold(f64::MAX, f64::min) * (1.0 + aspect.near);
     }
-    a != b || a.len() > 1
+    let all = || a.iter().chain(b);
+    all().any(|one| all().any(|other| !aspect.agree(one, other)))
 }
 
 fn words(values: &BTreeSet<&str>) -> String {
@@ -180,11 +181,13 @@ fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> Strin
 /// Important properties that one side does not report: it is unknown whether they agree.
 pub(crate) fn unknown_properties(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<String> {
     // Other parts of a load are always known, or in no result of another tool.
-    let of_load = |aspect: &&Aspect| aspect.kind == Kind::Matters || aspect.key == "order";
+    let of_load = |aspect: &&Aspect| aspect.kind == Kind::Matters || aspect.key == ORDER;
     let relevant = ASPECTS.iter().filter(of_load);
     let one_sided = |aspect: &&Aspect| {
-        aspect.must_be.is_none()
-            && baseline.properties(aspect.key).is_empty() != other.properties(aspect.key).is_empty()
+        let (a, b) = (baseline.properties(aspect.key), other.properties(aspect.key));
+        // Values that only may be the same.
+        let open = aspect.key == ORDER && a != b && !differs(aspect, &a, &b);
+        aspect.must_be.is_none() && (open || a.is_empty() != b.is_empty())
     };
     let aspects = relevant.filter(one_sided).map(|aspect| aspect.what.to_owned());
     let keys = keys::one_sided(baseline.first(), other.first()).into_iter().map(keys::what);

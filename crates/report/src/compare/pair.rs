@@ -75,7 +75,7 @@ fn loads_agree(a: &Run, b: &Run, free: &[&str]) -> bool {
     let properties = |run: &Run, key: &str| run.properties.get(key).cloned();
     a.direction == b.direction
         && load.all(|aspect| match (properties(a, aspect.key), properties(b, aspect.key)) {
-            (Some(a), Some(b)) => a == b,
+            (Some(a), Some(b)) => aspect.agree(&a, &b),
             _ => true,
         })
         && keys::differing(a, b).iter().all(|(key, _)| !relevant(key))

@@ -79,6 +79,8 @@ pub struct Reading {
     pub blocks: Vec<BlockShare>,
     /// Order of offsets, as the tool's default or as requested.
     pub order: Option<(Order, Option<Follow>)>,
+    /// Whether random offsets may repeat although `order` says that they do not.
+    pub repeats_unknown: bool,
     /// Requested options by the names of keys of job files; absent where none are listed.
     pub given: Option<BTreeMap<&'static str, String>>,
     /// Options that gpuio can't read or does not have, as requested.
@@ -100,6 +102,12 @@ pub struct Reading {
     /// I/Os and bytes that were moved, where the result has them beside its rates.
     pub ops: Option<f64>,
     pub data_bytes: Option<f64>,
+    /// The least and the highest latency in ns, of the kind of the mean and of that of the
+    /// percentiles.
+    pub mean_span: Option<(f64, f64)>,
+    pub percentile_span: Option<(f64, f64)>,
+    /// The results that this one is the sum of, where the tool prints each.
+    pub parts: Vec<Reading>,
     /// Time measured, seconds.
     pub seconds: Option<f64>,
     /// File, directory or device.

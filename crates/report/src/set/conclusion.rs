@@ -6,14 +6,15 @@
 //! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
 //! load only if its 95 % interval does not overlap that of the next one, or if there are too few
 //! runs for intervals, which is said. The second sentence names what a reader must not overlook: a
-//! run that ended early, wrong data, failed I/Os, bytes that took another path than requested.
+//! run that ended early or was too short, wrong data, failed I/Os, bytes that took another path
+//! than requested.
 
 use std::collections::BTreeMap;
 
 use gpuio_base::document::unique;
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
-use gpuio_record::{EndedHow, Metric, Sweep};
+use gpuio_record::{EndedHow, Metric, Sweep, WarningKind};
 
 use super::axes::{Column, Role, columns};
 use super::fix::points;
@@ -331,6 +332,14 @@ fn at_their_rates(points: &[Point<'_>]) -> String {
     format!("{kept}{colon}{}.", each.join("; "))
 }
 
+/// Whether a run has a warning that it was too short.
+fn is_too_short(row: &Row<'_>) -> bool {
+    row.record.warnings.iter().any(|warning| {
+        matches!(warning.kind, WarningKind::RunTooShort { .. })
+            && warning.job.as_ref().is_none_or(|job| *job == row.plan.name)
+    })
+}
+
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.
 pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
@@ -358,6 +367,11 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         "wrong data in",
     );
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
+    say(jobs(&is_too_short), "too short for its rate or percentiles:");
+    say(
+        jobs(&|row| row.result.others_cpu_unknown.is_some()),
+        "unknown whether others used the CPUs in",
+    );
     for (is, what) in [
         (Some(false), "the bytes did not take the requested path in"),
         (None, "the path of the bytes could not be proved for"),

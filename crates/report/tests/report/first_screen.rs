@@ -148,6 +148,27 @@ fn disturbed(mut record: Record) -> Record {
     record
 }
 
+/// A run of 200 ms may have the requested path, and proves little else.
+#[test]
+fn a_run_that_is_too_short_is_no_run_without_a_note() {
+    let mut record = run("host", 1 << 20, 1, false, 1.0);
+    let kind = WarningKind::RunTooShort {
+        elapsed_ns: 200_000_000,
+        ios: 480,
+        of_files: false,
+        of_bytes: false,
+    };
+    let text = kind.to_string();
+    record.warnings.push(Warning { job: Some(record.plan.jobs[0].name.clone()), kind, text });
+    record.jobs[0].others_cpu_unknown = Some("the run was too short".to_owned());
+    let note = "Note: too short for its rate or percentiles: the job; unknown whether others used \
+                the CPUs in the job.";
+    let set = set(vec![record]);
+    assert!(sentences(&set).contains(note), "{}", sentences(&set));
+    let page = render("markdown", &set);
+    assert!(page.contains(note) && !page.contains("All bytes took"), "{page}");
+}
+
 /// Rates beside other programs are not those of the storage, wherever they stand.
 #[test]
 fn rates_beside_others_are_never_those_of_the_storage() {

@@ -125,6 +125,11 @@ fn reading(
     reading.put("mean", Some(Number::exact(total / ios)).filter(|mean| mean.value > 0.0));
     let hosts: Vec<&str> = twins.iter().filter_map(|job| job["hostname"].as_str()).collect();
     if let [job] = twins {
+        let side = &job[key];
+        reading.ops = Some(ios);
+        reading.data_bytes = Some(units::bytes(side)).filter(|bytes| *bytes > 0.0);
+        reading.mean_span = units::span(side, ["lat_ns", "lat"]);
+        reading.percentile_span = units::span(side, ["clat_ns", "clat"]);
         for (at, number) in units::percentiles(&job[key]) {
             reading.put(&at.label(), Some(number));
         }
@@ -142,11 +147,15 @@ fn reading(
             ),
         };
         reading.notes.push(why);
+        // Threads end at different times, so that only each has a time that fits its rate.
+        let moved = twins.iter().filter(|job| number(&job[key]["total_ios"]) > 0.0);
+        let one = |job: &&Value| self::reading(tool, &[*job], key, direction, options);
+        reading.parts = moved.map(one).collect();
     }
     reading.put("cpu", cpu(twins));
     let longest = sides().map(|side| number(&side["runtime"])).fold(0.0, f64::max);
     reading.seconds = Some(longest / 1000.0);
-    reading.failed = failed(twins);
+    reading.failed = failed(twins, key);
     reading
 }
 
@@ -163,9 +172,18 @@ fn cpu(twins: &[&Value]) -> Option<Number> {
     if bytes > 0.0 { Some(Number::exact(us / (bytes / MIB))) } else { None }
 }
 
-fn failed(twins: &[&Value]) -> Option<String> {
+/// Errors that ended it, those that `continue_on_error` let pass, and I/Os that it left out.
+fn failed(twins: &[&Value], key: &str) -> Option<String> {
     let code = twins.iter().map(|job| number(&job["error"])).find(|code| *code != 0.0);
-    code.map(|code| format!("fio ended with error {code}"))
+    let errors: f64 = twins.iter().map(|job| number(&job["total_err"])).sum();
+    let dropped: f64 = twins.iter().map(|job| number(&job[key]["drop_ios"])).sum();
+    let words = [
+        code.map(|code| format!("fio ended with error {code}")),
+        (errors > 0.0).then(|| format!("total_err is {errors}: so many errors were passed over")),
+        (dropped > 0.0).then(|| format!("drop_ios is {dropped}: so many I/Os were left out")),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn number(value: &Value) -> f64 {

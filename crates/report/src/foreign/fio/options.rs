@@ -112,7 +112,8 @@ impl<'a> Options<'a> {
             reading.blocks = job.blocks.clone().unwrap_or_default();
         }
         let repeats_known = self.has("norandommap") || self.lists_bare() || !self.draws(&job);
-        reading.order = repeats_known.then(|| order_of(&job));
+        reading.order = Some(order_of(&job));
+        reading.repeats_unknown = !repeats_known;
         reading.given = Some(given);
     }
 

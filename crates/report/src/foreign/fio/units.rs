@@ -31,6 +31,16 @@ pub(super) fn mean_ns(side: &Value) -> f64 {
     side["lat_ns"]["mean"].as_f64().unwrap_or_else(|| number(&side["lat"]["mean"]) * 1000.0)
 }
 
+/// The least and the highest latency of these names (fio 3's, fio 2's), in ns.
+pub(super) fn span(side: &Value, [ns, us]: [&str; 2]) -> Option<(f64, f64)> {
+    let of = |field: &str, unit: f64, digit: f64| {
+        let [least, most] = ["min", "max"].map(|end| side[field][end].as_f64());
+        let most = most.filter(|most| *most > 0.0)?;
+        Some((least? * unit - digit, most * unit + digit))
+    };
+    of(ns, 1.0, 1.0).or_else(|| of(us, 1000.0, 1000.0))
+}
+
 /// The percentiles of completion latency.
 pub(super) fn percentiles(side: &Value) -> Vec<(Percentile, Number)> {
     let known = [("clat_ns", 1.0, 0.0), ("clat", 1000.0, 1000.0)];

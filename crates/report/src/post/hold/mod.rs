@@ -4,6 +4,7 @@ mod beside;
 mod changes;
 mod claims;
 mod engines;
+mod latency;
 mod links;
 mod machine;
 mod own;

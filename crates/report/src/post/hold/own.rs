@@ -2,7 +2,7 @@
 
 use gpuio_base::units::{float, many};
 
-use super::{Known, say, words};
+use super::{Known, latency, say, words};
 use crate::foreign::{Reading, gdsio};
 use crate::post::command::one_at_a_time;
 use crate::post::figure::open_figures;
@@ -292,7 +292,8 @@ pub(crate) fn contradictions(reading: &Reading) -> Vec<String> {
         Found::Says(About::Contradiction, words) => Some(words),
         _ => None,
     });
-    found.collect()
+    let parts = reading.parts.iter().flat_map(contradictions);
+    found.chain(latency::contradiction(reading)).chain(parts).collect()
 }
 
 /// A relation between the figures of one result, which has so many I/Os in flight at most.
@@ -301,10 +302,11 @@ struct Relation {
     check: fn(&Got, Option<f64>) -> Found,
 }
 
-const RELATIONS: [Relation; 5] = [
+const RELATIONS: [Relation; 6] = [
     Relation { name: "I/Os x size are the data", check: data },
     Relation { name: "data / time is the rate", check: rate },
     Relation { name: "IOPS x size is the rate", check: iops },
+    Relation { name: "I/Os / time are the IOPS", check: ops },
     Relation { name: "latency x rate are the I/Os that threads have in flight", check: in_flight },
     Relation { name: "percentiles ascend", check: percentiles },
 ];
@@ -386,6 +388,20 @@ fn iops(got: &Got, _: Option<f64>) -> Found {
         let (size, has) = (words::bytes(block), words::rate(rate));
         let (is, iops) = (words::rate(iops * float(block)), words::count(iops));
         format!("{iops} IOPS of {size} are {is}, the rate says {has}.")
+    })
+}
+
+fn ops(got: &Got, _: Option<f64>) -> Found {
+    // gdsio prints no IOPS: they are computed here.
+    let (Some(ops), Some(seconds), Some(iops)) = (got.ops, got.seconds, got.iops) else {
+        return Found::Open;
+    };
+    if got.tool == gdsio::TOOL.name {
+        return Found::Open;
+    }
+    Found::of(ops / seconds, iops, 0.05 + got.rounding, is_long(got), || {
+        let (is, has) = (words::count(ops / seconds), words::count(iops));
+        format!("I/Os / time are {is} IOPS, the result has {has}.")
     })
 }
 

@@ -881,6 +881,80 @@ fn fio(more: Value, change: impl FnOnce(&mut Value)) -> Side {
     found
 }
 
+/// A result of fio's whose figures can't all be right, as one entry or as one of two threads.
+#[test]
+fn a_result_of_fio_that_contradicts_itself_gets_no_verdict() {
+    type Case = (fn(&mut Value), &'static str);
+    let cases: [Case; 8] = [
+        (|job| job["read"]["runtime"] = 10_000.into(), "Data / time is"),
+        (|job| job["read"]["total_ios"] = 3000.into(), "3000 I/Os of 64K"),
+        (|job| job["read"]["lat_ns"]["mean"] = 267.into(), "The mean is 267 ns, and latencies"),
+        (|job| job["read"]["lat_ns"] = serde_json::json!({"mean": 9000}), "too low for p50"),
+        (|job| job["read"]["clat_ns"]["percentile"]["50.000000"] = 10.into(), "p50 is 10 ns"),
+        (|job| job["read"]["clat_ns"]["percentile"]["50.000000"] = 999_000.into(), "p50 is 999"),
+        (|job| job["read"]["clat_ns"]["percentile"]["99.000000"] = 90_000.into(), "below p50"),
+        (
+            |job| {
+                job["job options"]["bssplit"] = "64k/100".into();
+                job["read"]["iops"] = 5000.into();
+            },
+            "I/Os / time are",
+        ),
+    ];
+    let spans = |job: &mut Value| {
+        job["read"]["lat_ns"] = serde_json::json!({"min": 51_000, "max": 900_000, "mean": 150_000});
+        job["read"]["clat_ns"]["min"] = 50_000.into();
+        job["read"]["clat_ns"]["max"] = 890_000.into();
+    };
+    let sound = || fio(serde_json::json!({}), spans);
+    let found = compare(&[sound(), sound()], &Options::default());
+    assert_ne!(row(&found, "throughput").verdict, Verdict::NotComparable);
+    for (change, why) in cases {
+        let wrong = fio(serde_json::json!({}), |job| {
+            spans(job);
+            change(job);
+        });
+        let options = Options { despite: vec!["all".to_owned()], ..Options::default() };
+        let page = shown_at("text", &compare(&[sound(), wrong], &options), 200);
+        assert!(page.contains("contradict each other") && page.contains(why), "{why}: {page}");
+    }
+    let entry = |runtime: u64, bytes: u64| {
+        serde_json::json!({
+            "jobname": "j", "groupid": 0, "error": 0,
+            "job options": {"rw": "read", "bs": "64k", "numjobs": "2"},
+            "read": {"io_bytes": bytes, "io_kbytes": bytes / 1024, "bw_bytes": 131_072_000,
+                "iops": 2000.0, "runtime": runtime, "total_ios": bytes / 65_536},
+            "write": {"io_bytes": 0, "io_kbytes": 0, "runtime": 0, "total_ios": 0},
+        })
+    };
+    let doubted = |jobs: [Value; 2]| {
+        let page = serde_json::json!({"fio version": "fio-3.33", "jobs": jobs}).to_string();
+        let (_, output) = gpuio_report::foreign::read(&page).unwrap();
+        of_reading::run(&output.readings[0], "fio.json", &page).contradicts_itself
+    };
+    assert!(!doubted([entry(1000, 131_072_000), entry(2000, 262_144_000)]));
+    assert!(doubted([entry(1000, 131_072_000), entry(20_000, 262_144_000)]));
+}
+
+/// fio's `error` is 0 where `continue_on_error` let errors pass.
+#[test]
+fn failed_and_dropped_ios_of_fio_are_refused() {
+    let refused = |change: fn(&mut Value)| {
+        let sides = [fio(serde_json::json!({}), |_| ()), fio(serde_json::json!({}), change)];
+        let found = compare(&sides, &Options::default());
+        let mut all = found.refused().map(|(_, it)| (it.aspect.clone(), it.other.clone()));
+        all.next()
+    };
+    assert_eq!(refused(|_| ()), None);
+    for (change, words) in [
+        ((|job| job["total_err"] = 500.into()) as fn(&mut Value), "total_err is 500"),
+        (|job| job["read"]["drop_ios"] = 5000.into(), "drop_ios is 5000"),
+    ] {
+        let (aspect, other) = refused(change).unwrap();
+        assert!(aspect == "ended" && other.contains(words), "{aspect}: {other}");
+    }
+}
+
 /// gpuio's latency of a paced load counts from when an I/O was due, fio's from submission.
 #[test]
 fn latencies_from_different_moments_get_no_verdict() {
@@ -985,6 +1059,22 @@ fn a_switch_that_fio_may_have_left_out_is_unknown() {
         found.pairs[0].unknown_properties.contains(&"order of offsets".to_owned())
     };
     assert!(unknown(serde_json::json!({"rw": "randread"})));
+    // Whether blocks repeat is unknown, and that they are drawn evenly is not.
+    let refused = |options: Value| {
+        let sides = [fio(serde_json::json!({}), |_| ()), fio(options, |_| ())];
+        let found = compare(&sides, &Options::default());
+        found.refused().filter_map(|(_, it)| it.despite).collect::<Vec<_>>()
+    };
+    for other in [
+        serde_json::json!({"random_distribution": "zipf:1.4"}),
+        serde_json::json!({"random_distribution": "zipf:1.4", "size": "4M"}),
+        serde_json::json!({"percentage_random": "50"}),
+    ] {
+        assert_eq!(refused(other.clone()), ["order"], "{other}");
+    }
+    for same in [serde_json::json!({}), serde_json::json!({"norandommap": "1"})] {
+        assert_eq!(refused(same.clone()), Vec::<&str>::new(), "{same}");
+    }
     for known in [
         serde_json::json!({"rw": "randread", "norandommap": "1"}),
         serde_json::json!({"rw": "randread", "norandommap": "0"}),
