@@ -168,9 +168,16 @@ fn a_cache_says_first_whether_its_level_was_kept() {
     said(all(10), "yes: of the contexts 95 % took 10.0 ms (asked: 50.0 ms), 99 % took 10.0 ms (");
     let few = "undetermined: 20 contexts read, at least 200 needed for 95 %; 95 % were to take";
     said(vec![10 * MS; 20], few);
-    // Neither do four say what half of all take.
-    let few = "undetermined: 4 contexts read, at least 200 needed for 95 %; 95 % were to take";
+    // Neither do four say what half of all take, nor does any other line.
+    let few = "undetermined: 4 contexts read, at least 200 needed for 95 %; 95 % were to take at \
+               most 50.0 ms; each took longer";
     said(vec![661 * MS; 4], few);
+    let mut record = feed(lines);
+    record.jobs[0].feed = Some(outcome(vec![661 * MS; 4]));
+    let text = flat(&gpuio_report::render_text(&record, 400));
+    let few = "undetermined: 95 % within 50.0 ms and 99 % within 100 ms (too few: 4 contexts read; \
+               each took longer)";
+    assert!(text.contains(few) && !text.contains("NOT KEPT"), "{text}");
 }
 
 #[test]
