@@ -74,6 +74,21 @@ fn a_checkpoint_says_how_long_training_stops() {
                  (--verify rewrite works after the run); with that, a save took 12.0 ms (median \
                  of 2 saves";
     assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
+    // The rule of flushes is about the files, not about the staged pages before them.
+    let rule = "fsync at the end of each write";
+    for (at_end, words) in
+        [(true, format!("rules kept: {rule}")), (false, format!("{rule} (not after each: save-d"))]
+    {
+        let mut flushed = record.clone();
+        for job in &mut flushed.plan.jobs {
+            let drains = at_end && job.name == "save-drain";
+            let (every_ios, data_only, at_close) = (None, false, false);
+            let flush = FlushPlan { every_ios, data_only, at_end, at_close };
+            job.flush = drains.then_some(flush);
+        }
+        let text = flat(&gpuio_report::render_text(&flushed, 400));
+        assert!(text.contains(&words), "no {words} in {text}");
+    }
     let mut cut = record;
     cut.jobs[3].ended = EndedHow::Interrupted;
     let text = flat(&gpuio_report::render_text(&cut, 400));
