@@ -305,6 +305,18 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
             assert!(says(words) || says("unknown: "), "{line}: no answer of {job} in {text}");
         }
     }
+    // The rule is about the files, and new files in memory are not from storage.
+    let text = flat(&gpuio(dir.path(), "show r.json").exits(0).out);
+    assert!(text.contains("rules kept: fsync at the end of each write"), "{text}");
+    assert!(text.contains("never that of storage."), "{text}");
+    assert!(!text.contains("what storage delivered is in the"), "{text}");
+    // All that prints figures says which part of the whole it is.
+    let part = "larger load, save-stall, save-drain, restore: scale 0.0001: ";
+    for (format, words) in [("summary", "part: of a "), ("gdsio", "# part: of a ")] {
+        let line = format!("show r.json --format {format}");
+        let text = flat(&gpuio(dir.path(), &line).exits(0).out);
+        assert!(text.contains(&format!("{words}{part}")), "{text}");
+    }
 
     // The name can be guessed, and another user may have taken it.
     let taken = Path::new(file).parent().unwrap();
