@@ -1,12 +1,12 @@
 //! Descriptions of a job's load, shared by several formats.
 
-use gpuio_base::document::unique;
+use gpuio_base::document::{grouped, unique};
 use gpuio_base::units::format_bytes;
 use gpuio_record::{
     Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards,
 };
 
-use crate::number::{bytes, count, many};
+use crate::number::{bytes, count, float, many};
 
 /// Which recorded calls a job repeats, and how.
 pub(crate) fn replay(plan: &ReplayPlan) -> String {
@@ -49,6 +49,29 @@ pub(crate) fn scaled(record: &Record) -> Vec<(&str, String)> {
             Some((plan.name.as_str(), words))
         })
         .collect()
+}
+
+/// The same where figures are printed without their jobs: a share that several jobs have, once.
+pub(crate) fn scaled_in_words(record: &Record) -> Vec<String> {
+    let all = scaled(record).into_iter().map(|(job, share)| (share, job));
+    let words = |(share, jobs): (String, Vec<&str>)| {
+        format!("of a larger load, {}: {share}", jobs.join(", "))
+    };
+    grouped(all).into_iter().map(words).collect()
+}
+
+/// The time before the first read in which the files of a load that ends by their bytes were
+/// mapped: what the page cache did not hold was read in it.
+pub(crate) fn set_up_ns(plan: &JobPlan, job: &JobResult) -> Option<u64> {
+    let mapped = job.mapped.as_ref().filter(|_| plan.ranges.is_some())?;
+    Some(mapped.map_ns + mapped.register_ns)
+}
+
+/// A rate of a job with [that time](set_up_ns), as other paths have all of theirs.
+pub(crate) fn rate_with_set_up(plan: &JobPlan, job: &JobResult, bytes_per_s: f64) -> f64 {
+    let Some(ns) = set_up_ns(plan, job).filter(|_| bytes_per_s > 0.0) else { return bytes_per_s };
+    let moved = float(job.read.bytes + job.write.bytes);
+    moved / (moved / bytes_per_s + float(ns) / 1e9).max(f64::MIN_POSITIVE)
 }
 
 /// The name of a job, that of all of its times.

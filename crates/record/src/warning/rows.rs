@@ -67,12 +67,20 @@ warnings! {
         /// Time to map and register the files, in which storage delivered what the page cache did
         /// not hold, or pages were allocated for writing, nanoseconds.
         set_up_ns: u64 = 104_000_000,
+        /// Whether storage may have delivered bytes in that time: not where the page cache held
+        /// all of them, or the job only writes. Absent in older records.
+        from_storage: Option<bool> = Some(true),
     } => format!(
         "The GPU moved {} from or to pages of the page cache that were pinned before the clock \
-         started. The rate is that of memory and of the GPU's link, never that of storage: \
-         what storage delivered is in the {} that it took to map and register the files.{}",
+         started. The rate is that of memory and of the GPU's link, never that of storage{}.{}",
         size(*bytes),
-        time(*set_up_ns),
+        match from_storage {
+            Some(false) => String::new(),
+            _ => format!(
+                ": what storage delivered is in the {} that it took to map and register the files",
+                time(*set_up_ns)
+            ),
+        },
         advice(spell, "To measure storage, ", &[
             "use <path staged> or gather with <direct|invalidate>",
         ]),

@@ -5,7 +5,7 @@ use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan, Towards};
 
 use crate::number::float;
 use crate::others;
-use crate::workload::{fixed_block, is_random, jobs};
+use crate::workload::{fixed_block, is_random, jobs, scaled_in_words};
 
 const KIB: u64 = 1024;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -16,7 +16,8 @@ pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 /// configuration file. With a software GPU, a second line says so. It begins with `# software
 /// GPU:`, so that a script that looks for `IoType:` ignores it. The record of an unfinished run
 /// adds a line that begins with `# unfinished:`. Verdicts follow as lines that begin with `# path:`
-/// ([`verdicts`]), after one that begins with `# ranks:` where there were several ([`clients`]).
+/// ([`verdicts`]), after one that begins with `# ranks:` where there were several ([`clients`]) and
+/// those that begin with `# part:` where jobs are a part of a larger load.
 ///
 /// Ends in a line feed. Without any job the text is empty.
 pub fn render(record: &Record) -> String {
@@ -35,7 +36,7 @@ pub fn render(record: &Record) -> String {
     if record.ended == EndedHow::Unfinished {
         out.push_str("# unfinished: the process ended before the run was complete\n");
     }
-    let clients = clients(record).into_iter();
+    let clients = clients(record).into_iter().chain(parts(record));
     for line in clients.chain(verdicts(record)).chain(disturbances(record)) {
         out.push_str(&line);
         out.push('\n');
@@ -63,6 +64,11 @@ pub fn disturbances(record: &Record) -> Vec<String> {
         Some(format!("# disturbed: {}", printable_short(&text)))
     };
     jobs(record).filter_map(line).collect()
+}
+
+fn parts(record: &Record) -> Vec<String> {
+    let words = scaled_in_words(record).into_iter();
+    words.map(|text| format!("# part: {}", printable_short(&text))).collect()
 }
 
 /// How many ranks on which hosts the line is of, and the rates of their jobs while all of them ran,

@@ -12,10 +12,10 @@ use gpuio_record::{
 use super::text::{
     PARAGRAPH_WIDTH, SOFTWARE_GPU, Show, checkpoint, detail, feed, header, loads, proof, warnings,
 };
-use crate::number::{iops, many, throughput};
+use crate::number::{iops, many, throughput, time};
 use crate::others::{self, Others};
 use crate::verification::{self, Checked};
-use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
+use crate::workload::{self, blocks_short, is_random, jobs, load_word, rw_of, sides};
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -62,6 +62,8 @@ fn head(record: &Record) -> Section {
     let storage = record.storage.iter().map(|one| Item::new("storage", header::storage(one)));
     section.list(List::new(labels, storage));
     section.list(List::new(labels, asked(record).into_iter().map(|load| Item::new("load", load))));
+    let parts = workload::scaled_in_words(record).into_iter();
+    section.list(List::new(labels, parts.map(|part| Item::new("part", part))));
     let mut gpus = header::gpus(record);
     if gpus.is_empty() {
         gpus.push("none in use; gpuio measures NVIDIA's GPUs".to_owned());
@@ -144,6 +146,22 @@ impl Load<'_> {
 
     fn bytes_per_s(&self) -> f64 {
         self.0.figures().bytes_per_s
+    }
+
+    /// What a way to the GPU is judged by: the rate with the time to map the files.
+    fn way_bytes_per_s(&self) -> f64 {
+        workload::rate_with_set_up(self.0.plan, self.0.result, self.bytes_per_s())
+    }
+
+    /// The same in words.
+    fn way(&self) -> String {
+        match workload::set_up_ns(self.0.plan, self.0.result) {
+            Some(ns) => {
+                let rate = throughput(self.way_bytes_per_s());
+                format!("{rate} with the {} to map the files", time(ns))
+            }
+            None => self.rate(),
+        }
     }
 
     fn iops(&self) -> f64 {
@@ -377,7 +395,7 @@ fn best_reads<'a>(all: &[Load<'a>]) -> Vec<Load<'a>> {
     let kinds = unique(reads().map(Load::kind));
     let best = |kind: &(String, String)| {
         let same = reads().filter(|load| load.kind() == *kind);
-        same.max_by(|a, b| a.bytes_per_s().total_cmp(&b.bytes_per_s())).copied()
+        same.max_by(|a, b| a.way_bytes_per_s().total_cmp(&b.way_bytes_per_s())).copied()
     };
     kinds.iter().filter_map(best).collect()
 }
@@ -399,15 +417,27 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
             mark => format!(" ({})", mark.trim_start_matches(", ")),
         };
         let each = loads.iter().map(|load| match loads.len() {
-            1 => format!("{}: {}{from}{}", load.words(), load.rate(), mark(load)),
-            _ => format!("{} ({}{})", load.words(), load.rate(), marked(record, &best, load)),
+            1 => format!("{}: {}{from}{}", load.words(), load.way(), mark(load)),
+            _ => format!("{} ({}{})", load.words(), load.way(), marked(record, &best, load)),
         });
         let each = each.collect::<Vec<_>>().join(" and ");
         let from = if loads.len() > 1 && !from.is_empty() { format!(",{from}") } else { "".into() };
         format!("`{path}` for {each}{from}")
     };
     let parts: Vec<String> = ways.into_iter().map(part).collect();
-    let sentence = format!("The fastest way to {gpu} is {}.", parts.join(", and "));
+    let mut sentence = format!("The fastest way to {gpu} is {}.", parts.join(", and "));
+    // The table has the rate of such a path without that time.
+    let is_behind = |load: &&Load<'_>| {
+        let first = best.iter().find(|first| first.kind() == load.kind());
+        first.is_some_and(|first| load.way_bytes_per_s() < first.way_bytes_per_s())
+            && workload::set_up_ns(load.0.plan, load.0.result).is_some()
+    };
+    let behind = all.iter().filter(is_behind);
+    let behind: Vec<String> =
+        behind.map(|load| format!("`{}`: {}", load.path(), load.way())).collect();
+    if !behind.is_empty() {
+        sentence.push_str(&format!(" {}.", behind.join("; ")));
+    }
     Some(in_part(record, sentence))
 }
 

@@ -25,7 +25,9 @@ use crate::format::text;
 use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::printable;
-use crate::workload::{is_mix, load_word, own_question, paced, sizes_short};
+use crate::workload::{
+    is_mix, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
+};
 use gpuio_base::units::human_ns;
 
 /// All runs of one load.
@@ -44,7 +46,9 @@ impl Point<'_> {
     }
 
     fn rate(&self) -> String {
-        throughput(self.median)
+        let mapped = self.rows.iter().any(|row| set_up_ns(row.plan, row.result).is_some());
+        let with = if mapped { " with the time to map the files" } else { "" };
+        format!("{}{with}", throughput(self.median))
     }
 
     /// Whether a run is known not to have moved its bytes as requested, so that it wins nothing.
@@ -115,7 +119,7 @@ fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a
     let is_load = |column: &&Column| column.role == Role::Load && column.key != "path";
     let point = |of: Vec<usize>| {
         let load = columns.iter().filter(is_load).map(|column| column.of[of[0]]).collect();
-        let rates: Vec<f64> = of.iter().map(|row| rows[*row].whole_rates().0).collect();
+        let rates: Vec<f64> = of.iter().map(|row| rate_of(&rows[*row])).collect();
         let mean = infer::mean(&rates).unwrap_or(0.0);
         Point {
             load,
@@ -156,7 +160,11 @@ fn single(set: &Set, point: &Point<'_>) -> String {
 }
 
 fn rates(point: &Point<'_>) -> Vec<f64> {
-    point.rows.iter().map(|row| row.whole_rates().0).collect()
+    point.rows.iter().map(rate_of).collect()
+}
+
+fn rate_of(row: &Row<'_>) -> f64 {
+    rate_with_set_up(row.plan, row.result, row.whole_rates().0)
 }
 
 /// Loads that at least two paths into GPU memory ran as requested, each with its points, the

@@ -2,8 +2,8 @@
 //! and loads with different questions are not compared.
 
 use gpuio_record::{
-    AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, PartPlan, RangeKind, RangesPlan,
-    Record, RepeatPlan,
+    AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, FlushPlan, MappedResult, PartPlan,
+    RangeKind, RangesPlan, Record, RepeatPlan,
 };
 use gpuio_report::format::text::Show;
 use gpuio_report::set::find_set_format;
@@ -74,6 +74,21 @@ fn a_checkpoint_says_how_long_training_stops() {
                  (--verify rewrite works after the run); with that, a save took 12.0 ms (median \
                  of 2 saves";
     assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
+    // The rule of flushes is about the files, not about the staged pages before them.
+    let rule = "fsync at the end of each write";
+    for (at_end, words) in
+        [(true, format!("rules kept: {rule}")), (false, format!("{rule} (not after each: save-d"))]
+    {
+        let mut flushed = record.clone();
+        for job in &mut flushed.plan.jobs {
+            let drains = at_end && job.name == "save-drain";
+            let (every_ios, data_only, at_close) = (None, false, false);
+            let flush = FlushPlan { every_ios, data_only, at_end, at_close };
+            job.flush = drains.then_some(flush);
+        }
+        let text = flat(&gpuio_report::render_text(&flushed, 400));
+        assert!(text.contains(&words), "no {words} in {text}");
+    }
     let mut cut = record;
     cut.jobs[3].ended = EndedHow::Interrupted;
     let text = flat(&gpuio_report::render_text(&cut, 400));
@@ -95,6 +110,45 @@ fn reports_begin_with_when_a_model_was_in_memory() {
         let page = report(vec![record.clone()], format);
         assert!(page.matches(words).count() == 2, "at the top and below its title: {page}");
     }
+}
+
+/// A path that maps the files has read them before its first I/O.
+#[test]
+fn the_fastest_way_of_a_model_is_so_with_the_time_to_map_its_files() {
+    let bytes = 1 << 30;
+    let of = |path: &str, rate: f64, map_ns: u64| {
+        let mut job = records::job(&format!("files-{path}"));
+        path.clone_into(&mut job.path.choice.actual);
+        job.gpus.clone_from(&records::staged_in_trouble().plan.jobs[0].gpus);
+        let kind = RangeKind::Tensors;
+        job.ranges = Some(RangesPlan { kind, count: 39, empty: 0, bytes, passes: 1 });
+        job.read_percent = 100;
+        let mut record = records::record(vec![job]);
+        let job = &mut record.jobs[0];
+        (job.read.bytes, job.read.bytes_per_s, job.proof) = (bytes, rate, None);
+        let mapped = MappedResult { map_ns, register_ns: 25 * MS, ..MappedResult::default() };
+        job.mapped = (map_ns > 0).then_some(mapped);
+        record
+    };
+    let gib = f64::from(1 << 30);
+    let both = |map_ms: u64| [of("gather", 2.0 * gib, 0), of("mapped", 5.0 * gib, map_ms * MS)];
+    let said = |map_ms: u64, fastest: &str, words: &str, of_set: &str| {
+        let [mut record, mapped] = both(map_ms);
+        record.plan.jobs.extend(mapped.plan.jobs);
+        record.jobs.extend(mapped.jobs);
+        let summary =
+            (gpuio_report::find("summary").unwrap().render)(&record, 120, Show::default());
+        let summary = flat(&summary);
+        assert!(summary.contains(&format!(" is `{fastest}` for ")), "{summary}");
+        assert!(summary.contains(words), "{summary}");
+        let page = report(both(map_ms).to_vec(), "markdown");
+        assert!(page.contains(of_set), "{page}");
+    };
+    // 0.2 s to read and 0.8 s before; 0.2 s and 0.1 s before; by gather 0.5 s.
+    let late = "1.00 GiB/s with the 800 ms to map the files";
+    said(775, "gather", &format!(" `mapped`: {late}."), "mapped 1.00 GiB/s with the time to map");
+    let soon = "3.33 GiB/s with the 100 ms to map the files";
+    said(75, "mapped", soon, "mapped 3.33 GiB/s with the time to map");
 }
 
 #[test]
@@ -168,9 +222,16 @@ fn a_cache_says_first_whether_its_level_was_kept() {
     said(all(10), "yes: of the contexts 95 % took 10.0 ms (asked: 50.0 ms), 99 % took 10.0 ms (");
     let few = "undetermined: 20 contexts read, at least 200 needed for 95 %; 95 % were to take";
     said(vec![10 * MS; 20], few);
-    // Neither do four say what half of all take.
-    let few = "undetermined: 4 contexts read, at least 200 needed for 95 %; 95 % were to take";
+    // Neither do four say what half of all take, nor does any other line.
+    let few = "undetermined: 4 contexts read, at least 200 needed for 95 %; 95 % were to take at \
+               most 50.0 ms; each took longer";
     said(vec![661 * MS; 4], few);
+    let mut record = feed(lines);
+    record.jobs[0].feed = Some(outcome(vec![661 * MS; 4]));
+    let text = flat(&gpuio_report::render_text(&record, 400));
+    let few = "undetermined: 95 % within 50.0 ms and 99 % within 100 ms (too few: 4 contexts read; \
+               each took longer)";
+    assert!(text.contains(few) && !text.contains("NOT KEPT"), "{text}");
 }
 
 #[test]

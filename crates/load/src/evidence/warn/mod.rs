@@ -35,7 +35,7 @@ pub(crate) fn recorded(
 /// The effect of a job's holes, of the memory that it read from instead of files, and of its way of
 /// writing on its numbers.
 pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let memory = lost(result).into_iter().chain(mapped(result)).chain(tier(result));
+    let memory = lost(result).into_iter().chain(mapped(job, result)).chain(tier(result));
     holes(job, result).into_iter().chain(memory).chain(writes(job, result)).collect()
 }
 
@@ -51,11 +51,12 @@ fn holes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
 }
 
 /// The warning about bytes that the GPU read or wrote in the page cache by itself.
-fn mapped(result: &JobResult) -> Option<WarningKind> {
+fn mapped(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     let bytes = result.read.bytes + result.write.bytes;
     let mapped = result.mapped.as_ref().filter(|_| bytes > 0)?;
     let set_up_ns = mapped.map_ns + mapped.register_ns;
-    Some(WarningKind::MappedMemory { bytes, set_up_ns })
+    let from_storage = Some(job.read_percent > 0 && mapped.resident_before != Some(1.0));
+    Some(WarningKind::MappedMemory { bytes, set_up_ns, from_storage })
 }
 
 /// The warning about bytes that it wrote into pages that are no longer the file's.

@@ -1,7 +1,7 @@
 //! The meaning of counters for a job's numbers, on cases that deserve a warning and on some that
 //! don't.
 
-use gpuio_record::{HolesReading, RangeKind, RangesPlan, StorageReading};
+use gpuio_record::{HolesReading, MappedResult, RangeKind, RangesPlan, StorageReading};
 
 use super::*;
 use crate::evidence::reconcile::Counted;
@@ -222,4 +222,20 @@ fn holes_are_reported_and_not_taken_for_a_cache() {
     assert_eq!(found(80, bytes / 5), [holes(80)], "storage gave what it holds");
     let cached = WarningKind::DirectButCached { bytes, from_storage: bytes / 20 };
     assert_eq!(found(80, bytes / 20), [cached, holes(80)], "and here it did not");
+}
+
+#[test]
+fn storage_delivers_nothing_while_new_files_in_memory_are_mapped() {
+    let found = |lines: &str, resident_before: Option<f64>| {
+        let job = job(lines);
+        let mut result = result(&job, 100);
+        let (map_ns, register_ns) = (200, 3);
+        let mapped = MappedResult { map_ns, register_ns, resident_before, ..Default::default() };
+        result.mapped = Some(mapped);
+        let all = of_storage(&job, &result);
+        let mut texts = all.iter().map(ToString::to_string).filter(|text| text.contains("pinned"));
+        texts.next().unwrap().contains("what storage delivered is in the 203 ns that")
+    };
+    assert!(found("rw=read", Some(0.5)) && found("rw=read", None));
+    assert!(!found("rw=read", Some(1.0)) && !found("rw=write", Some(0.0)));
 }

@@ -146,6 +146,23 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
     Some(format!("{words} {took}{}{}", state.unwrap_or_default(), beside.unwrap_or_default()))
 }
 
+/// The rule of flushes: it is about the bytes in the files, not about staged pages of memory.
+fn flushed(record: &Record, saves: &[(&JobPlan, &JobResult)]) -> FeedRule {
+    let to_files = |plan: &&JobPlan| part_of(record, plan) != Some(Part::Stall);
+    let plans = saves.iter().map(|(plan, _)| *plan).filter(to_files);
+    let is_flushed = |plan: &JobPlan| plan.flush.as_ref().is_some_and(|flush| flush.at_end);
+    let (with, without): (Vec<&JobPlan>, Vec<&JobPlan>) = plans.partition(|plan| is_flushed(plan));
+    let (found, kept) = match (with.is_empty(), without.as_slice()) {
+        (true, []) => ("no write to files ran".to_owned(), None),
+        (false, []) => ("fsync(2)".to_owned(), Some(true)),
+        (_, some) => {
+            let names = unique(some.iter().map(|plan| name(plan)));
+            (format!("not after each: {}", names.join(", ")), Some(false))
+        }
+    };
+    FeedRule { rule: "fsync at the end of each write".to_owned(), found, kept }
+}
+
 /// The rules, with the names of their jobs; nothing for other loads.
 pub(super) fn rules(record: &Record) -> Option<(String, Vec<FeedRule>)> {
     let part = |plan: &JobPlan| plan.part.filter(is_checkpoint);
@@ -189,12 +206,7 @@ pub(super) fn rules(record: &Record) -> Option<(String, Vec<FeedRule>)> {
         format!("{written} written, {read} read"),
         Some([written, read] == [TIMES; 2]),
     ));
-    let flushed = saves.iter().all(|(plan, _)| plan.flush.is_some_and(|flush| flush.at_end));
-    rules.push(rule(
-        "fsync at the end of each write".to_owned(),
-        if flushed { "fsync(2)" } else { "not after each" }.to_owned(),
-        Some(flushed),
-    ));
+    rules.push(flushed(record, &saves));
     rules.push(cleared(record, &saves, &restores));
     rules.push(rule(
         "the load of mlpstorage".to_owned(),

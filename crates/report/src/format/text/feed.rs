@@ -77,33 +77,84 @@ fn kept_levels(record: &Record) -> impl Iterator<Item = (&str, String)> {
 /// percentiles.
 const HALF_LEAST: u64 = 20;
 
+/// What the times of a feed say about one limit of its service level.
+enum Seen {
+    /// The share took this long.
+    Took(u64),
+    /// Half took over this, which is more than the limit.
+    Half(u64),
+    /// Too few for the share; the words say on which side all of them are.
+    Few(&'static str),
+}
+
+/// One limit of a service level: the share, the longest time for it, and its outcome.
+struct Limit {
+    share: Percentile,
+    most: u64,
+    seen: Seen,
+}
+
+impl Limit {
+    fn kept(&self) -> Option<bool> {
+        match self.seen {
+            Seen::Took(took) => Some(took <= self.most),
+            Seen::Half(_) => Some(false),
+            Seen::Few(_) => None,
+        }
+    }
+}
+
+/// The limits of a feed; `None` without a service level. All that is said of them is from here.
+fn limits(plan: &FeedPlan, found: &FeedResult) -> Option<Vec<Limit>> {
+    let times = found.batch_read.as_ref().filter(|times| times.count > 0);
+    let at = |share| times.and_then(|times| times.percentile(share));
+    let half = times.filter(|times| times.count >= HALF_LEAST);
+    let half = half.and_then(|times| times.percentile(Percentile::MEDIAN));
+    let all = ServiceLevel::AT.into_iter().zip(plan.slo?.times()).map(|(share, most)| {
+        let seen = match (at(share), half, times) {
+            (Some(took), ..) => Seen::Took(took),
+            (None, Some(half), _) if half > most => Seen::Half(half),
+            (None, _, Some(times)) if times.min_ns > most => Seen::Few("; each took longer"),
+            (None, _, Some(times)) if times.max_ns <= most => Seen::Few("; each took no longer"),
+            (None, ..) => Seen::Few(""),
+        };
+        Limit { share, most, seen }
+    });
+    Some(all.collect())
+}
+
+/// Batches of a feed that were read or written: `16 contexts read`.
+fn counted(plan: &FeedPlan, found: &FeedResult) -> String {
+    let one = if plan.is_cache() { "context" } else { "batch|batches" };
+    format!(
+        "{} {}",
+        many(found.batch_read.as_ref().map_or(0, |times| times.count), one),
+        done(plan)
+    )
+}
+
 /// Whether both shares of the batches took no longer than was asked; the first that did decides.
 fn kept_level(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
-    let (one, what) = match plan.is_cache() {
-        true => ("context", "contexts"),
-        false => ("batch|batches", "batches"),
-    };
-    let at = |share| found.batch_read.as_ref().and_then(|times| times.percentile(share));
-    let number = found.batch_read.as_ref().map_or(0, |times| times.count);
-    let half = at(Percentile::MEDIAN).filter(|_| number >= HALF_LEAST);
-    let judged = ServiceLevel::AT.into_iter().zip(plan.slo?.times()).map(|(share, most)| {
-        let asked = format!("{share} % were to take at most {}", time(most));
-        match (at(share), half) {
-            (Some(took), _) if took <= most => {
-                (Some(true), format!("{share} % took {} (asked: {})", time(took), time(most)))
+    let what = if plan.is_cache() { "contexts" } else { "batches" };
+    let judged = limits(plan, found)?.into_iter().map(|limit| {
+        let (share, most) = (limit.share, time(limit.most));
+        let asked = format!("{share} % were to take at most {most}");
+        let words = match (limit.kept(), &limit.seen) {
+            (Some(true), Seen::Took(took)) => {
+                format!("{share} % took {} (asked: {most})", time(*took))
             }
-            (Some(took), _) => {
-                (Some(false), format!("{share} % of the {what} took {}, {asked}", time(took)))
+            (_, Seen::Took(took)) => {
+                format!("{share} % of the {what} took {}, {asked}", time(*took))
             }
-            (None, Some(half)) if half > most => {
-                (Some(false), format!("half of the {what} took over {}, {asked}", time(half)))
+            (_, Seen::Half(half)) => {
+                format!("half of the {what} took over {}, {asked}", time(*half))
             }
-            (None, _) => {
-                let (few, done) = (many(number, one), done(plan));
-                let least = share.least_values();
-                (None, format!("{few} {done}, at least {least} needed for {share} %; {asked}"))
+            (_, Seen::Few(side)) => {
+                let (few, least) = (counted(plan, found), share.least_values());
+                format!("{few}, at least {least} needed for {share} %; {asked}{side}")
             }
-        }
+        };
+        (limit.kept(), words)
     });
     let judged: Vec<(Option<bool>, String)> = judged.collect();
     let first = |kept| judged.iter().find(|(one, _)| *one == kept).map(|(_, words)| words);
@@ -412,21 +463,19 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
 /// The times of the batches against those that they were to keep, and the storage alone.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
-    let what = if plan.is_cache() { "context" } else { "batch|batches" };
-    let batches = found.batch_read.as_ref();
-    let all = format!("{} {}", many(batches.map_or(0, |batches| batches.count), what), done(plan));
-    let percentile = |of: Option<&Summary>, at| of.and_then(|summary| summary.percentile(at));
-    let half = percentile(batches, Percentile::MEDIAN);
-    let limits = ServiceLevel::AT.into_iter().zip(slo.times()).map(|(at, most)| {
-        let (verdict, why) = match (percentile(batches, at), half) {
-            (Some(took), _) if took <= most => ("kept", format!("it took {}", time(took))),
-            (Some(took), _) => ("NOT KEPT", format!("it took {}", time(took))),
-            (None, Some(half)) if half > most => {
-                ("NOT KEPT", format!("half of the {all} took over {}", time(half)))
-            }
-            _ => ("unknown", format!("too few: {all}")),
+    let all = counted(plan, found);
+    let limits = limits(plan, found)?.into_iter().map(|limit| {
+        let why = match limit.seen {
+            Seen::Took(took) => format!("it took {}", time(took)),
+            Seen::Half(half) => format!("half of the {all} took over {}", time(half)),
+            Seen::Few(side) => format!("too few: {all}{side}"),
         };
-        ((verdict, why), format!("{at} % within {}", time(most)))
+        let verdict = match limit.kept() {
+            Some(true) => "kept",
+            Some(false) => "NOT KEPT",
+            None => "undetermined",
+        };
+        ((verdict, why), format!("{} % within {}", limit.share, time(limit.most)))
     });
     let limits: Vec<_> = limits.collect();
     let kept = grouped(limits.iter().map(|((verdict, why), limit)| ((*verdict, &**why), limit)));
@@ -436,7 +485,7 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     });
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
-    let alone = percentile(file, ServiceLevel::AT[0]).map(time);
+    let alone = file.and_then(|summary| summary.percentile(ServiceLevel::AT[0])).map(time);
     let alone = alone.map_or_else(String::new, |time| {
         format!("; {} % of the I/Os within {time} by the storage alone", ServiceLevel::AT[0])
     });

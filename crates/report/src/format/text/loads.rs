@@ -134,8 +134,8 @@ fn ready(plan: &JobPlan, job: &JobResult) -> Option<String> {
         false => format!("NOT READY: {} were read", bytes(job.read.bytes)),
     };
     // Pages that the page cache did not hold were read while the files were mapped.
-    let before = job.mapped.as_ref().map_or_else(String::new, |mapped| {
-        format!(", and {} before to map the files", time(mapped.map_ns + mapped.register_ns))
+    let before = workload::set_up_ns(plan, job).map_or_else(String::new, |set_up_ns| {
+        format!(", and {} before to map the files", time(set_up_ns))
     });
     Some(format!(
         "{what}, {}{passes}, by {}: {end}{before}",
