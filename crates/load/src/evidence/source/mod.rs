@@ -210,11 +210,7 @@ fn entry(source: &Source, requested: &Requested, observation: Observation) -> Ev
 
 /// A device counts for all processes. Where it moved more than this process caused, what is over is
 /// others' traffic, and the device's figure shows nothing of ours; less than that is a
-<<<<<<< HEAD
-/// contradiction, and stays one. So is too little over to matter, unless it makes another share.
-=======
 /// contradiction, and stays one. A tenth over is no finding while the share is the same.
->>>>>>> c18db07f760b0610789083681b6a98ab7c50f321
 fn leave_out_others(observations: &mut [(&'static Source, Observation)]) {
     let find = |name: &str| observations.iter().position(|(row, _)| row.name == name);
     let (Some(process), Some(device)) = (find(process_io::SOURCE.name), find(block::SOURCE.name))
