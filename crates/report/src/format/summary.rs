@@ -148,7 +148,7 @@ impl Load<'_> {
         self.0.figures().bytes_per_s
     }
 
-    /// What a way to the GPU is judged by: the rate with the time to map the files.
+    /// The rate that a way to the GPU is judged by: with the time to map the files.
     fn way_bytes_per_s(&self) -> f64 {
         workload::rate_with_set_up(self.0.plan, self.0.result, self.bytes_per_s())
     }

@@ -77,7 +77,7 @@ fn kept_levels(record: &Record) -> impl Iterator<Item = (&str, String)> {
 /// percentiles.
 const HALF_LEAST: u64 = 20;
 
-/// What the times of a feed say about one limit of its service level.
+/// The outcome of one limit of a service level, from the times of a feed.
 enum Seen {
     /// The share took this long.
     Took(u64),
