@@ -266,7 +266,7 @@ fn any_change_of_a_record_is_found_by_its_digest() {
     without.as_object_mut().unwrap().shift_remove("content_sha256");
     let found = checked(&without, 1);
     assert!(found.contains("has no digest of its content"), "{found}");
-    // Other versions may have written none: nothing is wrong, and that is said wherever it is shown.
+    // Other versions may have written none: nothing is wrong, and what shows it says so.
     without["tool"]["version"] = json!("0.0.9");
     let found = checked(&without, 3);
     assert!(found.contains("whether it was changed is NOT known"), "{found}");

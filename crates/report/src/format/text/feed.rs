@@ -417,10 +417,8 @@ fn computation(job: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
     match plan.compute {
         FeedCompute::None => format!("{steps}; nothing is computed"),
         FeedCompute::Sleep => {
-            format!(
-                "{steps}; accelerators sleep for {} (during the feed {during})",
-                time(plan.compute_ns)
-            )
+            let each = time(plan.compute_ns);
+            format!("{steps}; accelerators sleep for {each} (during the feed {during})")
         }
         FeedCompute::Kernel { .. } => {
             let on = one.and_then(|one| Some((one.occupied?, one.multiprocessors?)));
