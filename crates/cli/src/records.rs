@@ -125,12 +125,37 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
 
 fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
     let Swept { sweep, records, missing } = swept(directory)?;
+    set.unread.extend(unlisted(directory, &records));
     for (path, at, within_limit) in records {
         set.members.push(Member { at, within_limit, ..member(&path)? });
     }
     set.left_out.extend(missing);
     set.sweeps.push(sweep);
     Ok(())
+}
+
+/// Runs of a sweep in its directory that its list lacks: a median of the others would be of chosen
+/// runs.
+fn unlisted(directory: &Path, listed: &[(PathBuf, Place, Option<String>)]) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let is_run = |name: &str| {
+        name.strip_prefix("point-").is_some_and(|rest| rest.contains("-run-"))
+            && name.ends_with(".json")
+    };
+    let is_listed = |path: &PathBuf| listed.iter().any(|(at, ..)| at == path);
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| {
+        path.file_name().is_some_and(|name| is_run(&name.to_string_lossy())) && !is_listed(path)
+    });
+    let mut paths: Vec<PathBuf> = paths.collect();
+    paths.sort();
+    let say = |path: &PathBuf| {
+        format!(
+            "Not shown: {}: a run of this sweep that {SWEEP_FILE} does not list: it was taken out \
+             of the list, or the sweep was killed before it was put in",
+            path.display()
+        )
+    };
+    paths.iter().map(say).collect()
 }
 
 /// A point of a sweep: axes and values.

@@ -590,6 +590,25 @@ fn a_budget_ends_it_and_the_same_command_goes_on() {
     assert!(points(&dir.path().join("t")).iter().all(|(_, records)| records.len() == 1));
 }
 
+/// A list without the slow runs has a better median, and its records hold.
+#[test]
+fn a_run_that_was_taken_out_of_the_list_is_missed() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --runtime 30ms --vary path=host --repeats 2 -o s";
+    gpuio(dir.path(), line).exits(0);
+    gpuio(dir.path(), "show s --check").exits(0);
+    let folder = dir.path().join("s");
+    let mut sweep = sweep_json(&folder);
+    sweep["points"][0]["records"].as_array_mut().unwrap().pop();
+    std::fs::write(folder.join("sweep.json"), sweep.to_string()).unwrap();
+    let words = ["point-0001-run-002.json", "that sweep.json does not list"];
+    let checked = gpuio(dir.path(), "show s --check").exits(1).out;
+    let shown = gpuio(dir.path(), "report s --format markdown").exits(0);
+    for text in [checked, shown.out + &shown.err] {
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    }
+}
+
 #[test]
 fn a_record_that_sweep_json_does_not_name_yet_is_taken_in() {
     let dir = scratch();
