@@ -88,7 +88,7 @@ fn a_sweep_has_its_axes_and_says_what_it_lacks() {
                    {"at": ["4"], "records": [], "ended": "too few CPUs"}]}"#;
     file(&dir.join("r"), "sweep.json", sweep);
     let csv = gpuio(dir, "report r --format csv").exits(0).out;
-    assert!(csv.lines().next().unwrap().ends_with("record,axis_threads"), "{csv}");
+    assert!(csv.lines().next().unwrap().ends_with("record,doubt,axis_threads"), "{csv}");
     let markdown = gpuio(dir, "report r/sweep.json --format markdown").exits(0).out;
     assert!(markdown.contains("# by threads") && markdown.contains("too few CPUs"), "{markdown}");
 }
