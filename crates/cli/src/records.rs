@@ -134,17 +134,25 @@ fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The name of the file of a sweep's run: of a point by its number or load, runs from 1 on.
+pub(crate) fn run_name(point: &str, run: usize) -> String {
+    format!("point-{point}-run-{run:03}.json")
+}
+
+/// Whether a name may be one of [`run_name`].
+fn is_run_name(name: &str) -> bool {
+    name.strip_prefix("point-").is_some_and(|rest| rest.contains("-run-"))
+        && name.ends_with(".json")
+}
+
 /// Runs of a sweep in its directory that its list lacks: a median of the others would be of chosen
 /// runs.
 fn unlisted(directory: &Path, listed: &[(PathBuf, Place, Option<String>)]) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let is_run = |name: &str| {
-        name.strip_prefix("point-").is_some_and(|rest| rest.contains("-run-"))
-            && name.ends_with(".json")
-    };
     let is_listed = |path: &PathBuf| listed.iter().any(|(at, ..)| at == path);
     let paths = entries.flatten().map(|entry| entry.path()).filter(|path| {
-        path.file_name().is_some_and(|name| is_run(&name.to_string_lossy())) && !is_listed(path)
+        path.file_name().is_some_and(|name| is_run_name(&name.to_string_lossy()))
+            && !is_listed(path)
     });
     let mut paths: Vec<PathBuf> = paths.collect();
     paths.sort();

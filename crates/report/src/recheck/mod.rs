@@ -577,32 +577,30 @@ mod tests {
 
     use super::*;
 
+    fn figure(key: &str, values: [f64; 3], whole: f64) -> FigureSeries {
+        let values = values.map(Some).to_vec();
+        FigureSeries { key: key.to_owned(), whole: Some(whole), values }
+    }
+
+    /// The findings about a drive with these figures, sampled at 100, 200 and 300 ns.
+    fn wrong_of(figures: Vec<FigureSeries>) -> Vec<String> {
+        let (probe, device) = ("block".to_owned(), "nvme0n1".to_owned());
+        let devices = vec![DeviceSeries { probe, device, figures }];
+        let ends_ns = vec![100, 200, 300];
+        let mut all = Recheck::default();
+        all.devices(&WatchedGroup { ends_ns, devices, ..WatchedGroup::default() });
+        all.wrong
+    }
+
     /// A counter read at -2, 100, 200 and 300 ns, of another rate in each interval.
     #[test]
     fn a_changed_sample_of_a_device_is_found() {
-        let figure = |key: &str, values: [f64; 3], whole: f64| FigureSeries {
-            key: key.to_owned(),
-            whole: Some(whole),
-            values: values.map(Some).to_vec(),
-        };
         let recheck = |changed: f64| {
-            let device = DeviceSeries {
-                probe: "block".to_owned(),
-                device: "nvme0n1".to_owned(),
-                figures: vec![
-                    figure("reads_per_second", [10.0, 40.0, changed], 8020.0 / 302.0),
-                    figure("read_bytes_per_second", [1e6, 2e6, 3e6], 602e6 / 302.0),
-                    figure("queue", [1.0, 2.0, 3.0], 9.0),
-                ],
-            };
-            let group = WatchedGroup {
-                ends_ns: vec![100, 200, 300],
-                devices: vec![device],
-                ..WatchedGroup::default()
-            };
-            let mut all = Recheck::default();
-            all.devices(&group);
-            all.wrong
+            wrong_of(vec![
+                figure("reads_per_second", [10.0, 40.0, changed], 8020.0 / 302.0),
+                figure("read_bytes_per_second", [1e6, 2e6, 3e6], 602e6 / 302.0),
+                figure("queue", [1.0, 2.0, 3.0], 9.0),
+            ])
         };
         assert_eq!(recheck(30.0), [""; 0]);
         let wrong = recheck(31.0);
@@ -612,29 +610,13 @@ mod tests {
     /// The rate over a group that was changed is blamed, and no rate of another device or counter.
     #[test]
     fn a_changed_rate_over_a_whole_group_is_the_one_that_is_wrong() {
-        let figure = |key: &str, values: [f64; 3], whole: f64| FigureSeries {
-            key: key.to_owned(),
-            whole: Some(whole),
-            values: values.map(Some).to_vec(),
-        };
         for factor in [0.5, 0.999, 1.01, 3.0] {
-            let device = DeviceSeries {
-                probe: "block".to_owned(),
-                device: "nvme0n1".to_owned(),
-                figures: vec![
-                    figure("reads_per_second", [10.0, 40.0, 30.0], 8020.0 / 302.0 * factor),
-                    figure("read_bytes_per_second", [1e6, 2e6, 3e6], 602e6 / 302.0),
-                    figure("writes_per_second", [5.0, 5.0, 6.0], 1610.0 / 302.0),
-                ],
-            };
-            let group = WatchedGroup {
-                ends_ns: vec![100, 200, 300],
-                devices: vec![device],
-                ..WatchedGroup::default()
-            };
-            let mut all = Recheck::default();
-            all.devices(&group);
-            let [one] = all.wrong.as_slice() else { panic!("{factor}: {:?}", all.wrong) };
+            let wrong = wrong_of(vec![
+                figure("reads_per_second", [10.0, 40.0, 30.0], 8020.0 / 302.0 * factor),
+                figure("read_bytes_per_second", [1e6, 2e6, 3e6], 602e6 / 302.0),
+                figure("writes_per_second", [5.0, 5.0, 6.0], 1610.0 / 302.0),
+            ]);
+            let [one] = wrong.as_slice() else { panic!("{factor}: {wrong:?}") };
             assert!(one.contains("nvme0n1: reads_per_second, whole: "), "{one}");
         }
     }

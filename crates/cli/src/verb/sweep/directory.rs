@@ -232,7 +232,7 @@ impl SweepDirectory {
             Some(load) if self.search => load.clone(),
             _ => format!("{:04}", at + 1),
         };
-        format!("point-{number}-run-{:03}.json", run + 1)
+        records::run_name(&number, run + 1)
     }
 
     /// Removes what an unfinished run left: drafts, on file systems without unnamed files.

@@ -488,6 +488,17 @@ mod tests {
     use crate::post::hold::Known;
     use crate::post::{About, hold, read};
 
+    /// The statements on the path that a post gives.
+    fn on_the_path(text: &str) -> Vec<String> {
+        let mut captured = gpuio_capture::Captured::default();
+        gpuio_capture::read("post", text, &mut captured).unwrap();
+        let (machine, figures) = (&captured.machine, &Figures::built_in());
+        let topology = &Topology::of(machine, &[]);
+        let known = Known { host: None, machine, topology, figures };
+        let said = hold(&[read("post", text)], &[known]).into_iter();
+        said.filter(|one| one.about == About::Path).map(|one| one.words).collect()
+    }
+
     /// gdscheck's compatibility mode says where a result's bytes went that nothing looked at.
     #[test]
     fn the_compatibility_mode_that_gdscheck_printed_decides_the_way() {
@@ -502,14 +513,7 @@ mod tests {
                 modes[0], modes[1]
             );
             let text = if x == "1" { text.replace("GPUD", "CPUONLY") } else { text };
-            let mut captured = gpuio_capture::Captured::default();
-            gpuio_capture::read("post", &text, &mut captured).unwrap();
-            let (machine, figures) = (&captured.machine, &Figures::built_in());
-            let topology = &Topology::of(machine, &[]);
-            let known = Known { host: None, machine, topology, figures };
-            let said = hold(&[read("post", &text)], &[known]);
-            let path = said.into_iter().filter(|one| one.about == About::Path);
-            path.map(|one| one.words).collect::<String>()
+            on_the_path(&text).concat()
         };
         let xfs = "/dev/nvme0n1 on /d type xfs (rw)";
         let nfs = "nas:/a on /d type nfs (rw,vers=3,proto=tcp,addr=192.0.2.9)";
@@ -534,13 +538,7 @@ mod tests {
                  XferType: GPUD Threads: 8 DataSetSize: 8388608/8388608(KiB) IOSize: 1024(KiB) \
                  Throughput: 1.0 GiB/sec, Avg_Latency: 7812.5 usecs ops: 8192 total_time 8.0 secs\n"
             );
-            let mut captured = gpuio_capture::Captured::default();
-            gpuio_capture::read("post", &text, &mut captured).unwrap();
-            let (machine, figures) = (&captured.machine, &Figures::built_in());
-            let topology = &Topology::of(machine, &[]);
-            let known = Known { host: None, machine, topology, figures };
-            let said = hold(&[read("post", &text)], &[known]);
-            said.into_iter().find(|one| one.about == About::Path).unwrap().words
+            on_the_path(&text).swap_remove(0)
         };
         let tcp = said("nas:/a on /d type nfs (rw,vers=3,proto=tcp,addr=192.0.2.9)");
         assert!(tcp.contains("through host memory (cuFile's POSIX path): GDS is off"), "{tcp}");
