@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpuio_base::stat::infer::{median, outliers};
 use gpuio_record::Metric;
 
-use crate::compare::aspect::{ASPECTS, Kind, SINCE, SOFTWARE};
+use crate::compare::aspect::{ASPECTS, Aspect, Kind, SINCE, SOFTWARE};
 use crate::compare::run::{Figure, Run};
 use crate::number::many;
 use crate::others::{self, Others};
@@ -14,8 +14,9 @@ use crate::others::{self, Others};
 #[derive(Debug, Clone)]
 pub(crate) struct Cell<'a> {
     pub(crate) runs: Vec<&'a Run>,
-    /// Whether its label has the tool: its side has results of several.
-    among_tools: bool,
+    /// Job, load and point, for the heading of a table, with what tells it from the cells of its
+    /// side that have the same load in these words.
+    pub(crate) label: String,
 }
 
 impl<'a> Cell<'a> {
@@ -27,8 +28,23 @@ impl<'a> Cell<'a> {
             let same = |cell: &&mut Cell<'a>| repeats(cell.first(), run);
             match cells.iter_mut().find(same) {
                 Some(cell) => cell.runs.push(run),
-                None => cells.push(Cell { runs: vec![run], among_tools }),
+                None => cells.push(Cell { runs: vec![run], label: String::new() }),
             }
+        }
+        let loads: Vec<String> = cells.iter().map(Cell::load).collect();
+        let labels: Vec<String> = (0..cells.len())
+            .map(|nth| {
+                let run = cells[nth].first();
+                let alike = (0..cells.len()).filter(|other| loads[*other] == loads[nth]);
+                let alike: Vec<&Run> = alike.map(|other| cells[other].first()).collect();
+                let tool = among_tools.then(|| run.tool_word().to_owned());
+                let before = tool.into_iter().chain(run.job.clone());
+                let load = [loads[nth].clone()].into_iter();
+                before.chain(load).chain(apart(run, &alike)).collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        for (cell, label) in cells.iter_mut().zip(labels) {
+            cell.label = label;
         }
         cells
     }
@@ -109,13 +125,11 @@ impl<'a> Cell<'a> {
         self.disturbed().is_some() != other.disturbed().is_some()
     }
 
-    /// Job, load and point, for the heading of a table.
-    pub(crate) fn label(&self) -> String {
+    /// Load and point in a few words.
+    fn load(&self) -> String {
         let run = self.first();
         let properties = |key: &str| run.properties.get(key).map(String::as_str);
         let mut words: Vec<String> = Vec::new();
-        words.extend(self.among_tools.then(|| run.tool_word().to_owned()));
-        words.extend(run.job.clone());
         words.push(properties("rw").unwrap_or_else(|| run.direction.name()).to_owned());
         words.extend(properties("bs").map(str::to_owned));
         let ranks = properties("ranks").filter(|ranks| *ranks != "1");
@@ -129,11 +143,34 @@ impl<'a> Cell<'a> {
         // No line may be mistaken for a hardware result.
         words
             .extend(properties("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
-        let known = ["rw", "bs", "ranks", "threads", "depth", "path"];
-        let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        let more = run.at.iter().filter(|(key, _)| !IN_LABELS.contains(&key.as_str()));
         words.extend(more.map(|(key, value)| format!("{key}={value}")));
         words.join(" ")
     }
+}
+
+/// Aspects that every label has.
+const IN_LABELS: [&str; 6] = ["rw", "bs", "ranks", "threads", "depth", "path"];
+
+/// Notes that decide figures: another size may fit into a cache, another ramp leaves out its start.
+const DECIDING: [&str; 2] = ["size", "stop"];
+
+/// The values of a run in which those with the same label differ, by their keys.
+fn apart(run: &Run, alike: &[&Run]) -> Vec<String> {
+    let is_of_load = |aspect: &&Aspect| {
+        aspect.kind == Kind::Load && !IN_LABELS.contains(&aspect.key)
+            || DECIDING.contains(&aspect.key)
+    };
+    let aspects = ASPECTS.iter().filter(is_of_load).filter_map(|aspect| {
+        let of = |run: &Run| run.properties.get(aspect.key).cloned();
+        let differs = alike.iter().any(|other| of(other) != of(run));
+        Some((aspect.key, of(run).filter(|_| differs)?))
+    });
+    let keys = run.keys.iter().filter_map(|(key, value)| {
+        let differs = alike.iter().any(|other| other.keys.get(key) != Some(value));
+        Some((*key, value.clone().filter(|_| differs)?))
+    });
+    aspects.chain(keys).map(|(key, value)| format!("{key}={value}")).collect()
 }
 
 fn repeats(a: &Run, b: &Run) -> bool {

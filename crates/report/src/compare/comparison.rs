@@ -235,8 +235,8 @@ fn one_side(
         let absent = absent.map(|metric| (*metric, has(metric))).collect();
         comparison.pairs.push(Pair {
             side,
-            baseline: a.label(),
-            other: b.label(),
+            baseline: a.label.clone(),
+            other: b.label.clone(),
             runs: [a.runs.len(), b.runs.len()],
             disturbed: [a, b].map(Cell::disturbed),
             others_unknown: [a, b].map(Cell::others_unknown),
@@ -252,7 +252,7 @@ fn one_side(
     let left = |cells: &'_ [Cell<'_>], which: fn(&(usize, usize)) -> usize| {
         let taken: Vec<usize> = pairs.iter().map(which).collect();
         let left = (0..cells.len()).filter(|nth| !taken.contains(nth));
-        left.map(|nth| (cells[nth].first().direction, cells[nth].label())).collect::<Vec<_>>()
+        left.map(|nth| (cells[nth].first().direction, cells[nth].label.clone())).collect::<Vec<_>>()
     };
     let both = [left(baseline, |pair| pair.0), left(other, |pair| pair.1)];
     for (own, theirs, side, not_in) in [(0, 1, 0, side), (1, 0, side, 0)] {

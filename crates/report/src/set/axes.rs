@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_base::units::format_bytes;
+use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::facts::{BlockFacts, TargetStorage};
-use gpuio_record::{DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode};
+use gpuio_record::{DirectMode, Distribution, JobPlan, Order, RanksResult, TargetKind, VerifyMode};
 
 use super::rows::Row;
 use super::{Set, chosen, knee};
@@ -157,7 +157,10 @@ const AXES: &[Known] = &[
     ("depth", "depth per thread", true, Role::Load, depth),
     (RANKS, "ranks", true, Role::Load, |row| of_ranks(row, |all| all.ranks as usize)),
     (HOSTS, "hosts", true, Role::CameAlong, |row| of_ranks(row, |all| all.hosts.len())),
-    (SETTINGS, "other settings", true, Role::Load, |row| (settings(row), None)),
+    (SETTINGS, "other settings", true, Role::Load, |row| match settings(row).as_slice() {
+        [] => ("none".to_owned(), None),
+        words => (words.join(", "), None),
+    }),
     ("machine", "machine", true, Role::Load, |row| (header::host(&row.record.host), None)),
     ("opened", "opened", true, Role::CameAlong, |row| {
         let word = match row.result.direct_actual {
@@ -234,13 +237,14 @@ pub(super) fn varied(set: &Set) -> Vec<String> {
     keys
 }
 
-/// Other settings that make the load different, briefly.
-fn settings(row: &Row<'_>) -> String {
+/// Other settings that make the load different, each briefly.
+pub(super) fn settings(row: &Row<'_>) -> Vec<String> {
     let plan = row.plan;
-    // For named files, a thread's part follows from their length and the number of threads.
-    let made = plan.directory.as_ref();
-    let size = made.map(|_| format!("{} per thread", format_bytes(plan.size_bytes)));
-    let mut words: Vec<String> = size.into_iter().collect();
+    let size = || format!("{} per thread", format_bytes(plan.size_bytes));
+    let mut words: Vec<String> = is_part(plan).then(size).into_iter().collect();
+    words.extend(
+        (plan.offset_bytes > 0).then(|| format!("from {}", format_bytes(plan.offset_bytes))),
+    );
     let mut when = |yes: bool, word: &str| {
         if yes {
             words.push(word.to_owned());
@@ -266,7 +270,6 @@ fn settings(row: &Row<'_>) -> String {
     when(plan.invalidate, "dropped from the page cache before");
     when(plan.skew_bytes > 0, "unaligned");
     when(plan.chain, "a chain");
-    when(!matches!(plan.read_percent, 0 | 100), &format!("{} % reads", plan.read_percent));
     words.extend(paced(plan));
     const SAID: [&str; 4] = ["layout", "read_shift", "shared_fd", "shared_files"];
     let more = keys::of(plan).into_iter().filter(|(key, _)| !SAID.contains(key));
@@ -285,7 +288,38 @@ fn settings(row: &Row<'_>) -> String {
     if let Some(rings) = plan.rings.filter(|_| set("rings")) {
         words.push(format!("rings {rings}"));
     }
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    words.extend((plan.ramp_ns > 0).then(|| format!("ramp {}", format_duration_ns(plan.ramp_ns))));
+    words
+}
+
+/// Whether the size of a thread's region says which bytes a job uses. Of named files that are used
+/// whole it follows from their length and the number of threads.
+fn is_part(plan: &JobPlan) -> bool {
+    if plan.directory.is_some() {
+        return true;
+    }
+    let regions = if plan.shared_files { 1 } else { u64::from(plan.threads) };
+    let (_, block) = block_bounds(plan.sizes());
+    let used = plan.size_bytes.saturating_add(block).saturating_mul(regions);
+    let all: u64 = plan.targets.iter().map(|target| target.length_bytes).sum();
+    plan.size_bytes > 0 && used.saturating_add(plan.offset_bytes) < all
+}
+
+/// The settings that all rows have.
+pub(super) fn shared_settings(rows: &[Row<'_>]) -> Vec<String> {
+    let mut all = rows.iter().map(settings);
+    let first = all.next().unwrap_or_default();
+    all.fold(first, |mut shared, own| {
+        shared.retain(|word| own.contains(word));
+        shared
+    })
+}
+
+/// A load's words with the settings that they lack and that not all of a report have.
+pub(super) fn with_settings(words: String, row: &Row<'_>, shared: &[String]) -> String {
+    let own = settings(row).into_iter().filter(|word| !shared.contains(word));
+    let lacking: Vec<String> = own.filter(|word| !words.contains(word.as_str())).collect();
+    [words].into_iter().chain(lacking).collect::<Vec<_>>().join(", ")
 }
 
 /// The requested cuFile settings, on paths that use it.

@@ -16,7 +16,7 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
 use gpuio_record::{EndedHow, Metric, Sweep, WarningKind};
 
-use super::axes::{Column, Role, columns};
+use super::axes::{Column, Role, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::summary::{half_width, half_width_words, median_of};
@@ -298,8 +298,13 @@ fn range(points: &[Point<'_>]) -> String {
     let (Some(low), Some(high)) = (all.iter().min_by(by), all.iter().max_by(by)) else {
         return String::new();
     };
-    let words =
-        |point: &Point<'_>| format!("{}, {}", point.path(), point.rows[0].whole_load_in_words());
+    let rows: Vec<Row<'_>> = points.iter().map(|point| point.rows[0]).collect();
+    let shared = shared_settings(&rows);
+    let words = |point: &Point<'_>| {
+        let row = &point.rows[0];
+        let load = with_settings(row.whole_load_in_words(), row, &shared);
+        format!("{}, {load}", point.path())
+    };
     let alike = words(low) == words(high);
     let of = |point: &Point<'_>| {
         let job = if alike { format!("{}: ", point.rows[0].plan.name) } else { String::new() };

@@ -10,6 +10,7 @@ use gpuio_base::units::markup;
 use gpuio_record::metric::List as Metrics;
 use gpuio_record::{Assessment, CpuCost, Evidence, JobPlan, Proof};
 
+use super::axes::{shared_settings, with_settings};
 use super::findings_text::{self, Weight};
 use super::html::base64;
 use super::rows::{Row, rows};
@@ -203,13 +204,14 @@ fn disturbances(rows: &[Row<'_>]) -> Option<&'static str> {
 fn all_rows(set: &Set) -> Section {
     let mut section = Section::default();
     let rows = rows(set);
+    let shared = shared_settings(&rows);
     let disturbances = disturbances(&rows);
     let columns = Columns::<Row<'_>>::new()
         .words("record", |row| row.member.name.clone())
         .words("job", |row| row.plan.name.clone())
         .words("path", |row| row.plan.path.choice.actual.clone())
         .words("path taken", verdict)
-        .words("load", Row::load)
+        .words("load", |row| with_settings(row.load(), row, &shared))
         .when(disturbances.is_some(), |columns| columns.words("disturbed", Row::disturbed))
         .figures("throughput", |row| Cell::rate(row.figures().bytes_per_s))
         .figures("IOPS", |row| Cell::count(row.figures().iops));
@@ -251,6 +253,7 @@ pub(super) fn first_rows(set: &Set, rows: &[Row<'_>]) -> String {
              data of this file.</p></noscript>\n"
         )));
     }
+    let shared = shared_settings(rows);
     let columns = Columns::<Row<'_>>::new()
         .mark(|row| row.plan.path.choice.actual.clone())
         .words("job", |row| findings_text::name(row, several))
@@ -258,7 +261,7 @@ pub(super) fn first_rows(set: &Set, rows: &[Row<'_>]) -> String {
         .words("path", |row| row.plan.path.choice.actual.clone())
         .words("path taken", verdict)
         .key("taken")
-        .words("load", Row::load)
+        .words("load", |row| with_settings(row.load(), row, &shared))
         .key("loads");
     let disturbances = disturbances(rows);
     let columns = columns.when(disturbances.is_some(), |columns| {

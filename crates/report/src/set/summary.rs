@@ -8,7 +8,7 @@ use gpuio_base::stat::infer::{self, median};
 use gpuio_record::metric::{List, percent};
 use gpuio_record::{EndedHow, Metric, Proof};
 
-use super::axes::{Column, columns};
+use super::axes::{Column, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
@@ -65,9 +65,11 @@ pub(super) fn summary(set: &Set) -> Summary {
     let several = set.members.len() > 1;
     let of_points = points.len() <= REPORT_EACH;
     let metrics = set.metrics(List::Summary);
+    let shared = shared_settings(&rows);
     let lines: Vec<Line> = match of_points {
         true => {
-            let loads = told_apart(&numbers, &rows, &columns, |row| row.load_in_words());
+            let words = |row: &Row<'_>| row.load_in_words();
+            let loads = told_apart(&numbers, (&rows, &columns), Some(&shared), words);
             // A name that all jobs have is no information.
             let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
             let each = points.iter().zip(loads);
@@ -83,6 +85,10 @@ pub(super) fn summary(set: &Set) -> Summary {
              confidence interval of the mean rate; needs at least three runs."
                 .to_owned(),
         );
+    }
+    if of_points && !shared.is_empty() {
+        let of = if lines.len() == 1 { "The load" } else { "All loads" };
+        below.push(format!("{of}: {}.", shared.join(", ")));
     }
     below.extend(unexpected(&points));
     let heads = metrics.iter().map(Metric::label).collect();
@@ -108,15 +114,15 @@ fn level(set: &Set) -> f64 {
     set.sweeps.iter().filter_map(|sweep| sweep.level).fold(LEVEL, f64::max)
 }
 
-/// Columns that tell points with the same text apart.
-const APART: &[&str] =
-    &["settings", "machine", "opened", "engine", "memory", "gpu", "drive", "cufile"];
+/// Columns that tell points with the same text apart, besides settings.
+const APART: &[&str] = &["machine", "opened", "engine", "memory", "gpu", "drive", "cufile"];
 
-/// The words of all points; if another point of the path has the same, also what differs.
+/// The words of all points; if another point of the path has the same, also what differs. Settings
+/// that are not `shared` are in the words of each point that has them, where these are known.
 pub(super) fn told_apart(
     points: &[Vec<usize>],
-    rows: &[Row<'_>],
-    columns: &[Column],
+    (rows, columns): (&[Row<'_>], &[Column]),
+    shared: Option<&[String]>,
     words: impl Fn(&Row<'_>) -> String,
 ) -> Vec<String> {
     let mut told: Vec<String> = points.iter().map(|point| words(&rows[point[0]])).collect();
@@ -126,6 +132,11 @@ pub(super) fn told_apart(
         alike.entry((path(point), told[nth].clone())).or_default().push(nth);
     }
     for alike in alike.values() {
+        let of: Vec<Row<'_>> = alike.iter().map(|nth| rows[points[*nth][0]]).collect();
+        let of_alike = shared.map_or_else(|| shared_settings(&of), <[String]>::to_vec);
+        for (nth, row) in alike.iter().zip(&of) {
+            told[*nth] = with_settings(told[*nth].clone(), row, &of_alike);
+        }
         for column in columns.iter().filter(|column| APART.contains(&column.key.as_str())) {
             let place = |nth: usize| column.of[points[nth][0]];
             if alike.iter().all(|nth| place(*nth) == place(alike[0])) {

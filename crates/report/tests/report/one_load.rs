@@ -290,3 +290,50 @@ fn a_sweep_over_depth_has_a_curve_of_latency_with_the_knee_named() {
     // Two depths are no curve.
     assert!(!(find_set_format("html").unwrap().render)(&grid()).contains("figure class=\"curve\""));
 }
+
+/// Direction, block, threads and depth are alike; what decides the figure beside them differs.
+#[test]
+fn a_load_is_named_with_what_not_all_have_and_what_all_have_is_said_once() {
+    use gpuio_record::{Compressible, Distribution};
+    let with = |change: &dyn Fn(&mut gpuio_record::JobPlan)| {
+        let mut record = run("host", 4 << 10, 1, false, 1.0);
+        let plan = &mut record.plan.jobs[0];
+        (plan.directory, plan.size_bytes) = (Some("/data".to_owned()), 1 << 30);
+        change(plan);
+        record
+    };
+    let zipf = |plan: &mut gpuio_record::JobPlan| {
+        let distribution = Distribution::Zipf { theta: 1.2 };
+        plan.order = Order::Random { distribution, coverage: false };
+    };
+    let repeats = Compressible { percent: 50, chunk_bytes: 4096 };
+    let set = set(vec![
+        with(&|_| {}),
+        with(&zipf),
+        with(&|plan| plan.ramp_ns = 5_000_000_000),
+        with(&|plan| plan.compressible = Some(repeats)),
+        with(&|plan| plan.offset_bytes = 1 << 30),
+    ]);
+    let text = (find_set_format("markdown").unwrap().render)(&set);
+    let row = |text: &str, words: &str| {
+        let ends = format!("at depth 1{words} |");
+        assert!(text.contains(&ends), "{ends}\n{text}");
+    };
+    for words in ["", ", zipf 1.2", ", ramp 5s", ", 50 % compressible", ", from 1G"] {
+        row(&text, words);
+    }
+    assert_eq!(text.matches("All loads: 1G per thread.").count(), 1, "{text}");
+    assert!(text.contains("| randread 4K, 2×1, ramp 5s |"), "{text}");
+
+    // A part of a named file is a region of its own; all of it is not.
+    let of_file = |bytes: u64| {
+        with(&move |plan| {
+            (plan.directory, plan.size_bytes) = (None, bytes);
+            plan.targets.iter_mut().for_each(|target| target.length_bytes = 1 << 30);
+        })
+    };
+    let set = self::set(vec![of_file(1 << 30), of_file(1 << 20)]);
+    let text = (find_set_format("markdown").unwrap().render)(&set);
+    row(&text, "");
+    row(&text, ", 1M per thread");
+}

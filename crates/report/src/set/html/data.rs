@@ -10,7 +10,7 @@ use gpuio_record::{Metric, Proof};
 use serde_json::{Value, json};
 
 use super::super::Set;
-use super::super::axes::{Column, Role, columns, varied};
+use super::super::axes::{Column, Role, columns, shared_settings, varied, with_settings};
 use super::super::rows::Row;
 use super::super::{chosen, colours, findings_text, fix, plot, series};
 use crate::ceilings;
@@ -53,6 +53,8 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
     }
     let taken =
         |row: &Row<'_>| row.result.proof.as_ref().and_then(Proof::is_as_requested).map(u8::from);
+    let shared = shared_settings(rows);
+    let load = |row: &Row<'_>| with_settings(row.load(), row, &shared);
     json!({
         "title": set.title,
         "software": super::super::rows::software(set),
@@ -61,7 +63,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "varied": varied(set),
         "names": rows.iter().map(|row| findings_text::name(row, several)).collect::<Vec<String>>(),
         "colours": colours::of_paths(rows),
-        "loads": rows.iter().map(Row::load).collect::<Vec<String>>(),
+        "loads": rows.iter().map(load).collect::<Vec<String>>(),
         "disturbed": rows.iter().map(Row::disturbed).collect::<Vec<String>>(),
         "own_depth": rows
             .iter()

@@ -471,7 +471,7 @@ pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]
             None => format!("{path} {}", row.load()),
         }
     };
-    let labels = told_apart(points, rows, columns, words);
+    let labels = told_apart(points, (rows, columns), None, words);
     let mut once: BTreeSet<&str> = BTreeSet::new();
     let again: BTreeSet<&str> =
         labels.iter().map(String::as_str).filter(|label| !once.insert(label)).collect();

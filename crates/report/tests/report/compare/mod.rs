@@ -637,6 +637,33 @@ fn names_may_differ_where_the_load_does_not() {
     assert!(found.alone.is_empty() && found.pairs[0].other.starts_with("other"));
 }
 
+/// Two loads of one name and one block size, of which one has hot blocks and a smaller region.
+#[test]
+fn loads_of_one_side_are_named_with_what_tells_them_apart() {
+    let renamed = |record: &mut Value| {
+        let plan = &mut record["plan"]["jobs"][0];
+        plan["order"]["distribution"] = serde_json::json!({ "kind": "zipf", "theta": 1.2 });
+        plan["size_bytes"] = (1 << 20).into();
+    };
+    let both = |name: &str| {
+        let mut both = runs(host(), &format!("{name}/0.json"), |_| {});
+        both.extend(runs(host(), &format!("{name}/1.json"), renamed));
+        side(name, both)
+    };
+    let found = compare(&[both("a"), both("b")], &Options::default());
+    let labels: Vec<&str> = found.pairs.iter().map(|pair| pair.baseline.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "read-64K randread 64K 1×4 host order=uniform size=8M",
+            "read-64K randread 64K 1×4 host order=zipf:1.2 size=1M"
+        ]
+    );
+    // One load alone needs none of it.
+    let found = compare(&[repeats("a", &[1.0]), both("b")], &Options::default());
+    assert_eq!(found.pairs[0].baseline, "read-64K randread 64K 1×4 host");
+}
+
 /// A sweep over threads and engine: four points, two repeats each.
 fn swept() -> Vec<gpuio_report::compare::Run> {
     let mut all = Vec::new();
