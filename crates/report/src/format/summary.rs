@@ -15,7 +15,7 @@ use super::text::{
 use crate::number::{iops, many, throughput, time};
 use crate::others::{self, Others};
 use crate::verification::{self, Checked};
-use crate::workload::{self, blocks_short, is_random, jobs, load_word, rw_of, sides};
+use crate::workload::{self, blocks_short, is_random, is_too_short, jobs, load_word, rw_of, sides};
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -274,12 +274,13 @@ fn of<'l, 'a>(row: &'l [Load<'a>], kind: &(String, String)) -> Option<&'l Load<'
 /// The conclusions from the figures.
 fn conclusion(record: &Record) -> Vec<String> {
     let all = all_loads(record);
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines: Vec<String> = too_short(record).into_iter().collect();
+    let before = lines.len();
     lines.extend(feed::in_words(record));
     lines.extend(checkpoint::in_words(record));
     lines.extend(loads::replays_in_words(record));
     // One load that has its own question does not compare paths.
-    if lines.is_empty() {
+    if lines.len() == before {
         lines.extend(loads::ranges_in_words(record));
         lines.extend(storage(record, &all));
         lines.extend(fastest(record, &all));
@@ -346,10 +347,33 @@ fn disturbed(record: &Record, load: &Load<'_>) -> bool {
     others::of(record, load.0.plan, load.0.result).is_some()
 }
 
-/// The mark of a disturbed load, where others of a sentence are not.
-fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> &'static str {
-    let some = all.iter().any(|one| !disturbed(record, one));
-    if some && disturbed(record, load) { ", disturbed" } else { "" }
+/// The marks of a load that is too short or disturbed, where others of a sentence are not.
+fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> String {
+    let is_short = |load: &Load<'_>| is_too_short(record, load.0.plan);
+    let is_disturbed = |load: &Load<'_>| disturbed(record, load);
+    let alone = |is: &dyn Fn(&Load<'_>) -> bool| is(load) && all.iter().any(|one| !is(one));
+    let short = if alone(&is_short) { ", too short" } else { "" };
+    let disturbed = if alone(&is_disturbed) { ", disturbed" } else { "" };
+    format!("{short}{disturbed}")
+}
+
+/// The jobs that were too short, before the sentences about their figures.
+fn too_short(record: &Record) -> Option<String> {
+    let short = jobs(record).filter(|(plan, _)| is_too_short(record, plan));
+    let names: Vec<&str> = short.map(|(plan, _)| plan.name.as_str()).collect();
+    let of = place(&names, jobs(record).count()).replacen("in ", "", 1);
+    let of = if of.is_empty() { String::new() } else { format!(":{of}") };
+    (!names.is_empty()).then(|| format!("Too short for a rate or percentiles{of}. [run_too_short]"))
+}
+
+/// The jobs of a sentence: ` in all 3 jobs`; empty of a record's only one.
+fn place(names: &[&str], all: usize) -> String {
+    match names.len() {
+        1 if all == 1 => String::new(),
+        of_all if of_all == all => format!(" in all {all} jobs"),
+        few if few <= MOST_JOBS => format!(" in {}", names.join(" and ")),
+        few => format!(" in {few} of {all} jobs"),
+    }
 }
 
 /// That others disturbed jobs, once for all of them: which, and how much at worst.
@@ -360,13 +384,7 @@ fn disturbance(record: &Record) -> Option<String> {
     };
     let (names, found): (Vec<&str>, Vec<Others>) = jobs(record).filter_map(of).unzip();
     let words = others::worst(&found)?.words();
-    let all = jobs(record).count();
-    let place = match names.len() {
-        1 if all == 1 => String::new(),
-        of_all if of_all == all => format!(" in all {all} jobs"),
-        few if few <= MOST_JOBS => format!(" in {}", names.join(" and ")),
-        few => format!(" in {few} of {all} jobs"),
-    };
+    let place = place(&names, jobs(record).count());
     let worst = if names.len() > 1 { "at worst, " } else { "" };
     Some(format!("Disturbed{place}: {worst}{words}."))
 }
@@ -412,7 +430,7 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     // A path from one place is named once.
     let ways = grouped(best.iter().map(|load| ((load.path(), from(load)), load)));
     let part = |((path, from), loads): ((&str, &str), Vec<&Load<'_>>)| {
-        let mark = |load: &Load<'_>| match marked(record, &best, load) {
+        let mark = |load: &Load<'_>| match marked(record, &best, load).as_str() {
             "" => String::new(),
             mark => format!(" ({})", mark.trim_start_matches(", ")),
         };
@@ -521,15 +539,15 @@ fn clause_of_finding(text: &str) -> &str {
     text.split("; ").next().unwrap_or(text).trim_end_matches('.')
 }
 
-/// Whether the lines above say what a warning says: the software GPU, what others took, and bytes
-/// of the page cache where a finding is about them.
+/// Whether the lines above say what a warning says: the software GPU, that a job was too short,
+/// what others took, and bytes of the page cache where a finding is about them.
 fn is_said(record: &Record, warning: &Warning) -> bool {
     let own = |name: &str| warning.job.as_ref().is_none_or(|job| *job == name);
     let any = |said: &dyn Fn(&JobPlan, &JobResult) -> bool| {
         jobs(record).any(|(plan, job)| own(&plan.name) && said(plan, job))
     };
     match warning.kind {
-        WarningKind::SoftwareGpu => true,
+        WarningKind::SoftwareGpu | WarningKind::RunTooShort { .. } => true,
         WarningKind::OtherCpuTime { .. } | WarningKind::OtherTraffic { .. } => {
             any(&|plan, job| others::of(record, plan, job).is_some())
         }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use gpuio_base::document::unique;
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::{self, median};
-use gpuio_record::{EndedHow, Metric, Sweep, WarningKind};
+use gpuio_record::{EndedHow, Metric, Sweep};
 
 use super::axes::{Column, Role, columns, shared_settings, with_settings};
 use super::fix::points;
@@ -26,7 +26,7 @@ use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::printable;
 use crate::workload::{
-    is_mix, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
+    is_mix, is_too_short, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
 };
 use gpuio_base::units::human_ns;
 
@@ -345,14 +345,6 @@ fn at_their_rates(points: &[Point<'_>]) -> String {
     format!("{kept}{colon}{}.", each.join("; "))
 }
 
-/// Whether a run has a warning that it was too short.
-fn is_too_short(row: &Row<'_>) -> bool {
-    row.record.warnings.iter().any(|warning| {
-        matches!(warning.kind, WarningKind::RunTooShort { .. })
-            && warning.job.as_ref().is_none_or(|job| *job == row.plan.name)
-    })
-}
-
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.
 pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
@@ -380,7 +372,7 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         "wrong data in",
     );
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
-    say(jobs(&is_too_short), "too short for its rate or percentiles:");
+    say(jobs(&|row| is_too_short(row.record, row.plan)), "too short for its rate or percentiles:");
     say(
         jobs(&|row| row.result.others_cpu_unknown.is_some()),
         "unknown whether others used the CPUs in",

@@ -194,9 +194,10 @@ fn verdict(row: &Row<'_>) -> String {
 /// The meaning of the column of disturbances, if any row has one.
 fn disturbances(rows: &[Row<'_>]) -> Option<&'static str> {
     rows.iter().any(|row| !row.disturbed().is_empty()).then_some(
-        "disturbed: partial, the run did not end as planned; stood still, the process was stopped \
-         or the machine slept; others, the share of the drive's bytes that other programs or \
-         write-back moved, and of the CPUs' time that others took.",
+        "disturbed: partial, the run did not end as planned; too short, for its rate or \
+         percentiles; stood still, the process was stopped or the machine slept; others, the share \
+         of the drive's bytes that other programs or write-back moved, and of the CPUs' time that \
+         others took.",
     )
 }
 

@@ -7,7 +7,7 @@ use gpuio_record::{EndedHow, Side, Towards, WarningKind};
 use super::{Member, Set, chosen};
 use crate::number;
 use crate::others;
-use crate::workload::{jobs, load_word, paced, rw_of, sizes_short};
+use crate::workload::{is_too_short, jobs, load_word, paced, rw_of, sizes_short};
 
 /// One direction of a job of a record.
 #[derive(Clone, Copy)]
@@ -86,6 +86,9 @@ impl Row<'_> {
         let mut words = Vec::new();
         if self.result.ended != EndedHow::Complete {
             words.push("partial".to_owned());
+        }
+        if is_too_short(self.record, self.plan) {
+            words.push("too short".to_owned());
         }
         if self.is_warned(|kind| matches!(kind, WarningKind::Stopped { .. })) {
             words.push("stood still".to_owned());

@@ -167,6 +167,25 @@ fn a_run_that_is_too_short_is_no_run_without_a_note() {
     assert!(sentences(&set).contains(note), "{}", sentences(&set));
     let page = render("markdown", &set);
     assert!(page.contains(note) && !page.contains("All bytes took"), "{page}");
+    let row = page.lines().find(|line| line.starts_with("| run-0 |")).unwrap();
+    assert!(row.contains("| too short |"), "{row}");
+    assert!(page.contains("; too short, for its rate or percentiles; "), "{page}");
+    // One screen has it before the figures in words, not among warnings below.
+    let mut quick = records::host_quick();
+    let warning = set.members[0].record.warnings[0].clone();
+    let names: Vec<String> = quick.plan.jobs.iter().map(|job| job.name.clone()).collect();
+    for (jobs, words) in [(1, names[0].as_str()), (names.len(), "all 4 jobs")] {
+        quick.warnings.clear();
+        for name in names.iter().take(jobs) {
+            quick.warnings.push(Warning { job: Some(name.clone()), ..warning.clone() });
+        }
+        let text = (gpuio_report::find("summary").unwrap().render)(&quick, 120, Show::default());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = format!("Too short for a rate or percentiles: {words}. [run_too_short] Your");
+        assert!(text.contains(&line), "{text}");
+        assert_eq!(text.contains("(1M reads, too short)"), jobs == 1, "{text}");
+        assert_eq!(text.matches("run_too_short").count(), 1, "{text}");
+    }
 }
 
 /// Rates beside other programs are not those of the storage, wherever they stand.
