@@ -35,7 +35,7 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     }
     let recheck = records::recheck(&record);
     if let Some(doubt) = recheck.doubt()
-        && !TELL_DOUBT.contains(&row.name)
+        && !row.tells_doubt
     {
         message!("warning: {doubt}");
     }
@@ -47,9 +47,6 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }
-
-/// Formats whose text says itself that a record is doubtful.
-const TELL_DOUBT: [&str; 3] = ["text", "summary", "markdown"];
 
 /// Checks each record; the last line has their number. Nothing holds where nothing is checked.
 fn check(show: &Show) -> Result<ExitCode, Failure> {

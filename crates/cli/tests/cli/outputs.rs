@@ -198,8 +198,12 @@ fn a_changed_record_is_doubted_where_it_is_shown() {
     let rate = &mut changed["jobs"][0]["read"]["bytes_per_s"];
     *rate = (rate.as_f64().unwrap() * 1.5).into();
     save(&changed);
-    for format in ["text", "summary", "markdown"] {
-        let show = |name| gpuio(dir.path(), &format!("show {name} --format {format}")).exits(0).out;
+    for format in ["text", "summary", "markdown", "html"] {
+        let show = |name| {
+            let shown = gpuio(dir.path(), &format!("show {name} --format {format}")).exits(0);
+            assert!(!shown.err.contains("do not follow"), "said twice: {}", shown.err);
+            shown.out
+        };
         let (whole, changed) = (show("run.json"), show("changed.json"));
         let doubted = |text: &str| text.contains("DOUBTFUL") && text.contains("do not follow");
         assert!(doubted(&changed) && !doubted(&whole), "{changed}\n{whole}");

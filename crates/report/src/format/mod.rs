@@ -22,6 +22,8 @@ pub struct Row {
     pub summary: &'static str,
     /// Whether evidence of all jobs and rows of ranks are in it on demand ([`text::Show`]).
     pub on_demand: bool,
+    /// Whether its text says that the record is doubtful; else the program does.
+    pub tells_doubt: bool,
     /// The record in this format, ending in a line feed; text has so many columns.
     pub render: fn(&Record, u16, Show<'_>) -> String,
 }
@@ -32,24 +34,28 @@ pub const FORMATS: &[Row] = &[
         name: "text",
         summary: "tables and warnings for people; may change in any release",
         on_demand: true,
+        tells_doubt: true,
         render: text::render_text_with,
     },
     Row {
         name: "summary",
         summary: "one screen: a row per path, what it means, how to go on; may change",
         on_demand: false,
+        tells_doubt: true,
         render: summary::render,
     },
     Row {
         name: "json",
         summary: "the whole record, by docs/schema/record-v3.schema.json",
         on_demand: false,
+        tells_doubt: false,
         render: |record, _, _| json::render(record),
     },
     Row {
         name: "csv",
         summary: "one row per job and direction; column names never change",
         on_demand: false,
+        tells_doubt: false,
         render: |record, _, show| match show.per_rank {
             true => csv::render_per_rank(record),
             false => csv::render(record),
@@ -59,24 +65,28 @@ pub const FORMATS: &[Row] = &[
         name: "gdsio",
         summary: "gdsio's one line for all jobs together",
         on_demand: false,
+        tells_doubt: false,
         render: |record, _, _| gdsio::render(record),
     },
     Row {
         name: "plan",
         summary: "the resolved plan as a job file that repeats the run",
         on_demand: false,
+        tells_doubt: false,
         render: |record, _, _| plan::plan_text(&record.plan),
     },
     Row {
         name: "markdown",
         summary: "the text for an issue or a wiki; may change",
         on_demand: true,
+        tells_doubt: true,
         render: |record, _, show| text::document(record, show).markdown(),
     },
     Row {
         name: "html",
         summary: "the text as a page; may change (gpuio report draws plots)",
         on_demand: true,
+        tells_doubt: true,
         render: |record, _, show| text::document(record, show).page("bench"),
     },
 ];

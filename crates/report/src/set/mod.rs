@@ -10,6 +10,7 @@ mod conclusion;
 mod csv;
 mod devices;
 mod document;
+mod doubts;
 mod findings_text;
 mod fio;
 mod fix;

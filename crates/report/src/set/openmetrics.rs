@@ -5,9 +5,9 @@ use gpuio_base::stat::Percentile;
 use gpuio_record::Metric;
 use gpuio_record::metric::{Family, List};
 
-use super::Set;
 use super::axes::{Axis, axes};
 use super::rows::{Row, rows};
+use super::{Set, doubts};
 
 /// How the text begins.
 pub(super) const MARK: &str = "# TYPE gpuio_run info";
@@ -17,6 +17,7 @@ pub(super) fn render(set: &Set) -> String {
     let rows = rows(set);
     let labels = labels(set, &rows);
     let mut out = runs(set);
+    doubts(&mut out, &rows);
     for (metric, family) in gauges(List::Families) {
         gauge_head(&mut out, &family);
         for (row, labels) in rows.iter().zip(&labels) {
@@ -47,6 +48,7 @@ pub(super) fn render(set: &Set) -> String {
 /// The metadata lines of every family that a report can have, for the reference.
 pub fn heads() -> String {
     let mut out = RUN_HEAD.to_owned();
+    doubts_head(&mut out);
     gauges(List::Families).for_each(|(_, family)| gauge_head(&mut out, &family));
     latency_head(&mut out);
     ranks_head(&mut out);
@@ -162,6 +164,41 @@ fn runs(set: &Set) -> String {
         out.push_str(&format!("gpuio_run_info{{{}}} 1\n", written(&labels)));
     }
     out
+}
+
+fn doubts_head(out: &mut String) -> &'static str {
+    let name = "gpuio_doubt";
+    let help = "Why figures of a job are not to be trusted; no sample where nothing speaks \
+                against them. Label doubt: ";
+    head(out, name, "info", "", &format!("{help}{}.", doubts::words()));
+    name
+}
+
+/// A sample for each doubt about a job.
+fn doubts(out: &mut String, rows: &[Row<'_>]) {
+    let firsts = || rows.iter().filter(|row| !row.is_second());
+    let each = |row: &Row<'_>| {
+        let number = row.nth.to_string();
+        let one = |(doubt, why): (&str, String)| {
+            let labels = [
+                ("record", row.member.name.as_str()),
+                ("record_number", &number),
+                ("job", &row.plan.name),
+                ("doubt", doubt),
+                ("why", &why),
+            ];
+            written(&labels)
+        };
+        doubts::of(row.member, row.plan).into_iter().map(one).collect::<Vec<String>>()
+    };
+    let all: Vec<String> = firsts().flat_map(each).collect();
+    if all.is_empty() {
+        return;
+    }
+    let name = doubts_head(out);
+    for labels in all {
+        out.push_str(&format!("{name}_info{{{labels}}} 1\n"));
+    }
 }
 
 /// The labels of each row: its values on all axes, and the numbers that make it unique.

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use gpuio_base::stat::Percentile;
-use gpuio_record::Record;
+use gpuio_record::{ContentDigest, Record, Warning, WarningKind};
 use gpuio_report::find;
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
@@ -361,4 +361,50 @@ print(sum(len(family.samples) for family in families.values()))
     let samples: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#')).count();
     assert_eq!(samples, lines);
+}
+
+/// A program that reads only the format learns what is said to people.
+#[test]
+fn doubts_stand_in_the_formats_that_programs_read() {
+    let mut set = set();
+    set.members.truncate(2);
+    for member in &mut set.members {
+        (member.recheck, member.record.warnings) = (gpuio_report::Recheck::default(), Vec::new());
+        member.record.content_sha256 = ContentDigest::Intact;
+    }
+    let jobs = |set: &Set| {
+        let value: Value = serde_json::from_str(&render("fio-json", set)).unwrap();
+        value["jobs"].as_array().unwrap().clone()
+    };
+    assert!(!render("openmetrics", &set).contains("gpuio_doubt"));
+    assert!(jobs(&set).iter().all(|job| job["gpuio"]["doubts"] == serde_json::json!([])));
+
+    let kind = WarningKind::RunTooShort {
+        elapsed_ns: 200_000_000,
+        ios: 480,
+        of_files: false,
+        of_bytes: false,
+    };
+    let job = Some(set.members[0].record.plan.jobs[0].name.clone());
+    let text = kind.to_string();
+    set.members[0].record.warnings.push(Warning { job, kind, text });
+    set.members[0].recheck.unproved = Some("it names gpuio 0.0.1".to_owned());
+    set.members[1].record.content_sha256 = ContentDigest::Changed("00".to_owned());
+    set.members[1].recheck.wrong = vec!["the record: its content".to_owned()];
+    let doubts = |job: &Value| -> Vec<String> {
+        let all = job["gpuio"]["doubts"].as_array().unwrap().iter();
+        all.map(|one| one["doubt"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = jobs(&set);
+    assert_eq!(doubts(&all[0]), ["no_digest", "too_short"], "{}", all[0]);
+    assert_eq!(doubts(&all[1]), ["no_digest"], "{}", all[1]);
+    assert_eq!(doubts(all.last().unwrap()), ["changed"]);
+    set.members[1].recheck.wrong.push("job 'a': bytes: 2, 1 by its counts".to_owned());
+    assert_eq!(doubts(jobs(&set).last().unwrap()), ["changed", "contradiction"]);
+    let text = render("openmetrics", &set);
+    let sample = "gpuio_doubt_info{record=\"run-0\",record_number=\"0\",job=\"seq-read\",\
+                  doubt=\"too_short\",why=\"The job was too short for its rate or percentiles\"} 1";
+    assert!(text.contains(sample), "{text}");
+    assert_eq!(text.matches("# TYPE gpuio_doubt info").count(), 1, "{text}");
+    assert!(text.contains("doubt=\"changed\",why=\"The content is not that of its digest"));
 }
