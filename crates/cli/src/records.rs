@@ -37,6 +37,26 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Set, Failure> {
     Ok(set)
 }
 
+/// [`read_all`] of several, of which those that can't be read are listed in [`Set::unread`].
+pub(crate) fn read_each(paths: &[PathBuf]) -> Result<Set, Failure> {
+    if let [_] = paths {
+        return read_all(paths);
+    }
+    let mut set = Set::default();
+    for path in paths {
+        match read_all(std::slice::from_ref(path)) {
+            Ok(one) => {
+                set.members.extend(one.members);
+                set.unread.extend(one.unread);
+                set.left_out.extend(one.left_out);
+                set.sweeps.extend(one.sweeps);
+            }
+            Err(failure) => set.unread.push(format!("Not checked: {failure}")),
+        }
+    }
+    Ok(set)
+}
+
 /// Reads a record or a journal.
 pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
     Ok(parsed(path)?.1)

@@ -50,7 +50,7 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
 
 /// Checks each record; the last line has their number. Nothing holds where nothing is checked.
 fn check(show: &Show) -> Result<ExitCode, Failure> {
-    let set = records::read_all(&show.records)?;
+    let set = records::read_each(&show.records)?;
     let mut text = String::new();
     let mut left_open = false;
     for Member { name, recheck, digest, record, .. } in &set.members {

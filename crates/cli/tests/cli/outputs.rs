@@ -428,6 +428,13 @@ fn a_changed_record_is_found() {
     std::fs::write(dir.path().join("changed.json"), "{").unwrap();
     let cut = gpuio(dir.path(), "show . --check").exits(1).out;
     assert!(cut.ends_with("The figures of 1 of 1 record hold; 1 file can't be read.\n"), "{cut}");
+    // A file that is missing among several does not keep the others from being checked.
+    let some = gpuio(dir.path(), "show gone.json run.json changed.json --check").exits(1).out;
+    for words in ["\nrun.json: all ", "\nNot checked: gone.json: ", "\nNot checked: changed.json: "] {
+        assert!(some.contains(words), "{words}: {some}");
+    }
+    assert!(some.ends_with("The figures of 1 of 1 record hold; 2 files can't be read.\n"), "{some}");
+    gpuio(dir.path(), "show gone.json --check").exits(2).prints(&["gone.json"]);
     gpuio(dir.path(), "show run.json run.json").exits(2).prints(&["--check"]);
     let refused = "sweep --size 64k --bs 4k --runtime 30ms --vary path=gds --repeats 1 -o none";
     gpuio(dir.path(), refused);
