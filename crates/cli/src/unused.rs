@@ -148,6 +148,11 @@ fn evidence_of(requested: bool, on_demand: bool) -> Result<(), Failure> {
 pub(crate) fn show(show: &Show, row: &format::Row) -> Result<(), Failure> {
     let why = "it applies to text, also as Markdown or HTML, and to csv; JSON always has a row \
                for each rank; leave it out";
+    if show.check && row.checks.is_none() {
+        let has = format::FORMATS.iter().filter(|row| row.checks.is_some()).map(|row| row.name);
+        let has = has.collect::<Vec<_>>().join(" or ");
+        return Err(Failure::Usage(format!("--format {}: --check prints {has}", row.name)));
+    }
     let has_rows = row.on_demand || row.name == "csv";
     refuse(&[("--per-rank", show.per_rank && !has_rows, why)])?;
     evidence_of(show.evidence, row.on_demand)

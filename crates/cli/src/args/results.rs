@@ -25,9 +25,9 @@ pub(crate) struct Show {
     /// Add a table with a row for each rank (text, csv, markdown and html only)
     #[arg(long)]
     pub(crate) per_rank: bool,
-    /// Print only digests, and whether the figures of records follow from their counts; exit code 1
-    /// if not
-    #[arg(long, conflicts_with_all = ["format", "output", "evidence", "per_rank"])]
+    /// Print only digests, and whether the figures of records follow from their counts (text and
+    /// json only); exit code 1 if not
+    #[arg(long, conflicts_with_all = ["evidence", "per_rank"])]
     pub(crate) check: bool,
 }
 

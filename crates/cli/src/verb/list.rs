@@ -130,7 +130,8 @@ pub(crate) fn run(args: &args::List) -> Result<ExitCode, Failure> {
     items.push(entry("nvidia-fs", module, &needs.nvidia_fs));
     items.push(Item::new("FORMATS", "output formats"));
     for row in FORMATS {
-        items.push(Item::new(row.name, row.summary));
+        let checks = row.checks.map(|checks| format!(" (show --check: {checks})"));
+        items.push(Item::new(row.name, format!("{}{}", row.summary, checks.unwrap_or_default())));
     }
     let mut section = Section::default();
     section.list(List::new(Layout::columns(9, 1), items));

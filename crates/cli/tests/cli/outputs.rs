@@ -405,6 +405,11 @@ fn a_changed_record_is_found() {
     std::fs::write(dir.path().join("changed.json"), other.to_string()).unwrap();
     let found = gpuio(dir.path(), "show changed.json --check").exits(3).out;
     assert!(found.contains("it names gpuio 99.0.0, ") && found.contains("NOT checked"), "{found}");
+    let found = gpuio(dir.path(), "show changed.json --check --format json").exits(3).out;
+    for check in ["all", "digest", "conclusions"] {
+        let row = format!("\"check\": \"{check}\",\n      \"result\": \"unknown\",");
+        assert!(found.contains(&row), "{check}: {found}");
+    }
     // Nothing reads it: it is named.
     let mut other = record.clone();
     other["jobs"][0]["read"]["best_bytes_per_s"] = json!(1e12);
@@ -430,11 +435,25 @@ fn a_changed_record_is_found() {
     assert!(cut.ends_with("The figures of 1 of 1 record hold; 1 file can't be read.\n"), "{cut}");
     // A file that is missing among several does not keep the others from being checked.
     let some = gpuio(dir.path(), "show gone.json run.json changed.json --check").exits(1).out;
-    for words in ["\nrun.json: all ", "\nNot checked: gone.json: ", "\nNot checked: changed.json: "] {
+    for words in ["run.json: all ", "\nNot checked: gone.json: ", "\nNot checked: changed.json: "] {
         assert!(some.contains(words), "{words}: {some}");
     }
-    assert!(some.ends_with("The figures of 1 of 1 record hold; 2 files can't be read.\n"), "{some}");
+    assert!(
+        some.ends_with("The figures of 1 of 1 record hold; 2 files can't be read.\n"),
+        "{some}"
+    );
+    let line = "show gone.json run.json --check --format json";
+    let some: serde_json::Value =
+        serde_json::from_str(&gpuio(dir.path(), line).exits(1).out).unwrap();
+    let of = |value: &serde_json::Value| {
+        [&value["record"], &value["check"], &value["result"]]
+            .map(|one| one.as_str().unwrap_or_default().to_owned())
+    };
+    let rows: Vec<[String; 3]> = some["checks"].as_array().unwrap().iter().map(of).collect();
+    assert_eq!(rows, [["run.json", "all", "holds"], ["", "the file", "unread"]], "{some}");
+    assert_eq!(some["records"][0]["sha256"], digest("run.json"));
     gpuio(dir.path(), "show gone.json --check").exits(2).prints(&["gone.json"]);
+    gpuio(dir.path(), "show run.json --check --format csv").exits(2).prints(&["text or json"]);
     gpuio(dir.path(), "show run.json run.json").exits(2).prints(&["--check"]);
     let refused = "sweep --size 64k --bs 4k --runtime 30ms --vary path=gds --repeats 1 -o none";
     gpuio(dir.path(), refused);

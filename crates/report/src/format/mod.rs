@@ -24,6 +24,8 @@ pub struct Row {
     pub on_demand: bool,
     /// Whether its text says that the record is doubtful; else the program does.
     pub tells_doubt: bool,
+    /// The form of its checks in this format (`show --check`), where it has one.
+    pub checks: Option<&'static str>,
     /// The record in this format, ending in a line feed; text has so many columns.
     pub render: fn(&Record, u16, Show<'_>) -> String,
 }
@@ -35,6 +37,7 @@ pub const FORMATS: &[Row] = &[
         summary: "tables and warnings for people; may change in any release",
         on_demand: true,
         tells_doubt: true,
+        checks: Some("sentences for people"),
         render: text::render_text_with,
     },
     Row {
@@ -42,6 +45,7 @@ pub const FORMATS: &[Row] = &[
         summary: "one screen: a row per path, what it means, how to go on; may change",
         on_demand: false,
         tells_doubt: true,
+        checks: None,
         render: summary::render,
     },
     Row {
@@ -49,6 +53,7 @@ pub const FORMATS: &[Row] = &[
         summary: "the whole record, by docs/schema/record-v3.schema.json",
         on_demand: false,
         tells_doubt: false,
+        checks: Some("records, and checks with record, check, result, reason"),
         render: |record, _, _| json::render(record),
     },
     Row {
@@ -56,6 +61,7 @@ pub const FORMATS: &[Row] = &[
         summary: "one row per job and direction; column names never change",
         on_demand: false,
         tells_doubt: false,
+        checks: None,
         render: |record, _, show| match show.per_rank {
             true => csv::render_per_rank(record),
             false => csv::render(record),
@@ -66,6 +72,7 @@ pub const FORMATS: &[Row] = &[
         summary: "gdsio's one line for all jobs together",
         on_demand: false,
         tells_doubt: false,
+        checks: None,
         render: |record, _, _| gdsio::render(record),
     },
     Row {
@@ -73,6 +80,7 @@ pub const FORMATS: &[Row] = &[
         summary: "the resolved plan as a job file that repeats the run",
         on_demand: false,
         tells_doubt: false,
+        checks: None,
         render: |record, _, _| plan::plan_text(&record.plan),
     },
     Row {
@@ -80,6 +88,7 @@ pub const FORMATS: &[Row] = &[
         summary: "the text for an issue or a wiki; may change",
         on_demand: true,
         tells_doubt: true,
+        checks: None,
         render: |record, _, show| text::document(record, show).markdown(),
     },
     Row {
@@ -87,6 +96,7 @@ pub const FORMATS: &[Row] = &[
         summary: "the text as a page; may change (gpuio report draws plots)",
         on_demand: true,
         tells_doubt: true,
+        checks: None,
         render: |record, _, show| text::document(record, show).page("bench"),
     },
 ];
