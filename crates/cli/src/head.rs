@@ -29,6 +29,7 @@ impl Head<'_> {
         Record {
             schema_version: SCHEMA_VERSION,
             content_sha256: ContentDigest::Intact,
+            answers: Vec::new(),
             tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
             command: self.command.clone(),
             started_at: self.started_at.clone(),

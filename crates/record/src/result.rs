@@ -33,6 +33,11 @@ pub struct Record {
     /// written. Absent in older records.
     #[serde(default, skip_serializing_if = "ContentDigest::has_none")]
     pub content_sha256: ContentDigest,
+    /// Answers to the questions of the loads, as texts begin with: whether storage is fast enough,
+    /// whether a service level is kept. Derived from the rest when the text is written, and not
+    /// read; absent where no load has a question, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
     /// The tool that made the record.
     pub tool: Tool,
     /// The command line, word by word.

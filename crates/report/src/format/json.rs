@@ -4,8 +4,14 @@ use gpuio_record::{ContentDigest, OLDEST_SCHEMA, Record, SCHEMA_VERSION};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::format::text;
+use crate::printable;
+
 /// The field with the digest of all others.
 const DIGEST: &str = "content_sha256";
+
+/// The field that is derived from the others.
+const ANSWERS: &str = "answers";
 
 /// Why a text is not a record that this gpuio can read.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +48,8 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
                 ),
             };
             let record: Record = serde_json::from_value(value)?;
-            Ok(Record { schema_version: SCHEMA_VERSION, content_sha256, ..record })
+            let answers = Vec::new();
+            Ok(Record { schema_version: SCHEMA_VERSION, content_sha256, answers, ..record })
         }
     }
 }
@@ -58,12 +65,19 @@ pub fn render(record: &Record) -> String {
     narrow(&text)
 }
 
-/// The record as values, with the digest of its content unless [`ContentDigest`] forbids one.
+/// The record as values, with the answers that follow from it, and with the digest of all unless
+/// [`ContentDigest`] forbids one.
 pub(crate) fn value(record: &Record) -> Value {
     let text = serde_json::to_string(record)
         .expect("a record holds no map and no foreign Serialize, and a String takes every write");
     // By the text: a number is digested as it is read again, not as it was in memory.
     let mut value: Value = serde_json::from_str(&text).expect("serde_json wrote this text");
+    let answers = text::answers_in_words(&printable::record(record));
+    if let Value::Object(fields) = &mut value
+        && !answers.is_empty()
+    {
+        fields.shift_insert(1.min(fields.len()), ANSWERS.to_owned(), answers.into());
+    }
     if record.content_sha256 == ContentDigest::Intact {
         let digest = digest(&value).into();
         if let Value::Object(fields) = &mut value {

@@ -2,8 +2,8 @@
 //! and loads with different questions are not compared.
 
 use gpuio_record::{
-    AcceleratorSearch, AcceleratorTry, EndedHow, FeedResult, FlushPlan, MappedResult, PartPlan,
-    RangeKind, RangesPlan, Record, RepeatPlan,
+    AcceleratorSearch, AcceleratorTry, ContentDigest, EndedHow, FeedResult, FlushPlan,
+    MappedResult, PartPlan, RangeKind, RangesPlan, Record, RepeatPlan,
 };
 use gpuio_report::format::text::Show;
 use gpuio_report::set::find_set_format;
@@ -278,4 +278,26 @@ fn a_search_for_accelerators_is_in_the_report_with_its_runs() {
     ] {
         assert!(picture.contains(words), "no {words}: {picture}");
     }
+}
+
+/// Programs need not compute what texts say; who changes it changes the record.
+#[test]
+fn json_has_the_answers_that_texts_begin_with() {
+    let json = |record: &Record| -> serde_json::Value {
+        let find = gpuio_report::find("json").unwrap();
+        serde_json::from_str(&(find.render)(record, 120, Show::default())).unwrap()
+    };
+    assert_eq!(json(&records::host_quick())["answers"], serde_json::Value::Null);
+    let mut value = json(&checkpoint());
+    let answers: Vec<&str> =
+        value["answers"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let text = report(vec![checkpoint()], "markdown");
+    assert!(answers.len() > 1 && answers.iter().all(|answer| text.contains(answer)), "{answers:?}");
+    let parsed =
+        |value: &serde_json::Value| gpuio_report::format::json::parse(&value.to_string()).unwrap();
+    let read = parsed(&value);
+    assert!(read.content_sha256 == ContentDigest::Intact && read.answers.is_empty());
+    assert_eq!(json(&read), value);
+    value["answers"][0] = "Training never stops.".into();
+    assert!(matches!(parsed(&value).content_sha256, ContentDigest::Changed(_)));
 }

@@ -352,6 +352,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
     Record {
         schema_version: SCHEMA_VERSION,
         content_sha256: ContentDigest::Intact,
+        answers: Vec::new(),
         tool: Tool { name: "gpuio".to_owned(), version: "0.1.0".to_owned() },
         command: ["gpuio", "bench", "--directory", "/data"].map(str::to_owned).to_vec(),
         started_at: "2026-11-21T10:15:00+01:00".to_owned(),
