@@ -115,8 +115,7 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
             ),
         }));
     }
-    let text = input::read_text(path, input::MOST_RESULT)
-        .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
+    let text = text(path)?;
     let record = json::parse(&text).map_err(|error| {
         let is_shape = matches!(error, json::ParseError::Shape(_));
         let other = foreign::TOOLS.iter().find(|tool| is_shape && (tool.looks)(&text));
@@ -143,15 +142,52 @@ fn parsed(path: &Path) -> Result<(String, Record), Failure> {
     Ok((text, record))
 }
 
+fn text(path: &Path) -> Result<String, Failure> {
+    input::read_text(path, input::MOST_RESULT).map_err(|error| {
+        Failure::Usage(format!("{}: the record can't be read: {error}", path.display()))
+    })
+}
+
 fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
     let Swept { sweep, records, missing } = swept(directory)?;
     set.unread.extend(unlisted(directory, &records));
-    for (path, at, within_limit) in records {
-        set.members.push(Member { at, within_limit, ..member(&path)? });
+    for Listed { path, at, within_limit, digest } in records {
+        let mut member = Member { at, within_limit, ..member(&path)? };
+        if let Some(listed) = digest {
+            hold_listed(&mut member.recheck, &path, &listed)?;
+        }
+        set.members.push(member);
     }
     set.left_out.extend(missing);
     set.sweeps.push(sweep);
     Ok(())
+}
+
+/// Holds the digest of a record against the one that its sweep listed when it was made.
+fn hold_listed(recheck: &mut Recheck, path: &Path, listed: &str) -> Result<(), Failure> {
+    let found = content_digest(path)?;
+    recheck.compared += 1;
+    if found.as_deref() != Some(listed) {
+        let found = found.unwrap_or_else(|| "none".to_owned());
+        recheck.wrong.push(format!(
+            "the record: it is not the one that the sweep made: {SWEEP_FILE} lists content_sha256 \
+             {listed}, the file has {found}"
+        ));
+    }
+    Ok(())
+}
+
+/// The digest in a record's file.
+pub(crate) fn content_digest(path: &Path) -> Result<Option<String>, Failure> {
+    #[derive(serde::Deserialize)]
+    struct Digested {
+        content_sha256: Option<String>,
+    }
+    let text = text(path)?;
+    let found = serde_json::from_str::<Digested>(&text);
+    found.map(|record| record.content_sha256).map_err(|error| {
+        Failure::Usage(format!("{}: this is not a gpuio record: {error}", path.display()))
+    })
 }
 
 /// The name of the file of a sweep's run: of a point by its number or load, runs from 1 on.
@@ -167,9 +203,9 @@ fn is_run_name(name: &str) -> bool {
 
 /// Runs of a sweep in its directory that its list lacks: a median of the others would be of chosen
 /// runs.
-fn unlisted(directory: &Path, listed: &[(PathBuf, Place, Option<String>)]) -> Vec<String> {
+fn unlisted(directory: &Path, listed: &[Listed]) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let is_listed = |path: &PathBuf| listed.iter().any(|(at, ..)| at == path);
+    let is_listed = |path: &PathBuf| listed.iter().any(|one| one.path == *path);
     let paths = entries.flatten().map(|entry| entry.path()).filter(|path| {
         path.file_name().is_some_and(|name| is_run_name(&name.to_string_lossy()))
             && !is_listed(path)
@@ -189,11 +225,20 @@ fn unlisted(directory: &Path, listed: &[(PathBuf, Place, Option<String>)]) -> Ve
 /// A point of a sweep: axes and values.
 type Place = Vec<(String, String)>;
 
+/// A record that a sweep lists.
+pub(crate) struct Listed {
+    pub(crate) path: PathBuf,
+    pub(crate) at: Place,
+    /// Whether its point is within the limit of a search.
+    within_limit: Option<String>,
+    /// The digest that it had when it was made; none in older sweeps.
+    digest: Option<String>,
+}
+
 /// A sweep in a directory.
 pub(crate) struct Swept {
     pub(crate) sweep: Sweep,
-    /// Its records, each with its point, and whether that is within the limit.
-    pub(crate) records: Vec<(PathBuf, Place, Option<String>)>,
+    pub(crate) records: Vec<Listed>,
     /// The points without one, and why.
     pub(crate) missing: Vec<String>,
 }
@@ -223,7 +268,12 @@ pub(crate) fn swept(directory: &Path) -> Result<Swept, Failure> {
             let why = point.ended.as_deref().unwrap_or("its runs are missing");
             missing.push(format!("No record of {}: {why}", sweep.point(&point.at)));
         }
-        let record = |file| (directory.join(file), at.clone(), point.within_limit.clone());
+        let record = |file: &String| Listed {
+            path: directory.join(file),
+            at: at.clone(),
+            within_limit: point.within_limit.clone(),
+            digest: point.content_sha256.get(file).cloned(),
+        };
         records.extend(point.records.iter().map(record));
     }
     Ok(Swept { sweep, records, missing })

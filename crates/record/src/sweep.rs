@@ -3,6 +3,8 @@
 //! A sweep is a folder with `sweep.json` (a [`Sweep`]) and one record for each finished run.
 //! The records are written first, each whole, so that what `sweep.json` names is there.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +69,9 @@ pub struct SweepPoint {
     pub at: Vec<String>,
     /// File names of the finished runs' records, in the order in which they were made.
     pub records: Vec<String>,
+    /// `content_sha256` of each record when it was made, by its file name; absent in older files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub content_sha256: BTreeMap<String, String>,
     /// Why no more runs of it are made: its confidence is reached, its budget is spent, the machine
     /// lacks what it needs. Absent while runs are still owed.
     pub ended: Option<String>,

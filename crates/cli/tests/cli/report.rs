@@ -177,3 +177,37 @@ fn a_browser_prints_the_pdf_and_without_one_the_exit_code_is_3() {
     assert!(!dir.join("none.pdf").exists());
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0, "nothing stays");
 }
+
+/// A record of another sweep is whole, and no run of this one: also after this one was resumed.
+#[test]
+fn a_record_that_was_put_in_place_of_a_run_is_found() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --runtime 30ms --vary path=host --repeats 2";
+    for name in ["s", "t"] {
+        gpuio(dir.path(), &format!("{line} -o {name}")).exits(0);
+    }
+    gpuio(dir.path(), "show s --check").exits(0);
+    let run = |folder: &str| dir.path().join(folder).join("point-0001-run-002.json");
+    std::fs::copy(run("t"), run("s")).unwrap();
+    let found = |code| {
+        let checked = gpuio(dir.path(), "show s --check").exits(code).out;
+        let shown = gpuio(dir.path(), "report s --format markdown").exits(0);
+        for text in [checked, shown.out + &shown.err] {
+            let told = text.contains("point-0001-run-002")
+                && text.contains("it is not the one that the sweep made: sweep.json lists");
+            assert_eq!(told, code == 1, "{text}");
+        }
+    };
+    found(1);
+    gpuio(dir.path(), &format!("{line} -o s")).exits(0);
+    found(1);
+    // Older sweeps list no digests.
+    let list = dir.path().join("s/sweep.json");
+    let mut sweep: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&list).unwrap()).unwrap();
+    let points = sweep["points"].as_array_mut().unwrap();
+    assert_eq!(points[0]["content_sha256"].as_object().unwrap().len(), 2);
+    points[0].as_object_mut().unwrap().remove("content_sha256");
+    std::fs::write(list, sweep.to_string()).unwrap();
+    found(0);
+}

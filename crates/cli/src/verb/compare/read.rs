@@ -8,7 +8,7 @@ use gpuio_report::compare::{Run, Side, of_reading, of_record};
 use gpuio_report::format::json;
 
 use crate::failure::Failure;
-use crate::records;
+use crate::records::{self, Listed};
 
 /// File extensions of results; other files in a directory are ignored.
 const ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
@@ -33,7 +33,7 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
 /// The records that a sweep lists, each at its point.
 fn swept(side: &mut Side, directory: &Path) -> Result<(), Failure> {
     let swept = records::swept(directory)?;
-    for (path, at, _) in &swept.records {
+    for Listed { path, at, .. } in &swept.records {
         file(side, path, at)?;
     }
     side.notes.extend(swept.missing);

@@ -133,14 +133,15 @@ impl SweepDirectory {
         };
         draft.file().sync_all().map_err(failed)?;
         draft.give_name_as(OsStr::new(&file)).map_err(|unnamed| failed(unnamed.error))?;
-        self.count(at, file, record, error, resolved);
+        let digest = records::content_digest(&self.path.join(&file))?;
+        self.count(at, (file, digest), record, error, resolved);
         self.save()
     }
 
     fn count(
         &mut self,
         at: usize,
-        file: String,
+        (file, digest): (String, Option<String>),
         record: &Record,
         error: Option<String>,
         resolved: &ResolvedSweep,
@@ -149,6 +150,7 @@ impl SweepDirectory {
         self.runs[at].push(figures(record, limited));
         let values: Vec<f64> = self.runs[at].iter().map(|run| run.bytes_per_s).collect();
         let point = &mut self.sweep.points[at];
+        point.content_sha256.extend(digest.map(|digest| (file.clone(), digest)));
         point.records.push(file);
         let verdict = |search: &Search| search.verdict(&self.runs[at]).word().to_owned();
         point.within_limit = resolved.search.as_ref().map(verdict);
@@ -252,6 +254,7 @@ impl SweepDirectory {
     fn take_in(&mut self, resolved: &ResolvedSweep) -> Result<(), Failure> {
         for at in 0..self.sweep.points.len() {
             let named = std::mem::take(&mut self.sweep.points[at].records);
+            let listed = std::mem::take(&mut self.sweep.points[at].content_sha256);
             // Missing hardware or software may be available now, and a budget was for one start.
             self.sweep.points[at].ended = None;
             for run in 0.. {
@@ -266,9 +269,15 @@ impl SweepDirectory {
                     }
                     break;
                 }
-                let record = records::record(&self.path.join(&file))?;
+                let path = self.path.join(&file);
+                let record = records::record(&path)?;
                 let error = errors_of(&record);
-                self.count(at, file, &record, error, resolved);
+                // That of a record that was put in place of another stays the other's.
+                let digest = match named.get(run) {
+                    Some(_) => listed.get(&file).cloned(),
+                    None => records::content_digest(&path)?,
+                };
+                self.count(at, (file, digest), &record, error, resolved);
             }
         }
         self.save()
