@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::compare::aspect::{SOFTWARE, SOFTWARE_GPU};
 use crate::compare::axis::Axis;
 use crate::compare::cell::Cell;
-use crate::compare::difference::{Difference, differences, unknown_properties};
+use crate::compare::difference::{Difference, differences, unknown_of_both, unknown_properties};
 use crate::compare::evaluate;
 use crate::compare::figure::Row;
 use crate::compare::pair::pair;
@@ -79,6 +79,9 @@ pub struct Pair {
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
     pub unknown_properties: Vec<String>,
+    /// Important properties that neither side reports.
+    #[serde(rename = "untold_by_both")]
+    pub unknown_of_both: Vec<String>,
     /// An entry for each metric that both have.
     pub rows: Vec<Row>,
     /// The other metrics, with whether each side has it.
@@ -243,6 +246,7 @@ fn one_side(
             is_disturbed_unlike: !options.in_turns && a.is_disturbed_unlike(b),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
+            unknown_of_both: unknown_of_both(a, b),
             rows,
             absent,
             counts_each_io: a.runs.iter().chain(&b.runs).all(|run| run.latency.is_some()),

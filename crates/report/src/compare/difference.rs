@@ -194,3 +194,11 @@ pub(crate) fn unknown_properties(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<S
     let unread = [baseline, other].into_iter().flat_map(|cell| cell.first().unread.clone());
     aspects.chain(keys).chain(unread).collect()
 }
+
+/// Important properties that no run of either side reports.
+pub(crate) fn unknown_of_both(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<String> {
+    let relevant = ASPECTS.iter().filter(|one| one.kind == Kind::Matters && one.must_be.is_none());
+    let neither =
+        |one: &&Aspect| [baseline, other].iter().all(|cell| cell.properties(one.key).is_empty());
+    relevant.filter(neither).map(|aspect| aspect.what.to_owned()).collect()
+}

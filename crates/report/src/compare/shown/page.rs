@@ -122,6 +122,11 @@ fn differing(comparison: &Comparison) -> Section {
         let others = others.map(|how| ((false, "work of others".to_owned()), sides(how)));
         let unknown = pair.unknown_properties.iter();
         let unknown = unknown.map(|what| ((true, what.clone()), "unknown for one side".into()));
+        let of_both = match pair.unknown_of_both.join(", ") {
+            none if none.is_empty() => None,
+            all => Some(((true, "unknown for both sides".to_owned()), all)),
+        };
+        let unknown = unknown.chain(of_both);
         values.chain(others).chain(unknown).collect::<Vec<((bool, String), String)>>()
     };
     let mut found = grouped(comparison.pairs.iter().flat_map(of_pair));

@@ -136,11 +136,12 @@ pub(super) fn remarks(pair: &Pair) -> Vec<String> {
         let (a, b) = (&difference.baseline, &difference.other);
         lines.push(format!("differs: {}: {a} | {b}{end}", difference.what));
     }
-    if !pair.unknown_properties.is_empty() {
-        lines.push(format!(
-            "unknown for one side, may differ: {}",
-            pair.unknown_properties.join(", ")
-        ));
+    for (of, unknown) in
+        [("one side", &pair.unknown_properties), ("both sides", &pair.unknown_of_both)]
+    {
+        if !unknown.is_empty() {
+            lines.push(format!("unknown for {of}, may differ: {}", unknown.join(", ")));
+        }
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
     lines.extend(absent(&pair.absent, pair.counts_each_io, ""));

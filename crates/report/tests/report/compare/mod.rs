@@ -862,6 +862,21 @@ fn what_a_tool_does_not_report_is_stated() {
         "{unknown_properties:?}"
     );
     assert!(found.pairs[0].rows.iter().all(|row| row.metric.word() != "p99"), "gdsio has none");
+    assert!(found.pairs[0].unknown_of_both.is_empty(), "{:?}", found.pairs[0].unknown_of_both);
+
+    // Two results of other tools lack the same: nothing says that they agree in it.
+    let sides = [(); 2].map(|()| fio(serde_json::json!({}), |_| {}));
+    let found = compare(&sides, &Options::default());
+    assert!(found.pairs[0].unknown_properties.is_empty());
+    for format in ["text", "markdown", "html"] {
+        let page = shown_at(format, &found, 400);
+        let line = page.lines().find(|line| line.contains("unknown for both sides"));
+        let line = line.unwrap_or_else(|| panic!("{format}: {page}"));
+        assert!(
+            ["actual path", "source of the bytes", "kernel"].iter().all(|it| page.contains(it))
+        );
+        assert!(!line.contains("requested path"), "{line}");
+    }
 }
 
 /// A load of 2000 IOPS, whose I/Os wait 100 µs for their slot.
