@@ -231,7 +231,21 @@ fn table(record: &Record) -> Section {
         Towards::Write => Part::Second,
     };
     let tails = Percentile::shown(&record.percentiles(), &[Percentile::TAIL]);
-    let mut columns = Columns::<Vec<Load<'_>>>::new().words("path", |row| row[0].path().to_owned());
+    // Rows of one path are told apart by their jobs.
+    let paths: Vec<String> = rows.iter().map(|row| row[0].path().to_owned()).collect();
+    let name = move |row: &Vec<Load<'_>>| {
+        let path = row[0].path();
+        let jobs = unique(row.iter().map(|load| load.0.plan.name.as_str()));
+        let jobs = match jobs.as_slice() {
+            [first, more @ ..] if more.len() > 1 => format!("{first} and {} more", more.len()),
+            few => few.join(", "),
+        };
+        match paths.iter().filter(|other| *other == path).count() {
+            1 => path.to_owned(),
+            _ => format!("{path} ({jobs})"),
+        }
+    };
+    let mut columns = Columns::<Vec<Load<'_>>>::new().words("path", name);
     for (kind, loads) in grouped(all.iter().map(|load| (load.kind(), load))) {
         let (rw, size) = kind.clone();
         let of_kind = kind.clone();

@@ -607,3 +607,20 @@ fn files_that_stay_are_named_with_their_place() {
     let words = "Data files: 1 file with 1.00 GiB stays in /data";
     assert!(screen(&record).contains(words), "{}", screen(&record));
 }
+
+/// Two jobs of one load and path are two rows of one screen, each with its job.
+#[test]
+fn rows_of_one_path_say_which_job_they_are_of() {
+    let summary = |jobs: &[&str]| {
+        let jobs = jobs.iter().map(|name| records::job(name)).collect();
+        let record = records::record(jobs);
+        (gpuio_report::find("summary").unwrap().render)(&record, 120, Show::default())
+    };
+    let rows = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter(|line| line.starts_with("host"));
+        rows.map(|row| row.split("  ").next().unwrap_or_default().to_owned()).collect()
+    };
+    let two = summary(&["tensors", "whole files"]);
+    assert_eq!(rows(&two), ["host (tensors)", "host (whole files)"], "{two}");
+    assert_eq!(rows(&summary(&["tensors"])), ["host"]);
+}
