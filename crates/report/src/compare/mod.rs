@@ -26,7 +26,7 @@ mod difference;
 mod evaluate;
 mod facts;
 mod figure;
-mod job;
+pub(crate) mod job;
 pub(crate) mod keys;
 pub mod of_reading;
 pub mod of_record;

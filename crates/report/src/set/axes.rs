@@ -8,6 +8,7 @@ use gpuio_record::{DirectMode, Distribution, JobPlan, Order, RanksResult, Target
 
 use super::rows::Row;
 use super::{Set, chosen, knee};
+use crate::compare::job::block_words;
 use crate::compare::keys;
 use crate::expected;
 use crate::format::text::header;
@@ -148,8 +149,9 @@ const AXES: &[Known] = &[
     ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),
     ("load", "load", true, Role::Load, |row| (load_word(row.plan), None)),
     ("block", "block size", true, Role::Load, |row| {
-        let (_, max) = block_bounds(row.plan.sizes());
-        (sizes_short(row.plan), Some(float(max)))
+        // Several sizes have no place among single ones.
+        let (min, max) = block_bounds(row.plan.sizes());
+        (sizes_short(row.plan), (min == max).then(|| float(max)))
     }),
     ("threads", "threads", true, Role::Load, |row| {
         (row.plan.threads.to_string(), Some(f64::from(row.plan.threads)))
@@ -288,6 +290,8 @@ pub(super) fn settings(row: &Row<'_>) -> Vec<String> {
     if let Some(rings) = plan.rings.filter(|_| set("rings")) {
         words.push(format!("rings {rings}"));
     }
+    let blocks = [&plan.blocks, &plan.write_blocks].into_iter().filter(|blocks| blocks.len() > 1);
+    words.extend(blocks.filter_map(|blocks| block_words(blocks)));
     words.extend((plan.ramp_ns > 0).then(|| format!("ramp {}", format_duration_ns(plan.ramp_ns))));
     words
 }
@@ -302,7 +306,7 @@ fn is_part(plan: &JobPlan) -> bool {
     let (_, block) = block_bounds(plan.sizes());
     let used = plan.size_bytes.saturating_add(block).saturating_mul(regions);
     let all: u64 = plan.targets.iter().map(|target| target.length_bytes).sum();
-    plan.size_bytes > 0 && used.saturating_add(plan.offset_bytes) < all
+    plan.has_size() && plan.size_bytes > 0 && used.saturating_add(plan.offset_bytes) < all
 }
 
 /// The settings that all rows have.

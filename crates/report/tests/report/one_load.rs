@@ -1,6 +1,6 @@
 //! A figure is of one load: one path, one block size, one depth.
 
-use gpuio_record::{Order, Record};
+use gpuio_record::{BlockShare, Order, Record};
 use gpuio_report::set::{Figured, Member, Set, figured, find_set_format};
 
 use crate::records;
@@ -336,4 +336,28 @@ fn a_load_is_named_with_what_not_all_have_and_what_all_have_is_said_once() {
     let text = (find_set_format("markdown").unwrap().render)(&set);
     row(&text, "");
     row(&text, ", 1M per thread");
+}
+
+/// A load of two block sizes stands at neither of them, and two with other shares are no repeats.
+#[test]
+fn a_mix_of_block_sizes_has_no_place_on_their_axis() {
+    let mixed = |small: u8| {
+        let mut record = run("gather", 4 << 10, 1, false, 1.0);
+        let share = |size, percent| BlockShare { percent, ..records::block(size) };
+        record.plan.jobs[0].blocks = vec![share(4 << 10, small), share(64 << 10, 100 - small)];
+        record
+    };
+    let fixed = || BLOCKS.map(|block| run("gather", block, 1, false, 1.0)).to_vec();
+    let render = |set: &Set, name: &str| (find_set_format(name).unwrap().render)(set);
+    let against = "Throughput against block size";
+    assert!(render(&set(fixed()), "svg").contains(against));
+    let mut all = fixed();
+    all.extend([mixed(90), mixed(10)]);
+    let all = set(all);
+    let svg = render(&all, "svg");
+    assert!(!svg.contains(against) && svg.contains("Throughput of each load"), "{svg}");
+    let text = render(&all, "markdown");
+    for words in ["4K/90:64K/10", "4K/10:64K/90"] {
+        assert!(text.contains(&format!("at depth 1, {words} | gather | 1 |")), "{words}: {text}");
+    }
 }
