@@ -6,7 +6,7 @@ use gpuio_record::{
     Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards, WarningKind,
 };
 
-use crate::number::{bytes, count, float, many};
+use crate::number::{bytes, count, float, many, requested_rate};
 
 /// Which recorded calls a job repeats, and how.
 pub(crate) fn replay(plan: &ReplayPlan) -> String {
@@ -158,7 +158,7 @@ pub(crate) fn paced(plan: &JobPlan) -> Option<String> {
     let paced = plan.pacing.as_ref().map(|pacing| (pacing, of_reads));
     let words = paced.into_iter().chain(of_writes).filter_map(|(pacing, which)| {
         let iops = pacing.iops.map(|rate| format!("{rate} I/Os/s"));
-        let bytes = pacing.bytes_per_s.map(|rate| format!("{}/s", format_bytes(rate)));
+        let bytes = pacing.bytes_per_s.map(requested_rate);
         let rates: Vec<String> = iops.into_iter().chain(bytes).collect();
         let how = if pacing.arrivals == Arrivals::Poisson { ", Poisson" } else { "" };
         (!rates.is_empty()).then(|| format!("{which}at {} per thread{how}", rates.join(" and ")))

@@ -9,7 +9,7 @@ use gpuio_record::{
 };
 
 use crate::compare::aspect::{DUE, NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
-use crate::number::many;
+use crate::number::{many, requested_rate};
 use crate::workload::sizes_short;
 
 /// Separates two of cuFile's settings.
@@ -410,7 +410,7 @@ pub(crate) fn block_words(shares: &[BlockShare]) -> Option<String> {
 pub(crate) fn rate_words(pacing: Option<&Pacing>) -> String {
     let Some(Pacing { bytes_per_s, iops, arrivals }) = pacing else { return "none".to_owned() };
     let mut words = Vec::new();
-    words.extend(bytes_per_s.map(|bytes| format!("{}/s", format_bytes(bytes))));
+    words.extend(bytes_per_s.map(requested_rate));
     words.extend(iops.map(|iops| format!("{iops} IOPS")));
     if words.is_empty() {
         return "none".to_owned();

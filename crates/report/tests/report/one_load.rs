@@ -306,6 +306,8 @@ fn a_load_is_named_with_what_not_all_have_and_what_all_have_is_said_once() {
         let distribution = Distribution::Zipf { theta: 1.2 };
         plan.order = Order::Random { distribution, coverage: false };
     };
+    let arrivals = gpuio_record::Arrivals::Steady;
+    let pacing = gpuio_record::Pacing { bytes_per_s: Some(602 << 20), iops: None, arrivals };
     let repeats = Compressible { percent: 50, chunk_bytes: 4096 };
     let set = set(vec![
         with(&|_| {}),
@@ -313,13 +315,15 @@ fn a_load_is_named_with_what_not_all_have_and_what_all_have_is_said_once() {
         with(&|plan| plan.ramp_ns = 5_000_000_000),
         with(&|plan| plan.compressible = Some(repeats)),
         with(&|plan| plan.offset_bytes = 1 << 30),
+        with(&|plan| plan.pacing = Some(pacing)),
     ]);
     let text = (find_set_format("markdown").unwrap().render)(&set);
     let row = |text: &str, words: &str| {
         let ends = format!("at depth 1{words} |");
         assert!(text.contains(&ends), "{ends}\n{text}");
     };
-    for words in ["", ", zipf 1.2", ", ramp 5s", ", 50 % compressible", ", from 1G"] {
+    let rate = ", at 602 MiB/s per thread, as requested";
+    for words in ["", ", zipf 1.2", ", ramp 5s", ", 50 % compressible", ", from 1G", rate] {
         row(&text, words);
     }
     assert_eq!(text.matches("All loads: 1G per thread.").count(), 1, "{text}");
