@@ -44,8 +44,8 @@ _TYPES = {
 }
 # Tensors begin in memory where a GPU's widest loads can begin.
 _ALIGNED = 256
-# Bytes of a group at most, unless one tensor has more: so much stays in memory with a tensor that
-# is kept alone. Matrices of 64 MiB and the vectors beside them share one.
+# Bytes of a group at most, unless one tensor has more: `GROUP_BYTES` of the library's `loader`, as
+# a test of it says. Matrices of 64 MiB and the vectors beside them share one.
 _MOST = 72 << 20
 # Bytes that go over one link before the next one's turn, where several GPUs get a file.
 _SHARE = 32 << 20

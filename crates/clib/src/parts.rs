@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use gpuio_base::safetensors::loader;
 use gpuio_gpu::{Context, DevPtr, Stream};
 use gpuio_transfer::live_page::monotonic_ns;
 use gpuio_transfer::{Batch, Entry, File, MemoryLocation, Op, spawn_thread};
@@ -17,8 +18,6 @@ use crate::strips::{self, Rows, Strip};
 
 /// Rows of so many bytes or more are read each by a call of their own, shorter ones in batches.
 const LONG: usize = 256 << 10;
-/// Calls at once for each GPU: while the last pieces of one are copied, the next one is read.
-const LANES: usize = 2;
 /// Rows that a batch has at a time.
 const BATCH: u32 = 4096;
 
@@ -175,7 +174,7 @@ impl Job {
         let all = devices.len();
         devices.sort_unstable();
         devices.dedup();
-        (devices.len() * LANES).min(all)
+        (devices.len() * loader::CALLS).min(all)
     }
 
     /// Reads all ranges, with threads that help.

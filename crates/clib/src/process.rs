@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Once, OnceLock};
 
+use gpuio_base::safetensors::loader;
 use gpuio_gpu::{Context, Driver, Which};
 use gpuio_guard::objects::environment;
 use gpuio_transfer::live_page::{self, CompletedCall};
@@ -41,15 +42,12 @@ pub(crate) fn context(device: u32) -> Result<Context, CallError> {
 pub(crate) fn transfer() -> &'static Transfer {
     static TRANSFER: OnceLock<Transfer> = OnceLock::new();
     TRANSFER.get_or_init(|| {
-        // A program waits for what it calls this library for: a model that is loaded before it is
-        // used. Out of sixteen processors, twelve read 8 GiB at 45.2 GiB/s and 258 µs/MiB, thirteen
-        // at 46.2 and 273, fifteen at 46.7 and 312 (H200).
-        const PER_GPU: u32 = 13;
         let mut settings = Settings::default();
         let spare = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) - 1;
-        let spare = u32::try_from(spare).unwrap_or(u32::MAX).min(PER_GPU);
+        let spare = u32::try_from(spare).unwrap_or(u32::MAX).min(loader::THREADS);
         settings.max_workers = settings.max_workers.max(spare);
-        settings.workers_per_gpu = PER_GPU;
+        settings.workers_per_gpu = loader::THREADS;
+        settings.max_piece_bytes = loader::PIECE_BYTES;
         settings.files_outlast_calls = false;
         settings.driver = which().clone();
         Transfer::new(settings)

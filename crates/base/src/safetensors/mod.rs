@@ -11,6 +11,7 @@
 //! - `json`: the JSON of a header, as strict as the format's library is.
 //! - `other`: other kinds of files, by their first bytes, which are taken for models by mistake.
 //! - [`arrange()`]: where the tensors go in memory.
+//! - [`loader`]: how much is read at once where a model is loaded by `gpuio.safetensors`.
 //! - [`Dtype`]: the types of elements. To add one: a row in its table.
 //!
 //! It neither opens a file nor moves tensors. Pure: no file, no clock, no environment; the caller
@@ -19,6 +20,7 @@
 mod arrange;
 mod dtype;
 mod json;
+pub mod loader;
 mod other;
 
 use std::collections::HashMap;

@@ -205,3 +205,11 @@ proptest! {
         }
     }
 }
+
+/// Python's module arranges parts of tensors by itself, in groups of the same size.
+#[test]
+fn python_has_the_groups_of_the_loader() {
+    let text = include_str!("../../../../python/gpuio/_safetensors.py");
+    let most = format!("\n_MOST = {} << 20\n", super::loader::GROUP_BYTES >> 20);
+    assert!(text.contains(&most), "no {most}");
+}

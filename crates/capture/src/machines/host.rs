@@ -255,7 +255,7 @@ fn said_by_a_tool(lines: &[&str], at: usize) -> Option<String> {
 }
 
 /// A text whose lines begin with a host's name, as `pdsh` prints them, or with a task's number
-/// (`srun -l`). Prompts, and words above and below, have none.
+/// (`srun -l`). Prompts and words have none; words between lines of one name are a tool's output.
 fn by_prefix(text: &str) -> Option<Vec<(Option<String>, String)>> {
     let lines: Vec<&str> = text.lines().collect();
     let task = |name: &str| {
@@ -284,8 +284,10 @@ fn by_prefix(text: &str) -> Option<Vec<(Option<String>, String)>> {
     let first = lines.iter().position(|line| own(line).is_some())?;
     let last = lines.iter().rposition(|line| own(line).is_some())?;
     let others = lines[first..=last].iter();
-    let mut others = others.filter(|line| !line.trim().is_empty() && own(line).is_none());
-    if counts.len() > super::MOST || !others.all(|line| prompt::is_prompt(line)) {
+    let others = others.filter(|line| !line.trim().is_empty() && own(line).is_none());
+    let words: Vec<&str> = others.filter(|line| !prompt::is_prompt(line)).copied().collect();
+    let are_words = counts.len() > 1 && kind_of(&paste::plain(&words.join("\n"))).is_none();
+    if counts.len() > super::MOST || !words.is_empty() && !are_words {
         return None;
     }
     let body = |wanted: &str| {

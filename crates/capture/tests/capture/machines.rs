@@ -259,6 +259,11 @@ fn machines_are_parted_in_the_ways_in_which_people_part_them() {
     let all = texts(&[("post", each)]);
     assert_eq!(names(&all), ["a1", "a2"]);
     assert_eq!(all.machines[1].captured.machine.mounts[0].mount.source, "/dev/sdb");
+    // Words between the hosts' lines name none.
+    let both = format!("{each}and the other shelf:\na1: /dev/sdc on /c type xfs (rw)\n");
+    let all = texts(&[("post", &both)]);
+    assert_eq!(names(&all), ["a1", "a2"]);
+    assert_eq!(all.machines[0].captured.machine.mounts.len(), 2);
     // Equal devices and words that name no machine: one machine, whose later report counts.
     let all = texts(&[("post", &blocks(["Before:", "After:"], same))]);
     assert_eq!(all.machines.len(), 1);

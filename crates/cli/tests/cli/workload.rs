@@ -1060,6 +1060,20 @@ fn flags_change_a_workload() {
         "scale = 0.01",
     ] {
         assert!(plan.lines().any(|line| line == words), "no {words:?} in {plan}");
+    // A flag against the preset's key: the flag is the one to leave out, or the key is turned off.
+    let warm = "safetensors m --gpu software --pre-read --dry-run";
+    run(dir.path(), warm).exits(2).prints(&[
+        "pre_read (--pre-read): it fills the page cache, and invalidate=1 (preset safetensors)",
+        "leave out --pre-read, or add --set invalidate=0",
+    ]);
+    let plan = run(dir.path(), &format!("{warm} --set invalidate=0")).exits(0).out;
+    assert!(plan.contains("pre_read = 1\ninvalidate = 0\n"), "{plan}");
+    let own = run(dir.path(), "show safetensors").exits(0).out;
+    file(dir.path(), "warm.ini", &own.replace("invalidate=1", "pre_read=1"));
+    let cold = "warm.ini m --gpu software --invalidate --dry-run";
+    run(dir.path(), cold).exits(2).prints(&["leave out --invalidate, or add --set pre_read=0"]);
+    let plan = run(dir.path(), &format!("{cold} --set pre_read=0")).exits(0).out;
+    assert!(plan.contains("pre_read = 0\ninvalidate = 1\n"), "{plan}");
     }
     let flags = "--set a=b|--cufile-lib x|--cufile-set a=b|--spec x|--server x|--format json|\
                  --evidence|--details|--serve 1|--quiet|--no-watch|--no-stats-page|--dry-run|\

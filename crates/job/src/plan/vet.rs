@@ -206,8 +206,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("lock_bytes", what);
     }
     if plan.pre_read && plan.invalidate {
-        let what = "pre_read fills the page cache and invalidate empties it; leave one out";
-        return wrong("invalidate", what.into());
+        return Err(cache_state(requested));
     }
     direct(requested, plan, alignment)?;
     rings(requested, plan)?;
@@ -363,6 +362,28 @@ fn size_words(block: &BlockShare) -> String {
         return min_bytes.to_string();
     }
     format!("{min_bytes} to {max_bytes} step {step_bytes}")
+}
+
+/// Both states of the page cache are requested. A flag that contradicts a job file or a preset is
+/// the one to leave out: a preset's key can't be taken out of its file.
+fn cache_state(requested: &JobSpec) -> PlanError {
+    let by_flag = |field: &str| match requested.origin(field) {
+        Some(Origin::Flag(flag)) => Some(*flag),
+        _ => None,
+    };
+    for (field, other, [own, its]) in [
+        ("pre_read", "invalidate", ["fills", "empties"]),
+        ("invalidate", "pre_read", ["empties", "fills"]),
+    ] {
+        let (Some(flag), None) = (by_flag(field), by_flag(other)) else { continue };
+        let Some(set) = requested.requested.get(other) else { continue };
+        let what = format!(
+            "it {own} the page cache, and {set} {its} it; leave out {flag}, or add --set {other}=0"
+        );
+        return PlanError::usage(requested, field, what);
+    }
+    let what = "pre_read fills the page cache and invalidate empties it; leave one out";
+    PlanError::usage(requested, "invalidate", what)
 }
 
 fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {

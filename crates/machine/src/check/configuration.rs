@@ -59,14 +59,29 @@ pub(crate) struct Setting<T> {
     pub(crate) from: String,
 }
 
-/// Whether a key is on: by its variable, the file, or else `default`. cuFile takes 0, 1, TRUE and
-/// FALSE in variables.
+/// Whether a key is on: by its variable, the file, or else `default`. Where gdscheck printed the
+/// opposite, its source says so: what a program reads itself decides, and no later report.
 pub(crate) fn switch(
     machine: &Machine,
     path: &str,
     variable: &str,
     default: bool,
 ) -> Setting<bool> {
+    let mut setting = read_switch(machine, path, variable, default);
+    let printed = crate::check::gdscheck::interpret::in_force(machine, path);
+    if let Some((value, from)) = printed
+        && let (Some(other), Some(own)) = (as_switch(value), setting.value.known())
+        && other != *own
+    {
+        setting.from.push_str(&format!(
+            "; {from}, so it read another file, variable or version of it, or at another time"
+        ));
+    }
+    setting
+}
+
+/// The same without what gdscheck says beside it. cuFile takes 0, 1, TRUE and FALSE in variables.
+fn read_switch(machine: &Machine, path: &str, variable: &str, default: bool) -> Setting<bool> {
     let from_environment = machine.cufile.environment.known().and_then(|all| all.get(variable));
     if let Some(value) = from_environment {
         let on = ["1", "true", "TRUE", "True"].contains(&value.trim());
@@ -172,5 +187,30 @@ mod tests {
         machine.cufile.environment = Fact::unknown("no");
         machine.cufile.text = Fact::Known(Some("{".to_owned()));
         assert!(compat_forced(&machine).value.why().unwrap().contains("JSON"));
+    }
+
+    #[test]
+    fn gdscheck_that_printed_the_opposite_is_named_beside_what_decides() {
+        let of = |allowed: bool, printed: &str| {
+            let line = gpuio_record::facts::GdsLine {
+                name: "properties.use_compat_mode".to_owned(),
+                value: Fact::Known(printed.to_owned()),
+            };
+            let check = gpuio_record::facts::GdsCheck {
+                settings: vec![line],
+                ..gpuio_record::facts::GdsCheck::default()
+            };
+            let mut machine = Machine { gdscheck: Some(check), ..Machine::default() };
+            machine.cufile.path = "cufile.json".to_owned();
+            let text = format!("{{\"properties\": {{\"allow_compat_mode\": {allowed}}}}}");
+            machine.cufile.text = Fact::Known(Some(text));
+            machine
+        };
+        let (mode, from) = compat_mode(&of(false, "true")).unwrap();
+        assert_eq!(mode, Compat::Forbidden);
+        assert!(from.starts_with("cufile.json:1:"), "{from}");
+        assert!(from.contains("; gdscheck printed `properties.use_compat_mode : true`"), "{from}");
+        let (_, from) = compat_mode(&of(true, "1")).unwrap();
+        assert!(!from.contains("gdscheck"), "they agree: {from}");
     }
 }

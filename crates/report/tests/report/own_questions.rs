@@ -105,7 +105,13 @@ fn reports_begin_with_when_a_model_was_in_memory() {
     record.jobs[0].read.bytes = bytes;
     record.jobs[0].last_done_ns = 11_300_000;
     let words = "39 tensors of 2 files, 1.00 MiB, by 2 threads: in memory after 11.3 ms";
-    assert!(flat(&gpuio_report::render_text(&record, 400)).contains(words));
+    let text = flat(&gpuio_report::render_text(&record, 400));
+    assert!(text.contains(words), "{text}");
+    // The load of Python's loader is another one, and the text says in which respects.
+    for words in ["makes another load: 2 calls", "up to 72.0 MiB", "pieces of up to 1.00 MiB"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("nearest to it: --path library --bs 72M --threads "), "{text}");
     for format in ["markdown", "html"] {
         let page = report(vec![record.clone()], format);
         assert!(page.matches(words).count() == 2, "at the top and below its title: {page}");

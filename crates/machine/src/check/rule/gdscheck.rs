@@ -1,8 +1,9 @@
 //! The findings that gdscheck printed, where its output is among the files read.
 
-use gpuio_record::facts::{GdsCheck, GdsGpu, Machine};
+use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, Machine};
 
 use super::Rule;
+use crate::check::configuration::compat_allowed;
 use crate::check::finding::Found;
 use crate::check::gdscheck::interpret::{is_on, printed, setting};
 
@@ -38,7 +39,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
             Found::unknown(observed).at(location)
         });
     }
-    found.extend(modes(check, printed));
+    found.extend(modes(machine, check, printed));
     match check.verification.known().map(String::as_str) {
         Some("succeeded") => {}
         Some(word) if !["fail", "err"].iter().any(|start| word.starts_with(start)) => {
@@ -63,7 +64,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
 }
 
 /// Compatibility mode, where settings were printed.
-fn modes(check: &GdsCheck, printed: &str) -> Option<Found> {
+fn modes(machine: &Machine, check: &GdsCheck, printed: &str) -> Option<Found> {
     let forced = setting(check, "properties.force_compat_mode").is_some_and(is_on);
     let allowed = setting(check, "properties.use_compat_mode").is_some_and(is_on);
     let location = "properties.force_compat_mode";
@@ -77,14 +78,25 @@ fn modes(check: &GdsCheck, printed: &str) -> Option<Found> {
         let location = "properties.use_compat_mode";
         let observed =
             format!("{printed} `{location}` as on: cuFile may go through host memory unseen");
-        let fix = "set properties.allow_compat_mode to false where that has to be an error";
+        let own = compat_allowed(machine);
+        let fix = match own.value {
+            Fact::Known(false) => format!(
+                "name one file for gdscheck and the program in CUFILE_ENV_PATH_JSON, since the \
+                 mode is forbidden by {}",
+                own.from
+            ),
+            _ => {
+                let key = "properties.allow_compat_mode";
+                format!("set {key} to false where that has to be an error")
+            }
+        };
         Found::info(observed).fix(fix).at([location])
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{Fact, GdsLine};
+    use gpuio_record::facts::GdsLine;
 
     use super::*;
     use crate::check::{Severity, sample};
@@ -132,5 +144,20 @@ mod tests {
             ..GdsCheck::default()
         });
         assert_eq!(found[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn a_file_that_forbids_the_mode_already_is_not_advised() {
+        let settings = vec![GdsLine {
+            name: "properties.use_compat_mode".to_owned(),
+            value: Fact::Known("true".to_owned()),
+        }];
+        let check = GdsCheck { settings, ..GdsCheck::default() };
+        let mut machine = Machine { gdscheck: Some(check), ..Machine::default() };
+        let fix = |machine: &Machine| evaluate(machine)[0].fix.clone().unwrap();
+        assert!(fix(&machine).contains("set properties.allow_compat_mode to false"));
+        let text = "{\"properties\": {\"allow_compat_mode\": false}}";
+        machine.cufile.text = Fact::Known(Some(text.to_owned()));
+        assert!(fix(&machine).contains("CUFILE_ENV_PATH_JSON"), "{}", fix(&machine));
     }
 }

@@ -2,8 +2,9 @@
 //! read whole, recorded calls, parts of larger loads, and jobs that ran several times.
 
 use gpuio_base::document::{Item, Layout, List, Section, unique};
+use gpuio_base::safetensors::loader;
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::{human_count, human_ns, human_rate};
+use gpuio_base::units::{format_bytes, human_count, human_ns, human_rate};
 use gpuio_record::{
     EndedHow, JobPlan, JobResult, RangeKind, Record, RecordedCalls, ReplayPace, ReplayPlan,
     ReplayResult, Steady, SteadyFigure, SteadyPlan,
@@ -99,7 +100,45 @@ pub(super) fn flushes(record: &Record) -> Section {
 pub(super) fn ranges(record: &Record) -> Section {
     let lines =
         jobs(record).filter_map(|(plan, job)| Some((plan.name.as_str(), ready(plan, job)?)));
-    of_jobs(record, "ready:", lines)
+    let mut section = of_jobs(record, "ready:", lines);
+    if let Some(words) = beside_python(record) {
+        section.list(List::of(2, [words]));
+    }
+    section
+}
+
+/// Where the loads of a model differ from the one that `gpuio.safetensors` makes.
+fn beside_python(record: &Record) -> Option<String> {
+    let loads: Vec<_> = record.plan.jobs.iter().filter(|plan| plan.ranges.is_some()).collect();
+    let tensors = |plan: &&JobPlan| plan.ranges.filter(|of| of.kind == RangeKind::Tensors);
+    let (plan, of) = loads.iter().find_map(|plan| Some((plan, tensors(plan)?)))?;
+    let group = loader::GROUP_BYTES;
+    let alike = |plan: &&JobPlan| {
+        let blocks = plan.blocks.iter().all(|block| block.max_bytes == group);
+        plan.path.choice.actual == "library" && blocks
+    };
+    let calls = format!(
+        "{} calls at once for each GPU, each for a group of tensors, up to {}, or for one tensor",
+        loader::CALLS,
+        bytes(group)
+    );
+    let threads = format!("up to {} threads for each GPU", loader::THREADS);
+    if loads.iter().all(alike) {
+        return Some(format!(
+            "gpuio.safetensors (Python) loads by the same core: {calls}; {threads}"
+        ));
+    }
+    // No more than there is to read for each.
+    let files = plan.targets.iter().map(|target| target.length_bytes.div_ceil(group)).sum::<u64>();
+    let wanted = (loader::CALLS * plan.gpus.len().max(1)) as u64;
+    let at_once = wanted.min(files).min(of.count).max(1);
+    Some(format!(
+        "gpuio.safetensors (Python) makes another load: {calls}; pieces of up to {}, with O_DIRECT \
+         where the page cache lacks them; {threads}; nearest to it: --path library --bs {} \
+         --threads {at_once}",
+        bytes(loader::PIECE_BYTES.into()),
+        format_bytes(group)
+    ))
 }
 
 /// The same as a sentence per job.
