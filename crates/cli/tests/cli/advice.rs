@@ -139,17 +139,34 @@ fn refused(dir: &Path, case: &Case) -> Vec<String> {
         });
         assert!(!text.contains(['<', '>']), "{text}");
     }
-    let refusal = |(key, warning): (String, String)| {
-        let word = taken.spelled(&key)?;
-        // Path host has no use for a GPU.
-        let gpu = if key == "path host" { "none" } else { "software" };
-        let line = format!("{} {word} --gpu {gpu} --dry-run", case.line);
-        let ran = finish(command(dir).args(words(&line)));
-        (ran.code == 2).then(|| format!("{warning}: gpuio {line}: {}", ran.err.trim()))
-    };
     let named = named.into_inner();
     assert!(named.len() > 3, "{}: {named:?}", case.line);
-    named.into_iter().filter_map(refusal).collect()
+    // Path host has no use for a GPU.
+    let (host, gpu): (Vec<_>, Vec<_>) = named
+        .into_iter()
+        .filter_map(|(key, warning)| Some((key == "path host", taken.spelled(&key)?, warning)))
+        .partition(|(is_host, ..)| *is_host);
+    let dry = |gpu: &str, flags: &[(bool, String, String)]| {
+        let flags: Vec<&str> = flags.iter().map(|(_, flag, _)| &**flag).collect();
+        let line = format!("{} {} --gpu {gpu} --dry-run", case.line, flags.join(" "));
+        (finish(command(dir).args(words(&line))), line)
+    };
+    let mut refused = Vec::new();
+    for (gpu, flags) in [("none", host), ("software", gpu)] {
+        // All at once. Those that do not go together are tried in halves, down to each alone.
+        let mut open = vec![&flags[..]];
+        while let Some(flags) = open.pop().filter(|flags| !flags.is_empty()) {
+            let (ran, line) = dry(gpu, flags);
+            match flags {
+                _ if ran.code != 2 => {}
+                [(.., warning)] => {
+                    refused.push(format!("{warning}: gpuio {line}: {}", ran.err.trim()));
+                }
+                _ => open.extend([&flags[..flags.len() / 2], &flags[flags.len() / 2..]]),
+            }
+        }
+    }
+    refused
 }
 
 #[test]

@@ -217,7 +217,9 @@ fn while_it_runs(engine: &str, more: &str, act: impl Fn(&Path)) -> Ran {
     let data = "--bs 64k --size 4m --directory d --keep";
     bench(dir.path(), &format!("--rw write {data} --loops 1")).exits(0);
     let path = dir.path().join("d/gpuio.0");
-    let line = format!("--rw read {data} --engine {engine} --runtime 2s {more} --format json");
+    // Paced: the question is not how many I/Os it makes in its time.
+    let line = format!("--rw read {data} --engine {engine} --runtime 2s --rate-iops 500 {more}");
+    let line = format!("{line} --format json");
     let (child, began) = start(dir.path(), &line, || true);
     // Before that the file would be made anew.
     until(&format!("it counts nothing: {line}"), || counts(dir.path(), child.id()));

@@ -20,7 +20,13 @@ fn all_paths_have_them_unless_switched_off() {
     let (all, beside) = names(&format!("{ALL} --set ceilings=40ms"));
     assert!(all.iter().any(|name| name == "link to GPU 0"), "{all:?}");
     assert!(beside.len() >= 3 && beside.iter().all(|name| all.contains(name)), "{beside:?}");
-    assert_eq!(names(&format!("{ALL} --no-ceilings")), (Vec::new(), Vec::new()));
+    let dir = scratch();
+    let planned = |more: &str| {
+        let plan = bench(dir.path(), &format!("{ALL} --dry-run {more}")).exits(0).out;
+        plan.matches("\n# ceiling '").count()
+    };
+    assert!(planned("") >= all.len());
+    assert_eq!(planned("--no-ceilings"), 0);
 }
 
 #[test]

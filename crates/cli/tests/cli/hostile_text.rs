@@ -1,7 +1,5 @@
 //! Texts from outside that a terminal would obey, reorder or hide: none reaches an output.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use gpuio_testkit::repository;
@@ -34,7 +32,7 @@ fn is_clean(what: &str, ran: &Ran) {
 }
 
 /// Every text of the record that is free is hostile.
-fn hostile_record(dir: &Path) -> Value {
+fn hostile_record() -> Value {
     let text = std::fs::read_to_string(repository(
         "crates/report/tests/report/compare/fixtures/host.json",
     ))
@@ -47,9 +45,8 @@ fn hostile_record(dir: &Path) -> Value {
         let leaf = record.pointer_mut(&place).unwrap();
         let before = leaf.take();
         *leaf = format!("{}{HOSTILE}", before.as_str().unwrap()).into();
-        file(dir, "try.json", &record.to_string());
         // A word of a list of words is no free text.
-        if gpuio(dir, "show try.json --format json").code == 0 {
+        if gpuio_report::format::json::parse(&record.to_string()).is_ok() {
             changed += 1;
         } else {
             *record.pointer_mut(&place).unwrap() = before;
@@ -76,7 +73,7 @@ fn leaves(value: &Value, place: String, out: &mut Vec<String>) {
 #[test]
 fn records_in_every_format() {
     let dir = scratch();
-    let record = hostile_record(dir.path());
+    let record = hostile_record();
     file(dir.path(), "r.json", &record.to_string());
     for format in ["text", "text --evidence", "json", "csv", "gdsio", "plan"] {
         let ran = gpuio(dir.path(), &format!("show r.json --format {format}")).exits(0);
@@ -210,19 +207,21 @@ fn captures_of_machines() {
         // Once in a word, and once where no tool prints anything.
         let inside = text.replacen(word, &format!("{word}{IN_A_LINE}"), 3);
         let before = format!("{inside}\n{IN_A_LINE}\n");
-        for text in [&inside, &before] {
+        let verbs = [
+            "topo",
+            "check",
+            "plan",
+            "topo --format json",
+            "topo --format svg",
+            "topo --format hwloc",
+            "check --format json",
+            "plan --format json",
+            "plan --format job",
+        ];
+        // What no tool prints is in no format, but in what is said of the text.
+        for (text, verbs) in [(&inside, &verbs[..]), (&before, &verbs[..3])] {
             file(dir.path(), "capture", text);
-            for verb in [
-                "topo",
-                "topo --format json",
-                "topo --format svg",
-                "topo --format hwloc",
-                "check",
-                "check --format json",
-                "plan",
-                "plan --format json",
-                "plan --format job",
-            ] {
+            for verb in verbs {
                 let ran = gpuio(dir.path(), &format!("{verb} --from capture"));
                 is_clean(&format!("{verb} of {name}"), &ran);
             }

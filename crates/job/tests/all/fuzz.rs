@@ -117,7 +117,7 @@ fn token() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 1000,
+        cases: 400,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

@@ -96,7 +96,7 @@ fn torn_texts_are_read_as_far_as_they_go() {
     ];
     for text in whole {
         let places = (0..text.len()).filter(|at| text.is_char_boundary(*at));
-        for at in places.step_by(211) {
+        for at in places.step_by(421) {
             for torn in [&text[..at], &text[at..]] {
                 let (post, all) = held(torn);
                 let last = torn.lines().count();

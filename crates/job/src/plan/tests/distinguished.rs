@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use gpuio_record::Record;
 use gpuio_report::Recheck;
-use gpuio_report::compare::{Options, Side, compare, of_record};
+use gpuio_report::compare::{Options, Run, Side, compare, of_record};
 use gpuio_report::set::{Member, Set, figured};
 use gpuio_testkit::jobs::result;
 
@@ -57,8 +57,17 @@ fn every_key_is_distinguished_or_named_here() {
     let others = [OF_OTHERS, OF_RANKS, &["rdma_url"]].concat();
     let supported = keys().filter(|key| matches!(key.status, Status::Supported(_)));
     let planned = |load: &str, line: &str| {
-        let plan = Bench::default().plan(&parsed(&format!("[a]\n{load}\n{line}"))).ok();
-        plan.map(record)
+        let plan = Bench::default().plan(&parsed(&format!("[a]\n{load}\n{line}"))).ok()?;
+        let record = record(plan);
+        let runs = of_record::runs(&record, "f", &[]);
+        Some((record, runs))
+    };
+    let compared = |sides: [&[Run]; 2]| {
+        let side = |runs: &[Run]| Side { runs: runs.to_vec(), ..Side::default() };
+        let compared = compare(&sides.map(side), &Options::default());
+        let refused = compared.refused().next().is_some() || !compared.alone.is_empty();
+        let mut pairs = compared.pairs.iter();
+        [refused, refused || pairs.any(|pair| !pair.differences.is_empty())]
     };
     let without_key: Vec<_> = LOADS.iter().map(|load| (load, planned(load, ""))).collect();
     for key in supported.filter(|key| !others.contains(&key.name)) {
@@ -66,24 +75,15 @@ fn every_key_is_distinguished_or_named_here() {
         for (load, none) in &without_key {
             let [one, two] =
                 [0, 1].map(|nth| planned(load, &format!("{}={}\n", key.name, key.tried[nth])));
-            let compared = |records: [&Record; 2]| {
-                let side = |record: &Record| Side {
-                    runs: of_record::runs(record, "f", &[]),
-                    ..Side::default()
-                };
-                let compared = compare(&records.map(side), &Options::default());
-                let refused = compared.refused().next().is_some() || !compared.alone.is_empty();
-                let mut pairs = compared.pairs.iter();
-                [refused, refused || pairs.any(|pair| !pair.differences.is_empty())]
-            };
-            let Some(one) = one else { continue };
+            let Some((one, runs)) = one else { continue };
             // One of the two may be what a plan takes without the key.
-            let beside_none = |some: &Record| none.as_ref().is_some_and(|n| compared([n, some])[1]);
-            *lone = *lone || beside_none(&one);
-            let Some(two) = two else { continue };
-            *lone = *lone || beside_none(&two);
+            let beside_none =
+                |some: &[Run]| none.as_ref().is_some_and(|(_, none)| compared([none, some])[1]);
+            *lone = *lone || beside_none(&runs);
+            let Some((two, others)) = two else { continue };
+            *lone = *lone || beside_none(&others);
             if !*refused {
-                let [refuses, shows] = compared([&one, &two]);
+                let [refuses, shows] = compared([&runs, &others]);
                 (*refused, *differs) = (refuses, *differs || shows);
             }
             let fixed = |records: &[&Record]| {

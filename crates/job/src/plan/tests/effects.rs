@@ -77,64 +77,52 @@ pub(super) const OF_OTHERS: &[&str] = &[
     "lockmem",
 ];
 
-/// The plan, but for who requested it and for reasons. A note about a key is a difference.
-fn outcome(text: &str) -> Result<Plan, PlanError> {
-    Bench::default().plan(&parsed(text)).map(without_reasons)
-}
-
 fn is_noted(plan: &Plan, key: &str) -> bool {
     let note = format!("'{key}' (f:");
     plan.jobs.iter().flat_map(|job| &job.notes).any(|one| one.starts_with(&note))
 }
 
+/// Each key in each load, with both of its values: a key that is accepted has an effect or is noted,
+/// but for who requested it and for reasons. Each rule refuses somewhere, with place and advice, and
+/// is silent where the key has an effect.
 #[test]
-fn no_key_is_accepted_and_ignored() {
-    let mut ignored = Vec::new();
-    for key in keys().filter(|key| matches!(key.status, Status::Supported(_))) {
+fn no_key_is_accepted_and_ignored_and_every_rule_refuses_and_lets_pass() {
+    let (mut ignored, mut refused, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+    for Key { name, status, tried, .. } in keys() {
+        let Status::Supported(setter) = status else { continue };
         let mut changes = 0;
         for load in LOADS {
-            let [one, two] =
-                key.tried.map(|value| outcome(&format!("[a]\n{load}\n{}={value}\n", key.name)));
+            let [one, two] = tried.map(|value| {
+                let text = format!("[a]\n{load}\n{name}={value}\n");
+                let plan = Bench::default().plan(&parsed(&text));
+                match &plan {
+                    Ok(_) => passed.extend(setter.fields()),
+                    Err(PlanError::Usage { at, what }) if what.contains("no effect") => {
+                        let line = text.lines().count();
+                        let place = format!("job 'a', {name}={value} (f:{line}:1)");
+                        // Another line of the load may have lost its effect by this one.
+                        if at.as_deref() == Some(place.as_str()) {
+                            refused.extend(setter.fields());
+                        }
+                        let advice = ["leave", "use ", "add ", "lower", "raise"];
+                        assert!(advice.iter().any(|word| what.contains(word)), "{text}{what}");
+                    }
+                    Err(_) => {}
+                }
+                plan.map(without_reasons)
+            });
             match (&one, &two) {
                 (Ok(one), Ok(two)) if one != two => changes += 1,
-                _ if OF_OTHERS.contains(&key.name) => {}
-                (Ok(one), Ok(_)) if !is_noted(one, key.name) => ignored.push((key.name, load)),
+                _ if OF_OTHERS.contains(name) => {}
+                (Ok(one), Ok(_)) if !is_noted(one, name) => ignored.push((*name, load)),
                 _ => {}
             }
         }
         // A key that no load takes can't be tested by its effect.
-        let untested =
-            key.name == "rdma_url" || OF_RANKS.contains(&key.name) || OF_OTHERS.contains(&key.name);
-        assert!(changes > 0 || untested, "{}: nothing takes it", key.name);
+        let untested = *name == "rdma_url" || OF_RANKS.contains(name) || OF_OTHERS.contains(name);
+        assert!(changes > 0 || untested, "{name}: nothing takes it");
     }
     assert!(ignored.is_empty(), "accepted and ignored: {ignored:#?}");
-}
-
-/// Each rule refuses somewhere, with place and advice, and is silent where the key has an effect.
-#[test]
-fn every_rule_refuses_and_lets_pass() {
-    let mut refused: Vec<&str> = Vec::new();
-    let mut passed: Vec<&str> = Vec::new();
-    for Key { name, status, tried, .. } in keys() {
-        let Status::Supported(setter) = status else { continue };
-        for (load, value) in LOADS.iter().flat_map(|load| tried.map(|value| (load, value))) {
-            let text = format!("[a]\n{load}\n{name}={value}\n");
-            match Bench::default().plan(&parsed(&text)) {
-                Ok(_) => passed.extend(setter.fields()),
-                Err(PlanError::Usage { at, what }) if what.contains("no effect") => {
-                    let line = text.lines().count();
-                    let place = format!("job 'a', {name}={value} (f:{line}:1)");
-                    // Another line of the load may have lost its effect by this one.
-                    if at.as_deref() == Some(place.as_str()) {
-                        refused.extend(setter.fields());
-                    }
-                    let advice = ["leave", "use ", "add ", "lower", "raise"];
-                    assert!(advice.iter().any(|word| what.contains(word)), "{text}{what}");
-                }
-                Err(_) => {}
-            }
-        }
-    }
     for key in keys().filter(|key| key.unused.is_some()) {
         let field = key.field().unwrap();
         let of_ranks = OF_RANKS.contains(&field);

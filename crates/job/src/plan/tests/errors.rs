@@ -434,7 +434,7 @@ fn what_can_not_be_verified() {
     }
 }
 
-/// A name for each of a million files is not made before it is seen that none can have it.
+/// A name for each of many files is not made before it is seen that none can have it.
 #[test]
 fn names_that_no_file_can_have() {
     let long = "A".repeat(4000);
@@ -442,8 +442,8 @@ fn names_that_no_file_can_have() {
     assert!(text.contains("names of files would have 4002 bytes, and 255"), "{text}");
     let text = usage(refused(&format!("directory=/{}\nthreads=8", "d/".repeat(2100))));
     assert!(text.contains("bytes, and 4095 are the most"), "{text}");
-    let feed = "sample_size=1k\nbatch_samples=1\ncompute=none\nfiles=2097152";
-    let text = usage(refused(&format!("{feed}\nfile_prefix={}", "A".repeat(248))));
+    let feed = "sample_size=1k\nbatch_samples=1\ncompute=none\nfiles=262144";
+    let text = usage(refused(&format!("{feed}\nfile_prefix={}", "A".repeat(249))));
     assert!(text.contains("names of files would have 256 bytes"), "{text}");
     job(&format!("file_prefix={}", "A".repeat(253)));
 }
