@@ -31,7 +31,8 @@ import threading
 import time
 
 MANIFEST = "gpuio-checkpoint.json"
-# In a draft: its random `id`, the `inode` and the `birth_ns` of its directory.
+# In a draft: its random `id`, the `inode` and the `birth_ns` of its directory, and the boot of the
+# host that alone writes it.
 OWNER = ".gpuio-draft.json"
 # In a draft of several ranks: that a rank takes part in a save, that all do, the manifest of one,
 # and that a rank gave up.
@@ -184,12 +185,23 @@ def birth_ns(fd):
     return seconds * 10**9 + nanoseconds if mask & _STATX_BTIME else None
 
 
-def new_draft(draft):
-    """Makes a draft, which no other user may enter: who opens a directory can lock it."""
+def boot():
+    """The boot of this host, the same in all of its containers; None where it can't be read."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def new_draft(draft, alone=True):
+    """Makes a draft, which no other user may enter: who opens a directory can lock it. It is of
+    this host unless ranks of others may write there."""
     os.mkdir(draft, 0o700)
     fd = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        about = {"id": os.urandom(16).hex(), "inode": os.fstat(fd).st_ino, "birth_ns": birth_ns(fd)}
+        about = {"id": os.urandom(16).hex(), "inode": os.fstat(fd).st_ino,
+                 "birth_ns": birth_ns(fd), "boot": boot() if alone else None}
         write_small(os.path.join(draft, OWNER), json.dumps(about).encode(), 0o600)
     except BaseException:
         os.close(fd)
@@ -201,7 +213,7 @@ def make_draft(draft, rank):
     """The draft of several ranks, which one of them makes; its descriptor. Another user's, or a
     link, is refused: who owns the directory could change what is written there."""
     try:
-        return new_draft(draft)
+        return new_draft(draft, alone=False)
     except FileExistsError:
         pass
     fd = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -13,7 +13,7 @@ import secrets
 import stat
 from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
 
-from ._checkpoint_drain import MANIFEST, OWNER, birth_ns
+from ._checkpoint_drain import MANIFEST, OWNER, birth_ns, boot
 from ._checkpoint_format import DCP_METADATA, rebuilt
 from ._library import few, library
 from ._memory import KINDS
@@ -350,21 +350,48 @@ def _sha256(fd: int, most: int = _MOST) -> str:
     return digest.hexdigest()
 
 
-def is_own_draft(draft: int, users: Container[int]) -> bool:
-    """Whether a save of one of these users made this very directory, as the owner file says."""
+def own_draft(draft: int, users: Container[int]) -> Optional[Dict[str, Any]]:
+    """The owner file of a draft; None unless it says that a save of one of these users made this
+    very directory."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         fd = os.open(OWNER, flags, dir_fd=draft)
         try:
             if os.fstat(fd).st_uid not in users:
-                return False
-            owner = json.loads(os.read(fd, 4096))
+                return None
+            owner: Dict[str, Any] = json.loads(os.read(fd, 4096))
         finally:
             os.close(fd)
         _hex(owner, "id", 32, OWNER)
         born = owner["birth_ns"]
-        return _field(owner, "inode", int, OWNER) == os.fstat(draft).st_ino and (
+        is_ours = _field(owner, "inode", int, OWNER) == os.fstat(draft).st_ino and (
             born is None or type(born) is int and born == birth_ns(draft)
         )
+        return owner if is_ours else None
     except (OSError, ValueError, KeyError, RecursionError, _Wrong):
-        return False
+        return None
+
+
+# No two hosts have one of these mounted at once: the locks here are all that there are.
+_OF_ONE_HOST = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay"))
+
+
+def is_of_this_host(draft: int, owner: Dict[str, Any]) -> bool:
+    """Whether no process of another host can be writing a draft: a lock may not be seen on another
+    host (flock(2), "NFS details"; options of mounts)."""
+    here = boot()
+    if here is not None and owner.get("boot") == here:
+        return True
+    return _filesystem(draft) in _OF_ONE_HOST
+
+
+def _filesystem(fd: int) -> Optional[str]:
+    """The type of the file system that a file is on (proc(5)); None where it can't be read."""
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as about:
+            number = next(line.split()[1] for line in about if line.startswith("mnt_id:"))
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            line = next(line for line in mounts if line.split(" ", 1)[0] == number)
+        return line.partition(" - ")[2].split(" ", 1)[0]
+    except (OSError, StopIteration, IndexError):
+        return None

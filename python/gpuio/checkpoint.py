@@ -44,8 +44,9 @@ from ._checkpoint_manifest import (
     DamagedError,
     Users,
     checked,
-    is_own_draft,
+    is_of_this_host,
     open_regular,
+    own_draft,
     read_manifest,
     unread,
 )
@@ -760,15 +761,21 @@ def _passed_over(what: object) -> None:
     warnings.warn(f"passed over: {what}", PassedOverWarning, stacklevel=3)
 
 
-def clean(directory: PathLike) -> List[str]:
+def clean(directory: PathLike, *, any_host: bool = False) -> List[str]:
     """Removes drafts directly below a directory that were left by killed processes, and returns
     their names. Drafts that a drain of this machine writes to stay.
+
+    A draft on a file system that hosts share stays with a `PassedOverWarning`, too, unless one
+    process of this host, since it booted, made it alone: another host may be writing it, and not
+    all locks are seen here. ``any_host`` removes it, if nothing else is in the way: use it when no
+    host saves there.
 
     Only a draft that a save of this user has made there is removed, by the file in it that says so.
     Any other, and one that is a whole checkpoint, stays with a `PassedOverWarning`: another user
     may have given a directory of yours such a name.
     """
     check(PATH, directory=directory)
+    check((bool,), any_host=any_host)
     directory = os.fsdecode(directory)
     users, removed = Users(directory), []
     try:
@@ -785,7 +792,7 @@ def clean(directory: PathLike) -> List[str]:
             continue
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            why = _why_left(path, fd, users)
+            why = _why_left(path, fd, users, any_host)
         except OSError:
             continue  # A drain writes it.
         finally:
@@ -797,16 +804,13 @@ def clean(directory: PathLike) -> List[str]:
     return removed
 
 
-def _why_left(path: str, draft: int, users: Users) -> Optional[str]:
+def _why_left(path: str, draft: int, users: Users, any_host: bool) -> Optional[str]:
     """Removes a draft, or says why not. Files go through its descriptor, for others may give its
     name to another directory meanwhile."""
     names = os.listdir(draft)
     if os.fstat(draft).st_uid not in users:
         return "it is another user's draft"
-    # An empty directory has nothing to lose.
-    if names and not is_own_draft(draft, users):
-        return (f"no {OWNER} in it says that a save made it here. Look at it: a save of an earlier "
-                "gpuio made it, or it has got another name. Then remove it by hand")
+    # Before the owner file, which a whole one has lost when it gets its name.
     try:
         if MANIFEST in names:
             read_manifest(f"/proc/self/fd/{draft}")
@@ -815,6 +819,14 @@ def _why_left(path: str, draft: int, users: Users) -> Optional[str]:
         pass  # The power went while it was written.
     except (OSError, ValueError) as error:
         return f"its {MANIFEST} can't be read: {error}"
+    owner = own_draft(draft, users)
+    # An empty directory has nothing to lose.
+    if names and owner is None:
+        return (f"no {OWNER} in it says that a save made it here. Look at it: a save of an earlier "
+                "gpuio made it, or it has got another name. Then remove it by hand")
+    if not any_host and not is_of_this_host(draft, owner or {}):
+        return ("a process of another host may be writing it, whose locks may not be seen here. If "
+                "no host saves there now, clean(…, any_host=True) removes it")
     try:
         # The owner file last: then the next call goes on after a kill.
         for name in sorted(names, key=lambda name: name == OWNER):

@@ -404,7 +404,7 @@ class Clean(Hostile):
         os.rename(whole, path)
         with contextlib.suppress(FileNotFoundError):
             (path / ".gpuio-draft.json").unlink()
-        self.cleaned(path, "no .gpuio-draft.json in it says")
+        self.cleaned(path, "it is a whole checkpoint. Rename it")
         # Or one that was killed before it got its name.
         own = self.draft(".other.gpuio-draft-1", inode=path.stat().st_ino, birth_ns=None)
         os.rename(own / ".gpuio-draft.json", path / ".gpuio-draft.json")
@@ -415,6 +415,36 @@ class Clean(Hostile):
         self.cleaned(path, "has version 2 of the format")
         (path / NAME).write_bytes(b'{"sha256":"')
         self.cleaned(path)
+
+    def test_a_draft_that_another_host_may_write_stays_until_a_flag_says_so(self):
+        boot, shared = _checkpoint_drain.boot(), mock.patch.object(
+            _checkpoint_manifest, "_filesystem", lambda _: "nfs4")
+        for fields in ({}, {"boot": None}, {"boot": "of another host"}):
+            path = self.draft(**fields)
+            with shared:
+                self.cleaned(path, "a process of another host may be writing it.*any_host=True")
+                self.assertEqual((path / MODEL).read_bytes(), b"half")
+                self.assertEqual(checkpoint.clean(self.dir, any_host=True), [str(path)])
+            # No two hosts have a local file system.
+            self.cleaned(self.draft(**fields))
+        with shared:
+            self.cleaned(self.draft(boot=boot))
+        path = self.draft()
+        (path / ".gpuio-draft.json").unlink()
+        with self.passed_over("no .gpuio-draft.json in it says"):
+            self.assertEqual(checkpoint.clean(self.dir, any_host=True), [])
+        fd = os.open(path, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        self.assertIsNotNone(_checkpoint_manifest._filesystem(fd))
+
+    def test_a_draft_names_the_boot_of_the_host_that_alone_writes_it(self):
+        for alone, boot in ((True, _checkpoint_drain.boot()), (False, None)):
+            path = self.dir / f".{alone}.gpuio-draft-0"
+            os.close(_checkpoint_drain.new_draft(str(path), alone))
+            self.assertEqual(json.loads((path / ".gpuio-draft.json").read_text())["boot"], boot)
+        os.close(_checkpoint_drain.make_draft(str(self.dir / ".ranks.gpuio-draft-0"), 1))
+        about = (self.dir / ".ranks.gpuio-draft-0/.gpuio-draft.json").read_text()
+        self.assertIsNone(json.loads(about)["boot"], "ranks of other hosts may write it")
 
     def test_a_draft_that_a_drain_holds_stays(self):
         path = self.draft()

@@ -325,7 +325,7 @@ class Draft(Case):
             self.final, self.draft = self.dir / str(world), self.dir / f".{world}.gpuio-draft-t"
             save = self.saved(world=world)
             about = json.loads((self.draft / ".gpuio-draft.json").read_text())
-            self.assertEqual(list(about), ["id", "inode", "birth_ns"])
+            self.assertEqual(list(about), ["id", "inode", "birth_ns", "boot"])
             self.assertRegex(about["id"], "^[0-9a-f]{32}$")
             there = self.draft.stat()
             self.assertEqual((about["inode"], there.st_mode & 0o777), (there.st_ino, 0o700))
