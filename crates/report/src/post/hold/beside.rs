@@ -431,7 +431,7 @@ mod tests {
         };
         let iostat = |rows: &[(&str, u32)]| {
             let rows = rows.iter().map(|(name, rate)| format!("{name} 12000.00 {rate} 99.90\n"));
-            format!("$ iostat -xm 5\nDevice r/s rMB/s %util\n{}", rows.collect::<String>())
+            format!("iostat -xm 5\nDevice r/s rMB/s %util\n{}", rows.collect::<String>())
         };
         let array = "$ cat /proc/mdstat\nPersonalities : [raid0]\nmd0 : active raid0 nvme3n1[3] \
                      nvme2n1[2] nvme1n1[1] nvme0n1[0]\n      15002423296 blocks super 1.2 512k \
@@ -493,6 +493,11 @@ mod tests {
         let text = disk(6500) + run;
         let all = said(&text);
         assert!(all.len() == 1 && all[0].about == About::Next, "{text}{all:?}");
+        // Below its end, too.
+        let all = said(&(run.to_owned() + &disk(6500)));
+        let next = all.iter().any(|one| one.words.contains("one after the other at one prompt"));
+        assert!(next && all.iter().all(|one| one.about != About::Contradiction), "{all:?}");
+        assert!(is(&(run.to_owned() + &disk(10100)), About::Agreement), "it shows itself");
         let all = text.replace("h> ", "$ ");
         assert!(!is(&all, About::Contradiction) && is(&all, About::Next), "{all}");
         let (table, (command, result)) = (disk(6500), run.split_once('\n').unwrap());
@@ -507,7 +512,8 @@ mod tests {
             format!("{command} & iostat -xmy 1 1\n{table}{result}"),
             text.replace("h> iostat", "me@h2:~$ iostat"),
             text.replace("h> iostat", "iostat"),
-            run.to_owned() + &disk(6500),
+            run.to_owned() + &disk(6500).replace("h> iostat", "me@h2:~$ iostat"),
+            run.replace("-I 0\n", "-I 0 &\n") + &disk(6500),
         ] {
             assert!(is(&other, About::Contradiction), "{other}");
         }
