@@ -464,7 +464,10 @@ impl Reader {
             self.early.push((seen, shell));
             return;
         };
-        let is_sample = matches!(seen.sight, Sight::Disks(_) | Sight::Gpus(_));
+        let is_other = match (&seen.sight, &last.got) {
+            (Sight::Disks(disks), Some(got)) => !hold::agree(disks, got),
+            _ => false,
+        };
         let again = last.beside.iter().any(|one| one.tool == seen.tool);
         let other = words.filter(|(figure, _)| match (&last.got, &last.in_words) {
             (Some(got), _) => got.rate.is_some_and(|rate| !figure.is_about(rate, 0.001)),
@@ -476,11 +479,9 @@ impl Reader {
                 let run = Run { line: seen.line, host, in_words: Some(words), ..Run::default() };
                 self.runs.push(Run { beside: vec![seen], ..run });
             }
-            // What is sampled below the end of a run, at the prompt that waited for it, is not of
-            // its time.
-            None if is_sample && last.got.is_some() && shell.is_some() && shell == last.shell => {
-                last.apart.push(seen);
-            }
+            // Drives that moved another rate below the end of a run, at the prompt that waited for
+            // it. Guides print there what ran beside it, which agrees.
+            None if is_other && shell.is_some() && shell == last.shell => last.apart.push(seen),
             None => last.beside.push(seen),
         }
     }

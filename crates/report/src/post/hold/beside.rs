@@ -97,6 +97,17 @@ pub(super) fn moving(disks: &[Disk], direction: Direction) -> Vec<&Disk> {
     bottom.into_iter().filter(|disk| moved(disk, direction) > most / 100.0).collect()
 }
 
+/// Whether the drives move what a result has.
+pub(in crate::post) fn agree(disks: &[Disk], got: &Got) -> bool {
+    let sum: f64 = moving(disks, got.direction).iter().map(|one| moved(one, got.direction)).sum();
+    got.rate.is_some_and(|rate| is_alike(sum / rate))
+}
+
+/// Whether a share of one rate of another is within what tools differ by.
+fn is_alike(share: f64) -> bool {
+    (1.0 - AGREE..=1.0 + AGREE).contains(&share)
+}
+
 pub(super) fn moved(disk: &Disk, direction: Direction) -> f64 {
     match direction {
         Direction::Read => disk.read_bytes,
@@ -163,7 +174,7 @@ fn in_part(
         Share::Whole => return None,
         Share::Part(seen, of) => {
             let all = sum / float(seen) * float(of);
-            let fits = (1.0 - AGREE..=1.0 + AGREE).contains(&(all / rate));
+            let fits = is_alike(all / rate);
             let which = match seen {
                 1 => format!("{names} is one of {of} drives below the file"),
                 _ => format!("{names} are {seen} of {of} drives below the file"),
@@ -211,7 +222,7 @@ fn disks_of(
     let at_drives = words::rate(sum);
     let share = sum / rate;
     let mut all = Vec::new();
-    if (1.0 - AGREE..=1.0 + AGREE).contains(&share) {
+    if is_alike(share) {
         let text = format!(
             "iostat's {names} and {} agree: {at_drives} and {own}, {} apart (iostat's kB are 1024 \
              bytes). These drives moved the bytes, no cache.",

@@ -20,6 +20,7 @@ use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
 use crate::post::{About, Post, Run, Statement};
+pub(in crate::post) use beside::agree;
 pub(crate) use own::contradictions;
 pub(in crate::post) use path::sets_mode;
 pub(crate) use words::rate_of;
