@@ -141,7 +141,8 @@ class Loaded(Mapping[str, Tensor]):
             raise TypeError(f"tensor {name!r}: {error}; {one} converts the others") from error
 
     def __repr__(self) -> str:
-        return f"<gpuio.Loaded: {len(self)} tensors on {self.device}, {self.moved}>"
+        tensors = "1 tensor" if len(self) == 1 else f"{len(self)} tensors"
+        return f"<gpuio.Loaded: {tensors} on {self.device}, {self.moved}>"
 
 
 def _count(shape: Iterable[int]) -> int:

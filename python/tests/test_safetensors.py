@@ -180,6 +180,9 @@ class Table(unittest.TestCase):
                 self.assertEqual({name: loaded[name].shape for name in loaded}, {"a": (4,), "b": (2,)})
                 self.assertEqual((loaded["a"].tobytes(), loaded.device), (bytes(range(8)), "cpu"))
                 self.assertEqual(loaded.moved.bytes, 12)
+                self.assertIn(": 2 tensors on cpu, ", repr(loaded))
+                one = gpuio.safetensors(place / files["a"], "cpu")
+                self.assertIn(": 1 tensor on cpu, ", repr(one))
             index.write_text(json.dumps({"weight_map": files}))
         try:
             loaded["b"].numpy()

@@ -78,7 +78,8 @@ pub(crate) fn several(workload: &Workload, is_sweep: bool) -> Result<(), Failure
         sweep.is_some_and(|verb| verb.get_arguments().any(|it| it.get_id() == arg.get_id()))
     };
     for arg in workload.work.others() {
-        let one_run = is_sweep && arg.get_id() != "model" && !of_sweep(&arg);
+        let of_both = ["model", "short"].iter().any(|id| arg.get_id() == id);
+        let one_run = is_sweep && !of_both && !of_sweep(&arg);
         refuse(&[(&spelled(&arg), one_run, why)])?;
     }
     Ok(())

@@ -42,8 +42,8 @@ pub(crate) struct Workload {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadFlags {
-    /// End within about 30 s on this machine: less data, fewer passes, threads and seconds; what
-    /// you set by other flags stays. A line says what was scaled
+    /// End within about 30 s on this machine, with several values each run: less data, fewer
+    /// passes, threads and seconds; what you set by other flags stays. A line says what was scaled
     #[arg(long = "try")]
     pub(crate) short: bool,
     /// Run the workload for each of these values of a key of the job file, as gpuio sweep does:

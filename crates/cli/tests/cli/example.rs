@@ -71,7 +71,8 @@ fn the_example_runs_with_our_library_and_its_bytes_are_right() {
         if std::env::var("GPUIO_TEST_GPU").as_deref() != Ok("system") {
             exec.env("GPUIO_CUFILE_DRIVER", "software");
         }
-        exec.env("XDG_CACHE_HOME", dir.path().join("cache"));
+        // Cargo's place of all libraries is not the user's.
+        exec.env("XDG_CACHE_HOME", dir.path().join("cache")).env_remove("LD_LIBRARY_PATH");
         exec.args(["exec", "--cufile", "gpuio", "--"]).arg(&program).args(words);
         finish(&mut exec)
     };

@@ -59,6 +59,15 @@ fn what_can_not_be_answered_is_refused() {
     gpuio(dir.path(), "why --format yaml").exits(2).prints(&["text, json"]);
     gpuio(dir.path(), "why --mount gone").exits(2).prints(&["--mount gone"]);
     gpuio(dir.path(), "why --mount /proc").exits(2).prints(&["holds no data"]);
+    let mut blocks = std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
+    let node = blocks.find_map(|one| {
+        let node = std::path::Path::new("/dev").join(one.file_name());
+        node.exists().then_some(node)
+    });
+    if let Some(node) = node {
+        let line = format!("why --mount {}", node.display());
+        gpuio(dir.path(), &line).exits(2).prints(&["it is a block device", "gpuio bench"]);
+    }
     // Beyond the largest number that the kernel gives.
     gpuio(dir.path(), "why 4194305").exits(3).prints(&["4194305", "none of this number"]);
 }

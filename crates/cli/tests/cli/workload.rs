@@ -1006,6 +1006,10 @@ fn a_try_scales_what_is_long_and_says_so() {
         let probe = "a run first probes the storage, and where it takes less than ";
         let ran = ran.prints(&["note: --try: ", "data ", " -> ", probe]);
         assert!(ran.out.contains("# in all: ") && ran.out.contains("# time: "), "{}", ran.out);
+        // The text names the bytes that the plan has.
+        let (_, part) = ran.err.split_once(" -> ").unwrap();
+        let part = format!(" {};", part.split_once(',').unwrap().0);
+        assert!(ran.out.contains(&part), "{name}: no{part} {}", ran.out);
         let plan = ran.out.lines().filter(|line| !line.starts_with("columns"));
         assert!(plan.clone().all(|line| line.len() < 500), "{name}: {}", ran.out);
     }
@@ -1025,6 +1029,22 @@ fn a_try_scales_what_is_long_and_says_so() {
         "{}",
         refused.err
     );
+    // Files of the user's are read as they are: no data is made, and no probe writes.
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    tensors(&dir.path().join("m/a.safetensors"), &[1000]);
+    let ran = run(dir.path(), "safetensors m --try --gpu software --dry-run").exits(0);
+    assert!(ran.err.contains("note: --try: nothing is scaled\n"), "{}", ran.err);
+    // All runs of a sweep have the same data, which is enough for the largest of the values.
+    let line = "dali-inference --try --gpu software --directory d --dry-run";
+    for values in ["--batch 1,4", "--vary readers=1,2", "--accelerators 1,2"] {
+        let ran = run(dir.path(), &format!("{line} {values}")).exits(0);
+        assert!(ran.err.contains("the same data for all runs of the sweep"), "{}", ran.err);
+        assert!(ran.out.contains("--set verify=pass"), "{}", ran.out);
+        let batch = values.contains("batch");
+        assert_eq!(ran.err.contains("batch_samples 32 -> "), !batch, "{}", ran.err);
+    }
+    let phases = "kv-cache-llama3-8b --try --gpu software --directory d --vary bs=1m,2m --dry-run";
+    run(dir.path(), phases).exits(2).prints(&["a sweep needs one job"]);
     run(dir.path(), "list --try").exits(2).prints(&["--try", "no effect"]);
 }
 
@@ -1040,6 +1060,20 @@ fn errors_name_no_place_in_a_preset() {
     assert!(ran.err.contains("2 threads for 1 block of 16M: "), "{}", ran.err);
     let plan = run(dir.path(), "safetensors m --gpu software --dry-run").exits(0).out;
     assert!(plan.contains("# note: threads 1 instead of 16: "), "{plan}");
+    // A flag against the preset's key: the flag is the one to leave out, or the key is turned off.
+    let warm = "safetensors m --gpu software --pre-read --dry-run";
+    run(dir.path(), warm).exits(2).prints(&[
+        "pre_read (--pre-read): it fills the page cache, and invalidate=1 (preset safetensors)",
+        "leave out --pre-read, or add --set invalidate=0",
+    ]);
+    let plan = run(dir.path(), &format!("{warm} --set invalidate=0")).exits(0).out;
+    assert!(plan.contains("pre_read = 1\ninvalidate = 0\n"), "{plan}");
+    let own = run(dir.path(), "show safetensors").exits(0).out;
+    file(dir.path(), "warm.ini", &own.replace("invalidate=1", "pre_read=1"));
+    let cold = "warm.ini m --gpu software --invalidate --dry-run";
+    run(dir.path(), cold).exits(2).prints(&["leave out --invalidate, or add --set pre_read=0"]);
+    let plan = run(dir.path(), &format!("{cold} --set pre_read=0")).exits(0).out;
+    assert!(plan.contains("pre_read = 0\ninvalidate = 1\n"), "{plan}");
 }
 
 #[test]
@@ -1060,20 +1094,6 @@ fn flags_change_a_workload() {
         "scale = 0.01",
     ] {
         assert!(plan.lines().any(|line| line == words), "no {words:?} in {plan}");
-    // A flag against the preset's key: the flag is the one to leave out, or the key is turned off.
-    let warm = "safetensors m --gpu software --pre-read --dry-run";
-    run(dir.path(), warm).exits(2).prints(&[
-        "pre_read (--pre-read): it fills the page cache, and invalidate=1 (preset safetensors)",
-        "leave out --pre-read, or add --set invalidate=0",
-    ]);
-    let plan = run(dir.path(), &format!("{warm} --set invalidate=0")).exits(0).out;
-    assert!(plan.contains("pre_read = 1\ninvalidate = 0\n"), "{plan}");
-    let own = run(dir.path(), "show safetensors").exits(0).out;
-    file(dir.path(), "warm.ini", &own.replace("invalidate=1", "pre_read=1"));
-    let cold = "warm.ini m --gpu software --invalidate --dry-run";
-    run(dir.path(), cold).exits(2).prints(&["leave out --invalidate, or add --set pre_read=0"]);
-    let plan = run(dir.path(), &format!("{cold} --set pre_read=0")).exits(0).out;
-    assert!(plan.contains("pre_read = 0\ninvalidate = 1\n"), "{plan}");
     }
     let flags = "--set a=b|--cufile-lib x|--cufile-set a=b|--spec x|--server x|--format json|\
                  --evidence|--details|--serve 1|--quiet|--no-watch|--no-stats-page|--dry-run|\

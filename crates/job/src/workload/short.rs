@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpuio_base::document::unique;
-use gpuio_base::units::{format_duration_ns, human_bytes, whole};
+use gpuio_base::units::{format_duration_ns, whole};
 use gpuio_record::VerifyMode;
 
 use crate::spec::{FeedRequest, JobSpec, Origin, Rw, Spec, apply};
@@ -21,6 +21,16 @@ pub struct Means {
     pub room: u32,
 }
 
+/// How a workload was scaled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shortened {
+    /// Bytes of its files as they were, where fewer are used now. The plan says how many these are:
+    /// blocks and samples are whole.
+    pub data_bytes: Option<u64>,
+    /// The keys that have another value: `epochs 5 -> 1`, `runtime 5m -> 10s (prefill)`.
+    pub words: Vec<String>,
+}
+
 /// The origin of what is set here.
 pub const FLAG: &str = "--try";
 
@@ -36,7 +46,7 @@ const FEW: u64 = 4;
 /// Scales the jobs so that they end soon, and says how; nothing where they do as they are.
 ///
 /// A value that a flag of the command line gave stays, as do the sizes of samples and blocks.
-pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
+pub fn shorten(spec: &mut Spec, means: Means) -> Shortened {
     let sets = unique(spec.jobs.iter().map(|job| job.file_prefix.clone())).len() as u64;
     let means = Means { bytes: means.bytes / sets.max(1), ..means };
     let groups = 1 + spec.jobs.iter().skip(1).filter(|job| job.stonewall == Some(true)).count();
@@ -62,24 +72,35 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
             let part = short.job.runtime_ns.map_or(0, |time| whole(time as f64 * share));
             short.times(runtime_ns.min(part.max(RUNTIME_NS / 10)));
             short.checks();
-            words.extend(short.words);
+            words.extend(short.words.into_iter().map(|word| (short.job.name.clone(), word)));
             // Jobs of the same files use the same bytes.
             data.extend(short.data.map(|bytes| (short.job.file_prefix.clone(), bytes)));
         }
     }
-    if !data.is_empty() {
-        let sum = |at: usize| data.values().map(|bytes| bytes[at] as f64).sum::<f64>();
-        let [whole, part] = [0, 1].map(|at| human_bytes(sum(at)));
-        words.insert(0, format!("data {whole} -> {part}"));
-    }
-    unique(words)
+    let data_bytes = data.into_values().reduce(u64::saturating_add);
+    Shortened { data_bytes, words: of_all(&words) }
+}
+
+/// The words of all jobs, each once. Of a key that has several values, each names its jobs.
+fn of_all(words: &[(String, String)]) -> Vec<String> {
+    let key = |word: &str| word.split(' ').next().unwrap_or_default().to_owned();
+    let of = |word: &String| {
+        let is_other = |(_, other): &&(String, String)| other != word && key(other) == key(word);
+        if !words.iter().any(|one| is_other(&one)) {
+            return word.clone();
+        }
+        let own = words.iter().filter(|(_, other)| other == word);
+        let jobs = unique(own.map(|(job, _)| job.clone()));
+        format!("{word} ({})", jobs.join(", "))
+    };
+    unique(words.iter().map(|(_, word)| of(word)))
 }
 
 /// A job on its way, and what was changed in it.
 struct Short<'a> {
     job: &'a mut JobSpec,
-    /// Bytes of its files before and after.
-    data: Option<[u64; 2]>,
+    /// Bytes of its files before, where it has fewer.
+    data: Option<u64>,
     words: Vec<String>,
 }
 
@@ -128,7 +149,7 @@ impl Short<'_> {
     }
 
     /// The share of the data that is used: cut after three digits, since every output has it.
-    fn scale(&mut self, whole: u64, part: u64, bytes: [u64; 2]) {
+    fn scale(&mut self, whole: u64, part: u64, bytes: u64) {
         if part >= whole || self.job.scale.is_some() {
             return;
         }
@@ -165,7 +186,7 @@ impl Short<'_> {
             used = used.min(samples.div_ceil(per_file)).max(least).min(files);
         }
         let whole = samples_per_file.unwrap_or(1).saturating_mul(sample_bytes);
-        self.scale(files, used, [files.saturating_mul(whole), used.saturating_mul(file_bytes)]);
+        self.scale(files, used, files.saturating_mul(whole));
         if self.job.runtime_ns.is_none() {
             self.lower("epochs", self.job.feed.epochs.unwrap_or(1), 1);
         }
@@ -188,8 +209,7 @@ impl Short<'_> {
         let times = u64::from(self.job.repeat.unwrap_or(1));
         let repeat = self.lower("repeat", times, 2);
         let part = (means.bytes / threads / repeat).clamp(1, size);
-        let bytes = |each: u64, threads: u64, times| each.saturating_mul(threads * times);
-        self.scale(size, part, [bytes(size, all, times), bytes(part, threads, repeat)]);
+        self.scale(size, part, size.saturating_mul(all * times));
     }
 
     /// Blocks are checked after the run, and those of saves written anew for it: to check one on
@@ -248,8 +268,8 @@ mod tests {
         for preset_row in PRESETS.iter().filter(|preset| !preset.reads_files()) {
             let name = preset_row.name;
             let mut spec = preset(name, preset_row.text);
-            let words = shorten(&mut spec, means);
-            assert!(words.iter().any(|word| word.starts_with("data ")), "{name}: {words:?}");
+            let Shortened { data_bytes, words } = shorten(&mut spec, means);
+            assert!(data_bytes > Some(1 << 30), "{name}: {data_bytes:?}");
             for job in &spec.jobs {
                 let feed = &job.feed;
                 if let Some(files) = feed.files.filter(|_| job.runtime_ns.is_none()) {
@@ -271,7 +291,7 @@ mod tests {
             }
             // A value that is short already stays as it is.
             let (before, again) = (spec.clone(), shorten(&mut spec, means));
-            assert_eq!((before, again), (spec, Vec::<String>::new()), "{name}");
+            assert_eq!((before, again), (spec, Shortened::default()), "{name}");
         }
     }
 
@@ -281,11 +301,13 @@ mod tests {
     fn what_is_read_beside_writes_keeps_its_proportion() {
         let row = crate::workload::preset::find("kv-cache-llama3-8b").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 }).words;
         let [decode, prefill] = spec.jobs.as_slice() else { panic!("{:?}", spec.jobs) };
         // Two of 200 contexts, and so much of 300 s.
         assert_eq!((prefill.scale, decode.runtime_ns), (Some(0.01), Some(3_000_000_000)));
-        assert!(words.contains(&"runtime 5m -> 3s".to_owned()), "{words:?}");
+        for word in ["runtime 5m -> 3s (decode)", "runtime 5m -> 10s (prefill)"] {
+            assert!(words.contains(&word.to_owned()), "{word}: {words:?}");
+        }
         // All of it is written, however slowly.
         assert_eq!(prefill.runtime_ns, Some(RUNTIME_NS));
     }
@@ -296,15 +318,15 @@ mod tests {
         let mut spec = preset(row.name, row.text);
         apply(&mut spec.jobs[0], "epochs", "3", Origin::Flag("--epochs")).unwrap();
         apply(&mut spec.jobs[0], "scale", "0.5", Origin::Flag("--scale")).unwrap();
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 }).words;
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
         let changed =
             ["batch_samples 7 -> 1", "compute_time 323ms -> 46.142857ms", "readers 4 -> 2"];
         assert_eq!(words[..3], changed);
         assert_eq!(words[3..], ["verify inline -> pass"]);
         apply(&mut spec.jobs[0], "verify", "inline", Origin::Flag("--verify")).unwrap();
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 });
-        assert_eq!(words, Vec::<String>::new(), "the user's verification");
+        let short = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 });
+        assert_eq!(short, Shortened::default(), "the user's verification");
     }
 
     /// Saves that are read back carry a pattern, which takes longer to make than to write.
@@ -312,10 +334,10 @@ mod tests {
     fn saves_are_written_anew_to_be_checked() {
         let row = crate::workload::preset::find("checkpoint-llama3-8b").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 }).words;
         let modes: Vec<_> = spec.jobs.iter().map(|job| job.verify).collect();
         assert_eq!(modes, [Some(VerifyMode::Rewrite), Some(VerifyMode::Pass)]);
-        assert!(words.contains(&"verify pass -> rewrite".to_owned()), "{words:?}");
+        assert!(words.contains(&"verify pass -> rewrite (save)".to_owned()), "{words:?}");
     }
 
     /// Where the most accelerators are searched, all tries have the same data.
@@ -382,9 +404,9 @@ mod tests {
     fn the_data_of_all_jobs_is_said_once() {
         let row = crate::workload::preset::find("kv-cache-llama3-8b").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
-        let parts = words.iter().filter(|word| word.starts_with("data ")).collect::<Vec<_>>();
-        assert!(parts.len() == 1 && parts[0].ends_with(" -> 1.00 GiB"), "{words:?}");
+        let all = spec.jobs.iter().map(made).sum::<u64>();
+        let short = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 });
+        assert_eq!(short.data_bytes, Some(all));
         assert_eq!(spec.jobs.iter().map(made).sum::<u64>(), 1 << 30);
     }
 
@@ -392,7 +414,7 @@ mod tests {
     fn a_large_machine_changes_little() {
         let row = crate::workload::preset::find("unet3d-h100").unwrap();
         let mut spec = preset(row.name, row.text);
-        let words = shorten(&mut spec, Means { bytes: 1 << 40, cpus: 64, gpus: 1, room: 1 });
+        let words = shorten(&mut spec, Means { bytes: 1 << 40, cpus: 64, gpus: 1, room: 1 }).words;
         assert_eq!(words, ["epochs 5 -> 1", "verify inline -> pass"]);
         assert_eq!(spec.jobs[0].feed.batch_samples, Some(7));
     }

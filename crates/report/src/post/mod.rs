@@ -92,7 +92,7 @@ pub struct Run {
     pub(crate) asked: Option<Asked>,
     pub(crate) got: Option<Got>,
     pub(crate) beside: Vec<Seen>,
-    /// The same of tools that ran before it at the same prompt, as far as the text shows.
+    /// The same of tools that ran before or after it at the same prompt, as far as the text shows.
     pub(crate) apart: Vec<Seen>,
     /// The rate in words, where the text has no result line for what was seen, and its line.
     pub(crate) in_words: Option<(figure::Figure, usize)>,
@@ -464,6 +464,10 @@ impl Reader {
             self.early.push((seen, shell));
             return;
         };
+        let is_other = match (&seen.sight, &last.got) {
+            (Sight::Disks(disks), Some(got)) => !hold::agree(disks, got),
+            _ => false,
+        };
         let again = last.beside.iter().any(|one| one.tool == seen.tool);
         let other = words.filter(|(figure, _)| match (&last.got, &last.in_words) {
             (Some(got), _) => got.rate.is_some_and(|rate| !figure.is_about(rate, 0.001)),
@@ -475,6 +479,9 @@ impl Reader {
                 let run = Run { line: seen.line, host, in_words: Some(words), ..Run::default() };
                 self.runs.push(Run { beside: vec![seen], ..run });
             }
+            // Drives that moved another rate below the end of a run, at the prompt that waited for
+            // it. Guides print there what ran beside it, which agrees.
+            None if is_other && shell.is_some() && shell == last.shell => last.apart.push(seen),
             None => last.beside.push(seen),
         }
     }

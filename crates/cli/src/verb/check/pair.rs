@@ -1,7 +1,9 @@
 //! The mount and the GPU that `--mount` and `--gpu` name.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::ShellLine;
 use gpuio_drivers::cufile::{Absent, Library};
 use gpuio_host::answers::answers;
 use gpuio_host::{Root, mount};
@@ -24,6 +26,13 @@ pub(in crate::verb) fn resolve(path: &Path, live: bool) -> Result<String, Failur
     let whole = path.canonicalize().map_err(|error| {
         Failure::Usage(format!("--mount {name}: {error}; give an existing path"))
     })?;
+    if std::fs::metadata(&whole).is_ok_and(|of| of.file_type().is_block_device()) {
+        let bench = ShellLine::new("gpuio bench").word("--filename").file(path);
+        return Err(Failure::Usage(format!(
+            "--mount {name}: it is a block device; name a directory of the file system on it, or \
+             measure the device itself: {bench}"
+        )));
+    }
     let found = mount::of_path(&Root::live(), &whole).ok().flatten();
     if let Some(found) = found.filter(|found| gpuio_host::mounted::is_kernels_own(&found.fs_type)) {
         return Err(Failure::Usage(format!(

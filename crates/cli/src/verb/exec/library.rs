@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_guard::objects::SOFTWARE_GPU;
+
 use crate::carried;
 use crate::failure::Failure;
 
@@ -105,11 +107,14 @@ fn is_alone(directory: &Path, object: &Path) -> bool {
     NAMES.iter().all(answers) && !entries.flatten().any(|entry| foreign(&entry.file_name()))
 }
 
-/// Creates both links in the directory, or keeps links that are right. Two processes may do so at
-/// the same time: each link is put in place by one rename.
+/// Creates both links in the directory, and one to the software GPU beside the object, which a
+/// program may ask for by the same variable; or keeps links that are right. Two processes may do so
+/// at the same time: each link is put in place by one rename.
 fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let with_path = |path: &Path, error| (path.to_path_buf(), error);
-    for name in NAMES {
+    let software = gpuio_guard::objects::own(&object.with_file_name(SOFTWARE_GPU)).ok();
+    let links = NAMES.map(|name| (name, object)).into_iter();
+    for (name, object) in links.chain(software.as_deref().map(|file| (SOFTWARE_GPU, file))) {
         let link = directory.join(name);
         if std::fs::read_link(&link).is_ok_and(|target| target == object) {
             continue;
@@ -183,6 +188,10 @@ mod tests {
         assert!(is_alone_links(&found(&[&deps], &cache).unwrap(), &deps));
         let Err(Failure::Unavailable(why)) = found(&[&deps], &[]) else { panic!() };
         assert!(why.contains("XDG_CACHE_HOME"), "{why}");
+        // The software GPU beside it is found too, by a program that asks for it.
+        put(&deps, SOFTWARE_GPU, b"");
+        let again = found(&[&deps], &cache).unwrap().directory.join(SOFTWARE_GPU);
+        assert_eq!(std::fs::read_link(again).unwrap(), deps.join(SOFTWARE_GPU));
     }
 
     fn is_alone_links(library: &Library, deps: &Path) -> bool {

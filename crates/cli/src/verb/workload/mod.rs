@@ -4,18 +4,21 @@ mod found;
 mod largest;
 mod several;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_base::document::unique;
 use gpuio_base::nearest::use_instead;
-use gpuio_base::units::human_rate;
+use gpuio_base::units::{human_bytes, human_rate};
 use gpuio_host::Root;
 use gpuio_job::plan::Gpus;
-use gpuio_job::spec::{GpuWhich, Spec};
+use gpuio_job::spec::{GpuWhich, Origin, Spec};
 use gpuio_job::workload::preset::{self, PRESETS, Preset};
-use gpuio_job::workload::short::{Means, shorten as shorten_to};
+use gpuio_job::workload::short::{self, Means, Shortened, shorten as shorten_to};
 use gpuio_load::run::Permit;
 use gpuio_record::FeedCompute;
+use gpuio_report::format::plan::Files;
 
 use crate::args::{Given, Workload};
 use crate::driver;
@@ -93,9 +96,39 @@ fn scaled(workload: &Workload) -> Result<Spec, Failure> {
         message!("note: {note}");
     }
     if workload.work.own.short {
-        shorten(&mut spec, workload)?;
+        let runs = if searches(workload) { "; the same data for all tries" } else { "" };
+        shorten(&mut spec, workload, runs)?;
     }
     Ok(spec)
+}
+
+/// The keys that `--try` sets for all runs of a sweep, with their values. The sweep's own keys have
+/// the largest of theirs meanwhile: a run with less in flight has data for more.
+fn tried(workload: &Workload) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut spec = jobs_of(workload)?;
+    // Several jobs are no sweep, which says so.
+    if spec.jobs.len() > 1 {
+        return Ok(Vec::new());
+    }
+    for job in &mut spec.jobs {
+        for given in workload.work.keys() {
+            let Given { key, value, flag, .. } = given;
+            if several::varies(given) {
+                let (key, value) = several::largest(&format!("{key}={value}"), flag)?;
+                jobs::set(job, &key, &value, flag)?;
+            } else {
+                jobs::set(job, key, value, flag)?;
+            }
+        }
+        for axis in &workload.work.own.vary {
+            let (key, value) = several::largest(axis, "--vary")?;
+            jobs::set(job, &key, &value, "--vary")?;
+        }
+    }
+    shorten(&mut spec, workload, "; the same data for all runs of the sweep")?;
+    let set = spec.jobs.iter().flat_map(|job| job.requested.values());
+    let own = set.filter(|set| set.origin == Origin::Flag(short::FLAG));
+    Ok(unique(own.map(|set| (set.key, set.value.clone()))))
 }
 
 fn prepare(workload: &Workload, spec: &Spec, only_shown: bool) -> Result<Session, Failure> {
@@ -114,8 +147,9 @@ fn session(workload: &Workload, spec: &Spec) -> Result<Session, Failure> {
     Ok(session)
 }
 
-/// Scales the workload so that it ends soon, and says how. A dry run does not probe the storage.
-fn shorten(spec: &mut Spec, workload: &Workload) -> Result<(), Failure> {
+/// Scales the workload so that it ends soon, and says how, and for which runs. A dry run does not
+/// probe the storage.
+fn shorten(spec: &mut Spec, workload: &Workload, runs: &str) -> Result<(), Failure> {
     let (out, host) = (&workload.out, gpuio_host::collect(&Root::live()));
     let found = driver::load(spec)?.gpus;
     let listed = spec.jobs.iter().find_map(|job| match &job.gpu.as_ref()?.which {
@@ -142,8 +176,17 @@ fn shorten(spec: &mut Spec, workload: &Workload) -> Result<(), Failure> {
         shorten_to(&mut unprobed, means(room(false)?.bytes));
         prepare(workload, &unprobed, true)?;
     }
-    let room = room(!out.dry_run)?;
-    let mut words = shorten_to(spec, means(room.bytes));
+    // Where all files are the user's, nothing is made, and nothing depends on the probe.
+    let makes = spec.jobs.iter().any(|job| job.ranges.is_none());
+    let room = room(makes && !out.dry_run)?;
+    let Shortened { data_bytes, mut words } = shorten_to(spec, means(room.bytes));
+    if let Some(bytes) = data_bytes.filter(|_| !out.quiet) {
+        // Blocks and samples are whole: the plan has the bytes that are used.
+        let (plan, mut files) = (prepare(workload, spec, true)?.plan, Files::default());
+        plan.jobs.iter().for_each(|job| files.add(job, Cow::Borrowed));
+        let [whole, part] = [bytes, files.bytes()].map(|bytes| human_bytes(bytes as f64));
+        words.insert(0, format!("data {whole} -> {part}"));
+    }
     words.extend(found::first_files(spec, TRY_READS));
     let words = match words.as_slice() {
         [] => "nothing is scaled".to_owned(),
@@ -151,11 +194,10 @@ fn shorten(spec: &mut Spec, workload: &Workload) -> Result<(), Failure> {
             let rate = room.by_rate.map_or_else(String::new, |rate| {
                 format!("; the storage took {} in a probe", human_rate(rate))
             });
-            let runs = if searches(workload) { "; the same data for all tries" } else { "" };
             format!("{}{rate}{runs}; rates of the whole may differ", words.join(", "))
         }
     };
-    let probe = room.unprobed.map_or_else(String::new, |rate| {
+    let probe = room.unprobed.filter(|_| makes).map_or_else(String::new, |rate| {
         format!(
             "; a run first probes the storage, and where it takes less than {} makes less data, \
              for fewer readers",

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use gpuio_base::units;
 use gpuio_job::spec::Spec;
 use gpuio_job::sweep::Axis;
 
@@ -34,6 +35,11 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
     let preset = super::known(&workload.name)?;
     let mut words: Vec<OsString> = vec!["gpuio".into(), "sweep".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+    if workload.work.own.short {
+        for (key, value) in super::tried(workload)? {
+            add("--set", format!("{key}={value}").into());
+        }
+    }
     let together =
         |given: &&Given| given.flag != "--set" && ["path", "keep"].contains(&&*given.key);
     for given in keys.iter().filter(|given| !together(given)) {
@@ -80,11 +86,21 @@ pub(super) fn varies(given: &Given) -> bool {
     given.is_number && (given.value.contains(',') || given.value.contains(".."))
 }
 
+/// A key with the largest of its values: the last one where they are no sizes and no numbers.
+pub(super) fn largest(text: &str, flag: &str) -> Result<(String, String), Failure> {
+    let Axis { key, values } = axis(text, flag)?;
+    let size = |value: &String| units::parse_bytes(value).ok();
+    Ok((key, values.into_iter().max_by_key(size).unwrap_or_default()))
+}
+
+fn axis(text: &str, flag: &str) -> Result<Axis, Failure> {
+    Axis::parse(text).map_err(|error| Failure::Usage(format!("{flag}: {error}")))
+}
+
 /// All phases again for each value of a key, with files of their own.
 pub(super) fn phases(spec: &mut Spec, given: &Given) -> Result<(), Failure> {
     let Given { key, value, flag, .. } = given;
-    let axis = Axis::parse(&format!("{key}={value}"))
-        .map_err(|error| Failure::Usage(format!("{flag}: {error}")))?;
+    let axis = axis(&format!("{key}={value}"), flag)?;
     if axis.values.len() * spec.jobs.len() > MOST_JOBS {
         let what = "with its phases there would be more than";
         return Err(Failure::Usage(format!("{flag}={value}: {what} {MOST_JOBS} jobs")));

@@ -46,6 +46,11 @@ impl<'p> Files<'p> {
         self.sum(|file| file.made)
     }
 
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> u64 {
+        self.sum(|_| true)
+    }
+
     fn sum(&self, of: impl Fn(&FileUse) -> bool) -> u64 {
         self.0.values().filter(|file| of(file)).map(|file| file.length).fold(0, u64::saturating_add)
     }
@@ -63,7 +68,7 @@ pub(super) fn write(out: &mut String, plan: &Plan) {
             made => format!("{} before the clock starts, {}", written(made), at_example(made)),
         };
         let count = many(files.0.len() as u64, "file");
-        comment(out, &format!("in all: {count}, {}; {made}", bytes(files.sum(|_| true))));
+        comment(out, &format!("in all: {count}, {}; {made}", bytes(files.bytes())));
     }
     comment(out, &format!("time: {}", duration(plan)));
     let all = plan.jobs.iter().map(verified).fold(0, u64::saturating_add);

@@ -97,6 +97,17 @@ pub(super) fn moving(disks: &[Disk], direction: Direction) -> Vec<&Disk> {
     bottom.into_iter().filter(|disk| moved(disk, direction) > most / 100.0).collect()
 }
 
+/// Whether the drives move what a result has.
+pub(in crate::post) fn agree(disks: &[Disk], got: &Got) -> bool {
+    let sum: f64 = moving(disks, got.direction).iter().map(|one| moved(one, got.direction)).sum();
+    got.rate.is_some_and(|rate| is_alike(sum / rate))
+}
+
+/// Whether a share of one rate of another is within what tools differ by.
+fn is_alike(share: f64) -> bool {
+    (1.0 - AGREE..=1.0 + AGREE).contains(&share)
+}
+
 pub(super) fn moved(disk: &Disk, direction: Direction) -> f64 {
     match direction {
         Direction::Read => disk.read_bytes,
@@ -163,7 +174,7 @@ fn in_part(
         Share::Whole => return None,
         Share::Part(seen, of) => {
             let all = sum / float(seen) * float(of);
-            let fits = (1.0 - AGREE..=1.0 + AGREE).contains(&(all / rate));
+            let fits = is_alike(all / rate);
             let which = match seen {
                 1 => format!("{names} is one of {of} drives below the file"),
                 _ => format!("{names} are {seen} of {of} drives below the file"),
@@ -211,7 +222,7 @@ fn disks_of(
     let at_drives = words::rate(sum);
     let share = sum / rate;
     let mut all = Vec::new();
-    if (1.0 - AGREE..=1.0 + AGREE).contains(&share) {
+    if is_alike(share) {
         let text = format!(
             "iostat's {names} and {} agree: {at_drives} and {own}, {} apart (iostat's kB are 1024 \
              bytes). These drives moved the bytes, no cache.",
@@ -431,7 +442,7 @@ mod tests {
         };
         let iostat = |rows: &[(&str, u32)]| {
             let rows = rows.iter().map(|(name, rate)| format!("{name} 12000.00 {rate} 99.90\n"));
-            format!("$ iostat -xm 5\nDevice r/s rMB/s %util\n{}", rows.collect::<String>())
+            format!("iostat -xm 5\nDevice r/s rMB/s %util\n{}", rows.collect::<String>())
         };
         let array = "$ cat /proc/mdstat\nPersonalities : [raid0]\nmd0 : active raid0 nvme3n1[3] \
                      nvme2n1[2] nvme1n1[1] nvme0n1[0]\n      15002423296 blocks super 1.2 512k \
@@ -493,6 +504,11 @@ mod tests {
         let text = disk(6500) + run;
         let all = said(&text);
         assert!(all.len() == 1 && all[0].about == About::Next, "{text}{all:?}");
+        // Below its end, too.
+        let all = said(&(run.to_owned() + &disk(6500)));
+        let next = all.iter().any(|one| one.words.contains("one after the other at one prompt"));
+        assert!(next && all.iter().all(|one| one.about != About::Contradiction), "{all:?}");
+        assert!(is(&(run.to_owned() + &disk(10100)), About::Agreement), "it shows itself");
         let all = text.replace("h> ", "$ ");
         assert!(!is(&all, About::Contradiction) && is(&all, About::Next), "{all}");
         let (table, (command, result)) = (disk(6500), run.split_once('\n').unwrap());
@@ -507,7 +523,8 @@ mod tests {
             format!("{command} & iostat -xmy 1 1\n{table}{result}"),
             text.replace("h> iostat", "me@h2:~$ iostat"),
             text.replace("h> iostat", "iostat"),
-            run.to_owned() + &disk(6500),
+            run.to_owned() + &disk(6500).replace("h> iostat", "me@h2:~$ iostat"),
+            run.replace("-I 0\n", "-I 0 &\n") + &disk(6500),
         ] {
             assert!(is(&other, About::Contradiction), "{other}");
         }

@@ -1,7 +1,6 @@
 //! Results before a change against those after it: below titles that are opposites, such as
 //! `before:` and `after:`; and runs of one command that ran again.
 
-use super::own::is_sound;
 use super::pairs::{ROW, unlike};
 use super::{Known, say, words};
 use crate::foreign::Direction;
@@ -53,7 +52,7 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         parts.extend((!titled).then(|| Part { line: pair[1], ..Part::default() }));
     }
     parts.sort_by_key(|part| part.line);
-    let all: Vec<_> = sound(post).map(|run| (label(post, run), run)).collect();
+    let all: Vec<_> = with_result(post).map(|run| (label(post, run), run)).collect();
     let has_other =
         |label: &str| all.iter().any(|one| one.0.is_some_and(|o| are_opposites(label, o)));
     let (rows, runs): (Vec<_>, Vec<_>) =
@@ -78,9 +77,9 @@ pub(super) fn side_of(post: &Post, line: usize) -> usize {
     above.filter(|(_, title)| has_other(title)).last().map_or(0, |(number, _)| number)
 }
 
-/// Runs whose figures agree.
-fn sound(post: &Post) -> impl Iterator<Item = &Run> {
-    post.runs.iter().filter(move |run| run.got.as_ref().is_some_and(|got| is_sound(post, got)))
+/// Runs with a result.
+fn with_result(post: &Post) -> impl Iterator<Item = &Run> {
+    post.runs.iter().filter(|run| run.got.is_some())
 }
 
 /// The head of the table that a result is a row of.
@@ -408,6 +407,7 @@ fn of_one_command(post: &Post, group: &[&Run]) -> Option<Statement> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::own;
     use super::*;
 
     fn run(flags: &str, block: u32, rate: &str) -> String {
@@ -427,7 +427,7 @@ mod tests {
 
     fn said(text: &str) -> Vec<String> {
         let post = crate::post::read("post", text);
-        hold(&post, &[]).into_iter().map(|one| one.words).collect()
+        hold(&own::sound(&post), &[]).into_iter().map(|one| one.words).collect()
     }
 
     #[test]

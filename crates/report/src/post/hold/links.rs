@@ -464,12 +464,13 @@ mod tests {
 
     /// A drive of 16 GT/s x4 in a slot of 8 GT/s, and a read from it.
     fn fio(above: &str, rate: u32) -> String {
+        let msec = 64 * 1024 * 1000 / rate;
         format!(
             "$ sudo lspci -vvv{above}$ fio --name=r --filename=/dev/nvme0n1 --rw=read --bs=1M \
              --direct=1 --ioengine=libaio --iodepth=32\nr: (g=0): rw=read, bs=(R) \
              1024KiB-1024KiB, ioengine=libaio, iodepth=32\nfio-3.33\nStarting 1 process\nr: \
              (groupid=0, jobs=1): err= 0: pid=7: Thu Jan  1 00:00:00 2026\n  read: IOPS={rate}, \
-             BW={rate}MiB/s (9MB/s)(64.0GiB/19575msec)\n"
+             BW={rate}MiB/s (9MB/s)(64.0GiB/{msec}msec)\n"
         )
     }
 
@@ -513,6 +514,9 @@ mod tests {
     #[test]
     fn a_gpu_s_lanes_count_and_its_speed_may_be_that_of_an_idle_one() {
         let text = |now: &str, rate: &str| {
+            let number: f64 = rate.parse().unwrap();
+            // 190.949 GiB, by 16 threads that wait for each I/O.
+            let (seconds, latency) = (190.949 / number, 15_625.0 / number);
             format!(
                 "$ nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.gen.current,\
                  pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max --format=csv\n\
@@ -520,8 +524,8 @@ mod tests {
                  pcie.link.width.current, pcie.link.width.max\n0, 00000000:3B:00.0, {now}, 16\n$ \
                  gdsio -D /mnt/raid -d 0 -w 16 -s 10G -i 1M -x 0 -I 0 -T 30\nIoType: READ \
                  XferType: GPUD Threads: 16 DataSetSize: 200224384/167772160(KiB) IOSize: \
-                 1024(KiB) Throughput: {rate} GiB/sec, Avg_Latency: 2369.0 usecs ops: 195532 \
-                 total_time 29.273 secs\n"
+                 1024(KiB) Throughput: {rate} GiB/sec, Avg_Latency: {latency:.1} usecs ops: \
+                 195532 total_time {seconds:.3} secs\n"
             )
         };
         let narrow = only(&text("1, 4, 4", "6.4")).0;

@@ -20,6 +20,7 @@ use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
 use crate::post::{About, Post, Run, Statement};
+pub(in crate::post) use beside::agree;
 pub(crate) use own::contradictions;
 pub(in crate::post) use path::sets_mode;
 pub(crate) use words::rate_of;
@@ -36,25 +37,34 @@ pub struct Known<'a> {
 
 type Rule = fn(&Post, &[Known<'_>]) -> Vec<Statement>;
 
+/// The results that a rule sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sees {
+    /// All: it is about their lines, or takes no figure of them.
+    All,
+    /// Those whose figures do not contradict each other.
+    Sound,
+}
+
 /// In the order in which statements of one kind are printed.
-const RULES: [Rule; 17] = [
-    path::path,
-    requested::hold,
-    machine::hold,
-    links::hold,
-    own::misplaced,
-    own::unread,
-    own::command_and_line,
-    own::line_with_itself,
-    own::unsound,
-    engines::hold,
-    beside::hold,
-    pairs::pairs,
-    pairs::series,
-    changes::hold,
-    claims::hold,
-    tables::hold,
-    settings::hold,
+const RULES: [(Sees, Rule); 17] = [
+    (Sees::All, path::path),
+    (Sees::All, requested::hold),
+    (Sees::Sound, machine::hold),
+    (Sees::Sound, links::hold),
+    (Sees::All, own::misplaced),
+    (Sees::All, own::unread),
+    (Sees::All, own::command_and_line),
+    (Sees::All, own::line_with_itself),
+    (Sees::All, own::unsound),
+    (Sees::All, engines::hold),
+    (Sees::Sound, beside::hold),
+    (Sees::Sound, pairs::pairs),
+    (Sees::Sound, pairs::series),
+    (Sees::Sound, changes::hold),
+    (Sees::Sound, claims::hold),
+    (Sees::Sound, tables::hold),
+    (Sees::All, settings::hold),
 ];
 
 /// Lines of texts without a result that look like one.
@@ -74,7 +84,12 @@ pub(super) fn of_words(text: &str) -> Vec<Statement> {
 pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
     let mut all: Vec<Statement> = Vec::new();
     for post in posts {
-        let mut own: Vec<Statement> = RULES.iter().flat_map(|rule| rule(post, known)).collect();
+        let sound = own::sound(post);
+        let of_rule = |(sees, rule): &(Sees, Rule)| match sees {
+            Sees::All => rule(post, known),
+            Sees::Sound => rule(&sound, known),
+        };
+        let mut own: Vec<Statement> = RULES.iter().flat_map(of_rule).collect();
         own.sort_by_key(|one| (one.about, one.lines.first().copied()));
         for one in own {
             // The same advice for several runs is one.

@@ -1,5 +1,7 @@
 //! A result against the command above it, and against itself.
 
+use std::borrow::Cow;
+
 use gpuio_base::units::{float, many};
 
 use super::{Known, latency, say, words};
@@ -264,8 +266,21 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
-/// Whether nothing is known against a result: only such ones are compared.
-pub(super) fn is_sound(post: &Post, got: &Got) -> bool {
+/// The text without results whose figures contradict each other: nothing is concluded from them.
+pub(super) fn sound(post: &Post) -> Cow<'_, Post> {
+    let of = |run: &Run| run.got.as_ref().is_none_or(|got| is_sound(post, got));
+    if post.runs.iter().all(of) {
+        return Cow::Borrowed(post);
+    }
+    let mut sound = post.clone();
+    for (run, own) in sound.runs.iter_mut().zip(&post.runs) {
+        run.got = run.got.take().filter(|_| of(own));
+    }
+    Cow::Owned(sound)
+}
+
+/// Whether nothing is known against a result.
+fn is_sound(post: &Post, got: &Got) -> bool {
     let most = most_in_post(post, got);
     let against =
         |one: &Relation| matches!((one.check)(got, most), Found::Says(About::Contradiction, _));
@@ -539,6 +554,32 @@ mod tests {
         assert!(said(12_390).contains("I/Os in flight, and 16 threads"), "{}", said(12_390));
         let wrong = said(9_000);
         assert!(wrong.contains("the rate says") && !wrong.contains("in flight"), "{wrong}");
+    }
+
+    /// The drive, a sentence about the result and iostat beside it say nothing of such a line.
+    #[test]
+    fn nothing_is_concluded_from_figures_that_contradict_each_other() {
+        let said = |throughput: &str| {
+            let text = format!(
+                "h> mount\n/dev/nvme0n1 on /d type xfs (rw)\nme@h2:~$ iostat -xmy 5 1\nDevice r/s \
+                 rMB/s %util\nnvme0n1 5000.00 5000 99.90\nh> gdsio -D /d -d 0 -w 32 -s 1G -i 1M -x \
+                 0 -I 0\nIoType: READ XferType: GPUD Threads: 32 DataSetSize: \
+                 204472320/33554432(KiB) IOSize: 1024(KiB) Throughput: {throughput} GiB/sec, \
+                 Avg_Latency: 3156.0 usecs ops: 199680 total_time 19.7 secs\n\nSo {throughput} \
+                 GiB/s, or 9k IOPS with 700 us.\n"
+            );
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", &text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &gpuio_machine::flow::Figures::built_in());
+            let topology = &gpuio_machine::topo::Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let all = hold(&[crate::post::read("post", &text)], &[known]);
+            all.into_iter().map(|one| one.words).collect::<Vec<_>>().join(" | ")
+        };
+        assert!(said("9.9").contains("iostat 4.88 GiB/s at nvme0n1"), "{}", said("9.9"));
+        let wrong = said("19.9");
+        assert!(wrong.contains("the rate says 19.9"), "{wrong}");
+        assert!(!wrong.contains("iostat"), "{wrong}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         let release = linux(pair.machine);
         needs.extend(shared::layers(pair, |name, level| array(name, level, release)));
         needs.extend(routes(pair));
-        needs.push(multipath(pair));
+        needs.extend(multipath(pair));
         needs.push(meeting(pair));
     }
     needs.push(shared::udev(pair));
@@ -149,14 +149,21 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
     wanted.map(|(_, path)| switched_on(switch(path))).collect()
 }
 
-fn multipath(pair: &Pair<'_>) -> Need {
+/// That NVMe's own multipath is off, unless all drives are others.
+fn multipath(pair: &Pair<'_>) -> Option<Need> {
+    let all = layer::below(pair.machine, pair.mount);
+    let mut disks = all.iter().filter(|one| layer::is_disk(one)).map(|one| layer::disk(one));
+    let is_other = |disk: Disk| disk == Disk::Other;
+    if disks.next().is_some_and(is_other) && disks.all(is_other) {
+        return None;
+    }
     let nvme = module(pair.machine, "nvme_core");
-    match nvme.and_then(|nvme| nvme.parameters.get("multipath")).map(String::as_str) {
+    Some(match nvme.and_then(|nvme| nvme.parameters.get("multipath")).map(String::as_str) {
         Some("N") => Need::yes(About::Storage, "NVMe's own multipath is off"),
         Some(_) => Need::no(About::Storage, "NVMe's own multipath is on (nvme_core.multipath)")
             .fix("boot with nvme_core.multipath=N"),
         None => Need::unknown(About::Storage, "the setting of NVMe's own multipath is not known"),
-    }
+    })
 }
 
 /// The kernel lets peers meet below one switch, or across host bridges that it knows.

@@ -2,7 +2,7 @@
 
 use gpuio_record::facts::{BlockKind, Fact, Machine, MountKind};
 
-use crate::check::configuration::{compat_forced, config};
+use crate::check::configuration::{File, compat_forced, config, file};
 use crate::check::gdscheck::interpret::{by_nvidia_fs, printed};
 use crate::check::machine::{has_option, kernel_was_read};
 use crate::check::rule::{iommu, nothing_direct as nothing_direct_by_rule};
@@ -204,6 +204,9 @@ pub(super) fn not_denied(pair: &Pair<'_>) -> Need {
         Some(what) => {
             Need::no(About::Configuration, format!("{what} of cufile.json keeps cuFile from it"))
                 .fix("take the entry out of the list")
+        }
+        None if file(pair.machine) == File::Absent => {
+            Need::yes(About::Configuration, "no cufile.json denies any of it")
         }
         None => Need::yes(About::Configuration, "cufile.json denies none of it"),
     }
