@@ -196,6 +196,10 @@ fn made_small(line: &str, pid: u32, number: usize) -> Vec<String> {
         "bench" | "sweep" if !has_file => {
             set(&mut words, "--runtime", "30ms");
             set(&mut words, "--size", "1m");
+            if line.contains("--fan-out") {
+                set(&mut words, "--gpu", "0,1");
+                set(&mut words, "--threads", "2");
+            }
         }
         "gdsio" if has_file => {
             let small = "--gpu software --set num_threads=2 --set size=4M --set numa=0 \

@@ -11,6 +11,9 @@ use crate::tool::{Ran, bench, command, file, finish, gpuio, state, tree, until, 
 /// busy machine.
 const ALL: &str = "--path all --gpu software --rw randread --bs 32k --size 1m --io-size 1m \
                    --directory d --keep --no-ceilings";
+/// A path that leaves something, and one of cuFile's.
+const TWO: &str = "--path host,gds --gpu software --rw randread --bs 32k --size 1m --io-size 1m \
+                   --directory d --keep";
 const CRASH: (&str, &str) = ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:crash:3");
 /// By SIGABRT.
 const ABORTED: i32 = -6;
@@ -105,7 +108,7 @@ fn a_killed_run_leaves_what_it_had_done_until_then() {
 #[test]
 fn the_next_run_reports_one_that_died() {
     let dir = scratch();
-    run(dir.path(), ALL, &[CRASH]).exits(ABORTED);
+    run(dir.path(), TWO, &[CRASH]).exits(ABORTED);
     let journal = journals(&state(dir.path())).remove(0);
     let reported = format!("gpuio show {}", journal.display());
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
@@ -118,9 +121,9 @@ fn the_next_run_reports_one_that_died() {
         assert_eq!(bench(dir.path(), &format!("{short} {verb}")).exits(0).err, "");
     }
     // Later ones are counted, without it; a run that ends well adds none.
-    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(ABORTED);
-    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(ABORTED);
-    run(dir.path(), ALL, &[]).exits(0).prints(&["(and 1 more there)", "said once"]);
+    run(dir.path(), &format!("{TWO} -q"), &[CRASH]).exits(ABORTED);
+    run(dir.path(), &format!("{TWO} -q"), &[CRASH]).exits(ABORTED);
+    run(dir.path(), TWO, &[]).exits(0).prints(&["(and 1 more there)", "said once"]);
     assert_eq!(journals(&state(dir.path())).len(), 3);
     assert!(journal.exists(), "never removed but by its reader");
     gpuio(dir.path(), &format!("show {}", journal.display())).exits(0);
@@ -133,7 +136,7 @@ fn a_run_that_ends_leaves_none_and_says_nothing_without_need() {
                --directory d";
     assert_eq!(bench(dir.path(), two).exits(0).err, "");
     // With cuFile last there is something to lose, and once it has run there is not.
-    let gds = run(dir.path(), ALL, &[]).exits(0).prints(&["until this run ends"]);
+    let gds = run(dir.path(), TWO, &[]).exits(0).prints(&["until this run ends"]);
     assert_eq!(beside_left_out(&gds.err).len(), 1, "{}", gds.err);
     let first = two.replace("host,staged", "gds,host");
     assert_eq!(run(dir.path(), &first, &[]).exits(0).err, "");
@@ -146,7 +149,7 @@ fn beside_the_output_where_there_is_one() {
     let dir = scratch();
     let results = dir.path().join("results");
     std::fs::create_dir(&results).unwrap();
-    run(dir.path(), &format!("{ALL} -o results/r.json"), &[CRASH]).exits(ABORTED);
+    run(dir.path(), &format!("{TWO} -o results/r.json"), &[CRASH]).exits(ABORTED);
     assert!(!state(dir.path()).exists());
     let journal = journals(&results).remove(0);
     let name = journal.file_name().unwrap().to_str().unwrap();
@@ -160,16 +163,16 @@ fn beside_the_output_where_there_is_one() {
 fn without_a_place_for_it_the_run_goes_on_with_a_warning() {
     let dir = scratch();
     let nowhere = [("XDG_STATE_HOME", "/dev/null")];
-    let ran = run(dir.path(), ALL, &nowhere).exits(0);
+    let ran = run(dir.path(), TWO, &nowhere).exits(0);
     let ran = ran.prints(&["warning: ", "not saved", "/dev/null/gpuio", "-o FILE"]);
     assert_eq!(beside_left_out(&ran.err).len(), 1, "{}", ran.err);
     // A variable that is no absolute path is none, and so is a home.
     let none = [("XDG_STATE_HOME", ""), ("HOME", "")];
-    run(dir.path(), ALL, &none).exits(0).prints(&["not saved", "HOME"]);
-    run(dir.path(), &format!("{ALL} -q -o r.json"), &none).exits(0);
+    run(dir.path(), TWO, &none).exits(0).prints(&["not saved", "HOME"]);
+    run(dir.path(), &format!("{TWO} -q -o r.json"), &none).exits(0);
     let home = dir.path().join("home");
     let at_home = [("XDG_STATE_HOME", "relative"), ("HOME", home.to_str().unwrap()), CRASH];
-    run(dir.path(), ALL, &at_home).exits(ABORTED);
+    run(dir.path(), TWO, &at_home).exits(ABORTED);
     assert_eq!(journals(&home.join(".local/state/gpuio")).len(), 1);
 }
 
@@ -190,7 +193,7 @@ fn no_journal_lies_below_another_users_home() {
     for place in ["", "state"] {
         let named = [("XDG_STATE_HOME", home.join(place)), ("HOME", home.clone())];
         let named = named.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
-        let ran = run(dir.path(), ALL, &named).exits(0);
+        let ran = run(dir.path(), TWO, &named).exits(0);
         ran.prints(&["not saved", "belongs to user 65534", "-o FILE"]);
     }
     assert_eq!(std::fs::read_dir(&home).unwrap().count(), 1);

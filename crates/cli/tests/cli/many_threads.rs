@@ -47,19 +47,6 @@ fn whole_or_reported(ran: &Ran) {
 }
 
 #[test]
-fn ten_thousand_that_move_nothing() {
-    let _alone = alone();
-    let dir = scratch_in_memory();
-    std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
-    let line = format!(
-        "{MANY} --rw read --engine null --filename small --set shared_files=0 \
-                        --format json"
-    );
-    whole_or_reported(&bench(dir.path(), &line));
-    assert_eq!(tree(dir.path()), ["small"]);
-}
-
-#[test]
 fn ten_thousand_on_one_small_file() {
     let _alone = alone();
     let dir = scratch_in_memory();

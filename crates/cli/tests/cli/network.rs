@@ -77,7 +77,7 @@ fn both_ends_count_the_same_bytes() {
     let dir = scratch();
     let server = Server::here(dir.path(), "0");
     assert!(server.at.starts_with("127.0.0.1:"), "only this machine: {}", server.at);
-    let line = format!("network {} --runtime 2s --ramp 0s --streams 3 --format json", server.at);
+    let line = format!("network {} --runtime 1s --ramp 0s --streams 3 --format json", server.at);
     let ran = gpuio(dir.path(), &line).exits(0);
     let result = ran.json();
     both_ends_agree(&result["read"]);

@@ -294,6 +294,13 @@ fn a_changed_record_is_found() {
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("run.json")).unwrap())
             .unwrap();
+    std::fs::create_dir(dir.path().join("changed")).unwrap();
+    let mut expected = Vec::new();
+    let mut put = |changed: &serde_json::Value, place: &str, of: &'static str| {
+        let path = dir.path().join(format!("changed/{:03}.json", expected.len()));
+        std::fs::write(path, changed.to_string()).unwrap();
+        expected.push((place.to_owned(), of));
+    };
     for (place, of) in [
         ("/jobs/0/read/ios", "latencies"),
         ("/jobs/0/read/bytes", "bytes of its threads"),
@@ -335,9 +342,7 @@ fn a_changed_record_is_found() {
             Some(count) => serde_json::Value::from(count * times + 1),
             None => serde_json::Value::from(figure.as_f64().unwrap() * 2.0),
         };
-        std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
-        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
-        assert!(found.contains(of) && found.starts_with("wrong: "), "{place}:\n{found}");
+        put(&changed, place, of);
     }
     let text = record["plan_text"].as_str().unwrap().to_owned();
     let warnings = record["warnings"].as_array().unwrap();
@@ -393,9 +398,15 @@ fn a_changed_record_is_found() {
     ] {
         let mut changed = record.clone();
         *changed.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
-        std::fs::write(dir.path().join("changed.json"), changed.to_string()).unwrap();
-        let found = gpuio(dir.path(), "show changed.json --check").exits(1).out;
-        assert!(found.contains(of), "{place}:\n{found}");
+        put(&changed, place, of);
+    }
+    let shown = gpuio(dir.path(), "show changed --check").exits(1).out;
+    let mut open = &*shown;
+    for (nth, (place, of)) in expected.iter().enumerate() {
+        // Each file's wrong figures, and then its name.
+        let (found, rest) = open.split_once(&format!("changed/{nth:03}.json: ")).unwrap();
+        assert!(found.contains(of) && found.contains("wrong: "), "{place}:\n{found}");
+        open = rest;
     }
     // One of another version is not called checked: its conclusions are not made again.
     let mut other = record.clone();

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use crate::layouts::bad_ranks;
-use crate::ranks::{Mpi, Ran, has_own_results, installed, journals, process_of, record, runs};
+use crate::ranks::{
+    Mpi, Ran, first, has_own_results, installed, journals, process_of, record, runs,
+};
 use crate::tool::{GPUIO, command, plain, scratch, until, with_variables_of};
 
 const AHEAD_NS: u64 = 1_000_000_000_000;
@@ -85,8 +87,7 @@ const MOUNTS: &str = r#"rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 fn files_are_known_on_hosts_that_mount_them_by_themselves() {
     let probe = "mkdir -p real seen && unshare -m sh -c \
         'bindfs --multithreaded --enable-lock-forwarding real seen && umount seen'";
-    // It is about files: one of the libraries is enough.
-    for mpi in installed().into_iter().take(1) {
+    for mpi in first() {
         let dir = scratch();
         let probe = plain("sh").current_dir(dir.path()).args(["-c", probe]).output();
         if !probe.is_ok_and(|output| output.status.success()) {

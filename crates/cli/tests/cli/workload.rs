@@ -156,7 +156,7 @@ fn the_largest_number_of_accelerators_is_searched() {
     run(dir.path(), &format!("{line} --serve 1")).exits(2).prints(&["--serve", "no effect"]);
     // All tries have the data that was scaled once.
     let large = line.replace("files=48", "files=100000").replace("delay=10ms", "delay=1ms");
-    let ran = run(dir.path(), &format!("{large} --try --set utilisation=1")).exits(0);
+    let ran = run(dir.path(), &format!("{large} --try --set utilisation=10")).exits(0);
     let said = ran.prints(&["note: --try: data ", "; the same data for all tries", "result: "]).err;
     assert_eq!(said.matches("--try: ").count(), 1, "{said}");
 }

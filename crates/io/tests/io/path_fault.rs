@@ -112,9 +112,14 @@ fn a_throttled_engine_holds_both_directions_back_and_loses_nothing() {
         let mixed = steps(24, false);
         let (reads, writes) = (only(Op::Read, mixed.clone()), only(Op::Write, mixed.clone()));
         everywhere(|setup, context| {
-            for limit in ["iops=2000", "rate=200M", "iops=2000,short=50%,delay=200us@20%"] {
+            let (each, both) = ([&mixed, &reads, &writes], [&mixed]);
+            for (limit, loads) in [
+                ("iops=2000", &each[..]),
+                ("rate=200M", &both),
+                ("iops=2000,short=50%,delay=200us@20%", &both),
+            ] {
                 let setup = setup.inject(limit);
-                for steps in [&mixed, &reads, &writes] {
+                for steps in loads {
                     let tally = run(&setup, context, steps);
                     assert_eq!(tally.failed, []);
                     let holds = setup.path.info.needs_gpu && steps[0].op == Op::Write

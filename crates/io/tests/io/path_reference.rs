@@ -39,7 +39,8 @@ fn references(path: &str, engine: &str, memory: MemoryKind, context: &Context) {
         if direct && base.path.info.buffered_only {
             continue;
         }
-        for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
+        // One request in flight is in one stream.
+        for (depth, batch, streams) in [(1, 1, &streams[..1]), (4, 2, streams), (9, 4, streams)] {
             for &streams in streams {
                 // Whether a batch is one run of slots, or could be, is the gather path's matter.
                 let setup = base.with(depth, streams).batches(batch, streams != 2);
