@@ -260,6 +260,47 @@ mod tests {
         assert!(unpacked(&root.path().join("a b")).unwrap_err().contains("blank"));
     }
 
+    /// As `/tmp/gpuio-UID`, which any user can make first: a directory of another's, one that is
+    /// open to all, another's link to one of mine, and a directory inside that another has made.
+    #[test]
+    fn a_place_that_another_user_made_first_is_left_alone_and_the_next_one_is_used() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("SKIPPED: only root can give a file away");
+        }
+        use std::os::unix::fs::{chown, lchown, symlink};
+        const OTHER: Option<u32> = Some(65534);
+        let root = scratch();
+        let tmp = root.path().join("tmp");
+        std::fs::create_dir(&tmp).unwrap();
+        std::fs::set_permissions(&tmp, PermissionsExt::from_mode(0o1777)).unwrap();
+        let mine = root.path().join("mine");
+        std::fs::create_dir(&mine).unwrap();
+        for (name, mode) in [("closed", 0o700), ("open", 0o777)] {
+            let place = tmp.join(name);
+            std::fs::create_dir(&place).unwrap();
+            std::fs::set_permissions(&place, PermissionsExt::from_mode(mode)).unwrap();
+            chown(&place, OTHER, OTHER).unwrap();
+        }
+        symlink(&mine, tmp.join("link")).unwrap();
+        lchown(tmp.join("link"), OTHER, OTHER).unwrap();
+        for name in ["closed", "open", "link"] {
+            let place = tmp.join(name);
+            let why = unpacked(&place).unwrap_err();
+            assert!(why.contains("belongs to user 65534") && !why.contains('\n'), "{why}");
+            assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "{name}");
+            let good = root.path().join("good");
+            let at = unpack_in(&[place, good.clone()], b"archive", &sample()).unwrap();
+            assert!(at.starts_with(std::fs::canonicalize(&good).unwrap()));
+        }
+        // Inside a place of mine.
+        let inside = unpacked(&mine).unwrap();
+        std::fs::remove_dir_all(&inside).unwrap();
+        std::fs::create_dir(&inside).unwrap();
+        chown(&inside, OTHER, OTHER).unwrap();
+        assert!(unpacked(&mine).unwrap_err().contains("mode 0700"));
+        assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 0);
+    }
+
     #[test]
     fn two_processes_unpack_at_once() {
         let root = scratch();

@@ -14,7 +14,8 @@ pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
     (
         1,
         "a finding: a rule of `check` failed, a result is worse than `--threshold`, an I/O error \
-         (no permission and no space are such), or a verification error",
+         (no permission and no space are such), a verification error, or a path that \
+         `--require-path` requires and that is not proven",
     ),
     (2, "wrong usage, or results that cannot be compared or do not decide over `--threshold`"),
     (

@@ -3,7 +3,8 @@
 
 use gpuio_base::units::many;
 use gpuio_record::{
-    ComputationCost, EndedHow, FeedPlan, FeedResult, IoFailure, JobResult, Record, VerifyOutcome,
+    ComputationCost, EndedHow, FeedPlan, FeedResult, IoFailure, JobPlan, JobResult, Record,
+    VerifyOutcome,
 };
 use gpuio_report::verification::{self, Checked};
 
@@ -17,6 +18,8 @@ pub(crate) enum Kind {
     Unverified,
     /// A computation failed, or samples were not read as they should.
     Compute,
+    /// The path that a job requires is not proven to be the one that its bytes took.
+    Path,
     /// The run did not come to its end.
     Ended,
 }
@@ -50,6 +53,7 @@ pub(crate) fn troubles(record: &Record) -> Vec<(Kind, String)> {
     add(Kind::Unverified, unverified(restored));
     for (plan, job) in record.plan.jobs.iter().zip(&record.jobs) {
         let name = &job.name;
+        add(Kind::Path, path(plan, job));
         let of_beside = job.beside.as_ref().map(beside).unwrap_or_default();
         let of_feed = plan.feed.as_ref().zip(job.feed.as_ref());
         let of_feed = of_feed.map(|(plan, found)| feed(plan, found)).unwrap_or_default();
@@ -68,6 +72,21 @@ pub(crate) fn troubles(record: &Record) -> Vec<(Kind, String)> {
     };
     lines.extend(ended.map(|line| (Kind::Ended, line.to_owned())));
     lines
+}
+
+/// Why a job that requires its path fails: another was taken, or it is not known.
+fn path(plan: &JobPlan, job: &JobResult) -> Option<String> {
+    if !plan.require_path {
+        return None;
+    }
+    let why = match job.proof.as_ref().map(|proof| (proof.is_as_requested(), &proof.sentence)) {
+        Some((Some(true), _)) => return None,
+        Some((Some(false), sentence)) => format!("the bytes did not take it. {sentence}"),
+        Some((None, sentence)) => format!("it is not proven that the bytes took it. {sentence}"),
+        None => "there is no evidence of the path that the bytes took".to_owned(),
+    };
+    let path = &plan.path.choice.actual;
+    Some(format!("job '{}' requires path {path} (require_path): {why}", job.name))
 }
 
 /// Names of jobs: one, or how many.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use gpuio_base::units::{ShellLine, human_bytes, whole};
+use gpuio_dataset::manifest::FILE_NAME;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_host::answers::answers;
@@ -15,7 +16,7 @@ use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_record::Record;
 use gpuio_record::facts::HostFacts;
-use gpuio_report::format::summary::fastest_path;
+use gpuio_report::format::summary::{data_files as data_files_line, fastest_path};
 
 use crate::args::Bench;
 use crate::failure::Failure;
@@ -119,6 +120,27 @@ fn write_rate(directory: &Path) -> Option<f64> {
 /// Files that a command to paste names at most.
 const FEW_FILES: usize = 8;
 
+/// The command that removes the files that stay, where they are few.
+fn removal(record: &Record) -> Option<String> {
+    let files = record.plan.files_that_stay();
+    let few = (1..=FEW_FILES).contains(&files.len());
+    few.then(|| ShellLine::new("rm").files(files.iter().map(|file| &file.path)).to_string())
+}
+
+/// Where the data files of a run stay, and what removes them.
+pub(crate) fn data_files(record: &Record) -> Option<String> {
+    let line = data_files_line(record)?;
+    Some(match removal(record) {
+        Some(remove) => {
+            format!("{line}. The next run there uses them again. To remove them:\n  {remove}\n")
+        }
+        None => format!(
+            "{line}. The next run there uses them again; {FILE_NAME} there has the names of all \
+             that gpuio made.\n"
+        ),
+    })
+}
+
 /// The commands that go on from here.
 pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> String {
     let mut lines: Vec<(String, &str)> = Vec::new();
@@ -143,11 +165,7 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
     if !on_gpu {
         lines.push(("gpuio bench --gpu software".to_owned(), "the GPU paths without a GPU"));
     }
-    let files = record.plan.files_that_stay();
-    if (1..=FEW_FILES).contains(&files.len()) {
-        let remove = ShellLine::new("rm").files(files.iter().map(|file| &file.path));
-        lines.push((remove.to_string(), "the data files, which stay"));
-    }
+    lines.extend(removal(record).map(|remove| (remove, "the data files, which stay")));
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     let whole = lines.iter().map(|(_, what)| width + what.chars().count() + 6).max();
     let beside = whole.is_some_and(|whole| whole <= usize::from(columns));
@@ -190,6 +208,18 @@ mod tests {
         };
         assert!(shown(true).contains(r"  rm 'd/it'\''s' "), "{}", shown(true));
         assert!(!shown(false).contains("rm "), "{}", shown(false));
+        // Runs with other outputs say the same once.
+        assert_eq!(data_files(&record), None, "nothing is kept");
+        record.plan.jobs.iter_mut().for_each(|job| job.keep = true);
+        let said = data_files(&record).unwrap();
+        assert!(said.starts_with("Data files: 1 file with "), "{said}");
+        assert!(said.contains(" stays in d. ") && said.ends_with("  rm 'd/it'\\''s'\n"), "{said}");
+        let target = record.plan.jobs[0].targets[0].clone();
+        record.plan.jobs[0].targets = (0..9)
+            .map(|nth| gpuio_record::TargetPlan { path: format!("d/{nth}"), ..target.clone() })
+            .collect();
+        let said = data_files(&record).unwrap();
+        assert!(!said.contains("rm ") && said.contains(".gpuio-files.json"), "{said}");
     }
 
     #[test]

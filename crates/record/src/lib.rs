@@ -27,6 +27,7 @@ mod replay;
 mod result;
 mod stay;
 mod steady;
+mod stop;
 mod sum;
 mod sweep;
 mod timing;
@@ -50,13 +51,13 @@ pub use feed::{
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
-pub use order::{Distribution, Follow, Order, Zone};
+pub use order::{Distribution, FadviseHint, Follow, Order, Zone};
 pub use part::{PartPlan, RepeatPlan};
 pub use plan::{
     Arrivals, BlockShare, Choice, Compressible, DirectMode, FanOut, Fill, FlushPlan, Gpu,
     GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Pacing, PathChoice, Plan,
-    RangeKind, RangesPlan, Region, Stop, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode,
-    Via, WorkerPlan,
+    RangeKind, RangesPlan, Region, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode, Via,
+    WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{
@@ -67,12 +68,13 @@ pub use replay::{
     RecordedCalls, RecordedLatency, ReplayOrder, ReplayPace, ReplayPlan, ReplayResult,
 };
 pub use result::{
-    ActualEngine, CacheReading, ContentDigest, EndedHow, FanOutResult, FileLegCounters,
+    ActualEngine, CacheReading, ContentDigest, DrawnSizes, EndedHow, FanOutResult, FileLegCounters,
     FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult,
     NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool,
     ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
+pub use stop::{BytesOf, Stop};
 pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};

@@ -124,3 +124,29 @@ fn zone_words(zones: &[Zone], length: fn(u64) -> String) -> String {
     let word = |zone: &Zone| format!("{}/{}", zone.ios_percent, length(zone.length));
     zones.iter().map(word).collect::<Vec<_>>().join(":")
 }
+
+/// The pattern of accesses that the kernel is told of, for its reading ahead (posix_fadvise(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FadviseHint {
+    /// That of the load.
+    Load,
+    /// Sequential, whatever the load is.
+    Sequential,
+    /// Random, whatever the load is.
+    Random,
+    /// Each byte once (`POSIX_FADV_NOREUSE`).
+    Noreuse,
+}
+
+impl FadviseHint {
+    /// As job files have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Load => "1",
+            Self::Sequential => "sequential",
+            Self::Random => "random",
+            Self::Noreuse => "noreuse",
+        }
+    }
+}

@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
 use crate::feed::FeedPlan;
-use crate::order::{Follow, Order};
+use crate::order::{FadviseHint, Follow, Order};
 use crate::part::{PartPlan, RepeatPlan};
 use crate::replay::ReplayPlan;
 use crate::steady::SteadyPlan;
+use crate::stop::{BytesOf, Stop};
 
 /// Everything that a run will do, resolved against the facts of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,6 +117,10 @@ pub struct JobPlan {
     pub skew_bytes: u64,
     /// When the job ends.
     pub stop: Stop,
+    /// The key that the bytes of the end follow from; absent where none end it and in older
+    /// records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_of: Option<BytesOf>,
     /// The criterion that ends it earlier, once it is steady.
     #[serde(default)]
     pub steady: Option<SteadyPlan>,
@@ -143,6 +148,12 @@ pub struct JobPlan {
     /// Whether the jobs that run with it end when it does.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ends_others: bool,
+    /// The hint to the kernel on the accesses to buffered files; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fadvise_hint: Option<FadviseHint>,
+    /// Whether the run fails unless all bytes are proven to have taken the requested path.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub require_path: bool,
     /// Seed from which every worker's own seed comes.
     pub seed: u64,
     /// O_DIRECT or page cache.
@@ -478,20 +489,6 @@ pub struct BlockShare {
     pub step_bytes: u64,
     /// Share of the I/Os in per cent.
     pub percent: u8,
-}
-
-/// When a job ends: at whichever limit comes first; at least one is set. A training feed may have
-/// none: it ends with its last epoch, and a replay with its last call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stop {
-    /// Time after the ramp, nanoseconds.
-    pub runtime_ns: Option<u64>,
-    /// Bytes per thread.
-    pub bytes_per_thread: Option<u64>,
-    /// The time is no end: after it each thread goes on until it has moved as many bytes as the one
-    /// that had moved most by then, of all ranks. False in older records.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub wear_out: bool,
 }
 
 /// A rate that each thread keeps.

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::direction::TimeSpan;
 use crate::expected::Expected;
-use crate::plan::Stop;
 use crate::proof::Proof;
 use crate::result::EndedHow;
+use crate::stop::Stop;
 
 /// Which of several ranks a record is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -220,6 +220,10 @@ pub struct JobResult {
     /// older records.
     #[serde(default)]
     pub never_started: Option<NeverStarted>,
+    /// The sizes that were drawn, where the load has several, and those that ran; absent with one
+    /// size and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn_sizes: Option<DrawnSizes>,
     /// CPU cost over that time.
     pub cpu: CpuCost,
     /// Why it is unknown whether others used the processors, of which warning `other_cpu_time`
@@ -356,6 +360,29 @@ impl NeverStarted {
     /// before the end, whatever the load.
     pub fn matters(&self, threads: u32) -> bool {
         self.ios > u64::from(threads)
+    }
+}
+
+/// Sizes of I/Os that were drawn from several, ramp included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrawnSizes {
+    /// I/Os.
+    pub ios: u64,
+    /// How many of them were shorter than the size that was drawn: a block ends before what its
+    /// pass has accessed, and where its region ends.
+    pub cut_ios: u64,
+    /// The sum of the sizes that were drawn.
+    pub drawn_bytes: u64,
+    /// The sum of the sizes of the I/Os.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for DrawnSizes {
+    fn add_assign(&mut self, other: DrawnSizes) {
+        self.ios += other.ios;
+        self.cut_ios += other.cut_ios;
+        self.drawn_bytes += other.drawn_bytes;
+        self.bytes += other.bytes;
     }
 }
 

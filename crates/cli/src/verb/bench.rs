@@ -115,7 +115,7 @@ pub(crate) fn measure(mut session: Session, out: &Out) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let sink = Sink::open(out, false)?;
-    carry_out(session, out, |record| deliver(out, sink, record).map(drop))
+    carry_out(session, out, |record| deliver((out, false), sink, record).map(drop))
 }
 
 fn carry_out(
@@ -155,7 +155,7 @@ fn report_crashed_runs(out: &Out, progress: &Progress) {
 
 /// Prints and saves the record, and what follows from it.
 fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
-    let saved = deliver(&bench.out, sink, record)?;
+    let saved = deliver((&bench.out, bench.is_quick()), sink, record)?;
     let local = record.storage.iter().all(|storage| storage.device.is_some());
     if let Some(note) = figures::unused_server(&bench.figures, !local) {
         message!("note: {note}");
@@ -168,12 +168,21 @@ fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
     }
 }
 
-/// Prints and saves the record; the file.
-fn deliver(out: &Out, sink: Sink, record: &Record) -> Result<Option<PathBuf>, Failure> {
+/// Prints and saves the record; the file. The text of a quick run says itself which files stay.
+fn deliver(
+    (out, is_quick): (&Out, bool),
+    sink: Sink,
+    record: &Record,
+) -> Result<Option<PathBuf>, Failure> {
     let is_text = sink.is_text();
     let saved = sink.write(record, terminal::width())?;
-    if !out.quiet && !is_text {
+    if out.quiet {
+        return Ok(saved);
+    }
+    if !is_text {
         report_left_out(&record.plan);
+    } else if let Some(line) = quick::data_files(record).filter(|_| !is_quick) {
+        output::put(&format!("\n{line}"))?;
     }
     Ok(saved)
 }

@@ -76,6 +76,7 @@ fn warnings(case: &Case) -> Vec<WarningKind> {
             WarningKind::WorkBetweenIos { reads, writes, refill, .. } => {
                 (*reads, *writes, *refill) = (case.reads, case.writes, case.writes && !feeds);
             }
+            WarningKind::BlocksCut { random, .. } => *random = case.line.contains("rand"),
             WarningKind::MoreThreadsThanCpus { of, .. } if feeds => *of = ThreadsOf::Feed,
             WarningKind::MoreThreadsThanCpus { of, .. } if case.kinds == [Some(Replay)] => {
                 *of = ThreadsOf::Trace;

@@ -177,6 +177,7 @@ fn the_program_takes_gpuios_place() {
     let began = Instant::now();
     let script = "echo $$; echo \"$0\" \"$1\"; exit 42";
     let mut command = here.gpuio();
+    command.env("GPUIO_CUFILE_DRIVER", "software");
     command.args(["--", "sh", "-c", script, "-v", "a b"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
@@ -203,6 +204,14 @@ fn what_it_does_is_reported_or_printed() {
     assert!(said.err.contains("gpuio exec --gpu software (GPUIO_CUFILE_DRIVER"), "{said:?}");
     let said = said.prints(&["lib/gpuio/libcufile.so.0", "GPUIO_CUFILE=gpuio", "/sh"]);
     drop(said);
+    // Where there are no devices it is said without -v, too: once.
+    if !["/dev/nvidiactl", "/dev/dxg"].iter().any(|file| Path::new(file).exists()) {
+        let mut command = here.gpuio();
+        command.env("GPUIO_CUFILE_DRIVER", "/none/libcuda.so.1").args(["sh", "-c", "echo done"]);
+        let said = finish(&mut command).exits(0);
+        assert_eq!((&*said.out, said.err.lines().count()), ("done\n", 1), "{said:?}");
+        assert!(said.err.contains("calls will answer 5011"), "{said:?}");
+    }
     // The flag comes before the variable.
     let mut command = here.gpuio();
     command.env("GPUIO_CUFILE_DRIVER", "/none/libcuda.so.1");

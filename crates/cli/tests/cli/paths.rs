@@ -235,6 +235,29 @@ fn pinned_memory_on_the_host_path() {
     assert_eq!(record["plan"]["software_gpu"], true);
 }
 
+/// A run whose bytes did not take the required path, or whose path is not proven, fails with one
+/// line that says why, whatever the format.
+#[test]
+fn a_required_path_that_is_not_proven_is_exit_code_1() {
+    let dir = scratch();
+    let load = "--rw read --bs 64k --size 1m --runtime 100ms --directory d --keep --format json";
+    let gds = "--path gds --gpu software";
+    let plain = bench(dir.path(), &format!("{load} {gds}")).exits(0).json();
+    assert_eq!(plain["jobs"][0]["proof"]["as_requested"], false, "{plain}");
+    let ran = bench(dir.path(), &format!("{load} {gds} --require-path")).exits(1);
+    let line = "error: job 'job' requires path gds (require_path): ";
+    assert_eq!(ran.err.matches(line).count(), 1, "{}", ran.err);
+    let sentence = ran.json()["jobs"][0]["proof"]["sentence"].as_str().unwrap().to_owned();
+    assert!(ran.err.contains(&sentence), "{}", ran.err);
+    // Job files have it as a key.
+    file(dir.path(), "a.ini", "[a]\nengine=null\nsize=1m\ndirectory=d\nruntime=1\nrequire_path\n");
+    let null = bench(dir.path(), "a.ini -q").exits(1);
+    assert!(null.err.contains("job 'a' requires path host (require_path): "), "{}", null.err);
+    // Buffered reads of cached files are what was requested.
+    let host = "--path host --buffered --pre-read --require-path";
+    bench(dir.path(), &format!("{load} {host}")).exits(0);
+}
+
 /// Each format says that no hardware was in the run, where nobody can miss it.
 #[test]
 fn software_gpu_in_every_format() {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_record::{FlushPlan, Follow, LogPlan, Order, Stop, ThinkPlan};
+use gpuio_record::{BlockShare, BytesOf, FlushPlan, Follow, LogPlan, Order, Stop, ThinkPlan};
 
 use super::PlanError;
 use super::defaults::mix_and_order;
@@ -204,6 +204,22 @@ pub(super) fn counted(job: &JobSpec, stop: Stop) -> Result<Stop, PlanError> {
     };
     let runtime_ns = stop.runtime_ns.filter(|_| job.runtime_ns.is_some());
     Ok(Stop { runtime_ns, bytes_per_thread: Some(bytes.min(most)), wear_out: false })
+}
+
+/// The key that the bytes of the end follow from. A count that is more than fio's size does not end
+/// the job.
+pub(super) fn bytes_of(job: &JobSpec, stop: Stop, blocks: &[BlockShare]) -> Option<BytesOf> {
+    let bytes = stop.bytes_per_thread?;
+    let counted = |ios: u64| blocks.iter().any(|one| ios.saturating_mul(one.max_bytes) == bytes);
+    Some(if job.number_ios.is_some_and(counted) {
+        BytesOf::NumberIos
+    } else if job.io_size.is_some() {
+        BytesOf::IoSize
+    } else if job.loops.is_some() {
+        BytesOf::Loops
+    } else {
+        BytesOf::Size
+    })
 }
 
 fn sizes(job: &JobSpec) -> PlanError {

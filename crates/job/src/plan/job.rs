@@ -68,6 +68,7 @@ pub(super) fn resolve(
     let (feed, ranges, replay) = work.plans();
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
+    let bytes_of = habits::bytes_of(spec, stop, &blocks);
     let plan = JobPlan {
         name: name(spec, path, many),
         group,
@@ -85,6 +86,7 @@ pub(super) fn resolve(
         direct_alignment_bytes: alignment,
         skew_bytes,
         stop,
+        bytes_of,
         steady: None,
         ramp_ns: spec.ramp_ns.unwrap_or(0),
         think: habits::think(spec),
@@ -95,6 +97,8 @@ pub(super) fn resolve(
         write_pacing: write_pacing(spec),
         max_latency_ns: spec.max_latency_ns.filter(|time| *time > 0),
         ends_others: spec.ends_others == Some(true),
+        fadvise_hint: spec.fadvise_hint.flatten(),
+        require_path: spec.require_path == Some(true),
         seed,
         direct,
         direct_why,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use gpuio_base::stat::Percentile;
 use gpuio_record::{
-    Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
-    RangeKind, ReplayOrder, ReplayPace, SampleOrder, SampleSize, ServiceLevel, SteadyFigure,
-    VerifyMode,
+    Arrivals, BlockShare, Column, Distribution, FadviseHint, FeedCompute, Fill, LayoutKind,
+    MemoryKind, RangeKind, ReplayOrder, ReplayPace, SampleOrder, SampleSize, ServiceLevel,
+    SteadyFigure, VerifyMode,
 };
 
 use crate::spec::dialect::Dialect;
@@ -112,6 +112,10 @@ pub struct JobSpec {
     pub latency_percentile: Option<Percentile>,
     /// The jobs that run with it end when it does.
     pub ends_others: Option<bool>,
+    /// The hint to the kernel on the accesses to buffered files; none for no hint.
+    pub fadvise_hint: Option<Option<FadviseHint>>,
+    /// The run fails unless all bytes are proven to have taken the requested path.
+    pub require_path: Option<bool>,
     /// The first of two block sizes is for loads in order, the second for random ones.
     pub blocks_by_order: Option<bool>,
     /// Sizes of a range are not multiples of the smallest.

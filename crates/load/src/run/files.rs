@@ -7,8 +7,8 @@ use std::sync::Arc;
 use gpuio_base::pattern::{Key, file_key};
 use gpuio_host::target::ReopenError;
 use gpuio_io::engine::EngineFile;
-use gpuio_record::{DirectMode, JobPlan};
-use rustix::fs::OFlags;
+use gpuio_record::{DirectMode, FadviseHint, JobPlan, Order};
+use rustix::fs::{Advice, OFlags};
 use rustix::io::Errno;
 
 use super::RunError;
@@ -72,6 +72,7 @@ impl Files {
             let fd = open_one(job, &plan.path, writable, held)?;
             let flags = rustix::fs::fcntl_getfl(&fd).unwrap_or(OFlags::empty());
             direct &= flags.contains(OFlags::DIRECT);
+            advise(job, &plan.path, &fd)?;
             fds.push(Arc::new(fd));
             if job.against_file {
                 let fd = open_with(&plan.path, OFlags::RDONLY, " to compare", held)?;
@@ -201,6 +202,24 @@ fn open_one(
     open_with(path, flags, &how, held)
 }
 
+/// Tells the kernel of the accesses that follow, where that was requested.
+fn advise(job: &JobPlan, path: &str, fd: &OwnedFd) -> Result<(), RunError> {
+    let random = matches!(job.order, Order::Random { .. });
+    let advice = match job.fadvise_hint {
+        None => return Ok(()),
+        Some(FadviseHint::Random) => Advice::Random,
+        Some(FadviseHint::Sequential) => Advice::Sequential,
+        Some(FadviseHint::Noreuse) => Advice::NoReuse,
+        Some(FadviseHint::Load) if random => Advice::Random,
+        Some(FadviseHint::Load) => Advice::Sequential,
+    };
+    rustix::fs::fadvise(fd, 0, None, advice).map_err(|errno| RunError::Open {
+        path: path.to_owned(),
+        how: " and tell the kernel how it is accessed (posix_fadvise; fadvise_hint)".to_owned(),
+        what: errno.to_string(),
+    })
+}
+
 fn open_with(path: &str, flags: OFlags, how: &str, held: &Targets) -> Result<OwnedFd, RunError> {
     held.open(path, flags).map_err(|error| {
         let errno = match &error {
@@ -234,6 +253,35 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
+
+    /// The first read of a file begins to read ahead, unless the kernel knows that what follows is
+    /// elsewhere.
+    #[test]
+    fn the_kernel_is_told_of_the_accesses_that_follow() {
+        use gpuio_host::residency::{drop_cache, residency};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let read = |lines: &str| {
+            let job = gpuio_testkit::jobs::job(&format!("direct=0\n{lines}"));
+            let file = File::open(&path).unwrap();
+            drop_cache(&file).unwrap();
+            let cached = || residency(&file, 0, 1 << 20).cached_bytes;
+            let before = cached();
+            advise(&job, "data", &file.try_clone().unwrap().into()).unwrap();
+            rustix::io::pread(&file, &mut [0; 4096], 0).unwrap();
+            (before == Some(0)).then(cached).flatten()
+        };
+        let Some(ahead) = read("rw=randread").filter(|bytes| *bytes > 4096) else {
+            return println!("SKIPPED: nothing is read ahead here");
+        };
+        for lines in ["rw=read\nfadvise_hint=random", "rw=randread\nfadvise_hint=1"] {
+            assert_eq!(read(lines), Some(4096), "{lines}");
+        }
+        for lines in ["rw=randread\nfadvise_hint=0", "rw=randread\nfadvise_hint=sequential"] {
+            assert!(read(lines) >= Some(ahead), "{lines}");
+        }
+    }
 
     #[test]
     fn a_file_that_was_written_since_it_was_opened_is_known() {

@@ -4,9 +4,10 @@ use gpuio_base::stat::{Histogram, Tally};
 use gpuio_base::units::per_second;
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
-    ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FanOutResult,
-    FileLegCounters, FlushResult, GpuResult, InitiatedResult, JobPlan, JobResult, Latency,
-    LibraryResult, MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
+    ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, DrawnSizes, EndedHow,
+    FanOutResult, FileLegCounters, FlushResult, GpuResult, InitiatedResult, JobPlan, JobResult,
+    Latency, LibraryResult, MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult,
+    WorkerResult,
 };
 
 use super::failures::IoFaults;
@@ -62,6 +63,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         last_done_ns,
         measured,
         never_started,
+        drawn_sizes: sums.drawn_sizes,
         cpu: cpu.0.cost(cpu.1, last_done_ns, bytes),
         others_cpu_unknown: None,
         engine: engines(&ready),
@@ -103,6 +105,7 @@ struct Sums {
     writes: Tally,
     usage: Usage,
     failures: IoFaults,
+    drawn_sizes: Option<DrawnSizes>,
     findings: Option<Findings>,
     file_leg: FileLegCounters,
     between_ios_ns: u64,
@@ -145,6 +148,9 @@ impl Sums {
         self.failures.merge(outcome.timed.failures);
         self.between_ios_ns += outcome.timed.between_ns;
         self.flushed.merge(&outcome.timed.flushed);
+        if let Some(one) = outcome.timed.drawn_sizes {
+            *self.drawn_sizes.get_or_insert_default() += one;
+        }
         match (&mut self.findings, outcome.findings) {
             (Some(all), Some(more)) => all.merge(more),
             (none, more) => *none = none.take().or(more),

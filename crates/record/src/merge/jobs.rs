@@ -127,7 +127,7 @@ impl JobSum {
         (result.library, result.mapped, result.measured) = (None, None, None);
         (result.fan_out, result.flushes, result.initiated) = (None, None, None);
         (result.proof, result.steady, result.beside) = (None, None, None);
-        result.stonewall = None;
+        (result.stonewall, result.drawn_sizes) = (None, None);
         result.file_leg = crate::FileLegCounters::default();
         result.cache = CacheReading::default();
         result.engine.clear();
@@ -174,6 +174,9 @@ impl JobSum {
             let all = sum.never_started.get_or_insert_default();
             all.ios += one.ios;
             all.longest_wait_ns = all.longest_wait_ns.max(one.longest_wait_ns);
+        }
+        if let Some(one) = job.drawn_sizes {
+            *sum.drawn_sizes.get_or_insert_default() += one;
         }
         add_cpu(&mut sum.cpu, &job.cpu);
         // Unknown on one rank, it is unknown of all.

@@ -234,8 +234,13 @@ fn a_warning_of_some_ranks_names_them() {
     let sync = || note(WarningKind::SyncWrites, "all have it");
     let soft = || note(WarningKind::SoftwareGpu, "some have it");
     let short = |ios: u64| {
-        let kind =
-            WarningKind::RunTooShort { elapsed_ns: 1, ios, of_files: false, of_bytes: false };
+        let kind = WarningKind::RunTooShort {
+            elapsed_ns: 1,
+            ios,
+            of_files: false,
+            of_bytes: false,
+            bytes_of: None,
+        };
         note(kind, &format!("only {ios} I/Os"))
     };
     let mut all = Warnings::default();

@@ -5,8 +5,9 @@ use gpuio_base::units::float;
 
 use super::{SHORT_NS, WarningKind};
 use crate::direction::DirectionResult;
+use crate::order::Order;
 use crate::plan::{DirectMode, JobPlan, VerifyMode};
-use crate::result::JobResult;
+use crate::result::{DrawnSizes, JobResult};
 
 impl WarningKind {
     /// Those that a job must have.
@@ -49,6 +50,15 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     }
 }
 
+/// Whether more time alone would not make the job longer. Beside a time, bytes end it only where
+/// all of them were moved.
+fn ended_by_bytes(job: &JobPlan, result: &JobResult) -> bool {
+    job.stop.bytes_per_thread.is_some_and(|most| {
+        let all = most.saturating_mul(job.threads.into());
+        job.stop.runtime_ns.is_none() || result.read.bytes + result.write.bytes >= all
+    })
+}
+
 fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let ios = result.read.ios.saturating_add(result.write.ios);
     let elapsed_ns = result.last_done_ns;
@@ -57,8 +67,14 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let has_length = job.feed.is_none() && job.replay.is_none();
     let has_failed = result.failed > 0;
     if has_length && !has_failed && ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
-        let of_bytes = !of_files && job.stop.bytes_per_thread.is_some();
-        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes });
+        let of_bytes = !of_files && ended_by_bytes(job, result);
+        let bytes_of = job.bytes_of.filter(|_| of_bytes);
+        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes, bytes_of });
+    }
+    if let Some(drawn) = result.drawn_sizes.filter(|drawn| drawn.cut_ios > 0) {
+        let DrawnSizes { ios, cut_ios, drawn_bytes, bytes } = drawn;
+        let random = matches!(job.order, Order::Random { .. });
+        kinds.push(WarningKind::BlocksCut { ios, cut_ios, drawn_bytes, bytes, random });
     }
     // Readers of a feed end as their last batch is taken, recorded threads as they did.
     if has_length && elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {

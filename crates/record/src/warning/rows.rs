@@ -19,7 +19,7 @@ use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
 use crate::facts::{DeviceNumber, IoLimit};
 use crate::metric::percent;
-use crate::{Towards, VerifyMode};
+use crate::{BytesOf, Towards, VerifyMode};
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
 /// and governors have not settled.
@@ -258,17 +258,21 @@ warnings! {
         /// It ended by its bytes, so that more time alone does not make it longer.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_bytes: bool = false,
+        /// The key that these bytes follow from; absent in older records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes_of: Option<BytesOf> = None,
     } => format!(
         "Only {} in {}.{}{}",
         many(*ios, "I/O was measured|I/Os were measured"),
         time(*elapsed_ns),
         short_of(*elapsed_ns, *ios),
         match of_files {
-            false if *of_bytes => {
-                " It ends by its bytes: raise io_size or loops, or instead of them set \
-                 time_based with runtime=30s and ramp_time=5s."
-                    .to_owned()
-            }
+            false if *of_bytes => match bytes_of {
+                Some(key) => format!(" {}", key.longer()),
+                None => " It ends by its bytes: raise io_size or loops, or instead of them set \
+                         time_based with runtime=30s and ramp_time=5s."
+                    .to_owned(),
+            },
             false => advice(spell, "", &["use <runtime 30s> or more, with <ramp 5s>"]),
             // A further pass reads what the first one left in the page cache, which other warnings
             // would then complain of.
@@ -276,6 +280,38 @@ warnings! {
                 "name more or larger files",
                 "repeat the run, each time with a cold cache (<invalidate>)",
             ]),
+        },
+    ),
+    /// Blocks of several sizes were cut, so that other sizes ran than those of the list.
+    BlocksCut: Explained, ignore:
+        "The load that you imitate accesses each byte once, as fio does with its map of random \
+         blocks: it cuts them, too." {
+        /// I/Os, ramp included.
+        ios: u64 = 1582,
+        /// How many of them were shorter than the size that was drawn for them.
+        cut_ios: u64 = 310,
+        /// The sum of the sizes that were drawn.
+        drawn_bytes: u64 = 31_640_000,
+        /// The sum of the sizes of the I/Os.
+        bytes: u64 = 16 << 20,
+        /// Whether the order is random.
+        random: bool = true,
+    } => format!(
+        "{} of {} shorter than the size drawn for them: a block ends {}. The mean size that ran \
+         is {}, that of the drawn sizes is {}.{}",
+        count(*cut_ios),
+        many(*ios, "I/O was|I/Os were"),
+        match random {
+            true => "before what its pass has accessed, and where its region ends",
+            false => "where its region ends",
+        },
+        mean(*bytes, *ios),
+        mean(*drawn_bytes, *ios),
+        match random {
+            true => advice(spell, "To have the drawn sizes, access some bytes twice: ", &[
+                "<coverage=0>",
+            ]),
+            false => String::new(),
         },
     ),
     /// Data set smaller than memory on a buffered run.
@@ -931,6 +967,10 @@ fn example_limit() -> IoLimit {
 
 fn size(bytes: u64) -> String {
     human_bytes(float(bytes))
+}
+
+fn mean(bytes: u64, ios: u64) -> String {
+    size(bytes / ios.max(1))
 }
 
 fn rate(bytes_per_s: u64) -> String {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::BytesOf;
 
 #[test]
 fn every_text_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_command() {
@@ -42,7 +43,7 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 }
 
 /// Figures and next steps of the examples' texts.
-const FIGURES: [(&str, &[&str]); 37] = [
+const FIGURES: [(&str, &[&str]); 38] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "gpuio bench"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
@@ -57,6 +58,7 @@ const FIGURES: [(&str, &[&str]); 37] = [
     ("sync_writes", &["O_DSYNC"]),
     ("direct_writes_in_device_cache", &["nvme0n1", "--runtime"]),
     ("run_too_short", &["480 I/Os were measured in 120 ms", "--runtime 30s"]),
+    ("blocks_cut", &["310 of 1,582 I/Os were shorter", "10.4 KiB", "19.5 KiB", "--"]),
     ("data_set_fits_memory", &["8.00 GiB", "64.0 GiB"]),
     ("engine_stepped_down", &["io_uring", "psync", "kernel.io_uring_disabled is 2"]),
     ("stopped", &["once: 6.00 s stopped", "the 32 I/Os", "repeat the run"]),
@@ -100,13 +102,24 @@ fn texts_contain_the_figures() {
 fn what_is_as_long_as_its_files_gets_another_advice() {
     let short = |of_files, of_bytes| {
         let (elapsed_ns, ios) = (120_000_000, 480);
-        WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes }.to_string()
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes, bytes_of: None }.to_string()
     };
     let files = short(true, false);
     assert!(files.contains("Name more or larger files, or repeat the run"), "{files}");
     assert!(!files.contains("loops"), "a second pass is served by the page cache: {files}");
     let bytes = short(false, true);
     assert!(bytes.contains("raise io_size") && !bytes.contains("--runtime"), "{bytes}");
+    let (elapsed_ns, ios, of_files, of_bytes) = (120_000_000, 480, false, true);
+    for (key, word) in [
+        (BytesOf::Size, "raise size or loops"),
+        (BytesOf::IoSize, "raise io_size,"),
+        (BytesOf::Loops, "raise loops,"),
+        (BytesOf::NumberIos, "raise number_ios,"),
+    ] {
+        let bytes_of = Some(key);
+        let kind = WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes, bytes_of };
+        assert!(kind.to_string().contains(word), "{kind}");
+    }
     let (first_done_ns, last_done_ns) = (4_000_000_000, 9_500_000_000);
     let uneven = WarningKind::UnevenFinish { first_done_ns, last_done_ns, of_files: true };
     assert!(uneven.to_string().contains("Lower --bs"), "{uneven}");

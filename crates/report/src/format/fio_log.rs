@@ -28,11 +28,13 @@ impl Log {
     }
 }
 
-/// The lines of one job's log. Intervals of the ramp are left out.
+/// The lines of one job's log. Intervals of the ramp are left out, and those that began when the
+/// job had ended: others of its group go on.
 pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
     let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
     let mut out = String::new();
-    for point in lines(&result.series, line_ns.unwrap_or(0)) {
+    let last_ns = i64::try_from(result.last_done_ns).unwrap_or(i64::MAX);
+    for point in lines(&result.series, line_ns.unwrap_or(0), last_ns) {
         for direction in plan.directions() {
             let Some(value) = value(&point, *direction, log) else { continue };
             let (time, side) = (point.at_ns / 1_000_000, u8::from(*direction == Towards::Write));
@@ -43,12 +45,16 @@ pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
     out
 }
 
-/// Points of the series joined until they cover so much time, to the nearest point. The rest at the
-/// end is a line too.
-fn lines(series: &[Point], line_ns: u64) -> Vec<Point> {
+/// Points of the series that began before `last_ns`, joined until they cover so much time, to the
+/// nearest point. The rest at the end is a line too.
+fn lines(series: &[Point], line_ns: u64, last_ns: i64) -> Vec<Point> {
     let mut lines: Vec<Point> = Vec::new();
     let mut open = false;
-    for point in series.iter().filter(|point| point.at_ns > 0 && point.span_ns > 0) {
+    let within = |point: &&Point| {
+        let began = point.at_ns.saturating_sub_unsigned(point.span_ns);
+        point.at_ns > 0 && point.span_ns > 0 && began < last_ns
+    };
+    for point in series.iter().filter(within) {
         match lines.last_mut().filter(|_| open) {
             Some(line) => join(line, point),
             None => lines.push(point.clone()),
@@ -111,13 +117,32 @@ mod tests {
     fn a_line_covers_the_time_that_was_requested() {
         let series =
             [point(-100, 100, 9), point(501, 501, 10), point(1000, 499, 30), point(1500, 500, 5)];
-        let found = lines(&series, 1_000_000_000);
+        let found = lines(&series, 1_000_000_000, i64::MAX);
         let of: Vec<_> = found.iter().map(|p| (p.at_ns / 1_000_000, p.read_ios)).collect();
         assert_eq!(of, [(1000, 40), (1500, 5)]);
         assert_eq!(value(&found[0], Towards::Read, Log::Iops), Some(40));
         assert_eq!(value(&found[0], Towards::Write, Log::Latency), Some(700));
         assert_eq!(value(&found[1], Towards::Read, Log::Bandwidth), Some(40));
-        assert_eq!(lines(&series, 0).len(), 3, "a line for each point where nothing was requested");
+        assert_eq!(
+            lines(&series, 0, i64::MAX).len(),
+            3,
+            "a line for each point where nothing was requested"
+        );
+    }
+
+    /// It ended by its count at 1.2 s; another job of its group had 2.5 s.
+    #[test]
+    fn a_log_ends_with_its_job() {
+        let job = [point(500, 500, 10), point(1000, 500, 10), point(1500, 500, 4)];
+        let rest = [point(2000, 500, 0), point(2500, 500, 0)];
+        let series = [&job[..], &rest].concat();
+        let ends = |line_ns| {
+            let found = lines(&series, line_ns, 1_200_000_000);
+            found.iter().map(|one| one.at_ns / 1_000_000).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(0), [500, 1000, 1500]);
+        assert_eq!(ends(1_000_000_000), [1000, 1500]);
+        assert_eq!(lines(&series, 0, 1_500_000_000).len(), 3, "its end is that of an interval");
     }
 
     #[test]

@@ -28,6 +28,13 @@ const MOST_JOBS: usize = 2;
 /// Loads of different threads and depths that are listed; more of them have their range.
 const MOST_LOADS: usize = 3;
 
+const DATA_FILES: &str = "Data files";
+
+/// The line on files that stay after a run, and where.
+pub fn data_files(record: &Record) -> Option<String> {
+    detail::kept(&crate::printable::record(record)).map(|text| format!("{DATA_FILES}: {text}"))
+}
+
 /// The record in about 25 lines, `width` columns wide: machine and storage; a row per path with a
 /// column per load; what the storage delivers, which path to the GPU is the fastest, whether GDS is
 /// active and why not; how much was verified; which files stay; the first sentence of the most
@@ -41,7 +48,7 @@ pub fn render(record: &Record, width: u16, show: Show<'_>) -> String {
     let checked = checked(record).into_iter().map(|text| Item::new("Verified", text));
     last.list(List::new(Layout::labels(0), checked));
     last.list(List::new(Layout::labels(0), astray(record)));
-    let kept = detail::kept(record).into_iter().map(|text| Item::new("Data files", text));
+    let kept = detail::kept(record).into_iter().map(|text| Item::new(DATA_FILES, text));
     last.list(List::new(Layout::labels(0), kept));
     warned(&mut last, record);
     let mut page = Document::default();

@@ -157,6 +157,7 @@ fn a_run_that_is_too_short_is_no_run_without_a_note() {
         ios: 480,
         of_files: false,
         of_bytes: false,
+        bytes_of: None,
     };
     let text = kind.to_string();
     record.warnings.push(Warning { job: Some(record.plan.jobs[0].name.clone()), kind, text });

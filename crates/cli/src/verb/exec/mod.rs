@@ -10,6 +10,7 @@ mod program;
 mod variables;
 
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use self::library::Library;
@@ -56,18 +57,9 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     }
     if args.verbose {
         message!("gpuio exec: {} for {}", variables.description(&library), program.path.display());
-        // Both libraries answer numbers alone.
-        let set = variables.value(DRIVER).cloned();
-        let which = Which::from_variable(set.or_else(|| environment::variable(DRIVER)));
-        if let Err(absent) = Driver::load(&which) {
-            let instead = match which {
-                Which::Software => String::new(),
-                _ => format!("; without a GPU: gpuio exec --gpu software ({DRIVER}=software)"),
-            };
-            message!(
-                "gpuio exec: calls will answer 5011 (CUDA driver error) here: {absent}{instead}"
-            );
-        }
+    }
+    if let Some(line) = without_gpu(&variables, args.verbose) {
+        message!("gpuio exec: {line}");
     }
     let mut command = Command::new(&program.path);
     command
@@ -86,6 +78,27 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     // process.
     let error = command.exec();
     Ok(refused(&ExecError::refused(&program.path, &error)))
+}
+
+/// Device files of NVIDIA's driver, on Linux and under Windows.
+const DEVICES: [&str; 2] = ["/dev/nvidiactl", "/dev/dxg"];
+
+/// The line for a program that will find no GPU: both libraries answer numbers alone. To start a
+/// driver that has devices takes a while, and is done only `for_sure`.
+fn without_gpu(variables: &Variables, for_sure: bool) -> Option<String> {
+    let set = variables.value(DRIVER).cloned();
+    let which = Which::from_variable(set.or_else(|| environment::variable(DRIVER)));
+    let is_software = matches!(which, Which::Software);
+    let has_devices = DEVICES.iter().any(|file| Path::new(file).exists());
+    if !for_sure && (is_software || has_devices) {
+        return None;
+    }
+    let absent = Driver::load(&which).err()?;
+    let instead = match is_software {
+        true => String::new(),
+        false => format!("; without a GPU: gpuio exec --gpu software ({DRIVER}=software)"),
+    };
+    Some(format!("calls will answer 5011 (CUDA driver error) here: {absent}{instead}"))
 }
 
 /// Exits as env(1) does for a program that can't be started.

@@ -27,15 +27,15 @@ const SHOWN: &str = "\
 
 /// Another value is not even shown: only names differ, or what was noted of the request.
 const NOT_SHOWN: &str = "\
-    blocks_unaligned feed.slo feed.utilisation nvlinks percentiles stonewall verify";
+    blocks_unaligned feed.slo feed.utilisation nvlinks percentiles require_path stonewall verify";
 
 /// A figure combines results with different values.
 const COMBINED: &str = "\
     align blocks_unaligned bw_log ceilings compress_chunk cpus directory feed.slo \
     feed.utilisation file_prefix filenames fsync_on_close gather_scatter io_size iops_log keep \
-    lat_log log_ns loops max_latency_ns numa number_ios nvlinks percentiles repeat runtime_ns \
-    seed split_cpus stage steady steady_check_ns steady_ramp_ns steady_window_ns stonewall \
-    time_based verify verify_ns via_peer wear_out";
+    lat_log log_ns loops max_latency_ns numa number_ios nvlinks percentiles repeat require_path \
+    runtime_ns seed split_cpus stage steady steady_check_ns steady_ramp_ns steady_window_ns \
+    stonewall time_based verify verify_ns via_peer wear_out";
 
 /// A record of this plan, whose jobs all did the same.
 fn record(plan: Plan) -> Record {

@@ -3,6 +3,7 @@
 use super::super::unused;
 use super::*;
 use crate::spec::{Key, Origin, Status, keys};
+use gpuio_record::BytesOf;
 
 /// Jobs of every kind, to which each key is added.
 pub(super) const LOADS: &[&str] = &[
@@ -279,6 +280,10 @@ fn shares_counts_and_files_of_threads() {
     assert_eq!(whole.size_bytes, 2 << 30);
     let counted = job("rw=randread\nbs=4k\nsize=1g\nnumber_ios=10");
     assert_eq!((counted.stop.bytes_per_thread, counted.stop.runtime_ns), (Some(40 << 10), None));
+    assert_eq!(counted.bytes_of, Some(BytesOf::NumberIos));
+    let fio = "ioengine=libaio\nrw=randread\nbs=4k\nsize=4k\nnumber_ios=10";
+    assert_eq!(job(fio).bytes_of, Some(BytesOf::Size), "a count beyond the size ends nothing");
+    assert_eq!(job("rw=read\nruntime=9").bytes_of, None);
     let many = job("directory=/d\nthreads=2\nsize=8m\nnrfiles=4\nrw=read");
     let names: Vec<&str> = many.targets.iter().map(|target| target.path.as_str()).collect();
     assert_eq!((names[0], names[7], names.len()), ("/d/gpuio.0.0", "/d/gpuio.1.3", 8));

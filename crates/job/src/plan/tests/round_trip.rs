@@ -8,6 +8,8 @@ fn stripped(plan: Plan) -> Plan {
     for job in &mut plan.jobs {
         job.via.iter_mut().for_each(|via| via.why = None);
         job.notes.clear();
+        // A plan has the bytes as `io_size`, whatever they followed from.
+        job.bytes_of = None;
     }
     plan.left_out.clear();
     plan

@@ -209,6 +209,19 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(FEED | REPLAY)
     .tried(["99", "99.9"]),
+    key(
+        "fadvise_hint",
+        Fio,
+        field!(fadvise_hint, value::fadvise_hint),
+        "what the kernel is told of the accesses to buffered files, for its reading ahead: `0` \
+         nothing, `1` the order of the load, `sequential`, `random`, `noreuse`; nothing by \
+         default, in fio `1`",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(unused::fadvise_hint)
+    .with_words(|| words_of(&value::FADVISE_HINTS))
+    .prints(REST + 73, |p| p.fadvise_hint.map(|hint| hint.word().to_owned()))
+    .tried(["random", "sequential"]),
     key("exitall", Fio, switch!(ends_others), "the jobs that run with it end when it does")
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| {

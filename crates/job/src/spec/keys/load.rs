@@ -13,6 +13,8 @@ use crate::spec::value::words_of;
 use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::{Fill, VerifyMode};
 
+const REQUIRE_PATH: &str = "Exit code 1 unless all bytes are proven to have taken the path";
+
 pub(super) const KEYS: &[Key] = &[
     key("path", Native, set::PATH, "data paths by name, separated by commas, `all`, or `auto`")
         .or(&["paths"])
@@ -45,6 +47,23 @@ pub(super) const KEYS: &[Key] = &[
         .decides()
         .prints(WHERE + 1, |p| Some(p.path.choice.actual.clone()))
         .tried(["host", "staged"]),
+    key(
+        "require_path",
+        Native,
+        switch!(require_path),
+        "exit code 1 unless all bytes are proven to have taken the requested path",
+    )
+    .flags(&[
+        load(
+            "",
+            "End with exit code 1, and a line that says why, unless all bytes are proven to have \
+             taken the requested path",
+        ),
+        workload("", REQUIRE_PATH),
+        replay("", REQUIRE_PATH),
+    ])
+    .prints(REST + 72, |p| p.require_path.then(|| switch(true)))
+    .tried(["1", "0"]),
     key("engine", Native, field!(engine, value::engine), "I/O engine by name")
         .flags(&[
             Flag {

@@ -7,7 +7,7 @@ use gpuio_base::catalog::{Catalog, Inject, PathInfo};
 use gpuio_base::units::format_bytes;
 use gpuio_record::facts::NumaNode;
 use gpuio_record::{
-    Arrivals, BlockShare, Distribution, FeedCompute, Fill, JobPlan, Order, SampleOrder,
+    Arrivals, BlockShare, DirectMode, Distribution, FeedCompute, Fill, JobPlan, Order, SampleOrder,
 };
 
 use crate::spec::job::{GpuDriver, GpuWhich, JobSpec, Rw};
@@ -150,6 +150,23 @@ pub(super) fn align(s: &KeyContext<'_>) -> Option<String> {
         }),
         Order::Random { .. } => None,
     }
+}
+
+/// The kernel reads ahead only for reads through the page cache, and for mappings by other advice.
+pub(super) fn fadvise_hint(s: &KeyContext<'_>) -> Option<String> {
+    s.plan.fadvise_hint?;
+    let engine = s.plan.engine.actual.as_str();
+    let reads = s.path.uses_engine() && !["mmap", "null"].contains(&engine);
+    when(
+        !reads,
+        "no descriptor of this engine or path is read through the page cache; leave it out",
+    )
+    .or_else(|| {
+        when(
+            s.plan.direct == DirectMode::Direct,
+            "O_DIRECT goes around the page cache; add direct=0, or leave it out",
+        )
+    })
 }
 
 /// A computation needs a GPU, and one that the job uses.

@@ -1,7 +1,7 @@
 //! Values from a fixed set of words.
 
 use gpuio_base::units::{parse_index_list, parse_percent};
-use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyMode};
+use gpuio_record::{Arrivals, Distribution, FadviseHint, Fill, LayoutKind, MemoryKind, VerifyMode};
 
 use super::number::{at_least_one_u32, integer};
 use super::{Read, ValueError, wrong};
@@ -324,6 +324,19 @@ pub(crate) const CPU_POLICIES: [(&str, bool); 2] = [("shared", false), ("split",
 /// fio's `cpus_allowed_policy`: whether each thread has one CPU of its own.
 pub(crate) fn cpu_policy(value: &str) -> Read<bool> {
     choice(value, &CPU_POLICIES, "")
+}
+
+pub(crate) const FADVISE_HINTS: [(&str, Option<FadviseHint>); 5] = [
+    ("0", None),
+    ("1", Some(FadviseHint::Load)),
+    ("sequential", Some(FadviseHint::Sequential)),
+    ("random", Some(FadviseHint::Random)),
+    ("noreuse", Some(FadviseHint::Noreuse)),
+];
+
+/// fio's `fadvise_hint`.
+pub(crate) fn fadvise_hint(value: &str) -> Read<Option<FadviseHint>> {
+    choice(value, &FADVISE_HINTS, "")
 }
 
 /// Which routes copies between two GPUs may take.

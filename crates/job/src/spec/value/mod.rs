@@ -9,10 +9,10 @@ mod steady;
 
 pub(crate) use beside::{BESIDE, beside};
 pub(crate) use choice::{
-    ARRIVALS, CPU_POLICIES, DIRECTIONS, DISTRIBUTIONS, SHIFTS, STAGE, VERIFY, arrivals, ceilings,
-    cpu_policy, cuda_io, distribution, engine, file_service, fill, fills, fio_engine, fio_memory,
-    gpu, gpu_words, layout, layouts, memories, memory, on_or_number, on_or_off, read_shift, rw,
-    sequencer, stage, sync, verify, via_peer, words_of,
+    ARRIVALS, CPU_POLICIES, DIRECTIONS, DISTRIBUTIONS, FADVISE_HINTS, SHIFTS, STAGE, VERIFY,
+    arrivals, ceilings, cpu_policy, cuda_io, distribution, engine, fadvise_hint, file_service,
+    fill, fills, fio_engine, fio_memory, gpu, gpu_words, layout, layouts, memories, memory,
+    on_or_number, on_or_off, read_shift, rw, sequencer, stage, sync, verify, via_peer, words_of,
 };
 pub(crate) use feed::{
     COMPUTE, columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,

@@ -18,7 +18,7 @@ pub(crate) mod stream;
 mod tests;
 
 use gpuio_base::catalog::Op;
-use gpuio_record::{BlockShare, Distribution, Follow, Order, Stripe};
+use gpuio_record::{BlockShare, Distribution, DrawnSizes, Follow, Order, Stripe};
 
 pub use error::SequenceError;
 use follow::{Gaps, Runs};
@@ -97,6 +97,8 @@ pub struct BlockSequence {
     /// Sizes of writes, where they have some of their own.
     write_sizes: Option<Sizes>,
     directions: Directions,
+    /// The sizes that were drawn so far, where there are several.
+    drawn: Option<DrawnSizes>,
     /// Where blocks of a region in one piece really lie: from this offset on, so far apart.
     stripe: Option<(u64, Stripe)>,
 }
@@ -169,13 +171,21 @@ impl BlockSequence {
             }
         };
         let directions = Directions::new(config);
-        Ok(BlockSequence { offsets, sizes, write_sizes, directions, stripe: stripe(config)? })
+        let has_several = write_sizes.is_some() || !matches!(sizes, Sizes::One(_));
+        let drawn = has_several.then(DrawnSizes::default);
+        let stripe = stripe(config)?;
+        Ok(BlockSequence { offsets, sizes, write_sizes, directions, drawn, stripe })
     }
 
     /// The direction of the next block by the mix, for [`BlockSequence::next_as`].
     #[inline]
     pub fn direction(&mut self) -> Op {
         self.directions.draw()
+    }
+
+    /// The sizes that were drawn so far, where there are several.
+    pub fn drawn(&self) -> Option<DrawnSizes> {
+        self.drawn
     }
 
     /// The next block; `None` once all passes are done, and from then on.
@@ -204,6 +214,14 @@ impl BlockSequence {
             Offsets::Gaps(gaps) => gaps.next(len, op),
             Offsets::Runs(runs) => runs.next(len, op),
         };
+        if let (Some(drawn), Some(block)) = (&mut self.drawn, &block) {
+            *drawn += DrawnSizes {
+                ios: 1,
+                cut_ios: u64::from(block.len < len),
+                drawn_bytes: len.into(),
+                bytes: block.len.into(),
+            };
+        }
         match (self.stripe, block) {
             (Some((first, stripe)), Some(block)) => {
                 let offset = first + stripe.distance(block.offset - first);

@@ -441,6 +441,44 @@ fn striped_blocks_lie_apart() {
     }
 }
 
+/// Cut blocks are counted with what was drawn and what came of it, where there are several sizes.
+#[test]
+fn sizes_that_were_drawn_stand_beside_those_that_came() {
+    let share = |bytes, percent| BlockShare { percent, ..one(bytes)[0] };
+    let mut config = config(random(Distribution::Uniform, true), 4096, 1 << 20);
+    config.blocks = vec![share(4096, 50), share(64 * K, 50)];
+    config.passes = Some(1);
+    let drawn = |config: &SequenceConfig| {
+        let mut sequence = sequence(config);
+        let mut blocks = Vec::new();
+        while let Some(block) = sequence.next() {
+            blocks.push(u64::from(block.len));
+            // Without an end, some are enough.
+            if blocks.len() == 500 {
+                break;
+            }
+        }
+        (sequence.drawn(), blocks)
+    };
+    let (found, blocks) = drawn(&config);
+    let found = found.unwrap();
+    let odd = blocks.iter().filter(|len| ![4096, 64 * K].contains(len)).count() as u64;
+    assert_eq!((found.ios, found.bytes), (blocks.len() as u64, 1 << 20));
+    assert!(odd > 0 && found.cut_ios >= odd && found.drawn_bytes > found.bytes, "{found:?}");
+    // Where blocks may be accessed twice, none is cut.
+    config.order = random(Distribution::Uniform, false);
+    config.passes = None;
+    let found = drawn(&config).0.unwrap();
+    assert_eq!((found.ios, found.cut_ios, found.drawn_bytes), (500, 0, found.bytes));
+    // The last block of a region in order.
+    config.order = Order::Sequential;
+    config.passes = Some(1);
+    let found = drawn(&config).0.unwrap();
+    assert!(found.cut_ios <= 1 && found.bytes == 1 << 20, "{found:?}");
+    config.blocks = one(4096);
+    assert_eq!(drawn(&config).0, None, "one size is what it is");
+}
+
 proptest! {
     #[test]
     fn blocks_are_inside_aligned_and_of_an_allowed_length(config in any_config()) {

@@ -10,7 +10,7 @@ use super::super::rusage::Usage;
 use super::super::stonewall;
 use super::super::task::side;
 use super::rates::Paced;
-use super::{Loop, Timed};
+use super::{Blocks, Loop, Timed};
 
 /// I/Os that were never started are counted one by one up to here.
 const COUNTED_MOST: u64 = 1_000_000;
@@ -70,6 +70,11 @@ impl Loop<'_> {
         }
         let (reads, writes) = (self.tally(Op::Read), self.tally(Op::Write));
         let before_all = self.before_all.unwrap_or_else(|| self.live().totals());
+        // Those that were never started are drawn, too.
+        let drawn_sizes = match &self.blocks {
+            Blocks::Sequence(sequence) => sequence.drawn(),
+            Blocks::Feed(_) | Blocks::Replay(_) => None,
+        };
         let never_started = self.never_started();
         self.out.inline.complete = !self.out.interrupted;
         let mut usage = Usage::default();
@@ -89,6 +94,7 @@ impl Loop<'_> {
             usage,
             usage_whole,
             never_started,
+            drawn_sizes,
             ..self.out
         }
     }

@@ -19,7 +19,7 @@ use gpuio_base::stat::{Counted, Histogram, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{self, Completion, Fault, PathInfo, PatternBlock, Place, Request, Start};
-use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
+use gpuio_record::{DrawnSizes, JobPlan, NeverStarted, VerifyMode};
 
 use super::RunError;
 use super::failures::IoFaults;
@@ -63,6 +63,7 @@ pub(super) struct Timed {
     /// Whether the threads of the engine could be read.
     pub(super) usage_whole: bool,
     pub(super) never_started: Option<NeverStarted>,
+    pub(super) drawn_sizes: Option<DrawnSizes>,
     pub(super) failures: IoFaults,
     /// The block that each slot's last read left there, for verification.
     pub(super) left: Vec<Option<Block>>,

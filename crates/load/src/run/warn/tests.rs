@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{ActualEngine, NeverStarted, WorkerResult};
+use gpuio_record::{ActualEngine, BytesOf, DrawnSizes, NeverStarted, WorkerResult};
 
 use super::*;
 use gpuio_testkit::jobs::{host, job, result};
@@ -156,10 +156,40 @@ fn faults_on_purpose() {
 }
 
 #[test]
+fn blocks_of_several_sizes_that_were_cut() {
+    let job = job("rw=randread\nbs=4k-64k");
+    let mut result = result(&job, 100_000);
+    let mut drawn = DrawnSizes { ios: 100, cut_ios: 0, drawn_bytes: 3_481_600, bytes: 3_481_600 };
+    result.drawn_sizes = Some(drawn);
+    assert_eq!(warned(&job, &result), []);
+    (drawn.cut_ios, drawn.bytes) = (40, 2 << 20);
+    result.drawn_sizes = Some(drawn);
+    let DrawnSizes { ios, cut_ios, drawn_bytes, bytes } = drawn;
+    let cut = WarningKind::BlocksCut { ios, cut_ios, drawn_bytes, bytes, random: true };
+    assert_eq!(warned(&job, &result), [cut]);
+}
+
+#[test]
 fn a_run_too_short_for_its_figures() {
     let bytes = job("rw=randread\nio_size=1m");
     let of_bytes = warned(&bytes, &result(&bytes, 256));
     assert!(matches!(of_bytes[..], [WarningKind::RunTooShort { of_bytes: true, .. }, ..]));
+    // The advice names the key that ended it: beside a time, bytes that were all moved.
+    for (lines, ios, key) in [
+        ("rw=randread\nbs=4k\nnumber_ios=256", 256, Some(BytesOf::NumberIos)),
+        ("rw=randread\nbs=4k\nio_size=1m\nruntime=9s", 256, Some(BytesOf::IoSize)),
+        ("rw=randread\nbs=4k\nio_size=1g\nruntime=9s", 256, None),
+        ("rw=randread\nbs=4k\nsize=1m\nloops=1", 256, Some(BytesOf::Loops)),
+    ] {
+        let job = job(&format!("{lines}\nthreads=1"));
+        let mut result = result(&job, ios);
+        (result.read.bytes, result.last_done_ns) = (ios * 4096, 1_000_000);
+        let found = warned(&job, &result).into_iter().find_map(|kind| match kind {
+            WarningKind::RunTooShort { bytes_of, .. } => Some(bytes_of),
+            _ => None,
+        });
+        assert_eq!(found, Some(key), "{lines}");
+    }
     let job = job("rw=randread\nruntime=1s");
     let seen = |ios, elapsed_ns| {
         let mut result = result(&job, ios);
@@ -169,7 +199,7 @@ fn a_run_too_short_for_its_figures() {
     const SECOND: u64 = 1_000_000_000;
     let short = |ios, elapsed_ns| {
         let (of_files, of_bytes) = (false, false);
-        WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes }
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes, bytes_of: None }
     };
     assert_eq!(seen(100_000, SECOND - 1), [short(100_000, SECOND - 1)]);
     assert_eq!(seen(999, 10 * SECOND), [short(999, 10 * SECOND)]);

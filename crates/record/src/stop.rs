@@ -1,0 +1,56 @@
+//! When a job ends.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// When a job ends: at whichever limit comes first; at least one is set. A training feed may have
+/// none: it ends with its last epoch, and a replay with its last call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stop {
+    /// Time after the ramp, nanoseconds.
+    pub runtime_ns: Option<u64>,
+    /// Bytes per thread.
+    pub bytes_per_thread: Option<u64>,
+    /// The time is no end: after it each thread goes on until it has moved as many bytes as the one
+    /// that had moved most by then, of all ranks. False in older records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wear_out: bool,
+}
+
+/// The key that says how many bytes a job moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BytesOf {
+    /// `size`: each thread moves its part of the data once.
+    Size,
+    /// `io_size`.
+    IoSize,
+    /// `loops`.
+    Loops,
+    /// `number_ios`.
+    NumberIos,
+}
+
+impl BytesOf {
+    /// How such a job becomes longer, as a sentence.
+    pub(crate) fn longer(self) -> &'static str {
+        match self {
+            BytesOf::Size => {
+                "It ends when each thread has moved its size: raise size or loops, or set \
+                 time_based with runtime=30s and ramp_time=5s."
+            }
+            BytesOf::IoSize => {
+                "It ends by its bytes: raise io_size, or instead of it set time_based with \
+                 runtime=30s and ramp_time=5s."
+            }
+            BytesOf::Loops => {
+                "It ends after its loops: raise loops, or instead of it set time_based with \
+                 runtime=30s and ramp_time=5s."
+            }
+            BytesOf::NumberIos => {
+                "It ends by its number of I/Os: raise number_ios, or instead of it set time_based \
+                 with runtime=30s and ramp_time=5s."
+            }
+        }
+    }
+}
