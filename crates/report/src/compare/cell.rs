@@ -104,11 +104,6 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Whether others disturbed the runs of one of both alone, so that a difference may be theirs.
-    pub(crate) fn is_disturbed_unlike(&self, other: &Cell<'_>) -> bool {
-        self.disturbed().is_some() != other.disturbed().is_some()
-    }
-
     /// Job, load and point, for the heading of a table.
     pub(crate) fn label(&self) -> String {
         let run = self.first();
