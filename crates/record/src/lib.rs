@@ -77,7 +77,7 @@ pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use stop::{BytesOf, Stop};
 pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
-pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject};
+pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject, WrittenAs};
 pub use warning::{
     OTHER_CPU_SHARE, SHORT_NS, Severity, Spell, ThreadsOf, Warning, WarningAbout, WarningKind,
     cpu_takers, warning_kinds,

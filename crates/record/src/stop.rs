@@ -33,24 +33,18 @@ pub enum BytesOf {
 
 impl BytesOf {
     /// How such a job becomes longer, as a sentence.
-    pub(crate) fn longer(self) -> &'static str {
-        match self {
-            BytesOf::Size => {
-                "It ends when each thread has moved its size: raise size or loops, or set \
-                 time_based with runtime=30s and ramp_time=5s."
+    pub(crate) fn longer(of: Option<BytesOf>, seconds: u64) -> String {
+        let ends = match of {
+            Some(BytesOf::Size) => {
+                "It ends when each thread has moved its size: raise size or loops, or set"
             }
-            BytesOf::IoSize => {
-                "It ends by its bytes: raise io_size, or instead of it set time_based with \
-                 runtime=30s and ramp_time=5s."
+            Some(BytesOf::IoSize) => "It ends by its bytes: raise io_size, or instead of it set",
+            Some(BytesOf::Loops) => "It ends after its loops: raise loops, or instead of it set",
+            Some(BytesOf::NumberIos) => {
+                "It ends by its number of I/Os: raise number_ios, or instead of it set"
             }
-            BytesOf::Loops => {
-                "It ends after its loops: raise loops, or instead of it set time_based with \
-                 runtime=30s and ramp_time=5s."
-            }
-            BytesOf::NumberIos => {
-                "It ends by its number of I/Os: raise number_ios, or instead of it set time_based \
-                 with runtime=30s and ramp_time=5s."
-            }
-        }
+            None => "It ends by its bytes: raise io_size or loops, or instead of them set",
+        };
+        format!("{ends} time_based with runtime={seconds}s and ramp_time=5s.")
     }
 }

@@ -27,8 +27,17 @@ pub struct VerifyOutcome {
     pub sample_of_bytes: Option<u64>,
     /// Where blocks were checked: `GPU memory, by a kernel` or `host memory, by the CPU`.
     pub checked_in: String,
-    /// Blocks with at least one wrong word.
+    /// Blocks with at least one wrong word, each as often as it was read.
     pub bad_blocks: u64,
+    /// Different blocks, by file and offset, among these; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad_places: Option<u64>,
+    /// Whether there may be more of them: more than are kept, or the same ones in several ranks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bad_places_at_least: bool,
+    /// Blocks that were written with another length than they were read with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_as: Option<WrittenAs>,
     /// Wrong 8-byte words in all.
     pub bad_words: u64,
     /// The first mismatches, at most 16.
@@ -63,8 +72,30 @@ impl VerifyOutcome {
 
     /// Whether it ran to its end and found nothing wrong.
     pub fn is_fine(&self) -> bool {
-        self.bad_blocks == 0 && self.failed == 0 && self.complete
+        self.bad_blocks == 0 && self.written_as.is_none() && self.failed == 0 && self.complete
     }
+
+    /// Different wrong blocks, and whether there may be more of them.
+    pub fn different_bad(&self) -> (u64, bool) {
+        let known = self.bad_places.map(|places| (places, self.bad_places_at_least));
+        known.unwrap_or_else(|| (self.bad_blocks.min(1), self.bad_blocks > 1))
+    }
+}
+
+/// Blocks read with `verify=crc32c` whose headers are intact and say another length: they were
+/// written with another `bs`, and were not checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrittenAs {
+    /// Such blocks, each as often as it was read.
+    pub blocks: u64,
+    /// The length that the first header says, in bytes.
+    pub block_bytes: u64,
+    /// The length that blocks were read with.
+    pub read_bytes: u64,
+    /// File or device of the first one.
+    pub path: String,
+    /// Its byte offset.
+    pub offset: u64,
 }
 
 /// One wrong block.

@@ -1,6 +1,7 @@
 //! The findings of verification, in words: in a cell, in a line, and as faults. All texts about it
 //! come from here, so that no two of them say different things of one result.
 
+use gpuio_base::units::format_bytes;
 use gpuio_record::{VerifyOutcome, VerifySubject};
 
 use crate::number::{NONE, bytes, count, many};
@@ -10,6 +11,8 @@ use crate::number::{NONE, bytes, count, many};
 enum Verdict {
     /// Some bytes are wrong.
     Bad,
+    /// Some were written with another length than they were read with.
+    OtherLength,
     /// Some could not be read.
     Unreadable,
     /// It ended early.
@@ -26,7 +29,11 @@ enum Verdict {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checked {
     bad_blocks: u64,
+    /// Different ones, and whether there may be more.
+    different: (u64, bool),
     bad_words: u64,
+    /// Reads of blocks of another length, and the lengths of the first: written, and read.
+    other_length: Option<(u64, u64, u64)>,
     failed: u64,
     cut_short: bool,
     bytes: u64,
@@ -40,7 +47,16 @@ impl<'a> FromIterator<&'a VerifyOutcome> for Checked {
         all.into_iter().fold(Checked::default(), |sum, one| Checked {
             // A mismatch is of a block.
             bad_blocks: sum.bad_blocks + one.bad_blocks.max(u64::from(!one.mismatches.is_empty())),
+            different: different(sum.different, one.different_bad()),
             bad_words: sum.bad_words + one.bad_words,
+            other_length: match (sum.other_length, &one.written_as) {
+                (Some((blocks, written, read)), one) => {
+                    Some((blocks + one.as_ref().map_or(0, |one| one.blocks), written, read))
+                }
+                (None, one) => {
+                    one.as_ref().map(|one| (one.blocks, one.block_bytes, one.read_bytes))
+                }
+            },
             failed: sum.failed + one.failed,
             cut_short: sum.cut_short || !one.complete,
             bytes: sum.bytes + one.timed_bytes + one.pass_bytes,
@@ -52,10 +68,19 @@ impl<'a> FromIterator<&'a VerifyOutcome> for Checked {
     }
 }
 
+/// Different wrong blocks of two jobs, which may have met the same ones.
+fn different(one: (u64, bool), other: (u64, bool)) -> (u64, bool) {
+    match (one, other) {
+        ((0, _), one) | (one, (0, _)) => one,
+        ((a, _), (b, _)) => (a.max(b), true),
+    }
+}
+
 impl Checked {
     fn verdict(&self) -> Verdict {
         match self {
             _ if self.bad_blocks > 0 => Verdict::Bad,
+            _ if self.other_length.is_some() => Verdict::OtherLength,
             _ if self.failed > 0 => Verdict::Unreadable,
             _ if self.cut_short => Verdict::CutShort,
             _ if self.bytes == 0 => Verdict::Nothing,
@@ -84,16 +109,31 @@ impl Checked {
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut parts = Vec::new();
         if self.bad_blocks > 0 {
-            let blocks = match self.bad_blocks {
-                1 => "1 BAD BLOCK".to_owned(),
-                blocks => format!("{} BAD BLOCKS", count(blocks)),
+            let (places, at_least) = self.different;
+            let least = if at_least { "at least " } else { "" };
+            let blocks = match places {
+                1 => format!("{least}1 BAD BLOCK"),
+                blocks => format!("{least}{} BAD BLOCKS", count(blocks)),
+            };
+            let read = match self.bad_blocks {
+                reads if reads == places && !at_least => String::new(),
+                reads if places == 1 => format!(", read {}", many(reads, "time")),
+                reads => format!(", met in {}", many(reads, "read")),
             };
             // A checksum tells that a block is wrong and not which of its words.
             let words = match self.bad_words {
                 0 => String::new(),
                 words => format!(", {}", many(words, "wrong 8-byte word")),
             };
-            parts.push(blocks + &words);
+            parts.push(blocks + &read + &words);
+        }
+        if let Some((reads, written, read)) = self.other_length {
+            let (written, read) = (format_bytes(written), format_bytes(read));
+            parts.push(format!(
+                "{} NOT CHECKED, written with bs={written} and read with bs={read}: use \
+                 bs={written}",
+                many(reads, "block was|blocks were")
+            ));
         }
         if self.cut_short {
             parts.push("CUT SHORT before the end".to_owned());
@@ -139,7 +179,11 @@ pub(crate) fn word(outcome: Option<&VerifyOutcome>) -> String {
     let Some(outcome) = outcome else { return NONE.to_owned() };
     let checked: Checked = [outcome].into_iter().collect();
     let ok = match (checked.verdict(), outcome.subject) {
-        (Verdict::Bad, _) => return format!("{} bad", checked.bad_blocks),
+        (Verdict::Bad, _) => {
+            let (places, at_least) = checked.different;
+            return format!("{}{places} bad", if at_least { "≥" } else { "" });
+        }
+        (Verdict::OtherLength, _) => "other bs",
         (Verdict::Unreadable, _) => return format!("{} failed", checked.failed),
         (Verdict::CutShort, _) => "cut short",
         (Verdict::Nothing, _) => "nothing",
@@ -153,9 +197,16 @@ pub(crate) fn word(outcome: Option<&VerifyOutcome>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_record::WrittenAs;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
+
+    /// The same, without a number of wrong words.
+    fn without_words(outcome: &VerifyOutcome) -> VerifyOutcome {
+        VerifyOutcome { bad_words: 0, ..outcome.clone() }
+    }
 
     /// One of each state, with its word, its sentence, and whether anything is said to be wrong.
     #[test]
@@ -173,8 +224,21 @@ mod tests {
         let early = VerifyOutcome::default();
         let nothing = VerifyOutcome { complete: true, ..VerifyOutcome::default() };
         let unread = VerifyOutcome { failed: 2, ..whole.clone() };
+        let other = WrittenAs {
+            blocks: 9,
+            block_bytes: 4096,
+            read_bytes: 8192,
+            path: "/x".to_owned(),
+            offset: 0,
+        };
+        let other = VerifyOutcome { written_as: Some(other), ..nothing.clone() };
         let bad = VerifyOutcome { bad_blocks: 1, bad_words: 4, ..whole.clone() };
-        let by_checksum = VerifyOutcome { bad_blocks: 2, bad_words: 0, ..whole.clone() };
+        let often = VerifyOutcome { bad_blocks: 7, bad_places: Some(1), ..without_words(&bad) };
+        let many =
+            VerifyOutcome { bad_places_at_least: true, bad_places: Some(5), ..often.clone() };
+        let old = VerifyOutcome { bad_places: None, ..often.clone() };
+        let by_checksum =
+            VerifyOutcome { bad_blocks: 2, bad_places: Some(2), ..without_words(&whole) };
         let one_word = VerifyOutcome { bad_words: 1, ..bad.clone() };
         let all = VerifyOutcome { complete: false, failed: 2, ..bad.clone() };
         let rows = [
@@ -200,6 +264,15 @@ mod tests {
             ),
             (&bad, "1 bad", "1 BAD BLOCK, 4 wrong 8-byte words: see the details."),
             (&by_checksum, "2 bad", "2 BAD BLOCKS: see the details."),
+            (&often, "1 bad", "1 BAD BLOCK, read 7 times: see the details."),
+            (&many, "≥5 bad", "at least 5 BAD BLOCKS, met in 7 reads: see the details."),
+            (&old, "≥1 bad", "at least 1 BAD BLOCK, read 7 times: see the details."),
+            (
+                &other,
+                "other bs",
+                "9 blocks were NOT CHECKED, written with bs=4K and read with bs=8K: use bs=4K; \
+                 nothing was checked.",
+            ),
             (&one_word, "1 bad", "1 BAD BLOCK, 1 wrong 8-byte word: see the details."),
             (
                 &all,
@@ -214,6 +287,9 @@ mod tests {
             assert_eq!(trouble(outcome).is_none(), outcome.is_fine(), "{cell}");
         }
         assert_eq!(word(None), "-");
+        // Two jobs may have met the same block.
+        let two: Checked = [&often, &bad].into_iter().collect();
+        assert_eq!(two.faults(), ["at least 1 BAD BLOCK, read 8 times, 4 wrong 8-byte words"]);
         // The worst of several is reported, and the data checked in all.
         let sum: Checked = [&whole, &cut, &sample].into_iter().collect();
         let expected = "CUT SHORT before the end; none of the 12.0 MiB that were checked is wrong";

@@ -8,6 +8,32 @@ use gpuio_record::{
 
 use crate::number::{bytes, count, float, many, requested_rate};
 
+/// I/Os of a job that were in flight on average (Little's law), of those that it could have, where
+/// they were less than half: `0.48 of 16`.
+pub(crate) fn below_depth(plan: &JobPlan, job: &JobResult) -> Option<String> {
+    let of_blocks = plan.feed.is_none() && plan.replay.is_none() && plan.depth > 1;
+    let sides = [&job.read, &job.write].into_iter().filter(|side| side.ios > 0);
+    let mean = sides.map(|side| Some(side.iops * side.latency.as_ref()?.total.mean_ns / 1e9));
+    let mean = mean.collect::<Option<Vec<f64>>>().filter(|sides| of_blocks && !sides.is_empty())?;
+    let mean: f64 = mean.iter().sum();
+    let most = u64::from(plan.threads) * u64::from(plan.depth);
+    (mean < float(most) / 2.0).then(|| format!("{mean:.2} of {}", count(most)))
+}
+
+/// The settings of a job that keep I/Os from being in flight.
+pub(crate) fn held_back(plan: &JobPlan) -> Vec<String> {
+    let flushes = plan.flush.as_ref().and_then(|flush| flush.every_ios);
+    let reasons = [
+        plan.think
+            .map(|think| format!("thinktime pauses after each {}", many(think.every_ios, "I/O"))),
+        plan.is_paced().then(|| "I/Os start at the requested rate".to_owned()),
+        flushes.map(|ios| format!("it flushes after each {}", many(ios, "write"))),
+        plan.works_between_ios()
+            .then(|| "data is generated or checked between the I/Os".to_owned()),
+    ];
+    reasons.into_iter().flatten().collect()
+}
+
 /// Which recorded calls a job repeats, and how.
 pub(crate) fn replay(plan: &ReplayPlan) -> String {
     let program = plan.program.as_ref().map_or_else(String::new, |name| format!(" by {name}"));

@@ -58,7 +58,12 @@ fn section(page: &mut MarkdownPage, of: &Section, mark: &'static str) {
 
 fn list(page: &mut MarkdownPage, all: &List) {
     begin(page);
-    all.items.iter().for_each(|one| item(page, one, "- "));
+    // An item without a label goes on with the one above that has one.
+    let labelled = all.items.first().is_some_and(|first| !first.label.is_empty());
+    for one in &all.items {
+        let mark = if labelled && one.label.is_empty() { "  - " } else { "- " };
+        item(page, one, mark);
+    }
 }
 
 fn item(page: &mut MarkdownPage, one: &Item, mark: &'static str) {

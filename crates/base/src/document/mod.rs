@@ -327,7 +327,10 @@ mod tests {
             "section,label,detail,text\nFAIL (1),acs,,on\nFAIL (1),acs,fix,turn it off\n\
              FAIL (1),acs,,still on\n"
         );
-        assert_eq!(page.markdown(), "## FAIL (1)\n\n- acs: on\n  - fix: turn it off\n- still on\n");
+        assert_eq!(
+            page.markdown(),
+            "## FAIL (1)\n\n- acs: on\n  - fix: turn it off\n  - still on\n"
+        );
     }
 
     /// A job of one name runs on several paths: what tells them apart is said.

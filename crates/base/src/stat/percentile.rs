@@ -45,6 +45,17 @@ impl Percentile {
         if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }
     }
 
+    /// Those that several tables of their own would have, ascending: where one asked, the usual
+    /// ones of those that did not; empty where none asked.
+    pub fn asked_by<'a>(all: impl IntoIterator<Item = &'a [Percentile]>) -> Vec<Percentile> {
+        let all: Vec<&[Percentile]> = all.into_iter().collect();
+        if all.iter().all(|asked| asked.is_empty()) {
+            return Vec::new();
+        }
+        let each = all.into_iter().map(|asked| Self::shown(asked, &Self::TABLE));
+        Self::joined(&each.flatten().collect::<Vec<_>>())
+    }
+
     /// Each of several once, ascending.
     pub fn joined<'a>(all: impl IntoIterator<Item = &'a Percentile>) -> Vec<Percentile> {
         all.into_iter().copied().collect::<BTreeSet<_>>().into_iter().collect()

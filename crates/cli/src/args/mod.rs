@@ -51,7 +51,7 @@ pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
 use values::one_of;
 pub(crate) use values::proposed;
-pub(crate) use why::Why;
+pub(crate) use why::{Subject, Why};
 pub(crate) use workflow::command;
 pub(crate) use workload::{Workload, WorkloadFlags};
 

@@ -48,6 +48,8 @@ fn one_wrong_byte() {
         });
         assert!(n(&verify["bad_blocks"]) >= 1, "{way}: {verify}");
         assert_eq!(n(&verify["bad_words"]), n(&verify["bad_blocks"]), "{way}: one word: {verify}");
+        assert_eq!(n(&verify["bad_places"]), 1, "{way}: {verify}");
+        assert!(text.contains("1 BAD BLOCK"), "{way}: {text}");
         let bad = &verify["mismatches"][0];
         assert!(bad["path"].as_str().unwrap().ends_with("d/gpuio.1"), "{way}: {bad}");
         assert_eq!(n(&bad["offset"]), at / 8 * 8, "{way}: {bad}");
@@ -116,6 +118,36 @@ fn a_checksum_blames_the_block() {
     let bad = &record["jobs"][0]["verify"]["mismatches"][0];
     assert_eq!((n(&bad["offset"]), n(&bad["checksum_of_bytes"])), (5 * BLOCK, BLOCK), "{bad}");
     assert_eq!(n(&bad["bad_words"]), 0, "{bad}");
+}
+
+/// Blocks that an earlier run wrote with another length are not checked, and nothing is said to be
+/// wrong; a block that is wrong is.
+#[test]
+fn blocks_of_another_length_are_no_wrong_ones() {
+    let dir = scratch();
+    let data = "--path host --size 1m --threads 1 --loops 1 --directory d --keep \
+                --set verify=crc32c";
+    bench(dir.path(), &format!("--rw write --bs 64k {data}")).exits(0);
+    for (bs, words, blocks) in [("128k", "128K", 8), ("32k", "32K", 32)] {
+        let line = format!("--rw read --bs {bs} {data}");
+        let text = bench(dir.path(), &line).exits(1).out;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = format!("written with bs=64K and read with bs={words}: use bs=64K");
+        assert!(text.contains(&said), "{text}");
+        assert!(!text.contains("BAD BLOCK") && !text.contains("corrupted"), "{text}");
+        let record = bench(dir.path(), &format!("{line} --format json")).exits(1).json();
+        check(&record);
+        let verify = &record["jobs"][0]["verify"];
+        assert_eq!(n(&verify["bad_blocks"]), 0, "{verify}");
+        assert!(n(&verify["written_as"]["blocks"]) >= blocks, "{verify}");
+        assert_eq!(n(&verify["written_as"]["block_bytes"]), BLOCK, "{verify}");
+    }
+    let path = dir.path().join("d/gpuio.0");
+    let time = path.metadata().unwrap().modified().unwrap();
+    damage(&path, 16, true);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let text = bench(dir.path(), &format!("--rw read --bs 128k {data}")).exits(1).out;
+    assert!(text.contains("BAD BLOCK") && text.contains("NOT CHECKED"), "{text}");
 }
 
 /// Inline verification sees it in the timed load itself.

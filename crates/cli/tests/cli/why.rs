@@ -49,6 +49,12 @@ fn another_machine_is_answered_from_its_files() {
         typo.prints(&["no mount but / holds this path", "/data"]);
     }
     gpuio(dir.path(), "why --from tree --mount /").exits(0);
+    // A path is taken for one wherever it stands.
+    for line in ["why /data/x --from tree", "why --from tree --file /data/x"] {
+        let page = gpuio(dir.path(), &format!("{line} --format json")).exits(0).json();
+        assert_eq!(page["answer"]["mount_options"], "rw,noatime", "{line}");
+    }
+    gpuio(dir.path(), "why .").exits(0);
 }
 
 #[test]
@@ -56,6 +62,9 @@ fn what_can_not_be_answered_is_refused() {
     let dir = scratch();
     gpuio(dir.path(), "why 0").exits(2);
     gpuio(dir.path(), "why 1 --mount /").exits(2);
+    gpuio(dir.path(), "why . --mount /").exits(2);
+    gpuio(dir.path(), "why 1 --gpu 0").exits(2).prints(&["the number of a process"]);
+    gpuio(dir.path(), "why gone").exits(2).prints(&["gone"]);
     gpuio(dir.path(), "why --format yaml").exits(2).prints(&["text, json"]);
     gpuio(dir.path(), "why --mount gone").exits(2).prints(&["--mount gone"]);
     gpuio(dir.path(), "why --mount /proc").exits(2).prints(&["holds no data"]);

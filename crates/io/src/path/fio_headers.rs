@@ -38,31 +38,49 @@ pub(super) fn fill(block: &mut [u8], key: Key, offset: u64) {
     block[COMMON..HEADER].copy_from_slice(&body.to_le_bytes());
 }
 
-/// Checks a block that was read from this offset: first its header, then its data.
+/// A field of a header: where it begins, its bytes, and the number that must stand there.
+type Field = (usize, usize, u64);
+
+/// The little-endian number at a place of a block.
+fn number(block: &[u8], at: usize, bytes: usize) -> u64 {
+    let part = block.get(at..at + bytes).unwrap_or_default();
+    part.iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte))
+}
+
+/// The first field, but for the length, that is not that of a header at this offset.
+fn wrong_field(block: &[u8], offset: u64) -> Option<Field> {
+    let summed = block.get(..36).unwrap_or_default();
+    let fields = [
+        (0, 2, u64::from(MAGIC)),
+        (2, 2, u64::from(KIND)),
+        (16, 8, offset),
+        (36, 4, u64::from(crc32c(summed))),
+    ];
+    fields.into_iter().find(|(at, bytes, expected)| number(block, *at, *bytes) != *expected)
+}
+
+/// The length of the block, in bytes, that an intact header at this offset begins.
+pub fn length_by(header: &[u8], offset: u64) -> Option<u64> {
+    let whole = header.len() >= HEADER && wrong_field(header, offset).is_none();
+    whole.then(|| number(header, 4, 4))
+}
+
+/// Checks a block that was read from this offset: first its header, then its data. The length
+/// comes last of the header: where it alone is wrong, the block was written with another one.
 pub(super) fn check(block: &[u8], offset: u64) -> Option<Mismatch> {
     let wrong = |at: usize, expected: u64, found: u64| {
         let (offset, leg) = (offset + at as u64, Some(Leg::File));
         Some(Mismatch { offset, expected, found, bad_words: 0, checksum_of: None, leg, gpu: None })
     };
-    let number = |at: usize, bytes: usize| {
-        let part = block.get(at..at + bytes).unwrap_or_default();
-        part.iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte))
-    };
     let Some(body) = block.get(HEADER..) else {
         return wrong(0, HEADER as u64, block.len() as u64);
     };
-    let fields = [
-        (0, 2, u64::from(MAGIC)),
-        (2, 2, u64::from(KIND)),
-        (4, 4, block.len() as u64),
-        (16, 8, offset),
-        (36, 4, u64::from(crc32c(&block[..36]))),
-    ];
-    let differs = |(at, bytes, expected): &(usize, usize, u64)| number(*at, *bytes) != *expected;
-    if let Some((at, bytes, expected)) = fields.into_iter().find(differs) {
-        return wrong(at, expected, number(at, bytes));
+    let own = block.len() as u64;
+    let length = || Some((4, 4, own)).filter(|_| number(block, 4, 4) != own);
+    if let Some((at, bytes, expected)) = wrong_field(block, offset).or_else(length) {
+        return wrong(at, expected, number(block, at, bytes));
     }
-    let (in_header, of_data) = (number(COMMON, 4), u64::from(crc32c(body)));
+    let (in_header, of_data) = (number(block, COMMON, 4), u64::from(crc32c(body)));
     let checksum_of = u32::try_from(block.len()).ok();
     let bad = wrong(0, in_header, of_data).filter(|_| in_header != of_data)?;
     Some(Mismatch { checksum_of, ..bad })
@@ -162,5 +180,20 @@ mod tests {
             }
         }
         assert!(check(&block[..20], 1024).is_some() && check(&[], 0).is_some());
+    }
+
+    /// A header of another length is intact; one whose length was damaged is not.
+    #[test]
+    fn a_block_of_another_length_is_told_from_a_damaged_one() {
+        let mut block = vec![0; 1024];
+        fill(&mut block, 7.into(), 2048);
+        assert_eq!(length_by(&block[..HEADER], 2048), Some(1024));
+        assert_eq!(length_by(&block[..HEADER], 1024), None);
+        assert_eq!(length_by(&block[..20], 2048), None);
+        let bad = check(&block[..512], 2048).unwrap();
+        assert_eq!((bad.offset, bad.expected, bad.found), (2048 + 4, 512, 1024));
+        block[5] ^= 1;
+        assert_eq!(check(&block, 2048).unwrap().offset, 2048 + 36);
+        assert_eq!(length_by(&block, 2048), None);
     }
 }

@@ -435,6 +435,7 @@ pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
     let bytes = job.io_size.or(job.loops.map(passes));
     // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
     let timed = job.time_based.unwrap_or(!job.is_fio());
+    let bytes = bytes.filter(|_| !job.repeats_for_runtime());
     let wear_out = job.wear_out == Some(true);
     let bytes = bytes.or((wear_out && job.runtime_ns.is_none()).then_some(size));
     match (job.runtime_ns, bytes) {

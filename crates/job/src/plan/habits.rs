@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use gpuio_base::units::many;
 use gpuio_record::{BlockShare, BytesOf, FlushPlan, Follow, LogPlan, Order, Stop, ThinkPlan};
 
 use super::PlanError;
@@ -16,6 +17,20 @@ pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
     let pause_ns = job.think_ns.filter(|time| *time > 0)?;
     let spin_ns = job.think_spin_ns.unwrap_or(0).min(pause_ns);
     Some(ThinkPlan { pause_ns, spin_ns, every_ios: job.think_ios.unwrap_or(1) })
+}
+
+/// A pause waits for all that is in flight, so that a depth above the I/Os between two pauses is
+/// not reached.
+pub(super) fn paused(job: &JobSpec) -> Option<String> {
+    let (think, depth) = (think(job)?, job.depth?);
+    (think.every_ios < u64::from(depth)).then(|| {
+        format!(
+            "depth: thinktime pauses after each {}, once all are back, so a thread has at most {} \
+             in flight and not {depth}; thinktime_blocks={depth} lets it have them",
+            many(think.every_ios, "I/O"),
+            think.every_ios
+        )
+    })
 }
 
 /// The request with the values of its own direction, of lists that have reads and writes apart, and

@@ -63,7 +63,8 @@ pub(super) fn resolve(
     let is_pattern = fill == Fill::Random && verify != VerifyMode::Off;
     let random = is_pattern && read_percent < 100;
     let random = random.then(|| RANDOM_AND_VERIFIED.to_owned());
-    let notes = notes(spec, path).into_iter().chain(work.note()).chain(random);
+    let notes =
+        notes(spec, path).into_iter().chain(work.note()).chain(random).chain(habits::paused(spec));
     let notes = notes.chain(links).collect();
     let (feed, ranges, replay) = work.plans();
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::units::format_bytes;
 use gpuio_record::{GuardNote, JobPlan, Order, VerifyMode};
 
 use super::PlanError;
@@ -68,6 +69,16 @@ pub fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
         );
         return Err(PlanError::Usage { at: Some(format!("job '{}'", job.name)), what });
     }
+    if let Some((job, writer, path)) = jobs.iter().find_map(|job| other_length(job, jobs)) {
+        let size = |job: &JobPlan| job.sizes().next().map_or(0, |size| size.max_bytes);
+        let [read, written] = [job, writer].map(|job| format_bytes(size(job)));
+        let what = format!(
+            "job '{}' writes {path} with bs={written} and a header in each block, and this job \
+             checks headers of bs={read}, which are not there; use bs={written} here",
+            writer.name
+        );
+        return Err(PlanError::Usage { at: Some(format!("job '{}'", job.name)), what });
+    }
     let mut files: BTreeMap<(u32, &str), Vec<&JobPlan>> = BTreeMap::new();
     let is_alone = |job: &JobPlan| jobs.iter().filter(|one| one.group == job.group).count() == 1;
     for job in jobs.iter().filter(|job| !is_alone(job)) {
@@ -102,6 +113,32 @@ fn without_headers<'a>(job: &'a JobPlan, jobs: &[JobPlan]) -> Option<&'a str> {
     };
     let made = job.targets.iter().filter(|target| checks && target.guard == GuardNote::Make);
     made.map(|target| target.path.as_str()).find(|path| !written(path))
+}
+
+/// A job that checks fio's headers, the last one before that writes some of the same bytes with
+/// headers, if it does so in blocks of another length, and their file.
+fn other_length<'a>(
+    job: &'a JobPlan,
+    jobs: &'a [JobPlan],
+) -> Option<(&'a JobPlan, &'a JobPlan, &'a str)> {
+    let checks = job.fio_headers && job.verify != VerifyMode::Off && job.read_percent == 100;
+    let spans = |job: &'a JobPlan| {
+        let regions = job.workers.iter().flat_map(|worker| &worker.regions);
+        regions.filter_map(|region| {
+            let target = job.targets.get(region.target as usize)?;
+            Some((target.path.as_str(), region.offset..region.end()))
+        })
+    };
+    let before = jobs.iter().filter(|one| one.group < job.group && one.read_percent < 100);
+    spans(job).filter(|_| checks).find_map(|(path, read)| {
+        let meets = |one: &&'a JobPlan| {
+            spans(one).any(|(other, written)| {
+                other == path && written.start < read.end && read.start < written.end
+            })
+        };
+        let last = before.clone().filter(meets).max_by_key(|one| one.group)?;
+        (last.fio_headers && last.blocks != job.blocks).then_some((job, last, path))
+    })
 }
 
 /// Whether `one` verifies a file, and what `other` writes there at the same time is not what it

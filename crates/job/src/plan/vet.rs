@@ -130,7 +130,7 @@ fn of_fio(requested: &JobSpec) -> Result<(), PlanError> {
 
 /// A limit on latencies is for a search, which takes one job.
 pub(super) fn targets(spec: &Spec) -> Result<(), PlanError> {
-    let limited = |job: &&JobSpec| job.latency_target_ns.is_some() && !job.one_of_many;
+    let limited = |job: &&JobSpec| job.latency_limit_ns().is_some() && !job.one_of_many;
     let Some(requested) = spec.jobs.iter().find(limited) else { return Ok(()) };
     let target = requested.latency_target_ns.unwrap_or_default();
     let within = format!("{} stays within {}", latency_at(requested), format_duration_ns(target));
@@ -142,9 +142,12 @@ pub(super) fn targets(spec: &Spec) -> Result<(), PlanError> {
     let what = match spec.jobs.len() {
         1 => format!("a run has one load; `{sweep}` searches the highest one whose {within}"),
         _ => format!(
-            "a run has one load. gpuio sweep searches the highest one whose {within}, for a file \
-             with one job: put [{}] alone into one; or leave this key out",
-            requested.name
+            "a run has one load, and a search takes one job. To run all jobs without the limit \
+             add --set latency_target=0 to the command. For the highest load of [{}] whose \
+             {within}, put that section, with what it needs of [global], into a file of its own: \
+             {}",
+            requested.name,
+            ShellLine::new("gpuio sweep").file(&format!("{}.fio", requested.name))
         ),
     };
     Err(PlanError::usage(requested, "latency_target_ns", what))

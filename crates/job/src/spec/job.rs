@@ -331,6 +331,17 @@ impl JobSpec {
         self.dialect == Some(Dialect::Fio)
     }
 
+    /// Whether the load repeats until its time is up, whatever else would end it (fio's HOWTO,
+    /// `time_based`).
+    pub fn repeats_for_runtime(&self) -> bool {
+        self.time_based == Some(true) && self.runtime_ns.is_some()
+    }
+
+    /// The latency that a search keeps to; fio's 0 is none.
+    pub fn latency_limit_ns(&self) -> Option<u64> {
+        self.latency_target_ns.filter(|limit| *limit > 0)
+    }
+
     /// Reads of all I/Os, in per cent.
     pub fn reads_percent(&self) -> u8 {
         let mixed = self.read_percent.unwrap_or(50);

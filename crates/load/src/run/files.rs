@@ -24,7 +24,7 @@ pub(super) struct Files {
     lengths: Vec<u64>,
     /// The key of the pattern that verification expects in each.
     keys: Vec<Key>,
-    /// Where data is compared with the files.
+    /// Where data is compared with the files, or headers are looked for in them.
     plain: Vec<Arc<Plain>>,
     writable: bool,
     /// Whether every descriptor really has O_DIRECT, read back from the kernel.
@@ -74,7 +74,7 @@ impl Files {
             direct &= flags.contains(OFlags::DIRECT);
             advise(job, &plan.path, &fd)?;
             fds.push(Arc::new(fd));
-            if job.against_file {
+            if job.against_file || (job.fio_headers && !writable) {
                 let fd = open_with(&plan.path, OFlags::RDONLY, " to compare", held)?;
                 plain.push(Arc::new(Plain::new(fd)));
             }
@@ -114,6 +114,13 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    /// Fills `into` from the worker's file `index` through the page cache, where all is there.
+    pub(super) fn read_header(&self, index: u32, offset: u64, into: &mut [u8]) -> Option<()> {
+        let file = &self.plain.get(index as usize)?.fd;
+        let count = rustix::io::pread(file, &mut *into, offset).ok()?;
+        (count == into.len()).then_some(())
     }
 
     /// Whether the worker's file `index`, with which data is compared, was written since it was

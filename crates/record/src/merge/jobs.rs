@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     CacheReading, CpuCost, CpuScope, DirectMode, DirectionResult, DirectionTotal, EndedHow,
     HolesReading, JobResult, Latency, MappedResult, Proof, RankGroup, Route, Source, Stonewall,
-    StorageReading, TimeSpan, Verdict, VerifyOutcome,
+    StorageReading, TimeSpan, Verdict, VerifyOutcome, WrittenAs,
 };
 use gpuio_base::stat::Histogram;
 use gpuio_base::units::per_second;
@@ -359,7 +359,18 @@ pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOut
     sum.pass_blocks += one.pass_blocks;
     sum.pass_bytes += one.pass_bytes;
     sum.filled_bytes += one.filled_bytes;
+    // Ranks may have met the same blocks.
+    let both = sum.bad_blocks > 0 && one.bad_blocks > 0;
+    let ((a, a_least), (b, b_least)) = (sum.different_bad(), one.different_bad());
+    sum.bad_places = Some(a.max(b)).filter(|places| *places > 0);
+    sum.bad_places_at_least = both || a_least || b_least;
     sum.bad_blocks += one.bad_blocks;
+    sum.written_as = match (sum.written_as.take(), &one.written_as) {
+        (Some(a), b) => {
+            Some(WrittenAs { blocks: a.blocks + b.as_ref().map_or(0, |b| b.blocks), ..a })
+        }
+        (None, b) => b.clone(),
+    };
     sum.bad_words += one.bad_words;
     sum.failed += one.failed;
     sum.complete &= one.complete;

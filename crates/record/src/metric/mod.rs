@@ -279,8 +279,9 @@ pub struct Family {
 }
 
 impl Record {
-    /// The percentiles that jobs asked for, ascending; empty where none did.
+    /// The percentiles that jobs asked for, ascending, with the usual ones where some job asked for
+    /// none; empty where none did.
     pub fn percentiles(&self) -> Vec<Percentile> {
-        Percentile::joined(self.plan.jobs.iter().flat_map(|job| &job.percentiles))
+        Percentile::asked_by(self.plan.jobs.iter().map(|job| job.percentiles.as_slice()))
     }
 }

@@ -262,18 +262,17 @@ warnings! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes_of: Option<BytesOf> = None,
     } => format!(
-        "Only {} in {}.{}{}",
-        many(*ios, "I/O was measured|I/Os were measured"),
-        time(*elapsed_ns),
+        "{}{}",
         short_of(*elapsed_ns, *ios),
         match of_files {
-            false if *of_bytes => match bytes_of {
-                Some(key) => format!(" {}", key.longer()),
-                None => " It ends by its bytes: raise io_size or loops, or instead of them set \
-                         time_based with runtime=30s and ramp_time=5s."
-                    .to_owned(),
-            },
-            false => advice(spell, "", &["use <runtime 30s> or more, with <ramp 5s>"]),
+            false if *of_bytes => {
+                let time = long_enough(*elapsed_ns, *ios);
+                format!(" {}", BytesOf::longer(*bytes_of, time))
+            }
+            false => {
+                let time = long_enough(*elapsed_ns, *ios);
+                advice(spell, "", &[&format!("use <runtime {time}s> or more, with <ramp 5s>")])
+            }
             // A further pass reads what the first one left in the page cache, which other warnings
             // would then complain of.
             true => advice(spell, "", &[
@@ -937,20 +936,36 @@ fn bounded(missing: u64, completed: u64) -> String {
     format!("percentiles above the {known:.decimals$}th are at least the values shown, ")
 }
 
+/// The percentiles of the tables that so many I/Os are too few for.
+fn lacking(ios: u64) -> impl Iterator<Item = Percentile> {
+    Percentile::TABLE.into_iter().filter(move |at| !enough_for(at.quantile(), ios))
+}
+
 /// The figures that a short run lacks: I/Os for a percentile, by the rule of `base::stat`, or time
 /// for a rate.
 fn short_of(elapsed_ns: u64, ios: u64) -> String {
-    let mut lacks = String::new();
-    let lacking = Percentile::TABLE.into_iter().filter(|at| !enough_for(at.quantile(), ios));
-    let unknown: Vec<String> = lacking.map(Percentile::label).collect();
-    if !unknown.is_empty() {
-        let names = unknown.join(" and ");
-        lacks.push_str(&format!(" Too few I/Os for a reliable {names}."));
+    let measured = many(ios, "I/O was measured|I/Os were measured");
+    // Rounded, the time may be the one that it is below.
+    let short = match elapsed_ns {
+        999_000_000..SHORT_NS => "just below 1 s".to_owned(),
+        _ => time(elapsed_ns),
+    };
+    let unknown: Vec<String> = lacking(ios).map(Percentile::label).collect();
+    let distorts = " In such a short run, start-up distorts the rate.";
+    let distorts = if elapsed_ns < SHORT_NS { distorts } else { "" };
+    if unknown.is_empty() {
+        return format!("{measured} in {short}.{distorts}");
     }
-    if elapsed_ns < SHORT_NS {
-        lacks.push_str(" In such a short run, start-up distorts the rate.");
-    }
-    lacks
+    let names = unknown.join(" and ");
+    format!("Only {measured} in {short}. Too few I/Os for a reliable {names}.{distorts}")
+}
+
+/// Seconds in which enough I/Os complete for all percentiles of the tables, at the rate of the run:
+/// at least half a minute.
+fn long_enough(elapsed_ns: u64, ios: u64) -> u64 {
+    let most = lacking(ios).map(|at| at.least_values()).max().unwrap_or(0);
+    let ns = u128::from(most) * u128::from(elapsed_ns) / u128::from(ios.max(1));
+    u64::try_from(ns.div_ceil(1_000_000_000)).unwrap_or(u64::MAX).next_multiple_of(5).max(30)
 }
 
 fn example_limit() -> IoLimit {

@@ -98,6 +98,29 @@ fn texts_contain_the_figures() {
     }
 }
 
+/// The time that is named is enough for the percentiles at the rate of the run, and the reason is
+/// the one that applies.
+#[test]
+fn a_short_run_names_its_reason_and_the_time_that_it_takes() {
+    const SECOND: u64 = 1_000_000_000;
+    let short = |elapsed_ns, ios, of_bytes| {
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files: false, of_bytes }.to_string()
+    };
+    // 80 I/Os per second: 10,000 for p99.9 take 125 s.
+    let slow = short(10 * SECOND, 800, false);
+    assert!(slow.starts_with("Only 800 I/Os were measured in 10.0 s. Too few"), "{slow}");
+    assert!(slow.contains("p99 and p99.9") && slow.contains("--runtime 125s"), "{slow}");
+    assert!(short(10 * SECOND, 800, true).contains("runtime=125s"));
+    let quick = short(SECOND - 1, 10_825_600, false);
+    assert!(
+        quick.starts_with("10,825,600 I/Os were measured in just below 1 s. In such a"),
+        "{quick}"
+    );
+    assert!(!quick.contains("Too few") && quick.contains("--runtime 30s"), "{quick}");
+    let both = short(120_000_000, 480, false);
+    assert!(both.contains("Too few") && both.contains("In such a short run"), "{both}");
+}
+
 #[test]
 fn what_is_as_long_as_its_files_gets_another_advice() {
     let short = |of_files, of_bytes| {

@@ -120,11 +120,6 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Whether others disturbed the runs of one of both alone, so that a difference may be theirs.
-    pub(crate) fn is_disturbed_unlike(&self, other: &Cell<'_>) -> bool {
-        self.disturbed().is_some() != other.disturbed().is_some()
-    }
-
     /// Load and point in a few words.
     fn load(&self) -> String {
         let run = self.first();

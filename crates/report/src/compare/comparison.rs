@@ -71,10 +71,6 @@ pub struct Pair {
     pub disturbed: [Option<String>; 2],
     /// Whether others used the processors during the runs of each side, where that is unknown.
     pub others_unknown: [Option<String>; 2],
-    /// Whether they disturbed one side alone, so that a threshold decides nothing; not of runs in
-    /// turns, which a load meets on both sides.
-    #[serde(skip)]
-    pub(crate) is_disturbed_unlike: bool,
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
@@ -168,17 +164,18 @@ pub fn compare(sides: &[Side], options: &Options) -> Comparison {
         one_side(&mut comparison, &cells, &theirs, nth + 1, options);
     }
     if let Some(threshold) = &mut comparison.threshold {
-        threshold.checks = checks(threshold, &comparison.pairs);
+        threshold.checks = checks(threshold, &comparison.pairs, options.in_turns);
         threshold.outcome = threshold.checks.iter().map(|check| check.outcome).max();
     }
     comparison
 }
 
-fn checks(threshold: &Threshold, pairs: &[Pair]) -> Vec<Check> {
+/// Runs in turns meet a load of others on both sides.
+fn checks(threshold: &Threshold, pairs: &[Pair], in_turns: bool) -> Vec<Check> {
     let of_pair = |(nth, pair): (usize, &Pair)| {
         let check = |metric: &Metric| {
             let row = pair.rows.iter().find(|row| row.metric == *metric);
-            threshold.check((nth, pair.is_disturbed_unlike), *metric, row)
+            threshold.check((nth, pair.is_disturbed() && !in_turns), *metric, row)
         };
         threshold.metrics.iter().map(check).collect::<Vec<_>>()
     };
@@ -188,8 +185,8 @@ fn checks(threshold: &Threshold, pairs: &[Pair]) -> Vec<Check> {
 /// Those of every comparison, with the percentiles that runs were asked for, and those of the
 /// threshold.
 fn metrics(sides: &[Side], options: &Options) -> Vec<Metric> {
-    let asked = sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.percentiles);
-    let all = List::Compared.metrics(&Percentile::joined(asked)).into_iter();
+    let asked = sides.iter().flat_map(|side| &side.runs).map(|run| run.percentiles.as_slice());
+    let all = List::Compared.metrics(&Percentile::asked_by(asked)).into_iter();
     unique(all.chain(options.threshold.iter().flat_map(|threshold| threshold.metrics.clone())))
 }
 
@@ -243,7 +240,6 @@ fn one_side(
             runs: [a.runs.len(), b.runs.len()],
             disturbed: [a, b].map(Cell::disturbed),
             others_unknown: [a, b].map(Cell::others_unknown),
-            is_disturbed_unlike: !options.in_turns && a.is_disturbed_unlike(b),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
             unknown_of_both: unknown_of_both(a, b),

@@ -38,7 +38,7 @@ pub(crate) fn row(
         clash.then_some((a, b))
     };
     let submitted = submitted();
-    let doubtful = |cell: &Cell<'_>| cell.runs.iter().any(|run| run.contradicts_itself);
+    let doubtful = |cell: &Cell<'_>| cell.runs.iter().any(|run| run.is_doubtful);
     let comparable = (!clash || submitted.is_some()) && !doubtful(baseline) && !doubtful(other);
     let (a, b) = submitted.unwrap_or(as_known);
     let (va, vb) = (values(&a), values(&b));
@@ -51,6 +51,8 @@ pub(crate) fn row(
     let large = on.map_or(LARGE, |threshold| 1.0 + threshold.percent / 100.0);
     let is_more = metric.more_is_better() == Some(true);
     let beyond = on.filter(|_| comparable).map(|threshold| threshold.is_beyond(is_more, low, high));
+    // A difference beside others may be theirs, whichever side they disturbed.
+    let disturbed = [baseline, other].iter().any(|cell| cell.disturbed().is_some());
     let met = baseline.met(&metric).filter(|rate| other.met(&metric) == Some(*rate));
     let verdict = match met {
         _ if !comparable => Verdict::NotComparable,
@@ -75,7 +77,7 @@ pub(crate) fn row(
         verdict,
         runs_needed: needed,
         rank_p: rank_sum(&va, &vb).filter(|rank| rank.least_p < RANK_LEVEL).map(|rank| rank.p),
-        beyond: beyond.filter(|_| in_turns || !baseline.is_disturbed_unlike(other)),
+        beyond: beyond.filter(|_| !basis.is_one_run_each() && (in_turns || !disturbed)),
     })
 }
 

@@ -29,6 +29,11 @@ impl Basis {
         }
     }
 
+    /// Whether there is one value of each side.
+    pub(crate) fn is_one_run_each(self) -> bool {
+        matches!(self, Basis::WithinRuns | Basis::Rounding)
+    }
+
     /// In words, below a table.
     pub fn words(self) -> &'static str {
         match self {
@@ -75,6 +80,14 @@ impl Row {
     /// Whether the interval is so wide that its ends mean nothing.
     pub(crate) fn is_boundless(&self) -> bool {
         self.high >= NOTHING * self.low
+    }
+
+    /// Whether the ends of the interval are printed: not if the figures are not comparable, if they
+    /// cover rounding alone, or if they mean nothing (with two runs they would be 0 and a number of
+    /// twenty digits), unless they decide over a threshold.
+    pub(crate) fn has_ends(&self) -> bool {
+        let decides = self.beyond == Some(true) || !self.is_boundless();
+        self.is_comparable() && decides && self.basis != Basis::Rounding
     }
 
     /// Whether there is one run each, and only repeats would show whether their difference is one

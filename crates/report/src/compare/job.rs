@@ -67,9 +67,15 @@ impl Job<'_> {
         if self.result.failed > 0 {
             words.push(format!("{} failed", many(self.result.failed, "I/O")));
         }
-        let bad = self.result.verify.as_ref().map_or(0, |verify| verify.bad_blocks);
+        let verify = self.result.verify.as_ref();
+        let (bad, at_least) = verify.map_or((0, false), VerifyOutcome::different_bad);
         if bad > 0 {
-            words.push(format!("{} had wrong data", many(bad, "block")));
+            let least = if at_least { "at least " } else { "" };
+            words.push(format!("{least}{} had wrong data", many(bad, "block")));
+        }
+        if let Some(other) = verify.and_then(|verify| verify.written_as.as_ref()) {
+            let blocks = many(other.blocks, "block was|blocks were");
+            words.push(format!("{blocks} not checked: written with another bs"));
         }
         words.join(", ")
     }

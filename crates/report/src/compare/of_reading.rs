@@ -54,7 +54,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         percentiles: Vec::new(),
         others: None,
         others_unknown: false,
-        contradicts_itself: !contradictions.is_empty(),
+        is_doubtful: !contradictions.is_empty(),
         notes: doubt.chain(reading.notes.iter().cloned()).collect(),
     }
 }

@@ -13,12 +13,16 @@ use crate::compare::job::Job;
 use crate::compare::keys;
 use crate::compare::run::{BUCKET, Figure, Run, rates};
 use crate::copies::Content;
+use crate::recheck;
 
 /// One run for each job that ran and each requested direction, in plan order. `from` is the file's
 /// name, `at` the record's point in a sweep.
 #[must_use]
 pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
     let content = Content::of_record(record);
+    let changed = recheck::changed(record)
+        .map(|why| format!("nothing is concluded from the figures of {from}: {why}"));
+    let changed = &changed;
     let jobs = record.plan.jobs.iter().zip(&record.jobs);
     let each = jobs.flat_map(|(plan, result)| {
         let side = move |direction: &Towards| Side { record, plan, result, direction: *direction };
@@ -49,8 +53,8 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             percentiles: plan.percentiles.clone(),
             others: crate::others::of(record, plan, result),
             others_unknown: result.others_cpu_unknown.is_some(),
-            contradicts_itself: false,
-            notes: notes(result),
+            is_doubtful: changed.is_some(),
+            notes: changed.iter().cloned().chain(notes(result)).collect(),
         }
     })
     .collect()

@@ -58,8 +58,8 @@ pub struct Run {
     pub(crate) others: Option<Others>,
     /// Whether its record says that others' use of the processors is unknown.
     pub(crate) others_unknown: bool,
-    /// Whether figures that another tool printed can't all be right.
-    pub contradicts_itself: bool,
+    /// Whether figures that another tool printed can't all be right, or a record was changed.
+    pub is_doubtful: bool,
     pub notes: Vec<String>,
 }
 

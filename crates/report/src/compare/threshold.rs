@@ -38,8 +38,10 @@ pub enum Outcome {
 pub enum Doubt {
     /// The limit is within the interval.
     MoreRuns,
-    /// Others had a part in the runs of one side alone.
+    /// Others had a part in the runs of a side.
     Disturbed,
+    /// There is one run of each side, which does not show how far runs lie apart.
+    OneRunEach,
     NotComparable,
     /// One side or both lack the metric.
     Absent,
@@ -88,7 +90,8 @@ impl Threshold {
         if more_is_better { high < limit } else { low > limit }
     }
 
-    /// A metric of a pair, by its entry; `disturbed` where others were beside one side alone.
+    /// A metric of a pair, by its entry; `disturbed` where others were beside runs that are not in
+    /// turns.
     pub(crate) fn check(
         &self,
         (pair, disturbed): (usize, bool),
@@ -104,6 +107,9 @@ impl Threshold {
                 (Outcome::Undetermined, Some(Doubt::NotComparable))
             }
             Some(_) if disturbed => (Outcome::Undetermined, Some(Doubt::Disturbed)),
+            Some(row) if row.basis.is_one_run_each() => {
+                (Outcome::Undetermined, Some(Doubt::OneRunEach))
+            }
             Some(row) if row.beyond == Some(true) => (Outcome::Failed, None),
             Some(row) if self.is_beyond(more, worst(row), worst(row)) => {
                 (Outcome::Undetermined, Some(Doubt::MoreRuns))

@@ -260,7 +260,8 @@ const OWN: &[Column] = columns! {
     "verify", "`off`, `pass`, `rewrite` or `inline`", |l| word(l.plan.verify);
     "verified_bytes", "bytes checked during the measured time and after it",
         |l| maybe(l.result.verify.as_ref().map(|found| found.timed_bytes + found.pass_bytes));
-    "verify_bad_blocks", "blocks with wrong data; empty if not verified",
+    "verify_bad_blocks",
+        "blocks with wrong data, each as often as it was read; empty if not verified",
         |l| maybe(l.result.verify.as_ref().map(|found| found.bad_blocks));
     "verify_complete", "1 if verification ran to its end",
         |l| maybe(l.result.verify.as_ref().map(|found| u8::from(found.complete)));

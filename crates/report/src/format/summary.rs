@@ -15,7 +15,9 @@ use super::text::{
 use crate::number::{iops, many, throughput, time};
 use crate::others::{self, Others};
 use crate::verification::{self, Checked};
-use crate::workload::{self, blocks_short, is_random, is_too_short, jobs, load_word, rw_of, sides};
+use crate::workload::{
+    self, below_depth, blocks_short, is_random, is_too_short, jobs, load_word, rw_of, sides,
+};
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -108,6 +110,11 @@ fn asked(record: &Record) -> Option<String> {
         });
         each.collect()
     };
+    let means = jobs(record).filter_map(|(plan, job)| below_depth(plan, job));
+    let means = unique(means);
+    if !means.is_empty() {
+        parts.push(format!("on average only {} in flight", means.join(", ")));
+    }
     let sizes = jobs(record).filter(|(plan, _)| plan.has_size() && plan.size_bytes > 0);
     let sizes: Vec<String> = unique(sizes.map(|(plan, _)| plan.size_bytes))
         .into_iter()

@@ -102,29 +102,35 @@ pub fn recheck(record: &Record) -> Recheck {
     all
 }
 
+/// Why a record is not as gpuio wrote it, by its digest alone.
+pub(crate) fn changed(record: &Record) -> Option<String> {
+    let version = &record.tool.version;
+    match &record.content_sha256 {
+        ContentDigest::Changed(_) => Some(
+            "its content is not that of its digest (content_sha256): it was changed after gpuio \
+             wrote it"
+                .to_owned(),
+        ),
+        ContentDigest::NoDigest if version == env!("CARGO_PKG_VERSION") => Some(format!(
+            "it has no digest of its content (content_sha256), as each record of gpuio {version} \
+             has: it was changed, or an unfinished {version} wrote it"
+        )),
+        ContentDigest::Intact | ContentDigest::NoDigest => None,
+    }
+}
+
 impl Recheck {
     /// Holds the digest against the content, and a record without one against its version, each of
     /// whose records has one.
     fn digest(&mut self, record: &Record) {
         let version = &record.tool.version;
-        let why = match &record.content_sha256 {
-            ContentDigest::Intact => None,
-            ContentDigest::Changed(_) => Some(
-                "its content is not that of its digest (content_sha256): it was changed after \
-                 gpuio wrote it"
-                    .to_owned(),
-            ),
-            ContentDigest::NoDigest if version == env!("CARGO_PKG_VERSION") => Some(format!(
-                "it has no digest of its content (content_sha256), as each record of gpuio \
-                 {version} has: it was changed, or an unfinished {version} wrote it"
-            )),
-            ContentDigest::NoDigest => {
-                self.unproved = Some(format!(
-                    "it names gpuio {version} and has no digest of its content (content_sha256)"
-                ));
-                return;
-            }
-        };
+        let why = changed(record);
+        if why.is_none() && record.content_sha256 == ContentDigest::NoDigest {
+            self.unproved = Some(format!(
+                "it names gpuio {version} and has no digest of its content (content_sha256)"
+            ));
+            return;
+        }
         self.check("the record", why.is_none(), || why.unwrap_or_default());
     }
 
@@ -295,6 +301,11 @@ impl Recheck {
         let words = words.fold(0, u64::saturating_add);
         let all = if bad == kept { words } else { verify.bad_words.max(words) };
         self.equal(about, "wrong words", verify.bad_words, all);
+        if let Some(places) = verify.bad_places {
+            self.check(about, places.min(1) == bad.min(1) && places <= bad, || {
+                format!("{places} different bad blocks recorded, of {bad} that were read")
+            });
+        }
         let checked = verify.timed_blocks.saturating_add(verify.pass_blocks);
         self.check(about, bad <= checked, || {
             format!("{bad} bad blocks among {checked} that were verified")

@@ -371,6 +371,10 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         jobs(&|row| row.result.verify.as_ref().is_some_and(|outcome| outcome.bad_blocks > 0)),
         "wrong data in",
     );
+    say(
+        jobs(&|row| row.result.verify.as_ref().is_some_and(|outcome| outcome.written_as.is_some())),
+        "not verified, since the data were written with another bs, in",
+    );
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
     say(jobs(&|row| is_too_short(row.record, row.plan)), "too short for its rate or percentiles:");
     say(

@@ -157,9 +157,8 @@ impl Set {
 
     /// The percentiles that records asked for, ascending.
     fn percentiles(&self) -> Vec<Percentile> {
-        let all: Vec<Percentile> =
-            self.members.iter().flat_map(|member| member.record.percentiles()).collect();
-        Percentile::joined(&all)
+        let all: Vec<_> = self.members.iter().map(|member| member.record.percentiles()).collect();
+        Percentile::asked_by(all.iter().map(Vec::as_slice))
     }
 
     /// The metrics of a list, with the percentiles that records asked for.

@@ -66,6 +66,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     let of_points = points.len() <= REPORT_EACH;
     let metrics = set.metrics(List::Summary);
     let shared = shared_settings(&rows);
+    let all = all_disturbed(&rows).filter(|_| of_points && points.len() > 1);
     let lines: Vec<Line> = match of_points {
         true => {
             let words = |row: &Row<'_>| row.load_in_words();
@@ -73,8 +74,10 @@ pub(super) fn summary(set: &Set) -> Summary {
             // A name that all jobs have is no information.
             let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
             let each = points.iter().zip(loads);
-            each.map(|(point, load)| of_point(set, point, &load, &metrics, (several, named)))
-                .collect()
+            each.map(|(point, load)| {
+                of_point(set, point, &load, &metrics, (several, named, all.is_some()))
+            })
+            .collect()
         }
         false => by_path(&rows).iter().map(|group| of_path(group)).collect(),
     };
@@ -90,6 +93,7 @@ pub(super) fn summary(set: &Set) -> Summary {
         let of = if lines.len() == 1 { "The load" } else { "All loads" };
         below.push(format!("{of}: {}.", shared.join(", ")));
     }
+    below.extend(all);
     below.extend(unexpected(&points));
     let heads = metrics.iter().map(Metric::label).collect();
     Summary { lines, heads, of_points, below }
@@ -155,7 +159,7 @@ fn of_point(
     point: &[Row<'_>],
     load: &str,
     metrics: &[Metric],
-    (several, named): (bool, bool),
+    (several, named, all_disturbed): (bool, bool, bool),
 ) -> Line {
     let first = &point[0];
     let rates: Vec<f64> = point.iter().map(|row| row.figures().bytes_per_s).collect();
@@ -178,7 +182,7 @@ fn of_point(
         medians: medians.collect(),
         interval: half_width_words(set, &rates),
         within_limit: first.member.within_limit.clone(),
-        notes: notes(point),
+        notes: notes(point, all_disturbed),
         taken: taken.map(|proof| {
             let all = point.iter().flat_map(|row| &row.result.proof);
             (proof.verdict.words.clone(), Proof::are_as_requested(all))
@@ -191,8 +195,17 @@ fn of_point(
     }
 }
 
-/// Comparison of a point with ceiling and expectation, and its errors.
-fn notes(point: &[Row<'_>]) -> String {
+/// The sentence for all rows, where others disturbed each of them.
+fn all_disturbed(rows: &[Row<'_>]) -> Option<String> {
+    let others = rows.iter().map(|row| others::of(row.record, row.plan, row.result));
+    let worst = others::worst(&others.collect::<Option<Vec<_>>>()?)?.words();
+    let all = many(rows.len() as u64, "result was|results were");
+    Some(format!("All {all} disturbed; at worst, {worst}."))
+}
+
+/// Comparison of a point with ceiling and expectation, and its errors; that others disturbed it,
+/// unless a sentence says so of all.
+fn notes(point: &[Row<'_>], all_disturbed: bool) -> String {
     let mut notes = Vec::new();
     let percents: Vec<f64> =
         point.iter().flat_map(|row| &row.figures().of_ceiling).map(|of| of.percent).collect();
@@ -228,7 +241,7 @@ fn notes(point: &[Row<'_>]) -> String {
     }
     let others = point.iter().filter_map(|row| others::of(row.record, row.plan, row.result));
     let others = others::disturbed(&others.collect::<Vec<_>>(), point.len());
-    notes.extend(others.map(|how| format!("Disturbed{how}.")));
+    notes.extend(others.filter(|_| !all_disturbed).map(|how| format!("Disturbed{how}.")));
     let failed: u64 = point.iter().map(|row| row.figures().failed).sum();
     if failed > 0 {
         notes.push(format!("{} failed.", many(failed, "I/O")));

@@ -90,6 +90,27 @@ fn values_without_effect_are_runs_of_one_load() {
     assert!(!bars.contains(", job<"), "{bars}");
 }
 
+/// A label is not squeezed where a name says which load it is.
+#[test]
+fn bars_with_long_labels_have_names() {
+    let path = "p".repeat(70);
+    let mut both = set([1, 2].map(|depth| run(&path, 4096, depth, false, 1.0)).to_vec());
+    let bars = |set: &Set| render("svg", set);
+    let by_record = bars(&both);
+    for member in &both.members {
+        assert!(by_record.contains(&format!(">{}<", member.name)), "{by_record}");
+    }
+    assert!(!by_record.contains("textLength"), "{by_record}");
+    for (nth, member) in both.members.iter_mut().enumerate() {
+        let name = format!("load-{nth}");
+        (member.record.plan.jobs[0].name, member.record.jobs[0].name) = (name.clone(), name);
+    }
+    let by_job = bars(&both);
+    assert!(by_job.contains(">load-0<") && by_job.contains(">load-1<"), "{by_job}");
+    let short = bars(&set([1, 2].map(|depth| run("gds", 4096, depth, false, 1.0)).to_vec()));
+    assert!(short.contains(">gds randread 4K, 2×1<"), "{short}");
+}
+
 /// The title says little: a reader sees first what was run.
 #[test]
 fn the_command_stands_below_the_title() {
@@ -221,6 +242,16 @@ fn rates_beside_others_are_never_those_of_the_storage() {
     assert!(sentences(&two).contains(&format!("in 1 of 2 jobs ({words})")), "{}", sentences(&two));
     let page = render("markdown", &two);
     assert!(page.contains("Disturbed in 1 of 2 runs; at worst, other programs"), "{page}");
+
+    // Where it holds of all rows, one sentence says it of all.
+    let both = ["host", "staged"].map(|path| {
+        let mut run = run(path, 1 << 20, 1, false, 1.0);
+        bytes(&mut run);
+        disturbed(run)
+    });
+    let page = render("markdown", &set(both.to_vec()));
+    let sentence = "All 2 results were disturbed; at worst, other programs moved 75 %";
+    assert!(page.contains(sentence) && !page.contains("Disturbed"), "{page}");
 
     let summary = gpuio_report::find("summary").unwrap();
     let shown = |record: &Record| {

@@ -2,10 +2,10 @@
 
 use crate::records;
 
-use gpuio_base::stat::Histogram;
+use gpuio_base::stat::{Histogram, Percentile};
 use gpuio_record::{
     EndedHow, Expected, FanOutResult, FlushPlan, GpuResult, JobExpected, Record, SegmentBytes,
-    Towards, VerifyOutcome, ViaResult, Warning, WarningKind,
+    ThinkPlan, TimeSpan, Towards, VerifyOutcome, ViaResult, Warning, WarningKind,
 };
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
@@ -222,6 +222,71 @@ fn the_error_that_ended_the_run_is_the_last_of_the_failures() {
     assert!(!render_text(&records::host_quick(), 120).contains("stopped by"));
 }
 
+/// The mean in flight is that of Little's law, with the setting that keeps the others back.
+#[test]
+fn a_depth_that_is_not_reached_is_said() {
+    let mut record = records::host_quick();
+    let plan = &mut record.plan.jobs[0];
+    (plan.threads, plan.depth) = (1, 16);
+    plan.think = Some(ThinkPlan { pause_ns: 1_000_000, spin_ns: 0, every_ios: 1 });
+    let read = &mut record.jobs[0].read;
+    read.iops = 960.0;
+    read.latency.as_mut().unwrap().total.mean_ns = 500_000.0;
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = flat(render_text(&record, 200));
+    let line = "0.48 of 16 on average (IOPS x mean latency): thinktime pauses after each 1 I/O; \
+                these are no figures of depth 16";
+    assert!(text.contains(line), "{text}");
+    let summary = gpuio_report::find("summary").unwrap();
+    let summary = flat((summary.render)(&record, 200, Show::default()));
+    assert!(summary.contains("on average only 0.48 of 16 in flight"), "{summary}");
+    record.jobs[0].read.iops = 32_000.0;
+    assert!(!flat(render_text(&record, 200)).contains("of depth 16"));
+}
+
+/// A list of one job takes no percentile of another job away.
+#[test]
+fn percentiles_of_a_table_are_those_of_all_jobs() {
+    let mut record = records::staged_in_trouble();
+    assert!(record.plan.jobs.len() > 1);
+    let heads = |record: &Record| {
+        let text = render_text(record, 300);
+        let head = text.lines().find(|line| line.contains("p50")).unwrap();
+        head.split_whitespace().filter(|word| word.starts_with('p')).map(str::to_owned).collect()
+    };
+    let usual: Vec<String> = heads(&record);
+    record.plan.jobs[0].percentiles = vec![Percentile::hundredths(9_500)];
+    let both: Vec<String> = heads(&record);
+    assert!(usual.iter().all(|head| both.contains(head)), "{usual:?} {both:?}");
+    assert!(both.contains(&"p95".to_owned()) && both.contains(&"p99.9".to_owned()), "{both:?}");
+    for job in &mut record.plan.jobs {
+        job.percentiles = vec![Percentile::MEDIAN, Percentile::hundredths(9_500)];
+    }
+    let own: Vec<String> = heads(&record);
+    assert!(own.contains(&"p95".to_owned()) && !own.contains(&"p99.9".to_owned()), "{own:?}");
+}
+
+/// Rates over a part of a group's time do not stand beside CPUs over all of it.
+#[test]
+fn a_total_has_one_time() {
+    let cpus = |record: &Record| {
+        let text = render_text(record, 200);
+        let row = text.lines().find(|line| line.contains("total, group 0")).unwrap().to_owned();
+        (row.contains("1.65"), text.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let mut record = records::staged_in_trouble();
+    let total = record.totals.iter_mut().find(|total| total.group == 0).unwrap();
+    let all = total.last_done_ns;
+    total.common = Some(TimeSpan { begin_ns: 0, end_ns: all });
+    assert!(cpus(&record).0);
+    record.totals[0].common = Some(TimeSpan { begin_ns: 0, end_ns: all / 2 });
+    let (in_row, text) = cpus(&record);
+    assert!(!in_row && text.contains("1.65 CPUs were busy over the"), "{text}");
+    (record.totals[0].common, record.totals[0].why_no_rate) = (None, Some("none".to_owned()));
+    let (in_row, text) = cpus(&record);
+    assert!(!in_row && text.contains("has no rate: none; 1.65 CPUs were busy"), "{text}");
+}
+
 #[test]
 fn right_blocks_are_one_line_and_wrong_ones_have_details() {
     let mut record = records::staged_in_trouble();
@@ -239,7 +304,7 @@ fn right_blocks_are_one_line_and_wrong_ones_have_details() {
     let (one, length) = (&mut wrong.mismatches[0], Some(65_536));
     (one.bad_words, one.checksum_of_bytes, one.found_belongs_at) = (0, length, None);
     (one.expected, one.found) = ("0x842e5b2a".to_owned(), "0xd3849e7e".to_owned());
-    (wrong.bad_blocks, wrong.bad_words) = (1, 0);
+    (wrong.bad_blocks, wrong.bad_places, wrong.bad_words) = (1, Some(1), 0);
     let text = render_text(&record, 400);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = "/data/gpuio.0: block at 4096, length 65536: the crc32c in its header is \
@@ -404,8 +469,12 @@ fn data_that_a_ceiling_put_back_wrong_is_reported() {
     assert!(!render_text(&record, 100).contains("wrong data"));
     // With a figure and without.
     for at in [0, 2] {
-        record.ceilings[at].restored =
-            Some(VerifyOutcome { bad_blocks: 7, complete: true, ..VerifyOutcome::default() });
+        record.ceilings[at].restored = Some(VerifyOutcome {
+            bad_blocks: 7,
+            bad_places: Some(7),
+            complete: true,
+            ..VerifyOutcome::default()
+        });
         let name = record.ceilings[at].plan.name.clone();
         let text = render_text(&record, 1000);
         let line = text.lines().find(|line| line.contains(&format!("wrong data: {name}: ")));

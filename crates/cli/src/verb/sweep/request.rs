@@ -245,7 +245,7 @@ fn target_of_file(
     let (Some(path), true) = (job_file, vary.vary.is_empty() && !preset) else { return Ok(None) };
     let spec = jobs::read_jobs(path)?;
     let target = |job: &JobSpec| {
-        let within = gpuio_base::units::format_duration_ns(job.latency_target_ns?);
+        let within = gpuio_base::units::format_duration_ns(job.latency_limit_ns()?);
         let at = gpuio_job::plan::latency_at(job);
         let depth = job.depth.filter(|depth| *depth > 1).unwrap_or(256);
         Some((format!("{at}={within}"), format!("depth=1..{depth}")))

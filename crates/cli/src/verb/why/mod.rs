@@ -16,7 +16,7 @@ use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
 use gpuio_report::post::Post;
 use serde_json::json;
 
-use crate::args::Why;
+use crate::args::{Subject, Why};
 use crate::failure::Failure;
 use crate::formats;
 use crate::output::Delivery;
@@ -32,13 +32,21 @@ const MOUNTS: usize = 12;
 
 pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
     let format = formats::saved(args.format.as_deref(), &args.save)?;
-    match args.pid {
-        Some(pid) => process::run(pid, format, Delivery::open(&args.save)?),
-        None => of_machine(args, format),
+    match &args.subject {
+        Some(Subject::Process(pid)) if args.gpu.is_some() || !args.from.is_empty() => {
+            Err(Failure::Usage(format!(
+                "{pid} is the number of a process, and --gpu and --from are about a machine; leave \
+                 one out"
+            )))
+        }
+        Some(Subject::Process(pid)) => process::run(*pid, format, Delivery::open(&args.save)?),
+        Some(Subject::Place(path)) => of_machine(args, Some(path.as_path()), format),
+        None => of_machine(args, args.mount.as_deref(), format),
     }
 }
 
-fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
+/// The answer for a place, where one is named, or for all.
+fn of_machine(args: &Why, mount: Option<&Path>, format: &Format) -> Result<ExitCode, Failure> {
     let live = args.from.is_empty();
     let delivery = Delivery::open(&args.save)?;
     let mut source = None;
@@ -55,13 +63,13 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
     }
     // A command of the texts names its place and GPU.
     let posts: Vec<Post> = source.iter().flat_map(results::posts).collect();
-    let asked = posts.iter().find_map(Post::requested).filter(|_| args.mount.is_none());
+    let asked = posts.iter().find_map(Post::requested).filter(|_| mount.is_none());
     let asked = asked.filter(|(place, _)| mount_of(&machine, place).is_some());
     let gpu = asked.and_then(|(_, gpu)| gpu).map(|gpu| gpu.to_string());
     let gpu = args.gpu.clone().or(gpu);
-    let whole = args.mount.is_none() && args.gpu.is_none();
+    let whole = mount.is_none() && args.gpu.is_none();
     let mounts = if live && !whole { Vec::new() } else { data_mounts(&machine, live) };
-    let path = match (&args.mount, first(&mounts)) {
+    let path = match (mount, first(&mounts)) {
         (Some(path), _) => pair::resolve(path, live)?,
         (None, _) if asked.is_some() => {
             asked.map(|(place, _)| place.to_owned()).unwrap_or_default()
@@ -74,7 +82,7 @@ fn of_machine(args: &Why, format: &Format) -> Result<ExitCode, Failure> {
             ));
         }
     };
-    let pair = match &args.mount {
+    let pair = match mount {
         Some(_) => pair::find_named(&machine, (&path, live), gpu.as_deref())?,
         None => pair::find(&machine, &path, gpu.as_deref())?,
     };

@@ -156,6 +156,24 @@ fn a_native_job_stops_by_time_unless_bytes_were_requested() {
     assert_eq!(stop("runtime=3\nsize=1g\ntime_based=0"), one_pass);
 }
 
+/// fio's HOWTO: the run takes the whole runtime, even if all bytes were read or written.
+#[test]
+fn a_time_based_job_runs_for_all_of_its_time() {
+    for bound in ["loops=3", "io_size=5m", "loops=3\nio_size=5m"] {
+        let text = format!("ioengine=sync\nsize=1g\nruntime=2\ntime_based\n{bound}");
+        let planned = job(&text);
+        assert_eq!(planned.stop, timed(2 * SECOND), "{text}");
+        for key in bound.lines().filter_map(|line| line.split('=').next()) {
+            let of = |note: &&String| note.starts_with(&format!("'{key}'"));
+            let note = planned.notes.iter().find(of);
+            assert!(note.is_some_and(|note| note.contains("as in fio")), "{:?}", planned.notes);
+        }
+        assert!(!planned.notes.iter().any(|note| note.starts_with("'time_based'")), "{text}");
+        let capped = job(&text.replace("\ntime_based", "\ntime_based=0")).stop;
+        assert!(capped.bytes_per_thread.is_some(), "{text}");
+    }
+}
+
 #[test]
 fn gdsio_does_one_blocking_i_o_per_thread_and_one_pass() {
     let text = "xfer_type=2\nrw=randread\ndirectory=/d\nsize=1g\ngpu_dev_id=1\nnum_threads=2";

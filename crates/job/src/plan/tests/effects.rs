@@ -234,6 +234,20 @@ fn a_depth_without_effect_on_some_of_several_paths_is_noted_there() {
     assert_eq!(noted(staged), None);
 }
 
+/// A pause begins once all I/Os are back.
+#[test]
+fn a_depth_that_pauses_keep_from_being_reached_is_noted() {
+    let noted = |more: &str| {
+        let notes = job(&format!("ioengine=libaio\ndirect=1\nsize=1g\niodepth=16{more}")).notes;
+        notes.into_iter().find(|note| note.starts_with("depth: thinktime"))
+    };
+    let note = noted("\nthinktime=1000").unwrap();
+    assert!(note.contains("at most 1 in flight and not 16"), "{note}");
+    assert!(noted("\nthinktime=1000\nthinktime_blocks=4").is_some());
+    assert_eq!(noted("\nthinktime=1000\nthinktime_blocks=16"), None);
+    assert_eq!(noted(""), None);
+}
+
 /// Points of a sweep.
 #[test]
 fn runs_are_checked_together_without_their_machine() {
@@ -428,7 +442,11 @@ fn a_limit_of_a_search_names_the_command_that_searches() {
     assert!(found.contains(wanted) && !found.contains("belongs to"), "{found}");
     // A sweep takes a file of one job, so that command would be refused.
     let two = said("[a]\nrw=read\nsize=1m\nlatency_target=5ms\n[b]\nrw=read\nsize=1m\n");
-    assert!(two.contains("put [a] alone into one") && !two.contains("sweep f'"), "{two}");
+    assert!(two.contains("of [a] whose p") && two.contains("gpuio sweep a.fio"), "{two}");
+    // The way that runs all jobs is one that works.
+    assert!(two.contains("--set latency_target=0"), "{two}");
+    let job = "rw=read\nsize=1m\nlatency_target=";
+    assert_eq!(Bench::default().jobs(&format!("[a]\n{job}0\n[b]\n{job}0\n")).len(), 2);
     let alone = said("[a]\nioengine=psync\nrw=read\nlatency_percentile=99\n");
     assert!(alone.contains("it belongs to latency_target"), "{alone}");
 }

@@ -67,6 +67,30 @@ fn headers_are_not_checked_in_files_that_are_made_without() {
     assert!(usage(together).contains("/new is not there"));
 }
 
+/// A header says how long its block is: blocks of another length have none where they begin.
+#[test]
+fn headers_of_another_length_than_a_job_before_writes() {
+    let job = "ioengine=psync\nsize=1m\nverify=crc32c\nfilename=/have1g\nrw=";
+    let both = |writes: &str, reads: &str| {
+        format!("[w]\n{job}write\nbs=4k\n{writes}[r]\n{job}read\nstonewall\n{reads}")
+    };
+    for bs in ["bs=8k\n", "bs=2k\n"] {
+        let said = usage(Bench::default().refusal(&parsed(&both("", bs))));
+        assert!(said.contains("job 'r'") && said.contains("job 'w' writes /have1g"), "{said}");
+        assert!(said.contains("use bs=4K here"), "{said}");
+    }
+    let again = format!("[again]\n{job}write\nbs=8k\nstonewall\n");
+    let fine = [
+        both("", "bs=4k\n"),
+        both("", "bs=8k\noffset=1m\n"),
+        both("", "bs=8k\nverify=0\n"),
+        both("", "bs=8k\n").replace("[r]", &format!("{again}[r]")),
+    ];
+    for text in fine {
+        Bench::default().jobs(&text);
+    }
+}
+
 /// The line that stands against the headers is named, whichever key turns verification on.
 #[test]
 fn headers_that_a_key_rules_out_name_its_line() {

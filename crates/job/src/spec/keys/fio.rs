@@ -194,9 +194,9 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "latency_target",
         Fio,
-        field!(latency_target_ns, value::some_microseconds),
+        field!(latency_target_ns, value::fio_microseconds),
         "`gpuio sweep FILE` searches the highest load whose latency stays within this; \
-         microseconds, or with a unit",
+         microseconds, or with a unit; 0 is no limit",
     )
     .not_of(FEED | REPLAY)
     .decides()
@@ -377,12 +377,8 @@ pub(super) const KEYS: &[Key] = &[
     key("iodepth", Fio, set::DEPTH, "I/Os in flight per thread").tried(["2", "3"]),
     key("time_based", All, set::TIME_BASED, "repeat the load until `runtime` is up")
         .not_of(FEED | RANGES | REPLAY)
-        .unused(|s| match (s.requested.runtime_ns, s.requested.time_based) {
-            (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),
-            (Some(_), on) => when(
-                on == Some(true) && (s.requested.io_size.is_some() || s.requested.loops.is_some()),
-                "the job ends after its bytes or loops too; leave those out, or this",
-            ),
+        .unused(|s| {
+            when(s.requested.runtime_ns.is_none(), "it needs a runtime; add one, or leave it out")
         })
         .prints(REST + 34, |p| {
             (of_blocks(p) && p.stop.runtime_ns.is_some())

@@ -6,7 +6,7 @@ use super::flag::{load, replay, workload};
 use super::loads::{FEED, RANGES, REPLAY};
 use super::printed::{self, LOAD, REST, WHERE, covers, of_blocks, switch};
 use super::set::{self, key};
-use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, when};
+use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, WHOLE_RUNTIME, when};
 use super::{Flag, Key};
 use crate::spec::value;
 use crate::spec::value::words_of;
@@ -133,6 +133,7 @@ pub(super) const KEYS: &[Key] = &[
         .or(&["io_limit"])
         .flags(&[load("SIZE", "Stop each thread after this many bytes")])
         .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| when(s.requested.repeats_for_runtime(), WHOLE_RUNTIME))
         .decides()
         .prints(REST + 32, |p| p.stop.bytes_per_thread.filter(|_| of_blocks(p)).map(format_bytes))
         .tried(["64m", "128m"]),
@@ -220,10 +221,9 @@ pub(super) const KEYS: &[Key] = &[
         .flags(&[load("N", "Number of passes over the region, instead of a run time")])
         .not_of(FEED | REPLAY)
         .unused(|s| {
-            when(
-                s.requested.io_size.is_some(),
-                "io_size sets how many bytes each thread moves; leave one out",
-            )
+            let bytes = "io_size sets how many bytes each thread moves; leave one out";
+            when(s.requested.repeats_for_runtime(), WHOLE_RUNTIME)
+                .or_else(|| when(s.requested.io_size.is_some(), bytes))
         })
         .decides()
         .prints(REST + 2, |p| p.ranges.map(|ranges| ranges.passes.to_string()))

@@ -71,14 +71,6 @@ pub(crate) fn fio_microseconds(value: &str) -> Read<u64> {
     bare_in(value, 1_000)
 }
 
-/// The same, above 0.
-pub(crate) fn some_microseconds(value: &str) -> Read<u64> {
-    match fio_microseconds(value)? {
-        0 => wrong(0, "the time is 0; give one above 0, such as 5ms"),
-        time => Ok(time),
-    }
-}
-
 /// A time of which fio counts bare numbers in milliseconds; above 0.
 pub(crate) fn fio_milliseconds(value: &str) -> Read<u64> {
     match bare_in(value, 1_000_000)? {

@@ -1,5 +1,6 @@
 //! Verification: are the bytes where they should be what they should be? Never within a clock.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -11,6 +12,7 @@ use gpuio_record::{
     VerifyOutcome, VerifySubject,
 };
 
+use self::other_length::OtherLength;
 use super::RunError;
 use super::pattern_keys::{key, salt};
 use super::reached::{Reached, Runs};
@@ -18,7 +20,12 @@ use super::task::{Task, Tools};
 use gpuio_job::workload::blocks::unit;
 use gpuio_job::workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
 
+mod other_length;
+
 const KEPT: usize = VerifyOutcome::KEPT;
+
+/// Different wrong blocks that are told apart; more of them are "at least" as many.
+const PLACES_MOST: usize = 1 << 14;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
@@ -29,6 +36,10 @@ pub(super) struct Findings {
     bad_blocks: u64,
     bad_words: u64,
     bad: Vec<(u32, Mismatch)>,
+    /// The different ones: target and offset.
+    bad_places: BTreeSet<(u32, u64)>,
+    bad_places_at_least: bool,
+    written_as: OtherLength,
     failed: u64,
     /// Bytes of the pass that there were, where its time was limited.
     of_bytes: u64,
@@ -38,6 +49,14 @@ pub(super) struct Findings {
 }
 
 impl Findings {
+    fn add_place(&mut self, place: (u32, u64)) {
+        if self.bad_places.len() < PLACES_MOST {
+            self.bad_places.insert(place);
+        } else if !self.bad_places.contains(&place) {
+            self.bad_places_at_least = true;
+        }
+    }
+
     pub(super) fn merge(&mut self, other: Findings) {
         self.timed.0 += other.timed.0;
         self.timed.1 += other.timed.1;
@@ -50,6 +69,9 @@ impl Findings {
         self.of_bytes += other.of_bytes;
         self.sampled |= other.sampled;
         self.complete &= other.complete;
+        other.bad_places.into_iter().for_each(|place| self.add_place(place));
+        self.bad_places_at_least |= other.bad_places_at_least;
+        self.written_as.merge(other.written_as);
         let room = KEPT.saturating_sub(self.bad.len());
         self.bad.extend(other.bad.into_iter().take(room));
     }
@@ -66,6 +88,9 @@ impl Findings {
             sample_of_bytes: self.sampled.then_some(self.of_bytes),
             checked_in: VerifyOutcome::place(job).into(),
             bad_blocks: self.bad_blocks,
+            bad_places: (self.bad_blocks > 0).then_some(self.bad_places.len() as u64),
+            bad_places_at_least: self.bad_places_at_least,
+            written_as: self.written_as.into_record(job),
             bad_words: self.bad_words,
             mismatches: self.bad.iter().map(|(target, bad)| mismatch(job, *target, bad)).collect(),
             failed: self.failed,
@@ -140,12 +165,17 @@ pub(super) fn block(
             ))
             .map_err(|source| path_error(task, source))?,
     };
+    let bad = found.as_ref().filter(|_| task.job.fio_headers && task.job.read_percent == 100);
+    if bad.is_some_and(|bad| findings.written_as.explains(tools, block, bad)) {
+        return Ok(());
+    }
     let count = if timed { &mut findings.timed } else { &mut findings.pass };
     count.0 += 1;
     count.1 += u64::from(block.len);
     if let Some(bad) = found {
         findings.bad_blocks += 1;
         findings.bad_words += bad.bad_words;
+        findings.add_place((target, block.offset));
         if findings.bad.len() < KEPT {
             findings.bad.push((target, bad));
         }

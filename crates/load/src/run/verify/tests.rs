@@ -76,6 +76,9 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
         bad_blocks: n,
         bad_words: 3 * n,
         bad: (0..n).map(bad).collect(),
+        bad_places: (0..n).map(|n| (0, 8 * n)).collect(),
+        bad_places_at_least: false,
+        written_as: OtherLength::default(),
         failed: 1,
         complete,
     };
@@ -86,6 +89,7 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
     assert_eq!((outcome.timed_blocks, outcome.timed_bytes), (2, 8192));
     assert_eq!((outcome.pass_blocks, outcome.pass_bytes), (20, 20 * 4096));
     assert_eq!((outcome.bad_blocks, outcome.bad_words, outcome.failed), (20, 60, 2));
+    assert_eq!((outcome.bad_places, outcome.bad_places_at_least), (Some(10), false));
     assert_eq!(outcome.mismatches.len(), KEPT);
     assert_eq!(outcome.mismatches[0].leg, "gpu");
     assert_eq!(outcome.mismatches[0].expected, "0x0000000000000001");

@@ -1,7 +1,7 @@
 //! File systems and their options for direct I/O.
 
 use gpuio_base::units::ShellLine;
-use gpuio_record::facts::{Machine, MountKind, MountedStorage};
+use gpuio_record::facts::{DeviceNumber, Machine, MountKind, MountedStorage};
 
 use super::Rule;
 use crate::check::finding::Found;
@@ -24,6 +24,7 @@ pub(super) const RULE: Rule = Rule {
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let is_image = |mount: &MountedStorage| IMAGES.contains(&&*mount.mount.fs_type);
     let data = machine.mounts.iter().filter(|m| m.kind != MountKind::Memory && !is_image(m));
+    let data = data.filter(|one| !machine.mounts.iter().any(|other| shows_all_of(other, one)));
     let mut found: Vec<Found> = Vec::new();
     let mut good: Vec<&str> = Vec::new();
     for mount in data {
@@ -44,6 +45,19 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         found.push(none_of(machine.listed.mounts, "mount for data"));
     }
     found
+}
+
+/// Whether `one` is a further mount of the file system of `other`, of which the same is found.
+fn shows_all_of(other: &MountedStorage, one: &MountedStorage) -> bool {
+    let place = |it: &MountedStorage| {
+        let point = it.mount.mount_point.clone();
+        (it.mount.fs_root != "/", point.len(), point)
+    };
+    let known = one.mount.device != DeviceNumber::default();
+    known
+        && one.mount.device == other.mount.device
+        && has_option(one, "sync") == has_option(other, "sync")
+        && place(other) < place(one)
 }
 
 /// Read-only images, which hold no data that a load would read.
@@ -97,5 +111,32 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
             let check = ShellLine::new("gpuio check --mount").file(at);
             Some(found.fix(format!("`{check} --prove` tries it")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::sample;
+
+    #[test]
+    fn a_file_system_is_named_once_however_often_it_is_mounted() {
+        let mut machine = Machine::default();
+        for (at, root) in [("/run/netns", "/run/netns"), ("/", "/"), ("/data", "/")] {
+            let mut mount = sample::mount(at, "vda");
+            mount.mount.fs_type = "ext4".to_owned();
+            mount.mount.fs_root = root.to_owned();
+            mount.mount.super_options = vec!["rw".to_owned()];
+            mount.mount.device.minor = 1;
+            machine.mounts.push(mount);
+        }
+        machine.mounts[2].mount.device.minor = 2;
+        let places = |machine: &Machine| {
+            evaluate(machine).into_iter().flat_map(|found| found.locations).collect::<Vec<_>>()
+        };
+        assert_eq!(places(&machine), ["/", "/data"]);
+        // With other options it is another thing to find.
+        machine.mounts[0].mount.options = vec!["sync".to_owned()];
+        assert_eq!(places(&machine), ["/run/netns", "/", "/data"]);
     }
 }

@@ -84,11 +84,12 @@ pub(crate) fn list(stores: &[Given], word: impl Fn(&Given) -> String) -> String 
     stores.iter().map(word).collect::<Vec<_>>().join(" + ")
 }
 
-/// `/raid (md1)`, `nvme3n1`.
+/// `/raid (md1)`, `/var/tmp of / (sda2)`, `nvme3n1`.
 pub(crate) fn store(given: &Given) -> String {
     let on = given.on.join(" ");
     match &given.directory {
-        Some(directory) => format!("{directory} ({on})"),
+        Some(directory) if *directory == given.name => format!("{directory} ({on})"),
+        Some(directory) => format!("{directory} of {} ({on})", given.name),
         None => on,
     }
 }

@@ -55,7 +55,7 @@ fn exact<'a>(
     heads: Heads,
     before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
 ) -> Columns<'a, Entry<'a>> {
-    let end = |row: &Row, end: f64| match row.is_comparable() {
+    let end = |row: &Row, end: f64| match row.has_ends() {
         true => Cell::shown(ratio(end), end),
         false => Cell::default(),
     };

@@ -15,14 +15,11 @@ use crate::number::many;
 pub(super) fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
-    // With two runs, its ends would be 0 and a number of twenty digits.
-    if !row.is_comparable() || (row.is_boundless() && row.beyond != Some(true)) {
-        return format!("-{mark}");
+    match row.has_ends() {
+        true => format!("{low} to {high}{mark}"),
+        false if row.is_comparable() && !row.is_boundless() => format!("unknown{mark}"),
+        false => format!("-{mark}"),
     }
-    if row.basis == Basis::Rounding {
-        return format!("unknown{mark}");
-    }
-    format!("{low} to {high}{mark}")
 }
 
 /// A ratio with three figures; with three decimals around 1, where small differences count.
@@ -236,15 +233,10 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     };
     let mut lines = Vec::new();
     for (pair, row) in comparison.beyond() {
-        let once = match row.basis {
-            Basis::WithinRuns => "; one run each: repeat them to be sure",
-            Basis::Rounding => "; one run each, and the noise is unknown: repeat them",
-            _ => "",
-        };
         let other = &comparison.sides[pair.side].name;
         lines.push(format!(
             "regression: {}, {}: {} → {} ({other}), ratio {}, interval {}: entirely worse by \
-             more than {} %{once}",
+             more than {} %",
             pair.baseline,
             row.metric.name(),
             row.metric.print(row.baseline),
@@ -256,7 +248,14 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     }
     for metric in &threshold.metrics {
         let (word, percent) = (metric.word(), threshold.percent);
-        for doubt in [Doubt::Disturbed, Doubt::MoreRuns, Doubt::NotComparable, Doubt::Absent] {
+        let doubts = [
+            Doubt::Disturbed,
+            Doubt::OneRunEach,
+            Doubt::MoreRuns,
+            Doubt::NotComparable,
+            Doubt::Absent,
+        ];
+        for doubt in doubts {
             let of = threshold.checks.iter().filter(|check| check.metric == *metric);
             let pairs = of.filter(|check| check.why == Some(doubt));
             let pairs: Vec<&str> =
@@ -264,7 +263,11 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
             let why = match doubt {
                 _ if pairs.is_empty() => continue,
                 Doubt::Disturbed => format!(
-                    ": disturbed, others had a part in {word} of one side alone; repeat its runs"
+                    ": disturbed, others had a part in {word}; repeat the runs without them"
+                ),
+                Doubt::OneRunEach => format!(
+                    ": {word} is of one run each, which does not show how far runs lie apart; \
+                     repeat them"
                 ),
                 Doubt::MoreRuns => format!(
                     ", {word} may be worse by more than {percent} %, and more runs are needed"
@@ -282,10 +285,8 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
         Some(Outcome::Passed) => {
             let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();
             let (metrics, percent) = (metrics.join(", "), threshold.percent);
-            let single = comparison.pairs.iter().all(|pair| pair.runs == [1, 1]);
-            let once = if single { "; one run each: repeat them to be sure" } else { "" };
             lines.push(format!(
-                "threshold: passed, no result is worse by more than {percent} % in {metrics}{once}"
+                "threshold: passed, no result is worse by more than {percent} % in {metrics}"
             ));
         }
         Some(Outcome::Failed) | None => {}

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use gpuio_base::document::{Columns, Item, Layout, Section};
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{Latency, Record, Side};
+use gpuio_record::{JobPlan, JobResult, Latency, Record, Side};
 
 use super::table::path_cell;
 use super::{mark, of_jobs};
 use crate::number::{bytes, many, maybe_time, time};
-use crate::workload::{jobs, rw_of, sides};
+use crate::workload::{below_depth, held_back, jobs, rw_of, sides};
 
 /// A row per job and direction whose path has a GPU leg, or whose rate limit can delay I/Os.
 pub(super) fn legs(record: &Record) -> Section {
@@ -50,6 +50,23 @@ pub(super) fn legs(record: &Record) -> Section {
         );
     }
     section
+}
+
+/// Jobs that had far fewer I/Os in flight than their depth says.
+pub(super) fn in_flight(record: &Record) -> Section {
+    let line = |(plan, job): (&JobPlan, &JobResult)| {
+        let mean = below_depth(plan, job)?;
+        let mut words = format!("{mean} on average (IOPS x mean latency)");
+        let reasons = held_back(plan);
+        if !reasons.is_empty() {
+            words.push_str(&format!(": {}", reasons.join("; ")));
+        }
+        words.push_str(&format!("; these are no figures of depth {}", plan.depth));
+        Some((job.name.clone(), words))
+    };
+    let lines: Vec<(String, String)> = jobs(record).filter_map(line).collect();
+    let lines = lines.iter().map(|(job, words)| (job.as_str(), words.clone()));
+    of_jobs(record, "I/Os in flight:", lines)
 }
 
 /// A job is listed if its first worker finished before this share of the last one's time.

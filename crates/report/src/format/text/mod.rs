@@ -98,6 +98,7 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
         expected::section(record, evidence),
         proof::section(record, evidence),
         detail::legs(record),
+        detail::in_flight(record),
         gpus::parts(record),
         gpus::intermediate(record),
         gpus::fanned_out(record),

@@ -134,6 +134,12 @@ fn too_few(record: &Record) -> Option<String> {
     Percentile::too_few(shown.into_iter().filter(lacks))
 }
 
+/// The time that the rates of a total are over, where it is but a part of the group's.
+fn part_of_time(total: &RunTotals) -> Option<TimeSpan> {
+    let part = |span: &TimeSpan| span.length_ns() < total.last_done_ns / 100 * TOGETHER_PERCENT;
+    total.common.filter(part)
+}
+
 /// The time span of the rates of totals, if it is not the time of all jobs.
 fn totals(record: &Record) -> Vec<Item> {
     let mut lines = Vec::new();
@@ -142,14 +148,17 @@ fn totals(record: &Record) -> Vec<Item> {
             continue;
         }
         let group = total.group;
+        let cpu = &total.cpu;
+        let busy = format!("{}{:.2} CPUs were busy", cpu.scope.sign(), cpu.cores_busy);
+        let all = time(total.last_done_ns);
         if let Some(why) = &total.why_no_rate {
-            lines.push(format!("group {group} has no rate: {why}"));
+            lines.push(format!("group {group} has no rate: {why}; {busy} over its {all}"));
         }
-        let part = |span: &TimeSpan| span.length_ns() < total.last_done_ns / 100 * TOGETHER_PERCENT;
-        if let Some(span) = total.common.filter(part) {
-            let (part, all) = (time(span.length_ns()), time(total.last_done_ns));
+        if let Some(span) = part_of_time(total) {
+            let part = time(span.length_ns());
             lines.push(format!(
-                "rates of group {group} are over the {part} in which all its jobs ran, of {all}"
+                "rates of group {group} are over the {part} in which all its jobs ran, of {all}; \
+                 {busy} over the {all}"
             ));
         }
     }
@@ -351,7 +360,8 @@ fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) 
             (Of::Failed, result.failed.into()),
         ]);
         line.extend(latencies(result.latency.as_ref(), percentiles, never));
-        if lines.is_empty() {
+        // The CPU time is known over all of the group's time, and stands beside rates of the same.
+        if lines.is_empty() && totals.why_no_rate.is_none() && part_of_time(totals).is_none() {
             line.extend(cpu_cells(&totals.cpu));
         }
         lines.push(line);

@@ -1,7 +1,8 @@
 //! The data that verification checked, and its findings.
 
 use gpuio_base::document::{Item, Layout, List, Section};
-use gpuio_record::{JobPlan, Record, VerifyMismatch, VerifyOutcome, VerifySubject};
+use gpuio_base::units::format_bytes;
+use gpuio_record::{JobPlan, Record, VerifyMismatch, VerifyOutcome, VerifySubject, WrittenAs};
 
 use super::SOFTWARE_GPU;
 use crate::number::{bytes, many};
@@ -131,6 +132,16 @@ fn trouble(section: &mut Section, plan: &JobPlan, outcome: &VerifyOutcome) {
     }
     text.push_str(&mark(plan.uses_software_gpu()));
     section.list(List::of(2, [text]));
+    let other = outcome.written_as.as_ref().map(|other| {
+        let WrittenAs { path, offset, block_bytes, .. } = other;
+        let text = format!(
+            "{path} at {offset}: the header there is intact and says {}, so nothing follows about \
+             the storage",
+            format_bytes(*block_bytes)
+        );
+        Item::new("-", text)
+    });
+    section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, other));
     let mismatches = outcome.mismatches.iter().map(|one| Item::new("-", mismatch_words(one)));
     section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, mismatches));
 }

@@ -454,9 +454,13 @@ fn own_names(rows: &[Row<'_>], points: &[Vec<usize>]) -> bool {
     points.iter().any(|point| name(point) != name(&points[0]))
 }
 
+/// Letters of a bar's label at most, where a name can stand for it: more would be squeezed.
+const LABEL_MOST: usize = 60;
+
 /// The name of each point's bar: that of the load where questions differ, else path and load, of
 /// one load for all the path; where several would be equal with what differs, or else with who
-/// chose the depth and with their jobs, where those have different names.
+/// chose the depth and with their jobs, where those have different names. Where that is too long,
+/// the names of jobs or records, by whichever they differ.
 pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Vec<String> {
     let same = points.iter().all(|point| rows[point[0]].load() == rows[points[0][0]].load());
     let own = own_names(rows, points);
@@ -483,7 +487,18 @@ pub(super) fn labels(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]
         let name = if again && named { format!(", {}", row.plan.name) } else { String::new() };
         format!("{label}{ours}{name}")
     };
-    points.iter().zip(&labels).map(label).collect()
+    let labels: Vec<String> = points.iter().zip(&labels).map(label).collect();
+    if labels.iter().all(|label| label.chars().count() <= LABEL_MOST) {
+        return labels;
+    }
+    let names = |of: fn(&Row<'_>) -> String| {
+        let names: Vec<String> = points.iter().map(|point| of(&rows[point[0]])).collect();
+        let differ = names.iter().collect::<BTreeSet<_>>().len() == names.len();
+        let fit = names.iter().all(|name| name.chars().count() <= LABEL_MOST);
+        (differ && fit).then_some(names)
+    };
+    let named = names(|row| row.plan.name.clone());
+    named.or_else(|| names(|row| row.member.name.clone())).unwrap_or(labels)
 }
 
 /// A bar per point, in the order of the summary.

@@ -192,6 +192,9 @@ pub(crate) fn staged_in_trouble() -> Record {
         sample_of_bytes: None,
         checked_in: "GPU memory, by a kernel".to_owned(),
         bad_blocks: 3,
+        bad_places: Some(3),
+        bad_places_at_least: false,
+        written_as: None,
         bad_words: 131_073,
         mismatches: vec![VerifyMismatch {
             path: "/data/gpuio.0".to_owned(),
