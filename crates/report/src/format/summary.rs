@@ -14,6 +14,7 @@ use super::text::{
 };
 use crate::number::{iops, many, throughput, time};
 use crate::others::{self, Others};
+use crate::standing::{self, Caveat};
 use crate::verification::{self, Checked};
 use crate::workload::{self, blocks_short, is_random, jobs, load_word, rw_of, sides};
 
@@ -304,52 +305,65 @@ fn conclusion(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The rates of storage, from the loads whose bytes it moved.
-fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
-    let host = || all.iter().filter(|load| load.path() == "host");
-    host().next()?;
-    let moved = |load: &&Load<'_>| {
-        matches!(load.source(), Some(Source::Storage | Source::StorageThroughPageCache))
-    };
-    let loads: Vec<Load<'_>> = host().filter(moved).copied().collect();
-    let marked = |load: &Load<'_>| marked(record, &loads, load);
+/// The rates of storage, from the loads whose bytes it moved; those that did too little for a rate
+/// in a sentence about their I/Os alone.
+fn storage(record: &Record, all: &[Load<'_>]) -> Vec<String> {
+    let host: Vec<Load<'_>> = all.iter().filter(|load| load.path() == "host").copied().collect();
+    if host.is_empty() {
+        return Vec::new();
+    }
+    let why = |load: &Load<'_>| standing::unmeasured(record, load.0.plan, load.0.result);
+    let moved: Vec<Load<'_>> = host.iter().filter(|load| why(load).is_none()).copied().collect();
+    if moved.is_empty() {
+        let why = unique(host.iter().filter_map(why)).join("; ");
+        return vec![format!("The rate of your storage was not measured: {why}.")];
+    }
+    let is_short = |load: &Load<'_>| standing::too_short(record, load.0.plan);
+    let (short, long): (Vec<Load<'_>>, Vec<Load<'_>>) =
+        moved.into_iter().partition(|load| is_short(load).is_some());
+    let few = short.iter().filter_map(|load| {
+        Some(format!("{}: {} ({})", is_short(load)?, load.rate(), load.words()))
+    });
+    let few: Vec<String> = few.collect();
+    let few = (!few.is_empty())
+        .then(|| format!("{}; too short to say what your storage delivers.", few.join("; ")));
+    delivered(record, &long).into_iter().chain(few).collect()
+}
+
+/// The rates of these loads, which are those of storage.
+fn delivered(record: &Record, loads: &[Load<'_>]) -> Option<String> {
     let part = |direction: Towards| {
-        let rates: Vec<String> = host()
-            .filter(moved)
-            .filter(|load| load.0.direction == direction)
-            .map(|load| format!("{} ({}{})", load.rate(), load.words(), marked(load)))
-            .collect();
+        let of = loads.iter().filter(|load| load.0.direction == direction);
+        let rates = of.map(|load| {
+            format!("{} ({}{})", load.rate(), load.words(), marked(record, loads, load))
+        });
+        let rates: Vec<String> = rates.collect();
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
-    let disturbed = host().filter(moved).any(|load| disturbed(record, load));
-    let [delivers, takes] = match disturbed {
-        true => ["delivered to gpuio", "took from gpuio"],
-        false => ["delivers", "takes"],
+    let not = unique(loads.iter().flat_map(|load| caveats(record, load)).map(|one| one.words));
+    let [delivers, takes] = match not.is_empty() && record.ended == EndedHow::Complete {
+        true => ["delivers", "takes"],
+        false => ["delivered to gpuio", "took from gpuio"],
     };
     let rates = match (part(Towards::Read), part(Towards::Write)) {
-        (None, None) => {
-            return Some(
-                "The rate of your storage was not measured: the page cache served the loads in \
-                 host memory."
-                    .to_owned(),
-            );
-        }
+        (None, None) => return None,
         (Some(reads), None) => format!("{delivers} {reads}"),
         (None, Some(writes)) => format!("{takes} {writes}"),
         (Some(reads), Some(writes)) => format!("{delivers} {reads}, and {takes} {writes}"),
     };
-    let not = if disturbed { ": not the rate of the storage alone" } else { "" };
+    let not = if not.is_empty() { String::new() } else { format!(": {}", not.join("; ")) };
     Some(in_part(record, format!("Your storage {rates}{not}.")))
 }
 
-fn disturbed(record: &Record, load: &Load<'_>) -> bool {
-    others::of(record, load.0.plan, load.0.result).is_some()
+fn caveats(record: &Record, load: &Load<'_>) -> Vec<Caveat> {
+    standing::caveats(record, load.0.plan, load.0.result)
 }
 
-/// The mark of a disturbed load, where others of a sentence are not.
-fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> &'static str {
-    let some = all.iter().any(|one| !disturbed(record, one));
-    if some && disturbed(record, load) { ", disturbed" } else { "" }
+/// The marks of a load with caveats that not all of a sentence have.
+fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> String {
+    let lack = |caveat: &Caveat| all.iter().any(|one| !caveats(record, one).contains(caveat));
+    let own = caveats(record, load).into_iter().filter(lack);
+    own.map(|caveat| format!(", {}", caveat.mark)).collect()
 }
 
 /// That others disturbed jobs, once for all of them: which, and how much at worst.
@@ -413,7 +427,7 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     let ways = grouped(best.iter().map(|load| ((load.path(), from(load)), load)));
     let part = |((path, from), loads): ((&str, &str), Vec<&Load<'_>>)| {
         let mark = |load: &Load<'_>| match marked(record, &best, load) {
-            "" => String::new(),
+            mark if mark.is_empty() => mark,
             mark => format!(" ({})", mark.trim_start_matches(", ")),
         };
         let each = loads.iter().map(|load| match loads.len() {
@@ -425,7 +439,12 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         format!("`{path}` for {each}{from}")
     };
     let parts: Vec<String> = ways.into_iter().map(part).collect();
-    let mut sentence = format!("The fastest way to {gpu} is {}.", parts.join(", and "));
+    let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
+    let only = unique(to_gpu.map(Load::path)).len() == 1;
+    let way = if only { "The only way that ran" } else { "The fastest way" };
+    let mut sentence = format!("{way} to {gpu} is {}.", parts.join(", and "));
+    let short = best.iter().find_map(|load| standing::too_short(record, load.0.plan));
+    sentence.extend(short.map(|few| format!(" Too short to judge a rate: {few}.")));
     // The table has the rate of such a path without that time.
     let is_behind = |load: &&Load<'_>| {
         let first = best.iter().find(|first| first.kind() == load.kind());
