@@ -68,6 +68,7 @@ mod printable;
 mod ranks;
 mod recheck;
 pub mod set;
+mod standing;
 pub mod verification;
 mod workload;
 

@@ -36,34 +36,45 @@ pub struct Checked {
     other_length: Option<(u64, u64, u64)>,
     failed: u64,
     cut_short: bool,
+    /// Bytes that were checked, those of one verification each once.
     bytes: u64,
     /// Bytes that those are of.
     of_bytes: u64,
     sampled: bool,
+    /// Whether data of reads was read again after the clock.
+    again: bool,
+    /// Bytes of timed reads beside that, of the same data.
+    timed_bytes: u64,
 }
 
 impl<'a> FromIterator<&'a VerifyOutcome> for Checked {
     fn from_iter<T: IntoIterator<Item = &'a VerifyOutcome>>(all: T) -> Checked {
-        all.into_iter().fold(Checked::default(), |sum, one| Checked {
-            // A mismatch is of a block.
-            bad_blocks: sum.bad_blocks + one.bad_blocks.max(u64::from(!one.mismatches.is_empty())),
-            different: different(sum.different, one.different_bad()),
-            bad_words: sum.bad_words + one.bad_words,
-            other_length: match (sum.other_length, &one.written_as) {
-                (Some((blocks, written, read)), one) => {
-                    Some((blocks + one.as_ref().map_or(0, |one| one.blocks), written, read))
-                }
-                (None, one) => {
-                    one.as_ref().map(|one| (one.blocks, one.block_bytes, one.read_bytes))
-                }
-            },
-            failed: sum.failed + one.failed,
-            cut_short: sum.cut_short || !one.complete,
-            bytes: sum.bytes + one.timed_bytes + one.pass_bytes,
-            of_bytes: sum.of_bytes
-                + one.timed_bytes
-                + one.sample_of_bytes.unwrap_or(one.pass_bytes),
-            sampled: sum.sampled || one.sample_of_bytes.is_some(),
+        all.into_iter().fold(Checked::default(), |sum, one| {
+            let again = one.subject == VerifySubject::Reads && one.pass_bytes > 0;
+            // That pass is over the data set, of which the timed reads are a part.
+            let [own, twice] = if again { [0, one.timed_bytes] } else { [one.timed_bytes, 0] };
+            Checked {
+                // A mismatch is of a block.
+                bad_blocks: sum.bad_blocks
+                    + one.bad_blocks.max(u64::from(!one.mismatches.is_empty())),
+                different: different(sum.different, one.different_bad()),
+                bad_words: sum.bad_words + one.bad_words,
+                other_length: match (sum.other_length, &one.written_as) {
+                    (Some((blocks, written, read)), one) => {
+                        Some((blocks + one.as_ref().map_or(0, |one| one.blocks), written, read))
+                    }
+                    (None, one) => {
+                        one.as_ref().map(|one| (one.blocks, one.block_bytes, one.read_bytes))
+                    }
+                },
+                failed: sum.failed + one.failed,
+                cut_short: sum.cut_short || !one.complete,
+                bytes: sum.bytes + own + one.pass_bytes,
+                of_bytes: sum.of_bytes + own + one.sample_of_bytes.unwrap_or(one.pass_bytes),
+                sampled: sum.sampled || one.sample_of_bytes.is_some(),
+                again: sum.again || again,
+                timed_bytes: sum.timed_bytes + twice,
+            }
         })
     }
 }
@@ -155,14 +166,22 @@ impl Checked {
             let see = if self.bad_blocks + self.failed > 0 { ": see the details" } else { "" };
             return format!("{trouble}{see}.");
         }
+        let timed = match self.timed_bytes {
+            0 => String::new(),
+            timed => format!("; of the timed reads themselves, {} were checked", bytes(timed)),
+        };
+        let again = match self.again {
+            true => format!(", read again after the run{timed}"),
+            false => String::new(),
+        };
         match self.verdict() {
             Verdict::Nothing => "no byte: there was nothing to check.".to_owned(),
             Verdict::Sample => format!(
-                "a random sample of {} of {}, every byte right (--verify=full checks all).",
+                "a random sample of {} of {}, every byte right (--verify=full checks all){again}.",
                 bytes(self.bytes),
                 bytes(self.of_bytes)
             ),
-            _ => format!("all {}, every byte right.", bytes(self.bytes)),
+            _ => format!("all {}, every byte right{again}.", bytes(self.bytes)),
         }
     }
 }
@@ -219,6 +238,7 @@ mod tests {
             complete: true,
             ..VerifyOutcome::default()
         };
+        let again = VerifyOutcome { subject: VerifySubject::Reads, ..whole.clone() };
         let sample = VerifyOutcome { sample_of_bytes: Some(7 * MIB), ..whole.clone() };
         let cut = VerifyOutcome { complete: false, ..whole.clone() };
         let early = VerifyOutcome::default();
@@ -243,6 +263,12 @@ mod tests {
         let all = VerifyOutcome { complete: false, failed: 2, ..bad.clone() };
         let rows = [
             (&whole, "ok", "all 4.00 MiB, every byte right."),
+            (
+                &again,
+                "ok",
+                "all 3.00 MiB, every byte right, read again after the run; of the timed reads \
+                 themselves, 1.00 MiB were checked.",
+            ),
             (
                 &sample,
                 "sample ok",

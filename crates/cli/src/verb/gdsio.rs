@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_base::units::{human_ns, many};
+use gpuio_base::units::many;
 use gpuio_drivers::cufile::Base;
 use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
-use gpuio_record::{IoFailure, JobPlan, JobResult, Record, SHORT_NS, VerifyMode, WarningKind};
+use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_report::format::text::Show;
 
@@ -355,37 +355,24 @@ fn print(
     let (reads, others): (Vec<Job<'_>>, Vec<Job<'_>>) =
         both.into_iter().partition(|(plan, _)| verifies && plan.name.ends_with("-readback"));
     if !others.is_empty() {
-        output::put(&line::line(line::ranks(record), &others))?;
+        output::put(&line::lines(line::ranks(record), &others).join("\n"))?;
     }
     if !reads.is_empty() {
         output::put("Verifying data")?;
-        output::put(&line::line(line::ranks(record), &reads))?;
+        output::put(&line::lines(line::ranks(record), &reads).join("\n"))?;
     }
     // gdsio's XferType is the requested path; the actual path is printed after it.
-    let clients = line::clients(record).into_iter();
-    for line in clients.chain(line::verdicts(record)).chain(line::disturbances(record)) {
+    let left_out =
+        |line: &&String| extras.out.quiet && LEFT_OUT.iter().any(|one| line.starts_with(one));
+    for line in line::comments(record).iter().filter(|line| !left_out(line)) {
         message!("{line}");
     }
     trouble(record);
-    if !extras.out.quiet {
-        too_short(record);
-    }
     Ok(())
 }
 
-/// One line where a rate was measured over too short a time; gdsio's lines have no warnings.
-fn too_short(record: &Record) {
-    let times = record.warnings.iter().filter_map(|warning| match &warning.kind {
-        WarningKind::RunTooShort { elapsed_ns, .. } => Some(*elapsed_ns),
-        _ => None,
-    });
-    if let Some(shortest) = times.min().filter(|time| *time < SHORT_NS) {
-        message!(
-            "# note: {}: too short to judge a rate; use -T 30, or a larger -s",
-            human_ns(shortest as f64)
-        );
-    }
-}
+/// Comments that `--quiet` leaves out.
+const LEFT_OUT: [&str; 2] = ["# too short:", "# unknown:"];
 
 fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
     let plan: &JobPlan = record.plan.jobs.iter().find(|plan| plan.name == result.name)?;
@@ -400,7 +387,7 @@ fn said(record: &Record) -> Vec<Kind> {
     rows.into_iter().filter_map(|(kind, said)| said.then_some(kind)).collect()
 }
 
-/// Prints to standard error what the one line can't: failures, mismatches, the software GPU.
+/// Prints to standard error what no line or comment can: failures and mismatches.
 fn trouble(record: &Record) {
     for line in failures(record.jobs.iter().flat_map(|job| &job.failures)) {
         message!("error: {line}");
@@ -417,9 +404,6 @@ fn trouble(record: &Record) {
                 bad.leg
             );
         }
-    }
-    if record.plan.software_gpu {
-        message!("note: software GPU: these results do not describe hardware");
     }
 }
 

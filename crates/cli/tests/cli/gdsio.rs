@@ -196,8 +196,8 @@ fn messages_are_in_gdsios_words() {
     let dir = scratch();
     let line = "-D . -w 1 -i 16K -x 1";
     let ran = gdsio(dir.path(), &format!("{line} -s 64K -I 1")).exits(0);
-    let notes = ran.err.lines().filter(|line| line.contains("too short to judge a rate"));
-    assert_eq!(notes.filter(|line| line.starts_with("# note: ")).count(), 1, "{ran:?}");
+    let notes = ran.err.lines().filter(|line| line.ends_with(", too little to judge a rate"));
+    assert_eq!(notes.filter(|line| line.starts_with("# too short: ")).count(), 1, "{ran:?}");
     let quiet = gdsio(dir.path(), &format!("{line} -s 64K -I 0 --quiet")).exits(0);
     assert!(!quiet.err.contains("too short"), "{quiet:?}");
     let line = "-D . -w 1 -i 16K -x 2 -s 64K -I 1 -d 63 --gpu software";
@@ -342,7 +342,7 @@ fn json_beside_the_line() {
     let line = "-D . -w 1 -s 1M -i 64K -x 2 -I 1 --gpu software --output r.json";
     let ran = gdsio(dir.path(), line).exits(0);
     assert_eq!(lines(&ran).len(), 1);
-    assert!(ran.err.contains("software GPU"), "{ran:?}");
+    assert!(ran.err.contains("# software GPU: this run"), "{ran:?}");
     let saved = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
     check_clean(&serde_json::from_str(&saved).unwrap());
     gdsio(dir.path(), line).exits(2).prints(&["r.json", "exists"]);

@@ -81,10 +81,25 @@ impl Kind {
             length: self.length,
             op: op.into(),
             leg: leg.into(),
-            what: words(self.fault, self.length, job.targets[self.target as usize].kind),
+            what: injected(self.fault, job.inject.as_deref()).unwrap_or_else(|| {
+                words(self.fault, self.length, job.targets[self.target as usize].kind)
+            }),
             times: self.times,
         }
     }
+}
+
+/// An error of a kind that gpuio itself injects into this job: the device need not have failed.
+fn injected(fault: Fault, inject: Option<&str>) -> Option<String> {
+    let Fault::File(IoFault::Errno(errno)) = fault else { return None };
+    let kind = match errno {
+        libc::EIO => "eio",
+        libc::ENOSPC => "enospc",
+        _ => return None,
+    };
+    let inject = inject.filter(|all| all.split(',').any(|one| one.split('=').next() == Some(kind)));
+    let text = std::io::Error::from_raw_os_error(errno);
+    Some(format!("{text}: gpuio injects such errors into this job (inject={})", inject?))
 }
 
 fn words(fault: Fault, length: u64, kind: TargetKind) -> String {
@@ -145,5 +160,17 @@ mod tests {
         let errno = |errno| words(Fault::File(IoFault::Errno(errno)), 4096, TargetKind::File);
         assert!(errno(libc::ENODATA).contains("can't read or write these sectors"));
         assert!(errno(libc::ENXIO).contains("the device was removed"));
+    }
+
+    #[test]
+    fn an_injected_error_is_none_of_the_device() {
+        let of = |errno, inject| injected(Fault::File(IoFault::Errno(errno)), inject);
+        let text = of(libc::EIO, Some("short=5%,eio=10%")).unwrap();
+        assert!(
+            text.ends_with(": gpuio injects such errors into this job (inject=short=5%,eio=10%)")
+        );
+        assert_eq!(of(libc::EIO, Some("enospc=1%")), None);
+        assert_eq!(of(libc::ENXIO, Some("eio=10%")), None);
+        assert_eq!(of(libc::EIO, None), None);
     }
 }

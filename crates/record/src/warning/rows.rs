@@ -125,10 +125,9 @@ warnings! {
         from_storage: u64 = 2 << 20,
     } => format!(
         "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \
-         storage. The rest came from a cache of the file system, or the counter does not \
-         cover this file system (FUSE and some network file systems). Repeat with a data \
-         set well above memory, or on the block device: gpuio bench --rw read --filename \
-         DEVICE.",
+         storage. The rest came from a cache of the file system or from memory (tmpfs), or the \
+         counter does not cover this file system (FUSE and some network file systems). Repeat \
+         in a directory on a drive, with a data set well above memory.",
         size(*from_storage),
         size(*bytes),
     ),

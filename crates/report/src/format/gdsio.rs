@@ -1,10 +1,12 @@
 //! gdsio's result line, for the scripts that parse it.
 
+use gpuio_base::document::grouped;
 use gpuio_base::units::printable_short;
 use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan, Towards};
 
-use crate::number::float;
+use crate::number::{float, many};
 use crate::others;
+use crate::standing;
 use crate::workload::{fixed_block, is_random, jobs, scaled_in_words};
 
 const KIB: u64 = 1024;
@@ -12,12 +14,8 @@ const GIB: f64 = (1_u64 << 30) as f64;
 
 pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 
-/// One line for all jobs of the record together, as gdsio prints one for all jobs of a
-/// configuration file. With a software GPU, a second line says so. It begins with `# software
-/// GPU:`, so that a script that looks for `IoType:` ignores it. The record of an unfinished run
-/// adds a line that begins with `# unfinished:`. Verdicts follow as lines that begin with `# path:`
-/// ([`verdicts`]), after one that begins with `# ranks:` where there were several ([`clients`]) and
-/// those that begin with `# part:` where jobs are a part of a larger load.
+/// A line for each group of jobs that ran together, as gdsio prints one for all jobs of a
+/// configuration file, then the lines of [`comments`].
 ///
 /// Ends in a line feed. Without any job the text is empty.
 pub fn render(record: &Record) -> String {
@@ -25,23 +23,55 @@ pub fn render(record: &Record) -> String {
     if jobs.is_empty() {
         return String::new();
     }
-    let mut out = line(ranks(record), &jobs);
-    out.push('\n');
+    let all = lines(ranks(record), &jobs).into_iter().chain(comments(record));
+    all.map(|line| line + "\n").collect()
+}
+
+/// The line of each group of these jobs: gdsio has no jobs that run one after another, and one line
+/// would be the mean of loads that differ, and count files twice.
+pub fn lines(ranks: u32, jobs: &[Job<'_>]) -> Vec<String> {
+    let groups = grouped(jobs.iter().map(|(plan, job)| (plan.group, (*plan, *job))));
+    groups.into_iter().map(|(_, jobs)| line(ranks, &jobs)).collect()
+}
+
+/// What the lines can't say, each behind its word and a colon, so that a script that looks for
+/// `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that faults
+/// were injected, that it was too short or others are unknown, its ranks, parts of larger loads,
+/// paths, and others beside it. Without line feeds.
+pub fn comments(record: &Record) -> Vec<String> {
+    let mut all = Vec::new();
     if record.plan.software_gpu {
-        out.push_str(
-            "# software GPU: this run used no hardware GPU; the line above is not a GPU \
-             result\n",
-        );
+        let text = "this run used no hardware GPU; its line is not a GPU result";
+        all.push(format!("# software GPU: {text}"));
     }
-    if record.ended == EndedHow::Unfinished {
-        out.push_str("# unfinished: the process ended before the run was complete\n");
-    }
-    let clients = clients(record).into_iter().chain(parts(record));
-    for line in clients.chain(verdicts(record)).chain(disturbances(record)) {
-        out.push_str(&line);
-        out.push('\n');
-    }
-    out
+    let failed: u64 = record.jobs.iter().map(|job| job.failed).sum();
+    let failed = if failed > 0 { format!("; {} failed", many(failed, "I/O")) } else { "".into() };
+    all.extend(match record.ended {
+        EndedHow::Complete if failed.is_empty() => None,
+        EndedHow::Complete => Some(format!("# failed: the run went on{failed}")),
+        EndedHow::Failed => Some(format!("# failed: stopped by errors{failed}")),
+        EndedHow::Interrupted => Some(format!("# interrupted: before its end{failed}")),
+        EndedHow::Unfinished => {
+            Some("# unfinished: the process ended before the run was complete".to_owned())
+        }
+    });
+    let of_jobs = |word: &str, text: &dyn Fn(&JobPlan, &JobResult) -> Option<String>| {
+        let line = |(plan, job): Job<'_>| {
+            let text = format!("{}: {}", plan.name, text(plan, job)?);
+            Some(format!("# {word}: {}", printable_short(&text)))
+        };
+        jobs(record).filter_map(line).collect::<Vec<_>>()
+    };
+    all.extend(of_jobs("faults injected", &|plan, _| plan.inject.clone()));
+    all.extend(of_jobs("too short", &|plan, _| {
+        standing::too_short(record, plan).map(|few| format!("{few}, too little to judge a rate"))
+    }));
+    all.extend(of_jobs("unknown", &|_, job| job.others_cpu_unknown.clone()));
+    all.extend(clients(record));
+    all.extend(parts(record));
+    all.extend(verdicts(record));
+    all.extend(disturbances(record));
+    all
 }
 
 /// The actual data path of each job, as a comment line `# path: JOB: SENTENCE`, without a line
@@ -108,7 +138,7 @@ pub fn per_job(record: &Record) -> Vec<String> {
         .collect()
 }
 
-/// gdsio's line (as of CUDA 11.7 to 12.8) over these jobs, without a line feed.
+/// gdsio's line (as of CUDA 11.7 to 12.8) over jobs that ran together, without a line feed.
 ///
 /// * `IoType` is `READ`, `WRITE`, `RANDREAD` or `RANDWRITE`; `RW` or `RANDRW` (gpuio's words) when
 ///   both directions occur. It is one of the `RAND` words when any job is random.
@@ -120,9 +150,8 @@ pub fn per_job(record: &Record) -> Vec<String> {
 ///   between jobs, the mean I/O rounded to the nearest KiB.
 /// * `Avg_Latency` is the mean of total latency (from when it was due until it was complete) over
 ///   all I/Os.
-/// * `total_time` is from the first begin of a group's jobs to their last end (the longest job's,
-///   where they began together); groups run one after another and their times add up.
-///   `Throughput` is bytes moved over it.
+/// * `total_time` is from the first begin of the jobs to their last end (the longest job's, where
+///   they began together). `Throughput` is bytes moved over it.
 ///
 /// Fractions have six decimals and are made from unrounded values.
 pub fn line(ranks: u32, jobs: &[Job<'_>]) -> String {
@@ -204,20 +233,15 @@ fn mean_latency_us(jobs: &[Job<'_>]) -> f64 {
     if ios > 0.0 { ns / ios / 1e3 } else { 0.0 }
 }
 
-/// From the first begin to the last end of each group's jobs, groups summed. Records of before
-/// begin and end were kept have the longest job's time.
+/// From the first begin to the last end. Records of before begin and end were kept have the longest
+/// job's time.
 fn total_time_ns(jobs: &[Job<'_>]) -> u64 {
-    let mut groups: Vec<(u32, TimeSpan)> = Vec::new();
-    for (plan, job) in jobs {
-        let span = TimeSpan { begin_ns: 0, end_ns: job.last_done_ns };
-        let span = job.measured.unwrap_or(span);
-        match groups.iter_mut().find(|(group, _)| *group == plan.group) {
-            Some((_, all)) => {
-                all.begin_ns = all.begin_ns.min(span.begin_ns);
-                all.end_ns = all.end_ns.max(span.end_ns);
-            }
-            None => groups.push((plan.group, span)),
-        }
-    }
-    groups.iter().fold(0, |sum: u64, (_, all)| sum.saturating_add(all.length_ns()))
+    let spans = jobs
+        .iter()
+        .map(|(_, job)| job.measured.unwrap_or(TimeSpan { begin_ns: 0, end_ns: job.last_done_ns }));
+    let all = spans.reduce(|all, span| TimeSpan {
+        begin_ns: all.begin_ns.min(span.begin_ns),
+        end_ns: all.end_ns.max(span.end_ns),
+    });
+    all.map_or(0, |all| all.length_ns())
 }

@@ -69,7 +69,7 @@ pub const FORMATS: &[Row] = &[
     },
     Row {
         name: "gdsio",
-        summary: "gdsio's one line for all jobs together",
+        summary: "gdsio's line for the jobs that ran together",
         on_demand: false,
         tells_doubt: false,
         checks: None,

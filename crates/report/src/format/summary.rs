@@ -14,6 +14,7 @@ use super::text::{
 };
 use crate::number::{iops, many, throughput, time};
 use crate::others::{self, Others};
+use crate::standing::{self, Caveat};
 use crate::verification::{self, Checked};
 use crate::workload::{
     self, below_depth, blocks_short, is_random, is_too_short, jobs, load_word, rw_of, sides,
@@ -333,56 +334,67 @@ fn conclusion(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The rates of storage, from the loads whose bytes it moved.
-fn storage(record: &Record, all: &[Load<'_>]) -> Option<String> {
-    let host = || all.iter().filter(|load| load.path() == "host");
-    host().next()?;
-    let moved = |load: &&Load<'_>| {
-        matches!(load.source(), Some(Source::Storage | Source::StorageThroughPageCache))
-    };
-    let loads: Vec<Load<'_>> = host().filter(moved).copied().collect();
-    let marked = |load: &Load<'_>| marked(record, &loads, load);
+/// The rates of storage, from the loads whose bytes it moved; those that did too little for a rate
+/// in a sentence about their I/Os alone.
+fn storage(record: &Record, all: &[Load<'_>]) -> Vec<String> {
+    let host: Vec<Load<'_>> = all.iter().filter(|load| load.path() == "host").copied().collect();
+    if host.is_empty() {
+        return Vec::new();
+    }
+    let why = |load: &Load<'_>| standing::unmeasured(record, load.0.plan, load.0.result);
+    let moved: Vec<Load<'_>> = host.iter().filter(|load| why(load).is_none()).copied().collect();
+    if moved.is_empty() {
+        let why = unique(host.iter().filter_map(why)).join("; ");
+        return vec![format!("The rate of your storage was not measured: {why}.")];
+    }
+    let is_short = |load: &Load<'_>| standing::too_short(record, load.0.plan);
+    let (short, long): (Vec<Load<'_>>, Vec<Load<'_>>) =
+        moved.into_iter().partition(|load| is_short(load).is_some());
+    let few = short.iter().filter_map(|load| {
+        Some(format!("{}: {} ({})", is_short(load)?, load.rate(), load.words()))
+    });
+    let few: Vec<String> = few.collect();
+    let few = (!few.is_empty())
+        .then(|| format!("{}; too short to say what your storage delivers.", few.join("; ")));
+    delivered(record, &long).into_iter().chain(few).collect()
+}
+
+/// The rates of these loads, which are those of storage.
+fn delivered(record: &Record, loads: &[Load<'_>]) -> Option<String> {
     let part = |direction: Towards| {
-        let rates: Vec<String> = host()
-            .filter(moved)
-            .filter(|load| load.0.direction == direction)
-            .map(|load| format!("{} ({}{})", load.rate(), load.words(), marked(load)))
-            .collect();
+        let of = loads.iter().filter(|load| load.0.direction == direction);
+        let rates = of.map(|load| {
+            format!("{} ({}{})", load.rate(), load.words(), marked(record, loads, load))
+        });
+        let rates: Vec<String> = rates.collect();
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
-    let disturbed = host().filter(moved).any(|load| disturbed(record, load));
-    let [delivers, takes] = match disturbed {
-        true => ["delivered to gpuio", "took from gpuio"],
-        false => ["delivers", "takes"],
+    let not = unique(loads.iter().flat_map(|load| caveats(record, load)).map(|one| one.words));
+    let [delivers, takes] = match not.is_empty() && record.ended == EndedHow::Complete {
+        true => ["delivers", "takes"],
+        false => ["delivered to gpuio", "took from gpuio"],
     };
     let rates = match (part(Towards::Read), part(Towards::Write)) {
-        (None, None) => {
-            return Some(
-                "The rate of your storage was not measured: the page cache served the loads in \
-                 host memory."
-                    .to_owned(),
-            );
-        }
+        (None, None) => return None,
         (Some(reads), None) => format!("{delivers} {reads}"),
         (None, Some(writes)) => format!("{takes} {writes}"),
         (Some(reads), Some(writes)) => format!("{delivers} {reads}, and {takes} {writes}"),
     };
-    let not = if disturbed { ": not the rate of the storage alone" } else { "" };
+    let not = if not.is_empty() { String::new() } else { format!(": {}", not.join("; ")) };
     Some(in_part(record, format!("Your storage {rates}{not}.")))
 }
 
-fn disturbed(record: &Record, load: &Load<'_>) -> bool {
-    others::of(record, load.0.plan, load.0.result).is_some()
+fn caveats(record: &Record, load: &Load<'_>) -> Vec<Caveat> {
+    standing::caveats(record, load.0.plan, load.0.result)
 }
 
-/// The marks of a load that is too short or disturbed, where others of a sentence are not.
+/// The marks of a load that is too short or has caveats, where others of a sentence have not.
 fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> String {
     let is_short = |load: &Load<'_>| is_too_short(record, load.0.plan);
-    let is_disturbed = |load: &Load<'_>| disturbed(record, load);
-    let alone = |is: &dyn Fn(&Load<'_>) -> bool| is(load) && all.iter().any(|one| !is(one));
-    let short = if alone(&is_short) { ", too short" } else { "" };
-    let disturbed = if alone(&is_disturbed) { ", disturbed" } else { "" };
-    format!("{short}{disturbed}")
+    let short = is_short(load) && all.iter().any(|one| !is_short(one));
+    let lack = |caveat: &Caveat| all.iter().any(|one| !caveats(record, one).contains(caveat));
+    let own = caveats(record, load).into_iter().filter(lack).map(|caveat| caveat.mark);
+    short.then_some("too short").into_iter().chain(own).map(|mark| format!(", {mark}")).collect()
 }
 
 /// The jobs that were too short, before the sentences about their figures.
@@ -401,7 +413,6 @@ fn place(names: &[&str], all: usize) -> String {
         of_all if of_all == all => format!(" in all {all} jobs"),
         few if few <= MOST_JOBS => format!(" in {}", names.join(" and ")),
         few => format!(" in {few} of {all} jobs"),
-    }
 }
 
 /// That others disturbed jobs, once for all of them: which, and how much at worst.
@@ -458,8 +469,8 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     // A path from one place is named once.
     let ways = grouped(best.iter().map(|load| ((load.path(), from(load)), load)));
     let part = |((path, from), loads): ((&str, &str), Vec<&Load<'_>>)| {
-        let mark = |load: &Load<'_>| match marked(record, &best, load).as_str() {
-            "" => String::new(),
+        let mark = |load: &Load<'_>| match marked(record, &best, load) {
+            mark if mark.is_empty() => mark,
             mark => format!(" ({})", mark.trim_start_matches(", ")),
         };
         let each = loads.iter().map(|load| match loads.len() {
@@ -471,7 +482,12 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         format!("`{path}` for {each}{from}")
     };
     let parts: Vec<String> = ways.into_iter().map(part).collect();
-    let mut sentence = format!("The fastest way to {gpu} is {}.", parts.join(", and "));
+    let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
+    let only = unique(to_gpu.map(Load::path)).len() == 1;
+    let way = if only { "The only way that ran" } else { "The fastest way" };
+    let mut sentence = format!("{way} to {gpu} is {}.", parts.join(", and "));
+    let short = best.iter().find_map(|load| standing::too_short(record, load.0.plan));
+    sentence.extend(short.map(|few| format!(" Too short to judge a rate: {few}.")));
     // The table has the rate of such a path without that time.
     let is_behind = |load: &&Load<'_>| {
         let first = best.iter().find(|first| first.kind() == load.kind());

@@ -19,12 +19,13 @@ use gpuio_record::{EndedHow, Metric, Sweep};
 use super::axes::{Column, Role, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
-use super::summary::{half_width, half_width_words, median_of};
+use super::summary::{half_width, interval_words, median_of};
 use super::{Member, Set};
 use crate::format::text;
 use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::printable;
+use crate::standing;
 use crate::workload::{
     is_mix, is_too_short, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
 };
@@ -140,13 +141,19 @@ fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a
 
 fn single(set: &Set, point: &Point<'_>) -> String {
     let first = &point.rows[0];
-    let runs = match (point.rows.len(), half_width_words(set, &rates(point))) {
+    let runs = match (point.rows.len(), interval_words(set, &rates(point))) {
         (1, _) => " (one run)".to_owned(),
         (runs, None) => format!(" (median of {runs} runs)"),
-        (runs, Some(half)) => format!(" (median of {runs} runs, 95 % interval {half})"),
+        (runs, Some(ends)) => {
+            format!(" (median of {runs} runs; 95 % interval of the mean: {ends})")
+        }
     };
     let load = first.whole_load_in_words();
     let mut text = format!("{}, {load}: {}{runs}", point.path(), point.rate());
+    // Before the figure, which is not one of the storage.
+    if let Some(doubt) = point.rows.iter().find_map(doubt) {
+        text.insert_str(0, &format!("{doubt}. "));
+    }
     let ios: Vec<f64> = point.rows.iter().map(|row| row.whole_rates().1).collect();
     text.extend(median(&ios).map(|value| format!(", {} IOPS", iops(value))));
     if is_mix(first.plan) {
@@ -345,6 +352,15 @@ fn at_their_rates(points: &[Point<'_>]) -> String {
     format!("{kept}{colon}{}.", each.join("; "))
 }
 
+/// Why a rate says nothing of the storage.
+fn doubt(row: &Row<'_>) -> Option<String> {
+    let short = || {
+        let few = standing::too_short(row.record, row.plan)?;
+        Some(format!("Too short to say what the storage delivers ({few})"))
+    };
+    row.unmeasured().map(|why| format!("Storage not measured: {why}")).or_else(short)
+}
+
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.
 pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
@@ -376,6 +392,7 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         "not verified, since the data were written with another bs, in",
     );
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
+    say(jobs(&|row| row.plan.inject.is_some()), "gpuio injected faults in");
     say(jobs(&|row| is_too_short(row.record, row.plan)), "too short for its rate or percentiles:");
     say(
         jobs(&|row| row.result.others_cpu_unknown.is_some()),
@@ -397,6 +414,12 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         if !all.is_empty() {
             parts.push(format!("{what} {} ({verdicts})", of(jobs(&such))));
         }
+    }
+    // Of one load the first sentence says so.
+    let why = unique(rows.iter().filter_map(Row::unmeasured)).join("; ");
+    if all > 1 && !why.is_empty() {
+        let of = of(jobs(&|row| row.unmeasured().is_some()));
+        parts.push(format!("the rate is not that of the storage in {of} ({why})"));
     }
     let others = |row: &Row<'_>| others::of(row.record, row.plan, row.result);
     let worst = others::worst(&rows.iter().filter_map(others).collect::<Vec<_>>());

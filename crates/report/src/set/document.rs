@@ -100,13 +100,16 @@ fn loads(set: &Set) -> Section {
     let summary = summary(set);
     let of_points = summary.of_points;
     let taken = |taken: &Option<Taken>| match taken {
-        Some((words, is)) => {
+        Some((words, is, unmeasured)) => {
             let (tone, as_requested) = match is {
+                Some(true) if *unmeasured => (Tone::Plain, ", as requested"),
                 Some(true) => (Tone::Good, ", as requested"),
                 Some(false) => (Tone::Bad, ", not as requested"),
                 None => (Tone::Plain, ", not proved"),
             };
-            Text::default().and(tone, words).and(Tone::Plain, as_requested)
+            let storage = if *unmeasured { "; storage not measured" } else { "" };
+            let words = Text::default().and(tone, words);
+            words.and(Tone::Plain, format!("{as_requested}{storage}"))
         }
         None => "unknown".into(),
     };

@@ -283,21 +283,31 @@ fn dates(set: &Set) -> String {
 const WARM: f64 = 0.99;
 const COLD: f64 = 0.01;
 
-/// Whether jobs found their files in the page cache, as far as records tell.
+const NULL: &str = "not involved (engine null moves no bytes)";
+
+/// How jobs used the page cache, and whether they found their files in it, as far as records tell.
 fn page_cache(set: &Set) -> String {
-    let jobs = || set.members.iter().flat_map(|member| &member.record.jobs);
-    let of = |mode: DirectMode| {
-        let jobs: Vec<&JobResult> = jobs().filter(|job| job.direct_actual == mode).collect();
-        (!jobs.is_empty()).then(|| (jobs.len(), state(&jobs)))
+    let jobs: Vec<&JobResult> = set.members.iter().flat_map(|member| &member.record.jobs).collect();
+    let from_cache = |job: &JobResult| {
+        job.proof.as_ref().is_some_and(|proof| proof.verdict.source == Source::PageCache)
     };
-    let text = match (of(DirectMode::Direct), of(DirectMode::Buffered)) {
-        (None, None) => "no job has a result".to_owned(),
-        (Some((_, state)), None) => format!("bypassed with O_DIRECT in all jobs; {state}"),
-        (None, Some((_, state))) => format!("used by all jobs; {state}"),
-        (Some((direct, first)), Some((through, second))) => format!(
-            "bypassed with O_DIRECT in {} ({first}); used by {through} ({second})",
-            many(direct as u64, "job")
-        ),
+    let how = |job: &JobResult| match job.direct_actual {
+        _ if job.engine.iter().any(|engine| engine.actual == "null") => NULL,
+        DirectMode::Direct if from_cache(job) => "not bypassed, though files had O_DIRECT,",
+        DirectMode::Direct => "bypassed with O_DIRECT",
+        DirectMode::Buffered => "used",
+    };
+    let groups = grouped(jobs.iter().map(|job| (how(job), *job)));
+    let text = match groups.as_slice() {
+        [] => "no job has a result".to_owned(),
+        [(how, _)] if *how == NULL => format!("{how} in all jobs"),
+        [(how, jobs)] => format!("{how} in all jobs; {}", state(jobs)),
+        several => {
+            let each = several.iter().map(|(how, jobs)| {
+                format!("{how} in {} ({})", many(jobs.len() as u64, "job"), state(jobs))
+            });
+            each.collect::<Vec<_>>().join("; ")
+        }
     };
     let requested: Vec<&str> =
         set.sweeps.iter().filter_map(|sweep| sweep.cache.as_deref()).collect();
@@ -305,11 +315,7 @@ fn page_cache(set: &Set) -> String {
         Some(words) => format!(". Requested: {words}"),
         None => String::new(),
     };
-    let jobs = jobs().collect::<Vec<&JobResult>>();
-    let from_cache = |job: &&JobResult| {
-        job.proof.as_ref().is_some_and(|proof| proof.verdict.source == Source::PageCache)
-    };
-    let warm = !jobs.is_empty() && jobs.iter().all(from_cache);
+    let warm = !jobs.is_empty() && jobs.iter().all(|job| from_cache(job));
     let meaning = if warm { ". So the rates are those of memory, not of a drive" } else { "" };
     format!("{text}{requested}{meaning}")
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Deref;
 
-use gpuio_record::{EndedHow, Side, Towards, WarningKind};
+use gpuio_record::{EndedHow, Side, Source, Towards, WarningKind};
 
 use super::{Member, Set, chosen};
 use crate::number;
 use crate::others;
+use crate::standing;
 use crate::workload::{is_too_short, jobs, load_word, paced, rw_of, sizes_short};
 
 /// One direction of a job of a record.
@@ -79,6 +80,15 @@ impl Row<'_> {
         let of = |direction: &Towards| direction.of(self.result);
         let all = self.plan.directions().iter().map(of);
         all.fold((0.0, 0.0), |(bytes, ios), side| (bytes + side.bytes_per_s, ios + side.iops))
+    }
+
+    /// Why its rate is none of the storage's, where that is known: a path that is not proved is
+    /// said as such.
+    pub(super) fn unmeasured(&self) -> Option<String> {
+        let source = self.result.proof.as_ref().map(|proof| proof.verdict.source);
+        let is_known = source.is_some_and(|source| source != Source::Unknown);
+        let why = standing::unmeasured(self.record, self.plan, self.result);
+        why.filter(|_| is_known || self.plan.engine.actual == "null")
     }
 
     /// In a few words why its figures are not those of a whole run alone; empty where they are.

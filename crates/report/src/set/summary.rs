@@ -12,7 +12,7 @@ use super::axes::{Column, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
-use crate::number::{NONE, many};
+use crate::number::{NONE, many, throughput};
 use crate::others;
 use crate::verification;
 use crate::{ceilings, expected};
@@ -21,8 +21,9 @@ use crate::{ceilings, expected};
 const REPORT_EACH: usize = 40;
 const LEVEL: f64 = 0.95;
 
-/// The actual path of the bytes, briefly, and whether it is the requested one.
-pub(super) type Taken = (String, Option<bool>);
+/// The actual path of the bytes, briefly, whether it is the requested one, and whether storage moved
+/// none or not all of them, as far as is known.
+pub(super) type Taken = (String, Option<bool>, bool);
 
 pub(super) struct Line {
     /// Its subject: a load, or a path.
@@ -33,7 +34,7 @@ pub(super) struct Line {
     pub(super) runs: usize,
     /// Medians over the runs, one for each head; empty for a path.
     pub(super) medians: Vec<String>,
-    /// The 95 % interval of the mean rate, to either side; `None` with fewer than three runs.
+    /// The 95 % interval of the mean rate, both ends; `None` with fewer than three runs.
     pub(super) interval: Option<String>,
     /// Whether it is within the limit of its search.
     pub(super) within_limit: Option<String>,
@@ -84,7 +85,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     let mut below = Vec::new();
     if of_points && lines.iter().any(|line| line.runs > 1) {
         below.push(
-            "Figures are medians over the runs of a load. 95 %: half the width of Student's \
+            "Figures are medians over the runs of a load. 95 %: both ends of Student's \
              confidence interval of the mean rate; needs at least three runs."
                 .to_owned(),
         );
@@ -109,9 +110,13 @@ pub(super) fn half_width(set: &Set, values: &[f64]) -> Option<f64> {
     infer::mean_share(values, level(set))
 }
 
-/// The same in words.
-pub(super) fn half_width_words(set: &Set, values: &[f64]) -> Option<String> {
-    infer::mean_share_words(values, level(set))
+/// Both ends of that interval of a rate, which stands beside a median and not beside its mean.
+pub(super) fn interval_words(set: &Set, rates: &[f64]) -> Option<String> {
+    let (Some(half), Some(mean)) = (half_width(set, rates), infer::mean(rates)) else {
+        return (rates.len() >= infer::INTERVAL_RUNS).then(|| "includes 0".to_owned());
+    };
+    let [low, high] = [1.0 - half, 1.0 + half].map(|share| throughput(mean * share));
+    Some(format!("{low} to {high}"))
 }
 
 fn level(set: &Set) -> f64 {
@@ -180,12 +185,13 @@ fn of_point(
         path: first.plan.path.choice.actual.clone(),
         runs: point.len(),
         medians: medians.collect(),
-        interval: half_width_words(set, &rates),
+        interval: interval_words(set, &rates),
         within_limit: first.member.within_limit.clone(),
         notes: notes(point, all_disturbed),
         taken: taken.map(|proof| {
             let all = point.iter().flat_map(|row| &row.result.proof);
-            (proof.verdict.words.clone(), Proof::are_as_requested(all))
+            let unmeasured = point.iter().any(|row| row.unmeasured().is_some());
+            (proof.verdict.words.clone(), Proof::are_as_requested(all), unmeasured)
         }),
         evidence: match (taken, alone) {
             (Some(proof), true) => proof.sentence.clone(),
@@ -317,12 +323,13 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
         _ if known < all => format!("{}; unknown in {}", each.join(", "), runs(all - known)),
         _ => each.join(", "),
     };
+    let unmeasured = group.iter().all(|row| row.unmeasured().is_some());
     let taken = match words.as_slice() {
         [] => None,
         [(word, _)] if known == all => Some((*word).to_owned()),
         _ => Some("differs".to_owned()),
     };
-    let taken = taken.map(|words| (words, Proof::are_as_requested(proofs())));
+    let taken = taken.map(|words| (words, Proof::are_as_requested(proofs()), unmeasured));
     (taken, format!("Path taken: {evidence}."))
 }
 

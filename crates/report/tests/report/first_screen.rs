@@ -210,6 +210,122 @@ fn a_run_that_is_too_short_is_no_run_without_a_note() {
     }
 }
 
+/// The summary in one line of single spaces.
+fn summary(record: &Record) -> String {
+    let text = (gpuio_report::find("summary").unwrap().render)(record, 120, Show::default());
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first job of the quick run, alone.
+fn one_quick_job() -> Record {
+    let mut record = records::host_quick();
+    record.plan.jobs.truncate(1);
+    record.jobs.truncate(1);
+    record
+}
+
+/// A run that shows less never reads better: its sentence is about its I/Os alone.
+#[test]
+fn few_ios_say_nothing_of_the_storage() {
+    let short = |elapsed_ns, ios| {
+        let mut record = one_quick_job();
+        let kind = WarningKind::RunTooShort { elapsed_ns, ios, of_files: false, of_bytes: false };
+        let (job, text) = (Some(record.plan.jobs[0].name.clone()), kind.to_string());
+        record.warnings.push(Warning { job, kind, text });
+        record
+    };
+    for (elapsed_ns, ios, few) in
+        [(858_000, 16, "16 I/Os in 858 µs"), (1_600_000_000, 1, "1 I/O in 1.60 s")]
+    {
+        let record = short(elapsed_ns, ios);
+        let text = summary(&record);
+        let words =
+            format!("{few}: 2.00 GiB/s (1M reads); too short to say what your storage delivers.");
+        assert!(text.contains(&words) && !text.contains("Your storage"), "{text}");
+        let page = sentences(&set(vec![record]));
+        let first = format!("Too short to say what the storage delivers ({few}). host, ");
+        assert!(page.starts_with(&first), "{page}");
+    }
+    // Enough for the rate, and not for the highest percentiles.
+    assert!(summary(&short(10_000_000_000, 320)).contains("Your storage delivers 2.00 GiB/s"));
+    let mut unknown = one_quick_job();
+    unknown.jobs[0].others_cpu_unknown = Some("not counted".to_owned());
+    let words = "Your storage delivered to gpuio 2.00 GiB/s (1M reads): whether others used the \
+                 CPUs is unknown.";
+    assert!(summary(&unknown).contains(words), "{}", summary(&unknown));
+}
+
+/// One reason for each verdict, and no rate of storage without one in which it moved the bytes.
+#[test]
+fn a_rate_that_no_storage_served_names_its_reason() {
+    let of = |source: Source, change: fn(&mut Record)| {
+        let mut record = one_quick_job();
+        record.jobs[0].proof.as_mut().unwrap().verdict.source = source;
+        change(&mut record);
+        let set = set(vec![record.clone()]);
+        let cell = render("markdown", &set).contains("; storage not measured |");
+        (summary(&record), sentences(&set), cell)
+    };
+    let rows: [(Source, fn(&mut Record), &str); 6] = [
+        (Source::PageCache, |_| (), "the page cache served the loads"),
+        (Source::Holes, |_| (), "no device holds the bytes (holes, or never written)"),
+        (Source::Mixed, |_| (), "storage moved only a part of the bytes"),
+        (Source::Unknown, |_| (), "it is not known how many of the bytes it moved"),
+        (
+            Source::Unknown,
+            |record| record.plan.jobs[0].engine.actual = "null".to_owned(),
+            "engine null moves no bytes",
+        ),
+        (
+            Source::PageCache,
+            |record| {
+                for place in &mut record.storage {
+                    place.mount.as_mut().unwrap().fs_type = "tmpfs".to_owned();
+                }
+            },
+            "the files are in memory (tmpfs)",
+        ),
+    ];
+    for (nth, (source, change, why)) in rows.into_iter().enumerate() {
+        let (text, page, cell) = of(source, change);
+        let words = format!("The rate of your storage was not measured: {why}.");
+        assert!(text.contains(&words) && !text.contains("Your storage"), "{text}");
+        // A path that is not proved is a note of its own.
+        let first = format!("Storage not measured: {why}. host, ");
+        assert_eq!((page.starts_with(&first), cell), (nth != 3, nth != 3), "{page}");
+    }
+}
+
+#[test]
+fn the_page_cache_is_not_bypassed_where_it_served_the_bytes() {
+    let mut record = one_quick_job();
+    record.jobs[0].direct_actual = DirectMode::Direct;
+    record.jobs[0].proof.as_mut().unwrap().verdict.source = Source::PageCache;
+    let cached = render("markdown", &set(vec![record.clone()]));
+    assert!(cached.contains("not bypassed, though files had O\\_DIRECT, in all jobs"), "{cached}");
+    record.jobs[0].engine[0].actual = "null".to_owned();
+    let null = render("markdown", &set(vec![record]));
+    assert!(null.contains("not involved (engine null moves no bytes) in all jobs"), "{null}");
+}
+
+/// Rates under injected faults, and those of a run that errors ended, are none of the storage's.
+#[test]
+fn rates_with_faults_say_so() {
+    let mut record = one_quick_job();
+    record.plan.jobs[0].inject = Some("short=5%".to_owned());
+    let faults = "Your storage delivered to gpuio 2.00 GiB/s (1M reads): with faults that gpuio \
+                  injected.";
+    assert!(summary(&record).contains(faults), "{}", summary(&record));
+    let page = sentences(&set(vec![record.clone()]));
+    assert!(page.contains("Note: gpuio injected faults in the job."), "{page}");
+    record.plan.jobs[0].inject = None;
+    record.jobs[0].failed = 1001;
+    record.ended = EndedHow::Failed;
+    let failed = "In the part that ran: Your storage delivered to gpuio 2.00 GiB/s (1M reads): \
+                  without the I/Os that failed.";
+    assert!(summary(&record).contains(failed), "{}", summary(&record));
+}
+
 /// Rates beside other programs are not those of the storage, wherever they stand.
 #[test]
 fn rates_beside_others_are_never_those_of_the_storage() {

@@ -2,8 +2,8 @@
 
 use crate::records;
 use crate::records::{block, job, path, result};
-use gpuio_record::{JobPlan, JobResult, Order};
-use gpuio_report::gdsio::{line, per_job, render};
+use gpuio_record::{JobPlan, JobResult, Order, Warning, WarningKind};
+use gpuio_report::gdsio::{comments, line, lines, per_job, render};
 
 /// Lines of gdsio 1.1 to 1.12 from its public documentation and from users.
 const PRINTED: &str = include_str!("fixtures/gdsio_lines.txt");
@@ -166,8 +166,38 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
     assert_eq!(parse(&text).unwrap().seconds, "3.500000");
     // A stonewall between them: one after the other.
     second.group = 1;
-    let text = line(1, &[(&first, &one), (&second, &two)]);
-    assert_eq!(parse(&text).unwrap().seconds, "3.000000");
+    let each = lines(1, &[(&first, &one), (&second, &two)]);
+    let each: Vec<Fields<'_>> = each.iter().map(|text| parse(text).unwrap()).collect();
+    let of = |field: fn(&Fields<'_>) -> String| each.iter().map(field).collect::<Vec<_>>();
+    assert_eq!(of(|one| one.seconds.to_owned()), ["2.000000", "1.000000"]);
+    assert_eq!(of(|one| one.size_kib.to_owned()), [(3 << 20).to_string(), (5 << 20).to_string()]);
+    assert_eq!(of(|one| one.xfer_type.to_owned()), ["CPU_ONLY", "CPU_GPU"]);
+}
+
+/// A line without a word beside it is a claim: all that speaks against it is on comment lines.
+#[test]
+fn what_the_line_can_not_say_stands_on_lines_of_its_own() {
+    let mut record = records::host_quick();
+    assert!(comments(&record).iter().all(|line| line.starts_with("# path: ")));
+    let name = record.plan.jobs[0].name.clone();
+    let kind =
+        WarningKind::RunTooShort { elapsed_ns: 858_000, ios: 16, of_files: false, of_bytes: false };
+    let text = kind.to_string();
+    record.warnings.push(Warning { job: Some(name.clone()), kind, text });
+    record.jobs[0].others_cpu_unknown = Some("it was too short".to_owned());
+    record.plan.jobs[0].inject = Some("eio=10%".to_owned());
+    record.jobs[0].failed = 1001;
+    record.ended = gpuio_record::EndedHow::Failed;
+    let all = comments(&record);
+    assert_eq!(
+        all[..4],
+        [
+            "# failed: stopped by errors; 1001 I/Os failed".to_owned(),
+            format!("# faults injected: {name}: eio=10%"),
+            format!("# too short: {name}: 16 I/Os in 858 µs, too little to judge a rate"),
+            format!("# unknown: {name}: it was too short"),
+        ]
+    );
 }
 
 #[test]
@@ -213,8 +243,10 @@ fn a_software_gpu_is_named_on_a_line_that_no_parser_takes() {
     assert!(parse(lines[0]).is_some());
     assert!(lines[1].starts_with("# software GPU: ") && !lines[1].contains("IoType"));
     let hard = render(&records::host_quick());
-    let (first, rest) = hard.split_once('\n').unwrap();
-    assert!(first.starts_with("IoType: "), "{hard}");
-    assert_eq!(rest.lines().count(), 4, "a verdict per job");
-    assert!(rest.lines().all(|line| line.starts_with("# path: ")), "{hard}");
+    let (results, rest): (Vec<&str>, Vec<&str>) =
+        hard.lines().partition(|line| line.starts_with("IoType: "));
+    let groups: std::collections::BTreeSet<u32> =
+        records::host_quick().plan.jobs.iter().map(|plan| plan.group).collect();
+    assert_eq!((results.len(), rest.len()), (groups.len(), 4), "a verdict per job");
+    assert!(rest.iter().all(|line| line.starts_with("# path: ")), "{hard}");
 }

@@ -219,7 +219,7 @@ fn the_page_begins_with_machine_gpu_drive_and_the_state_of_the_page_cache() {
         member.record.jobs[0].cache.resident_before = Some(1.0);
         member.record.jobs[0].direct_actual = gpuio_record::DirectMode::Buffered;
     }
-    assert!(head(&set).contains("used by all jobs; warm"));
+    assert!(head(&set).contains("used in all jobs; warm"));
     set.members[0].record.jobs[0].cache.resident_before = Some(0.5);
     assert!(head(&set).contains("it held 50 % to 100 % of the files before"));
 }

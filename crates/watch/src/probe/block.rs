@@ -13,6 +13,11 @@ const fn ms(key: &'static str, help: &'static str) -> Metric {
     Metric { kind: Kind::Counter32, ..milliseconds(key, help) }
 }
 
+/// Requests that took less than a millisecond together took some time all the same.
+fn above_resolution(mean: Option<f64>) -> Option<f64> {
+    mean.filter(|seconds| *seconds > 0.0)
+}
+
 const METRICS: [Metric; 11] = [
     count("reads", "Reads completed"),
     count("reads_merged", "Reads merged into a neighbour before they reached the device"),
@@ -35,10 +40,10 @@ const FIGURES: [Figure; 12] = [
     figure("reads_merged_per_second", "rrqm/s", Form::Number, false, |c| c.rate("reads_merged")),
     figure("writes_merged_per_second", "wrqm/s", Form::Number, false, |c| c.rate("writes_merged")),
     figure("read_await_seconds", "r_await ms", Form::Milliseconds, false, |c| {
-        c.per("read_wait_seconds", "reads")
+        above_resolution(c.per("read_wait_seconds", "reads"))
     }),
     figure("write_await_seconds", "w_await ms", Form::Milliseconds, false, |c| {
-        c.per("write_wait_seconds", "writes")
+        above_resolution(c.per("write_wait_seconds", "writes"))
     }),
     figure("read_request_bytes", "rareq KiB", Form::Kibibytes, false, |c| {
         c.per("read_bytes", "reads")

@@ -79,6 +79,11 @@ fn a_disk_is_as_iostat_has_it() {
     assert!((sdb("queue") - 1.79).abs() < 1e-9);
     assert!((sdb("busy_percent") - 100.0).abs() < 1e-9);
     assert_eq!(figure(&interval, "block", "sdb", "write_await_seconds"), None, "no write was made");
+    // One write of less than a millisecond took some time.
+    let (before, after) = between(BEFORE, &AFTER.replace("2646 0 0 0 0 2", "2646 1 0 8 0 2"), 1);
+    let interval = Interval::between(&before, &after);
+    assert_eq!(figure(&interval, "block", "sdb", "writes_per_second"), Some(1.0));
+    assert_eq!(figure(&interval, "block", "sdb", "write_await_seconds"), None, "unknown");
     // The counter may be read later than the clock.
     let (before, after) = between(BEFORE, &AFTER.replace("2000 3580", "2180 3580"), 1);
     let share = figure(&Interval::between(&before, &after), "block", "sdb", "busy_percent");

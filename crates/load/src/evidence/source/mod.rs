@@ -142,7 +142,7 @@ impl Readings {
         let mut entries = Vec::new();
         for flow in flows(job) {
             let of = JobFlow { readings: self, jobs, results, at, flow };
-            let requested = requested(&of);
+            let mut requested = requested(&of);
             let observations = observations(&of);
             let mut all_observed: Vec<(&str, Observed)> = observations
                 .iter()
@@ -152,6 +152,10 @@ impl Readings {
             let via = result.via.as_ref();
             all_observed
                 .extend(via.map(|via| (own::SOURCE.name, own::relayed(via, flow, of.bytes()))));
+            requested.shortfall = verdict::shortfall(&all_observed, |name| {
+                let (_, found) = observations.iter().find(|(source, _)| source.name == name)?;
+                found.moved.zip(found.of)
+            });
             verdicts.push((flow, verdict::of_direction(&requested, &all_observed)));
             let entry = |(source, observation)| entry(source, &requested, observation);
             entries.extend(observations.into_iter().map(entry));
@@ -182,6 +186,7 @@ fn requested(of: &JobFlow<'_>) -> Requested {
         direct_actual: direct_in_force(job, result, of.flow),
         flow: of.flow,
         bytes: of.bytes(),
+        shortfall: 0,
         holes: holes(result),
         software_gpu: job.uses_software_gpu(),
     }

@@ -85,6 +85,10 @@ fn of_job(
         }
         let mut verdicts: Vec<DirectionVerdict> = Vec::new();
         for one in observed {
+            let counts = |name: &str| {
+                recorded(name).and_then(|one| one.observed_bytes.zip(one.expected_bytes))
+            };
+            let requested = Requested { shortfall: verdict::shortfall(&one, counts), ..requested };
             let verdict = verdict::of_direction(&requested, &one);
             if !verdicts.contains(&verdict) {
                 verdicts.push(verdict);

@@ -111,6 +111,8 @@ pub(crate) struct Requested {
     pub(crate) flow: Flow,
     /// Bytes that passed the file leg.
     pub(crate) bytes: u64,
+    /// How many fewer a source counted that stands for all of them, which is within a tenth.
+    pub(crate) shortfall: u64,
     pub(crate) holes: Holes,
     pub(crate) software_gpu: bool,
 }
@@ -133,6 +135,24 @@ impl Holes {
     fn words(self) -> String {
         let (absent, range) = (size(self.absent), size(self.range));
         format!("{absent} of {range} are holes, and reads of them come from no device")
+    }
+}
+
+impl Requested {
+    /// The bytes that storage moved where its counters stand for all: a tolerance is printed.
+    fn nearly_all(&self) -> String {
+        if self.shortfall == 0 {
+            return "all bytes".to_owned();
+        }
+        let rest = u128::from(self.bytes.saturating_sub(self.shortfall));
+        // Rounded down: at least so many, whichever job of a group the others are of.
+        let permille = rest * 1000 / u128::from(self.bytes.max(1));
+        format!("at least {}.{} % of the bytes", permille / 10, permille % 10)
+    }
+
+    /// Whether a buffered write rests on the count of a device alone, which is of all programs.
+    fn is_of_all_programs(&self, who: &str) -> bool {
+        self.flow == Flow::Write && !self.direct_actual && who == "block"
     }
 }
 
@@ -286,6 +306,18 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
     route_fits && source_fits
 }
 
+/// The most bytes by which a source that observed all at storage counted fewer than it should.
+/// `counts` are those of a source by its name: counted and expected.
+pub(crate) fn shortfall(
+    all_observed: &[(&str, Observed)],
+    counts: impl Fn(&str) -> Option<(u64, u64)>,
+) -> u64 {
+    let all = all_observed.iter().filter(|(_, one)| *one == Observed::Storage(Share::All));
+    let fewer =
+        all.filter_map(|(name, _)| counts(name)).map(|(moved, of)| of.saturating_sub(moved));
+    fewer.max().unwrap_or(0)
+}
+
 /// The source or sink of the bytes, and in words why.
 fn source(requested: &Requested, all_observed: &[(&str, Observed)]) -> (Source, String) {
     let mut shares: Vec<(&str, Share)> = Vec::new();
@@ -315,7 +347,7 @@ fn source(requested: &Requested, all_observed: &[(&str, Observed)]) -> (Source, 
 
 fn words(share: Share) -> &'static str {
     match share {
-        Share::All => "all bytes at storage",
+        Share::All => "nine tenths of the bytes or more at storage",
         Share::Part => "part of the bytes at storage",
         Share::Little => "next to none at storage",
     }
@@ -330,23 +362,33 @@ fn by_share(
 ) -> (Source, String) {
     let read = requested.flow == Flow::Read;
     let moved = if read { "delivered" } else { "took" };
+    let (all, short) = (requested.nearly_all(), requested.shortfall > 0);
+    let (most, others) = match requested.is_of_all_programs(who) {
+        true => ("at most ", ", which counts other programs too"),
+        false => ("", ""),
+    };
     match (share, cache) {
+        // Holes were read, or storage would have delivered all.
+        (Share::All, _) if read && short && requested.holes.absent > 0 => {
+            let holes = requested.holes.words();
+            (Source::Mixed, format!("storage {moved} {all} by {who}; {holes}"))
+        }
         (Share::All, _) if !requested.direct_actual => {
-            let text = format!("storage {moved} all bytes by {who}, and no O_DIRECT was in force");
+            let text =
+                format!("storage {moved} {all} by {who}{others}, and no O_DIRECT was in force");
             (Source::StorageThroughPageCache, text)
         }
         (Share::All, Some(Growth::Still { .. })) => {
-            let text =
-                format!("storage {moved} all bytes by {who}, and the page cache did not grow");
+            let text = format!("storage {moved} {all} by {who}, and the page cache did not grow");
             (Source::Storage, text)
         }
         (Share::All, Some(Growth::Grew { .. })) => {
-            let text = format!("storage {moved} all bytes by {who}, yet the page cache grew");
+            let text = format!("storage {moved} {all} by {who}, yet the page cache grew");
             (Source::Unknown, text)
         }
         (Share::All, None) => {
             let text = format!(
-                "storage {moved} all bytes by {who}, but the page cache could not be looked at"
+                "storage {moved} {all} by {who}, but the page cache could not be looked at"
             );
             (Source::Unknown, text)
         }
@@ -361,8 +403,9 @@ fn by_share(
             (Source::Unknown, text)
         }
         (Share::Part, _) => {
-            let text =
-                format!("storage {moved} part of the bytes by {who}, the page cache the rest");
+            let text = format!(
+                "storage {moved} {most}part of the bytes by {who}{others}, the page cache the rest"
+            );
             (Source::Mixed, text)
         }
         // More came in than a twentieth, the most that storage delivered: it came past these
@@ -385,7 +428,7 @@ fn by_share(
     }
 }
 
-/// Reads of a file with holes, of which storage delivered less than all.
+/// Reads of a file with holes, of which storage delivered less than nine tenths.
 fn with_holes(
     requested: &Requested,
     share: Share,

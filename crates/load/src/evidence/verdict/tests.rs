@@ -9,6 +9,7 @@ const REQUESTED: Requested = Requested {
     direct_actual: true,
     flow: Flow::Read,
     bytes: 1 << 20,
+    shortfall: 0,
     holes: Holes { absent: 0, range: 0 },
     software_gpu: false,
 };
@@ -90,6 +91,49 @@ fn reads_of_holes_come_from_no_device() {
     assert_eq!(words(&ring, RING_LEGS, LITTLE, LITTLE, EMPTY), "bounce (host), from holes");
     let write = Requested { flow: Flow::Write, ..holes(64 << 20) };
     assert_eq!(words(&write, HOST_LEGS, ALL, ALL, EMPTY), "direct", "writes fill them");
+}
+
+/// Counters within a tenth stand for all bytes, and no text calls nine tenths all of them.
+#[test]
+fn a_tolerance_is_printed_and_holes_within_it_are_read() {
+    let of = |requested: &Requested, cache| {
+        let found = all_observed(HOST_LEGS, ALL, ALL, cache);
+        together(vec![(requested.flow, of_direction(requested, &found))], false)
+    };
+    let short = Requested { shortfall: REQUESTED.bytes / 11, ..REQUESTED };
+    let (verdict, as_requested, text) = of(&short, EMPTY);
+    assert_eq!((verdict.words.as_str(), as_requested), ("direct", true));
+    assert!(text.contains("delivered at least 90.9 % of the bytes by"), "{text}");
+    for cache in [EMPTY, STILL, GREW, NONE] {
+        assert!(!of(&short, cache).2.contains("all bytes"), "{:?}", of(&short, cache));
+    }
+    let holes = Holes { absent: 11 << 20, range: 128 << 20 };
+    let (verdict, as_requested, text) = of(&Requested { holes, ..short }, EMPTY);
+    assert_eq!((verdict.words.as_str(), as_requested), ("mixed", false), "{text}");
+    assert!(
+        text.contains("90.9 % of the bytes by process_io and block; 11.0 MiB of 128"),
+        "{text}"
+    );
+    let one_byte = Requested { shortfall: 1, ..REQUESTED };
+    assert!(of(&one_byte, EMPTY).2.contains("at least 99.9 %"));
+    let counts = |name: &str| (name == "process_io").then_some((90, 100));
+    assert_eq!(shortfall(&all_observed(HOST_LEGS, ALL, PART, EMPTY), counts), 10);
+    assert_eq!(shortfall(&all_observed(HOST_LEGS, PART, ALL, EMPTY), counts), 0, "it is no all");
+}
+
+#[test]
+fn a_buffered_write_is_at_storage_at_most_as_the_device_counts() {
+    let write = Requested { flow: Flow::Write, ..BUFFERED };
+    let of = |requested: &Requested, block| {
+        let found = all_observed(HOST_LEGS, NONE, block, GREW);
+        together(vec![(requested.flow, of_direction(requested, &found))], false).2
+    };
+    for (share, most) in [(PART, "at most part of the bytes"), (ALL, "all bytes")] {
+        let text = of(&write, share);
+        let who = format!("{most} by block, which counts other programs too");
+        assert!(text.contains(&who), "{text}");
+        assert!(!of(&BUFFERED, share).contains("other programs"));
+    }
 }
 
 #[test]
