@@ -413,6 +413,7 @@ fn place(names: &[&str], all: usize) -> String {
         of_all if of_all == all => format!(" in all {all} jobs"),
         few if few <= MOST_JOBS => format!(" in {}", names.join(" and ")),
         few => format!(" in {few} of {all} jobs"),
+    }
 }
 
 /// That others disturbed jobs, once for all of them: which, and how much at worst.
