@@ -42,6 +42,9 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
     let groups = 1 + spec.jobs.iter().skip(1).filter(|job| job.stonewall == Some(true)).count();
     let runtime_ns = (2 * RUNTIME_NS / groups as u64).clamp(RUNTIME_NS / 10, RUNTIME_NS);
     let (mut words, mut data) = (Vec::new(), BTreeMap::new());
+    let of_sizes =
+        |job: &JobSpec| job.feed.sample_size.is_some_and(|size| size.deviation_bytes > 0);
+    let drawn = spec.jobs.iter().any(of_sizes);
     for group in spec.jobs.chunk_by_mut(|_, next| next.stonewall != Some(true)) {
         let mut shorts: Vec<Short<'_>> =
             group.iter_mut().map(|job| Short { job, data: None, words: Vec::new() }).collect();
@@ -55,12 +58,20 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
         // Samples are written once: others that are read meanwhile by the clock are read for as
         // much less time, or most of it would be beside no writes.
         let writes = |job: &JobSpec| job.feed.files.is_some() && job.rw == Some(Rw::Write);
+        let together = shorts.len() > 1;
         let written = shorts.iter().filter(|one| writes(one.job));
         let share = written.filter_map(|one| one.job.scale).fold(1.0, f64::min);
         for mut short in shorts {
             let share = if writes(short.job) { 1.0 } else { share };
             let part = short.job.runtime_ns.map_or(0, |time| whole(time as f64 * share));
+            let before = short.words.len();
             short.times(runtime_ns.min(part.max(RUNTIME_NS / 10)));
+            // Jobs of one group get times of their own.
+            if together {
+                for words in &mut short.words[before..] {
+                    *words = format!("{words} ({})", short.job.name);
+                }
+            }
             short.checks();
             words.extend(short.words);
             // Jobs of the same files use the same bytes.
@@ -70,7 +81,9 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Vec<String> {
     if !data.is_empty() {
         let sum = |at: usize| data.values().map(|bytes| bytes[at] as f64).sum::<f64>();
         let [whole, part] = [0, 1].map(|at| human_bytes(sum(at)));
-        words.insert(0, format!("data {whole} -> {part}"));
+        // Sizes are drawn when the files are made.
+        let mean = if drawn { " by the mean of sample sizes" } else { "" };
+        words.insert(0, format!("data {whole} -> {part}{mean}"));
     }
     unique(words)
 }
@@ -285,7 +298,8 @@ mod tests {
         let [decode, prefill] = spec.jobs.as_slice() else { panic!("{:?}", spec.jobs) };
         // Two of 200 contexts, and so much of 300 s.
         assert_eq!((prefill.scale, decode.runtime_ns), (Some(0.01), Some(3_000_000_000)));
-        assert!(words.contains(&"runtime 5m -> 3s".to_owned()), "{words:?}");
+        let runtime = format!("runtime 5m -> 3s ({})", decode.name);
+        assert!(words.contains(&runtime), "{words:?}");
         // All of it is written, however slowly.
         assert_eq!(prefill.runtime_ns, Some(RUNTIME_NS));
     }

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_guard::objects::SOFTWARE_GPU;
+
 use crate::carried;
 use crate::failure::Failure;
 
@@ -67,9 +69,12 @@ impl Library {
             let preloaded = directory.join(NAMES[0]);
             return Ok(Library { object: preloaded, directory });
         }
+        // A program that asks for the software GPU loads it by its name.
+        let software = object.with_file_name(SOFTWARE_GPU);
+        let software = gpuio_guard::objects::own(&software).ok();
         let name = format!("cufile-{:016x}", digest(&object));
         let made = carried::in_first(places, &name, |directory| {
-            linked(directory.path(), &object)
+            linked(directory.path(), &object, software.as_deref())
                 .map_err(|(path, error)| format!("{}: {error}", path.display()))?;
             Ok(directory.path().to_path_buf())
         });
@@ -105,11 +110,17 @@ fn is_alone(directory: &Path, object: &Path) -> bool {
     NAMES.iter().all(answers) && !entries.flatten().any(|entry| foreign(&entry.file_name()))
 }
 
-/// Creates both links in the directory, or keeps links that are right. Two processes may do so at
-/// the same time: each link is put in place by one rename.
-fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+/// Creates both links in the directory, and one to the software GPU where there is one, or keeps
+/// links that are right. Two processes may do so at the same time: each link is put in place by one
+/// rename.
+fn linked(
+    directory: &Path,
+    object: &Path,
+    software: Option<&Path>,
+) -> Result<(), (PathBuf, std::io::Error)> {
     let with_path = |path: &Path, error| (path.to_path_buf(), error);
-    for name in NAMES {
+    let software = software.map(|object| (SOFTWARE_GPU, object));
+    for (name, object) in NAMES.map(|name| (name, object)).into_iter().chain(software) {
         let link = directory.join(name);
         if std::fs::read_link(&link).is_ok_and(|target| target == object) {
             continue;
@@ -183,6 +194,20 @@ mod tests {
         assert!(is_alone_links(&found(&[&deps], &cache).unwrap(), &deps));
         let Err(Failure::Unavailable(why)) = found(&[&deps], &[]) else { panic!() };
         assert!(why.contains("XDG_CACHE_HOME"), "{why}");
+    }
+
+    /// The directory is in the program's `LD_LIBRARY_PATH`, and the program loads it by its name.
+    #[test]
+    fn the_software_gpu_beside_the_library_is_found_by_the_program() {
+        let root = tempfile::tempdir().unwrap();
+        let real = std::fs::canonicalize(root.path()).unwrap();
+        let (deps, cache) = (real.join("deps"), [real.join("cache")]);
+        put(&deps, "libcufile.so", MARK);
+        put(&deps, SOFTWARE_GPU, b"");
+        let one = found(&[&deps], &cache).unwrap();
+        assert!(one.directory.starts_with(&cache[0]));
+        let led = std::fs::read_link(one.directory.join(SOFTWARE_GPU)).unwrap();
+        assert_eq!(led, deps.join(SOFTWARE_GPU));
     }
 
     fn is_alone_links(library: &Library, deps: &Path) -> bool {
