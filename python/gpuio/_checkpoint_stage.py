@@ -114,8 +114,8 @@ class Stage:
                 if self.limited else "give a larger limit to gpuio.checkpoint.configure"
             )
             raise GpuioError(
-                f"a file of {nbytes} bytes does not fit into the {self.length} bytes of staged "
-                f"memory: {remedy}"
+                f"a file of the checkpoint, {nbytes} bytes (a tensor is never split), does not "
+                f"fit into the {self.length} bytes of staged memory: {remedy}"
             )
         with self._changed:
             while True:

@@ -369,6 +369,8 @@ class Library:
             shape=out(ctypes.c_int64),
             tensor=out(pointer),
         )
+        gone = function("gpuio_tensor_capsule_gone", None, capsule=pointer)
+        self.capsule_gone = ctypes.cast(gone._found, pointer)
         self._open = function(
             "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
         )

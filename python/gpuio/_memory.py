@@ -304,34 +304,11 @@ _LABEL = ctypes.c_char_p(b"dltensor")
 _api = ctypes.pythonapi
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_api.PyCapsule_IsValid.restype = ctypes.c_int
-_api.PyCapsule_IsValid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-_api.PyCapsule_GetPointer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-
-
-class _Managed(ctypes.Structure):
-    """The end of ``DLManagedTensor``: 48 bytes of ``DLTensor``, then what is used here."""
-
-    _fields_ = [
-        ("tensor", ctypes.c_uint8 * 48),
-        ("owner", ctypes.c_void_p),
-        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
-    ]
-
-
-def _delete_unused(capsule: int) -> None:
-    # A consumer renames the capsule, and then the tensor is its own.
-    if _api.PyCapsule_IsValid(capsule, _LABEL):
-        managed = _api.PyCapsule_GetPointer(capsule, _LABEL)
-        _Managed.from_address(managed).deleter(managed)
-
-
-_DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_delete_unused)
 
 
 def _capsule(managed: int) -> Any:
-    return _api.PyCapsule_New(managed, _LABEL, ctypes.cast(_DESTRUCTOR, ctypes.c_void_p))
+    # Code in Python can't be the destructor: it may run while an exception is pending.
+    return _api.PyCapsule_New(managed, _LABEL, library().capsule_gone)
 
 
 def open_file(path: Union[str, bytes, "os.PathLike[str]"]) -> int:

@@ -148,7 +148,8 @@ class _Drain:
             with self.sending:
                 self.link.sendall(framed(message))
         except OSError as error:
-            raise GpuioError(error.errno, f"the drain process has ended: {error}") from error
+            words = f"the drain process has ended: {error.strerror}"
+            raise GpuioError(error.errno, words) from error
 
     def _listen(self) -> None:
         try:
@@ -279,8 +280,13 @@ class _Saver:
                     drain.say(op="abort", id=number)
                 except GpuioError:
                     pass
-                handle._fail(getattr(error, "errno", None) or errno.EIO, str(error))
+                why = error.strerror if isinstance(error, GpuioError) else None
+                handle._fail(getattr(error, "errno", None) or errno.EIO, why or str(error))
                 handle._reported = True
+                named = handle._error
+                if isinstance(error, GpuioError) and named is not None and named is not error:
+                    # It has the checkpoint's name, and says whether one is there.
+                    raise named from error
                 raise
             handle.stall = time.monotonic() - began
             return handle

@@ -664,6 +664,19 @@ class Failures(Case):
     def raised(code):
         raise OSError(code, os.strerror(code))
 
+    def test_a_save_that_meets_a_dead_drain_names_its_checkpoint(self):
+        checkpoint.prepare({})
+        drain = checkpoint._saver.drain
+        os.kill(drain.process.pid, signal.SIGSTOP)
+        drain.link.shutdown(socket.SHUT_WR)
+        with self.assertRaises(gpuio.GpuioError) as caught:
+            checkpoint.save(state(), self.dir / "lost")
+        drain.process.kill()
+        words = str(caught.exception)
+        self.assertEqual(caught.exception.errno, errno.EPIPE, words)
+        self.assertIn(f"the checkpoint {self.dir}/lost was not written: the drain process", words)
+        self.assertIn("Nothing of that name exists", words)
+
     def test_a_drain_that_is_killed_is_an_error_and_the_next_save_has_a_new_one(self):
         checkpoint.prepare({})
         process = checkpoint._saver.drain.process

@@ -96,6 +96,15 @@ class Safetensors(Files):
         with self.assertRaises(BufferError):
             gpuio.Memory("cpu", 64).tensor("uint8", [64]).__dlpack__(copy=True)
 
+    def test_a_consumer_that_refuses_a_tensor_says_why_and_the_tensor_is_freed(self):
+        for size in (64, 128):
+            tensor = gpuio.Memory(0, size).tensor("uint8", [size])
+            # NumPy drops the capsule while its own error is pending.
+            with self.assertRaises((BufferError, RuntimeError)) as refused:
+                numpy.from_dlpack(tensor)
+            self.assertNotIsInstance(refused.exception, SystemError)
+            self.assertIn("device", str(refused.exception).lower())
+
     def test_nothing_falls_back_unless_asked_and_then_a_warning_says_so(self):
         right = self.sample()
         path = written(self.dir / "a.safetensors", right)

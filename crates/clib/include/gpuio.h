@@ -171,6 +171,12 @@ struct DLManagedTensor;
 int gpuio_tensor_new(const gpuio_memory *memory, uint64_t offset, uint8_t code, uint8_t bits,
                      int dimensions, const int64_t *shape, struct DLManagedTensor **tensor);
 
+/*
+ * For PyCapsule_New: the destructor of a capsule of such a tensor, which frees one that nobody
+ * took. An exception that is pending meanwhile stays pending.
+ */
+void gpuio_tensor_capsule_gone(void *capsule);
+
 /* Text of a file: UTF-8 of `length` bytes, which may hold NULs, and none ends it. */
 typedef struct gpuio_text {
   const char *bytes;

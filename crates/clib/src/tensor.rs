@@ -1,7 +1,7 @@
 //! Tensors over a memory, in the structures of DLPack (dmlc/dlpack, `dlpack.h`, version 1.1: the
 //! unversioned `DLManagedTensor`, which every consumer takes).
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use gpuio_transfer::uncancelled;
@@ -171,6 +171,40 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_tensor_new(
         unsafe { made.write(tensor) };
         Ok(())
     })
+}
+
+/// A function of the Python that this process runs; `None` without one.
+fn of_python(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: it looks for a name among the objects of the process.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// Frees the tensor of a capsule of Python's that nobody took: a consumer renames it. Python calls
+/// it while an exception may be pending, which code in Python would lose.
+///
+/// # Safety
+/// Python calls it, with a capsule of a tensor of [`gpuio_tensor_new`] that is about to go.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_tensor_capsule_gone(capsule: *mut c_void) {
+    const LABEL: &CStr = c"dltensor";
+    type IsValid = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
+    type Pointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+    let found = of_python(c"PyCapsule_IsValid").zip(of_python(c"PyCapsule_GetPointer"));
+    let Some((is_valid, pointer)) = found else { return };
+    // SAFETY: the signatures are those of Python's C API, stable since 3.1.
+    let (is_valid, pointer) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, IsValid>(is_valid),
+            std::mem::transmute::<*mut c_void, Pointer>(pointer),
+        )
+    };
+    // SAFETY: a capsule, by the caller's promise; neither fails on one of this name.
+    unsafe {
+        if is_valid(capsule, LABEL.as_ptr()) != 0 {
+            delete(pointer(capsule, LABEL.as_ptr()).cast());
+        }
+    }
 }
 
 #[cfg(test)]

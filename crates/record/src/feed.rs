@@ -383,11 +383,62 @@ impl FeedResult {
         Some(if whole > 0.0 { stalled * 100.0 / whole } else { 0.0 })
     }
 
+    /// The time of all accelerators from the first read to the end of the last step, in parts that
+    /// add up to it.
+    pub fn time(&self) -> FeedTime {
+        let of = |one| self.time_of(one);
+        self.accelerators.iter().map(of).fold(FeedTime::default(), FeedTime::and)
+    }
+
+    /// The same time of one accelerator.
+    pub fn time_of(&self, one: &AcceleratorResult) -> FeedTime {
+        let computed_ns = one.compute_ns.unwrap_or(0).saturating_mul(one.steps);
+        // The wait for the first batch is the longest of all accelerators, and that of a single
+        // one.
+        let alone = (self.accelerators.len() == 1).then_some(self.first_batch_ns);
+        let first_batch_ns = one.first_batch_ns.or(alone);
+        let known = computed_ns.saturating_add(one.stall_ns);
+        let known = known.saturating_add(first_batch_ns.unwrap_or(0));
+        let rest_ns = self.span_ns.saturating_sub(known);
+        FeedTime { computed_ns, stall_ns: one.stall_ns, first_batch_ns, rest_ns }
+    }
+
     /// Samples that were read, or written: an accelerator hands those over that it makes, and not
     /// all of them are written where the feed is cut short.
     pub fn moved_samples(&self, plan: &FeedPlan) -> u64 {
         let written = self.epochs.iter().map(|epoch| epoch.once.saturating_add(epoch.repeated));
         if plan.writes { written.fold(0, u64::saturating_add) } else { self.samples }
+    }
+}
+
+/// Time of accelerators in a feed, in parts that add up to it; nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedTime {
+    /// Steps computed.
+    pub computed_ns: u64,
+    /// Waits for their own next batches.
+    pub stall_ns: u64,
+    /// Waits for their first batches; absent where these are in the rest.
+    pub first_batch_ns: Option<u64>,
+    /// The rest: waits for other accelerators, after each step and after the last.
+    pub rest_ns: u64,
+}
+
+impl Default for FeedTime {
+    fn default() -> FeedTime {
+        FeedTime { computed_ns: 0, stall_ns: 0, first_batch_ns: Some(0), rest_ns: 0 }
+    }
+}
+
+impl FeedTime {
+    fn and(self, other: FeedTime) -> FeedTime {
+        let firsts = self.first_batch_ns.zip(other.first_batch_ns);
+        FeedTime {
+            computed_ns: self.computed_ns.saturating_add(other.computed_ns),
+            stall_ns: self.stall_ns.saturating_add(other.stall_ns),
+            first_batch_ns: firsts.map(|(a, b)| a.saturating_add(b)),
+            rest_ns: self.rest_ns.saturating_add(other.rest_ns),
+        }
     }
 }
 
@@ -450,6 +501,9 @@ pub struct AcceleratorResult {
     pub samples: u64,
     /// Time in which it waited for a batch, without the first, nanoseconds.
     pub stall_ns: u64,
+    /// Its wait for the first batch, nanoseconds; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_batch_ns: Option<u64>,
     /// Time of a step's computation as it was measured with nothing else going on; of `sleep` the
     /// requested time. Nanoseconds; absent where nothing is computed.
     pub alone_ns: Option<u64>,

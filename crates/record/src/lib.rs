@@ -46,7 +46,8 @@ pub use direction::{DirectionResult, Latency, TimeSpan};
 pub use expected::{Expected, JobExpected};
 pub use feed::{
     AcceleratorResult, AcceleratorSearch, AcceleratorTry, Column, EpochResult, FeedCompute,
-    FeedPlan, FeedResult, FeedRule, SampleOrder, SampleSize, ServiceLevel, TierPlan, TierResult,
+    FeedPlan, FeedResult, FeedRule, FeedTime, SampleOrder, SampleSize, ServiceLevel, TierPlan,
+    TierResult,
 };
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};

@@ -80,6 +80,13 @@ pub(crate) fn disturbed(of: &[Others], runs: usize) -> Option<String> {
     })
 }
 
+/// Why a low rate of a job says nothing about its storage: most of the work was others', or it is
+/// unknown how much was, which may be as much.
+pub(crate) fn doubt(others: Option<&Others>, job: &JobResult) -> Option<String> {
+    let most = others.filter(|others| others.are_most()).map(Others::words);
+    most.or_else(|| job.others_cpu_unknown.clone())
+}
+
 /// That of one job; `None` where no warning has any.
 pub(crate) fn of(record: &Record, plan: &JobPlan, result: &JobResult) -> Option<Others> {
     let together = record.plan.jobs.iter().filter(|job| job.group == plan.group).count() > 1;

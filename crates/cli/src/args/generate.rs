@@ -18,9 +18,12 @@ pub(crate) fn explained() -> Vec<String> {
 /// The name or word to explain.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// The warning, the rule, or a word of a table or report, such as: of best
+    /// The warning, the rule, a key of job files, or a word of a table or report, such as: of best
     #[arg(value_parser = one_of(explained()))]
     pub(crate) name: Vec<String>,
+    /// List all words of tables and reports, and all keys of job files, with their meanings
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) all: bool,
     #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names(&[])),
         help = formats::help(&[], "[text]"))]
     pub(crate) format: Option<String>,

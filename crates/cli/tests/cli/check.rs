@@ -107,6 +107,10 @@ fn a_warning_is_explained_by_the_name_in_its_brackets() {
     }
     let word = explain(&["of", "best"]).exits(0).out;
     assert!(word.contains("of best") && word.contains("best point of the sweep"), "{word}");
+    let every = explain(&["--all"]).exits(0).out;
+    for word in ["\n  of best ", "\n  group_reporting ", "\n  aqu-sz ", "\n  epoch "] {
+        assert!(every.contains(word), "no {word}: {every}");
+    }
     explain(&["nosuch"]).exits(2).prints(&["nosuch", "gpuio explain lists them"]);
 }
 

@@ -75,7 +75,7 @@ impl Stage {
         }
         let job = "[a]\nrw=read\nbs=64k\nsize=1m\nruntime=30ms\n";
         ["A.ini", "B.ini", "job.ini", "jobs.ini"].iter().for_each(|name| write(at, name, job));
-        let feed = "[mine]\nfiles=6\nsample_size=64k\nbatch_samples=2\ncompute_time=1ms\n";
+        let feed = "[mine]\nfiles=32\nsample_size=64k\nbatch_samples=2\ncompute_time=1ms\n";
         write(at, "mine.ini", feed);
         write(at, "net.ini", "[port eth0]\nread = 1GB/s\nsource = measured\n");
         let calls = "fio version 2 iolog\n/f add\n/f read 0 65536\n/f read 65536 65536\n";

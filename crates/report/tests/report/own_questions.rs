@@ -74,6 +74,12 @@ fn a_checkpoint_says_how_long_training_stops() {
                  (--verify rewrite works after the run); with that, a save took 12.0 ms (median \
                  of 2 saves";
     assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
+    // Others that nobody saw may have been most.
+    let mut unseen = record.clone();
+    unseen.jobs[0].others_cpu_unknown = Some("whether others used the CPUs: too short".to_owned());
+    let text = flat(&gpuio_report::render_text(&unseen, 400));
+    let words = "unknown: whether others used the CPUs: too short; with that, a save took 12.0 ms";
+    assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
     // The rule of flushes is about the files, not about the staged pages before them.
     let rule = "fsync at the end of each write";
     for (at_end, words) in

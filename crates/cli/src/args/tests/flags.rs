@@ -57,6 +57,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("compare", "threshold", "compare::a_regression_is_exit_code_1"),
     ("compare", "metric", "compare::a_regression_is_exit_code_1"),
     ("compare", "format", "compare::two_runs_of_one_load_compare"),
+    ("explain", "all", "check::a_warning_is_explained_by_the_name_in_its_brackets"),
     ("explain", "format", "check::what_verbs_say_has_every_format"),
     ("list", "format", "check::what_verbs_say_has_every_format"),
     ("exec", "env", "exec::what_it_does_is_reported_or_printed"),

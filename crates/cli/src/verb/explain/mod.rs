@@ -1,8 +1,9 @@
-//! `gpuio explain`: the meaning of a warning of a run, a rule of `check`, or a word of tables and
-//! reports.
+//! `gpuio explain`: the meaning of a warning of a run, a rule of `check`, a word of tables and
+//! reports, or a key of job files.
 
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use gpuio_base::document::{Document, Item, Layout, List, Section};
@@ -18,6 +19,7 @@ use crate::output;
 pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let format = formats::document(args.format.as_deref())?;
     let page = match args.name.join(" ") {
+        _ if args.all => all_words(),
         name if name.is_empty() => list(),
         name => about(&name)?,
     };
@@ -34,7 +36,9 @@ fn about(name: &str) -> Result<Document, Failure> {
     let kind = warning_kinds().into_iter().find(|kind| plain(&kind.id) == wanted);
     let word = || words::find(name).map(|(word, meaning)| of_word(&word, &meaning));
     kind.map(|kind| warning(&kind)).or_else(word).ok_or_else(|| {
-        let none = format!("{name}: it is no warning, no rule of check and no word of reports");
+        let none = format!(
+            "{name}: it is no warning, no rule of check, no word of reports and no key of job files"
+        );
         Failure::Usage(match similar(&wanted) {
             Some(known) => format!("{none}; did you mean {known}?"),
             None => format!("{none}; gpuio explain lists them"),
@@ -73,6 +77,17 @@ fn of_word(word: &str, meaning: &str) -> Document {
     page
 }
 
+/// Every word, and every key of job files, with its meaning.
+fn all_words() -> Document {
+    let mut page = Document::new("Words");
+    let known = words::all().collect::<BTreeSet<String>>();
+    let known = known.iter().filter_map(|word| words::find(word)).collect::<BTreeMap<_, _>>();
+    let items = known.iter().map(|(word, meaning)| Item::new(word.as_str(), meaning.as_str()));
+    page.begin("", "Words of tables and reports, and keys of job files:")
+        .list(List::new(Layout::columns(24, 2), items));
+    page
+}
+
 fn list() -> Document {
     let kinds = warning_kinds();
     let warnings = kinds.iter().map(|kind| (kind.id.as_str(), kind.meaning.as_str()));
@@ -89,7 +104,7 @@ fn list() -> Document {
     }
     page.begin("", "Words of tables and reports:").list(List::of(
         2,
-        ["such as bounce, knee, of best or CoV: gpuio explain WORD; all terms: docs/glossary.md"],
+        ["such as bounce, knee, of best or CoV: gpuio explain WORD; all: gpuio explain --all"],
     ));
     page
 }

@@ -1,10 +1,11 @@
 //! Words of tables and reports: the terms of the glossary, and heads and verdicts besides. Names of
-//! paths, engines, percentiles, evidence sources and columns of CSV have their meaning in the
-//! tables that they come from.
+//! paths, engines, percentiles, evidence sources, columns of CSV and keys of job files have their
+//! meaning in the tables that they come from.
 
 use gpuio_base::stat::Percentile;
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path::PATHS;
+use gpuio_job::spec::{self, Key, Status};
 use gpuio_report::format::csv;
 
 /// The terms: a table of Markdown, terms and meaning.
@@ -37,6 +38,18 @@ fn names() -> Vec<(String, String)> {
     fixed.chain(columns).collect()
 }
 
+/// A key of job files.
+fn key(key: &Key) -> String {
+    let about = key.about();
+    match key.status {
+        Status::Supported(_) => format!("Key of job files: {about}."),
+        Status::NoEffect { why } => format!("Key of job files without effect: {why}."),
+        Status::Known { why, instead, .. } => {
+            format!("Key of job files that is refused: {why}. Instead: {instead}.")
+        }
+    }
+}
+
 /// `p99.9`: the latency that all I/Os but the slowest so many kept.
 fn percentile(word: &str) -> Option<(String, String)> {
     let one = Percentile::named(&word.trim_matches('`').to_lowercase())?;
@@ -67,7 +80,8 @@ fn words_of(words: &str) -> impl Iterator<Item = String> {
 /// Every word.
 pub(super) fn all() -> impl Iterator<Item = String> {
     let own = lines().flat_map(|(words, _)| words_of(words));
-    own.chain(names().into_iter().map(|(name, _)| name))
+    let keys = spec::keys().map(|key| key.name.to_owned());
+    own.chain(names().into_iter().map(|(name, _)| name)).chain(keys)
 }
 
 /// A word in the form in which words are the same.
@@ -87,9 +101,13 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
     let mut named: Vec<(String, String)> = names();
     named.retain(|(name, _)| plain(name) == plain(word));
     let own = own.map(|(known, meaning)| (known, meaning.to_owned()));
-    let all: Vec<(String, String)> = own.into_iter().chain(named).chain(percentile(word)).collect();
+    let marked = own.into_iter().chain(named).chain(percentile(word));
+    let marked = marked.map(|(known, meaning)| (known, text(&meaning)));
+    let spelled = word.trim_matches('`').to_lowercase();
+    let key = spec::find(&spelled).map(|found| (found.name.to_owned(), key(found)));
+    let all: Vec<(String, String)> = marked.chain(key).collect();
     let known = all.first()?.0.clone();
-    let mut meanings: Vec<String> = all.iter().map(|(_, meaning)| text(meaning)).collect();
+    let mut meanings: Vec<String> = all.into_iter().map(|(_, meaning)| meaning).collect();
     if let [first, rest @ ..] = meanings.as_mut_slice()
         && !rest.is_empty()
         && !first.ends_with('.')
@@ -194,6 +212,10 @@ mod tests {
         all.extend(Percentile::ALL.iter().flat_map(|one| [one.label(), one.key()]));
         all.extend(csv::columns(&Percentile::ALL).into_iter().map(|one| one.name.into_owned()));
         all.extend(evidence_sources());
+        all.extend(spec::keys().flat_map(Key::spellings).map(str::to_owned));
+        let printed = ["stall", "restore", "drain", "fsync", "scale", "epoch", "accelerator"];
+        let more = ["total", "≥", "await", "aqu-sz", "queue", "bounce:via", "step"];
+        all.extend(printed.into_iter().chain(more).map(str::to_owned));
         let compared = ["faster", "slower", "better", "worse", "less CPU", "more CPU", "noise"];
         let others = ["same", "not comparable", "not enough runs", "disturbed", "no effect"];
         let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD", "legs"];
@@ -225,5 +247,10 @@ mod tests {
         assert_eq!(word, "p99.9");
         assert!(tail.contains("10000 I/Os or more"), "{tail}");
         assert_eq!(find("nosuch"), None);
+        let (word, meaning) = find("group-reporting").unwrap();
+        assert!(word == "group_reporting" && meaning.starts_with("Key of job files"), "{meaning}");
+        assert!(find("queue").unwrap().1.contains("until it was started"));
+        // An example in a key's help keeps its characters.
+        assert!(find("utilisation").unwrap().1.contains("MLPerf Storage's formula"));
     }
 }

@@ -132,7 +132,7 @@ fn tried(record: &Record) -> Option<&FeedResult> {
 fn verdict(least: f64, answer: &FastEnough) -> String {
     match answer {
         FastEnough::Yes => format!("{least} % kept"),
-        FastEnough::No => format!("{least} % not kept"),
+        FastEnough::No(_) => format!("{least} % not kept"),
         FastEnough::Unknown(why) => format!("whether {least} % are kept is unknown: {why}"),
     }
 }

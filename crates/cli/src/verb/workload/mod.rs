@@ -247,16 +247,16 @@ fn unknown(name: &str) -> Failure {
         ));
     }
     let near = gpuio_job::spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
-    let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
     let begin = PRESETS.iter().map(|preset| preset.name);
-    let begin: Vec<&str> = begin.filter(|one| one.starts_with(&format!("{name}-"))).collect();
-    let near = match begin.is_empty() {
-        true => near,
-        false => format!("; those that begin so: {}", begin.join(", ")),
+    let begin: Vec<&str> = begin.filter(|one| one.starts_with(name)).collect();
+    let all = "gpuio workload list has all";
+    let instead = match (begin.as_slice(), near) {
+        ([], Some(near)) => format!("nearest: {near}; {all}"),
+        ([], None) => names(),
+        (some, _) => format!("did you mean {}? {all}", some.join(", ")),
     };
     Failure::Usage(format!(
-        "there is no workload '{name}', and no job file of that name{near}; {}",
-        names()
+        "there is no workload '{name}', and no job file of that name; {instead}"
     ))
 }
 

@@ -81,6 +81,7 @@ fn accelerator(seen: Accelerated) -> AcceleratorResult {
         steps: seen.steps,
         samples: seen.samples,
         stall_ns: seen.stall_ns,
+        first_batch_ns: Some(seen.first_batch_ns),
         alone_ns: seen.alone_ns,
         compute_ns: computed.map(|_| seen.compute_ns / seen.steps),
         occupied: seen.occupied,

@@ -109,16 +109,18 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
     let others: Vec<_> =
         done.iter().filter_map(|(plan, job)| others::of(record, plan, job)).collect();
     let others = others::worst(&others);
-    let unknown = match &others {
-        _ if failed > 0 => Some(format!("{} failed", many(failed, "I/O"))),
-        _ if own > CHECKS_MOST => Some(format!(
+    let doubt = done.iter().find_map(|(_, job)| others::doubt(others.as_ref(), job));
+    let unknown = if failed > 0 {
+        Some(format!("{} failed", many(failed, "I/O")))
+    } else if own > CHECKS_MOST {
+        Some(format!(
             "{:.0} % of the workers' time was gpuio's own, which made or checked data (--verify {} \
              works after the run)",
             own * 100.0,
             VerifyMode::after_the_run(plan.read_percent < 100).word()
-        )),
-        Some(others) if others.are_most() => Some(others.words()),
-        _ => None,
+        ))
+    } else {
+        doubt
     };
     let beside = others.filter(|_| unknown.is_none()).map(|others| format!("; {}", others.words()));
     let moved = plan.size_bytes.saturating_mul(u64::from(plan.threads));

@@ -83,7 +83,7 @@ pub(super) fn workers(record: &Record) -> Section {
             continue;
         }
         let words = format!(
-            "first {} ({} moved by all), last {}",
+            "first {} ({} moved by all until then), last {}",
             time(job.first_done_ns),
             bytes(job.first_done_bytes),
             time(job.last_done_ns),
@@ -112,11 +112,12 @@ pub(super) fn workers(record: &Record) -> Section {
     section
 }
 
-/// Time to create files, and bytes written for it, with the place where they stay.
+/// Time to create files, or to look at those that are there, and bytes written for it, with the
+/// place where they stay.
 fn data_set(record: &Record) -> String {
     let time = time(record.setup.data_set_ns);
-    written(record)
-        .map_or_else(|| format!("data set {time}"), |text| format!("data set {time} ({text})"))
+    let text = written(record).map_or_else(String::new, |text| format!(" ({text})"));
+    format!("data set ready in {time}{text}")
 }
 
 /// Bytes of files that were made, with the place where they stay: `512 MiB written, kept in d`.

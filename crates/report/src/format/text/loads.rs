@@ -190,7 +190,8 @@ fn made_and_recorded(of: &ReplayPlan, done: &ReplayResult, job: &JobResult) -> S
         true => format!("made all {} in {took}", many(of.calls, "call")),
         false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
     };
-    format!("{made}, {}", recorded_time(of, job))
+    let now = per_second((job.read.bytes + job.write.bytes, job.last_done_ns));
+    format!("{made} ({}), {}", throughput(now), recorded_time(of))
 }
 
 /// The same as a sentence per job.
@@ -230,19 +231,15 @@ pub(super) fn replay(record: &Record) -> Section {
     section
 }
 
-/// How long the recorded calls took. The program's pauses between them are no part of their rate.
-fn recorded_time(of: &ReplayPlan, job: &JobResult) -> String {
+/// How long the recorded calls took. Their rate is over the whole time as that of now is, whose
+/// time in calls nobody counts; the program's pauses are in it, and named.
+fn recorded_time(of: &ReplayPlan) -> String {
     let Some(whole) = of.recorded_ns else { return "the trace has no durations".to_owned() };
-    let (in_calls, share) = match of.recorded_calls {
-        Some(calls) => (calls.in_calls_ns, format!(", {} of it in calls", time(calls.in_calls_ns))),
-        None => (whole, String::new()),
-    };
-    format!(
-        "recorded in {}{share} ({}; now {})",
-        time(whole),
-        throughput(per_second((of.read_bytes + of.written_bytes, in_calls))),
-        throughput(per_second((job.read.bytes + job.write.bytes, job.last_done_ns)))
-    )
+    let in_calls = of.recorded_calls.map_or_else(String::new, |calls| {
+        format!(", pauses included; {} of it in calls", time(calls.in_calls_ns))
+    });
+    let rate = per_second((of.read_bytes + of.written_bytes, whole));
+    format!("recorded in {} ({}{in_calls})", time(whole), throughput(rate))
 }
 
 /// Recorded latencies beside those of now, a line per direction, and where the bytes were.

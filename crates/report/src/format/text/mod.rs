@@ -11,6 +11,7 @@ mod gpus;
 pub(crate) mod header;
 pub(in crate::format) mod loads;
 mod mapped;
+mod mlperf;
 pub(crate) mod proof;
 mod table;
 mod trouble;
@@ -145,7 +146,7 @@ pub(crate) fn of_loads(record: &Record) -> [Section; 8] {
         feed::tries(record),
         feed::section(record),
         feed::key_values(record),
-        feed::of_mlperf(record),
+        mlperf::of_mlperf(record),
     ]
 }
 
