@@ -17,7 +17,7 @@ const GREEN: &str = "\x1b[32m";
 const RESET: &str = "\x1b[0m";
 
 /// Beginnings of lines, and the colour of the beginning.
-const BEGINNINGS: [(&str, &str); 24] = [
+const BEGINNINGS: [(&str, &str); 27] = [
     ("error:", RED),
     ("warning:", YELLOW),
     ("note:", CYAN),
@@ -27,7 +27,10 @@ const BEGINNINGS: [(&str, &str); 24] = [
     ("UNFINISHED:", RED),
     ("NOT RUN:", RED),
     ("Your storage", BOLD),
+    ("The rate of your storage was not measured", YELLOW),
     ("The fastest way", BOLD),
+    ("The only way that ran", BOLD),
+    ("Too short", YELLOW),
     ("GDS is active", GREEN),
     ("GDS is not active", YELLOW),
     ("GDS is on", GREEN),

@@ -192,19 +192,19 @@ pub(crate) unsafe extern "C" fn gpuio_tensor_capsule_gone(capsule: *mut c_void) 
     type Pointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
     let found = of_python(c"PyCapsule_IsValid").zip(of_python(c"PyCapsule_GetPointer"));
     let Some((is_valid, pointer)) = found else { return };
-    // SAFETY: the signatures are those of Python's C API, stable since 3.1.
-    let (is_valid, pointer) = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, IsValid>(is_valid),
-            std::mem::transmute::<*mut c_void, Pointer>(pointer),
-        )
-    };
-    // SAFETY: a capsule, by the caller's promise; neither fails on one of this name.
-    unsafe {
-        if is_valid(capsule, LABEL.as_ptr()) != 0 {
-            delete(pointer(capsule, LABEL.as_ptr()).cast());
-        }
+    // SAFETY: the signature is that of Python's C API, stable since 3.1.
+    let is_valid = unsafe { std::mem::transmute::<*mut c_void, IsValid>(is_valid) };
+    // SAFETY: as above.
+    let pointer = unsafe { std::mem::transmute::<*mut c_void, Pointer>(pointer) };
+    // SAFETY: an object of Python's, by the caller's promise; it fails on none.
+    if unsafe { is_valid(capsule, LABEL.as_ptr()) } == 0 {
+        return;
     }
+    // SAFETY: a capsule of this name, so that it does not fail.
+    let tensor = unsafe { pointer(capsule, LABEL.as_ptr()) };
+    // SAFETY: the tensor of such a capsule is one of `gpuio_tensor_new` that nobody took, by the
+    // caller's promise, and its capsule is about to go.
+    unsafe { delete(tensor.cast()) };
 }
 
 #[cfg(test)]

@@ -267,8 +267,8 @@ mod tests {
         let unknown = FastEnough::Unknown("others took the CPUs".to_owned());
         assert_eq!(judged(8_000_000, None), unknown);
         assert_eq!(judged(12_000_000, Some(99.0)), unknown);
-        let why = "the drive was busy for 99 % of the time with the bytes of this run and gave 44 \
-                   % of the rate that is needed";
+        let why = "the drive was busy for 99.0 % of the time with the bytes of this run and gave \
+                   44 % of the rate that is needed";
         assert_eq!(judged(8_000_000, Some(99.0)), FastEnough::No(Some(why.to_owned())));
     }
 

@@ -227,17 +227,30 @@ mod tests {
         VerifyOutcome { bad_words: 0, ..outcome.clone() }
     }
 
-    /// One of each state, with its word, its sentence, and whether anything is said to be wrong.
-    #[test]
-    fn every_state_in_words() {
-        let whole = VerifyOutcome {
+    fn whole() -> VerifyOutcome {
+        VerifyOutcome {
             timed_blocks: 1,
             timed_bytes: MIB,
             pass_blocks: 3,
             pass_bytes: 3 * MIB,
             complete: true,
             ..VerifyOutcome::default()
-        };
+        }
+    }
+
+    fn checked_in_words(rows: &[(&VerifyOutcome, &str, &str)]) {
+        for (outcome, cell, sentence) in rows {
+            assert_eq!(word(Some(outcome)), *cell);
+            assert_eq!([*outcome].into_iter().collect::<Checked>().sentence(), *sentence);
+            assert_eq!(trouble(outcome).is_none(), outcome.is_fine(), "{cell}");
+        }
+    }
+
+    /// Each state without a wrong block, with its word, its sentence, and whether anything is said
+    /// to be wrong.
+    #[test]
+    fn every_state_in_words() {
+        let whole = whole();
         let again = VerifyOutcome { subject: VerifySubject::Reads, ..whole.clone() };
         let sample = VerifyOutcome { sample_of_bytes: Some(7 * MIB), ..whole.clone() };
         let cut = VerifyOutcome { complete: false, ..whole.clone() };
@@ -252,15 +265,6 @@ mod tests {
             offset: 0,
         };
         let other = VerifyOutcome { written_as: Some(other), ..nothing.clone() };
-        let bad = VerifyOutcome { bad_blocks: 1, bad_words: 4, ..whole.clone() };
-        let often = VerifyOutcome { bad_blocks: 7, bad_places: Some(1), ..without_words(&bad) };
-        let many =
-            VerifyOutcome { bad_places_at_least: true, bad_places: Some(5), ..often.clone() };
-        let old = VerifyOutcome { bad_places: None, ..often.clone() };
-        let by_checksum =
-            VerifyOutcome { bad_blocks: 2, bad_places: Some(2), ..without_words(&whole) };
-        let one_word = VerifyOutcome { bad_words: 1, ..bad.clone() };
-        let all = VerifyOutcome { complete: false, failed: 2, ..bad.clone() };
         let rows = [
             (&whole, "ok", "all 4.00 MiB, every byte right."),
             (
@@ -288,17 +292,39 @@ mod tests {
                 "2 I/Os of the verification itself failed; none of the 4.00 MiB that were \
                  checked is wrong: see the details.",
             ),
-            (&bad, "1 bad", "1 BAD BLOCK, 4 wrong 8-byte words: see the details."),
-            (&by_checksum, "2 bad", "2 BAD BLOCKS: see the details."),
-            (&often, "1 bad", "1 BAD BLOCK, read 7 times: see the details."),
-            (&many, "≥5 bad", "at least 5 BAD BLOCKS, met in 7 reads: see the details."),
-            (&old, "≥1 bad", "at least 1 BAD BLOCK, read 7 times: see the details."),
             (
                 &other,
                 "other bs",
                 "9 blocks were NOT CHECKED, written with bs=4K and read with bs=8K: use bs=4K; \
                  nothing was checked.",
             ),
+        ];
+        checked_in_words(&rows);
+        assert_eq!(word(None), "-");
+        // The worst of several is reported, and the data checked in all.
+        let sum: Checked = [&whole, &cut, &sample].into_iter().collect();
+        let expected = "CUT SHORT before the end; none of the 12.0 MiB that were checked is wrong";
+        assert_eq!(sum.trouble().as_deref(), Some(expected));
+    }
+    /// The same of wrong blocks.
+    #[test]
+    fn wrong_blocks_in_words() {
+        let whole = whole();
+        let bad = VerifyOutcome { bad_blocks: 1, bad_words: 4, ..whole.clone() };
+        let often = VerifyOutcome { bad_blocks: 7, bad_places: Some(1), ..without_words(&bad) };
+        let many =
+            VerifyOutcome { bad_places_at_least: true, bad_places: Some(5), ..often.clone() };
+        let old = VerifyOutcome { bad_places: None, ..often.clone() };
+        let by_checksum =
+            VerifyOutcome { bad_blocks: 2, bad_places: Some(2), ..without_words(&whole) };
+        let one_word = VerifyOutcome { bad_words: 1, ..bad.clone() };
+        let all = VerifyOutcome { complete: false, failed: 2, ..bad.clone() };
+        checked_in_words(&[
+            (&bad, "1 bad", "1 BAD BLOCK, 4 wrong 8-byte words: see the details."),
+            (&by_checksum, "2 bad", "2 BAD BLOCKS: see the details."),
+            (&often, "1 bad", "1 BAD BLOCK, read 7 times: see the details."),
+            (&many, "≥5 bad", "at least 5 BAD BLOCKS, met in 7 reads: see the details."),
+            (&old, "≥1 bad", "at least 1 BAD BLOCK, read 7 times: see the details."),
             (&one_word, "1 bad", "1 BAD BLOCK, 1 wrong 8-byte word: see the details."),
             (
                 &all,
@@ -306,19 +332,9 @@ mod tests {
                 "1 BAD BLOCK, 4 wrong 8-byte words; CUT SHORT before the end; 2 I/Os of the \
                  verification itself failed: see the details.",
             ),
-        ];
-        for (outcome, cell, sentence) in rows {
-            assert_eq!(word(Some(outcome)), cell);
-            assert_eq!([outcome].into_iter().collect::<Checked>().sentence(), sentence);
-            assert_eq!(trouble(outcome).is_none(), outcome.is_fine(), "{cell}");
-        }
-        assert_eq!(word(None), "-");
+        ]);
         // Two jobs may have met the same block.
         let two: Checked = [&often, &bad].into_iter().collect();
         assert_eq!(two.faults(), ["at least 1 BAD BLOCK, read 8 times, 4 wrong 8-byte words"]);
-        // The worst of several is reported, and the data checked in all.
-        let sum: Checked = [&whole, &cut, &sample].into_iter().collect();
-        let expected = "CUT SHORT before the end; none of the 12.0 MiB that were checked is wrong";
-        assert_eq!(sum.trouble().as_deref(), Some(expected));
     }
 }

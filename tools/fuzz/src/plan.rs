@@ -48,6 +48,8 @@ fn stripped(mut plan: Plan) -> Plan {
         job.defaulted = None;
         job.via.iter_mut().for_each(|via| via.why = None);
         job.notes.clear();
+        // A plan has the bytes as `io_size`, whatever they followed from.
+        job.bytes_of = None;
         job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
     }
     plan.left_out.clear();

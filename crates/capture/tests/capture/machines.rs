@@ -191,6 +191,20 @@ fn titles_part_machines_before_their_outputs_do() {
     assert_eq!(paths.collect::<Vec<_>>(), ["Supported", "Unsupported"]);
 }
 
+/// Words between the lines of `pdsh` name no machine.
+#[test]
+fn lines_of_hosts_are_parted_by_the_hosts() {
+    let each = "# pdsh -a mount -t xfs\na1: /dev/sda on /a type xfs (rw)\na2: /dev/sdb on /b type \
+                xfs (rw)\n";
+    let all = texts(&[("post", each)]);
+    assert_eq!(names(&all), ["a1", "a2"]);
+    assert_eq!(all.machines[1].captured.machine.mounts[0].mount.source, "/dev/sdb");
+    let both = format!("{each}and the other shelf:\na1: /dev/sdc on /c type xfs (rw)\n");
+    let all = texts(&[("post", &both)]);
+    assert_eq!(names(&all), ["a1", "a2"]);
+    assert_eq!(all.machines[0].captured.machine.mounts.len(), 2);
+}
+
 /// Two machines with the same tools: each has its own report, whatever parts them, also where
 /// their devices are equal but a title names them.
 #[test]
@@ -254,16 +268,6 @@ fn machines_are_parted_in_the_ways_in_which_people_part_them() {
         }
         assert!(all.undecided.is_empty());
     }
-    let each = "# pdsh -a mount -t xfs\na1: /dev/sda on /a type xfs (rw)\na2: /dev/sdb on /b type \
-                xfs (rw)\n";
-    let all = texts(&[("post", each)]);
-    assert_eq!(names(&all), ["a1", "a2"]);
-    assert_eq!(all.machines[1].captured.machine.mounts[0].mount.source, "/dev/sdb");
-    // Words between the hosts' lines name none.
-    let both = format!("{each}and the other shelf:\na1: /dev/sdc on /c type xfs (rw)\n");
-    let all = texts(&[("post", &both)]);
-    assert_eq!(names(&all), ["a1", "a2"]);
-    assert_eq!(all.machines[0].captured.machine.mounts.len(), 2);
     // Equal devices and words that name no machine: one machine, whose later report counts.
     let all = texts(&[("post", &blocks(["Before:", "After:"], same))]);
     assert_eq!(all.machines.len(), 1);

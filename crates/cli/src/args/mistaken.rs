@@ -205,18 +205,9 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
                 )
             })
         }
-        ErrorKind::ValueValidation if verb == "why" => {
-            let path = said(ContextKind::InvalidValue)?;
-            (!path.bytes().all(|c| c.is_ascii_digit())).then(|| {
-                format!(
-                    "error: '{path}' is no process ID. For a file, directory or mount: {}",
-                    ShellLine::new("gpuio why --mount").file(path)
-                )
-            })
-        }
         ErrorKind::UnknownArgument => match (verb, said(ContextKind::InvalidArg)?) {
             ("why", "--directory" | "--filename") => {
-                Some("error: gpuio why names a file, directory or mount by --mount PATH".to_owned())
+                Some("error: gpuio why takes a file, directory or mount as its first word or by --mount PATH".to_owned())
             }
             (_, "--json") if command.find_subcommand(verb).is_some_and(has_format) => {
                 Some(format!("error: gpuio {verb} prints JSON by --format json"))
@@ -311,7 +302,6 @@ mod tests {
         for (line, part) in [
             ("gpuio Cargo.toml", "gpuio bench FILE"),
             ("gpuio run rr.fio", "gpuio bench FILE"),
-            ("gpuio why /tmp", "gpuio why --mount /tmp"),
             ("gpuio why --directory .", "--mount PATH"),
             ("gpuio bench --json", "gpuio bench prints JSON by --format json"),
             ("gpuio check --json", "gpuio check prints JSON by --format json"),

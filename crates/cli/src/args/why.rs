@@ -18,7 +18,8 @@ pub(super) const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Process ID of a running program, or a path as for --mount (`./4711` for a file of that name)
-    #[arg(value_name = "PID|PATH", value_parser = subject, conflicts_with = "mount")]
+    #[arg(value_name = "PID|PATH", value_parser = subject,
+          value_hint = clap::ValueHint::AnyPath, conflicts_with = "mount")]
     pub(crate) subject: Option<Subject>,
     /// File, directory or mount point [this directory; with --from the first mount of data]
     #[arg(long, alias = "file", value_name = "PATH")]

@@ -16,11 +16,14 @@ fn record(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(dir.join(name)).unwrap()).unwrap()
 }
 
-/// Repeats of a record in a folder, made so much faster each.
+/// Repeats of a record in a folder, made so much faster each, as of a version without digests: of
+/// a changed record nothing is concluded.
 fn repeats(dir: &Path, folder: &str, record: &Value, factors: &[f64]) {
     fs::create_dir(dir.join(folder)).unwrap();
     for (nth, factor) in factors.iter().enumerate() {
         let mut record = record.clone();
+        record["tool"]["version"] = "0.0.1".into();
+        record.as_object_mut().unwrap().remove("content_sha256");
         for key in ["bytes_per_s", "iops"] {
             let rate = record["jobs"][0]["read"][key].as_f64().unwrap();
             record["jobs"][0]["read"][key] = (rate * factor).into();

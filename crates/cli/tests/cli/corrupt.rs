@@ -144,7 +144,7 @@ fn blocks_of_another_length_are_no_wrong_ones() {
     }
     let path = dir.path().join("d/gpuio.0");
     let time = path.metadata().unwrap().modified().unwrap();
-    damage(&path, 16, true);
+    damage(&path, 32, true);
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     let text = bench(dir.path(), &format!("--rw read --bs 128k {data}")).exits(1).out;
     assert!(text.contains("BAD BLOCK") && text.contains("NOT CHECKED"), "{text}");

@@ -22,7 +22,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio exec --record ", "makes a trace that others read: cli/tests/cli/replay.rs"),
     ("gpuio workload safetensors ", "a model of the user's: cli/tests/cli/workload.rs"),
     ("gpuio check --mount /data --gpu 0", "names a GPU of the machine"),
-    ("gpuio why --mount /data --gpu 0", "names a GPU of the machine"),
+    ("gpuio why /data --gpu 0", "names a GPU of the machine"),
     ("gpuio plan --gpu 0,4 ", "names GPUs of the machine"),
     ("gpuio plan --drive ", "names drives of the machine"),
     ("gpuio topo GPU0 ", "names a GPU and a drive of the machine"),

@@ -132,7 +132,7 @@ fn units_colours_and_defaults() {
         finish(command.args(["show", "r.json", "--format", "summary"]).env(name, value))
     };
     assert!(!show("GPUIO_UNITS", "si").exits(0).out.contains("iB/s"));
-    assert!(show("GPUIO_COLOR", "always").exits(0).out.contains("\x1b[1mYour storage\x1b[0m"));
+    assert!(show("GPUIO_COLOR", "always").exits(0).out.contains("\x1b[33mToo short\x1b[0m"));
     assert!(!show("CLICOLOR", "1").exits(0).out.contains('\x1b'), "no terminal, no colour");
     file(dir, "config", "# mine\nunits = si\n");
     assert!(!show("GPUIO_CONFIG", "config").exits(0).out.contains("iB/s"));

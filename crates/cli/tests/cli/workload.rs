@@ -991,7 +991,7 @@ fn every_preset_has_a_plan() {
         let own = run(dir.path(), &format!("own.ini {more}")).exits(0).out;
         assert_eq!(own, plan, "the text that is shown is the preset");
     }
-    run(dir.path(), "show unet3d-h10").exits(2).prints(&["nearest: unet3d-h100"]);
+    run(dir.path(), "show unet3d-h10").exits(2).prints(&["did you mean unet3d-h100?"]);
     for begin in ["unet3d", "unet"] {
         let ran = run(dir.path(), begin).exits(2);
         let ran = ran.prints(&[&format!("there is no workload '{begin}'"), "did you mean unet3d-"]);

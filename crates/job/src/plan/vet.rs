@@ -147,7 +147,7 @@ pub(super) fn targets(spec: &Spec) -> Result<(), PlanError> {
              {within}, put that section, with what it needs of [global], into a file of its own: \
              {}",
             requested.name,
-            ShellLine::new("gpuio sweep").file(&format!("{}.fio", requested.name))
+            ShellLine::new("gpuio sweep").file(format!("{}.fio", requested.name))
         ),
     };
     Err(PlanError::usage(requested, "latency_target_ns", what))

@@ -126,8 +126,8 @@ warnings! {
     } => format!(
         "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \
          storage. The rest came from a cache of the file system or from memory (tmpfs), or the \
-         counter does not cover this file system (FUSE and some network file systems). Repeat \
-         in a directory on a drive, with a data set well above memory.",
+         counter does not cover this file system (FUSE and some network file systems). To \
+         measure a drive, repeat in a directory on one, with a data set well above memory.",
         size(*from_storage),
         size(*bytes),
     ),

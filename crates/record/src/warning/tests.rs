@@ -45,7 +45,7 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 /// Figures and next steps of the examples' texts.
 const FIGURES: [(&str, &[&str]); 38] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
-    ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "gpuio bench"]),
+    ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "(tmpfs)", "repeat in a directory"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
     ("mapped_memory", &["11.0 GiB", "never that of storage", "104 ms", "--direct"]),
     ("written_pages_lost", &["4.00 MiB of the 1.00 GiB", "in no file", "--path cached"]),
@@ -104,7 +104,8 @@ fn texts_contain_the_figures() {
 fn a_short_run_names_its_reason_and_the_time_that_it_takes() {
     const SECOND: u64 = 1_000_000_000;
     let short = |elapsed_ns, ios, of_bytes| {
-        WarningKind::RunTooShort { elapsed_ns, ios, of_files: false, of_bytes }.to_string()
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files: false, of_bytes, bytes_of: None }
+            .to_string()
     };
     // 80 I/Os per second: 10,000 for p99.9 take 125 s.
     let slow = short(10 * SECOND, 800, false);

@@ -203,9 +203,10 @@ fn a_run_that_is_too_short_is_no_run_without_a_note() {
         }
         let text = (gpuio_report::find("summary").unwrap().render)(&quick, 120, Show::default());
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = format!("Too short for a rate or percentiles: {words}. [run_too_short] Your");
+        let line = format!("Too short for a rate or percentiles: {words}. [run_too_short] ");
         assert!(text.contains(&line), "{text}");
-        assert_eq!(text.contains("(1M reads, too short)"), jobs == 1, "{text}");
+        assert_eq!(text.contains("Your storage delivers"), jobs == 1, "{text}");
+        assert!(text.contains("2.00 GiB/s (1M reads)") && text.contains("; too short to say"));
         assert_eq!(text.matches("run_too_short").count(), 1, "{text}");
     }
 }
@@ -229,7 +230,13 @@ fn one_quick_job() -> Record {
 fn few_ios_say_nothing_of_the_storage() {
     let short = |elapsed_ns, ios| {
         let mut record = one_quick_job();
-        let kind = WarningKind::RunTooShort { elapsed_ns, ios, of_files: false, of_bytes: false };
+        let kind = WarningKind::RunTooShort {
+            elapsed_ns,
+            ios,
+            of_files: false,
+            of_bytes: false,
+            bytes_of: None,
+        };
         let (job, text) = (Some(record.plan.jobs[0].name.clone()), kind.to_string());
         record.warnings.push(Warning { job, kind, text });
         record
@@ -266,7 +273,8 @@ fn a_rate_that_no_storage_served_names_its_reason() {
         let cell = render("markdown", &set).contains("; storage not measured |");
         (summary(&record), sentences(&set), cell)
     };
-    let rows: [(Source, fn(&mut Record), &str); 6] = [
+    type Change = fn(&mut Record);
+    let rows: [(Source, Change, &str); 6] = [
         (Source::PageCache, |_| (), "the page cache served the loads"),
         (Source::Holes, |_| (), "no device holds the bytes (holes, or never written)"),
         (Source::Mixed, |_| (), "storage moved only a part of the bytes"),

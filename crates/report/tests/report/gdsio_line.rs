@@ -171,7 +171,7 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
     let of = |field: fn(&Fields<'_>) -> String| each.iter().map(field).collect::<Vec<_>>();
     assert_eq!(of(|one| one.seconds.to_owned()), ["2.000000", "1.000000"]);
     assert_eq!(of(|one| one.size_kib.to_owned()), [(3 << 20).to_string(), (5 << 20).to_string()]);
-    assert_eq!(of(|one| one.xfer_type.to_owned()), ["CPU_ONLY", "CPU_GPU"]);
+    assert_eq!(of(|one| one.xfer_type.to_owned()), ["CPUONLY", "CPU_GPU"]);
 }
 
 /// A line without a word beside it is a claim: all that speaks against it is on comment lines.
@@ -180,8 +180,13 @@ fn what_the_line_can_not_say_stands_on_lines_of_its_own() {
     let mut record = records::host_quick();
     assert!(comments(&record).iter().all(|line| line.starts_with("# path: ")));
     let name = record.plan.jobs[0].name.clone();
-    let kind =
-        WarningKind::RunTooShort { elapsed_ns: 858_000, ios: 16, of_files: false, of_bytes: false };
+    let kind = WarningKind::RunTooShort {
+        elapsed_ns: 858_000,
+        ios: 16,
+        of_files: false,
+        of_bytes: false,
+        bytes_of: None,
+    };
     let text = kind.to_string();
     record.warnings.push(Warning { job: Some(name.clone()), kind, text });
     record.jobs[0].others_cpu_unknown = Some("it was too short".to_owned());
@@ -192,7 +197,7 @@ fn what_the_line_can_not_say_stands_on_lines_of_its_own() {
     assert_eq!(
         all[..4],
         [
-            "# failed: stopped by errors; 1001 I/Os failed".to_owned(),
+            "# failed: stopped by errors; 1,001 I/Os failed".to_owned(),
             format!("# faults injected: {name}: eio=10%"),
             format!("# too short: {name}: 16 I/Os in 858 µs, too little to judge a rate"),
             format!("# unknown: {name}: it was too short"),

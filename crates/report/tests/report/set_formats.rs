@@ -61,10 +61,18 @@ fn markdown() {
 #[test]
 fn percentiles_that_were_asked_for_are_in_every_format() {
     let mut record = records::host_quick();
-    record.plan.jobs[1].percentiles =
-        ["75", "99.5"].map(|text| Percentile::parse(text).unwrap()).to_vec();
-    let text = (find("text").unwrap().render)(&record, TEXT_WIDTH, Show::default());
-    assert!(text.contains("p75") && text.contains("p99.5") && !text.contains("p99.9"), "{text}");
+    let asked = ["75", "99.5"].map(|text| Percentile::parse(text).unwrap()).to_vec();
+    let shown = |record: &Record, jobs: usize| {
+        let mut record = record.clone();
+        record.plan.jobs.iter_mut().take(jobs).for_each(|job| job.percentiles = asked.clone());
+        (find("text").unwrap().render)(&record, TEXT_WIDTH, Show::default())
+    };
+    for (jobs, usual) in [(record.plan.jobs.len(), false), (1, true)] {
+        let text = shown(&record, jobs);
+        assert!(text.contains("p75") && text.contains("p99.5"), "{text}");
+        assert_eq!(text.contains("p99.9"), usual, "{text}");
+    }
+    record.plan.jobs.iter_mut().for_each(|job| job.percentiles = asked.clone());
     let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
     for (name, word) in [
         ("csv", ",flush_p99_ns,latency_p75_ns,latency_p99_5_ns,"),
@@ -384,6 +392,7 @@ fn doubts_stand_in_the_formats_that_programs_read() {
         ios: 480,
         of_files: false,
         of_bytes: false,
+        bytes_of: None,
     };
     let job = Some(set.members[0].record.plan.jobs[0].name.clone());
     let text = kind.to_string();

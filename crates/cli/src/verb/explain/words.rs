@@ -40,7 +40,7 @@ fn names() -> Vec<(String, String)> {
 
 /// A key of job files.
 fn key(key: &Key) -> String {
-    let about = key.about();
+    let about = key.about().replace('`', "");
     match key.status {
         Status::Supported(_) => format!("Key of job files: {about}."),
         Status::NoEffect { why } => format!("Key of job files without effect: {why}."),

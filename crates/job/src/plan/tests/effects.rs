@@ -182,10 +182,14 @@ fn fios_keys_in_fios_jobs_are_noted() {
     assert!(flag.starts_with("job 'a', rwmixread=30 (--rwmixread): it has no effect"), "{flag}");
 }
 
-/// gdsio's running time starts over: that was not requested, so the plan has no note of it.
+/// gdsio's running time starts over: that was not requested, so the plan has no note of it. A key
+/// that it takes the effect from was.
 #[test]
 fn what_a_dialect_implies_is_not_checked() {
-    assert_eq!(said("[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\nio_size=1m\n"), "planned");
+    let lines = "[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\n";
+    assert_eq!(said(lines), "planned");
+    let refused = said(&format!("{lines}io_size=1m\n"));
+    assert!(refused.contains("io_size=1m (f:6:1)") && refused.contains("gdsio's"), "{refused}");
 }
 
 #[test]

@@ -37,8 +37,8 @@ pub(super) fn when(unused: bool, why: impl Into<String>) -> Option<String> {
     unused.then(|| why.into())
 }
 
-pub(super) const WHOLE_RUNTIME: &str =
-    "time_based repeats the load until the runtime is up, as in fio; leave one out";
+pub(super) const WHOLE_RUNTIME: &str = "the load repeats until the runtime is up (fio's \
+                                        time_based, gdsio's runtime); leave one out";
 pub(super) const IN_ORDER: &str = "the load goes through its files in order; use rw=randread, \
                                    randwrite or randrw, or leave it out";
 pub(super) const NO_WRITES: &str =

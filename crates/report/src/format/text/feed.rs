@@ -668,7 +668,7 @@ mod tests {
                      the accelerator needs ";
         assert!(no.starts_with(short), "{no}");
         assert!(
-            no.contains(" on average over all steps and the wait for the first batch, "),
+            no.contains(" on average over all steps and the wait for the first batch ("),
             "{no}"
         );
         let [needed, least, got] = [100e6, 90e6, 50e6].map(throughput);

@@ -151,6 +151,19 @@ fn with_gpu_leg(latency: &mut Option<Latency>) {
     latency.gpu = Some(summary(1000, 45_000));
 }
 
+fn undelivered() -> IoFailure {
+    IoFailure {
+        path: "/data/gpuio.1".to_owned(),
+        offset: 268_435_456,
+        length: 1 << 20,
+        op: "read".to_owned(),
+        leg: "file".to_owned(),
+        what: "EIO: the device could not deliver the bytes; see the kernel's log (dmesg)"
+            .to_owned(),
+        times: 5,
+    }
+}
+
 /// Two groups on two GPUs, one engine short of what was requested: reads that fail and do not
 /// verify, then writes that an interrupt ended, and a third job that never ran.
 pub(crate) fn staged_in_trouble() -> Record {
@@ -172,16 +185,7 @@ pub(crate) fn staged_in_trouble() -> Record {
     with_gpu_leg(&mut read.read.latency);
     read.failed = 7;
     read.read.failed = 7;
-    read.failures = vec![IoFailure {
-        path: "/data/gpuio.1".to_owned(),
-        offset: 268_435_456,
-        length: 1 << 20,
-        op: "read".to_owned(),
-        leg: "file".to_owned(),
-        what: "EIO: the device could not deliver the bytes; see the kernel's log (dmesg)"
-            .to_owned(),
-        times: 5,
-    }];
+    read.failures = vec![undelivered()];
     read.verify = Some(VerifyOutcome {
         subject: VerifySubject::Unspecified,
         filled_bytes: 0,
