@@ -52,7 +52,7 @@ impl Beside {
 const OWN_LEAST: f64 = 0.9;
 /// A drive that always has something to do: its counter has milliseconds.
 const BUSY_LEAST: f64 = 95.0;
-/// Of shorter runs that counter says little.
+/// That counter says little of shorter runs.
 const BUSY_LEAST_NS: u64 = 1_000_000_000;
 /// A drive that always works and gives less than this share of what is needed is too slow.
 const FAR_TOO_SLOW: f64 = 0.5;

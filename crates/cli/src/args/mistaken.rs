@@ -207,7 +207,7 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
         }
         ErrorKind::UnknownArgument => match (verb, said(ContextKind::InvalidArg)?) {
             ("why", "--directory" | "--filename") => {
-                Some("error: gpuio why takes a file, directory or mount as its first word or by --mount PATH".to_owned())
+                Some("error: gpuio why takes a file, directory or mount by --mount PATH".to_owned())
             }
             (_, "--json") if command.find_subcommand(verb).is_some_and(has_format) => {
                 Some(format!("error: gpuio {verb} prints JSON by --format json"))

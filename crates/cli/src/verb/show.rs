@@ -94,7 +94,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// What it came to, in a word for programs.
+    /// Its result, in a word for programs.
     fn result(&self) -> &'static str {
         match (self.recheck().wrong.is_empty(), &self.open) {
             (false, _) => WRONG,
@@ -143,8 +143,8 @@ fn in_json(set: &Set, found: &[Found<'_>]) -> String {
     format!("{page:#}\n")
 }
 
-/// What does not hold or could not be checked of each record, and which checks there are; the last
-/// line has the number of records.
+/// The figures of each record that do not hold or could not be checked, and which checks there
+/// are; the last line has the number of records.
 fn in_words(set: &Set, found: &[Found<'_>]) -> String {
     let mut text = String::new();
     for one in found {

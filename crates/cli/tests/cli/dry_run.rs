@@ -160,7 +160,8 @@ fn layout_verification_and_room_are_in_it() {
     assert!(large.err.contains("Does not fit: Not enough space on "), "{large:#?}");
 }
 
-/// A plan of 200,000 files fits into memory, less than 1 KiB for each, and its text into a screen or two.
+/// A plan of 200,000 files fits into memory, less than 1 KiB for each, and its text into a screen
+/// or two.
 #[test]
 fn many_files() {
     let dir = scratch();

@@ -218,7 +218,7 @@ fn captures_of_machines() {
             "plan --format json",
             "plan --format job",
         ];
-        // What no tool prints is in no format, but in what is said of the text.
+        // Text that no tool prints is in no format, but in what is said of the text.
         for (text, verbs) in [(&inside, &verbs[..]), (&before, &verbs[..3])] {
             file(dir.path(), "capture", text);
             for verb in verbs {

@@ -1,8 +1,9 @@
 //! The program as its users meet it: run, and judged by its output, its exit code and what it
 //! leaves on disk.
 //!
-//! Nothing here links gpuio, but for the builder of trees that look like other machines and for what
-//! says which words it takes. Loads are short and small: the question is whether they are right.
+//! Nothing here links gpuio, but for the builder of trees that look like other machines and for
+//! what says which words it takes. Loads are short and small: the question is whether they are
+//! right.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

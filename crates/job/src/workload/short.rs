@@ -81,7 +81,7 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Shortened {
     Shortened { data_bytes, words: of_all(&words) }
 }
 
-/// The words of all jobs, each once. Of a key that has several values, each names its jobs.
+/// The words of all jobs, each once. Each value of a key with several names its jobs.
 fn of_all(words: &[(String, String)]) -> Vec<String> {
     let key = |word: &str| word.split(' ').next().unwrap_or_default().to_owned();
     let of = |word: &String| {

@@ -296,8 +296,8 @@ pub(super) fn settings(row: &Row<'_>) -> Vec<String> {
     words
 }
 
-/// Whether the size of a thread's region says which bytes a job uses. Of named files that are used
-/// whole it follows from their length and the number of threads.
+/// Whether the size of a thread's region says which bytes a job uses. It follows
+/// from length and number of threads of named files that are used whole.
 fn is_part(plan: &JobPlan) -> bool {
     if plan.directory.is_some() {
         return true;

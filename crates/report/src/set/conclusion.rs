@@ -415,7 +415,7 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
             parts.push(format!("{what} {} ({verdicts})", of(jobs(&such))));
         }
     }
-    // Of one load the first sentence says so.
+    // The first sentence says so of one load.
     let why = unique(rows.iter().filter_map(Row::unmeasured)).join("; ");
     if all > 1 && !why.is_empty() {
         let of = of(jobs(&|row| row.unmeasured().is_some()));

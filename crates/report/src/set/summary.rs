@@ -21,8 +21,8 @@ use crate::{ceilings, expected};
 const REPORT_EACH: usize = 40;
 const LEVEL: f64 = 0.95;
 
-/// The actual path of the bytes, briefly, whether it is the requested one, and whether storage moved
-/// none or not all of them, as far as is known.
+/// The actual path of the bytes, briefly, whether it is the requested one, and whether storage
+/// moved none or not all of them, as far as is known.
 pub(super) type Taken = (String, Option<bool>, bool);
 
 pub(super) struct Line {

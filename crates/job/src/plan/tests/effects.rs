@@ -83,9 +83,9 @@ fn is_noted(plan: &Plan, key: &str) -> bool {
     plan.jobs.iter().flat_map(|job| &job.notes).any(|one| one.starts_with(&note))
 }
 
-/// Each key in each load, with both of its values: a key that is accepted has an effect or is noted,
-/// but for who requested it and for reasons. Each rule refuses somewhere, with place and advice, and
-/// is silent where the key has an effect.
+/// Each key in each load, with both of its values: a key that is accepted has an effect or is
+/// noted, but for who requested it and for reasons. Each rule refuses somewhere, with place and
+/// advice, and is silent where the key has an effect.
 #[test]
 fn no_key_is_accepted_and_ignored_and_every_rule_refuses_and_lets_pass() {
     let (mut ignored, mut refused, mut passed) = (Vec::new(), Vec::new(), Vec::new());
