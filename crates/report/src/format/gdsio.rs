@@ -35,9 +35,9 @@ pub fn lines(ranks: u32, jobs: &[Job<'_>]) -> Vec<String> {
 }
 
 /// Everything that the lines can't say, each behind its word and a colon, so that a script that
-/// looks for `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that faults
-/// were injected, that it was too short or others are unknown, its ranks, parts of larger loads,
-/// paths, and others beside it. Without line feeds.
+/// looks for `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that
+/// faults were injected, that it was too short or others are unknown, its ranks, parts of larger
+/// loads, paths, and others beside it. Without line feeds.
 pub fn comments(record: &Record) -> Vec<String> {
     let mut all = Vec::new();
     if record.plan.software_gpu {
