@@ -347,6 +347,20 @@ fn children_of_some_ranks_are_ranks_among_themselves() {
     assert_eq!(said, ["to 0", "", "to 1"]);
 }
 
+/// As on a busy machine, where a rank looks for messages less often than heartbeats come.
+#[test]
+fn a_rank_that_rests_hears_what_is_behind_many_heartbeats() {
+    let (ranks, _outside) = world(2, Limits { beat: Duration::from_millis(1), ..limits(NEVER) });
+    on_all(ranks, |own| {
+        own.rest(own.rank() == 1);
+        std::thread::sleep(Duration::from_millis(200));
+        for _ in 0..3 {
+            own.exchange("ran", Vec::new(), |all| Ok(vec![Vec::new(); all.len()])).unwrap();
+        }
+        leave_all(own);
+    });
+}
+
 #[test]
 fn children_that_are_aborted_are_so_on_all_ranks() {
     let (ranks, _outside) = world(3, limits(NEVER));

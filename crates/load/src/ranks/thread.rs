@@ -30,6 +30,9 @@ const FIRST_TIME: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The same in the measured time.
 const PAUSE_RUNNING: Duration = Duration::from_millis(10);
+/// Messages of each other rank between two pauses, at most. With fewer, heartbeats that come as often
+/// as this thread looks for them would leave the messages behind them unseen for ever.
+const AT_ONCE: usize = 64;
 /// After a relayed message that is no heartbeat, children are in an exchange for this long.
 const LIVELY: Duration = Duration::from_secs(1);
 /// Once the job may come to its end: a process that ends as it should had its leave before, and
@@ -298,7 +301,7 @@ impl<L: Link> Worker<L> {
     fn messages(&mut self) {
         // No more: where this thread waits long for a processor, the others send heartbeats faster
         // than it receives them, and its own would never go out.
-        for _ in 0..self.peers.len() {
+        for _ in 0..self.peers.len() * AT_ONCE {
             match self.link.receive() {
                 Ok(Some((from, bytes))) => self.handle(from, &bytes),
                 Ok(None) => return,
