@@ -1,7 +1,9 @@
 //! The measured ceilings, and why some are missing.
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped};
-use gpuio_record::{Ceiling, CeilingSource, Record};
+use gpuio_record::{
+    Ceiling, CeilingSource, DirectMode, JobPlan, JobResult, OfCeiling, Record, Source,
+};
 
 use super::SOFTWARE_GPU;
 use crate::ceilings::source;
@@ -59,14 +61,29 @@ fn restored(record: &Record) -> impl Iterator<Item = Item> {
     record.ceilings.iter().filter_map(line)
 }
 
-/// Why a result can exceed its ceiling.
-fn above(record: &Record) -> Option<Item> {
-    let over = |of: &gpuio_record::OfCeiling| of.percent > 100.0;
-    let any = jobs(record).any(|(plan, job)| {
+/// Why results can exceed their ceilings.
+fn above(record: &Record) -> Vec<Item> {
+    let over = |of: &OfCeiling| of.percent > 100.0;
+    let above = |(plan, job): &(&JobPlan, &JobResult)| {
         plan.directions().iter().any(|side| side.of(job).of_ceiling.as_ref().is_some_and(over))
-    });
-    if !any {
-        return None;
+    };
+    let cached = |(_, job): &(&JobPlan, &JobResult)| {
+        let source = job.proof.as_ref().map(|proof| proof.verdict.source);
+        job.direct_actual == DirectMode::Direct && source == Some(Source::PageCache)
+    };
+    let (cached, others): (Vec<_>, Vec<_>) = jobs(record).filter(above).partition(cached);
+    let cached: Vec<&str> = cached.iter().map(|(plan, _)| plan.name.as_str()).collect();
+    let mut items = Vec::new();
+    if !cached.is_empty() {
+        let text = format!(
+            "{}: read from the page cache, in spite of O_DIRECT. The ceiling is that of the drive, \
+             which did not serve them: the percentage says nothing.",
+            cached.join(", ")
+        );
+        items.push(Item::new("above 100 %", text));
+    }
+    if others.is_empty() {
+        return items;
     }
     let shared = record.ceilings.iter().any(|ceiling| {
         matches!(ceiling.plan.source, CeilingSource::Result { .. }) && ceiling.why.is_none()
@@ -76,5 +93,6 @@ fn above(record: &Record) -> Option<Item> {
         "the ceiling was measured at another time, {other}: caches, clock rates and other load \
          may have differed. Read a value above 100 % as: at the ceiling."
     );
-    Some(Item::new("above 100 %", text))
+    items.push(Item::new("above 100 %", text));
+    items
 }
