@@ -342,7 +342,7 @@ fn json_beside_the_line() {
     let line = "-D . -w 1 -s 1M -i 64K -x 2 -I 1 --gpu software --output r.json";
     let ran = gdsio(dir.path(), line).exits(0);
     assert_eq!(lines(&ran).len(), 1);
-    assert!(ran.err.contains("# software GPU: this run"), "{ran:?}");
+    assert!(ran.out.contains("\n# software GPU: this run"), "{ran:?}");
     let saved = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
     check_clean(&serde_json::from_str(&saved).unwrap());
     gdsio(dir.path(), line).exits(2).prints(&["r.json", "exists"]);

@@ -471,3 +471,30 @@ fn a_changed_record_is_found() {
     let none = gpuio(dir.path(), "show none --check").exits(1).out;
     assert!(none.ends_with("0 records checked.\n"), "{none}");
 }
+
+/// Storage that leaves out zeros moves them faster: no format passes that over.
+#[test]
+fn zeros_and_data_that_repeats_are_said_in_every_format() {
+    let dir = scratch();
+    let dir = dir.path();
+    let load = "--bs 64k --size 4m --runtime 1200ms -q --directory";
+    bench(dir, &format!("--rw write --fill zero --keep {load} zero -o written.json")).exits(0);
+    bench(dir, &format!("--rw read {load} zero -o zero.json")).exits(0);
+    bench(dir, &format!("--rw read {load} pattern -o pattern.json")).exits(0);
+    let read = "32 of 32 sampled blocks are all zero";
+    for (name, words) in [("written", "zeros were written"), ("zero", read)] {
+        for format in ["text", "summary", "csv", "gdsio", "markdown"] {
+            let shown = gpuio(dir, &format!("show {name}.json --format {format}")).exits(0).out;
+            assert!(shown.contains(words), "{name}, {format}: {shown}");
+        }
+        for format in ["markdown", "csv", "fio-json", "openmetrics"] {
+            let shown = gpuio(dir, &format!("report {name}.json --format {format}")).exits(0).out;
+            assert!(shown.contains(words), "{name}, {format}: {shown}");
+        }
+    }
+    let plain = gpuio(dir, "show pattern.json --format csv").exits(0).out;
+    assert!(!plain.contains("content: "), "{plain}");
+    let compared = gpuio(dir, "compare pattern.json zero.json").exits(2);
+    let text = compared.out + &compared.err;
+    assert!(text.contains("data that repeats") && text.contains("as zeros do"), "{text}");
+}

@@ -399,7 +399,9 @@ fn doubts_stand_in_the_formats_that_programs_read() {
     set.members[0].record.warnings.push(Warning { job, kind, text });
     set.members[0].recheck.unproved = Some("it names gpuio 0.0.1".to_owned());
     set.members[1].record.content_sha256 = ContentDigest::Changed("00".to_owned());
-    set.members[1].recheck.wrong = vec!["the record: its content".to_owned()];
+    let changed = "the record: its content is another".to_owned();
+    set.members[1].recheck.changed = Some(changed.clone());
+    set.members[1].recheck.wrong = vec![changed];
     let doubts = |job: &Value| -> Vec<String> {
         let all = job["gpuio"]["doubts"].as_array().unwrap().iter();
         all.map(|one| one["doubt"].as_str().unwrap().to_owned()).collect()
@@ -415,5 +417,14 @@ fn doubts_stand_in_the_formats_that_programs_read() {
                   doubt=\"too_short\",why=\"The job was too short for its rate or percentiles\"} 1";
     assert!(text.contains(sample), "{text}");
     assert_eq!(text.matches("# TYPE gpuio_doubt info").count(), 1, "{text}");
-    assert!(text.contains("doubt=\"changed\",why=\"The content is not that of its digest"));
+    assert!(
+        text.contains("doubt=\"changed\",why=\"The record is not as gpuio wrote it: its content")
+    );
+    set.members[1].recheck.misplace(Some("it is not the one that the sweep made"));
+    let three = ["changed", "another_record", "contradiction"];
+    assert_eq!(doubts(jobs(&set).last().unwrap()), three);
+    let csv = render("csv", &set);
+    for doubt in three.into_iter().chain(["no_digest", "too_short"]) {
+        assert!(csv.contains(&format!("{doubt}: ")), "{doubt}: {csv}");
+    }
 }
