@@ -140,13 +140,13 @@ fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
     poll_in_streams(&mut spec, extras.out.quiet);
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
-    let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
+    let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run);
+    let session = session.map_err(in_flags_of_gdsio)?;
     Ok(Request { command, extras, session, verifies })
 }
 
 fn alone(words: &[String]) -> Result<ExitCode, Failure> {
-    let ready = prepare(words, &Place::alone()).map_err(in_flags_of_gdsio)?;
-    let Request { command, extras, mut session, verifies } = ready;
+    let Request { command, extras, mut session, verifies } = prepare(words, &Place::alone())?;
     unused::ranks(&extras.ranks)?;
     if extras.dry_run {
         return session.print_plan().map(|()| ExitCode::SUCCESS);
@@ -183,7 +183,7 @@ fn on_ranks(words: &[String], joined: Joined) -> Result<ExitCode, Failure> {
     };
     let (request, shown, sink) = match ready() {
         Ok(ready) => ready,
-        Err(failure) => return Ok(joined.give_up(&in_flags_of_gdsio(failure))),
+        Err(failure) => return Ok(joined.give_up(&failure)),
     };
     let Request { command, extras, session, verifies } = request;
     if extras.dry_run {

@@ -108,7 +108,7 @@ impl SweepDirectory {
     pub(super) fn run_of(&self, at: usize) -> RunOf {
         let sweep = &self.sweep;
         RunOf {
-            of: format!("sweep {} of {}", sweep.name, sweep.started_at),
+            of: format!("sweep of {}", sweep.started_at),
             point: sweep.point(&sweep.points[at].at),
             run: u32::try_from(self.runs[at].len() + 1).unwrap_or(u32::MAX),
             runs: None,
