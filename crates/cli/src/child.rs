@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_guard::objects::environment;
+use gpuio_record::RunOf;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,14 @@ pub(crate) const DATA: &str = "data";
 const SWEEP: &str = "GPUIO_SWEEP_PID";
 /// The same for `--ab`, which does not repeat runs.
 const AB: &str = "GPUIO_AB_PID";
+
+/// Which of the runs it is, as the record says then.
+const RUN_OF: &str = "GPUIO_RUN_OF";
+
+/// Which run of those that another gpuio starts this is.
+pub(crate) fn run_of() -> Option<RunOf> {
+    serde_json::from_str(&environment::text(RUN_OF)?).ok()
+}
 
 /// Whether a sweep started this run, and will repeat it if it crashes.
 pub(crate) fn is_of_a_sweep() -> bool {
@@ -60,7 +69,7 @@ pub(crate) enum ChildOf {
 }
 
 /// This program again, as a child that ends with this process.
-pub(crate) fn child_command(of: ChildOf) -> Result<Command, Failure> {
+pub(crate) fn child_command(of: ChildOf, run_of: Option<&RunOf>) -> Result<Command, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Ran(format!("gpuio's own executable: {error}")))?;
     let mut command = Command::new(program);
@@ -69,6 +78,9 @@ pub(crate) fn child_command(of: ChildOf) -> Result<Command, Failure> {
         ChildOf::Ab => AB,
     };
     command.env(parent, std::process::id().to_string());
+    if let Some(run_of) = run_of.and_then(|run_of| serde_json::to_string(run_of).ok()) {
+        command.env(RUN_OF, run_of);
+    }
     Ok(command)
 }
 

@@ -50,6 +50,7 @@ impl Head<'_> {
             watched: ran.watched.clone(),
             warnings: ran.warnings.clone(),
             rank: self.rank.clone(),
+            run_of: crate::child::run_of(),
             ranks: None,
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_base::units::ShellLine;
 use gpuio_host::input;
-use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
+use gpuio_record::{ContentDigest, Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set};
 use gpuio_report::{Recheck, foreign};
@@ -50,6 +50,7 @@ pub(crate) fn read_each(paths: &[PathBuf]) -> Result<Set, Failure> {
                 set.unread.extend(one.unread);
                 set.left_out.extend(one.left_out);
                 set.sweeps.extend(one.sweeps);
+                set.lacks.extend(one.lacks);
             }
             Err(failure) => set.unread.push(format!("Not checked: {failure}")),
         }
@@ -149,8 +150,8 @@ fn text(path: &Path) -> Result<String, Failure> {
 }
 
 fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
-    let Swept { sweep, records, missing } = swept(directory)?;
-    set.unread.extend(unlisted(directory, &records));
+    let Swept { sweep, records, missing, lacks } = swept(directory)?;
+    set.lacks.extend(lacks);
     for Listed { path, at, within_limit, digest } in records {
         let mut member = Member { at, within_limit, ..member(&path)? };
         if let Some(listed) = digest {
@@ -164,16 +165,16 @@ fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
 }
 
 /// Holds the digest of a record against the one that its sweep listed when it was made.
-fn hold_listed(recheck: &mut Recheck, path: &Path, listed: &str) -> Result<(), Failure> {
+pub(crate) fn hold_listed(recheck: &mut Recheck, path: &Path, listed: &str) -> Result<(), Failure> {
     let found = content_digest(path)?;
-    recheck.compared += 1;
-    if found.as_deref() != Some(listed) {
+    let why = (found.as_deref() != Some(listed)).then(|| {
         let found = found.unwrap_or_else(|| "none".to_owned());
-        recheck.wrong.push(format!(
-            "the record: it is not the one that the sweep made: {SWEEP_FILE} lists content_sha256 \
-             {listed}, the file has {found}"
-        ));
-    }
+        format!(
+            "it is not the one that the sweep made: {SWEEP_FILE} lists content_sha256 {listed}, \
+             the file has {found}"
+        )
+    });
+    recheck.misplace(why.as_deref());
     Ok(())
 }
 
@@ -201,6 +202,19 @@ fn is_run_name(name: &str) -> bool {
         && name.ends_with(".json")
 }
 
+/// That a sweep's list was changed after gpuio wrote it: runs may be missing in it, or others be in
+/// their place.
+fn edited(file: &Path, sweep: &Sweep) -> Option<String> {
+    let why = match &sweep.content_sha256 {
+        ContentDigest::Intact => return None,
+        ContentDigest::Changed(_) => "its content is not that of its digest (content_sha256)",
+        ContentDigest::NoDigest if sweep.tool.version != env!("CARGO_PKG_VERSION") => return None,
+        ContentDigest::NoDigest => "it has no digest, as each list of this version has",
+    };
+    let name = file.display();
+    Some(format!("{name}: the list was changed after gpuio wrote it: {why}"))
+}
+
 /// Runs of a sweep in its directory that its list lacks: a median of the others would be of chosen
 /// runs.
 fn unlisted(directory: &Path, listed: &[Listed]) -> Vec<String> {
@@ -214,7 +228,7 @@ fn unlisted(directory: &Path, listed: &[Listed]) -> Vec<String> {
     paths.sort();
     let say = |path: &PathBuf| {
         format!(
-            "Not shown: {}: a run of this sweep that {SWEEP_FILE} does not list: it was taken out \
+            "{}: not shown: a run of this sweep that {SWEEP_FILE} does not list: it was taken out \
              of the list, or the sweep was killed before it was put in",
             path.display()
         )
@@ -232,7 +246,7 @@ pub(crate) struct Listed {
     /// Whether its point is within the limit of a search.
     within_limit: Option<String>,
     /// The digest that it had when it was made; none in older sweeps.
-    digest: Option<String>,
+    pub(crate) digest: Option<String>,
 }
 
 /// A sweep in a directory.
@@ -241,6 +255,8 @@ pub(crate) struct Swept {
     pub(crate) records: Vec<Listed>,
     /// The points without one, and why.
     pub(crate) missing: Vec<String>,
+    /// Why the records are not, or may not be, all those that the sweep made.
+    pub(crate) lacks: Vec<String>,
 }
 
 /// Reads the list of a sweep's records.
@@ -250,7 +266,7 @@ pub(crate) fn swept(directory: &Path) -> Result<Swept, Failure> {
     let wrong = |what: String| Failure::Usage(format!("{name}: {what}"));
     let text = input::read_text(&file, input::MOST_RESULT);
     let text = text.map_err(|error| wrong(error.to_string()))?;
-    let sweep: Sweep = serde_json::from_str(&text)
+    let sweep = json::parse_sweep(&text)
         .map_err(|error| wrong(format!("this is not a gpuio sweep: {error}")))?;
     if sweep.gpuio_sweep != SWEEP_VERSION {
         let found = sweep.gpuio_sweep;
@@ -276,7 +292,9 @@ pub(crate) fn swept(directory: &Path) -> Result<Swept, Failure> {
         };
         records.extend(point.records.iter().map(record));
     }
-    Ok(Swept { sweep, records, missing })
+    let mut lacks: Vec<String> = edited(&file, &sweep).into_iter().collect();
+    lacks.extend(unlisted(directory, &records));
+    Ok(Swept { sweep, records, missing, lacks })
 }
 
 fn directory(directory: &Path, set: &mut Set) -> Result<(), Failure> {

@@ -162,7 +162,11 @@ pub fn lines(all: &[Refusal]) -> String {
         None => first.to_string(),
         Some(last) => {
             let (count, last) = (others.len(), last.display());
-            format!("{first} (so it is with {count} more files there, up to {last})")
+            let more = match count {
+                1 => format!("another file there, {last}"),
+                _ => format!("{count} more files there, up to {last}"),
+            };
+            format!("{first} (the same holds for {more})")
         }
     };
     kinds.into_iter().map(line).collect::<Vec<_>>().join("\n")

@@ -49,7 +49,7 @@ pub use feed::{
     FeedPlan, FeedResult, FeedRule, FeedTime, SampleOrder, SampleSize, ServiceLevel, TierPlan,
     TierResult,
 };
-pub use holes::HolesReading;
+pub use holes::{ContentReading, HolesReading};
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
 pub use order::{Distribution, FadviseHint, Follow, Order, Zone};
@@ -76,7 +76,7 @@ pub use result::{
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use stop::{BytesOf, Stop};
-pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
+pub use sweep::{BUDGET, RunOf, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject, WrittenAs};
 pub use warning::{

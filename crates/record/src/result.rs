@@ -12,13 +12,14 @@ use crate::direction::{DirectionResult, TimeSpan};
 use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::feed::FeedResult;
-use crate::holes::HolesReading;
+use crate::holes::{ContentReading, HolesReading};
 use crate::mapped::MappedResult;
 use crate::plan::{DirectMode, JobPlan, Plan};
 use crate::proof::Proof;
 use crate::ranks::{RankOf, RanksResult};
 use crate::replay::ReplayResult;
 use crate::steady::Steady;
+use crate::sweep::RunOf;
 use crate::totals::RunTotals;
 use crate::verification::VerifyOutcome;
 use crate::warning::Warning;
@@ -87,6 +88,9 @@ pub struct Record {
     /// merged record of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<RankOf>,
+    /// Which run of a sweep or of `--ab` it is; absent of others, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_of: Option<RunOf>,
     /// The results of the ranks, together and each by itself; absent where there was one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RanksResult>,
@@ -109,7 +113,7 @@ pub enum ContentDigest {
 
 impl ContentDigest {
     /// Whether no text has this value: its writer computes the digest, or leaves it out.
-    fn has_none(&self) -> bool {
+    pub(crate) fn has_none(&self) -> bool {
         !matches!(self, ContentDigest::Changed(_))
     }
 }
@@ -433,6 +437,10 @@ pub struct CacheReading {
     /// and in older records.
     #[serde(default)]
     pub holes: Option<HolesReading>,
+    /// What the files that the job reads held; absent for jobs that read none, where it could not
+    /// be looked at, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentReading>,
     /// Counters of the block devices under the files during it, other processes included.
     pub storage: Vec<StorageReading>,
     /// Reasons for absent figures.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::result::Tool;
+use crate::result::{ContentDigest, Tool};
 
 /// The name of the file that makes a folder a sweep.
 pub const SWEEP_FILE: &str = "sweep.json";
@@ -21,6 +21,10 @@ pub const SWEEP_VERSION: u32 = 1;
 pub struct Sweep {
     /// Version of this schema; the field's name distinguishes sweeps from other JSON.
     pub gpuio_sweep: u32,
+    /// SHA-256 of all the rest, as in records: whether the list was changed by other hands than
+    /// gpuio's. Absent in older sweeps.
+    #[serde(default, skip_serializing_if = "ContentDigest::has_none")]
+    pub content_sha256: ContentDigest,
     /// Name: the preset's, or the folder's.
     pub name: String,
     /// The tool that made it.
@@ -79,6 +83,21 @@ pub struct SweepPoint {
     /// or `unknown`; absent of other sweeps and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_limit: Option<String>,
+}
+
+/// Which of many runs a record is of, by the gpuio that started it: a run that is taken away or
+/// stands in place of another is missed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct RunOf {
+    /// The sweep or comparison, with the time of its start.
+    pub of: String,
+    /// The point of the sweep in words, or the side of the comparison.
+    pub point: String,
+    /// The number of the run there, from 1 on.
+    pub run: u32,
+    /// How many are made there, where that was known from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
 }
 
 /// Points that a sentence names.

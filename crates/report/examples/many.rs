@@ -4,7 +4,7 @@
 //! made up, and the page's title says so.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program, not shipped")]
 
-use gpuio_record::{SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
+use gpuio_record::{ContentDigest, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set, find_set_format};
 
@@ -43,6 +43,7 @@ fn main() {
         });
     }
     set.sweeps.push(Sweep {
+        content_sha256: ContentDigest::NoDigest,
         gpuio_sweep: SWEEP_VERSION,
         name: set.title.clone(),
         tool: record.tool.clone(),

@@ -57,6 +57,7 @@
 mod ceilings;
 pub mod compare;
 mod copies;
+mod doubts;
 mod expected;
 mod fast_enough;
 pub mod foreign;

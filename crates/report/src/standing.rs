@@ -2,7 +2,8 @@
 //! it. Every format for people takes its words from here.
 
 use gpuio_base::stat::enough_for;
-use gpuio_record::{JobPlan, JobResult, Record, SHORT_NS, Source, WarningKind};
+use gpuio_record::metric::percent;
+use gpuio_record::{Fill, GuardNote, JobPlan, JobResult, Record, SHORT_NS, Source, WarningKind};
 
 use crate::number::{many, time};
 use crate::others;
@@ -52,31 +53,127 @@ pub(crate) fn too_short(record: &Record, plan: &JobPlan) -> Option<String> {
     })
 }
 
+/// The share of words that repeat from which on a content is said: of what looks random none do.
+const REPEATS: f64 = 0.1;
+
+/// What was looked at of the files that a job reads: `31 of 32 sampled blocks are all zero`. `None`
+/// where nothing was, and for files of gpuio's own pattern in which little repeats.
+pub(crate) fn sampled(plan: &JobPlan, result: &JobResult) -> Option<String> {
+    let found = result.cache.content?;
+    let blocks = found.blocks;
+    match found.repeated() {
+        little if little < REPEATS => is_foreign(plan)
+            .then(|| format!("in {} hardly any words repeat", many(blocks, "sampled block"))),
+        _ if found.zero_blocks > 0 => {
+            let of = many(blocks, "sampled block is|sampled blocks are");
+            Some(format!("{} of {of} all zero", found.zero_blocks))
+        }
+        share => Some(format!(
+            "{} % of the words in {} repeat",
+            percent(share * 100.0),
+            many(blocks, "sampled block")
+        )),
+    }
+}
+
+/// Whether a job reads files of which gpuio's list does not say what they hold.
+pub(crate) fn is_foreign(plan: &JobPlan) -> bool {
+    let foreign = [GuardNote::ForeignReadOnly, GuardNote::Changed];
+    plan.read_percent > 0 && plan.targets.iter().any(|target| foreign.contains(&target.guard))
+}
+
+/// Why the content of a job's data makes its rate another one than that of the storage, or may.
+pub(crate) fn content(plan: &JobPlan, result: &JobResult) -> Option<String> {
+    let written = match (plan.fill, plan.compressible) {
+        _ if plan.read_percent == 100 => None,
+        (Fill::Zero, _) => Some("zeros were written".to_owned()),
+        (Fill::Pattern | Fill::Random, of) => {
+            of.map(|it| format!("data of which {} % repeats was written", it.percent))
+        }
+    };
+    let repeats = result.cache.content.is_some_and(|found| found.repeated() >= REPEATS);
+    let read = if repeats { sampled(plan, result) } else { None };
+    let parts: Vec<String> = [written, read].into_iter().flatten().collect();
+    if !parts.is_empty() {
+        let then = "storage that compresses or leaves out zeros is faster with such data";
+        return Some(format!("{} ({then})", parts.join(", ")));
+    }
+    (result.cache.content.is_none() && is_foreign(plan) && plan.engine.actual != "null")
+        .then(|| "what the files hold, which gpuio did not write, is unknown".to_owned())
+}
+
 /// A reason why a rate is not that of the storage alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caveat {
+    /// In formats for programs; never changes.
+    pub(crate) name: &'static str,
     /// Behind one load of several: `disturbed`.
     pub(crate) mark: &'static str,
     /// Behind a sentence.
-    pub(crate) words: &'static str,
+    pub(crate) words: String,
+    /// A sentence for programs.
+    pub(crate) why: String,
 }
+
+/// Every kind of caveat: its name, what it means, its mark, its words where these are always the
+/// same, and why a job has it.
+type Kind = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    fn(&Record, &JobPlan, &JobResult) -> Option<String>,
+);
+
+const KINDS: &[Kind] = &[
+    (
+        "disturbed",
+        "others used the drive or the CPUs meanwhile",
+        "disturbed",
+        Some("not the rate of the storage alone"),
+        |record, plan, result| Some(others::of(record, plan, result)?.words()),
+    ),
+    (
+        "others_unknown",
+        "it is unknown whether others used the CPUs",
+        "others unknown",
+        Some("whether others used the CPUs is unknown"),
+        |_, _, result| result.others_cpu_unknown.clone(),
+    ),
+    (
+        "injected",
+        "gpuio injected faults",
+        "faults injected",
+        Some("with faults that gpuio injected"),
+        |_, plan, _| plan.inject.clone(),
+    ),
+    (
+        "failed",
+        "I/Os failed",
+        "I/Os failed",
+        Some("without the I/Os that failed"),
+        |_, _, result| (result.failed > 0).then(|| many(result.failed, "I/O failed|I/Os failed")),
+    ),
+    (
+        "content",
+        "the data is zeros, repeats or is unknown, and storage may be faster with it",
+        "content",
+        None,
+        |_, plan, result| content(plan, result),
+    ),
+];
 
 /// The caveats of a job.
 pub(crate) fn caveats(record: &Record, plan: &JobPlan, result: &JobResult) -> Vec<Caveat> {
-    let rows = [
-        (
-            others::of(record, plan, result).is_some(),
-            Caveat { mark: "disturbed", words: "not the rate of the storage alone" },
-        ),
-        (
-            result.others_cpu_unknown.is_some(),
-            Caveat { mark: "others unknown", words: "whether others used the CPUs is unknown" },
-        ),
-        (
-            plan.inject.is_some(),
-            Caveat { mark: "faults injected", words: "with faults that gpuio injected" },
-        ),
-        (result.failed > 0, Caveat { mark: "I/Os failed", words: "without the I/Os that failed" }),
-    ];
-    rows.into_iter().filter_map(|(is, caveat)| is.then_some(caveat)).collect()
+    let found = KINDS.iter().filter_map(|(name, _, mark, words, of)| {
+        let why = of(record, plan, result)?;
+        let words = words.map_or_else(|| why.clone(), str::to_owned);
+        Some(Caveat { name, mark, words, why })
+    });
+    found.collect()
+}
+
+/// The names of all kinds, each with its meaning.
+pub(crate) fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|(name, help, ..)| (*name, *help))
 }

@@ -31,7 +31,7 @@ pub(crate) fn record(data: &[u8]) {
         }
     }
     let runs = of_record::runs(&record, "r", &[]);
-    let side = || Side { name: "r".to_owned(), runs: runs.clone(), notes: Vec::new() };
+    let side = || Side { name: "r".to_owned(), runs: runs.clone(), ..Side::default() };
     compared(&[side(), side()]);
     let set = Set { members: vec![Member::new("r", record)], ..Set::default() };
     for format in SET_FORMATS {
@@ -62,7 +62,7 @@ pub(crate) fn foreign(data: &[u8]) {
                 .iter()
                 .map(|reading| of_reading::run(reading, "f", &text))
                 .collect();
-            let side = || Side { name: "f".to_owned(), runs: runs.clone(), notes: Vec::new() };
+            let side = || Side { name: "f".to_owned(), runs: runs.clone(), ..Side::default() };
             compared(&[side(), side()]);
         }
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -19,6 +19,7 @@ use gpuio_guard::objects::environment;
 use gpuio_guard::outfile::Directory;
 use gpuio_host::Root;
 use gpuio_load::ranks::{Ended, Relay, Stage};
+use gpuio_record::RunOf;
 use serde::{Deserialize, Serialize};
 
 use super::{Joined, failure_of, finish, parse, to_bytes};
@@ -69,6 +70,7 @@ struct Run {
     members: Vec<u32>,
     /// A sweep's folder, in which the data set is.
     folder: Option<PathBuf>,
+    run_of: Option<RunOf>,
 }
 
 pub(crate) struct Wanted<'a> {
@@ -79,6 +81,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) ranks: Option<u32>,
     /// A sweep's folder, in which the data set is: other hosts may not have it.
     pub(crate) folder: Option<&'a Path>,
+    /// Which of the runs it is; `None` where it is none that is kept.
+    pub(crate) run_of: Option<RunOf>,
     pub(crate) stdout: File,
     pub(crate) stderr: Option<File>,
 }
@@ -119,7 +123,7 @@ impl Children<'_> {
         match self.joined {
             Some(joined) => self.on_ranks(joined, wanted, stop),
             None => {
-                let mut command = child_command(wanted.of)?;
+                let mut command = child_command(wanted.of, wanted.run_of.as_ref())?;
                 command.args(wanted.words).stdin(Stdio::null()).stdout(wanted.stdout);
                 if let Some(stderr) = wanted.stderr {
                     command.stderr(stderr);
@@ -147,6 +151,7 @@ impl Children<'_> {
             round,
             members: members.clone(),
             folder: wanted.folder.map(Path::to_owned),
+            run_of: wanted.run_of,
         };
         // Before the orders: the first messages of the other children may come at once.
         let relay = joined.ranks.relay(round, members.clone()).map_err(not_started)?;
@@ -246,7 +251,7 @@ fn command(joined: &Joined, run: &Run) -> Result<Command, Failure> {
         launcher: joined.launcher.clone(),
         library: joined.ranks.library().to_owned(),
     };
-    let mut command = child_command(run.of)?;
+    let mut command = child_command(run.of, run.run_of.as_ref())?;
     command.env(VARIABLE, String::from_utf8_lossy(&to_bytes(&place)).into_owned());
     command.args(run.words.iter().map(|word| OsString::from_vec(word.clone())));
     Ok(command)

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use gpuio_base::document::Format;
 use gpuio_job::spec::Spec;
-use gpuio_record::{EndedHow, Record};
+use gpuio_record::{EndedHow, Record, RunOf};
 use gpuio_report::compare::{Options, Side, Threshold, compare, of_record, render};
 use gpuio_report::format::json;
 
@@ -71,6 +71,7 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
     }
     let directory = bench.out.output.as_deref().map(make_directory).transpose()?;
     let rounds = bench.ab.rounds.unwrap_or(ROUNDS);
+    let of = format!("--ab of {}", jiff::Timestamp::now());
     let seed = jobs.first().and_then(|job| job.spec.jobs.first()?.seed);
     let odd_seed = seed.unwrap_or(1) % 2 == 1;
     for round in 0..rounds {
@@ -78,7 +79,13 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
             if !bench.out.quiet {
                 message!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
             }
-            match one(&mut jobs[nth], round, directory, (bench, children), &stop)? {
+            let run_of = RunOf {
+                of: of.clone(),
+                point: jobs[nth].letter.to_string(),
+                run: round + 1,
+                runs: Some(rounds),
+            };
+            match one(&mut jobs[nth], run_of, directory, (bench, children), &stop)? {
                 Round::Whole => {}
                 Round::Without(code) if round == 0 => return Ok(code),
                 // Rounds that both sides finished are still useful.
@@ -152,7 +159,7 @@ fn plan(
 }
 
 fn wanted(words: Vec<OsString>, stdout: File, stderr: Option<File>) -> Wanted<'static> {
-    Wanted { of: ChildOf::Ab, words, ranks: None, folder: None, stdout, stderr }
+    Wanted { of: ChildOf::Ab, words, ranks: None, folder: None, run_of: None, stdout, stderr }
 }
 
 fn copy(file: &File) -> Result<File, Failure> {
@@ -176,12 +183,12 @@ enum Round {
 /// Runs one job file once, in a process of its own, and keeps its record.
 fn one(
     job: &mut Job,
-    round: u32,
+    run_of: RunOf,
     directory: Option<&Path>,
     (bench, children): (&Bench, &Children<'_>),
     stop: &AtomicBool,
 ) -> Result<Round, Failure> {
-    let name = format!("{}-{:02}.json", job.letter, round + 1);
+    let name = format!("{}-{:02}.json", job.letter, run_of.run);
     let path = directory.map(|directory| directory.join(&name));
     let mut words = bench.arguments_for(&job.path);
     words.extend(["--format", "json"].map(OsString::from));
@@ -189,7 +196,8 @@ fn one(
         words.extend([OsString::from("-o"), path.into()]);
     }
     let out = memory()?;
-    let status = children.run(wanted(words, copy(&out)?, None), stop)?;
+    let wanted = Wanted { run_of: Some(run_of), ..wanted(words, copy(&out)?, None) };
+    let status = children.run(wanted, stop)?;
     let Some(status) = status else { return Ok(Round::Stopped) };
     let record = match &path {
         Some(path) => records::record(path).ok(),
@@ -226,7 +234,7 @@ fn finish(
     let side = |job: &Job| {
         let records = job.records.iter().take(rounds);
         let runs = records.flat_map(|(name, record)| of_record::runs(record, name, &[])).collect();
-        Side { name: job.path.display().to_string(), runs, notes: Vec::new() }
+        Side { name: job.path.display().to_string(), runs, ..Side::default() }
     };
     let sides: Vec<Side> = jobs.iter().map(side).collect();
     // Differences are intended here: they are shown, not refused.

@@ -52,6 +52,36 @@ fn option(name: &str) -> Option<&'static str> {
     all.copied().find(|flag| flag.strip_prefix("--") == Some(name))
 }
 
+/// Flags of `gpuio bench` that gdsio spells in another way, longer ones first.
+const SPELLED: [(&str, &str); 6] = [
+    ("--size (--scale of a preset)", "-s"),
+    ("--directory", "-D"),
+    ("--filename", "-f"),
+    ("--threads", "-w"),
+    ("--verify", "-V"),
+    ("--size", "-s"),
+];
+
+/// An error with gdsio's flags, whichever verb's words it was made of.
+fn in_flags_of_gdsio(failure: Failure) -> Failure {
+    let words = |text: String| {
+        SPELLED.iter().fold(text, |text, (ours, theirs)| {
+            let mut parts = text.split(ours);
+            let first = parts.next().unwrap_or_default().to_owned();
+            parts.fold(first, |all, rest| {
+                // A longer flag that begins alike is another one.
+                let longer = rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
+                all + if longer { ours } else { theirs } + rest
+            })
+        })
+    };
+    match failure {
+        Failure::Ran(text) => Failure::Ran(words(text)),
+        Failure::Usage(text) => Failure::Usage(words(text)),
+        Failure::Unavailable(text) => Failure::Unavailable(words(text)),
+    }
+}
+
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     match parse(words).map(|command| command.run) {
         Ok(GdsioRun::Help) => return output::put(HELP).map(|()| ExitCode::SUCCESS),
@@ -110,7 +140,8 @@ fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
     poll_in_streams(&mut spec, extras.out.quiet);
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
-    let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
+    let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run);
+    let session = session.map_err(in_flags_of_gdsio)?;
     Ok(Request { command, extras, session, verifies })
 }
 
@@ -127,7 +158,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         report_unused(&session.plan);
     }
     let journal = Journal::new(extras.out.output.as_deref());
-    let record = session.run(&progress, &journal)?;
+    let record = session.run(&progress, &journal).map_err(in_flags_of_gdsio)?;
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
@@ -210,8 +241,12 @@ fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extr
     };
     for (name, value) in &command.leftovers {
         let Some(flag) = option(name) else {
-            let what = format!("--{name} is an option of neither gdsio nor gpuio; see gdsio -h");
-            return Err(Failure::Usage(what));
+            let ours = format!("--{name}");
+            let theirs = SPELLED.iter().find(|(flag, _)| *flag == ours).map(|(_, flag)| flag);
+            return Err(Failure::Usage(match theirs {
+                Some(theirs) => format!("{ours}: here the option is {theirs}, as in gdsio"),
+                None => format!("{ours} is no option of gpuio gdsio; see gdsio -h"),
+            }));
         };
         let again = command.leftovers.iter().filter(|(other, _)| other == name).count() > 1;
         if again && !MANY.contains(&flag) {
@@ -365,7 +400,11 @@ fn print(
     let left_out =
         |line: &&String| extras.out.quiet && LEFT_OUT.iter().any(|one| line.starts_with(one));
     for line in line::comments(record).iter().filter(|line| !left_out(line)) {
-        message!("{line}");
+        // A file with the line alone must not pass for a result of hardware.
+        match line.starts_with(line::SOFTWARE) {
+            true => output::put(line)?,
+            false => message!("{line}"),
+        }
     }
     trouble(record);
     Ok(())

@@ -111,6 +111,9 @@ fn a_warning_is_explained_by_the_name_in_its_brackets() {
     for word in ["\n  of best ", "\n  group_reporting ", "\n  aqu-sz ", "\n  epoch "] {
         assert!(every.contains(word), "no {word}: {every}");
     }
+    let two = explain(&["run_too_short", "other_traffic"]).exits(0).out;
+    assert!(two.contains("run_too_short") && two.contains("\nother_traffic"), "{two}");
+    explain(&["run_too_short", "nosuch"]).exits(2).prints(&["nosuch: "]);
     explain(&["nosuch"]).exits(2).prints(&["nosuch", "gpuio explain lists them"]);
 }
 

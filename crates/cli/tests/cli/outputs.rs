@@ -211,7 +211,14 @@ fn a_changed_record_is_doubted_where_it_is_shown() {
     let csv = gpuio(dir.path(), "report changed.json --format csv").exits(0);
     assert!(csv.out.contains("do not follow"), "{}", csv.out);
     let csv = gpuio(dir.path(), "show changed.json --format csv").exits(0);
-    assert!(csv.err.contains("do not follow"), "{}", csv.err);
+    assert!(csv.out.contains("contradiction: Figures do not follow"), "{}", csv.out);
+    let line = gpuio(dir.path(), "show changed.json --format gdsio").exits(0);
+    assert!(
+        line.out.contains("\n# doubt: ") && line.out.contains(" Figures do not follow"),
+        "{}",
+        line.out
+    );
+    assert!(csv.err.is_empty() && line.err.is_empty(), "said twice: {}{}", csv.err, line.err);
     // The verdict in words alone, and with its route.
     for (forged, of) in [
         (&[("bounce (host)", "direct")][..], "by its route and source"),
@@ -470,4 +477,48 @@ fn a_changed_record_is_found() {
     gpuio(dir.path(), refused);
     let none = gpuio(dir.path(), "show none --check").exits(1).out;
     assert!(none.ends_with("0 records checked.\n"), "{none}");
+}
+
+/// Storage that leaves out zeros moves them faster: no format passes that over.
+#[test]
+fn zeros_and_data_that_repeats_are_said_in_every_format() {
+    let dir = scratch();
+    let dir = dir.path();
+    let load = "--bs 64k --size 4m --runtime 1200ms -q --directory";
+    bench(dir, &format!("--rw write --fill zero --keep {load} zero -o written.json")).exits(0);
+    bench(dir, &format!("--rw read {load} zero -o zero.json")).exits(0);
+    bench(dir, &format!("--rw read {load} pattern -o pattern.json")).exits(0);
+    let read = "32 of 32 sampled blocks are all zero";
+    for (name, words) in [("written", "zeros were written"), ("zero", read)] {
+        for format in ["text", "summary", "csv", "gdsio", "markdown"] {
+            let shown = gpuio(dir, &format!("show {name}.json --format {format}")).exits(0).out;
+            let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(shown.contains(words), "{name}, {format}: {shown}");
+        }
+        for format in ["markdown", "csv", "fio-json", "openmetrics"] {
+            let shown = gpuio(dir, &format!("report {name}.json --format {format}")).exits(0).out;
+            assert!(shown.contains(words), "{name}, {format}: {shown}");
+        }
+    }
+    let plain = gpuio(dir, "show pattern.json --format csv").exits(0).out;
+    assert!(!plain.contains("content: "), "{plain}");
+    let compared = gpuio(dir, "compare pattern.json zero.json").exits(2);
+    let text = compared.out + &compared.err;
+    assert!(text.contains("data that repeats") && text.contains("as zeros do"), "{text}");
+}
+
+/// A copy of the better run in place of the other leaves one run, which is said on top.
+#[test]
+fn a_copy_of_a_run_in_place_of_another_is_said_on_top() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --runtime 30ms --vary path=host --repeats 2 -o s";
+    gpuio(dir.path(), line).exits(0);
+    let run = |nth: u32| dir.path().join(format!("s/point-0001-run-00{nth}.json"));
+    std::fs::copy(run(1), run(2)).unwrap();
+    let page = gpuio(dir.path(), "report s --format markdown").exits(0).out;
+    let (top, table) = (page.find("Not all runs that were made: "), page.find("\n| "));
+    assert!(top.is_some() && top < table && page.contains("the same run as"), "{page}");
+    bench(dir.path(), &format!("{LOAD} -o o.json")).exits(0);
+    let compared = gpuio(dir.path(), "compare o.json s --despite all");
+    assert!(compared.out.starts_with("Not all runs that were made are in s: "), "{compared:?}");
 }

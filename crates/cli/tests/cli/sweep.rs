@@ -606,6 +606,20 @@ fn a_run_that_was_taken_out_of_the_list_is_missed() {
     let shown = gpuio(dir.path(), "report s --format markdown").exits(0);
     for text in [checked, shown.out + &shown.err] {
         assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert!(text.contains("sweep.json: the list was changed after gpuio wrote it"), "{text}");
+    }
+    let page = gpuio(dir.path(), "report s --format markdown").exits(0).out;
+    let (top, table) = (page.find("Not all runs that were made: "), page.find("\n| "));
+    assert!(top.is_some() && top < table, "{page}");
+    // Nor without the list: each record says which run it is.
+    std::fs::remove_file(folder.join("sweep.json")).unwrap();
+    std::fs::remove_file(folder.join("point-0001-run-001.json")).unwrap();
+    gpuio(dir.path(), "bench --size 64k --bs 4k --runtime 30ms --directory d -q -o o.json")
+        .exits(0);
+    for verb in ["report s --format markdown", "compare o.json s --despite all"] {
+        let shown = gpuio(dir.path(), verb).out;
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("1 record is not here of 2 runs"), "{verb}: {shown}");
     }
 }
 

@@ -6,9 +6,10 @@ use gpuio_drivers::cufile::Abilities;
 use gpuio_host::{Root, extents};
 use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::{BlockFacts, IoLimit, TargetStorage};
-use gpuio_record::{HolesReading, JobPlan, TargetKind};
+use gpuio_record::{ContentReading, HolesReading, JobPlan, TargetKind};
 
 use crate::evidence::block_stack::{self, Device, Stack};
+use crate::evidence::content;
 use crate::evidence::net_devices::{self, NetDevice};
 use crate::evidence::{OpenFile, by_foreign_library};
 
@@ -46,6 +47,8 @@ pub(crate) struct JobLayout {
     pub(crate) net_devices: Result<Vec<NetDevice>, String>,
     /// Bytes that no device holds.
     pub(crate) holes: Option<HolesReading>,
+    /// The content of the files that it reads.
+    pub(crate) content: Option<ContentReading>,
     /// Why those are not known.
     pub(crate) unknown: Vec<String>,
 }
@@ -84,12 +87,17 @@ impl Layout {
         let limits = gpuio_host::cgroup::io_limits(root).ok().flatten().unwrap_or_default().limits;
         for job in jobs {
             let storages = storages(root, job);
-            let (holes, unknown) = holes(job, open);
+            let (holes, mut unknown) = holes(job, open);
+            let content = content::sampled(job, open).unwrap_or_else(|why| {
+                unknown.push(format!("content of the job's files: {why}"));
+                None
+            });
             let of_job = JobLayout {
                 kept: kept(&storages),
                 stack: block_stack::stack(&storages),
                 net_devices: net_devices::devices(root, &storages),
                 holes,
+                content,
                 unknown,
             };
             layout.add(&of_job, &storages);
@@ -191,14 +199,9 @@ fn holes(job: &JobPlan, open: OpenFile<'_>) -> (Option<HolesReading>, Vec<String
         if target.kind != TargetKind::File {
             continue;
         }
-        let regions = job.workers.iter().flat_map(|worker| &worker.regions);
-        let of_target = || regions.clone().filter(|one| one.target == at);
-        let first = of_target().map(|one| one.offset).min().unwrap_or(target.length_bytes);
-        // Behind the last region other ranks may write.
-        let end = of_target().map(gpuio_record::Region::end).max().filter(|_| job.is_common());
-        let length = end.unwrap_or(target.length_bytes).saturating_sub(first);
+        let used = content::used(job, at, target);
         let found = match open(&target.path) {
-            Ok(file) => extents::extents(&file.into(), first, length),
+            Ok(file) => extents::extents(&file.into(), used.start, used.end - used.start),
             Err(error) => extents::Extents { reason: Some(error), ..Default::default() },
         };
         files += 1;

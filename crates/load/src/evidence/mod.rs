@@ -54,7 +54,7 @@
 //! no job uses. gpuio's own counters (`own`) begin at 0 with each job and need no snapshot.
 //!
 //! Modules: `collector` (what is stateful), `window` (which times readings cover), `layout` (of
-//! `block_stack` and `net_devices`),
+//! `block_stack`, `net_devices` and `content`),
 //! `snapshot`, `sampler` and `series` (the devices during the run), `pcie_meter`; pure: `source`
 //! (an evidence source is one file and one row), `verdict`, `reconcile` (a rule is one function and
 //! one row), [`warn`]. Counters cover the process or a device, never a job.
@@ -67,6 +67,7 @@
 
 mod block_stack;
 mod collector;
+mod content;
 mod group;
 mod layout;
 mod net_devices;

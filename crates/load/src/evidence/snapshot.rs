@@ -140,6 +140,7 @@ impl Readings {
                 }
                 CacheReading {
                     holes: job.holes.clone(),
+                    content: job.content,
                     resident_before: before.as_ref().ok().copied(),
                     resident_after: after.as_ref().ok().copied(),
                     process_read_bytes: process.map(|io| io.storage_read_bytes),

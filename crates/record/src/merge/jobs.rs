@@ -401,8 +401,13 @@ fn add_cache(sum: &mut CacheReading, one: &CacheReading, first: bool) {
                 .to_owned(),
         ];
         sum.holes.clone_from(&one.holes);
+        sum.content = one.content;
         return;
     }
+    sum.content = sum.content.zip(one.content).map(|(mut all, one)| {
+        all += one;
+        all
+    });
     sum.holes = match (sum.holes.take(), &one.holes) {
         (Some(all), Some(one)) => Some(HolesReading {
             range_bytes: all.range_bytes + one.range_bytes,

@@ -158,7 +158,7 @@ pub const ASPECTS: &[Aspect] = &[
         |job| Some(job.beside()),
         |_| Some(NOTHING.to_owned()),
     ),
-    load("data", "data that repeats", |job| Some(job.data()), reading_data),
+    load("data", "data that repeats", |job| job.data(), reading_data),
     load("part", "part of a larger load", |job| Some(job.part()), |_| Some(NOTHING.to_owned())),
     load("replay", "repeated calls", |job| Some(job.replay()), |_| Some(NOTHING.to_owned())),
     load("feed", "training feed", |job| Some(job.feed()), |_| Some(NOTHING.to_owned())),

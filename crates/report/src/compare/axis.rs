@@ -87,7 +87,7 @@ pub fn split(runs: &[Run], axis: &Axis) -> Result<Vec<Side>, String> {
         Side {
             name: format!("{}={value}", axis.key),
             runs: own.cloned().collect(),
-            notes: Vec::new(),
+            ..Side::default()
         }
     };
     Ok(wanted.into_iter().map(side).collect())

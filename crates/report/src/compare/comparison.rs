@@ -53,6 +53,9 @@ pub struct SideLine {
     /// Files, each once.
     pub files: Vec<String>,
     pub notes: Vec<String>,
+    /// Why its files are not all runs that were made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
     /// Whether a run of it used gpuio's software GPU.
     pub software_gpu: bool,
 }
@@ -271,5 +274,6 @@ fn side_line(side: &Side) -> SideLine {
     let is_software =
         |run: &Run| run.properties.get(SOFTWARE_GPU).is_some_and(|kind| kind == SOFTWARE);
     let software_gpu = side.runs.iter().any(is_software);
-    SideLine { name: side.name.clone(), files, notes: side.notes.clone(), software_gpu }
+    let (name, notes, lacks) = (side.name.clone(), side.notes.clone(), side.lacks.clone());
+    SideLine { name, files, notes, lacks, software_gpu }
 }

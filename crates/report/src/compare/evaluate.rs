@@ -19,7 +19,7 @@ const RANK_LEVEL: f64 = 1.0 - LEVEL;
 const LARGE: f64 = 1.1;
 
 /// More runs than this are not proposed.
-const MOST_RUNS: usize = 1000;
+pub(crate) const MOST_RUNS: usize = 1000;
 
 /// The entry of a metric; `None` if a side has no figure. `in_turns` means that the nth run of one
 /// side was made next to the nth of the other.

@@ -10,6 +10,7 @@ use gpuio_record::{
 
 use crate::compare::aspect::{DUE, NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
 use crate::number::{many, requested_rate};
+use crate::standing;
 use crate::workload::sizes_short;
 
 /// Separates two of cuFile's settings.
@@ -229,12 +230,24 @@ impl Job<'_> {
         )
     }
 
-    /// How much of the data repeats, which storage may compress.
-    pub(crate) fn data(&self) -> String {
-        self.plan.compressible.map_or_else(
-            || NOTHING.to_owned(),
-            |it| format!("{} % of each {} bytes", it.percent, it.chunk_bytes),
-        )
+    /// How much of the data repeats, which storage may compress: by the plan, or by what the files
+    /// held that it reads. Coarse, since a few blocks were looked at.
+    pub(crate) fn data(&self) -> Option<String> {
+        if let Some(it) = self.plan.compressible {
+            return Some(format!("{} % of each {} bytes", it.percent, it.chunk_bytes));
+        }
+        let repeated = match (self.direction, self.result.cache.content) {
+            (Direction::Write, _) => 0.0,
+            (_, Some(found)) => found.repeated(),
+            (_, None) if standing::is_foreign(self.plan) => return None,
+            (_, None) => 0.0,
+        };
+        let words = match repeated {
+            _ if repeated < 0.1 => NOTHING,
+            _ if repeated > 0.95 => "all of it, as zeros do",
+            _ => "a part of it",
+        };
+        Some(words.to_owned())
     }
 
     /// The parts of a replay that decide its load; the name of the trace doesn't.

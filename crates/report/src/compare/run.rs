@@ -7,7 +7,7 @@ use crate::foreign::Direction;
 use gpuio_base::document::unique;
 use gpuio_base::stat::infer::Spread;
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{Metric, Pacing};
+use gpuio_record::{Metric, Pacing, RunOf};
 
 use crate::compare::aspect::{DUE, SINCE};
 use crate::compare::keys::Keys;
@@ -154,4 +154,8 @@ pub struct Side {
     pub runs: Vec<Run>,
     /// Notes on all of them: how the tool measures, what was skipped.
     pub notes: Vec<String>,
+    /// Which runs of a sweep or of `--ab` its records say that they are.
+    pub made: Vec<RunOf>,
+    /// Why they are not all runs that were made.
+    pub lacks: Vec<String>,
 }

@@ -13,6 +13,7 @@ use gpuio_record::{
 use serde::Serialize;
 
 use crate::workload::{actual_engine, block_bounds, rw, sides};
+use crate::{Recheck, doubts};
 
 /// A column. Its name never changes; new columns are added at the end.
 #[derive(Debug, Clone)]
@@ -81,38 +82,46 @@ fn tier(side: &Side<'_>) -> Option<TierResult> {
 }
 
 /// The record as CSV: a header line, then a row for each job and each requested direction, in plan
-/// order, reads first.
+/// order, reads first. The last column is `doubt`: why the figures are not to be trusted.
 ///
 /// Fields are quoted as in RFC 4180, and no name is a formula or holds a control character
 /// ([`gpuio_base::units::csv_text`]). Lines end in a line feed only, so that awk and cut see no
 /// carriage return. An empty field means that there is no figure. Numbers are not rounded.
-pub fn render(record: &Record) -> String {
+pub fn render(record: &Record, recheck: &Recheck) -> String {
     let columns = columns(&record.percentiles());
-    let heads: Vec<String> = columns.iter().map(|column| column.name.to_string()).collect();
-    let line = |side| columns.iter().map(|column| column.cell(&side)).collect();
+    let heads = columns.iter().map(|column| column.name.to_string());
+    let heads: Vec<String> = heads.chain([DOUBT.to_owned()]).collect();
+    let line = |side: Side<'_>| {
+        let cells = columns.iter().map(|column| column.cell(&side));
+        let doubt = doubts::in_words(recheck, record, side.plan, side.result);
+        cells.chain([doubt]).collect()
+    };
     csv_of([heads].into_iter().chain(sides(record).map(line)))
 }
+
+/// The column of doubts about the figures of a row.
+pub(crate) const DOUBT: &str = "doubt";
 
 /// The same with a row for each job of each host with an expectation, then for each job of each
 /// rank. Such a row has what the record has of a host or rank, reads and writes together; the other
 /// fields are empty, of a host that of the rank too. Without ranks it is [`render`].
-pub fn render_per_rank(record: &Record) -> String {
+pub fn render_per_rank(record: &Record, recheck: &Recheck) -> String {
     let columns = &columns(&record.percentiles());
     let plan = |job: &str| record.plan.jobs.iter().find(|plan| plan.name == *job);
     let of_hosts = record.ranks.iter().flat_map(|all| &all.hosts).flat_map(|host| {
         host.expected.iter().map(move |job| -> Vec<String> {
             let cell =
                 |column: &Column| host_cell(&column.name, record, plan(&job.job), (host, job));
-            columns.iter().map(cell).collect()
+            columns.iter().map(cell).chain([String::new()]).collect()
         })
     });
     let of_ranks = record.ranks.iter().flat_map(|all| &all.rows).flat_map(|row| {
         row.jobs.iter().map(move |job| -> Vec<String> {
             let cell = |column: &Column| rank_cell(column, record, plan(&job.job), (row, job));
-            columns.iter().map(cell).collect()
+            columns.iter().map(cell).chain([String::new()]).collect()
         })
     });
-    render(record) + &csv_of(of_hosts.chain(of_ranks))
+    render(record, recheck) + &csv_of(of_hosts.chain(of_ranks))
 }
 
 /// The field of a host in the column of this name.

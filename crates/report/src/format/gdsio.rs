@@ -4,6 +4,7 @@ use gpuio_base::document::grouped;
 use gpuio_base::units::printable_short;
 use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan, Towards};
 
+use crate::Recheck;
 use crate::number::{float, many};
 use crate::others;
 use crate::standing;
@@ -19,11 +20,18 @@ pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 ///
 /// Ends in a line feed. Without any job the text is empty.
 pub fn render(record: &Record) -> String {
+    render_with(record, None)
+}
+
+/// [`render`], and that the record is doubtful, `# doubt: …`, by what a recheck found.
+pub fn render_with(record: &Record, recheck: Option<&Recheck>) -> String {
     let jobs: Vec<Job<'_>> = jobs(record).collect();
     if jobs.is_empty() {
         return String::new();
     }
     let all = lines(ranks(record), &jobs).into_iter().chain(comments(record));
+    let doubt = recheck.and_then(Recheck::doubt);
+    let all = all.chain(doubt.map(|doubt| format!("# doubt: {}", printable_short(&doubt))));
     all.map(|line| line + "\n").collect()
 }
 
@@ -34,15 +42,18 @@ pub fn lines(ranks: u32, jobs: &[Job<'_>]) -> Vec<String> {
     groups.into_iter().map(|(_, jobs)| line(ranks, &jobs)).collect()
 }
 
+/// How the comment on the software GPU begins.
+pub const SOFTWARE: &str = "# software GPU:";
+
 /// Everything that the lines can't say, each behind its word and a colon, so that a script that
 /// looks for `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that
-/// faults were injected, that it was too short or others are unknown, its ranks, parts of larger
-/// loads, paths, and others beside it. Without line feeds.
+/// faults were injected, that it was too short or others are unknown, contents that storage may be
+/// faster with, its ranks, parts of larger loads, paths, and others beside it. Without line feeds.
 pub fn comments(record: &Record) -> Vec<String> {
     let mut all = Vec::new();
     if record.plan.software_gpu {
         let text = "this run used no hardware GPU; its line is not a GPU result";
-        all.push(format!("# software GPU: {text}"));
+        all.push(format!("{SOFTWARE} {text}"));
     }
     let failed: u64 = record.jobs.iter().map(|job| job.failed).sum();
     let failed = if failed > 0 { format!("; {} failed", many(failed, "I/O")) } else { "".into() };
@@ -67,6 +78,7 @@ pub fn comments(record: &Record) -> Vec<String> {
         standing::too_short(record, plan).map(|few| format!("{few}, too little to judge a rate"))
     }));
     all.extend(of_jobs("unknown", &|_, job| job.others_cpu_unknown.clone()));
+    all.extend(of_jobs("content", &|plan, job| standing::content(plan, job)));
     all.extend(clients(record));
     all.extend(parts(record));
     all.extend(verdicts(record));

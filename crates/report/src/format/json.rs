@@ -1,6 +1,6 @@
 //! The whole record as JSON.
 
-use gpuio_record::{ContentDigest, OLDEST_SCHEMA, Record, SCHEMA_VERSION};
+use gpuio_record::{ContentDigest, OLDEST_SCHEMA, Record, SCHEMA_VERSION, Sweep};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -40,18 +40,52 @@ pub fn parse(text: &str) -> Result<Record, ParseError> {
     match value.get("schema_version").and_then(Value::as_u64) {
         Some(found) if !known.contains(&found) => Err(ParseError::Schema { found }),
         _ => {
-            let content_sha256 = match value.get(DIGEST) {
-                None => ContentDigest::NoDigest,
-                Some(found) if *found == digest(&value) => ContentDigest::Intact,
-                Some(found) => ContentDigest::Changed(
-                    found.as_str().map_or_else(|| found.to_string(), str::to_owned),
-                ),
-            };
+            let content_sha256 = state(&value);
             let record: Record = serde_json::from_value(value)?;
             let answers = Vec::new();
             Ok(Record { schema_version: SCHEMA_VERSION, content_sha256, answers, ..record })
         }
     }
+}
+
+/// Whether a document is as it was when its digest was made.
+fn state(value: &Value) -> ContentDigest {
+    match value.get(DIGEST) {
+        None => ContentDigest::NoDigest,
+        Some(found) if *found == digest(value) => ContentDigest::Intact,
+        Some(found) => {
+            ContentDigest::Changed(found.as_str().map_or_else(|| found.to_string(), str::to_owned))
+        }
+    }
+}
+
+/// Puts the digest of all other fields behind the first, as the types have it.
+fn seal(value: &mut Value) {
+    let digest = digest(value).into();
+    if let Value::Object(fields) = value {
+        fields.shift_insert(1.min(fields.len()), DIGEST.to_owned(), digest);
+    }
+}
+
+/// Reads the list of a sweep, with whether it is as gpuio left it.
+///
+/// # Errors
+/// Other text.
+pub fn parse_sweep(text: &str) -> Result<Sweep, serde_json::Error> {
+    let value: Value = serde_json::from_str(text)?;
+    let content_sha256 = state(&value);
+    Ok(Sweep { content_sha256, ..serde_json::from_value(value)? })
+}
+
+/// A sweep's list as indented JSON, with its digest; one that others changed keeps the digest of
+/// before, so that going on with the sweep does not hide it.
+pub fn render_sweep(sweep: &Sweep) -> String {
+    let mut value = serde_json::to_value(sweep)
+        .expect("a sweep's maps have texts as keys, and no Serialize of others");
+    if sweep.content_sha256 == ContentDigest::Intact {
+        seal(&mut value);
+    }
+    serde_json::to_string_pretty(&value).expect("a Value holds no foreign Serialize")
 }
 
 /// The record as indented JSON, ending in a line feed; lists of numbers are in a line. Fields and
@@ -79,11 +113,7 @@ pub(crate) fn value(record: &Record) -> Value {
         fields.shift_insert(1.min(fields.len()), ANSWERS.to_owned(), answers.into());
     }
     if record.content_sha256 == ContentDigest::Intact {
-        let digest = digest(&value).into();
-        if let Value::Object(fields) = &mut value {
-            // Behind the version, as in the type.
-            fields.shift_insert(1.min(fields.len()), DIGEST.to_owned(), digest);
-        }
+        seal(&mut value);
     }
     value
 }

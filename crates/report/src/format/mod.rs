@@ -60,20 +60,23 @@ pub const FORMATS: &[Row] = &[
         name: "csv",
         summary: "one row per job and direction; column names never change",
         on_demand: false,
-        tells_doubt: false,
+        tells_doubt: true,
         checks: None,
-        render: |record, _, show| match show.per_rank {
-            true => csv::render_per_rank(record),
-            false => csv::render(record),
+        render: |record, _, show| {
+            let recheck = &show.recheck.cloned().unwrap_or_default();
+            match show.per_rank {
+                true => csv::render_per_rank(record, recheck),
+                false => csv::render(record, recheck),
+            }
         },
     },
     Row {
         name: "gdsio",
         summary: "gdsio's line for the jobs that ran together",
         on_demand: false,
-        tells_doubt: false,
+        tells_doubt: true,
         checks: None,
-        render: |record, _, _| gdsio::render(record),
+        render: |record, _, show| gdsio::render_with(record, show.recheck),
     },
     Row {
         name: "plan",

@@ -219,12 +219,10 @@ fn all_loads(record: &Record) -> Vec<Load<'_>> {
     sides(record).map(Load).collect()
 }
 
-/// A row per path: its loads side by side; a further row where one repeats.
-fn table(record: &Record) -> Section {
-    let mut section = Section::default();
-    let all = all_loads(record);
+/// A row for each path: its loads side by side; a further row where one repeats.
+fn rows_of<'a>(all: &[Load<'a>]) -> Vec<Vec<Load<'a>>> {
     let mut rows: Vec<Vec<Load<'_>>> = Vec::new();
-    for load in &all {
+    for load in all {
         let fits = |row: &&mut Vec<Load<'_>>| {
             row.iter().all(|other| other.path() == load.path() && other.kind() != load.kind())
         };
@@ -233,6 +231,14 @@ fn table(record: &Record) -> Section {
             None => rows.push(vec![*load]),
         }
     }
+    rows
+}
+
+/// The rows, and what the mark behind some rates means.
+fn table(record: &Record) -> Section {
+    let mut section = Section::default();
+    let all = all_loads(record);
+    let rows = rows_of(&all);
     if rows.is_empty() {
         section.paragraph("no job ran");
         return section;
@@ -266,7 +272,12 @@ fn table(record: &Record) -> Section {
         let of_kind = kind.clone();
         let part = part(loads[0].0.direction);
         columns = columns
-            .figures(format!("{rw} {size}"), move |row| of(row, &of_kind).map(|load| load.rate()))
+            .figures(format!("{rw} {size}"), move |row| {
+                of(row, &of_kind).map(|load| {
+                    let mark = if is_marked(record, load) { DOUBTFUL } else { "" };
+                    load.rate() + mark
+                })
+            })
             .tight()
             .part(part);
         for at in tails.iter().filter(|_| loads[0].is_small()) {
@@ -292,7 +303,19 @@ fn table(record: &Record) -> Section {
         .part(part(Towards::Read))
         .table("paths", rows);
     section.table(table);
+    if all.iter().any(|load| is_marked(record, load)) {
+        section.paragraph(format!(
+            "{DOUBTFUL} too short for a rate, or not the rate of the storage alone: see below"
+        ));
+    }
     section
+}
+
+/// Behind a rate that is no plain rate of storage.
+const DOUBTFUL: &str = "~";
+
+fn is_marked(record: &Record, load: &Load<'_>) -> bool {
+    is_too_short(record, load.0.plan) || !caveats(record, load).is_empty()
 }
 
 /// The load of a row that is of this kind.
@@ -372,7 +395,7 @@ fn delivered(record: &Record, loads: &[Load<'_>]) -> Option<String> {
     let not = unique(loads.iter().flat_map(|load| caveats(record, load)).map(|one| one.words));
     let [delivers, takes] = match not.is_empty() && record.ended == EndedHow::Complete {
         true => ["delivers", "takes"],
-        false => ["delivered to gpuio", "took from gpuio"],
+        false => ["delivered to gpuio", "accepted from gpuio"],
     };
     let rates = match (part(Towards::Read), part(Towards::Write)) {
         (None, None) => return None,

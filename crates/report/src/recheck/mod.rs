@@ -29,6 +29,10 @@ pub struct Recheck {
     pub compared: usize,
     /// Figures that do not follow, a sentence each: the job, the figure, and what it should be.
     pub wrong: Vec<String>,
+    /// The one of `wrong` that says that the record is not as gpuio wrote it, by its digest.
+    pub changed: Option<String>,
+    /// The one of `wrong` that says that another record is in its place.
+    pub misplaced: Option<String>,
     /// A sentence for each field of its file that records do not have ([`unknown_fields`]).
     pub unknown: Vec<String>,
     /// Why it is not known whether the record was changed, where that is so.
@@ -36,21 +40,70 @@ pub struct Recheck {
 }
 
 impl Recheck {
-    /// A sentence on the figures that do not follow, if there are any, or on what is not known.
+    /// A sentence on the gravest of what is wrong, each kind in its own words, or on what is not
+    /// known.
     pub fn doubt(&self) -> Option<String> {
-        let Some(first) = self.wrong.first() else {
-            let why = self.unproved.as_ref()?;
-            return Some(format!("Whether the record was changed is not known: {why}"));
-        };
-        let count = self.wrong.len();
+        let kinds = [self.misplaced_in_words(), self.changed_in_words(), self.contradiction()];
+        let found: Vec<String> = kinds.into_iter().flatten().collect();
+        if found.is_empty() { self.unproved_in_words() } else { Some(found.join(". ")) }
+    }
+
+    /// Figures that do not follow from counts; the digest and the place are no figures.
+    fn figures(&self) -> impl Iterator<Item = &String> {
+        let other = [&self.changed, &self.misplaced];
+        self.wrong.iter().filter(move |one| other.iter().all(|not| not.as_ref() != Some(*one)))
+    }
+
+    /// That figures do not follow from the counts.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let first = self.figures().next()?;
         Some(format!(
-            "Figures do not follow from what the run counted ({count} of {}): the record was \
-             changed or damaged, or another build of gpuio wrote it. The first: {first}. `gpuio \
-             show RECORD --check` names all",
+            "Figures do not follow from what the run counted ({} of {}): the record was changed or \
+             damaged, or another build of gpuio wrote it. The first: {first}. `gpuio show RECORD \
+             --check` names all",
+            self.figures().count(),
             self.compared
         ))
     }
+
+    /// That the record was changed after gpuio wrote it.
+    pub(crate) fn changed_in_words(&self) -> Option<String> {
+        let why = self.changed.as_ref()?;
+        let why = why.strip_prefix(RECORD).unwrap_or(why);
+        Some(format!("The record is not as gpuio wrote it: {why}{}", self.all_follow()))
+    }
+
+    /// That the record is not the one that its sweep made.
+    pub(crate) fn misplaced_in_words(&self) -> Option<String> {
+        let why = self.misplaced.as_ref()?;
+        let why = why.strip_prefix(RECORD).unwrap_or(why);
+        Some(format!(
+            "Another record is in the place of one of the sweep: {why}{}",
+            self.all_follow()
+        ))
+    }
+
+    fn all_follow(&self) -> &'static str {
+        match self.figures().next() {
+            None => "; the figures that can be recomputed follow from its own counts",
+            Some(_) => "",
+        }
+    }
+
+    pub(crate) fn unproved_in_words(&self) -> Option<String> {
+        let why = self.unproved.as_ref().filter(|_| self.wrong.is_empty())?;
+        Some(format!("Whether the record was changed is not known: {why}"))
+    }
+
+    /// Counts that the record is not the one of its place, and says why.
+    pub fn misplace(&mut self, why: Option<&str>) {
+        self.check("the record", why.is_none(), || why.unwrap_or_default().to_owned());
+        self.misplaced = self.wrong.last().filter(|_| why.is_some()).cloned();
+    }
 }
+
+/// How what is wrong with the whole record begins.
+const RECORD: &str = "the record: ";
 
 /// Relative difference of two computed figures that is rounding.
 const ROUNDING: f64 = 1e-6;
@@ -131,7 +184,9 @@ impl Recheck {
             ));
             return;
         }
-        self.check("the record", why.is_none(), || why.unwrap_or_default());
+        let holds = why.is_none();
+        self.check("the record", holds, || why.unwrap_or_default());
+        self.changed = self.wrong.last().filter(|_| !holds).cloned();
     }
 
     /// Counts a figure, and says what is wrong where it does not hold.

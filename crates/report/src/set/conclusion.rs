@@ -361,6 +361,17 @@ fn doubt(row: &Row<'_>) -> Option<String> {
     row.unmeasured().map(|why| format!("Storage not measured: {why}")).or_else(short)
 }
 
+fn others(row: &Row<'_>) -> Option<others::Others> {
+    others::of(row.record, row.plan, row.result)
+}
+
+/// That others had a part in jobs, and how much at worst.
+fn disturbed(rows: &[Row<'_>], disturbed: usize, of: &dyn Fn(usize) -> String) -> Option<String> {
+    let worst = others::worst(&rows.iter().filter_map(others).collect::<Vec<_>>())?.words();
+    let worst = if disturbed == 1 { worst } else { format!("at worst, {worst}") };
+    Some(format!("the rate is not that of the storage alone in {} ({worst})", of(disturbed)))
+}
+
 /// Warnings that must not be overlooked; or that all went as requested, where that is known.
 pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
@@ -398,6 +409,11 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         jobs(&|row| row.result.others_cpu_unknown.is_some()),
         "unknown whether others used the CPUs in",
     );
+    let content = |row: &Row<'_>| standing::content(row.plan, row.result);
+    for words in unique(rows.iter().filter_map(content)) {
+        let such = |row: &Row<'_>| content(row).as_deref() == Some(&words);
+        say(jobs(&such), &format!("{words} in"));
+    }
     for (is, what) in [
         (Some(false), "the bytes did not take the requested path in"),
         (None, "the path of the bytes could not be proved for"),
@@ -421,14 +437,7 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
         let of = of(jobs(&|row| row.unmeasured().is_some()));
         parts.push(format!("the rate is not that of the storage in {of} ({why})"));
     }
-    let others = |row: &Row<'_>| others::of(row.record, row.plan, row.result);
-    let worst = others::worst(&rows.iter().filter_map(others).collect::<Vec<_>>());
-    if let Some(worst) = worst.map(|worst| worst.words()) {
-        let disturbed = jobs(&|row| others(row).is_some());
-        let worst = if disturbed == 1 { worst } else { format!("at worst, {worst}") };
-        let of = of(disturbed);
-        parts.push(format!("the rate is not that of the storage alone in {of} ({worst})"));
-    }
+    parts.extend(disturbed(rows, jobs(&|row| others(row).is_some()), &of));
     if parts.is_empty() {
         let proven = rows.iter().all(|row| row.result.proof.is_some());
         return proven.then(|| "All bytes took the requested path.".to_owned());

@@ -2,8 +2,11 @@
 
 use gpuio_base::document::{csv_of, unique};
 
+use gpuio_record::Side;
+
 use super::Set;
-use crate::format::csv::columns;
+use crate::doubts;
+use crate::format::csv::{DOUBT, columns};
 use crate::workload::sides;
 
 /// How the header line begins.
@@ -17,16 +20,17 @@ pub(super) fn render(set: &Set) -> String {
     let axes = unique(keys.map(|(key, _)| key.as_str()));
     let columns = columns(&set.percentiles());
     let names = columns.iter().map(|column| column.name.to_string());
-    let heads = names.chain(["record".to_owned(), "doubt".to_owned()]);
+    let heads = names.chain(["record".to_owned(), DOUBT.to_owned()]);
     let heads: Vec<String> = heads.chain(axes.iter().map(|key| format!("axis_{key}"))).collect();
     let of_member = |member: &super::Member| {
         let place = |key: &&str| {
             let at = member.at.iter().find(|(name, _)| name == key);
             at.map(|(_, value)| value.clone()).unwrap_or_default()
         };
-        let line = |side| {
+        let line = |side: Side<'_>| {
             let row = columns.iter().map(|column| column.cell(&side));
-            let doubt = member.recheck.doubt().unwrap_or_default();
+            let record = &member.record;
+            let doubt = doubts::in_words(&member.recheck, record, side.plan, side.result);
             row.chain([member.name.clone(), doubt]).chain(axes.iter().map(place)).collect()
         };
         sides(&member.record).map(line).collect::<Vec<Vec<String>>>()

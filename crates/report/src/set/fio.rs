@@ -8,8 +8,9 @@ use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{DirectionResult, Point, Towards};
 use serde_json::{Map, Value, json};
 
+use super::Set;
 use super::rows::{Row, rows};
-use super::{Set, doubts};
+use crate::doubts;
 use crate::number::float;
 use crate::workload::{actual_engine, block_bounds, rw, sizes_short};
 
@@ -96,7 +97,7 @@ fn job(row: &Row<'_>) -> Value {
             "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
             "software_gpu": plan.uses_software_gpu(),
             "latency": "from due to completed",
-            "doubts": doubts::of(row.member, plan)
+            "doubts": doubts::of(&row.member.recheck, row.record, plan, result)
                 .into_iter()
                 .map(|(doubt, why)| json!({ "doubt": doubt, "why": why }))
                 .collect::<Vec<Value>>(),

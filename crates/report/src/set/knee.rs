@@ -48,14 +48,14 @@ impl Step {
 
     /// Whether throughput grew from a lower load by more than the rule's share, by the medians and
     /// the interval of the ratio. `None` where the runs lie too far apart to say so: the interval
-    /// of a growth reaches down to none, or that of no growth to twice the rule's share.
+    /// of a growth reaches down to the rule's share, or that of no growth to twice that share.
     fn grew(&self, from: &Step) -> Option<bool> {
         let least = (1.0 + GROWS).powf((self.load / from.load).log2());
         let ratio = welch(&from.rates, &self.rates, LEVEL);
         let runs = self.rates.len().min(from.rates.len());
         let ratio = ratio.filter(|_| runs >= INTERVAL_RUNS)?;
         match self.bytes_per_s() > from.bytes_per_s() * least {
-            true => (ratio.low > 1.0).then_some(true),
+            true => (ratio.low > least).then_some(true),
             false => (ratio.high <= least * least).then_some(false),
         }
     }
@@ -139,7 +139,10 @@ fn undecided(key: &str, from: &Step, to: &Step) -> String {
     let repeats = (2 * runs).max(5);
     let why = match runs < INTERVAL_RUNS {
         true => format!("{} of a load: too few for a spread", many(runs as u64, "run")),
-        false => "the growth is within the spread of the runs".to_owned(),
+        false => format!(
+            "whether it grew by more than {:.0} % for a doubling is within the spread of the runs",
+            GROWS * 100.0
+        ),
     };
     format!("knee not decided: {low}, {high}; {why}; --repeats {repeats}")
 }
@@ -169,12 +172,15 @@ mod tests {
         let noisy = spread(&[(1.0, 252e6), (2.0, 270e6), (4.0, 291e6)], 0.2);
         assert_eq!(knee(&noisy), Some(Knee::Undecided(0, 1)));
         let words = sentence("host", "depth", &noisy).unwrap();
-        let why = "240 MiB/s at depth=1, 257 MiB/s at depth=2; the growth is within the spread of \
-                   the runs; --repeats 6.";
+        let why = "240 MiB/s at depth=1, 257 MiB/s at depth=2; whether it grew by more than 10 % \
+                   for a doubling is within the spread of the runs; --repeats 6.";
         assert_eq!(words, format!("host: knee not decided: {why}"));
         // Plainly more at a higher load: the steps below do not matter.
         let grows = spread(&[(1.0, 252e6), (2.0, 270e6), (4.0, 2000e6)], 0.2);
         assert_eq!(knee(&grows), Some(Knee::Grows));
+        // By the medians it grew by 44.6 % for two doublings, by the runs by 4 % at least.
+        let open = spread(&[(8.0, 100e6), (16.0, 101e6), (32.0, 144.6e6)], 0.15);
+        assert!(matches!(knee(&open), Some(Knee::Undecided(..))), "{open:?}");
         let mut few = steps(&[(1.0, 1e6), (2.0, 2e6), (4.0, 2.1e6)]);
         few.iter_mut().for_each(|step| step.rates.truncate(2));
         let words = sentence("", "depth", &few).unwrap();

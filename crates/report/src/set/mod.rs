@@ -10,7 +10,6 @@ mod conclusion;
 mod csv;
 mod devices;
 mod document;
-mod doubts;
 mod findings_text;
 mod fio;
 mod fix;
@@ -29,10 +28,11 @@ pub use origin::{Candidate, Origin, origin};
 
 use gpuio_base::document::unique;
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List;
-use gpuio_record::{Metric, Record, Sweep};
+use gpuio_record::{Metric, Record, RunOf, Sweep};
 
 use crate::copies::{Content, Copies};
 use crate::number::many;
@@ -89,6 +89,8 @@ pub struct Set {
     pub left_out: Vec<String>,
     /// Files that can't be read as records, with the reason.
     pub unread: Vec<String>,
+    /// Why the records are not, or may not be, all runs that a sweep or a comparison made.
+    pub lacks: Vec<String>,
     /// Maximum compressed size of the records in a page; `None` for no limit. Figures,
     /// distributions and series of all records are always in it.
     pub embed_limit: Option<usize>,
@@ -116,7 +118,10 @@ impl Set {
         self.members.retain(|member| {
             nth += 1;
             let copy = copies.of(Content::of_record(&member.record), nth, &member.name);
-            self.left_out.extend(copy.clone());
+            // In the place of a sweep's own run a copy hides that this one is missing.
+            let is_astray = member.recheck.misplaced.is_some();
+            let to = if is_astray { &mut self.lacks } else { &mut self.left_out };
+            to.extend(copy.clone());
             copy.is_none()
         });
     }
@@ -137,7 +142,18 @@ impl Set {
         let software = "Software GPU: these runs used no hardware GPU. Never compare these figures \
                         with those of a GPU.";
         let software = rows::software(self).then(|| software.to_owned());
-        [software, self.doubt(), self.scaled()].into_iter().flatten().collect()
+        [software, self.incomplete(), self.doubt(), self.scaled()].into_iter().flatten().collect()
+    }
+
+    /// A sentence on runs that were made and are not in the set, if there are any.
+    fn incomplete(&self) -> Option<String> {
+        let gaps = gaps(self.members.iter().filter_map(|member| member.record.run_of.as_ref()));
+        let mut all = self.lacks.iter().cloned().chain(gaps);
+        let (first, more) = (all.next()?, all.count() as u64);
+        let more = (more > 0).then(|| {
+            format!(" {}.", many(more, "further reason is|further reasons are") + " below")
+        });
+        Some(format!("Not all runs that were made: {first}.{}", more.unwrap_or_default()))
     }
 
     /// A sentence on jobs that are a part of a larger load, if there are any.
@@ -165,6 +181,24 @@ impl Set {
     fn metrics(&self, list: List) -> Vec<Metric> {
         list.metrics(&self.percentiles())
     }
+}
+
+/// Runs that records say were made beside theirs, and whose records are not among them.
+pub fn gaps<'a>(runs: impl Iterator<Item = &'a RunOf>) -> Vec<String> {
+    let mut points: BTreeMap<(&str, &str), (BTreeSet<u32>, u32)> = BTreeMap::new();
+    for one in runs {
+        let (there, all) = points.entry((&one.of, &one.point)).or_default();
+        there.insert(one.run);
+        *all = (*all).max(one.run).max(one.runs.unwrap_or(0));
+    }
+    let gap = |((of, point), (there, all)): ((&str, &str), (BTreeSet<u32>, u32))| {
+        let lost = u64::from(all).saturating_sub(there.len() as u64);
+        (lost > 0).then(|| {
+            let lost = many(lost, "record is|records are");
+            format!("{of}, {point}: {lost} not here of {}", many(u64::from(all), "run"))
+        })
+    };
+    points.into_iter().filter_map(gap).collect()
 }
 
 /// A picture of the machine that made the records.

@@ -5,9 +5,10 @@ use gpuio_base::stat::Percentile;
 use gpuio_record::Metric;
 use gpuio_record::metric::{Family, List};
 
+use super::Set;
 use super::axes::{Axis, axes};
 use super::rows::{Row, rows};
-use super::{Set, doubts};
+use crate::doubts;
 
 /// How the text begins.
 pub(super) const MARK: &str = "# TYPE gpuio_run info";
@@ -189,7 +190,8 @@ fn doubts(out: &mut String, rows: &[Row<'_>]) {
             ];
             written(&labels)
         };
-        doubts::of(row.member, row.plan).into_iter().map(one).collect::<Vec<String>>()
+        let all = doubts::of(&row.member.recheck, row.record, row.plan, row.result);
+        all.into_iter().map(one).collect::<Vec<String>>()
     };
     let all: Vec<String> = firsts().flat_map(each).collect();
     if all.is_empty() {

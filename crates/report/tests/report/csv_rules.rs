@@ -37,7 +37,7 @@ fn one_row_per_job_and_direction_and_every_row_is_whole() {
     let render = |record| (find("csv").unwrap().render)(record, TEXT_WIDTH, Show::default());
     let rows = read(&render(&records::host_quick()));
     assert_eq!(rows.len(), 1 + 5, "four jobs, one of them mixed");
-    assert!(rows.iter().all(|row| row.len() == columns(&[]).len()));
+    assert!(rows.iter().all(|row| row.len() == columns(&[]).len() + 1));
     assert_eq!(cell(&rows, 4, "direction"), "read");
     assert_eq!(cell(&rows, 5, "direction"), "write");
     assert_eq!(cell(&rows, 5, "rw"), "randrw");

@@ -1,7 +1,7 @@
 //! The first words and the first plot of a report, and the colours of its paths.
 
 use gpuio_record::{
-    Arrivals, DirectMode, EndedHow, Pacing, Record, Route, Source, Warning, WarningKind,
+    Arrivals, DirectMode, EndedHow, Pacing, Record, Route, RunOf, Source, Warning, WarningKind,
 };
 use gpuio_report::format::text::Show;
 use gpuio_report::set::{Member, Set, find_set_format};
@@ -150,6 +150,31 @@ fn a_changed_record_is_doubted_first() {
     assert!(sentences(&set).replace('*', "").starts_with(doubt), "{}", sentences(&set));
     let page = render("html", &set);
     assert!(page.contains(&format!("<p class=\"banner\" role=\"note\">{doubt}")), "{page}");
+}
+
+/// A record of another run, all of whose figures follow, is not called changed.
+#[test]
+fn each_kind_of_doubt_has_its_own_words() {
+    let mut set = set(vec![run("host", 4096, 1, false, 1.0)]);
+    set.members[0].recheck.misplace(Some("it is not the one that the sweep made: other digest"));
+    let text = sentences(&set).replace('*', "");
+    let words = "run-0: Another record is in the place of one of the sweep: it is not the one that \
+                 the sweep made: other digest; the figures that can be recomputed follow";
+    assert!(text.starts_with(words) && !text.contains("do not follow"), "{text}");
+}
+
+/// Runs that records name beside themselves, and that are not in the set, are missed on top.
+#[test]
+fn runs_that_are_not_there_are_missed_first() {
+    let of = |run, runs| RunOf { of: "--ab of 10:00".to_owned(), point: "a".to_owned(), run, runs };
+    let mut first = run("host", 4096, 1, false, 1.0);
+    let mut third = run("host", 4096, 1, false, 2.0);
+    (first.run_of, third.run_of) = (Some(of(1, None)), Some(of(3, None)));
+    let words = "Not all runs that were made: --ab of 10:00, a: 1 record is not here of 3 runs.";
+    let text = sentences(&set(vec![first.clone(), third])).replace('*', "");
+    assert!(text.starts_with(words), "{text}");
+    first.run_of = Some(of(1, Some(1)));
+    assert!(!sentences(&set(vec![first])).contains("Not all runs"));
 }
 
 /// A record during which other programs read most of what the drive delivered.

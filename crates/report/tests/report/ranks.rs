@@ -94,14 +94,14 @@ fn text_has_network_cards_of_slow_ranks_and_of_all_on_demand() {
 #[test]
 fn csv_has_a_row_for_each_host_with_its_expectation() {
     let record = record();
-    let text = render_per_rank(&record);
+    let text = render_per_rank(&record, &Default::default());
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let names = reader.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let of = |row: usize, name: &str| {
         rows[row].get(names.iter().position(|one| one == name).unwrap()).unwrap().to_owned()
     };
-    let all = render(&record).lines().count() - 1;
+    let all = render(&record, &Default::default()).lines().count() - 1;
     assert_eq!(rows.len(), all + 2 + 2);
     assert_eq!((of(0, "stonewall_ns"), of(0, "host")), ("2000000000".to_owned(), String::new()));
     let host = ["host", "rank", "expected_bytes_per_s", "expected_percent", "expected_bottleneck"];

@@ -384,8 +384,14 @@ fn doubts_stand_in_the_formats_that_programs_read() {
         let value: Value = serde_json::from_str(&render("fio-json", set)).unwrap();
         value["jobs"].as_array().unwrap().clone()
     };
-    assert!(!render("openmetrics", &set).contains("gpuio_doubt"));
-    assert!(jobs(&set).iter().all(|job| job["gpuio"]["doubts"] == serde_json::json!([])));
+    let doubts = |job: &Value| -> Vec<String> {
+        let all = job["gpuio"]["doubts"].as_array().unwrap().iter();
+        let all = all.map(|one| one["doubt"].as_str().unwrap().to_owned());
+        // They follow from results, and not from the record as a document.
+        let of_results = ["not_storage", "disturbed", "others_unknown", "failed", "content"];
+        all.filter(|one| !of_results.contains(&one.as_str())).collect()
+    };
+    assert!(jobs(&set).iter().all(|job| doubts(job).is_empty()), "{:#?}", jobs(&set));
 
     let kind = WarningKind::RunTooShort {
         elapsed_ns: 200_000_000,
@@ -399,11 +405,9 @@ fn doubts_stand_in_the_formats_that_programs_read() {
     set.members[0].record.warnings.push(Warning { job, kind, text });
     set.members[0].recheck.unproved = Some("it names gpuio 0.0.1".to_owned());
     set.members[1].record.content_sha256 = ContentDigest::Changed("00".to_owned());
-    set.members[1].recheck.wrong = vec!["the record: its content".to_owned()];
-    let doubts = |job: &Value| -> Vec<String> {
-        let all = job["gpuio"]["doubts"].as_array().unwrap().iter();
-        all.map(|one| one["doubt"].as_str().unwrap().to_owned()).collect()
-    };
+    let changed = "the record: its content is another".to_owned();
+    set.members[1].recheck.changed = Some(changed.clone());
+    set.members[1].recheck.wrong = vec![changed];
     let all = jobs(&set);
     assert_eq!(doubts(&all[0]), ["no_digest", "too_short"], "{}", all[0]);
     assert_eq!(doubts(&all[1]), ["no_digest"], "{}", all[1]);
@@ -415,5 +419,14 @@ fn doubts_stand_in_the_formats_that_programs_read() {
                   doubt=\"too_short\",why=\"The job was too short for its rate or percentiles\"} 1";
     assert!(text.contains(sample), "{text}");
     assert_eq!(text.matches("# TYPE gpuio_doubt info").count(), 1, "{text}");
-    assert!(text.contains("doubt=\"changed\",why=\"The content is not that of its digest"));
+    assert!(
+        text.contains("doubt=\"changed\",why=\"The record is not as gpuio wrote it: its content")
+    );
+    set.members[1].recheck.misplace(Some("it is not the one that the sweep made"));
+    let three = ["changed", "another_record", "contradiction"];
+    assert_eq!(doubts(jobs(&set).last().unwrap()), three);
+    let csv = render("csv", &set);
+    for doubt in three.into_iter().chain(["no_digest", "too_short"]) {
+        assert!(csv.contains(&format!("{doubt}: ")), "{doubt}: {csv}");
+    }
 }

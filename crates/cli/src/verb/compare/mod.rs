@@ -120,11 +120,12 @@ fn sides(args: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
         return Ok(read);
     };
     let notes: Vec<String> = read.iter().flat_map(|side| side.notes.clone()).collect();
+    let lacks = read.iter().flat_map(|side| side.lacks.clone()).collect();
     let runs: Vec<_> = read.into_iter().flat_map(|side| side.runs).collect();
     let mut sides =
         axis::split(&runs, axis).map_err(|why| Failure::Usage(format!("--axis: {why}")))?;
     if let Some(first) = sides.first_mut() {
-        first.notes = notes;
+        (first.notes, first.lacks) = (notes, lacks);
     }
     Ok(sides)
 }

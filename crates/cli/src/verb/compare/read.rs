@@ -6,6 +6,7 @@ use gpuio_host::input;
 use gpuio_record::SWEEP_FILE;
 use gpuio_report::compare::{Run, Side, of_reading, of_record};
 use gpuio_report::format::json;
+use gpuio_report::set::gaps;
 
 use crate::failure::Failure;
 use crate::records::{self, Listed};
@@ -25,18 +26,20 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
     } else if path.file_name() == Some(SWEEP_FILE.as_ref()) {
         swept(&mut side, path.parent().unwrap_or(Path::new("")))?;
     } else {
-        file(&mut side, path, &[])?;
+        file(&mut side, path, &[], None)?;
     }
+    side.lacks.extend(gaps(side.made.iter()));
     Ok(side)
 }
 
 /// The records that a sweep lists, each at its point.
 fn swept(side: &mut Side, directory: &Path) -> Result<(), Failure> {
     let swept = records::swept(directory)?;
-    for Listed { path, at, .. } in &swept.records {
-        file(side, path, at)?;
+    for Listed { path, at, digest, .. } in &swept.records {
+        file(side, path, at, digest.as_deref())?;
     }
     side.notes.extend(swept.missing);
+    side.lacks.extend(swept.lacks);
     if side.runs.is_empty() {
         let path = directory.join(SWEEP_FILE);
         let path = path.display();
@@ -57,7 +60,7 @@ fn directory(side: &mut Side, directory: &Path) -> Result<(), Failure> {
         path.is_file() && ending(path).is_some_and(|end| ENDINGS.contains(&end.as_str()))
     });
     for path in &paths {
-        if let Err(failure) = file(side, path, &[]) {
+        if let Err(failure) = file(side, path, &[], None) {
             side.notes.push(format!("left out: {failure}"));
         }
     }
@@ -79,14 +82,27 @@ fn directory(side: &mut Side, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Failure> {
+/// One result; of a record the sweep may have listed the digest.
+fn file(
+    side: &mut Side,
+    path: &Path,
+    at: &[(String, String)],
+    listed: Option<&str>,
+) -> Result<(), Failure> {
     let name = path.display().to_string();
     let text = text(path)?;
     let wrong = |why: String| Failure::Usage(format!("{name}: {why}"));
     if text.contains("\"schema_version\"") {
         let record = json::parse(&text).map_err(|error| wrong(error.to_string()))?;
-        let doubt = records::recheck(&record).doubt();
-        side.notes.extend(doubt.map(|doubt| format!("{name}: {doubt}")));
+        let mut recheck = records::recheck(&record);
+        if let Some(listed) = listed {
+            records::hold_listed(&mut recheck, path, listed)?;
+        }
+        side.notes.extend(recheck.doubt().map(|doubt| format!("{name}: {doubt}")));
+        side.made.extend(record.run_of.clone());
+        if recheck.misplaced.is_some() {
+            side.lacks.push(format!("{name} is not the record that the sweep made there"));
+        }
         let runs = of_record::runs(&record, &name, at);
         if runs.is_empty() {
             return Err(wrong("no job of this record has a result".to_owned()));

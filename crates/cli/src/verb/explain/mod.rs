@@ -21,9 +21,21 @@ pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let page = match args.name.join(" ") {
         _ if args.all => all_words(),
         name if name.is_empty() => list(),
-        name => about(&name)?,
+        name => match (about(&name), args.name.as_slice()) {
+            (Err(_), several @ [_, _, ..]) => each(several)?,
+            (page, _) => page?,
+        },
     };
     output::put(&formats::print(format, "explain", &page)).map(|()| ExitCode::SUCCESS)
+}
+
+/// Several names, where they are none together.
+fn each(names: &[String]) -> Result<Document, Failure> {
+    let mut page = Document::new(names.join(" "));
+    for name in names {
+        page.sections.extend(about(name)?.sections);
+    }
+    Ok(page)
 }
 
 /// Names have `_` in records and `-` in `check`; both are understood.

@@ -104,9 +104,10 @@ mod tests {
     use super::*;
 
     /// Set by gpuio for the processes that it starts.
-    const INTERNAL: [&str; 5] = [
+    const INTERNAL: [&str; 6] = [
         "GPUIO_SWEEP_PID",
         "GPUIO_AB_PID",
+        "GPUIO_RUN_OF",
         "GPUIO_RANK_OF",
         "GPUIO_CUFILE_RECORD_PID",
         "GPUIO_CUFILE_STDERR",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_drivers::mpi::LIBRARY_VARIABLE;
 use gpuio_guard::outfile::Draft;
-use gpuio_record::{EndedHow, Record};
+use gpuio_record::{EndedHow, Record, RunOf};
 use gpuio_report::format::json;
 
 use super::directory::errors_of;
@@ -32,6 +32,7 @@ pub(super) struct Point<'a> {
     pub(super) ranks: Option<u32>,
     /// The sweep's folder, where the data set is in it.
     pub(super) folder: Option<&'a Path>,
+    pub(super) run_of: RunOf,
 }
 
 /// Runs gpuio with these arguments; the record goes into `draft`. Messages go to memory. Neither
@@ -54,6 +55,7 @@ pub(super) fn run(
         words,
         ranks: point.ranks,
         folder: point.folder,
+        run_of: Some(point.run_of),
         stdout: record,
         stderr: Some(to_memory),
     };

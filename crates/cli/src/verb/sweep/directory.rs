@@ -21,7 +21,11 @@ use gpuio_dataset::leftover;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::{Root, input};
 use gpuio_job::sweep::Axis;
-use gpuio_record::{BUDGET, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
+use gpuio_record::{
+    BUDGET, ContentDigest, Record, RunOf, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
+    Tool,
+};
+use gpuio_report::format::json;
 
 use super::resolved::{ResolvedSweep, Search};
 use super::runs::{Run, figures};
@@ -98,6 +102,17 @@ impl SweepDirectory {
         directory.clear();
         directory.take_in(resolved)?;
         Ok(directory)
+    }
+
+    /// Which run the next one of a point is.
+    pub(super) fn run_of(&self, at: usize) -> RunOf {
+        let sweep = &self.sweep;
+        RunOf {
+            of: format!("sweep of {}", sweep.started_at),
+            point: sweep.point(&sweep.points[at].at),
+            run: u32::try_from(self.runs[at].len() + 1).unwrap_or(u32::MAX),
+            runs: None,
+        }
     }
 
     /// File for the record of the current run: a file without a name.
@@ -284,8 +299,7 @@ impl SweepDirectory {
     }
 
     fn save(&mut self) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(&self.sweep)
-            .map_err(|error| Failure::Ran(format!("{SWEEP_FILE}: {error}")))?;
+        let text = json::render_sweep(&self.sweep);
         let old = self.saved.as_ref();
         self.saved = Some(put(&self.directory, SWEEP_FILE, text.as_bytes(), old)?);
         Ok(())
@@ -370,6 +384,7 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
     let point = |at: &Vec<String>| SweepPoint { at: at.clone(), ..SweepPoint::default() };
     Ok(Sweep {
         gpuio_sweep: SWEEP_VERSION,
+        content_sha256: ContentDigest::Intact,
         name: resolved.name.clone(),
         tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
         command: std::env::args_os().map(|word| word.display().to_string()).collect(),
@@ -412,7 +427,7 @@ fn spoken(base: &[u8]) -> String {
 fn read(path: &Path, found: &[u8], resolved: &ResolvedSweep) -> Result<Sweep, Failure> {
     let name = path.join(SWEEP_FILE).display().to_string();
     let text = |file: &str| input::read(&path.join(file), input::MOST_RESULT).unwrap_or_default();
-    let sweep: Sweep = serde_json::from_slice(found)
+    let sweep = json::parse_sweep(&String::from_utf8_lossy(found))
         .map_err(|error| Failure::Usage(format!("{name}: this is not a gpuio sweep: {error}")))?;
     let mut other: Vec<String> = Vec::new();
     let mut differ = |what: &str, there: String, now: String| {

@@ -244,6 +244,7 @@ fn layout(record: &Record, result: &JobResult, flow: Flow) -> JobLayout {
         stack: stack.ok_or_else(String::new),
         net_devices: Err(String::new()),
         holes: None,
+        content: None,
         unknown: Vec::new(),
     }
 }

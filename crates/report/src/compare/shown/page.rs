@@ -19,10 +19,6 @@ const REACH: (f64, f64) = (1.1, 100.0);
 const VALUES: usize = 5;
 const HEADS: Heads = ["figure", "baseline", "other", "ratio", "95 % interval", "result"];
 
-/// The meaning of an interval that is not there.
-const NO_INTERVAL: &str = "-: no interval, since there are too few runs for one, since it is too \
-                           wide to be of use, or since the figures are not comparable.";
-
 pub(super) fn page(comparison: &Comparison) -> Document {
     let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
     let (baseline, others) = names.split_first().map_or(("", &[][..]), |(a, b)| (*a, b));
@@ -190,9 +186,6 @@ fn groups(page: &mut Document, comparison: &Comparison, entries: &[Entry<'_>]) {
         .table(title, &rows);
         let mut section = Section::new("", format!("{title}: {}", rows.len())).fold(open);
         section.table(table);
-        if rows.iter().any(|(_, row)| interval(row).starts_with('-')) {
-            section.emphasized("quiet", NO_INTERVAL);
-        }
         page.push(section);
     }
 }

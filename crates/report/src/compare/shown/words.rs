@@ -5,10 +5,15 @@ use gpuio_record::Metric;
 use gpuio_record::metric::Unit;
 
 use crate::compare::comparison::{Alone, Comparison, Pair};
-use crate::compare::evaluate::ranks_disagree;
+use crate::compare::evaluate::{MOST_RUNS, ranks_disagree};
 use crate::compare::figure::{Basis, Row, Verdict};
 use crate::compare::threshold::{Doubt, Outcome};
 use crate::number::many;
+
+/// The meaning of an interval that is not there.
+const NO_INTERVAL: &str = "-: no interval is shown, since there are too few runs for one, since \
+                           its ends lie too far apart to be of use (of a decided result they lie \
+                           on one side of 1), or since the figures are not comparable";
 
 /// Both ends; none if they mean nothing, unless they decide over a threshold, or if they cover
 /// rounding alone, which is no noise.
@@ -72,7 +77,7 @@ fn not_enough(pair: &Pair, row: &Row) -> String {
         }
         (Some(runs), _) => format!(": about {runs} each"),
         (None, [1, 1]) => ": one each".to_owned(),
-        (None, _) => String::new(),
+        (None, _) => format!(": more than {MOST_RUNS} each, or unknown how many"),
     };
     format!("not enough runs{why}")
 }
@@ -174,6 +179,9 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
             "{relevant} intervals: about {lines_off} of them miss the true ratio by chance alone"
         ));
     }
+    if rows().any(|row| interval(row).starts_with('-')) {
+        lines.push(NO_INTERVAL.to_owned());
+    }
     if rows().any(ranks_disagree) {
         lines.push(
             "(ranks: noise): the rank-sum test, which assumes no distribution, reports no \
@@ -196,6 +204,10 @@ pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
              threads. Never compare them with those of a GPU.",
             software.join(" and ")
         ));
+    }
+    for side in comparison.sides.iter().filter(|side| !side.lacks.is_empty()) {
+        let reasons = side.lacks.join("; ");
+        lines.push(format!("Not all runs that were made are in {}: {reasons}.", side.name));
     }
     let (all, disturbed) = (comparison.pairs.len(), comparison.pairs.iter());
     let disturbed: Vec<&Pair> = disturbed.filter(|pair| pair.is_disturbed()).collect();

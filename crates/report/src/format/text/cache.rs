@@ -4,6 +4,7 @@ use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped, 
 use gpuio_record::{JobPlan, JobResult, Record, StorageReading, Towards};
 
 use crate::number::{bytes, float, iops};
+use crate::standing;
 use crate::workload::jobs;
 
 /// A job's first row, or one for a further device.
@@ -63,7 +64,12 @@ pub(super) fn section(record: &Record) -> Section {
         if named { "devices" } else { device }
     );
     let counted = (!table.is_empty()).then(|| Item::new("counted", counted));
-    let below: Vec<Item> = counted.into_iter().chain(reasons(record)).collect();
+    let contents = jobs(record).filter_map(|(plan, job)| {
+        let text = standing::content(plan, job).or_else(|| standing::sampled(plan, job))?;
+        Some((text, plan.name.as_str()))
+    });
+    let contents = of_jobs(record, "content", contents);
+    let below: Vec<Item> = counted.into_iter().chain(contents).chain(reasons(record)).collect();
     section.table(table).list(List::new(Layout::labels(0), below));
     section
 }
@@ -104,14 +110,23 @@ fn share(share: f64) -> String {
 }
 
 fn reasons(record: &Record) -> Vec<Item> {
-    let all = jobs(record).count();
     let each = jobs(record).flat_map(|(plan, job)| {
         let unknown = job.cache.unknown.iter().chain(&job.others_cpu_unknown);
-        unknown.map(|why| (why, plan.name.as_str()))
+        unknown.map(|why| (why.clone(), plan.name.as_str()))
     });
-    let item = |(why, names): (&String, Vec<&str>)| match names.len() == all {
-        true => Item::new("unknown", why.as_str()),
-        false => Item::new("unknown", format!("{}: {why}", names.join(", "))),
+    of_jobs(record, "unknown", each)
+}
+
+/// Each text once, with the names of its jobs where these are not all.
+fn of_jobs<'r>(
+    record: &'r Record,
+    label: &str,
+    each: impl Iterator<Item = (String, &'r str)>,
+) -> Vec<Item> {
+    let all = jobs(record).count();
+    let item = |(text, names): (String, Vec<&str>)| match names.len() == all {
+        true => Item::new(label, text),
+        false => Item::new(label, format!("{}: {text}", names.join(", "))),
     };
     grouped(each).into_iter().map(item).collect()
 }

@@ -199,8 +199,8 @@ fn lines_at(
     let middle = f64::midpoint(upper, lower);
     let _ = write!(
         out,
-        "<text x=\"10\" y=\"{middle:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\" \
-         transform=\"rotate(-90 10 {middle:.1})\">{}</text>",
+        "<text x=\"14\" y=\"{middle:.1}\" text-anchor=\"middle\" fill=\"var(--quiet)\" \
+         transform=\"rotate(-90 14 {middle:.1})\">{}</text>",
         labelled(name, log)
     );
     horizontal(out, x, &across, (lower, width));
@@ -323,14 +323,18 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Ve
             number.and_then(|number| Some((number, free(number, (x, middle), taken)?)))
         {
             taken.push(place);
-            let _ = write!(
-                out,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" fill=\"var(--ink)\" \
-                 paint-order=\"stroke\" stroke=\"var(--paper)\" stroke-width=\"3\">{}</text>",
-                if anchor == "end" { place[2] } else { place[0] },
-                place[3],
-                markup(number)
-            );
+            let at = if anchor == "end" { place[2] } else { place[0] };
+            // Two texts: converters that know no paint-order would cover the number by its stroke.
+            for look in ["stroke=\"var(--paper)\" stroke-width=\"3\"", "fill=\"var(--ink)\""] {
+                let hidden = if look.starts_with("stroke") { " aria-hidden=\"true\"" } else { "" };
+                let _ = write!(
+                    out,
+                    "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" {look}{hidden}>{}\
+                     </text>",
+                    place[3],
+                    markup(number)
+                );
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn runs(mut record: Value, from: &str, change: impl FnOnce(&mut Value
 }
 
 pub(crate) fn side(name: &str, runs: Vec<Run>) -> Side {
-    Side { name: name.to_owned(), runs, notes: Vec::new() }
+    Side { name: name.to_owned(), runs, ..Side::default() }
 }
 
 /// Repeats of the host record whose rates and latencies are those of the record times these.

@@ -327,9 +327,9 @@ fn a_metric_that_some_runs_lack_says_how_many_have_it() {
     assert!(row(&found, "throughput").runs_needed.unwrap() > 4);
     let few = [repeats("before", &wide[..2]), repeats("after", &wide[..2])];
     let html = shown_at("html", &compare(&few, &Options::default()), 1000);
-    assert!(html.contains("-: no interval, since"), "{html}");
+    assert!(html.contains("-: no interval is shown, since"), "{html}");
     let known = shown_at("html", &found, 1000);
-    assert!(!known.contains("-: no interval, since"), "{known}");
+    assert!(!known.contains("-: no interval is shown, since"), "{known}");
 }
 
 #[test]

@@ -384,6 +384,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         watched: None,
         warnings: Vec::new(),
         rank: None,
+        run_of: None,
         ranks: None,
     }
 }

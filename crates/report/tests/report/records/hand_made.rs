@@ -101,6 +101,7 @@ pub(crate) fn host_quick() -> Record {
         process_read_bytes: Some(record.jobs[0].read.bytes),
         process_write_bytes: Some(0),
         holes: None,
+        content: None,
         storage: vec![StorageReading {
             device: "nvme0n1".to_owned(),
             reads: 163_840,

@@ -1,0 +1,88 @@
+//! Reasons not to trust the figures of a job, for formats that programs read.
+
+use gpuio_record::{JobPlan, JobResult, Record};
+
+use crate::Recheck;
+use crate::standing;
+use crate::workload::is_too_short;
+
+/// A kind of doubt.
+struct Doubt {
+    /// Its name in formats for programs; never changes.
+    name: &'static str,
+    /// Its meaning, in a few words.
+    help: &'static str,
+    /// Words on a job of a record, where the doubt is there.
+    of: fn(&Recheck, &Record, &JobPlan, &JobResult) -> Option<String>,
+}
+
+/// Every kind but the caveats of [`standing`], the gravest first.
+const DOUBTS: &[Doubt] = &[
+    Doubt {
+        name: "changed",
+        help: "the content of the record is not that of its digest",
+        of: |recheck, _, _, _| recheck.changed_in_words(),
+    },
+    Doubt {
+        name: "another_record",
+        help: "it is not the record that its sweep made",
+        of: |recheck, _, _, _| recheck.misplaced_in_words(),
+    },
+    Doubt {
+        name: "contradiction",
+        help: "figures of the record do not follow from its counts",
+        of: |recheck, _, _, _| recheck.contradiction(),
+    },
+    Doubt {
+        name: "no_digest",
+        help: "the record has no digest, so that it is unknown whether it was changed",
+        of: |recheck, _, _, _| recheck.unproved_in_words(),
+    },
+    Doubt {
+        name: "too_short",
+        help: "the job was too short for its rate or percentiles",
+        of: |_, record, plan, _| {
+            is_too_short(record, plan)
+                .then(|| "The job was too short for its rate or percentiles".to_owned())
+        },
+    },
+    Doubt {
+        name: "not_storage",
+        help: "storage did not move all bytes, so that the rate is not that of storage",
+        of: |_, record, plan, result| {
+            let why = standing::unmeasured(record, plan, result)?;
+            Some(format!("The rate is not that of storage: {why}"))
+        },
+    },
+];
+
+/// The doubts about a job, each with its name.
+pub(crate) fn of(
+    recheck: &Recheck,
+    record: &Record,
+    plan: &JobPlan,
+    result: &JobResult,
+) -> Vec<(&'static str, String)> {
+    let own = DOUBTS.iter();
+    let own = own.filter_map(|one| Some((one.name, (one.of)(recheck, record, plan, result)?)));
+    let caveats = standing::caveats(record, plan, result).into_iter();
+    own.chain(caveats.map(|caveat| (caveat.name, caveat.why))).collect()
+}
+
+/// The same in one text; empty where nothing speaks against the figures.
+pub(crate) fn in_words(
+    recheck: &Recheck,
+    record: &Record,
+    plan: &JobPlan,
+    result: &JobResult,
+) -> String {
+    let all = of(recheck, record, plan, result).into_iter();
+    all.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
+}
+
+/// All names with their meaning.
+pub(crate) fn words() -> String {
+    let own = DOUBTS.iter().map(|doubt| (doubt.name, doubt.help));
+    let words = own.chain(standing::kinds()).map(|(name, help)| format!("{name}, {help}"));
+    words.collect::<Vec<_>>().join("; ")
+}
